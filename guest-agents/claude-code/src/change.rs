@@ -1,4 +1,4 @@
-//! Changed files in tool results.
+//! Changes of files: in questions, before they are made, and in tool results.
 
 use a2a_hub_sdk::cli::FileChange;
 use a2a_hub_sdk::foreign;
@@ -27,11 +27,65 @@ pub fn told(result: &Value) -> Option<FileChange> {
     Some(FileChange { path: path.to_owned(), diff: Some(diff) })
 }
 
+/// Change that a question's tool would make. The CLI reports neither the content that `Write`
+/// replaces nor the lines at which `Edit` finds its text.
+pub fn asked(tool: &str, input: &Value) -> Option<FileChange> {
+    let path = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str())?;
+    let replaced = |edit: &Value| {
+        let (old, new) = (edit["old_string"].as_str()?, edit["new_string"].as_str()?);
+        let everywhere = if edit["replace_all"] == true { " everywhere" } else { "" };
+        let diff = FileChange::between(path, None, new).diff.filter(|_| old.is_empty());
+        let diff = diff.or_else(|| FileChange::between(path, Some(old), new).diff)?;
+        let hunks = diff.lines().skip(2).filter(|line| !line.starts_with('\\')).map(|line| {
+            match line.strip_prefix("@@ ") {
+                Some(_) => format!("@@{everywhere} @@\n"),
+                None => format!("{line}\n"),
+            }
+        });
+        Some(hunks.collect::<String>())
+    };
+    let hunks: String = match tool {
+        "Write" => input["content"].as_str().map(added)?,
+        "NotebookEdit" => {
+            input["new_source"].as_str().filter(|text| !text.is_empty()).map(added)?
+        }
+        "Edit" => replaced(input)?,
+        "MultiEdit" => input["edits"].as_array()?.iter().filter_map(replaced).collect(),
+        _ => return None,
+    };
+    let before =
+        if matches!(tool, "Edit" | "MultiEdit") { format!("--- {path}\n") } else { String::new() };
+    Some(FileChange { path: path.to_owned(), diff: Some(format!("{before}+++ {path}\n{hunks}")) })
+}
+
+/// Lines of a text as added lines of a diff.
+fn added(text: &str) -> String {
+    text.lines().map(|line| format!("+{line}\n")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn asked_change_shows_new_content() {
+        let diff = |tool, input: Value| asked(tool, &input).and_then(|change| change.diff);
+        let whole = json!({ "file_path": "/w/a", "content": "one\ntwo" });
+        assert_eq!(diff("Write", whole).unwrap(), "+++ /w/a\n+one\n+two\n");
+        let edit = json!({ "file_path": "/w/a", "old_string": "one\ntwo\n",
+            "new_string": "one\n2\n", "replace_all": true });
+        assert_eq!(
+            diff("Edit", edit.clone()).unwrap(),
+            "--- /w/a\n+++ /w/a\n@@ everywhere @@\n one\n-two\n+2\n"
+        );
+        let edits = json!({ "file_path": "/w/a", "edits": [edit, { "old_string": "", "new_string": "x\n" }, 3] });
+        assert!(diff("MultiEdit", edits).unwrap().ends_with("+2\n@@ @@\n+x\n"));
+        let cell = json!({ "notebook_path": "/w/n", "edit_mode": "delete", "new_source": "" });
+        assert_eq!(diff("NotebookEdit", cell), None, "its input says more");
+        assert_eq!(diff("Bash", json!({ "file_path": "/w/a", "content": "" })), None);
+    }
 
     #[test]
     fn patch_becomes_unified_diff() {

@@ -4,6 +4,8 @@ use a2a_hub_sdk::Message;
 use a2a_hub_sdk::cli::{Decision, Kind, Question, answer_text, is_below};
 use serde_json::{Map, Value, json};
 
+use crate::change;
+
 /// Tool by which the model asks the user something. Its permission carries the answer.
 const ASKING_TOOL: &str = "AskUserQuestion";
 
@@ -42,13 +44,16 @@ pub fn question(
         Kind::Read | Kind::Edit | Kind::Run => {
             let blocked = !request["blocked_path"].is_null();
             let why = blocked.then(|| request["decision_reason"].as_str()).flatten();
-            let said: Vec<_> = request["description"].as_str().into_iter().chain(why).collect();
+            // A command says itself what it does; the model's words for it need not be true.
+            let told = request["description"].as_str().filter(|_| input["command"].is_null());
+            let said: Vec<_> = told.into_iter().chain(why).collect();
             (!said.is_empty()).then(|| said.join("\n"))
         }
     };
+    let changes = change::asked(&tool, &input).into_iter().collect();
     let for_session = !suggestions.is_empty();
     let id = json!({ "request": request_id, SUGGESTIONS: suggestions });
-    Ok(Question { id, kind, tool, input, description, directory, for_session })
+    Ok(Question { id, kind, tool, input, description, changes, directory, for_session })
 }
 
 /// Line that refuses a control request.

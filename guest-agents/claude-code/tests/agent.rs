@@ -38,6 +38,7 @@ fn answer_becomes_artifact_and_status() {
     assert_eq!(outcome.state(), Some(TaskState::Completed));
     assert_eq!(outcome.text(), "ECHO: hello there");
     assert_eq!(host.artifact("answer").unwrap(), "ECHO: hello there");
+    assert_eq!(outcome.metadata()["vendorSession"], SESSION, "to continue it by hand");
     assert_eq!(prompt(&program), "hello there");
     assert!(!program.stdin_closed() && host.kept_programs().keys() == ["context/context-1"]);
     let args = host.spawned().remove(0).args;
@@ -201,6 +202,20 @@ fn third_refused_login_fails_task() {
         (Some(TaskState::Failed), json!("not_logged_in"))
     );
     assert_eq!(host.asked().len(), 2);
+
+    // The CLI has a key, so its own check cannot know that the vendor refuses it.
+    let health = || {
+        host.program("claude").args(&["--version"]).stdout("2.1.329 (Claude Code)\n");
+        let status = json!({ "loggedIn": true }).to_string();
+        host.program("claude").args(&["auth", "status"]).stdout(status);
+        host.health::<ClaudeCode>()
+    };
+    let refused = health();
+    assert_eq!(refused.status, HealthStatus::Degraded);
+    assert!(refused.detail.as_deref().unwrap().starts_with("the latest task was refused: "));
+    claude(&host).stdout(HELLO);
+    host.run::<ClaudeCode>("hello").unwrap();
+    assert_eq!(health().status, HealthStatus::Healthy, "a task worked");
 }
 
 #[test]

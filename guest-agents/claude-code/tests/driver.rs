@@ -86,6 +86,20 @@ fn asked() -> (Claude, Question) {
 }
 
 #[test]
+fn write_question_shows_new_content() {
+    let mut driver = Claude::new(&Job::default());
+    driver.line(r#"{"type":"system","subtype":"init","session_id":"s","cwd":"/w"}"#);
+    let actions = driver.line(
+        r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Write","display_name":"Write","input":{"file_path":"/w/bidi.txt","content":"one\ntwo"},"description":"bidi.txt","permission_suggestions":[]}}"#,
+    );
+    let [Action::Ask(question)] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!(
+        question.prompt("Claude Code").text(),
+        "Claude Code wants to use Write in /w:\n+++ /w/bidi.txt\n+one\n+two\nAllow it? (yes or no)"
+    );
+}
+
+#[test]
 fn answer_of_any_shape_is_accepted() {
     let (mut driver, question) = asked();
     let mut answered = |data: Value| {

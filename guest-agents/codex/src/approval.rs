@@ -32,16 +32,15 @@ pub(crate) fn question(
     patches: &BTreeMap<String, Vec<PatchedFile>>,
 ) -> Answer {
     let text = |member: &str| params[member].as_str().map(ToOwned::to_owned);
-    let question = |tool: &str, input: Value, description: Option<String>| {
-        Answer::Ask(Question {
-            id: id.clone(),
-            kind: Kind::Run,
-            tool: tool.to_owned(),
-            input,
-            description,
-            directory: text("cwd"),
-            for_session: true,
-        })
+    let question = |tool: &str, input: Value, description: Option<String>| Question {
+        id: id.clone(),
+        kind: Kind::Run,
+        tool: tool.to_owned(),
+        input,
+        description,
+        changes: Vec::new(),
+        directory: text("cwd"),
+        for_session: true,
     };
     match method {
         "item/commandExecution/requestApproval" => {
@@ -51,7 +50,7 @@ pub(crate) fn question(
                     input[ours] = params[theirs].clone();
                 }
             }
-            question(COMMAND, input, text("reason"))
+            Answer::Ask(question(COMMAND, input, text("reason")))
         }
         "item/fileChange/requestApproval" => {
             let item = params["itemId"].as_str().unwrap_or_default();
@@ -62,15 +61,22 @@ pub(crate) fn question(
                     input[member] = params[member].clone();
                 }
             }
-            question(PATCH, input, Some(files(changes)))
+            let root = text("grantRoot").map(|root| format!("allows writing below {root}"));
+            let words = [Some(files(changes)), text("reason"), root];
+            let words: Vec<_> = words.into_iter().flatten().collect();
+            let question = question(PATCH, input, Some(words.join("\n")));
+            let changes = changes.iter().map(PatchedFile::change).collect();
+            Answer::Ask(Question { changes, ..question })
         }
         "item/permissions/requestApproval" => {
-            question(PERMISSIONS, params["permissions"].clone(), text("reason"))
+            Answer::Ask(question(PERMISSIONS, params["permissions"].clone(), text("reason")))
         }
         "mcpServer/elicitation/request" if wants_no_form(params) => {
             let server = params["serverName"].as_str().unwrap_or("MCP");
             let tool = format!("{MCP}{server}");
-            question(&tool, params["_meta"].clone(), text("message"))
+            let meta = &params["_meta"];
+            let input = if meta["tool_params"].is_object() { &meta["tool_params"] } else { meta };
+            Answer::Ask(question(&tool, input.clone(), text("message")))
         }
         "mcpServer/elicitation/request" => {
             Answer::Tell(json!({ "id": id, "result": { "action": "decline" } }).to_string())
@@ -146,6 +152,7 @@ fn open(id: &Value, params: &Value) -> Question {
         tool: INPUT.to_owned(),
         input: json!({ "questions": questions }),
         description: Some(lines.join("\n")),
+        changes: Vec::new(),
         directory: None,
         for_session: false,
     }

@@ -10,12 +10,12 @@
 
 use std::collections::BTreeMap;
 
-use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
     self, Action, Decision, End, FailureReason, Hub, Idle, Job, Permissions, Question, Session,
     cut, describe_exit, last_words, skipped,
 };
 use a2a_hub_sdk::foreign::{self, JsonLines, NotJson};
+use a2a_hub_sdk::{Exit, ExitStatus};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -382,7 +382,9 @@ impl cli::Driver for Driver {
         let words = last_words(exit).unwrap_or(&self.noise);
         let how = describe_exit(exit);
         let text = format!("codex ended ({how}) before it was done: {words}");
-        let reason = if self.thread.is_empty() {
+        // A killed program says nothing about its set-up, even before its first answer.
+        let is_killed = matches!(exit.status, ExitStatus::Signal(_) | ExitStatus::Code(129..=159));
+        let reason = if self.thread.is_empty() && !is_killed {
             FailureReason::AgentError
         } else {
             FailureReason::BrokenStream

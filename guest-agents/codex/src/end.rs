@@ -5,6 +5,9 @@ use a2a_hub_sdk::foreign::{self, lenient_string, lenient_text};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// Words with which Codex names the variable of a provider's key that is not set.
+pub(crate) const MISSING_VARIABLE: &str = "Missing environment variable";
+
 /// Error of a turn.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,7 +44,7 @@ impl Fault {
         let mut end = match self.kind() {
             "unauthorized" => End::LoginNeeded(text),
             // Provider of the user's own configuration whose key is not set.
-            _ if text.starts_with("Missing environment variable") => End::LoginNeeded(text),
+            _ if text.starts_with(MISSING_VARIABLE) => End::LoginNeeded(text),
             "rateLimitExceeded" | "usageLimitExceeded" => {
                 End::failed(FailureReason::RateLimited, text)
             }

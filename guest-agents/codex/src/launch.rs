@@ -7,6 +7,7 @@ use a2a_hub_sdk::{Command, Context, Failure, foreign};
 
 use crate::Codex;
 use crate::driver::Driver;
+use crate::end::MISSING_VARIABLE;
 
 /// Settings of a run, passed by `-c`: a later version that does not know a setting ignores it with
 /// a warning.
@@ -39,6 +40,14 @@ impl Cli for Codex {
         Ok(Command::new("codex").arg("app-server").args(config).env("NO_COLOR", "1"))
     }
 
+    fn login_steps(why: &str) -> Option<String> {
+        let variable = missing_variable(why)?;
+        Some(format!(
+            "set `{variable}`, write `env = [\"{variable}\"]` below `[agents.codex]` in the hub's configuration and run \
+             `a2a-hub restart`"
+        ))
+    }
+
     fn driver(_: &Context, job: &Job) -> Result<Driver, Failure> {
         Ok(Driver::new(job))
     }
@@ -55,6 +64,15 @@ impl Cli for Codex {
     }
 }
 
+/// Variable with the key of the user's own provider that is not set, as Codex reports it.
+fn missing_variable(why: &str) -> Option<&str> {
+    let (_, rest) = why.split_once(MISSING_VARIABLE)?;
+    let (_, rest) = rest.split_once('`')?;
+    let (variable, _) = rest.split_once('`')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!variable.is_empty() && variable.chars().all(is_name)).then_some(variable)
+}
+
 /// Reason why the login is missing, from the report of `codex doctor --json`.
 fn login_missing(report: &str) -> Option<String> {
     let report = match foreign::read(report) {
@@ -62,13 +80,19 @@ fn login_missing(report: &str) -> Option<String> {
         Err(error) => return Some(format!("codex does not tell whether it is logged in: {error}")),
     };
     let check = &report["checks"]["auth.credentials"];
+    let details = &check["details"];
+    // A provider of the user's own configuration; a login at the vendor would not help.
+    if let Some(variable) = details["provider auth env var"].as_str()
+        && let Some(variable) = variable.strip_suffix(" (missing)")
+    {
+        return Some(format!("{MISSING_VARIABLE}: `{variable}`."));
+    }
     if check["status"] == "fail" {
         let why = check["summary"].as_str().unwrap_or("no login");
         return Some(format!("codex is not logged in: {why}"));
     }
     // `codex exec` reads a key from there; `codex app-server` does not. A provider of the user's
     // own configuration may.
-    let details = &check["details"];
     let variables = details["auth env vars present"].as_str()?;
     if details["model provider requires OpenAI auth"] == "false" {
         return None;

@@ -136,6 +136,22 @@ fn program_reruns_after_login() {
     assert!(question.text().contains("`codex login`"));
 }
 
+/// A login at the vendor does not help a provider of the user's own configuration.
+#[test]
+fn missing_key_names_variable_instead_of_login() {
+    let host = ScriptedHost::new();
+    codex(&host).stdout(include_str!("transcripts/no_key.jsonl"));
+    codex(&host).stdout(HELLO);
+    host.answer("done");
+    host.run::<Codex>("hello").unwrap();
+    assert_eq!(
+        host.asked()[0].1.text(),
+        "Missing environment variable: `MOCK_KEY`.\nOn the machine of the hub set `MOCK_KEY`, write \
+         `env = [\"MOCK_KEY\"]` below `[agents.codex]` in the hub's configuration and run `a2a-hub \
+         restart`, then answer this."
+    );
+}
+
 #[test]
 fn failures_carry_stable_reasons() {
     let host = ScriptedHost::new();
@@ -191,6 +207,11 @@ fn health_reports_problem_with_fix() {
             (HealthStatus::Degraded, Some("codex login"))
         );
     }
+    let key = json!({ "status": "fail", "summary": "active model provider auth env var is missing",
+        "details": { "provider auth env var": "MOCK_KEY (missing)" } });
+    let health = doctor(key);
+    assert_eq!(health.status, HealthStatus::Degraded);
+    assert!(health.fix.as_deref().unwrap().starts_with("set `MOCK_KEY`"), "{health:?}");
 
     let host = ScriptedHost::new();
     host.program("codex").refused(Failure::Unavailable("`codex` is not installed".into()));

@@ -204,7 +204,8 @@ fn command_question_relays_decision() {
     let question = question(&actions);
     assert_eq!(
         question.prompt("Codex").text(),
-        "Codex wants to use shell in /workspace:\ntouch made.txt && echo done\nAllow it? (yes or no)"
+        "Codex wants to use shell in /workspace:\ntouch made.txt && echo done\n\
+         Reason: It writes a file.\nAllow it? (yes or no)"
     );
     assert_eq!(question.input["reason"], "It writes a file.");
     for (decision, word) in [
@@ -224,6 +225,13 @@ fn patch_question_contains_diff() {
     // Under `edit` the file would be outside of the workspace, so the permission does not cover it.
     assert_eq!(question.kind, Kind::Run);
     assert_eq!(question.description.as_deref(), Some("add /workspace/a.txt"));
+    assert!(
+        question.prompt("Codex").text().contains(
+            "add /workspace/a.txt\n--- /dev/null\n+++ /workspace/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\nAllow"
+        ),
+        "{}",
+        question.prompt("Codex").text()
+    );
     let change = &question.input["changes"][0];
     assert_eq!(change["path"], "/workspace/a.txt");
     assert_eq!(
@@ -437,6 +445,9 @@ fn noise_and_unknown_lines_are_ignored() {
     assert!(text.ends_with("(signal 11) before it was done: Segmentation fault"), "{text}");
     let stderr = "warning: Codex's Linux sandbox uses bubblewrap".to_owned();
     let killed = Exit { status: ExitStatus::Signal(9), stderr };
-    let End::Failed { text, .. } = Driver::new(&job()).ended(&killed) else { panic!("no failure") };
+    let End::Failed { reason, text, .. } = Driver::new(&job()).ended(&killed) else {
+        panic!("no failure")
+    };
     assert_eq!(text, "codex ended (signal 9) before it was done");
+    assert_eq!(reason.name(), "broken_stream", "nothing is wrong with the set-up");
 }

@@ -91,3 +91,20 @@ fn unreadable_line_is_logged() {
         assert!(matches!(actions.as_slice(), [Action::Log(_)]), "{line}: {actions:?}");
     }
 }
+
+/// The lines of 0.61.0 about a tool of the hub's server, whose name and input are elsewhere.
+#[test]
+fn hub_tool_question_names_agent() {
+    let mut driver = Acp::<Gemini>::new(Job::default(), "/workspace");
+    driver.greet();
+    let asked = driver.line(
+        r#"{"id":0,"method":"session/request_permission","params":{"options":[{"optionId":"proceed_once","kind":"allow_once"}],"toolCall":{"toolCallId":"mcp_a2a-hub_claude-code__mcp_a2a-hub_claude-code_1795754676756_0","status":"pending","title":"claude-code (a2a-hub MCP Server)","content":[{"type":"content","content":{"type":"text","text":"{\"message\":\"review the parser\"}"}}],"locations":[],"kind":"other"}}}"#,
+    );
+    let [Action::Ask(question)] = asked.as_slice() else { panic!("{asked:?}") };
+    assert_eq!(
+        question.prompt("Gemini CLI").text(),
+        "Gemini CLI wants to give a task to the agent claude-code (by mcp_a2a-hub_claude-code) in \
+         /workspace:\nclaude-code (a2a-hub MCP Server)\nmessage: review the parser\nAllow it? (yes or no)"
+    );
+    assert_eq!(question.input, json!({ "message": "review the parser" }));
+}

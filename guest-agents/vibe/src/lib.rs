@@ -77,6 +77,8 @@ fn command(ctx: &Context) -> Command {
 impl Speaker for Vibe {
     const LOADS: bool = true;
     const SUMS_UP: bool = true;
+    // It echoes the prompt within milliseconds, and takes a quarter of a second to set a mode.
+    const ACKNOWLEDGES: bool = true;
     // A choice within a session becomes the operator's own setting, and a variable overrules it.
     const MODEL_VARIABLE: Option<&str> = Some(MODEL);
 

@@ -2,7 +2,7 @@
 //! another type in a member, half of a surrogate pair, a line that breaks off.
 
 use a2a_hub_sdk::cli::acp::Acp;
-use a2a_hub_sdk::cli::{Action, Driver as _, End, Job};
+use a2a_hub_sdk::cli::{Action, Driver as _, End, Job, Permissions};
 use a2a_hub_sdk::testing::{
     deciding_members, end, failure, metadata, streamed, unanswered_members,
 };
@@ -80,6 +80,58 @@ fn question_with_half_surrogate_is_asked() {
     );
     let [Action::Ask(question)] = asked.as_slice() else { panic!("{asked:?}") };
     assert_eq!(question.description.as_deref(), Some("write \u{fffd}"));
+}
+
+/// A reused program that has the wanted mode gets the next prompt at once.
+#[test]
+fn reused_program_gets_mode_if_different() {
+    let mut driver = prompted();
+    driver.line(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+    let left = driver.idle().expect("it has answered");
+    let next = |left: &_, permissions| {
+        let job = Job { permissions, prompt: "again".into(), ..Job::default() };
+        let mut driver = Acp::<Vibe>::new(job, "/workspace");
+        let first = driver.again(left).expect("it can be reused");
+        (driver, answer(&first))
+    };
+    let (mut same, told) = next(&left, Permissions::Ask);
+    assert_eq!((&told["id"], &told["method"]), (&json!(4), &json!("session/prompt")));
+    let refused = r#"{"id":4,"error":{"code":-32602,"message":"Session not found: s"}}"#;
+    assert_eq!(*end(&same.line(refused)), End::SessionLost);
+
+    let (mut other, told) = next(&left, Permissions::Edit);
+    assert_eq!(told["params"]["modeId"], "accept-edits");
+    assert_eq!(answer(&other.line(r#"{"id":4,"result":{}}"#))["method"], "session/prompt");
+    other.line(r#"{"id":5,"result":{"stopReason":"end_turn"}}"#);
+    let (_, told) = next(&other.idle().unwrap(), Permissions::Edit);
+    assert_eq!(told["method"], "session/prompt");
+
+    // The program changed its mode itself.
+    let mut changed = prompted();
+    changed.line(
+        r#"{"method":"session/update","params":{"update":{"sessionUpdate":"current_mode_update","currentModeId":"auto-approve"}}}"#,
+    );
+    changed.line(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+    let (_, told) = next(&changed.idle().unwrap(), Permissions::Ask);
+    assert_eq!(told["params"]["modeId"], "ask");
+}
+
+/// The lines of 3.0.2 about a tool of the hub's server.
+#[test]
+fn hub_tool_question_names_agent() {
+    let mut driver = prompted();
+    driver.line(
+        r#"{"method":"session/update","params":{"update":{"toolCallId":"e","title":"mcp_a2a_hub.claude_code","kind":"other","status":"in_progress","rawInput":{"message":"review the parser"},"_meta":{"tool_name":"mcp_a2a_hub.claude_code","effect_kind":"tool"},"sessionUpdate":"tool_call"}}}"#,
+    );
+    let asked = driver.line(
+        r#"{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"e"},"options":[{"optionId":"allow_once","kind":"allow_once"}]}}"#,
+    );
+    let [Action::Ask(question)] = asked.as_slice() else { panic!("{asked:?}") };
+    assert_eq!(
+        question.prompt("Mistral Vibe").text(),
+        "Mistral Vibe wants to give a task to the agent claude-code (by mcp_a2a_hub.claude_code) in \
+         /workspace:\nmessage: review the parser\nAllow it? (yes or no)"
+    );
 }
 
 #[test]

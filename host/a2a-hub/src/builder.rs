@@ -2,6 +2,7 @@
 
 use crate::{
     builtin::COMPONENTS,
+    doors::Doors,
     hub::{Hub, Parts},
     lineage::ProgramTrees,
     local::{self, Local, Rules},
@@ -21,7 +22,7 @@ use a2a_hub_engine::{
     push::{Pushes, Sender, WebhookSigner},
     routing::Routes,
     tasks::{Directory, Recovered, Tasks},
-    token::{Tokens, find_secret, open_secret},
+    token::{find_secret, open_secret},
 };
 use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{
@@ -31,7 +32,7 @@ use a2a_hub_protocol::{
 use a2a_hub_sandbox::{
     CacheKey, CacheSettings, CarriedCode, CompileLimits, Engine, EngineSettings, MAX_INSTANCES,
 };
-use a2a_hub_server::{Dispatcher, Http, PublicEndpoints, Unix};
+use a2a_hub_server::{Dispatcher, PublicEndpoints};
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
 use anyhow::{Context as _, bail};
 use std::{
@@ -240,7 +241,7 @@ impl Builder {
         let config = with_rules(Config { data_dir: Some(dir.clone()), ..config }, &rules);
         sweep(&dir);
         // Bound first, so that a taken port is found before any other work.
-        let doors = Doors::bind(&config, &dir)?;
+        let mut doors = Doors::bind(&config, &dir)?;
 
         let compiler = compiler(minder.as_ref());
         let minder = minder.unwrap_or_else(|| THIS_PROGRAM.into());
@@ -258,23 +259,11 @@ impl Builder {
             Ground { storage, built_in, supervisor, compiler, spans, losses: noticed, door };
         let mut parts = Parts::build(&config, &dir, ground)?;
         let made_here = agents.into_iter().map(|register| register(&rules));
-        let joined = parts.join(native.into_iter().chain(made_here).collect()).await?;
-        parts.warn_of_walls().await;
-        let repeats = parts.requests(&config).await?;
-        let whole = parts.whole(joined).with_repeats(repeats);
-        let whole = whole.with_warnings(parts.warnings.clone()).with_losses(losses);
-        let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
-        let whole = whole.with_copies(parts.storage.clone());
-        let (live, whole) = match reload {
-            Some((read, set_level)) => {
-                let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
-                (Some(live.clone()), whole.with_config(live))
-            }
-            None => (None, whole.with_default_agent(config.default_agent.clone())),
-        };
-        let taken_up = whole.take_up().await;
-        let (engine, recovered) = taken_up.context("take up the tasks of an earlier run")?;
-        parts.go_on(recovered).await?;
+        let native = native.into_iter().chain(made_here).collect();
+        let starting = parts.agents.clone();
+        let progress = Arc::new(move || starting.start_progress());
+        let begin = parts.begin(&config, native, losses, reload);
+        let (engine, live) = doors.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.look_after(exporter, &running, &stop);
 
@@ -326,44 +315,6 @@ fn with_rules(mut config: Config, rules: &Rules) -> Config {
         grant.get_or_insert_default().delegate.allow(callee.to_string());
     }
     config
-}
-
-/// Bound endpoints of the hub.
-struct Doors {
-    unix: Option<Unix>,
-    /// HTTP, with the tokens of its clients.
-    http: Option<(Http, Tokens)>,
-}
-
-impl Doors {
-    /// Binds the configured endpoints. Clients can connect from then on.
-    fn bind(config: &Config, dir: &Path) -> anyhow::Result<Self> {
-        let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
-        let http = match bind_http(config)? {
-            Some(http) => Some((http, Tokens::open(dir, config.tenants.keys())?)),
-            None => None,
-        };
-        Ok(Self { unix, http })
-    }
-
-    fn address(&self) -> Option<SocketAddr> {
-        self.http.as_ref().map(|(http, _)| http.address())
-    }
-
-    /// Path of the unix socket, if it is served.
-    fn socket<'c>(&self, config: &'c Config) -> Option<&'c Path> {
-        self.unix.is_some().then_some(&*config.socket.path)
-    }
-
-    /// Serves all connections until `stop`.
-    fn serve(self, dispatcher: &Dispatcher, running: &TaskTracker, stop: &CancellationToken) {
-        if let Some((http, tokens)) = self.http {
-            running.spawn(http.serve(dispatcher.clone(), tokens, stop.clone()));
-        }
-        if let Some(unix) = self.unix {
-            running.spawn(unix.serve(dispatcher.clone(), stop.clone()));
-        }
-    }
 }
 
 /// Chooses the program that compiles components in worker processes: the minder, or this program if
@@ -455,6 +406,35 @@ impl Parts {
             storage,
             warnings,
         })
+    }
+
+    /// Begins the hub in the order that its types keep: all agents join, then the tasks of an
+    /// earlier run are recovered.
+    async fn begin(
+        &mut self,
+        config: &Config,
+        native: Vec<(AgentId, AgentCard, Native)>,
+        losses: Vec<String>,
+        reload: Option<(ReadConfig, SetLevel)>,
+    ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
+        let joined = self.join(native).await?;
+        self.warn_of_walls().await;
+        let repeats = self.requests(config).await?;
+        let whole = self.whole(joined).with_repeats(repeats);
+        let whole = whole.with_warnings(self.warnings.clone()).with_losses(losses);
+        let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
+        let whole = whole.with_copies(self.storage.clone());
+        let (live, whole) = match reload {
+            Some((read, set_level)) => {
+                let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
+                (Some(live.clone()), whole.with_config(live))
+            }
+            None => (None, whole.with_default_agent(config.default_agent.clone())),
+        };
+        let taken_up = whole.take_up().await;
+        let (engine, recovered) = taken_up.context("take up the tasks of an earlier run")?;
+        self.go_on(recovered).await?;
+        Ok((engine, live))
     }
 
     /// Lets all agents join.
@@ -568,16 +548,4 @@ fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
 /// Checks that the key of compiled components is usable, if it exists.
 pub(crate) fn check_cache_key(dir: &Path) -> anyhow::Result<()> {
     find_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY).map(drop)
-}
-
-/// Binds HTTP, if the configuration enables it.
-pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
-    if !config.http.enabled {
-        return Ok(None);
-    }
-    let address = config.http.address();
-    let bound = Http::bind(address).with_context(|| {
-        format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
-    })?;
-    Ok(Some(bound))
 }

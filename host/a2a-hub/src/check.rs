@@ -39,7 +39,7 @@ pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Re
         // A port in use by the running hub counts as free: it is the hub's own, on another address.
         let is_taken = running.http.is_some_and(|at| at.port() == config.http.address().port());
         if !is_taken {
-            super::builder::bind_http(config)?;
+            super::doors::bind_http(config)?;
         }
     }
     super::builder::check_cache_key(dir)?;

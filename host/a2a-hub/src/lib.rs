@@ -17,6 +17,7 @@
 mod builder;
 pub mod builtin;
 mod check;
+mod doors;
 mod hub;
 mod lineage;
 pub mod local;

@@ -28,8 +28,8 @@ mod testing;
 
 pub use crate::registry::{
     Agents, AgentsSetup, BuiltIn, FindAgent, JoinError, Joined, KeptComponents, KeptCopy,
-    PluginEdit, PluginEditError, PluginEditor, PluginFolder, RegistryError, asked, beside,
-    plugin_file,
+    PluginEdit, PluginEditError, PluginEditor, PluginFolder, RegistryError, asked, asked_beyond,
+    beside, plugin_file,
 };
 pub use agent::{Agent, AgentVersion, Late, NotWorking, TaskPorts, Unavailable, lately};
 pub use event_sink::EventSink;

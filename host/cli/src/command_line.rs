@@ -19,7 +19,7 @@ pub(super) struct CommandLine {
     #[command(flatten)]
     pub(super) global: Global,
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -79,7 +79,7 @@ pub(super) enum Command {
         /// File to write
         to: PathBuf,
     },
-    /// Print the manual page, for `a2a-hub man | man -l -`
+    /// Show the manual page; in a pipe, print its source for `man -l -`
     Man {
         /// Command to describe [default: the whole program]
         command: Option<String>,

@@ -19,7 +19,6 @@ use crate::{
     ui::{
         console::{Console, Wish},
         exit::Exit,
-        failure::BLAMES,
     },
 };
 use a2a_hub_config::Config;
@@ -49,7 +48,7 @@ fn follow_the_command_line() -> ExitCode {
             return Exit::Done;
         }
         match global.format {
-            Format::Pretty => global.console().note(format!("{BLAMES}{why:#}")),
+            Format::Pretty => global.console().note(ui::failure::to_text(&why)),
             // A failed write to standard output cannot be reported anywhere.
             Format::Json => {
                 drop(global.console().print_json(&ui::failure::to_json(&why, Exit::Fault)));
@@ -83,7 +82,8 @@ fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
     apart || args.iter().any(|arg| arg == "--format=json")
 }
 
-fn carry_out(global: &Global, command: Command) -> anyhow::Result<Exit> {
+fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> {
+    let Some(command) = command else { return commands::status::overview(global) };
     match command {
         Command::Start(start) => commands::start::start(global, &start),
         Command::Stop(stop) => commands::stop::stop(global, &stop),
@@ -124,6 +124,6 @@ fn started_by(arguments: &[OsString]) -> anyhow::Result<Option<Config>> {
     let program = OsString::from("a2a-hub");
     let line = CommandLine::try_parse_from(std::iter::once(&program).chain(arguments));
     let CommandLine { global, command } = line.context("read how it was started")?;
-    let Command::Start(start) = command else { return Ok(None) };
+    let Some(Command::Start(start)) = command else { return Ok(None) };
     Ok(Some(commands::start::settings(&global, &start)?.config))
 }

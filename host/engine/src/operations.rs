@@ -218,7 +218,10 @@ impl Hub {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
             }
-            Operation::Ping => Answer::Pong(Pong { version: env!("CARGO_PKG_VERSION").to_owned() }),
+            Operation::Ping => {
+                let version = env!("CARGO_PKG_VERSION").to_owned();
+                Answer::Pong(Pong { version, starting: None })
+            }
             Operation::Status => Answer::Status(self.status().await?),
             Operation::ReadMetrics { streams } => Answer::Metrics(self.metrics(streams).await?),
             Operation::ReloadConfig => Answer::Reloaded(Box::pin(self.reload()).await?),
@@ -484,6 +487,7 @@ impl Hub {
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
             warnings: self.warnings_now(),
+            starting: None,
             stopping: self.closed.load(Ordering::Relaxed),
             total: agents.len(),
             healthy: count(HealthStatus::Healthy),

@@ -69,7 +69,7 @@ pub use inside::{in_agents_tree, is_below};
 pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, OnBehalf};
 pub use supervisor::Supervisor;
-pub use worker::{WorkError, WorkLimits, Worker, work};
+pub use worker::{Priority, WorkError, WorkLimits, Worker, work};
 pub use working_directory::WorkingDirectory;
 
 /// First argument that makes this executable a minder.

@@ -11,10 +11,12 @@
 //! closes. It opens no file and no connection, which the kernel enforces (seccomp), and its
 //! environment has only the number of threads.
 
+use crate::procfs::told;
 use bytes::Bytes;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, nice, setrlimit};
 use std::{
     ffi::OsString,
+    future::pending,
     io::{self, Read as _, Write as _},
     os::{
         fd::{AsFd as _, OwnedFd},
@@ -28,10 +30,10 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
-    time::timeout,
+    time::{Instant, sleep},
 };
 
-/// Nice value of a worker, below the hub's priority: requests come first.
+/// Nice value of a worker of low priority, below the hub's: requests come first.
 const NICE: i32 = 10;
 
 /// Threads of a worker: more do not speed up the work given to workers.
@@ -43,12 +45,8 @@ const LAST_WORDS: u64 = 4 << 10;
 /// Message of the standard library when a process runs out of memory.
 const NO_MEMORY: &str = "memory allocation of";
 
-/// Ratio of a worker's wall-clock limit to its CPU limit, because other programs may use the
-/// processor.
-const SLOWDOWN: u32 = 4;
-
-/// Additional wall-clock time to start, on a machine that reads the executable from a slow disk.
-const START: Duration = Duration::from_secs(20);
+/// Interval at which a worker's CPU time is read.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Executable that becomes a worker if its first argument is `word`.
 #[derive(Clone, Debug)]
@@ -68,6 +66,21 @@ pub struct WorkLimits {
     pub memory: u64,
     /// Bytes of the worker's answer.
     pub output: u64,
+    /// Time without any use of the processor after which the worker counts as stuck. The wall-clock
+    /// time has no other limit: on a busy machine, work takes long and still ends.
+    pub stall: Duration,
+    /// Priority on the processor.
+    pub priority: Priority,
+}
+
+/// Priority of a worker on the processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priority {
+    /// As this process: somebody waits for the work and nothing else.
+    Normal,
+    /// Below this process, which serves requests meanwhile.
+    #[default]
+    Low,
 }
 
 /// Reason why a piece of work was not done.
@@ -88,8 +101,8 @@ pub enum WorkError {
     /// The worker crashed on its input.
     #[error("the worker crashed: {0}")]
     Crashed(String),
-    /// The machine was too busy, which is not the work's fault.
-    #[error("the machine is too busy: it was not done within {} s, and is tried again", .0.as_secs())]
+    /// The worker did not run, which is not the work's fault.
+    #[error("the machine is too busy: it did not run for {} s, and is tried again", .0.as_secs())]
     Starved(Duration),
     /// The worker could not be started, or the socket failed.
     #[error("start a worker from {program}: {why}")]
@@ -133,14 +146,15 @@ impl Worker {
         let mut socket = UnixStream::from_std(ours).map_err(system)?;
         let mut child = self.start(arguments, theirs, limits).map_err(system)?;
         let last_words = child.stderr.take();
-        let patience = limits.cpu * SLOWDOWN + START;
+        let stuck = stuck(child.id(), limits.stall);
         let worked = async {
             let (answer, last_words) =
                 tokio::join!(converse(&mut socket, &input, limits.output), read_some(last_words));
             (answer, child.wait().await, last_words)
         };
-        let Ok((answer, status, last_words)) = timeout(patience, worked).await else {
-            return Err(WorkError::Starved(patience));
+        let (answer, status, last_words) = tokio::select! {
+            worked = worked => worked,
+            () = stuck => return Err(WorkError::Starved(limits.stall)),
         };
         let status = status.map_err(system)?;
         match answer {
@@ -166,6 +180,7 @@ impl Worker {
             .arg(self.word)
             .arg(limits.cpu.as_secs().max(1).to_string())
             .arg(limits.memory.to_string())
+            .arg(limits.priority.nice().to_string())
             .args(arguments)
             .env_clear()
             .env("RAYON_NUM_THREADS", threads.to_string())
@@ -176,6 +191,42 @@ impl Worker {
             .kill_on_drop(true)
             .spawn()
     }
+}
+
+impl Priority {
+    /// Increment of the nice value.
+    fn nice(self) -> i32 {
+        match self {
+            Self::Normal => 0,
+            Self::Low => NICE,
+        }
+    }
+}
+
+/// Waits until the process has not used the processor for `stall`.
+async fn stuck(pid: Option<u32>, stall: Duration) {
+    // The process of a missing id has ended, which is observed elsewhere.
+    let Some(pid) = pid else { return pending().await };
+    let (mut used, mut since) = (None, Instant::now());
+    loop {
+        sleep(LOOK.min(stall)).await;
+        let now = cpu_ticks(pid);
+        if now.is_none() || now != used {
+            (used, since) = (now, Instant::now());
+        } else if since.elapsed() >= stall {
+            return;
+        }
+    }
+}
+
+/// CPU time of all threads of a process, in clock ticks; none if it cannot be read.
+fn cpu_ticks(pid: u32) -> Option<u64> {
+    let stat = told(format!("/proc/{pid}/stat")).ok()?;
+    // The name before the last bracket may contain spaces and brackets.
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(ticks()? + ticks()?)
 }
 
 /// Answer of a worker.
@@ -280,13 +331,13 @@ fn try_work(
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let args: Option<Vec<_>> = args.into_iter().map(|arg| arg.into_string().ok()).collect();
     let args = args.ok_or_else(invalid)?;
-    let [cpu, memory, args @ ..] = &args[..] else { return Err(invalid()) };
+    let [cpu, memory, lower, args @ ..] = &args[..] else { return Err(invalid()) };
     let number = |text: &str| text.parse::<u64>().map_err(|_| invalid());
     limit(Resource::Cpu, number(cpu)?, 1)?;
     limit(Resource::As, number(memory)?, 0)?;
     limit(Resource::Core, 0, 0)?;
     limit(Resource::Fsize, 0, 0)?;
-    nice(NICE)?;
+    nice(lower.parse().map_err(|_| invalid())?)?;
     // A vulnerability in the work is then one in a process that can do nothing else. If the kernel
     // has no such filter, the work is at least in a separate process.
     #[cfg(target_os = "linux")]

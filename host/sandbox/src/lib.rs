@@ -17,7 +17,7 @@ pub use crate::{
         bundled_code::{CARRY, CarriedCode, carry},
         cache::{CacheSettings, CompileLimits},
         compiled_code::CacheKey,
-        compiler::{COMPILE, compile_in_worker},
+        compiler::{COMPILE, Hurry, compile_in_worker},
         digest::digest_of,
     },
     component::{

@@ -9,6 +9,7 @@ mod mcp;
 mod monitoring;
 mod peer;
 mod rpc;
+mod starting;
 #[cfg(test)]
 mod tests;
 mod unix;
@@ -17,6 +18,7 @@ pub use crate::{
     http::router::Http,
     peer::identity::Lineage,
     rpc::dispatcher::{Dispatcher, PublicEndpoints},
+    starting::Progress,
     unix::socket::{Unix, UnixError},
 };
 

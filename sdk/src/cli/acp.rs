@@ -8,13 +8,14 @@
 //!            ├───│──► session/update: text and tools
 //!            └───┴──► session/request_permission, elicitation/create: Ask
 //! ```
-//! A program that is reused for another turn is asked for its mode, which may have changed
-//! meanwhile, and gets its prompt with the answer. At most one of our requests is in flight; the
-//! current step says what its answer means. Updates count only while the prompt is answered:
-//! earlier ones are the history of a loaded session.
+//! A program that is reused for another turn gets its prompt at once if its mode is the wanted one
+//! and it [acknowledges](Speaker::ACKNOWLEDGES) prompts; otherwise its mode is set first. At most
+//! one of our requests is in flight; the current step says what its answer means. Updates count
+//! only while the prompt is answered: earlier ones are the history of a loaded session.
 
 mod ask;
 mod check;
+mod mode;
 mod speaker;
 mod tool;
 
@@ -33,11 +34,15 @@ use crate::foreign::{self, JsonLines, NotJson};
 use crate::{Exit, Failure};
 use ask::Asked;
 pub use check::check;
+use mode::Mode;
 pub use speaker::{Refusal, Speaker, plain};
 use tool::ToolCall;
 
 /// Version of the protocol.
 const PROTOCOL: u64 = 1;
+
+/// Code of JSON-RPC with which programs refuse a session that they do not have.
+const INVALID_PARAMS: i64 = -32602;
 
 /// Categories of the option for the reasoning effort: the protocol's word, and Vibe's.
 const EFFORT: [&str; 2] = ["thought_level", "thinking"];
@@ -52,6 +57,10 @@ pub struct Acp<S> {
     /// Modes and models that the program offered for its session.
     offer: Value,
     takes_images: bool,
+    /// Mode of the session.
+    mode: Mode,
+    /// True if the program answered an earlier turn of this session.
+    is_reused: bool,
     session: Session,
     /// Message so far, its id if the program sends one, and whether the next text begins a new
     /// message.
@@ -92,6 +101,8 @@ struct Left {
     /// Id of our latest request.
     id: u64,
     takes_images: bool,
+    #[serde(default)]
+    mode: Mode,
 }
 
 /// Working directory of the job. The protocol has no session without a directory.
@@ -126,6 +137,8 @@ impl<S: Speaker> Acp<S> {
             id: 0,
             offer: Value::Null,
             takes_images: false,
+            mode: Mode::default(),
+            is_reused: false,
             text: String::new(),
             message: None,
             over: true,
@@ -164,10 +177,16 @@ impl<S: Speaker> Acp<S> {
                     self.end(End::failed(FailureReason::BrokenStream, "the new session has no id"))
                 }
             },
-            Step::Mode => self.choose_model(),
+            Step::Mode => {
+                self.mode.changed_to(S::mode(self.job.permissions));
+                self.choose_model()
+            }
             Step::Model => self.choose_effort(),
             Step::Effort => self.first_prompt(),
-            Step::Again => self.prompt(),
+            Step::Again => {
+                self.mode.changed_to(S::mode(self.job.permissions));
+                self.prompt()
+            }
             Step::Prompt => self.finish(result),
             Step::Over => Vec::new(),
         }
@@ -178,6 +197,9 @@ impl<S: Speaker> Acp<S> {
         let end = match (self.step, S::end(&refusal)) {
             (_, End::LoginNeeded(text)) => End::LoginNeeded(text),
             (Step::Load | Step::Again, _) => End::SessionLost,
+            (Step::Prompt, _) if self.is_reused && refusal.code == INVALID_PARAMS => {
+                End::SessionLost
+            }
             (_, end) => end,
         };
         self.end(end)
@@ -229,17 +251,16 @@ impl<S: Speaker> Acp<S> {
 
     fn choose_mode(&mut self) -> Vec<Action> {
         let wanted = S::mode(self.job.permissions);
-        let modes = &self.offer["modes"];
-        if modes["currentModeId"] == wanted {
+        self.mode = Mode::of(&self.offer);
+        if self.mode.is(wanted) {
             return self.choose_model();
         }
-        let mut offered = modes["availableModes"].as_array().into_iter().flatten();
-        if !offered.any(|mode| mode["id"] == wanted) {
+        if !Mode::is_offered(&self.offer, wanted) {
             let text = format!("{} has no mode `{wanted}`, which keeps it in bounds", S::NAME);
             return self.end(End::failed(FailureReason::AgentError, text));
         }
-        let params = json!({ "sessionId": self.session.id, "modeId": wanted });
-        self.request(Step::Mode, "session/set_mode", &params)
+        let (method, params) = self.mode.request(&self.session.id, wanted);
+        self.request(Step::Mode, method, &params)
     }
 
     fn choose_model(&mut self) -> Vec<Action> {
@@ -460,18 +481,21 @@ impl<S: Speaker> Driver for Acp<S> {
     }
 
     fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
-        let Left { id, takes_images } = Left::deserialize(&left.state).ok()?;
-        (self.id, self.takes_images) = (id, takes_images);
-        self.session = left.session.clone();
-        let mode = S::mode(self.job.permissions);
-        let params = json!({ "sessionId": self.session.id, "modeId": mode });
-        Some(self.request(Step::Again, "session/set_mode", &params))
+        let Left { id, takes_images, mode } = Left::deserialize(&left.state).ok()?;
+        (self.id, self.takes_images, self.mode) = (id, takes_images, mode);
+        (self.session, self.is_reused) = (left.session.clone(), true);
+        let wanted = S::mode(self.job.permissions);
+        if S::ACKNOWLEDGES && self.mode.is(wanted) {
+            return Some(self.prompt());
+        }
+        let (method, params) = self.mode.request(&self.session.id, wanted);
+        Some(self.request(Step::Again, method, &params))
     }
 
     fn idle(&self) -> Option<Idle> {
         let is_idle =
             self.is_answered && self.asked.is_empty() && self.tools.values().all(ToolCall::is_over);
-        let left = Left { id: self.id, takes_images: self.takes_images };
+        let left = Left { id: self.id, takes_images: self.takes_images, mode: self.mode.clone() };
         let state = serde_json::to_value(left).ok().filter(|_| is_idle)?;
         Some(Idle { session: self.session.clone(), state })
     }
@@ -488,6 +512,7 @@ impl<S: Speaker> Driver for Acp<S> {
             }
             Some(_) if self.step == Step::Over => Vec::new(),
             Some(method) if !id.is_null() => self.asks(id, method, params),
+            Some("session/update") if self.mode.update(&params["update"]) => Vec::new(),
             Some("session/update") if self.step == Step::Prompt => self.update(&params["update"]),
             Some("$/cancel_request") => {
                 let id = &params["requestId"];

@@ -21,6 +21,43 @@ struct Kept {
     check: Check,
 }
 
+/// Memory key of the login that the latest run found missing.
+const REFUSED: &str = "login-refused";
+
+/// Time for which a refused login counts without another run: the operator may have logged in.
+const REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// Login that a run found missing. A check may not notice: an expired key still exists.
+#[derive(Serialize, Deserialize)]
+struct Refused {
+    /// Time of the run's end, in seconds since 1970.
+    at: u64,
+    why: String,
+}
+
+/// Records that a run found the login missing. Without memory, only checks tell.
+pub(super) fn login_refused(ctx: &Context, why: &str) {
+    let _ = ctx.remember(REFUSED, &Refused { at: now(), why: why.to_owned() });
+}
+
+/// Records that a run's login was accepted.
+pub(super) fn login_works(ctx: &Context) {
+    if let Ok(Some(_)) = ctx.recall::<Refused>(REFUSED) {
+        let _ = ctx.forget(REFUSED);
+    }
+}
+
+/// Reason with which a recent run found the login missing.
+fn refused(ctx: &Context) -> Option<String> {
+    let Refused { at, why } = ctx.recall(REFUSED).ok().flatten()?;
+    let is_recent = now().saturating_sub(at) < REFUSED_FOR.as_secs();
+    is_recent.then(|| {
+        format!(
+            "the latest task was refused: {why} (the next one finds out whether it works by now)"
+        )
+    })
+}
+
 /// Health of a vendor's program. A good check of the installed program is cached for
 /// [`Cli::CHECK_EVERY`], a missing login for a tenth of that. The program's existence is checked
 /// each time.
@@ -32,7 +69,7 @@ pub fn health<C: Cli>(ctx: &Context) -> Health {
     };
     let kept = ctx.recall::<Kept>(KEY).ok().flatten();
     if let Some(kept) = kept.filter(|kept| kept.counts(&program, C::CHECK_EVERY)) {
-        return report::<C>(kept.check);
+        return report::<C>(ctx, kept.check);
     }
     match C::check(ctx) {
         Ok(check) => {
@@ -40,7 +77,7 @@ pub fn health<C: Cli>(ctx: &Context) -> Health {
                 // Without memory, the program is checked every time.
                 let _ = ctx.remember(KEY, &Kept { at: now(), program, check: check.clone() });
             }
-            report::<C>(check)
+            report::<C>(ctx, check)
         }
         Err(Failure::Unavailable(why)) => Health::unhealthy(why).with_fix(C::INSTALL),
         // The program exists, so installing it would not help.
@@ -62,9 +99,12 @@ impl Kept {
     }
 }
 
-fn report<C: Cli>(check: Check) -> Health {
-    let health = match check.login_missing {
-        Some(why) => Health::degraded(why).with_fix(C::LOGIN),
+fn report<C: Cli>(ctx: &Context, check: Check) -> Health {
+    let health = match check.login_missing.or_else(|| refused(ctx)) {
+        Some(why) => {
+            let fix = C::login_steps(&why).unwrap_or_else(|| C::LOGIN.to_owned());
+            Health::degraded(why).with_fix(fix)
+        }
         None if check.version == C::TESTED => Health::healthy(),
         None => Health {
             detail: Some(format!("tested with {}; other versions may differ", C::TESTED)),

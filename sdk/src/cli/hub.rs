@@ -35,6 +35,16 @@ impl Hub {
         json!({ "command": self.program, "args": ["--socket", self.socket, "mcp"] })
     }
 
+    /// Agent that a tool of the hub's server gives a task to, by the names of Claude Code, Gemini
+    /// and Vibe. Vibe replaces hyphens, and no agent's name has an underscore.
+    pub(super) fn callee(tool: &str, input: &Value) -> Option<String> {
+        let prefixes = ["mcp__a2a-hub__", "mcp_a2a-hub_", "mcp_a2a_hub."];
+        let name = prefixes.iter().find_map(|prefix| tool.strip_prefix(prefix))?;
+        let is_about_a_task =
+            matches!(name, "list_agents" | "check_task" | "cancel_task" | "answer_task");
+        (!is_about_a_task && input["message"].is_string()).then(|| name.replace('_', "-"))
+    }
+
     /// True if a tool belongs to the hub's server, by the names of Claude Code and Codex. The
     /// operator has already granted the tools' effect: a task of an agent that this one may call.
     pub(super) fn is_tool(tool: &str) -> bool {

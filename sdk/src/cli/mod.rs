@@ -26,6 +26,7 @@ mod kept;
 mod parked;
 mod permission;
 mod prompt;
+mod question_text;
 mod reason;
 mod retold;
 mod run;
@@ -83,6 +84,12 @@ pub trait Cli {
     /// Command that starts the program for a job. It never contains the prompt: an argument may be
     /// read as an option, and every user of the machine sees it.
     fn command(ctx: &Context, job: &Job) -> Result<Command, Failure>;
+
+    /// Steps by which the operator mends a missing login, other than [`Cli::LOGIN`]; `why` is the
+    /// program's reason.
+    fn login_steps(_why: &str) -> Option<String> {
+        None
+    }
 
     /// Creates the driver of a turn of that job.
     fn driver(ctx: &Context, job: &Job) -> Result<Self::Driver, Failure>;

@@ -3,9 +3,10 @@
 //! The operator's permissions decide what they can; the client decides the rest. Anything but a
 //! clear yes counts as a no.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{Context, Message, Part};
+use super::FileChange;
+use crate::{Context, Message};
 
 /// Permissions of the program without asking the client: `permissions` of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -45,8 +46,10 @@ pub struct Question {
     pub tool: String,
     /// Input of the tool.
     pub input: Value,
-    /// Description by the program, or the text of an open question.
+    /// Description by the program, or the text of an open question. Of a command: its reason.
     pub description: Option<String>,
+    /// Changes of files that the tool would make, if the program reports them.
+    pub changes: Vec<FileChange>,
     /// Directory in which the tool would run.
     pub directory: Option<String>,
     /// True if the tool can be allowed for the rest of the run.
@@ -115,25 +118,6 @@ pub fn answer_text(answer: &Message) -> String {
 }
 
 impl Question {
-    /// Prompt to the client: a text for people, data for programs.
-    pub fn prompt(&self, agent: &str) -> Message {
-        let mut data = json!({ "tool": self.tool, "input": self.input });
-        if let Some(directory) = &self.directory {
-            data["directory"] = directory.as_str().into();
-        }
-        if self.kind == Kind::Open {
-            let text = self.description.clone().unwrap_or_else(|| self.input.to_string());
-            return Message::from(text).with(Part::data(&data));
-        }
-        data["choices"] = json!(["allow", "allow-session", "deny"]);
-        if !self.for_session {
-            data["choices"] = json!(["allow", "deny"]);
-        }
-        let prompt = Message::from(self.request(agent)).with(Part::data(&data));
-        // An answer that arrives after the program's exit must not permit anything else.
-        prompt.with_metadata(&json!({ "question": { "kind": "permission" } }))
-    }
-
     /// Decision that the client's answer expresses.
     pub fn decision(&self, answer: Message) -> Decision {
         if self.kind == Kind::Open {
@@ -157,26 +141,14 @@ impl Question {
         let mut named = self.input.as_object().into_iter().flat_map(|input| input.values());
         named.any(|value| value.as_str() == Some(file))
     }
-
-    fn request(&self, agent: &str) -> String {
-        let command = match &self.input["command"] {
-            Value::String(command) => Some(command.clone()),
-            Value::Array(words) => {
-                let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-                Some(words.join(" "))
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
-        };
-        let what =
-            command.or_else(|| self.description.clone()).unwrap_or_else(|| self.input.to_string());
-        let place = self.directory.as_ref().map(|place| format!(" in {place}")).unwrap_or_default();
-        format!("{agent} wants to use {}{place}:\n{what}\nAllow it? (yes or no)", self.tool)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::Part;
 
     #[test]
     fn operator_permissions_precede_client() {
@@ -223,6 +195,7 @@ mod tests {
             tool: "Bash".into(),
             input: json!({ "command": ["rm", "-r", "x"] }),
             description: None,
+            changes: Vec::new(),
             directory: Some("/w".into()),
             for_session,
         };
@@ -244,5 +217,9 @@ mod tests {
             question(true).prompt("Codex").text(),
             "Codex wants to use Bash in /w:\nrm -r x\nAllow it? (yes or no)"
         );
+        let open = Question { kind: Kind::Open, input: json!({ "a": 1 }), ..question(false) };
+        let prompt = open.prompt("Codex");
+        assert_eq!(prompt.text(), "a: 1", "JSON is for programs");
+        assert!(prompt.metadata.unwrap().contains("\"input\""));
     }
 }

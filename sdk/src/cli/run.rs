@@ -1,5 +1,6 @@
 //! A task from its prompt to its end: runs the program, with retries, and reports the result.
 
+use super::health;
 use super::kept::{self, Ready};
 use super::parked::Program;
 use super::prompt::Request;
@@ -52,6 +53,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
         };
         match end {
             End::Completed { text, metadata } => {
+                health::login_works(ctx);
                 let status = TaskStatus::new(TaskState::Completed, text);
                 return Ok(status.with_metadata(&metadata).into());
             }
@@ -61,12 +63,15 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
                 return Ok(status.with_metadata(&metadata).into());
             }
             End::LoginNeeded(text) if logins == LOGIN_TRIES => {
+                health::login_refused(ctx, &text);
                 return ctx.fail(FailureReason::NotLoggedIn.name(), text);
             }
             End::LoginNeeded(text) => {
+                health::login_refused(ctx, &text);
+                let steps = C::login_steps(&text);
+                let steps = steps.unwrap_or_else(|| format!("run `{}`", C::LOGIN));
                 ctx.ask_auth(format!(
-                    "{text}\nOn the machine of the hub run `{}`, then answer this.",
-                    C::LOGIN
+                    "{text}\nOn the machine of the hub {steps}, then answer this."
                 ))?;
                 logins += 1;
                 session = sessions.last()?.or(session);

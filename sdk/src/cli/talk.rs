@@ -25,6 +25,9 @@ use crate::{
     Came, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, TextStream,
 };
 
+/// Metadata member with the id of the program's session, by which a user continues it by hand.
+const SESSION: &str = "vendorSession";
+
 /// Longest delay of streamed text for a client that reads along.
 const FLUSH_AFTER: Duration = Duration::from_millis(40);
 
@@ -59,6 +62,8 @@ pub(super) struct Talk<'a> {
     stream: TextStream<'a>,
     /// Session to be stored.
     unkept: Option<Session>,
+    /// Id of the session that the program can resume.
+    session_id: Option<String>,
     /// True if the program ran before its turn, so that another can take over work that it did not
     /// begin.
     was_there: bool,
@@ -113,6 +118,7 @@ impl<'a> Talk<'a> {
             child,
             stream: ctx.text_stream("answer"),
             unkept: None,
+            session_id: None,
             was_there: false,
             has_acted: false,
             is_allowed_more: false,
@@ -160,7 +166,10 @@ impl<'a> Talk<'a> {
                 }
                 Action::EndInput => self.child.close_stdin(),
                 Action::Settled => self.child.settled(),
-                Action::Remember(session) => self.unkept = Some(session),
+                Action::Remember(session) => {
+                    self.session_id = Some(session.id.clone());
+                    self.unkept = Some(session);
+                }
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
                 Action::Say(text) => self.say(text)?,
@@ -210,7 +219,12 @@ impl<'a> Talk<'a> {
     /// Publishes the answer and releases the program: parks it for the next turn as `program`, or
     /// lets it exit by itself, since it saves its session meanwhile. The protocol has ended the
     /// run, so nothing waits for the exit.
-    pub(super) fn close(mut self, end: End, program: Option<Program>) -> Result<End, Failure> {
+    pub(super) fn close(mut self, mut end: End, program: Option<Program>) -> Result<End, Failure> {
+        if let (End::Completed { metadata, .. } | End::Failed { metadata, .. }, Some(id)) =
+            (&mut end, self.session_id.take())
+        {
+            metadata.insert(SESSION.to_owned(), id.into());
+        }
         let is_idle = self.open.take().is_none() && self.asked.is_empty() && !self.is_allowed_more;
         let is_answer = matches!(end, End::Completed { .. });
         let program = program.filter(|_| is_idle && is_answer);
@@ -469,6 +483,7 @@ mod tests {
                     tool: rest.into(),
                     input: json!({}),
                     description: None,
+                    changes: Vec::new(),
                     directory: None,
                     for_session: false,
                 })),

@@ -5,7 +5,13 @@ use crate::{
     stage::{said, send},
 };
 use a2a_hub_sandbox::digest_of;
-use a2a_hub_tests::{Client, test_guests};
+use a2a_hub_tests::{
+    Client, Endpoints, Site,
+    grants::{by_command, digest, grant, is_held_back, plugin_when, revoke},
+    message_to,
+    questions::refused,
+    test_guests,
+};
 use anyhow::{Context as _, Result};
 use minisign::KeyPair;
 use serde_json::{Value, json};
@@ -112,6 +118,78 @@ async fn compile_bomb_is_ended_and_remembered() -> Result<()> {
     hub.restart().await?;
     let why = rejected(&Client::unix(&hub), "a-bomb.wasm").await?;
     assert!(why.contains("more than 2 s"), "more is allowed, so it was tried again: {why}");
+    Ok(())
+}
+
+/// A changed grant applies at the end of a compilation under way, which is not begun again. Until
+/// then the granted component before it serves, and messages to a new plug-in are told to wait.
+#[tokio::test]
+async fn changed_grant_keeps_compilation_under_way() -> Result<()> {
+    let hub = InProcessHub::builder().plugin("guest", test_guests()?).start().await?;
+    let client = Client::unix(&hub);
+    grant(&hub, by_command(digest(&test_guests()?)?))?;
+    plugin_when(&client, |now| now["installation"].is_object() && now["joined"] == true).await?;
+
+    let bombs = tempfile::tempdir()?;
+    let bomb = bombs.path().join("bomb");
+    fs::write(&bomb, compile_bomb(400_000))?;
+    hub.plug("guest", &bomb)?;
+    plugin_when(&client, is_held_back).await?;
+    grant(&hub, by_command(digest(&bomb)?))?;
+    let compiling = plugin_when(&client, |now| now["compiling"].is_object()).await?;
+    assert_eq!(compiling["joined"], true, "the one before it serves: {compiling}");
+    assert!(!is_held_back(&compiling) && compiling["error"].is_null(), "{compiling}");
+
+    revoke(&hub)?;
+    let is_revoked = |now: &Value| now["installation"]["grant"] == json!({});
+    let later = plugin_when(&client, is_revoked).await?;
+    assert_eq!(later["compiling"], compiling["compiling"], "it was begun again");
+
+    fs::write(&bomb, compile_bomb(400_001))?;
+    hub.plug("fresh", &bomb)?;
+    for _ in 0..600 {
+        let (_, why, data) = refused(&client, message_to("fresh", "hi")).await?;
+        if why.contains("is being compiled, since") {
+            assert_eq!((&data["reason"], &data["agentId"]), (&json!("compiling"), &json!("fresh")));
+            return Ok(());
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    anyhow::bail!("it is not told that it is being compiled")
+}
+
+/// A hub whose start takes long differs from one that hangs: it answers its status, and keeps every
+/// other request until it serves.
+#[tokio::test]
+async fn starting_hub_answers_status_and_queues_rest() -> Result<()> {
+    let mut hub = InProcessHub::start().await?;
+    hub.stop().await?;
+    let bombs = tempfile::tempdir()?;
+    let bomb = bombs.path().join("bomb");
+    fs::write(&bomb, compile_bomb(500_000))?;
+    hub.plug("bomb", &bomb)?;
+    let (socket, site) = (hub.socket().to_owned(), Site::clone(&hub));
+    let client = Client::unix(&Endpoints::new(String::new(), socket, site));
+    let asking = async {
+        let start = loop {
+            let status = client.call("hub/status", json!({})).await.unwrap_or_default();
+            let start = status["starting"].clone();
+            if start["compiling"] == json!(["bomb"]) {
+                break start;
+            }
+            sleep(Duration::from_millis(20)).await;
+        };
+        let agents = client.call("hub/agents/list", json!({})).await?;
+        anyhow::Ok((start, agents))
+    };
+    let (restarted, asked) = tokio::join!(hub.restart(), asking);
+    restarted?;
+    let (start, agents) = asked?;
+    let (all, ready) = (start["agents"].as_u64(), start["ready"].as_u64());
+    assert_eq!(all.zip(ready).map(|(all, ready)| all - ready), Some(1), "{start}");
+    assert!(agents.to_string().contains("\"echo\""), "{agents}");
+    let status = client.call("hub/status", json!({})).await?;
+    assert!(status["starting"].is_null(), "it has started: {status}");
     Ok(())
 }
 

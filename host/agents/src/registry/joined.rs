@@ -36,6 +36,8 @@ impl PluginFolder {
         awaited: &BTreeSet<AgentId>,
     ) -> Result<Joined, JoinError> {
         let agents = self.agents.clone();
+        // Nothing is served meanwhile, and whoever started the hub waits.
+        let _hurry = agents.shared.engine.hurry();
         for (id, card, runtime) in native {
             agents.join_native(id, card, runtime)?;
         }

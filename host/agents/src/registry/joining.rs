@@ -1,11 +1,13 @@
 //! Count of agents that are still loading at the start of the hub. The set of agents is settled
 //! once each has joined or failed.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::watch;
 
 /// Counts the agents that are loading since the start of the hub.
 pub(super) struct Joining {
+    /// Agents that have begun to load.
+    begun: AtomicUsize,
     on_their_way: watch::Sender<usize>,
     /// Set while the hub loads the agents that existed before its start; agents added later are not
     /// counted.
@@ -17,7 +19,11 @@ pub(super) struct OnItsWay(watch::Sender<usize>);
 
 impl Default for Joining {
     fn default() -> Self {
-        Self { on_their_way: watch::Sender::default(), starts: AtomicBool::new(true) }
+        Self {
+            begun: AtomicUsize::new(0),
+            on_their_way: watch::Sender::default(),
+            starts: AtomicBool::new(true),
+        }
     }
 }
 
@@ -27,6 +33,7 @@ impl Joining {
         if !self.starts.load(Ordering::Relaxed) {
             return None;
         }
+        self.begun.fetch_add(1, Ordering::Relaxed);
         self.on_their_way.send_modify(|agents| *agents += 1);
         Some(OnItsWay(self.on_their_way.clone()))
     }
@@ -34,6 +41,11 @@ impl Joining {
     /// Ends the start phase: later agents are not counted.
     pub(super) fn started(&self) {
         self.starts.store(false, Ordering::Relaxed);
+    }
+
+    /// Number of agents that have begun to load, and of those that are loading.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.begun.load(Ordering::Relaxed), *self.on_their_way.borrow())
     }
 
     /// True if no agent is loading.
@@ -64,9 +76,11 @@ mod tests {
     async fn settled_after_last_guard_drops() {
         let joining = Joining::default();
         let (one, other) = (joining.one(), joining.one());
+        assert_eq!(joining.counts(), (2, 2));
         joining.started();
         assert!(joining.one().is_none(), "it came after the start");
         drop(one);
+        assert_eq!(joining.counts(), (2, 1));
         assert!(!joining.is_settled() && joining.settled().now_or_never().is_none());
         drop(other);
         assert!(joining.is_settled() && joining.settled().now_or_never().is_some());

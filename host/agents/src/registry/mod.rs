@@ -20,7 +20,7 @@ pub use joined::Joined;
 pub use plugins::{
     component_store::{KeptComponents, KeptCopy},
     folder_watcher::PluginFolder,
-    manifest_summary::asked,
+    manifest_summary::{asked, asked_beyond},
     provenance::beside,
     versions::FindAgent,
 };
@@ -45,7 +45,7 @@ use a2a_hub_protocol::{
     card::AgentCard,
     hub::event::Happened,
     id::AgentId,
-    operation::{AgentHealth, AgentInfo, CompilingPlugin, HeldBack, RejectedPlugin},
+    operation::{AgentHealth, AgentInfo, CompilingPlugin, HeldBack, HubStart, RejectedPlugin},
 };
 use a2a_hub_runtime::{Room, Runtime};
 use a2a_hub_sandbox::{Engine, LoadError, Plugin};
@@ -99,7 +99,9 @@ struct Shared {
     known: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
     rejected: Mutex<BTreeMap<String, String>>,
     /// Components whose compilation takes long.
-    compiling: Mutex<Vec<CompilingPlugin>>,
+    compiling: Arc<Mutex<Vec<CompilingPlugin>>>,
+    /// Files of the plugins folder that are being loaded.
+    loading: Arc<Mutex<Vec<CompilingPlugin>>>,
     /// The operator's grants for plug-ins.
     ledger: Ledger,
     /// Copies of components with a grant.
@@ -203,7 +205,8 @@ impl Agents {
             stop: CancellationToken::new(),
             known: Mutex::default(),
             rejected: Mutex::default(),
-            compiling: Mutex::default(),
+            compiling: Arc::default(),
+            loading: Arc::default(),
             ledger,
             kept,
             replays,
@@ -224,7 +227,9 @@ impl Agents {
             self.shared.built_in.ids().filter(|id| config.agent(id).enabled).collect();
         let joining = ids.iter().filter_map(|id| {
             let joining = self.join_one_built_in(id)?;
+            let on_its_way = self.shared.joining.one();
             Some(async move {
+                let _on_its_way = on_its_way;
                 if let Err(why) = joining.await {
                     tracing::error!(agent = %id, %why, "a built-in agent cannot be loaded");
                 }
@@ -293,6 +298,15 @@ impl Agents {
     /// Owner of a process tree now; none if the tree is gone.
     pub fn on_behalf(&self, tree: &str) -> Option<OnBehalf> {
         self.shared.supervisor.of_tree(tree)
+    }
+
+    /// Progress of the agents that join at the start of the hub.
+    pub fn start_progress(&self) -> HubStart {
+        let (agents, loading) = self.shared.joining.counts();
+        let compiling = self.shared.loading.lock();
+        let plugin = |it: &CompilingPlugin| AgentId::parse(it.file.strip_suffix(".wasm")?).ok();
+        let compiling = compiling.iter().filter_map(plugin).collect();
+        HubStart { agents, ready: agents.saturating_sub(loading), compiling }
     }
 
     /// Capacity for concurrent guests.

@@ -1,7 +1,11 @@
 //! Client of the hub's unix socket, used by the other commands.
 
 use super::{global::Global, running_hub, runtime::block_on};
-use crate::ui::failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING};
+use crate::ui::{
+    failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING, HUB_STARTING},
+    render::{list, text},
+    terminal::Progress,
+};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::daemon;
 use a2a_hub_protocol::member;
@@ -15,11 +19,18 @@ use tokio::{
         UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
-    time::timeout,
+    time::{Instant, sleep, timeout},
 };
 
 /// Timeout of the first answer and of lookups. A healthy hub answers within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time that a command waits for a starting hub if no terminal shows the progress. A user sees it,
+/// and decides how long to wait.
+const START_WAIT: Duration = Duration::from_secs(60);
+
+/// Interval at which a starting hub is asked for its progress.
+pub(crate) const START_LOOK: Duration = Duration::from_millis(250);
 
 /// Methods that only look something up, and therefore time out. All others take the time that
 /// agents, programs and clients take.
@@ -43,6 +54,26 @@ fn hangs(pid: Option<i32>, patience: Duration) -> CommandError {
         Span(patience)
     );
     CommandError::new(HUB_HANGS, why).mended_by("a2a-hub stop --force")
+}
+
+/// Error for a hub that is still starting.
+fn still_starting(pid: Option<i32>, start: &str) -> CommandError {
+    let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    let why = format!(
+        "connect to the hub: it{who} is still starting: {start}; try again when `a2a-hub status` \
+         says that it is up"
+    );
+    CommandError::new(HUB_STARTING, why).mended_by("a2a-hub status")
+}
+
+/// Describes the progress of a starting hub, from its answer to `hub/ping` or `hub/status`.
+pub(crate) fn start_text(answer: &Value) -> Option<String> {
+    let start = answer["starting"].as_object()?;
+    let compiling = start.get("compiling").map(list).unwrap_or_default();
+    let names: Vec<_> = compiling.iter().map(text).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    let count = |name: &str| start.get(name).and_then(Value::as_u64).unwrap_or_default();
+    Some(format!("{} of {} agents compiled{names}", count("ready"), count("agents")))
 }
 
 /// Connection to the hub.
@@ -69,7 +100,7 @@ fn deaf(global: &Global) -> Option<i32> {
 
 impl Client {
     /// Connects to the hub that `global` names and waits for its first answer, at most for
-    /// [`PATIENCE`].
+    /// [`PATIENCE`], and longer while it says that it is starting.
     pub(crate) async fn connect(global: &Global) -> anyhow::Result<Self> {
         Self::connect_within(global, PATIENCE).await
     }
@@ -79,6 +110,28 @@ impl Client {
         global: &Global,
         patience: Duration,
     ) -> anyhow::Result<Self> {
+        let (mut progress, begun) = (Progress::new(global, "the hub", true), Instant::now());
+        loop {
+            let mut client = Self::reach(global, patience).await?;
+            let Some(start) = client.greet_within(patience).await? else { return Ok(client) };
+            if !progress.is_visible() && begun.elapsed() >= START_WAIT {
+                return Err(still_starting(client.pid, &start).into());
+            }
+            // Its answers to other requests are worth waiting for on a new connection only.
+            drop(client);
+            progress.during(&format!("starting: {start}"), sleep(START_LOOK)).await;
+        }
+    }
+
+    /// Connects to the hub even if it is still starting, when it answers `hub/status` only.
+    pub(crate) async fn connect_to_any(global: &Global) -> anyhow::Result<Self> {
+        let mut client = Self::reach(global, PATIENCE).await?;
+        client.greet().await?;
+        Ok(client)
+    }
+
+    /// Connects without waiting for an answer.
+    async fn reach(global: &Global, patience: Duration) -> anyhow::Result<Self> {
         let path = global.socket_path()?;
         let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         let mut client = Self::to(&path).await.map_err(|why| {
@@ -101,24 +154,24 @@ impl Client {
                 anyhow!("connect to the hub on {path}: {why}")
             }
         })?;
-        client.greet_within(patience).await?;
         client.tenant.clone_from(&global.tenant);
         Ok(client)
     }
 
     /// Waits until the hub answers, even with an error: a hub that answers once will answer other
-    /// requests.
-    pub(crate) async fn greet(&mut self) -> anyhow::Result<()> {
+    /// requests. Returns the progress of a hub that is starting.
+    pub(crate) async fn greet(&mut self) -> anyhow::Result<Option<String>> {
         self.greet_within(PATIENCE).await
     }
 
-    async fn greet_within(&mut self, patience: Duration) -> anyhow::Result<()> {
+    async fn greet_within(&mut self, patience: Duration) -> anyhow::Result<Option<String>> {
         let pid = self.pid;
         let answered = timeout(patience, async {
             self.ask("hub/ping", json!({})).await?;
             self.next().await
         });
-        answered.await.map_err(|_| hangs(pid, patience))?.map(drop)
+        let (_, pong) = answered.await.map_err(|_| hangs(pid, patience))??;
+        Ok(pong.ok().and_then(|pong| start_text(&pong)))
     }
 
     /// Connects to the socket at `path`, which must belong to this user.
@@ -214,7 +267,15 @@ pub(crate) fn ask(global: &Global, method: &str, params: Value) -> anyhow::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::{net::UnixListener, time::Instant};
+    use tokio::net::UnixListener;
+
+    #[test]
+    fn start_text_counts_and_names_agents() {
+        let starting = json!({ "agents": 6, "ready": 3, "compiling": ["notes"] });
+        let told = start_text(&json!({ "version": "0.1.0", "starting": starting }));
+        assert_eq!(told.as_deref(), Some("3 of 6 agents compiled (notes)"));
+        assert_eq!(start_text(&json!({ "version": "0.1.0" })), None);
+    }
 
     /// The response to an unreadable request has no id (JSON-RPC 2.0, section 5) and still counts.
     #[tokio::test]

@@ -1,5 +1,5 @@
-//! Ids of tasks and conversations: displayed as the shortest unique prefix, and accepted as any
-//! unique prefix (as in git and jj).
+//! Ids of tasks and conversations. Ids that the hub generates begin with the time, so ids of one
+//! minute begin alike: their end is displayed. A unique beginning or end is accepted for any id.
 
 use super::hub_client::Client;
 use crate::ui::{
@@ -8,12 +8,21 @@ use crate::ui::{
 };
 use a2a_hub_config::environment;
 use a2a_hub_process::OWNER_MARKER;
+use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Length of the shortest displayed prefix. Ids are UUIDs of version 7: this prefix is the
-/// timestamp, to the millisecond.
-const SHORT: usize = "01a1fc8f-a111".len();
+/// Length of the shortest displayed beginning of an id that a client chose.
+const SHORT: usize = "my-workflow-1".len();
+
+/// Length of the shortest displayed end of a UUID: random bits.
+const END: usize = "2d72e498".len();
+
+/// Minimum length of a unique end that is highlighted.
+const UNIQUE: usize = 4;
+
+/// Number of tasks and conversations whose ends are searched, the newest first.
+const SEARCHED: usize = 1_000;
 
 /// Length of a whole UUID.
 const WHOLE: usize = "01a1fc8f-a111-7715-9c95-8a642d72e498".len();
@@ -49,18 +58,37 @@ impl Kind {
     }
 }
 
-/// Returns the shortest prefix of `id`, at least of length `SHORT`, that no other id in `others`
-/// has.
-pub(crate) fn short<'i>(id: &'i str, others: &(impl Iterator<Item = &'i str> + Clone)) -> &'i str {
+/// Displayed part of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Short<'i> {
+    /// Beginning or end of the id that no other id has.
+    pub(crate) text: &'i str,
+    /// Length of the end of `text` that suffices to tell the id from the others; 0 if `text` is a
+    /// beginning.
+    pub(crate) unique: usize,
+}
+
+/// Returns the displayed part of `id` among `others`: the end of a UUID, or else the beginning.
+pub(crate) fn short<'i>(
+    id: &'i str,
+    others: &(impl Iterator<Item = &'i str> + Clone),
+) -> Short<'i> {
+    if is_given(id) {
+        let is_shared = |length: usize| {
+            others.clone().any(|other| other != id && other.ends_with(&id[id.len() - length..]))
+        };
+        let unique = (UNIQUE..WHOLE).find(|&length| !is_shared(length)).unwrap_or(WHOLE);
+        return Short { text: &id[id.len() - unique.max(END)..], unique };
+    }
     let mut end = id.floor_char_boundary(SHORT);
     while end < id.len() && others.clone().any(|other| other != id && other.starts_with(&id[..end]))
     {
         end = id.ceil_char_boundary(end + 1);
     }
-    &id[..end]
+    Short { text: &id[..end], unique: 0 }
 }
 
-/// True if `name` can be a prefix of a UUID.
+/// True if `name` can be a part of a UUID.
 fn is_of_uuid(name: &str) -> bool {
     name.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
@@ -81,9 +109,49 @@ pub(crate) async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::
         Err(why) if CommandError::of(&why).is_denied() => return Ok(typed.to_owned()),
         found => found?,
     };
-    let given: Vec<_> =
+    let mut given: Vec<_> =
         list(&found).iter().filter(|one| is_given(text(&one["id"]))).cloned().collect();
+    if given.len() != 1 {
+        add_ends(client, Kind::Context, typed, &mut given).await?;
+    }
     Ok(chosen(Kind::Context, typed, &given, Timestamp::now())?)
+}
+
+/// Adds the generated ids that end with `typed`; a single one takes precedence over ids that begin
+/// with it.
+async fn add_ends(
+    client: &mut Client,
+    kind: Kind,
+    typed: &str,
+    found: &mut Vec<Value>,
+) -> anyhow::Result<()> {
+    if typed.len() < UNIQUE || !is_of_uuid(typed) {
+        return Ok(());
+    }
+    let mut params = json!({ "limit": SEARCHED });
+    if kind == Kind::Task {
+        params = json!({ "limit": SEARCHED, "historyLength": 1 });
+    }
+    let is_meant = |one: &&Value| {
+        let id = text(&one["id"]);
+        is_given(id) && id.ends_with(typed)
+    };
+    let all = client.call(kind.method(), params).await?;
+    let ends: Vec<_> = list(&all).iter().filter(is_meant).cloned().collect();
+    match ends.len() {
+        1 => *found = ends,
+        _ => found.extend(ends),
+    }
+    Ok(())
+}
+
+/// True if a conversation has exactly this id, or if the caller may not know.
+pub(crate) async fn is_known_context(client: &mut Client, name: &str) -> bool {
+    let itself = json!({ "contextId": name, "historyLength": 0 });
+    match client.call("hub/contexts/get", itself).await {
+        Ok(_) => true,
+        Err(why) => CommandError::of(&why).is_denied(),
+    }
 }
 
 /// True if a conversation has exactly this id.
@@ -97,8 +165,8 @@ fn is_given(name: &str) -> bool {
     name.len() == WHOLE && is_of_uuid(name)
 }
 
-/// Resolves a prefix to an id. A prefix without a match is returned unchanged, so that the hub
-/// reports the error.
+/// Resolves a beginning or an end to an id. Text without a match is returned unchanged, so that the
+/// hub reports the error.
 pub(crate) async fn resolve(
     client: &mut Client,
     kind: Kind,
@@ -123,15 +191,51 @@ pub(crate) async fn resolve(
     if list(&found).len() > NAMED && kind == Kind::Context && is_context(client, typed).await {
         return Ok(typed.to_owned());
     }
-    Ok(chosen(kind, typed, list(&found), Timestamp::now())?)
+    let mut found = list(&found).to_vec();
+    if found.len() != 1 && !found.iter().any(|one| one["id"] == typed) {
+        match add_ends(client, kind, typed, &mut found).await {
+            Err(why) if CommandError::of(&why).is_denied() => {}
+            added => added?,
+        }
+    }
+    Ok(chosen(kind, typed, &found, Timestamp::now())?)
 }
 
-/// Returns the tasks with the prefix `typed` in the tree of the task that this program belongs to;
-/// `None` if no agent started it.
+/// Resolves a typed part of a task's id, or returns the id of the latest task here.
+pub(crate) async fn resolve_or_latest(
+    client: &mut Client,
+    typed: Option<&str>,
+) -> anyhow::Result<String> {
+    match typed {
+        Some(typed) => resolve(client, Kind::Task, typed).await,
+        None => Ok(text(&latest_here(client).await?["id"]).to_owned()),
+    }
+}
+
+/// Returns the latest task that works in the current directory.
+pub(crate) async fn latest_here(client: &mut Client) -> anyhow::Result<Value> {
+    let here = std::env::current_dir().context("find the current directory")?;
+    let params = json!({ "workingDirectory": here, "limit": 1, "historyLength": 0 });
+    let mut tasks = client.call(Kind::Task.method(), params).await?;
+    let latest = tasks.as_array_mut().and_then(Vec::pop);
+    latest.ok_or_else(|| {
+        let here = here.display();
+        let why = format!(
+            "find the latest task: none works in {here}; name one, as `a2a-hub tasks` lists them"
+        );
+        CommandError::new("TASK_NOT_FOUND", why).mended_by("a2a-hub tasks").into()
+    })
+}
+
+/// Returns the tasks that begin or end with `typed` in the tree of the task that this program
+/// belongs to; `None` if no agent started it.
 async fn in_own_tree(client: &mut Client, typed: &str) -> Option<Value> {
     let (_, own) = environment(&[OWNER_MARKER.to_owned()].into()).pop()?;
     let tree = client.call("hub/tasks/tree", json!({ "id": own })).await.ok()?;
-    let is_meant = |task: &&Value| text(&task["id"]).starts_with(typed);
+    let is_meant = |task: &&Value| {
+        let id = text(&task["id"]);
+        id.starts_with(typed) || (typed.len() >= UNIQUE && id.ends_with(typed))
+    };
     Some(list(&tree["tasks"]).iter().filter(is_meant).cloned().collect())
 }
 
@@ -152,10 +256,13 @@ fn chosen(
         _ => {
             let word = kind.word();
             let mut why =
-                format!("`{typed}` is a prefix of more than one {word}; give a longer one:");
+                format!("`{typed}` is part of the id of more than one {word}; give a longer part:");
             for one in &found[..found.len().min(NAMED)] {
-                why +=
-                    &format!("\n  {}  {}", short(text(&one["id"]), &ids()), about(kind, one, now));
+                why += &format!(
+                    "\n  {}  {}",
+                    short(text(&one["id"]), &ids()).text,
+                    about(kind, one, now)
+                );
             }
             if found.len() > NAMED {
                 why += "\n  and more";
@@ -192,13 +299,14 @@ mod tests {
     ];
 
     #[test]
-    fn short_id_is_unique_prefix() {
+    fn short_id_is_unique_end_or_beginning() {
         let short = IDS.map(|id| short(id, &IDS.into_iter()));
+        let short = short.map(|Short { text, unique }| format!("{text} {unique}"));
         insta::assert_snapshot!(short.join("\n"), @"
-        01a1fc8f-a111-7715-9c95
-        01a1fc8f-a111-7715-9c96
-        01a1fc8f-b222
-        ctx
+        1-7715-9c95-8a642d72e498 24
+        00000000 4
+        2-7715-9c95-8a642d72e498 24
+        ctx 0
         ");
     }
 
@@ -218,10 +326,10 @@ mod tests {
         let many = vec![all[0].clone(); NAMED + 1];
         assert!(chosen("0", &many).unwrap_err().to_string().ends_with("and more"));
         insta::assert_snapshot!(chosen("01a1", &all).unwrap_err(), @"
-        `01a1` is a prefix of more than one task; give a longer one:
-          01a1fc8f-a111-7715-9c95  echo, 2 min ago: delete the old
-          01a1fc8f-a111-7715-9c96  echo, 2 min ago: delete the old
-          01a1fc8f-b222  echo, 2 min ago: delete the old
+        `01a1` is part of the id of more than one task; give a longer part:
+          1-7715-9c95-8a642d72e498  echo, 2 min ago: delete the old
+          00000000  echo, 2 min ago: delete the old
+          2-7715-9c95-8a642d72e498  echo, 2 min ago: delete the old
         ");
     }
 }

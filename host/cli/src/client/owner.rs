@@ -6,7 +6,8 @@
 //! refused.
 
 use super::{global::Global, hub_client::Client, running_hub};
-use crate::ui::failure::{CommandError, HUB_HANGS};
+use crate::ui::failure::{CommandError, HUB_STARTING};
+use crate::ui::terminal::Progress;
 use a2a_hub_process::{daemon, in_agents_tree, is_below};
 use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, bail};
@@ -17,7 +18,7 @@ use tokio::time::{Instant, sleep};
 const NOT_THE_OPERATOR: &str = "NOT_THE_OPERATOR";
 
 /// Time that a starting hub has to publish its socket.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Interval at which the starting hub is polled.
 const LOOK: Duration = Duration::from_millis(50);
@@ -39,7 +40,9 @@ impl Owner {
             refuse_below_agent(what)?;
             return Ok(Self::Command);
         };
-        let run = await_run_file(dir, holder.pid).await?;
+        let mut progress = Progress::new(global, "the hub", true);
+        let run = progress.during("starting", await_run_file(dir, holder.pid)).await?;
+        drop(progress);
         let Some(its_own) = running_hub::socket(&run) else {
             // The hub serves no socket. It applies changes of the files, so this command writes
             // them.
@@ -99,7 +102,7 @@ async fn await_run_file(dir: &Path, pid: i32) -> anyhow::Result<serde_json::Valu
                  status` answers",
                 dir.display()
             );
-            return Err(CommandError::new(HUB_HANGS, why).mended_by("a2a-hub status").into());
+            return Err(CommandError::new(HUB_STARTING, why).mended_by("a2a-hub status").into());
         }
         sleep(LOOK).await;
     }

@@ -1,12 +1,12 @@
 //! Tasks of remote agents, without the hub: started by `send`, shown, watched and cancelled.
 
-use super::{remote::Elsewhere, signals::Leaving};
+use super::{remote::Elsewhere, signals::Leaving, task_snapshot::Told};
 use crate::{
     Exit, Format, Global, block_on,
     commands::{
         follow::OnLeave,
         question::{self, Asked, question},
-        send::{Send, conclude, message},
+        send::{Send, Step, conclude, message},
         task_output::Shown,
     },
     ui::terminal::Progress,
@@ -22,7 +22,10 @@ use a2a_hub_protocol::{
 use anyhow::{Context as _, bail};
 use serde_json::{Map, Value};
 use std::{pin::pin, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+/// Interval at which a remote task is read while its question waits at the prompt.
+const LOOK: Duration = Duration::from_secs(3);
 
 /// Sends a message to the agent at a URL, and prints its answer.
 pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
@@ -43,19 +46,33 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     block_on(async {
         let patience = send.timeout.map(Duration::from_millis);
         let agent = send.elsewhere.find(&url).await?;
+        let (mut step, mut earlier) = (Step::Send, None);
         loop {
             let modes = agent.card().other.get("defaultOutputModes").unwrap_or(&Value::Null);
-            let mut shown = Shown::new(global, send.stream).written_in(modes);
+            let shown = Shown::new(global, send.stream).written_in(modes);
+            let mut shown = shown.after(earlier.take());
             let mut progress = Progress::new(global, &url, true);
             let until = patience.map(|patience| Instant::now() + patience);
-            let said = SendMessage::new(message(&send)?, None)?;
-            let followed = match in_time(until, agent.stream(said)).await {
-                Some(Ok(telling)) => {
-                    let watch = Watch { until, on_leave: OnLeave::Cancel };
+            let watch = Watch { until, on_leave: OnLeave::Cancel };
+            let followed = match &step {
+                Step::Send | Step::Answer(_) => {
+                    let said = SendMessage::new(message(&send)?, None)?;
+                    match in_time(until, agent.stream(said)).await {
+                        Some(Ok(telling)) => {
+                            watch.follow(&agent, telling, &mut shown, &mut progress).await
+                        }
+                        Some(Err(why)) => Err(why.into()),
+                        None => Ok(None),
+                    }
+                }
+                Step::Watch(task) => {
+                    let telling = agent.subscribe(TaskId::new(task.as_str()));
                     watch.follow(&agent, telling, &mut shown, &mut progress).await
                 }
-                Some(Err(why)) => Err(why.into()),
-                None => Ok(None),
+                Step::Show(task) => {
+                    shown.event(task)?;
+                    shown.exit().map(Some)
+                }
             };
             drop(progress);
             if let (Ok(None), Some(patience)) = (&followed, patience) {
@@ -66,16 +83,37 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
             let exit = exit.unwrap_or(Exit::TaskFailed);
             conclude(&send, &mut shown, exit)?;
-            match question(global, &shown, exit, &named).await? {
+            let closed = closed(&agent, &shown.told);
+            match question(global, &shown, exit, &named, closed).await? {
                 Asked::Nothing => return Ok(exit),
-                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
+                Asked::Answered(task, answer) => {
+                    step = Step::Answer(task.clone());
+                    send = send.answering(task, answer, &shown);
+                }
+                Asked::Closed(task) => step = Step::after(task),
                 Asked::Interrupted(task) => {
                     cancel(&agent, Some(TaskId::new(task))).await?;
                     return Ok(Exit::Interrupted);
                 }
             }
+            earlier = Some(shown);
         }
     })
+}
+
+/// Reads the task until its question is closed, and returns the task then. An agent that does not
+/// answer leaves the question open.
+async fn closed(agent: &A2aClient, told: &Told) -> anyhow::Result<Value> {
+    let task = told.task.as_deref().unwrap_or_default();
+    loop {
+        sleep(LOOK).await;
+        if let Ok(task) = agent.get(TaskId::new(task)).await {
+            let task = v03::json::write_task(&task);
+            if !question::is_open(&task, told.question()) {
+                return Ok(task);
+            }
+        }
+    }
 }
 
 /// Prints the events of a task of the agent at `url`.

@@ -1,6 +1,12 @@
 //! State of a task, accumulated from complete tasks and from events.
 
-use crate::{Exit, ui::render::parts_text};
+use crate::{
+    Exit,
+    ui::{
+        render::{list, message_text, parts_text},
+        width::one_line,
+    },
+};
 use serde_json::{Map, Value, json};
 
 /// State of a task according to its events, in the JSON of A2A 0.3.
@@ -53,6 +59,22 @@ impl Told {
     /// Returns the id of the pending question, if it has one.
     pub(crate) fn question(&self) -> Option<&str> {
         self.metadata.get("question")?["id"].as_str()
+    }
+
+    /// Returns the agents that relay the pending question, ending with the one that asks; empty if
+    /// the task's own agent asks.
+    pub(crate) fn asked_through(&self) -> Vec<&str> {
+        let path = self.metadata.get("question").and_then(|question| question["path"].as_array());
+        path.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// Returns the text of the pending question, without the hub's note of who asks.
+    pub(crate) fn asked(&self) -> Option<String> {
+        let mut message = self.message.clone()?;
+        if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
+            parts.retain(|part| part["metadata"]["note"] != "asked_by");
+        }
+        Some(message_text(&message))
     }
 
     /// Returns the agent's suggested fix for the failure.
@@ -112,14 +134,29 @@ impl Told {
 
     /// Returns the text of the agent's last message, if any.
     pub(crate) fn said(&self) -> Option<String> {
-        self.message.as_ref().map(|message| parts_text(&message["parts"]))
+        self.message.as_ref().map(message_text)
     }
 
-    /// Returns the text of all artifacts, or else the agent's last message.
-    pub(crate) fn answer(&self) -> String {
-        let made: Vec<_> = self.artifacts.iter().map(|made| parts_text(&made["parts"])).collect();
-        let made = made.join("\n");
-        if made.is_empty() { self.said().unwrap_or_default() } else { made }
+    /// Returns the agent's last message, unless it is blank or repeats the text of the artifacts:
+    /// the whole of it, its beginning or its end.
+    pub(crate) fn last_words(&self) -> Option<String> {
+        let words = self.said().filter(|words| !words.trim().is_empty())?;
+        let made = self.artifacts.iter().map(|made| one_line(&parts_text(&made["parts"])));
+        let made: Vec<_> = made.filter(|made| !made.is_empty()).collect();
+        let said = one_line(&words);
+        let is_repeated = |made: &str| {
+            made == said
+                || made.strip_prefix(&said).is_some_and(|rest| rest.starts_with(' '))
+                || made.strip_suffix(&said).is_some_and(|rest| rest.ends_with(' '))
+        };
+        let repeats = is_repeated(&made.join(" ")) || made.iter().any(|made| is_repeated(made));
+        (!repeats).then_some(words)
+    }
+
+    /// True if an artifact contains more than files.
+    pub(crate) fn made_text(&self) -> bool {
+        let mut parts = self.artifacts.iter().flat_map(|made| list(&made["parts"]));
+        parts.any(|part| part["kind"] != "file")
     }
 
     /// Iterates over the parts of all artifacts and of the last message, each with its artifact's
@@ -201,6 +238,10 @@ mod tests {
             "artifact": { "artifactId": "a", "name": "notes", "parts": [part] } })
     }
 
+    fn made(told: &Told) -> String {
+        told.artifacts.iter().map(|made| parts_text(&made["parts"])).collect()
+    }
+
     fn status(state: &str, said: Option<&str>) -> Value {
         let message = said
             .map(|said| json!({ "kind": "message", "parts": [{ "kind": "text", "text": said }] }));
@@ -225,7 +266,7 @@ mod tests {
         }
         assert_eq!((told.exit, told.said()), (None, None), "it is at work");
         told.take(&status("completed", Some("done")));
-        assert_eq!(told.answer(), "one two[file a.bin, 2 bytes]\nthree");
+        assert_eq!(told.last_words().as_deref(), Some("done"));
         insta::assert_snapshot!(Value::Object(told.whole(told.said().as_deref(), Exit::Done)), @r#"{"artifacts":[{"artifactId":"a","name":"notes","parts":[{"kind":"text","text":"one two"},{"file":{"bytes":"AP8=","name":"a.bin"},"kind":"file"},{"kind":"text","text":"three"}]}],"contextId":"c","exit":0,"message":"done","metadata":{"completed":1,"working":1},"parts":[{"kind":"text","text":"done"}],"state":"completed","taskId":"t"}"#);
     }
 
@@ -249,11 +290,31 @@ mod tests {
             told.take(&repeated);
             told.take(&chunk(text("two"), true));
             told.take(&task("completed", None));
-            assert_eq!(told.answer(), expected, "{repeated}");
+            assert_eq!(made(&told), expected, "{repeated}");
             assert_eq!(told.context.as_deref(), Some("c"), "an empty id names no conversation");
             told.take(&task("completed", Some(json!([text("one")]))));
-            assert_eq!(told.answer(), "one", "the last state counts");
+            assert_eq!(made(&told), "one", "the last state counts");
         }
+    }
+
+    #[test]
+    fn relayed_question_names_asking_agents() {
+        let parts = json!([
+            { "kind": "text", "text": "a > b asks:\n", "metadata": { "note": "asked_by" } },
+            { "kind": "text", "text": "May I?" },
+            { "kind": "data", "data": { "tool": "Bash" } },
+        ]);
+        let question = json!({ "id": "q", "kind": "permission", "path": ["a", "b"] });
+        let message =
+            json!({ "parts": parts, "metadata": { "question": { "kind": "permission" } } });
+        let mut told = Told::default();
+        told.take(&json!({ "kind": "status-update", "taskId": "t", "contextId": "c",
+            "status": { "state": "input-required", "message": message },
+            "metadata": { "question": question } }));
+        assert_eq!(told.asked_through(), ["a", "b"]);
+        assert_eq!(told.asked().as_deref(), Some("May I?"));
+        assert_eq!(told.said().as_deref(), Some("a > b asks:\nMay I?"));
+        assert_eq!(told.question(), Some("q"));
     }
 
     #[test]
@@ -263,5 +324,26 @@ mod tests {
         assert_eq!((told.exit, told.said().as_deref()), (Some(Exit::NeedsInput), Some("which?")));
         told.take(&status("working", None));
         assert_eq!(told.exit, None);
+    }
+
+    #[test]
+    fn last_words_omit_repeated_artifact_text() {
+        let words = |made: &str, said: &str| {
+            let mut told = Told::default();
+            told.take(&chunk(json!({ "kind": "text", "text": made }), false));
+            told.take(&status("completed", Some(said)));
+            told.last_words().is_some()
+        };
+        let all = [
+            ("The answer is 42.\n", "The answer is 42."),
+            ("# Plan\n\nFirst this.\n\nThen that.", "Then that."),
+            ("First this. Then that.", "First this."),
+            ("abandoned", "done"),
+            ("abandoned", "I abandoned it."),
+            ("", "done"),
+            ("x", " \n"),
+        ];
+        let shown = all.map(|(made, said)| words(made, said));
+        assert_eq!(shown, [false, false, false, true, true, true, false]);
     }
 }

@@ -28,7 +28,7 @@ const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// Id of the task, or a unique prefix of it
+    /// Id of the task, or a unique beginning or end of it
     #[arg(add = completion::tasks(), required_unless_present = "state", conflicts_with = "state")]
     id: Option<String>,
     /// URL of the remote agent that owns the task [default: the hub]
@@ -58,7 +58,7 @@ pub(crate) fn cancel(global: &Global, cancel: &Cancel) -> anyhow::Result<()> {
         let missing =
             || CommandError::usage("name the task to cancel, or give `--state`".to_owned());
         let id = id.clone().ok_or_else(missing)?;
-        let one = One { id, agent: agent.clone(), elsewhere: elsewhere.clone() };
+        let one = One { id: Some(id), agent: agent.clone(), elsewhere: elsewhere.clone() };
         let (id, task) = one.ask(global, "tasks/cancel")?;
         return global.show(&task, || Ok(format!("task {id} is cancelled\n").into()));
     };

@@ -9,6 +9,7 @@ use crate::{
     },
 };
 use a2a_hub_config::Settings;
+use a2a_hub_protocol::member;
 use anyhow::Context as _;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use serde_json::{Value, json};
@@ -36,6 +37,18 @@ pub(crate) fn agents() -> ArgValueCandidates {
     })
 }
 
+/// Completes ids of the hub's plug-ins, also of those that have not joined.
+pub(crate) fn plugins() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let mut plugins = asked("hub/plugins/list", json!({}));
+        for plugin in plugins.as_array_mut().into_iter().flatten() {
+            let id = member::take(plugin, "agentId");
+            member::set(plugin, "id", id);
+        }
+        offered(&plugins, |plugin| text(&plugin["description"]).to_owned())
+    })
+}
+
 /// Completes ids of the newest tasks.
 pub(crate) fn tasks() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
@@ -57,20 +70,24 @@ pub(crate) fn contexts() -> ArgValueCandidates {
     })
 }
 
-/// Lists candidates with their descriptions. Returns none if the hub does not answer, because an
-/// error would not be visible.
+/// Lists candidates with their descriptions.
 fn candidates(
     method: &str,
     params: Value,
     about: impl Fn(&Value) -> String,
 ) -> Vec<CompletionCandidate> {
+    offered(&asked(method, params), about)
+}
+
+/// Calls the hub; returns JSON null if it does not answer, because an error would not be visible.
+fn asked(method: &str, params: Value) -> Value {
     let asked = async {
         let settings = Settings::load(None, &[])?;
         let mut client = Client::to(&settings.config.socket.path).await?;
         client.call(method, params).await
     };
     let listed = block_on(async { timeout(PATIENCE, asked).await.context("ask the hub")? });
-    offered(&listed.unwrap_or_default(), about)
+    listed.unwrap_or_default()
 }
 
 /// Keeps candidates that are safe in a shell: clients choose ids, and an id could be a command.

@@ -1,8 +1,11 @@
 //! `contexts`: lists, shows or deletes the conversations that the hub stores.
 
-use super::{completion, tasks::tasks_text};
+use super::{
+    completion,
+    tasks::{note_more, one_more, tasks_text},
+};
 use crate::{
-    Exit, Global, ask, block_on,
+    Exit, Format, Global, ask, block_on,
     client::{
         hub_client::Client,
         ids::{self, Kind},
@@ -10,6 +13,7 @@ use crate::{
     ui::{
         render::{ago, list, text},
         table::{Cell, Table},
+        terminal::{self, Answer},
         text::Text,
     },
 };
@@ -34,15 +38,19 @@ pub(crate) struct Contexts {
 enum Command {
     /// Show a conversation and its tasks
     Show {
-        /// Id of the conversation, or a unique prefix of it
+        /// Id of the conversation, or a unique beginning or end of it [default: the latest
+        /// conversation in the current directory]
         #[arg(add = completion::contexts())]
-        id: String,
+        id: Option<String>,
     },
-    /// Delete a conversation and its tasks
+    /// Delete a conversation and its tasks; asks first at a terminal
     Delete {
-        /// Id of the conversation, or a unique prefix of it
+        /// Id of the conversation, or a unique beginning or end of it
         #[arg(add = completion::contexts())]
         id: String,
+        /// Delete without a question
+        #[arg(long, short)]
+        yes: bool,
     },
 }
 
@@ -50,15 +58,20 @@ pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
     let (now, columns) = (Timestamp::now(), global.console().columns());
     let (answer, shown): (_, Text) = match &contexts.command {
         None => {
-            let params = json!({ "limit": contexts.limit, "offset": contexts.offset });
-            let answer = ask(global, "hub/contexts/list", params)?;
+            let limit = one_more(contexts.limit);
+            let params = json!({ "limit": limit, "offset": contexts.offset });
+            let mut answer = ask(global, "hub/contexts/list", params)?;
+            note_more(global, &mut answer, contexts.limit, Some(contexts.offset), "conversations");
             let shown = contexts_text(list(&answer), now, columns);
             (answer, shown)
         }
         Some(Command::Show { id }) => {
             let (answer, tasks) = block_on(async {
                 let mut client = Client::connect(global).await?;
-                let id = ids::resolve(&mut client, Kind::Context, id).await?;
+                let id = match id {
+                    Some(id) => ids::resolve(&mut client, Kind::Context, id).await?,
+                    None => text(&ids::latest_here(&mut client).await?["contextId"]).to_owned(),
+                };
                 let answer = client.call("hub/contexts/get", json!({ "contextId": id })).await?;
                 let its = json!({ "contextId": id, "limit": 100 });
                 Ok((answer, client.call("hub/tasks/list", its).await?))
@@ -67,9 +80,13 @@ pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
             shown.append(tasks_text(&tasks, now, columns));
             (answer, shown)
         }
-        Some(Command::Delete { id }) => block_on(async {
+        Some(Command::Delete { id, yes }) => block_on(async {
             let mut client = Client::connect(global).await?;
             let id = ids::resolve(&mut client, Kind::Context, id).await?;
+            if !yes && !confirmed(global, &mut client, &id).await? {
+                let kept = format!("the conversation {id} was kept\n").into();
+                return Ok((json!({ "deleted": false, "contextId": id }), kept));
+            }
             let answer = client.call("hub/contexts/delete", json!({ "contextId": id })).await?;
             Ok((answer, format!("context {id} was deleted\n").into()))
         })?,
@@ -77,6 +94,26 @@ pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
     global.show(&answer, || Ok(shown))?;
     Ok(Exit::Done)
 }
+
+/// Asks the user at a terminal whether to delete the conversation; true without a terminal.
+async fn confirmed(global: &Global, client: &mut Client, id: &str) -> anyhow::Result<bool> {
+    let console = global.console();
+    if !console.is_attended() || global.format == Format::Json {
+        return Ok(true);
+    }
+    let its = json!({ "contextId": id, "limit": MANY, "historyLength": 0 });
+    let tasks = list(&client.call("hub/tasks/list", its).await?).len();
+    if tasks == 0 {
+        return Ok(true);
+    }
+    let at_least = if tasks == MANY { "at least " } else { "" };
+    console.note(format!("delete the conversation {id} with {at_least}{tasks} task(s)? [y/N]"));
+    let answer = terminal::ask(console, "y deletes it; an empty answer keeps it").await?;
+    Ok(matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&&*word.to_lowercase())))
+}
+
+/// Maximum number of tasks that are counted before a conversation is deleted.
+const MANY: usize = 100;
 
 /// Renders conversations as a table.
 fn contexts_text(contexts: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
@@ -92,7 +129,7 @@ fn contexts_text(contexts: &[Value], now: Timestamp, columns: Option<usize>) -> 
             Some(_) => ago(&context["updatedAt"], now),
             None => text(&context["updatedAt"]).to_owned(),
         };
-        let name = Cell::named(id, ids::short(id, &ids()));
+        let name = Cell::id(id, ids::short(id, &ids()));
         table.row([name, tasks.into(), changed.into(), agents.into()]);
     }
     table.text(columns)
@@ -112,14 +149,14 @@ mod tests {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
         let shown = |columns| contexts_text(&contexts, now, columns).words();
         insta::assert_snapshot!(shown(Some(100)), @"
-        CONTEXT        TASKS  CHANGED      AGENTS
-        01a1fc8f-a111  3      2 min ago    claude-code, echo
-        ctx            12     30 days ago  echo
+        CONTEXT   TASKS  CHANGED      AGENTS
+        2d72e498  3      2 min ago    claude-code, echo
+        ctx       12     30 days ago  echo
         ");
         insta::assert_snapshot!(shown(Some(40)), @"
-        CONTEXT        TASKS  CHANGED   AGENTS
-        01a1fc8f-a111  3      2 min a…  claude-…
-        ctx            12     30 days…  echo
+        CONTEXT   TASKS  CHANGED      AGENTS
+        2d72e498  3      2 min ago    claude-co…
+        ctx       12     30 days ago  echo
         ");
         insta::assert_snapshot!(shown(None).replace('\t', " → "), @"
         01a1fc8f-a111-7715-9c95-8a642d72e498 → 3 → 2026-01-31T11:58:00Z → claude-code, echo

@@ -1,6 +1,9 @@
 //! `deliveries`: state of push notifications on their way to clients.
 
-use super::completion;
+use super::{
+    completion,
+    tasks::{note_more, one_more},
+};
 use crate::{
     Exit, Global, ask, block_on,
     client::{
@@ -38,8 +41,10 @@ pub(crate) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<
             client.call("hub/deliveries/retry", json!({ "taskId": task })).await
         })?,
         None => {
-            let params = json!({ "dead": asked.dead, "limit": asked.limit });
-            ask(global, "hub/deliveries/list", params)?
+            let params = json!({ "dead": asked.dead, "limit": one_more(asked.limit) });
+            let mut answer = ask(global, "hub/deliveries/list", params)?;
+            note_more(global, &mut answer, asked.limit, None, "notifications");
+            answer
         }
     };
     let columns = global.console().columns();
@@ -67,7 +72,7 @@ fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>)
         let [task, receiver, state] =
             ["taskId", "receiver", "state"].map(|name| text(&delivery[name]));
         table.row([
-            Cell::named(task, ids::short(task, &ids())),
+            Cell::id(task, ids::short(task, &ids())),
             Cell::styled(style_of(state), state),
             delivery["waiting"].to_string().into(),
             receiver.into(),

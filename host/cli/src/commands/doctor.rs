@@ -297,10 +297,17 @@ fn socket(path: &Path) -> Finding {
     }
 }
 
+/// Advice about a hub that is starting.
+const STARTING_FIX: &str = "wait until `a2a-hub status` says that it is up";
+
 /// Checks a running hub: its own status and that of its agents.
 async fn running(mut client: Client) -> Vec<Finding> {
-    if let Err(why) = client.greet().await {
-        return vec![fail("hub", why.to_string(), "a2a-hub stop --force && a2a-hub start")];
+    match client.greet().await {
+        Err(why) => {
+            return vec![fail("hub", why.to_string(), "a2a-hub stop --force && a2a-hub start")];
+        }
+        Ok(Some(start)) => return vec![warn("hub", format!("starting: {start}"), STARTING_FIX)],
+        Ok(None) => {}
     }
     let params = json!({ "includeHealth": true });
     let asked = async {

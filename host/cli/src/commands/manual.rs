@@ -7,10 +7,15 @@ use crate::{
     ui::exit::{EXIT_CODES, Exit},
 };
 use anyhow::Context as _;
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 use clap_complete::{
     Shell,
     env::{CompleteEnv, Shells},
+};
+use std::{
+    ffi::OsStr,
+    io::Write as _,
+    process::{self, Stdio},
 };
 
 /// Prints the shell script that makes a shell call this program for completions.
@@ -27,13 +32,47 @@ pub(crate) fn completions(global: &Global, shell: Shell) -> anyhow::Result<Exit>
 /// Answers a completion request of a shell; returns true if the process was called for one.
 pub(crate) fn complete() -> clap::error::Result<bool> {
     let here = std::env::current_dir().ok();
-    let complete = CompleteEnv::with_factory(CommandLine::command).var(VARIABLE);
+    // The shell's script passes the typed words; the last one is being completed.
+    let wants_options = is_option(std::env::args_os().next_back().as_deref());
+    let command = || match wants_options {
+        true => CommandLine::command(),
+        false => without_options(CommandLine::command()),
+    };
+    let complete = CompleteEnv::with_factory(command).var(VARIABLE);
     complete.try_complete(std::env::args_os(), here.as_deref())
 }
 
+fn is_option(word: Option<&OsStr>) -> bool {
+    word.is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"))
+}
+
+/// Hides the options of a command and of those below it: they are offered after a `-`.
+fn without_options(command: Command) -> Command {
+    let command = command.disable_help_flag(true).disable_version_flag(true);
+    command
+        .mut_args(|arg| if arg.is_positional() { arg } else { arg.hide(true) })
+        .mut_subcommands(without_options)
+}
+
 pub(crate) fn man(global: &Global, command: Option<&str>) -> anyhow::Result<Exit> {
-    global.console().print(&page(command)?.into())?;
+    let page = page(command)?;
+    let is_read = global.console().columns().is_some() && read_in_pager(&page);
+    if !is_read {
+        global.console().print(&page.into())?;
+    }
     Ok(Exit::Done)
+}
+
+/// Shows the page by `man`, which opens the user's pager; false if `man` cannot do so.
+#[expect(clippy::disallowed_methods, reason = "the pager is the user's, and needs the terminal")]
+fn read_in_pager(page: &str) -> bool {
+    let man = process::Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).spawn();
+    let Ok(mut man) = man else { return false };
+    if let Some(mut input) = man.stdin.take() {
+        // A user who leaves the pager early closes the pipe.
+        let _ = input.write_all(page.as_bytes());
+    }
+    man.wait().is_ok_and(|status| status.success())
 }
 
 /// Renders the manual page of the program, or of one of its commands.

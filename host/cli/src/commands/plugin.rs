@@ -20,7 +20,10 @@ mod revoke;
 mod sign;
 mod test;
 
-use super::{completion, plugin::grant_options::Wanted};
+use super::{
+    completion,
+    plugin::grant_options::{UPDATES, Wanted},
+};
 use crate::{Exit, Global};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -55,7 +58,7 @@ pub(crate) enum Plugin {
     /// Withdraw some permissions of a plug-in, from running tasks as well
     Deny {
         /// Id of the plug-in
-        #[arg(add = completion::agents())]
+        #[arg(add = completion::plugins())]
         id: String,
         /// Permission to withdraw, such as `process.git`, `http.api.example.com`, `memory`,
         /// `files`, `workspace` or `delegate.codex`
@@ -65,13 +68,13 @@ pub(crate) enum Plugin {
     /// Withdraw all permissions of a plug-in, from running tasks as well. Its stored data is kept
     Revoke {
         /// Id of the plug-in
-        #[arg(add = completion::agents())]
+        #[arg(add = completion::plugins())]
         id: String,
     },
     /// Remove a plug-in from the plugins folder and delete its stored data
     Remove {
         /// Id of the plug-in
-        #[arg(add = completion::agents())]
+        #[arg(add = completion::plugins())]
         id: String,
     },
     /// Test whether a component conforms to the contract, in a separate sandbox
@@ -79,7 +82,7 @@ pub(crate) enum Plugin {
     /// Compare the permissions that an update asks for with those of the granted component
     Diff {
         /// Id of the plug-in
-        #[arg(add = completion::agents())]
+        #[arg(add = completion::plugins())]
         id: String,
         /// Component file of the update [default: the plug-in's file in the plugins folder]
         file: Option<PathBuf>,
@@ -100,12 +103,15 @@ pub(crate) struct Add {
 #[derive(Debug, Args)]
 pub(crate) struct GrantTo {
     /// Id of the plug-in
-    #[arg(add = completion::agents())]
+    #[arg(add = completion::plugins())]
     id: String,
     /// SHA-256 digest that the component must have, so that you grant to the component that you
     /// inspected
     #[arg(long, value_name = "DIGEST")]
     sha256: Option<String>,
+    /// End an earlier `--dev`: only the present component keeps the grant
+    #[arg(long, help_heading = UPDATES, conflicts_with = "dev")]
+    no_dev: bool,
     #[command(flatten)]
     wanted: Wanted,
 }
@@ -121,7 +127,10 @@ pub(crate) fn plugin(global: &Global, plugin: &Plugin) -> anyhow::Result<Exit> {
         Plugin::List => list::list(global),
         Plugin::Inspect { what } => inspect::inspect(global, what),
         Plugin::Add(it) => add::add(global, &it.from, it.name.as_deref(), &it.wanted),
-        Plugin::Grant(it) => grant::grant(global, &it.id, it.sha256.as_deref(), &it.wanted),
+        Plugin::Grant(it) => {
+            let dev = if it.no_dev { Some(false) } else { it.wanted.dev.then_some(true) };
+            grant::grant(global, &it.id, it.sha256.as_deref(), &it.wanted, dev)
+        }
         Plugin::Deny { id, capabilities } => revoke::deny(global, id, capabilities),
         Plugin::Revoke { id } => revoke::revoke(global, id),
         Plugin::Remove { id } => revoke::remove(global, id),

@@ -5,10 +5,15 @@ use crate::{
     Exit, Format, Global,
     ui::{
         console::Console,
-        render::shell_word,
-        terminal::{self, Answer},
+        render::{shell_word, text},
+        terminal::{self, Answer, Prompted},
     },
 };
+use serde_json::Value;
+use std::time::Duration;
+
+/// Interval at which a task is read while its question waits at the prompt.
+pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 /// Outcome of a task's question.
 pub(crate) enum Asked {
@@ -18,14 +23,18 @@ pub(crate) enum Asked {
     Answered(String, String),
     /// The user cancels this task.
     Interrupted(String),
+    /// The question was closed while the prompt waited; the task is as given.
+    Closed(Value),
 }
 
 /// Asks the user at the terminal the task's question; `agent` is the agent as the user typed it.
+/// `closed` returns the task once the question needs no answer any more.
 pub(crate) async fn question(
     global: &Global,
     shown: &Shown,
     exit: Exit,
     agent: &str,
+    closed: impl Future<Output = anyhow::Result<Value>>,
 ) -> anyhow::Result<Asked> {
     let Some(task) = shown.told.task.clone().filter(|_| exit == Exit::NeedsInput) else {
         return Ok(Asked::Nothing);
@@ -36,17 +45,41 @@ pub(crate) async fn question(
     let console = global.console();
     tell(console, shown, agent);
     if shown.told.state == "input-required" && console.is_attended() {
-        match terminal::ask(console, terminal::TO_A_TASK).await? {
-            Answer::Text(answer) => return Ok(Asked::Answered(task, answer)),
-            Answer::Interrupted => {
+        match terminal::ask_unless(console, terminal::TO_A_TASK, closed).await? {
+            Prompted::Answered(Answer::Text(answer)) => return Ok(Asked::Answered(task, answer)),
+            Prompted::Answered(Answer::Interrupted) => {
                 console.note("cancelling");
                 return Ok(Asked::Interrupted(task));
             }
-            Answer::Nothing => {}
+            Prompted::Answered(Answer::Nothing) => {}
+            Prompted::Withdrawn(task) => {
+                let task = task?;
+                console.note(closed_text(&task));
+                return Ok(Asked::Closed(task));
+            }
         }
     }
     console.note(answer_with(&global.command(), agent, &task, shown.told.question()));
     Ok(Asked::Nothing)
+}
+
+/// True while a task, in the JSON of A2A 0.3, waits for an answer to this question.
+pub(crate) fn is_open(task: &Value, question: Option<&str>) -> bool {
+    let asked = task["metadata"]["question"]["id"].as_str();
+    text(&task["status"]["state"]) == "input-required" && (question.is_none() || asked == question)
+}
+
+/// Tells the user what became of a question that needs no answer any more.
+pub(crate) fn closed_text(task: &Value) -> &'static str {
+    match text(&task["status"]["state"]) {
+        "completed" | "failed" | "canceled" | "rejected" => {
+            "no answer is needed any more: the task has ended"
+        }
+        "input-required" | "auth-required" => {
+            "the question was answered elsewhere or withdrawn; the task asks another one"
+        }
+        _ => "the question was answered elsewhere or withdrawn; the task goes on",
+    }
 }
 
 /// Returns the command that answers the question of this task of `agent`, with the question's id if
@@ -64,10 +97,33 @@ pub(crate) fn answer_with(
 
 /// Prints the question of the task of `agent` for a user who is not prompted.
 pub(crate) fn tell(console: Console, shown: &Shown, agent: &str) {
-    let said = shown.told.said().filter(|said| !said.trim().is_empty());
+    let said = shown.told.asked().filter(|said| !said.trim().is_empty());
     let said = said.unwrap_or_else(|| "(it waits for an answer, but sent no question)".to_owned());
+    let through = shown.told.asked_through();
+    let who: Vec<&str> = [agent].into_iter().chain(through.iter().copied()).collect();
+    let who = who.join(" > ");
     match console.columns_beside() {
-        Some(columns) => console.prompt(&terminal::question(agent, &said, columns)),
-        None => console.note(said),
+        Some(columns) => console.prompt(&terminal::question(&who, &said, columns)),
+        None if through.is_empty() => console.note(said),
+        None => console.note(format!("{who} asks:\n{said}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn question_is_open_until_state_or_id_changes() {
+        let task = |state: &str, id: &str| json!({ "status": { "state": state }, "metadata": { "question": { "id": id } } });
+        assert!(is_open(&task("input-required", "q-1"), Some("q-1")));
+        assert!(is_open(&json!({ "status": { "state": "input-required" } }), None));
+        for (state, id) in
+            [("input-required", "q-2"), ("working", "q-1"), ("canceled", "q-1"), ("", "q-1")]
+        {
+            assert!(!is_open(&task(state, id), Some("q-1")), "{state} {id}");
+            assert_eq!(closed_text(&task(state, id)).contains("ended"), state == "canceled");
+        }
     }
 }

@@ -28,9 +28,10 @@ use std::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
-    /// Time in seconds in which running tasks may finish, at most `stop.drain_ms`; 0 cancels them
-    /// at once [default: `stop.drain_ms` of the configuration]
-    #[arg(long, value_name = "SECONDS")]
+    /// Time in which running tasks may finish, such as `30s`, at most `stop.drain_ms`; a bare
+    /// number counts seconds, and 0 cancels them at once [default: `stop.drain_ms` of the
+    /// configuration]
+    #[arg(long, value_name = "TIME", value_parser = super::duration::seconds)]
     timeout: Option<u64>,
 }
 
@@ -68,7 +69,8 @@ pub(crate) fn restart(
         let said_before = log.metadata()?.len();
         let Before { arguments, directory, .. } = &before;
         let mut hub = Background::start(&exe, arguments, None, Some(directory), log)?;
-        let announced = start::until_up(&mut hub, dir, &log_path, said_before).await?;
+        let log = (&*log_path, said_before);
+        let announced = start::until_up(global, &mut hub, (dir, &config.socket.path), log).await?;
         let up = || Ok(format!("{}\n", start::announced_text(&announced)).into());
         global.show(&announced, up)?;
         start::warn_of(global, &announced);

@@ -2,27 +2,29 @@
 //! task.
 
 use super::{
-    completion,
+    completion, duration,
     follow::{OnLeave, follow},
     memory_options::Inheriting,
-    question::{Asked, question},
+    question::{self, Asked},
     save_files::{self, Saved},
     send_options::{CONVERSATION, Chosen},
     start,
     task_output::Shown,
 };
 use crate::{
-    Exit, Global, block_on,
+    Exit, Format, Global, block_on,
     client::{
         files,
         hub_client::Client,
         ids::{self, Kind},
         remote::{self, Elsewhere},
+        task_snapshot::Told,
     },
     ui::{
         failure::CommandError,
         render::{list, text},
         terminal::Progress,
+        text::{FAINT, Text},
     },
 };
 use a2a_hub_protocol::{
@@ -36,6 +38,7 @@ use std::{
     io::{self, Read as _},
     path::PathBuf,
 };
+use tokio::time::sleep;
 
 /// Maximum size, in bytes, of a message: the hub's limit of a request, minus the envelope.
 const MAX_MESSAGE: usize = 7 << 20;
@@ -66,8 +69,8 @@ pub(crate) struct Send {
     /// Directory in which the agent's files are saved; existing files are never overwritten
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Time limit of the task, in milliseconds
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Time limit of the task, such as `5s` or `2m`; a bare number counts milliseconds
+    #[arg(long, value_name = "TIME", value_parser = duration::milliseconds)]
     pub(crate) timeout: Option<u64>,
     /// Start the hub first if it does not run
     #[arg(long)]
@@ -111,31 +114,113 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             send.context = Some(latest_context(&mut client, &send).await?);
         }
         if let Some(typed) = send.context.as_ref().filter(|_| !send.go_on) {
-            send.context = Some(ids::resolve_or_new(&mut client, typed).await?);
+            let id = ids::resolve_or_new(&mut client, typed).await?;
+            if global.format == Format::Pretty && !ids::is_known_context(&mut client, &id).await {
+                global.console().note(Text::styled(FAINT, begins(&id)));
+            }
+            send.context = Some(id);
         }
         if let Some(typed) = &send.task {
             send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
         }
         let modes = output_modes(global, &mut client, &send.agent).await;
+        let (mut step, mut earlier) = (Step::Send, None);
         loop {
-            let id = client.ask("message/stream", params(&send)?).await?;
-            let mut shown = Shown::new(global, send.stream).written_in(&modes);
+            let mut shown =
+                Shown::new(global, send.stream).written_in(&modes).after(earlier.take());
             let mut progress = Progress::new(global, &send.agent, true);
-            let followed =
-                follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await;
+            let followed = match &step {
+                Step::Send | Step::Answer(_) => {
+                    let id = client.ask("message/stream", params(&send)?).await?;
+                    follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await
+                }
+                Step::Watch(task) => {
+                    let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
+                    follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await
+                }
+                Step::Show(task) => {
+                    shown.event(task)?;
+                    shown.exit()
+                }
+            };
             drop(progress);
-            let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
+            let exit = match (followed, &step) {
+                (Ok(exit), _) => exit,
+                // Another client may have been faster than the user.
+                (Err(why), Step::Answer(task)) if shown.told.task.is_none() => {
+                    let task = task_now(&mut client, task).await?;
+                    if question::is_open(&task, send.question.as_deref()) {
+                        return Err(why);
+                    }
+                    global.console().note(question::closed_text(&task));
+                    (step, earlier) = (Step::after(task), Some(shown));
+                    continue;
+                }
+                (Err(why), _) => return Err(shown.broken_off(&why, "")),
+            };
             conclude(&send, &mut shown, exit)?;
-            match question(global, &shown, exit, &send.agent).await? {
+            let closed = closed(&mut client, &shown.told);
+            match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => return Ok(exit),
-                Asked::Answered(task, answer) => send = send.answering(task, answer, &shown),
+                Asked::Answered(task, answer) => {
+                    step = Step::Answer(task.clone());
+                    send = send.answering(task, answer, &shown);
+                }
+                Asked::Closed(task) => step = Step::after(task),
                 Asked::Interrupted(task) => {
                     client.call("tasks/cancel", json!({ "id": task })).await?;
                     return Ok(Exit::Interrupted);
                 }
             }
+            earlier = Some(shown);
         }
     })
+}
+
+/// Next step of a conversation at the terminal.
+pub(crate) enum Step {
+    /// Sends the message.
+    Send,
+    /// Sends the message as the answer to a question of this task.
+    Answer(String),
+    /// Follows this task, whose question was closed.
+    Watch(String),
+    /// Shows this task, which has ended.
+    Show(Value),
+}
+
+impl Step {
+    /// Returns the step after the question of `task` was closed.
+    pub(crate) fn after(task: Value) -> Self {
+        match text(&task["status"]["state"]) {
+            "completed" | "failed" | "canceled" | "rejected" => Self::Show(task),
+            _ => Self::Watch(text(&task["id"]).to_owned()),
+        }
+    }
+}
+
+/// Reads the task until the question of `told` is closed, and returns the task then.
+async fn closed(client: &mut Client, told: &Told) -> anyhow::Result<Value> {
+    let task = told.task.as_deref().unwrap_or_default();
+    loop {
+        sleep(question::LOOK).await;
+        let task = task_now(client, task).await?;
+        if !question::is_open(&task, told.question()) {
+            return Ok(task);
+        }
+    }
+}
+
+async fn task_now(client: &mut Client, task: &str) -> anyhow::Result<Value> {
+    client.call("tasks/get", json!({ "id": task, "historyLength": 0 })).await
+}
+
+/// Tells the user that no conversation has this id yet: it may be mistyped.
+fn begins(context: &str) -> String {
+    format!(
+        "no conversation is called `{context}` yet, so this message begins it; `a2a-hub contexts` \
+         lists the others"
+    )
 }
 
 /// Returns the agent's output media types, if the console renders Markdown.
@@ -169,7 +254,7 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
 pub(crate) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Result<()> {
     let Some(dir) = &send.save else {
         shown.finish(exit, Map::new())?;
-        shown.tell_how_to_go_on(remote::is_url(&send.agent));
+        send.tell_how_to_go_on(shown);
         return Ok(());
     };
     let saved = match save_files::save(&shown.told, dir) {
@@ -177,14 +262,14 @@ pub(crate) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Re
         // The answer is valid even if its files cannot be saved.
         Err(why) => {
             let why = shown.unsaved(why, exit)?;
-            shown.tell_how_to_go_on(remote::is_url(&send.agent));
+            send.tell_how_to_go_on(shown);
             return Err(why);
         }
     };
     let all = saved.iter().map(Saved::to_json).collect();
     shown.finish(exit, Map::from_iter([("saved".to_owned(), Value::Array(all))]))?;
     saved.iter().for_each(|saved| shown.note(saved.text()));
-    shown.tell_how_to_go_on(remote::is_url(&send.agent));
+    send.tell_how_to_go_on(shown);
     Ok(())
 }
 
@@ -202,6 +287,13 @@ impl Send {
             bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
         }
         Ok(self)
+    }
+
+    /// Tells the user how to continue a conversation that this command began.
+    fn tell_how_to_go_on(&self, shown: &Shown) {
+        if self.context.is_none() {
+            shown.tell_how_to_go_on(remote::is_url(&self.agent));
+        }
     }
 
     /// Turns the command into the answer to a task's question.

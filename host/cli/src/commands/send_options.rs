@@ -31,6 +31,16 @@ pub(crate) struct Chosen {
     /// Entry of the message's metadata; VALUE is JSON, or else text. May be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = MODEL)]
     metadata: Vec<(String, Value)>,
+    /// Limits of the task together with its child tasks, such as `tasks=3,usd=0.5`; also `tokens`
+    /// and `depth`
+    #[arg(
+        long,
+        value_name = "LIMIT=COUNT",
+        value_delimiter = ',',
+        value_parser = limit,
+        help_heading = MODEL
+    )]
+    budget: Vec<(String, Value)>,
     /// Continue this session of the agent's own program, which was run by hand
     #[arg(
         long,
@@ -52,7 +62,32 @@ impl Chosen {
                 facts.insert(name.to_owned(), json!(chosen));
             }
         }
+        if !self.budget.is_empty() {
+            let limits: Map<_, _> = self.budget.iter().cloned().collect();
+            facts.insert("budget".to_owned(), Value::Object(limits));
+        }
         facts
+    }
+}
+
+/// Parses a limit of a budget to a member of `metadata.budget`.
+fn limit(text: &str) -> Result<(String, Value), String> {
+    let why = || {
+        format!(
+            "`{text}` is not a limit: give one such as tasks=3, tokens=20000, usd=0.5 or depth=2"
+        )
+    };
+    let (name, count) = text.split_once('=').ok_or_else(why)?;
+    match name {
+        "depth" | "tasks" | "tokens" => {
+            let count: u64 = count.parse().map_err(|_| why())?;
+            Ok((name.to_owned(), json!(count)))
+        }
+        "usd" => {
+            let usd = count.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);
+            Ok(("costUsd".to_owned(), json!(usd.ok_or_else(why)?)))
+        }
+        _ => Err(why()),
     }
 }
 
@@ -114,5 +149,16 @@ mod tests {
             assert!(refused.contains(why), "{refused}");
         }
         assert!(facts(&["--resume", "s", "--task", "t"]).unwrap_err().contains("cannot be used"));
+    }
+
+    #[test]
+    fn budget_becomes_metadata_member() {
+        let line =
+            Line::try_parse_from(["send", "--budget", "tasks=1,usd=0.5", "--budget=depth=2"]);
+        let facts = line.ok().unwrap().chosen.facts();
+        assert_eq!(facts["budget"], json!({ "tasks": 1, "costUsd": 0.5, "depth": 2 }));
+        for wrong in ["tasks", "tasks=-1", "usd=NaN", "euro=1", "tokens=1.5", ""] {
+            assert!(limit(wrong).is_err(), "{wrong}");
+        }
     }
 }

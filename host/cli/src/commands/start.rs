@@ -3,7 +3,11 @@
 use super::run::{Invocation, run};
 use crate::{
     Exit, Global, block_on,
-    client::{hub_client::Client, owner::refuse_below_agent, running_hub},
+    client::{
+        hub_client::{Client, START_LOOK},
+        owner::refuse_below_agent,
+        running_hub,
+    },
     log::{
         hub_log::{self, Sink},
         log_line::LogScreen,
@@ -11,6 +15,7 @@ use crate::{
     ui::{
         failure::{BLAMES, CommandError, HUB_NOT_RUNNING},
         render::{list, text},
+        terminal::Progress,
     },
 };
 use a2a_hub_config::{Flag, Settings};
@@ -29,7 +34,7 @@ use std::{
     thread::available_parallelism,
     time::Duration,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Time that a hub has to start: the first start compiles the built-in components.
 pub(crate) const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -72,6 +77,13 @@ pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     refuse_below_agent(STARTING)?;
     let settings = settings(global, start)?;
     if !start.foreground {
+        if let Some(run) = block_on(already_up(start, &settings))? {
+            global.show(&run, || {
+                let at = announced_text(&run).replacen("is up", "is already up", 1);
+                Ok(format!("{at}\n").into())
+            })?;
+            return Ok(Exit::Done);
+        }
         let announced = block_on(in_background(global, start, &settings))?;
         global.show(&announced, || Ok(format!("{}\n", announced_text(&announced)).into()))?;
         warn_of(global, &announced);
@@ -106,6 +118,19 @@ pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     // A cancelled task must not delay the exit.
     runtime.shutdown_background();
     Ok(Exit::Done)
+}
+
+/// Returns the run file of the hub that this command would start again; `None` if none runs, or if
+/// options ask for another one.
+async fn already_up(start: &Start, settings: &Settings) -> anyhow::Result<Option<Value>> {
+    if start.http_port.is_some() || start.no_http || !start.workspaces.is_empty() {
+        return Ok(None);
+    }
+    let path = &settings.config.socket.path;
+    let run = running_hub::of(settings.config.data_dir()?);
+    let run = run.filter(|run| running_hub::socket(run).as_ref() == Some(path));
+    let is_up = run.is_some() && Client::to(path).await.is_ok();
+    Ok(run.filter(|_| is_up))
 }
 
 /// Number of worker threads for clients and short guests: half of the processors. The other half is
@@ -252,18 +277,21 @@ async fn in_background(
     let exe = std::env::current_exe().context("find this program")?;
     let args = arguments(global, start, settings, dir)?;
     let mut hub = Background::start(&exe, &args, None, None, log)?;
-    until_up(&mut hub, dir, &log_path, said_before).await
+    until_up(global, &mut hub, (dir, &config.socket.path), (&log_path, said_before)).await
 }
 
-/// Waits until the hub of the data directory `dir` is up, and returns its run file. If the hub
-/// fails, the error quotes its `log` from the byte `said_before` on.
+/// Waits until the hub of the data directory `dir` is up, and returns its run file. A hub that
+/// reports the progress of its start on its `socket` has as long as it takes. If the hub fails, the
+/// error quotes its `log` from the byte `said_before` on.
 pub(crate) async fn until_up(
+    global: &Global,
     hub: &mut Background,
-    dir: &Path,
-    log: &Path,
-    said_before: u64,
+    (dir, socket): (&Path, &Path),
+    (log, said_before): (&Path, u64),
 ) -> anyhow::Result<Value> {
-    let deadline = Instant::now() + START_DEADLINE;
+    let mut progress = Progress::new(global, "starting the hub", true);
+    let (mut deadline, mut doing) = (Instant::now() + START_DEADLINE, "preparing".to_owned());
+    let mut next_look = Instant::now() + START_LOOK;
     loop {
         if let Some(status) = hub.ended()? {
             let said = tail(log, said_before)?;
@@ -277,8 +305,24 @@ pub(crate) async fn until_up(
             let late = Span(START_DEADLINE);
             bail!("start the hub: it is not up after {late}; see {}", log.display());
         }
-        sleep(LOOK).await;
+        if Instant::now() >= next_look {
+            if let Some(start) = progress.during(&doing, start_progress(socket, hub.id())).await {
+                (deadline, doing) = (Instant::now() + START_DEADLINE, start);
+            }
+            next_look = Instant::now() + START_LOOK;
+        }
+        progress.during(&doing, sleep(LOOK)).await;
     }
+}
+
+/// Progress of the starting hub of this process, if it answers.
+async fn start_progress(socket: &Path, pid: u32) -> Option<String> {
+    let greeted = async {
+        let mut client = Client::to(socket).await.ok()?;
+        client.pid.filter(|it| u32::try_from(*it) == Ok(pid))?;
+        client.greet().await.ok()?
+    };
+    timeout(START_LOOK * 4, greeted).await.ok()?
 }
 
 fn arguments(
@@ -350,14 +394,14 @@ mod tests {
         let log = "{\"level\":\"INFO\",\"message\":\"agent joined\"}\n";
         let told = |said: &str| last_words(&format!("{log}{log}{said}")).unwrap_or_default();
         assert_eq!(
-            told("a2a-hub: make the plugins folder: File exists\n"),
+            told("error: make the plugins folder: File exists\n"),
             "make the plugins folder: File exists"
         );
         assert_eq!(
-            told("a2a-hub: read the file: line 1\n  |\n1 | x\n"),
+            told("error: read the file: line 1\n  |\n1 | x\n"),
             "read the file: line 1\n  |\n1 | x"
         );
-        assert_eq!(told("a2a-hub: first\na2a-hub: last\n"), "last");
+        assert_eq!(told("error: first\nerror: last\n"), "last");
         assert_eq!(
             told("thread 'main' panicked at x.rs:\nboom\n"),
             "thread 'main' panicked at x.rs:\nboom"

@@ -1,12 +1,13 @@
 //! `status` and `agents`: show the hub's own status and its agents.
 
 use crate::{
-    Exit, Global, ask,
+    Exit, Format, Global, ask, block_on,
+    client::hub_client::{Client, start_text},
     ui::{
-        failure::CommandError,
-        render::{duration, list, text},
+        failure::{CommandError, HUB_NOT_RUNNING},
+        render::{duration, list, size, text},
         table::{Cell, Table},
-        text::{PLAIN, Text, style_of},
+        text::{FAINT, PLAIN, Text, style_of},
         width::wrapped,
     },
 };
@@ -23,11 +24,46 @@ const BESIDE: usize = 8;
 const MAX_DESCRIPTION: usize = 400;
 
 pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
-    let status = ask(global, "hub/status", json!({}))?;
+    let status = block_on(async {
+        Client::connect_to_any(global).await?.call("hub/status", json!({})).await
+    })?;
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
         Ok(status_text(&status, &socket, global.console().columns()))
     })?;
+    Ok(Exit::Done)
+}
+
+/// Next commands of a user whose hub runs, each with its effect.
+const WITH_HUB: [(&str, &str); 3] = [
+    ("a2a-hub send echo hello", "sends a message to an agent"),
+    ("a2a-hub agents", "lists the agents"),
+    ("a2a-hub --help", "lists all commands"),
+];
+
+/// Next commands of a user whose hub does not run.
+const WITHOUT_HUB: [(&str, &str); 3] = [
+    ("a2a-hub start", "starts the hub"),
+    ("a2a-hub doctor", "checks the installation"),
+    ("a2a-hub --help", "lists all commands"),
+];
+
+/// Shows the hub's status and three next commands, for a command line without a command.
+pub(crate) fn overview(global: &Global) -> anyhow::Result<Exit> {
+    let next = match status(global) {
+        Ok(_) => WITH_HUB,
+        Err(why)
+            if global.format == Format::Pretty && CommandError::of(&why).is(HUB_NOT_RUNNING) =>
+        {
+            global.console().print(&"the hub does not run\n".into())?;
+            WITHOUT_HUB
+        }
+        Err(why) => return Err(why),
+    };
+    if global.format == Format::Pretty {
+        let lines = next.map(|(command, effect)| format!("  {command:<24} {effect}\n"));
+        global.console().print(&format!("\nnext:\n{}", lines.concat()).into())?;
+    }
     Ok(Exit::Done)
 }
 
@@ -37,7 +73,11 @@ pub(crate) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
         let status = status_if_allowed(global)?;
         let agents = with_known_health(&agents, &status["agents"]);
         let columns = global.console().columns();
-        let mut out = agents_text(&agents, &status["rejectedPlugins"], columns);
+        let rejected = &status["rejectedPlugins"];
+        let mut out = match columns {
+            Some(columns) => lines_text(&agents, rejected, columns),
+            None => agents_text(&agents, rejected, None),
+        };
         compiling_text(&mut out, &status["compilingPlugins"], columns);
         Ok(out)
     })?;
@@ -55,6 +95,11 @@ fn status_if_allowed(global: &Global) -> anyhow::Result<Value> {
 
 fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     let mut out = Text::new();
+    if let Some(start) = start_text(status) {
+        let hub = format!("{} on {socket}, starting: {start}", text(&status["version"]));
+        told(&mut out, (PLAIN, "hub"), &hub, columns);
+        return out;
+    }
     let up = duration(status["uptime"].as_u64().unwrap_or_default() / 1000);
     let hub = format!("{} on {socket}, up for {up}", text(&status["version"]));
     told(&mut out, (PLAIN, "hub"), &hub, columns);
@@ -80,10 +125,12 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     if let agents @ [_, ..] = list(&status["agents"]) {
         let mut table = Table::new(["AGENT", "HEALTH", "NAME"]);
         for agent in agents {
-            let (id, health) = (text(&agent["id"]), text(&agent["status"]));
-            let health = Cell::styled(style_of(health), health);
+            let id = text(&agent["id"]);
+            let health = health_cell(agent, text(&agent["status"]), columns);
             table.row([Cell::named(id, id), health, text(&agent["name"]).into()]);
-            breaker_text(&mut table, &agent["breaker"]);
+            if !is_missing(agent) {
+                breaker_text(&mut table, &agent["breaker"]);
+            }
         }
         out.push(PLAIN, if columns.is_some() { "\n" } else { "" });
         out.append(table.text(columns));
@@ -151,6 +198,60 @@ fn storage_text(out: &mut Text, storage: &Value, columns: Option<usize>) {
     }
 }
 
+/// Error of an agent whose program is not there, as the hub words it.
+const MISSING: &str = "it is not installed";
+
+/// True if the agent's program is not installed.
+fn is_missing(agent: &Value) -> bool {
+    let told = [&agent["health"]["errorMessage"], &agent["breaker"]["cause"]];
+    told.into_iter().any(|told| text(told).contains(MISSING))
+}
+
+/// Cell with an agent's health; on a terminal, a program that is not installed is no illness.
+fn health_cell(agent: &Value, health: &str, columns: Option<usize>) -> Cell {
+    if columns.is_some() && is_missing(agent) {
+        return Cell::styled(FAINT, "not installed");
+    }
+    Cell::styled(style_of(health), health)
+}
+
+/// Renders the agents for a terminal, each in one line: what is wrong with it, or what it does.
+fn lines_text(agents: &Value, rejected: &Value, columns: usize) -> Text {
+    if list(agents).is_empty() {
+        return agents_text(agents, rejected, Some(columns));
+    }
+    let mut table = Table::new(["AGENT", "HEALTH", "VERSION", "ABOUT"]);
+    let mut has_more = false;
+    for agent in list(agents) {
+        let (id, health) = (text(&agent["id"]), &agent["health"]);
+        let [status, version] = ["status", "version"].map(|name| text(&health[name]));
+        let lacks = list(&agent["notGranted"]).len();
+        let (style, about) = if is_missing(agent) {
+            (FAINT, health["fix"].as_str().map(|fix| format!("install it with: {fix}")))
+        } else if let Some(cause) = agent["breaker"]["cause"].as_str() {
+            (PLAIN, Some(format!("failed repeatedly: {cause}")))
+        } else if let Some(why) = health["errorMessage"].as_str() {
+            (PLAIN, Some(why.to_owned()))
+        } else if lacks > 0 {
+            (PLAIN, Some(format!("asks for {lacks} permission(s) that it was not granted")))
+        } else {
+            (PLAIN, None)
+        };
+        has_more |= about.is_some();
+        let about =
+            about.unwrap_or_else(|| line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
+        let name = if style == FAINT { Cell::faint_name(id) } else { Cell::named(id, id) };
+        let health = health_cell(agent, status, Some(columns));
+        table.row([name, health, version.into(), Cell::styled(style, about)]);
+    }
+    let mut out = table.text(Some(columns));
+    if has_more {
+        out.push(FAINT, "`a2a-hub agent show ID` shows all about one\n");
+    }
+    rejected_text(&mut out, rejected, Some(columns));
+    out
+}
+
 /// Renders the agents, and the rejected files of the plugins folder.
 pub(crate) fn agents_text(agents: &Value, rejected: &Value, columns: Option<usize>) -> Text {
     let mut out = Text::new();
@@ -174,7 +275,7 @@ fn agents_table(agents: &[Value]) -> Table {
     for agent in agents {
         let (id, health) = (text(&agent["id"]), &agent["health"]);
         let [status, version] = ["status", "version"].map(|name| text(&health[name]));
-        let status = Cell::styled(style_of(status), status);
+        let status = health_cell(agent, status, None);
         table.row([Cell::named(id, id), status, version.into(), text(&agent["source"]).into()]);
         table.below(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
         if let Some(key) = agent["signedBy"].as_str() {
@@ -195,7 +296,9 @@ fn agents_table(agents: &[Value]) -> Table {
         if let Some(fix) = health["fix"].as_str() {
             table.below(format!("fix: {fix}"));
         }
-        breaker_text(&mut table, &agent["breaker"]);
+        if !is_missing(agent) {
+            breaker_text(&mut table, &agent["breaker"]);
+        }
         for lack in list(&agent["notGranted"]) {
             let [what, setting] = ["what", "setting"].map(|name| text(&lack[name]));
             let remedy = lack["command"].as_str().map_or_else(
@@ -220,9 +323,10 @@ fn breaker_text(table: &mut Table, breaker: &Value) {
 fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
     for plugin in list(compiling) {
         let (file, since) = (text(&plugin["file"]), text(&plugin["since"]));
-        let megabytes = plugin["bytes"].as_u64().unwrap_or_default().div_ceil(1_000_000);
+        let bytes = plugin["bytes"].as_u64().unwrap_or_default();
+        let size = size(usize::try_from(bytes).unwrap_or(usize::MAX));
         let said = format!(
-            "compiling: {file} ({megabytes} MB), since {since}; it is loaded when that is done, \
+            "compiling: {file} ({size}), since {since}; it is loaded when that is done, \
              and later starts do not compile it"
         );
         let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
@@ -257,7 +361,7 @@ mod tests {
         compiling_text(&mut out, &Value::Null, None);
         assert_eq!(
             out.words(),
-            "compiling: x.wasm (20 MB), since 2026-01-31T10:00:00.000Z; it is loaded when that is \
+            "compiling: x.wasm (18.5 MiB), since 2026-01-31T10:00:00.000Z; it is loaded when that is \
              done, and later starts do not compile it\n"
         );
     }
@@ -326,6 +430,31 @@ mod tests {
     }
 
     #[test]
+    fn terminal_lists_agents_in_one_line() {
+        let missing = "run `codex`: it is not installed, or not on the PATH";
+        let agents = json!([
+            {"id": "codex", "card": {"description": "OpenAI's coding agent."},
+             "health": {"status": "unhealthy", "errorMessage": missing, "fix": "npm install -g codex"},
+             "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": missing}},
+            {"id": "echo", "card": {"description": "Says back\nwhat it is told"},
+             "health": {"status": "healthy", "version": "1"}},
+            {"id": "weak", "card": {}, "health": {"status": "healthy"},
+             "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "it broke"}},
+            {"id": "poor", "card": {}, "health": {}, "notGranted": [{"what": "run `git`"}]},
+        ]);
+        let shown = |columns| lines_text(&agents, &Value::Null, columns).words();
+        insta::assert_snapshot!(shown(80), @"
+        AGENT  HEALTH         VERSION  ABOUT
+        codex  not installed           install it with: npm install -g codex
+        echo   healthy        1        Says back what it is told
+        weak   healthy                 failed repeatedly: it broke
+        poor                           asks for 1 permission(s) that it was not granted
+        `a2a-hub agent show ID` shows all about one
+        ");
+        assert!(shown(40).lines().take(5).all(|line| line.chars().count() <= 40), "{}", shown(40));
+    }
+
+    #[test]
     fn unasked_agent_shows_known_health() {
         let asked = json!({ "id": "codex", "health": { "status": "degraded", "version": "2" } });
         let agents = json!([{ "id": "echo" }, asked.clone(), { "id": "new" }]);
@@ -381,6 +510,13 @@ mod tests {
          → failed repeatedly; next try at 2026-01-01T00:00:00.000Z
          → last failure: the agent's code broke
         ");
+    }
+
+    #[test]
+    fn starting_hub_shows_progress_only() {
+        let status = json!({ "version": "0.1.0", "activeTasks": 0, "starting": { "agents": 6, "ready": 3 } });
+        let shown = columns(&status_text(&status, "/tmp/a2a-hub.sock", None));
+        insta::assert_snapshot!(shown, @"hub     0.1.0 on /tmp/a2a-hub.sock, starting: 3 of 6 agents compiled");
     }
 
     #[test]

@@ -24,9 +24,10 @@ const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
-    /// Time in seconds in which running tasks may finish, at most `stop.drain_ms`; 0 cancels them
-    /// at once [default: `stop.drain_ms` of the configuration]
-    #[arg(long, value_name = "SECONDS")]
+    /// Time in which running tasks may finish, such as `30s`, at most `stop.drain_ms`; a bare
+    /// number counts seconds, and 0 cancels them at once [default: `stop.drain_ms` of the
+    /// configuration]
+    #[arg(long, value_name = "TIME", value_parser = super::duration::seconds)]
     timeout: Option<u64>,
     /// Kill a hub that does not answer or does not exit. Its running tasks are interrupted; the
     /// next start decides what becomes of them
@@ -72,7 +73,7 @@ impl Stopped {
         // defaults are the best guess.
         let own = global.settings(Vec::new()).map(|it| it.config.stop).unwrap_or_default().drain();
         let drain = seconds.map_or(own, Duration::from_secs).min(own);
-        let mut client = Client::connect(global).await?;
+        let mut client = Client::connect_to_any(global).await?;
         let pid = client.pid.context("find the hub's process")?;
         let live = client.call("hub/status", json!({})).await?["activeTasks"].as_u64();
         drop(client);

@@ -11,14 +11,9 @@ use super::{
 };
 use crate::{
     Exit, Format, Global, ask, block_on,
-    client::{
-        hub_client::Client,
-        ids::{self, Kind},
-        remote_task,
-        task_snapshot::Told,
-    },
+    client::{hub_client::Client, ids, remote_task, task_snapshot::Told},
     ui::{
-        render::{ago, list, parts_text, text},
+        render::{ago, list, message_text, text},
         terminal::Progress,
         text::{FAINT, PLAIN, Text, style_of},
     },
@@ -73,9 +68,9 @@ pub(crate) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
         Task::Cancel(cancel) => cancel::cancel(global, cancel)?,
         Task::Watch(one) => match one.url()? {
             Some(url) => {
-                return remote_task::watch(global, url, &one.elsewhere, &one.id);
+                return remote_task::watch(global, url, &one.elsewhere, one.remote_id()?);
             }
-            None => return watch(global, &one.id),
+            None => return watch(global, one.id.as_deref()),
         },
         Task::Tree(tree) => return tree::tree(global, tree),
         Task::Save { one, dir } => save(global, one, dir)?,
@@ -97,10 +92,10 @@ fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
     })
 }
 
-fn watch(global: &Global, typed: &str) -> anyhow::Result<Exit> {
+fn watch(global: &Global, typed: Option<&str>) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let task = ids::resolve(&mut client, Kind::Task, typed).await?;
+        let task = ids::resolve_or_latest(&mut client, typed).await?;
         let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
         let mut shown = Shown::new(global, true);
         // A watched task has no moving progress line.
@@ -142,23 +137,23 @@ fn task_text(
     if let Some(fact) = Inherited::of(task["metadata"].as_object()) {
         writeln!(out, "memory   {}", fact.line())?;
     }
-    let mut said = |who: &str, parts: &Value| {
-        let words = parts_text(parts);
+    let mut said = |who: &str, message: &Value| {
+        let words = message_text(message);
         out.push(PLAIN, "\n");
         out.push(FAINT, who);
         out.push(PLAIN, "\n");
         words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
     };
     for message in list(&task["history"]) {
-        said(if message["role"] == "user" { "you" } else { "agent" }, &message["parts"])?;
+        said(if message["role"] == "user" { "you" } else { "agent" }, message)?;
     }
     for artifact in list(&task["artifacts"]) {
-        said(&format!("made: {}", text(&artifact["name"])), &artifact["parts"])?;
+        said(&format!("made: {}", text(&artifact["name"])), artifact)?;
     }
     let last = &status["message"];
     let in_history = |message: &Value| message["messageId"] == last["messageId"];
     if last.is_object() && !list(&task["history"]).iter().any(in_history) {
-        said("agent", &last["parts"])?;
+        said("agent", last)?;
     }
     if let (true, Some((command, agent)), Some(id)) = (waits(task), agent, task["id"].as_str()) {
         let question = task["metadata"]["question"]["id"].as_str();

@@ -29,6 +29,8 @@ enum Printing {
     More,
     /// The artifact is part of a complete task.
     Snapshot,
+    /// The artifact is as the task ended, and only its unprinted rest counts.
+    Rest,
 }
 
 /// State of the output of one task.
@@ -43,6 +45,8 @@ pub(crate) struct Shown {
     pub(crate) told: Told,
     /// Printed text of each artifact, by the artifact's id.
     pieces: HashMap<String, String>,
+    /// Id of the artifact that was printed last, in this part of the conversation.
+    latest: Option<String>,
     /// Width, in columns, at which the answer is rendered as Markdown; `None` if it is printed
     /// verbatim.
     markdown: Option<usize>,
@@ -67,6 +71,7 @@ impl Shown {
             stream,
             told: Told::default(),
             pieces: HashMap::new(),
+            latest: None,
             markdown: None,
             blocks: Blocks::default(),
             begun: false,
@@ -80,6 +85,12 @@ impl Shown {
     pub(crate) fn written_in(mut self, modes: &Value) -> Self {
         let is_markdown = list(modes).iter().any(|mode| mode == "text/markdown");
         self.markdown = self.console.columns_for_markdown().filter(|_| is_markdown);
+        self
+    }
+
+    /// Takes over which artifacts `earlier` printed: a task repeats them after an answer.
+    pub(crate) fn after(mut self, earlier: Option<Self>) -> Self {
+        self.pieces = earlier.map(|earlier| earlier.pieces).unwrap_or_default();
         self
     }
 
@@ -175,12 +186,20 @@ impl Shown {
     /// changed.
     fn piece(&mut self, artifact: &Value, how: Printing) -> io::Result<()> {
         let new = parts_text(&artifact["parts"]);
-        let printed = self.pieces.entry(text(&artifact["artifactId"]).to_owned()).or_default();
+        let id = text(&artifact["artifactId"]);
+        let printed = self.pieces.entry(id.to_owned()).or_default();
         // Some agents repeat a task with less of an artifact than they sent already.
         if how == Printing::Snapshot && self.told.exit.is_none() && printed.starts_with(&new) {
             return Ok(());
         }
+        if how == Printing::Rest && *printed == new {
+            return Ok(());
+        }
         let out = if how == Printing::More {
+            let is_text =
+                list(&artifact["parts"]).first().is_none_or(|part| part["kind"] == "text");
+            let is_in_line = !printed.is_empty() && !printed.ends_with('\n');
+            let new = if is_in_line && !is_text { format!("\n{new}") } else { new };
             printed.push_str(&new);
             new
         } else {
@@ -192,12 +211,17 @@ impl Shown {
             *printed = new;
             out
         };
+        if out.is_empty() {
+            return Ok(());
+        }
+        let is_other = self.latest.as_deref().is_some_and(|latest| latest != id);
+        self.latest = Some(id.to_owned());
+        if is_other {
+            self.end_piece()?;
+        }
         if self.markdown.is_some() {
             let whole = self.blocks.push(&out);
             return self.print_markdown(&whole);
-        }
-        if out.is_empty() {
-            return Ok(());
         }
         self.in_line = !out.ends_with('\n');
         let printed = self.console.print(&out.into());
@@ -272,12 +296,24 @@ impl Shown {
         }
     }
 
-    fn finish_text(&mut self, exit: Exit) -> io::Result<()> {
+    /// Ends the printed artifact: its last line, and its last Markdown block.
+    fn end_piece(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.in_line) {
             self.console.print(&"\n".into())?;
         }
         let rest = self.blocks.rest();
-        self.print_markdown(&rest)?;
+        self.print_markdown(&rest)
+    }
+
+    fn finish_text(&mut self, exit: Exit) -> io::Result<()> {
+        let is_final = matches!(exit, Exit::Done | Exit::TaskFailed | Exit::NeedsInput);
+        if is_final && self.given_up.is_none() {
+            for artifact in std::mem::take(&mut self.told.artifacts) {
+                self.piece(&artifact, Printing::Rest)?;
+                self.told.artifacts.push(artifact);
+            }
+        }
+        self.end_piece()?;
         match exit {
             Exit::Done => self.finish_answer(),
             // The caller prints the question.
@@ -289,16 +325,20 @@ impl Shown {
         }
     }
 
+    /// Prints the agent's last message below the artifacts. In a pipe or a file, the text of the
+    /// artifacts is the result, and the message goes to standard error.
     fn finish_answer(&mut self) -> io::Result<()> {
-        let answer = self.told.answer();
-        if answer.is_empty() || self.pieces.values().any(|text| !text.is_empty()) {
+        let Some(words) = self.told.last_words() else { return Ok(()) };
+        if self.markdown.is_some() {
+            return self.print_markdown(&words);
+        }
+        if self.console.columns().is_none() && self.told.made_text() {
+            self.console.note(words.trim_end());
             return Ok(());
         }
-        if self.markdown.is_some() {
-            return self.print_markdown(&answer);
-        }
-        let end = if answer.ends_with('\n') { "" } else { "\n" };
-        self.console.print(&format!("{answer}{end}").into())
+        let gap = if self.latest.is_some() { "\n" } else { "" };
+        let end = if words.ends_with('\n') { "" } else { "\n" };
+        self.console.print(&format!("{gap}{words}{end}").into())
     }
 
     fn finish_failure(&self) {

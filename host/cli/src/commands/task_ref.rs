@@ -5,10 +5,11 @@ use crate::{
     Global, block_on,
     client::{
         hub_client::Client,
-        ids::{self, Kind},
+        ids,
         remote::{self, Elsewhere, REMOTE},
         remote_task,
     },
+    ui::failure::CommandError,
 };
 use anyhow::bail;
 use clap::Args;
@@ -16,9 +17,10 @@ use serde_json::{Value, json};
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct One {
-    /// Id of the task, or a unique prefix of it
+    /// Id of the task, or a unique beginning or end of it [default: the latest task in the current
+    /// directory]
     #[arg(add = completion::tasks())]
-    pub(crate) id: String,
+    pub(crate) id: Option<String>,
     /// URL of the remote agent that owns the task [default: the hub]
     #[arg(long, value_name = "URL", help_heading = REMOTE)]
     pub(crate) agent: Option<String>,
@@ -38,16 +40,22 @@ impl One {
         }
     }
 
+    /// Returns the id of a remote task, which has no default.
+    pub(crate) fn remote_id(&self) -> anyhow::Result<&str> {
+        let why = "name the task: the tasks of a remote agent are not listed here";
+        Ok(self.id.as_deref().ok_or_else(|| CommandError::usage(why.to_owned()))?)
+    }
+
     /// Calls `method` for the task; returns the task's whole id and the result.
     pub(crate) fn ask(&self, global: &Global, method: &str) -> anyhow::Result<(String, Value)> {
         match self.url()? {
             Some(url) => {
-                let stop = method == "tasks/cancel";
-                Ok((self.id.clone(), remote_task::task(url, &self.elsewhere, &self.id, stop)?))
+                let (id, stop) = (self.remote_id()?, method == "tasks/cancel");
+                Ok((id.to_owned(), remote_task::task(url, &self.elsewhere, id, stop)?))
             }
             None => block_on(async {
                 let mut client = Client::connect(global).await?;
-                let id = ids::resolve(&mut client, Kind::Task, &self.id).await?;
+                let id = ids::resolve_or_latest(&mut client, self.id.as_deref()).await?;
                 let task = client.call(method, json!({ "id": id })).await?;
                 Ok((id, task))
             }),

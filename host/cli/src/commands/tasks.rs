@@ -10,7 +10,7 @@ use crate::{
     ui::{
         render::{ago, first_words, list, text},
         table::{Cell, Table},
-        text::{Text, style_of},
+        text::{FAINT, Text, style_of},
     },
 };
 use a2a_hub_protocol::{id::AgentId, task::TaskState};
@@ -26,6 +26,9 @@ use tokio::{
 
 /// Interval at which a watched list is redrawn: its relative times become outdated.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// Maximum number of entries that the hub lists at once.
+const MAX_LISTED: u32 = 1_000;
 
 /// Time for which changes are collected before a watched list is printed again.
 const GATHER: Duration = Duration::from_millis(200);
@@ -129,8 +132,10 @@ pub(crate) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
         if tasks.watch {
             return watch(global, tasks, context.as_deref(), &mut client).await;
         }
-        let listed = tasks.list(&mut client, context.as_deref()).await?;
+        let mut listed = tasks.list(&mut client, context.as_deref()).await?;
+        let is_cut = cut_off(&mut listed, tasks.limit);
         print(global, &listed)?;
+        note_cut(global, is_cut, tasks.limit, Some(tasks.offset), "tasks");
         Ok(Exit::Done)
     })
 }
@@ -150,11 +155,50 @@ async fn require_known_agent(client: &mut Client, agent: &str) -> anyhow::Result
 impl Tasks {
     async fn list(&self, client: &mut Client, context: Option<&str>) -> anyhow::Result<Value> {
         let since = self.since.map(|since| since.moment(Timestamp::now()));
-        let Self { agent, workflow, state, limit, offset, .. } = self;
+        let Self { agent, workflow, state, offset, .. } = self;
+        let limit = one_more(self.limit);
         let params = json!({ "agentId": agent, "contextId": context, "workflow": workflow,
             "state": state, "since": since,
             "limit": limit, "offset": offset });
         client.call("hub/tasks/list", params).await
+    }
+}
+
+/// Number of entries to request, to learn whether the hub has more than `limit`. The hub refuses a
+/// limit that is out of its range.
+pub(crate) fn one_more(limit: u32) -> u32 {
+    if (1..MAX_LISTED).contains(&limit) { limit + 1 } else { limit }
+}
+
+/// Cuts a list to the limit that the user gave; true if it had more entries.
+fn cut_off(listed: &mut Value, limit: u32) -> bool {
+    let Some(all) = listed.as_array_mut() else { return false };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let is_cut = all.len() > limit;
+    all.truncate(limit);
+    is_cut
+}
+
+/// Cuts a list to the limit, and tells the user that it has more entries.
+pub(crate) fn note_more(
+    global: &Global,
+    listed: &mut Value,
+    limit: u32,
+    offset: Option<u32>,
+    what: &str,
+) {
+    let is_cut = cut_off(listed, limit);
+    note_cut(global, is_cut, limit, offset, what);
+}
+
+/// Tells the user on standard error that a list has more entries. For programs as well: they would
+/// take the section for the whole.
+fn note_cut(global: &Global, is_cut: bool, limit: u32, offset: Option<u32>, what: &str) {
+    if is_cut {
+        let next = offset.map(|offset| offset.saturating_add(limit));
+        let next = next.map_or(String::new(), |next| format!(", `--offset {next}` the next"));
+        let line = format!("there are more {what}: `--limit COUNT` lists more{next}");
+        global.console().note(Text::styled(FAINT, line));
     }
 }
 
@@ -179,7 +223,8 @@ async fn watch(
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shown = Value::Null;
     loop {
-        let listed = tasks.list(client, context).await?;
+        let mut listed = tasks.list(client, context).await?;
+        cut_off(&mut listed, tasks.limit);
         let redraws = global.format == Format::Pretty && console.columns().is_some();
         if listed != shown || redraws {
             if redraws {
@@ -235,7 +280,7 @@ pub(crate) fn tasks_text(tasks: &Value, now: Timestamp, columns: Option<usize>) 
         };
         let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
         table.row([
-            Cell::named(id, ids::short(id, &ids())),
+            Cell::id(id, ids::short(id, &ids())),
             Cell::styled(style_of(state), state),
             changed.into(),
             text(&task["agentId"]).into(),
@@ -267,14 +312,14 @@ mod tests {
                 "delete the old fixtures and everything that was generated from them\nall of it",
             ),
             task(
-                "01a1fc8f-a111-7716-9c95-8a642d72e498",
+                "01a1fc8f-a111-7716-9c95-8a642d72f498",
                 "echo",
                 "completed",
                 "2026-01-29T11:58:00Z",
                 "翻訳してください"
             ),
             task(
-                "01a1fc00-0000-7716-9c95-8a642d72e498",
+                "01a1fc00-0000-7716-9c95-000000000001",
                 "echo",
                 "failed",
                 "2026-01-29T11:58:00Z",
@@ -287,21 +332,21 @@ mod tests {
     fn task_table_fits_terminal_width() {
         let shown = |columns| tasks_text(&listed(), now(), columns).words();
         insta::assert_snapshot!(shown(Some(120)), @r"
-        TASK                STATE           CHANGED     AGENT        ASKED
-        01a1fc8f-a111-7715  input-required  2 min ago   claude-code  delete the old fixtures and everything that was generated …
-        01a1fc8f-a111-7716  completed       2 days ago  echo         翻訳してください
-        01a1fc00-0000       failed          2 days ago  echo         \u{1b}[2J\u{202e}x
+        TASK      STATE           CHANGED     AGENT        ASKED
+        2d72e498  input-required  2 min ago   claude-code  delete the old fixtures and everything that was generated from them
+        2d72f498  completed       2 days ago  echo         翻訳してください
+        00000001  failed          2 days ago  echo         \u{1b}[2J\u{202e}x
         ");
         insta::assert_snapshot!(shown(Some(60)), @r"
-        TASK                STATE      CHANGED    AGENT     ASKED
-        01a1fc8f-a111-7715  input-re…  2 min ago  claude-…  delete …
-        01a1fc8f-a111-7716  completed  2 days a…  echo      翻訳し…
-        01a1fc00-0000       failed     2 days a…  echo      \u{1b}[…
+        TASK      STATE         CHANGED     AGENT        ASKED
+        2d72e498  input-requi…  2 min ago   claude-code  delete the…
+        2d72f498  completed     2 days ago  echo         翻訳してく…
+        00000001  failed        2 days ago  echo         \u{1b}[2J\…
         ");
         insta::assert_snapshot!(shown(None).replace('\t', " → ").escape_debug().to_string().replace("\\n", "\n"), @r"
         01a1fc8f-a111-7715-9c95-8a642d72e498 → input-required → 2026-01-31T11:58:00.000Z → claude-code → delete the old fixtures and everything that was generated from them
-        01a1fc8f-a111-7716-9c95-8a642d72e498 → completed → 2026-01-29T11:58:00Z → echo → 翻訳してください
-        01a1fc00-0000-7716-9c95-8a642d72e498 → failed → 2026-01-29T11:58:00Z → echo → \u{1b}[2J\u{202e}x
+        01a1fc8f-a111-7716-9c95-8a642d72f498 → completed → 2026-01-29T11:58:00Z → echo → 翻訳してください
+        01a1fc00-0000-7716-9c95-000000000001 → failed → 2026-01-29T11:58:00Z → echo → \u{1b}[2J\u{202e}x
         ");
         insta::assert_snapshot!(tasks_text(&json!([]), now(), None).words(), @"no tasks");
     }

@@ -3,10 +3,7 @@
 use super::{completion, tasks::changed};
 use crate::{
     Exit, Format, Global, block_on,
-    client::{
-        hub_client::Client,
-        ids::{self, Kind},
-    },
+    client::{hub_client::Client, ids},
     ui::{
         failure::CommandError,
         render::{ago, list, text},
@@ -28,9 +25,10 @@ const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct Tree {
-    /// Id of the task, or a unique prefix of it
+    /// Id of the task, or a unique beginning or end of it [default: the latest task in the current
+    /// directory]
     #[arg(value_name = "ID", add = completion::tasks())]
-    id: String,
+    id: Option<String>,
     /// Print the tree again on each change, until the task ends or Ctrl-C
     #[arg(long)]
     watch: bool,
@@ -39,7 +37,7 @@ pub(crate) struct Tree {
 pub(crate) fn tree(global: &Global, tree: &Tree) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let root = ids::resolve(&mut client, Kind::Task, &tree.id).await?;
+        let root = ids::resolve_or_latest(&mut client, tree.id.as_deref()).await?;
         if tree.watch {
             return watch(global, &mut client, &root).await;
         }
@@ -97,22 +95,18 @@ fn tree_text(tree: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     let tasks = list(&tree["tasks"]);
     let ids = || tasks.iter().map(|task| text(&task["id"]));
     let mut table = Table::new(["TASK", "STATE", "CHANGED", "AGENT", "USED", "ASKED"]);
-    for task in tasks {
+    let branches = branches(&tasks.iter().map(depth).collect::<Vec<_>>());
+    for (task, branch) in tasks.iter().zip(branches) {
         let (id, state) = (text(&task["id"]), text(&task["state"]));
         let changed = match columns {
             Some(_) => ago(&task["updatedAt"], now),
             None => text(&task["updatedAt"]).to_owned(),
         };
-        let depth = task["depth"].as_u64().and_then(|depth| usize::try_from(depth).ok());
-        let branch = match depth.unwrap_or_default() {
-            0 => String::new(),
-            depth => format!("└{} ", "──".repeat(depth)),
-        };
         table.row([
-            Cell::named(id, ids::short(id, &ids())),
+            Cell::id(id, ids::short(id, &ids())),
             Cell::styled(style_of(state), state),
             changed.into(),
-            format!("{branch}{}", text(&task["agentId"])).into(),
+            Cell::branch(branch, text(&task["agentId"])),
             used(task).into(),
             text(&task["asked"]).to_owned().into(),
         ]);
@@ -125,6 +119,33 @@ fn tree_text(tree: &Value, now: Timestamp, columns: Option<usize>) -> Text {
         );
         drawn.append(more.into());
     }
+    drawn
+}
+
+fn depth(task: &Value) -> usize {
+    let depth = task["depth"].as_u64().and_then(|depth| usize::try_from(depth).ok());
+    depth.unwrap_or_default()
+}
+
+/// Draws the branch in front of each task of a list in which child tasks follow their parents.
+fn branches(depths: &[usize]) -> Vec<String> {
+    // True for a level on which a task follows below the current one.
+    let mut open: Vec<bool> = Vec::new();
+    let mut drawn = Vec::new();
+    for &depth in depths.iter().rev() {
+        let levels =
+            (1..=depth).map(|level| match (level == depth, open.get(level) == Some(&true)) {
+                (true, true) => "├── ",
+                (true, false) => "└── ",
+                (false, true) => "│   ",
+                (false, false) => "    ",
+            });
+        drawn.push(levels.collect());
+        open.truncate(depth);
+        open.resize(depth, false);
+        open.push(true);
+    }
+    drawn.reverse();
     drawn
 }
 
@@ -162,12 +183,12 @@ mod tests {
         let drawn =
             |cut: bool| tree_text(&json!({ "tasks": tasks, "cut": cut }), now, Some(120)).words();
         insta::assert_snapshot!(drawn(true), @r"
-        TASK  STATE           CHANGED    AGENT         USED                  ASKED
-        a     working         2 min ago  claude-code   1200 tokens, $0.0123  make it work
-        b     working         2 min ago  └── codex     1200 tokens, $0.0123  review the diff
-        d     completed       2 min ago  └──── gemini  1200 tokens, $0.0123  look it up
-        c     input-required  2 min ago  └── vibe      1200 tokens, $0.0123  write the tests
-        e     completed       2 min ago  └── echo                            say it
+        TASK  STATE           CHANGED    AGENT           USED                  ASKED
+        a     working         2 min ago  claude-code     1200 tokens, $0.0123  make it work
+        b     working         2 min ago  ├── codex       1200 tokens, $0.0123  review the diff
+        d     completed       2 min ago  │   └── gemini  1200 tokens, $0.0123  look it up
+        c     input-required  2 min ago  ├── vibe        1200 tokens, $0.0123  write the tests
+        e     completed       2 min ago  └── echo                              say it
         at least 3 more are not shown; `a2a-hub task tree ID` shows those below one
         ");
         assert!(!drawn(false).contains("not shown"));

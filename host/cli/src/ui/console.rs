@@ -17,6 +17,9 @@ use tokio::time::sleep;
 /// Interval at which a closed standard output is polled for.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// Interval at which a terminal is polled for a line that the user typed.
+const KEYS: Duration = Duration::from_millis(30);
+
 /// Width, in columns, of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
@@ -94,7 +97,11 @@ impl Console {
 
     /// Prints a note on standard error, as a line.
     pub(crate) fn note(self, text: impl Into<Text>) {
-        self.say(&text.into(), "\n");
+        let text = text.into();
+        match self.err.columns.filter(|_| self.err.look.cleaned) {
+            Some(columns) => self.say(&text.wrapped(columns), "\n"),
+            None => self.say(&text, "\n"),
+        }
     }
 
     /// Prints a prompt on standard error, without a line break.
@@ -165,6 +172,19 @@ impl Console {
         };
         while !gone() {
             sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until the user at the terminal typed a whole line, or ended the input.
+    pub(crate) async fn typed(self) {
+        let is_ready = || {
+            let input = io::stdin();
+            let mut watched = [PollFd::new(&input, PollFlags::IN)];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty()
+        };
+        while !is_ready() {
+            sleep(KEYS).await;
         }
     }
 

@@ -9,13 +9,19 @@ use serde_json::{Map, Value, json};
 use std::io;
 
 /// Prefix of every error line.
-pub(crate) const BLAMES: &str = "a2a-hub: ";
+pub(crate) const BLAMES: &str = "error: ";
+
+/// Prefix of the line with the command that fixes an error.
+pub(crate) const HELPS: &str = "help: ";
 
 /// Nothing listens on the hub's socket.
 pub(crate) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
 
 /// The hub accepts connections but does not answer.
 pub(crate) const HUB_HANGS: &str = "HUB_HANGS";
+
+/// The hub is starting, and serves nothing yet.
+pub(crate) const HUB_STARTING: &str = "HUB_STARTING";
 
 /// The hub closed the connection before it answered.
 pub(crate) const CONNECTION_LOST: &str = "CONNECTION_LOST";
@@ -161,6 +167,13 @@ fn authoring(kind: Kind) -> &'static str {
         Kind::NoManifest => USAGE,
         Kind::Other => FAILED,
     }
+}
+
+/// Formats any error for people: the command that fixes it stands on a separate line.
+pub(crate) fn to_text(why: &anyhow::Error) -> String {
+    let CommandError { message, fix, .. } = CommandError::of(why);
+    let help = fix.map(|fix| format!("\n{HELPS}{fix}")).unwrap_or_default();
+    format!("{BLAMES}{message}{help}")
 }
 
 /// True if a command failed because the reader of its output closed the pipe.

@@ -19,9 +19,30 @@ pub(crate) fn first_words(parts: &Value) -> String {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
-/// Renders the parts of a message or an artifact as text.
+/// Renders the parts of a message or an artifact as text. Files and data get separate lines.
 pub(crate) fn parts_text(parts: &Value) -> String {
-    list(parts).iter().map(part_text).collect()
+    list(parts).iter().fold(String::new(), |mut all, part| {
+        if part["kind"] != "text" && !all.is_empty() && !all.ends_with('\n') {
+            all.push('\n');
+        }
+        all.push_str(&part_text(part));
+        all
+    })
+}
+
+/// Renders a message as text. A question whose metadata says so has the same in its text and, for
+/// programs, in its data.
+pub(crate) fn message_text(message: &Value) -> String {
+    let parts = &message["parts"];
+    if message["metadata"]["question"].is_object() {
+        let words: Vec<_> =
+            list(parts).iter().filter(|part| part["kind"] != "data").cloned().collect();
+        let words = parts_text(&Value::Array(words));
+        if !words.trim().is_empty() {
+            return words;
+        }
+    }
+    parts_text(parts)
 }
 
 /// Renders one part as a line of text; binary content is replaced by its name.
@@ -52,8 +73,8 @@ pub(crate) fn size(bytes: usize) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
         0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
+        10_000..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{}.{} MiB", bytes >> 20, ((bytes & ((1 << 20) - 1)) * 10) >> 20),
     }
 }
 
@@ -130,6 +151,21 @@ mod tests {
         let words =
             ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
         insta::assert_snapshot!(words.map(shell_word).join(" "), @r"01a1fc8f-a111 'https://x.org:1/a?b=1' '' '-rf' 'a; rm -rf ~' 'it'\''s $(id)'");
+    }
+
+    #[test]
+    fn question_is_shown_without_data_for_programs() {
+        let parts = json!([
+            { "kind": "text", "text": "Allow it? (yes or no)" },
+            { "kind": "data", "data": { "tool": "Bash" } },
+        ]);
+        assert_eq!(parts_text(&parts), "Allow it? (yes or no)\n{\"tool\":\"Bash\"}\n");
+        let asked = json!({ "parts": parts, "metadata": { "question": { "kind": "permission" } } });
+        assert_eq!(message_text(&asked), "Allow it? (yes or no)");
+        let said = json!({ "parts": parts, "metadata": { "question": "q-1" } });
+        assert_eq!(message_text(&said), parts_text(&parts), "an answer is no question");
+        let bare = json!({ "parts": [parts[1]], "metadata": { "question": {} } });
+        assert_eq!(message_text(&bare), "{\"tool\":\"Bash\"}\n");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{
     text::{FAINT, PLAIN, Text},
     width::{cut, fold, one_line, wrapped},
 };
+use crate::client::ids::Short;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -12,6 +13,12 @@ const GAP: &str = "  ";
 
 /// Minimum width of a column that is shrunk.
 const LEAST: usize = 8;
+
+/// Minimum width of a column on a terminal that is too narrow even for columns of [`LEAST`].
+const NARROW: usize = 4;
+
+/// Style of the part of an id that suffices to name it.
+const UNIQUE: Style = Style::new().bold();
 
 /// Table of rows, each with lines below it.
 pub(crate) struct Table {
@@ -31,12 +38,16 @@ pub(crate) struct Cell {
     words: String,
     /// Short form for terminals, which is never truncated.
     short: Option<String>,
+    /// Length of the end of the short form that is highlighted; 0 highlights nothing.
+    unique: usize,
+    /// Branch of a tree in front of the content, whose blanks count.
+    branch: String,
 }
 
 impl Cell {
     /// Creates a cell with a style.
     pub(crate) fn styled(style: Style, words: impl Into<String>) -> Self {
-        Self { style, words: words.into(), short: None }
+        Self { style, words: words.into(), short: None, unique: 0, branch: String::new() }
     }
 
     /// Creates a cell for an id with an unambiguous short form.
@@ -44,9 +55,36 @@ impl Cell {
         Self { short: Some(short.to_owned()), ..Self::from(name) }
     }
 
+    /// Creates a cell for a name that is never truncated, of something that cannot be used.
+    pub(crate) fn faint_name(name: &str) -> Self {
+        Self { style: FAINT, ..Self::named(name, name) }
+    }
+
+    /// Creates a cell for an id whose displayed part has a highlighted end.
+    pub(crate) fn id(id: &str, Short { text, unique }: Short<'_>) -> Self {
+        Self { unique, ..Self::named(id, text) }
+    }
+
+    /// Creates a cell for an entry of a tree.
+    pub(crate) fn branch(branch: String, words: &str) -> Self {
+        Self { branch, ..Self::from(words) }
+    }
+
+    /// Returns the content as styled pieces of one line.
+    fn pieces(&self, columns: usize) -> Vec<(Style, String)> {
+        let line = cut(&self.line(), columns);
+        match line.len().checked_sub(self.unique).filter(|_| self.unique > 0) {
+            Some(at) if line.is_char_boundary(at) => {
+                let (rest, unique) = line.split_at(at);
+                vec![(FAINT, rest.to_owned()), (UNIQUE, unique.to_owned())]
+            }
+            Some(_) | None => vec![(self.style, line)],
+        }
+    }
+
     /// Returns the content as one line without control characters.
     fn line(&self) -> String {
-        fold(self.short.as_ref().unwrap_or(&self.words))
+        self.branch.clone() + &fold(self.short.as_ref().unwrap_or(&self.words))
     }
 }
 
@@ -89,7 +127,8 @@ impl Table {
     fn separated(&self) -> Text {
         let mut out = Text::new();
         for Row { cells, below } in &self.rows {
-            let cells: Vec<_> = cells.iter().map(|cell| one_line(&cell.words)).collect();
+            let cells: Vec<_> =
+                cells.iter().map(|cell| cell.branch.clone() + &one_line(&cell.words)).collect();
             out.push(PLAIN, &(cells.join("\t") + "\n"));
             for line in below {
                 out.push(PLAIN, &format!("\t{}\n", one_line(line)));
@@ -101,10 +140,11 @@ impl Table {
     fn fitted(&self, columns: usize) -> Text {
         let widths = self.widths(columns);
         let mut out = Text::new();
-        let header = self.headers.iter().map(|header| (FAINT, fold(header)));
+        let header = self.headers.iter().zip(&widths);
+        let header = header.map(|(header, width)| vec![(FAINT, cut(&fold(header), *width))]);
         line(&mut out, header, &widths);
         for Row { cells, below } in &self.rows {
-            let cells = cells.iter().map(|cell| (cell.style, cell.line()));
+            let cells = cells.iter().zip(&widths).map(|(cell, width)| cell.pieces(*width));
             line(&mut out, cells, &widths);
             for said in below {
                 for line in wrapped(&one_line(said), columns.saturating_sub(4).max(LEAST)) {
@@ -127,22 +167,27 @@ impl Table {
             }
         }
         let gaps = GAP.len() * widths.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + gaps > columns {
-            let wide = (0..widths.len()).filter(|&at| gives_way[at] && widths[at] > LEAST);
-            let Some(widest) = wide.max_by_key(|&at| widths[at]) else { break };
-            widths[widest] -= 1;
+        for least in [LEAST, NARROW] {
+            while widths.iter().sum::<usize>() + gaps > columns {
+                let wide = (0..widths.len()).filter(|&at| gives_way[at] && widths[at] > least);
+                let Some(widest) = wide.max_by_key(|&at| widths[at]) else { break };
+                widths[widest] -= 1;
+            }
         }
         widths
     }
 }
 
-fn line(out: &mut Text, cells: impl Iterator<Item = (Style, String)>, widths: &[usize]) {
+fn line(out: &mut Text, cells: impl Iterator<Item = Vec<(Style, String)>>, widths: &[usize]) {
     let last = widths.len().saturating_sub(1);
-    for (at, (style, words)) in cells.enumerate() {
-        let words = cut(&words, widths[at]);
-        out.push(style, &words);
+    for (at, pieces) in cells.enumerate() {
+        let mut taken = 0;
+        for (style, words) in pieces {
+            out.push(style, &words);
+            taken += words.width();
+        }
         if at < last {
-            out.push(PLAIN, &(" ".repeat(widths[at].saturating_sub(words.width())) + GAP));
+            out.push(PLAIN, &(" ".repeat(widths[at].saturating_sub(taken)) + GAP));
         }
     }
     out.push(PLAIN, "\n");

@@ -9,10 +9,9 @@ use super::{
 use crate::{Format, Global};
 use anyhow::Context as _;
 use rustix::termios::{QueueSelector, tcflush};
-use std::{io, time::Duration};
+use std::{convert::Infallible, io, pin::pin, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::oneshot,
     time::{Instant, Interval, interval_at},
 };
 
@@ -20,7 +19,7 @@ use tokio::{
 pub(crate) const TICK: Duration = Duration::from_millis(125);
 
 /// Time after which the progress line appears.
-const QUIET: Duration = Duration::from_millis(400);
+const QUIET: Duration = Duration::from_millis(150);
 
 /// Minimum width, in columns, that is assumed of a terminal.
 const LEAST: usize = 20;
@@ -73,6 +72,24 @@ impl Progress {
             self.console.note(status_text(&said));
         }
         self.said = said;
+    }
+
+    /// Awaits `work`, and shows `doing` in the line until then.
+    pub(crate) async fn during<T>(&mut self, doing: &str, work: impl Future<Output = T>) -> T {
+        doing.clone_into(&mut self.said);
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.tick() => self.draw(),
+            }
+        }
+    }
+
+    /// True if the line is visible, so that the user sees what a command waits for.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.shown
     }
 
     /// True if the agent's messages are printed and stay visible.
@@ -179,6 +196,26 @@ pub(crate) const TO_A_TASK: &str = "your answer; an empty one leaves the task wa
 /// Prompts for a line, with a hint. Input typed before the prompt is discarded: an agent may have
 /// provoked it with a forged question.
 pub(crate) async fn ask(console: Console, hint: &str) -> anyhow::Result<Answer> {
+    match ask_unless(console, hint, std::future::pending::<Infallible>()).await? {
+        Prompted::Answered(answer) => Ok(answer),
+        Prompted::Withdrawn(never) => match never {},
+    }
+}
+
+/// Outcome of a prompt that can become needless.
+pub(crate) enum Prompted<T> {
+    /// Answer of the user.
+    Answered(Answer),
+    /// The prompt was withdrawn for this reason.
+    Withdrawn(T),
+}
+
+/// Prompts like [`ask`], until `withdrawn` completes: what the user typed until then is discarded.
+pub(crate) async fn ask_unless<T>(
+    console: Console,
+    hint: &str,
+    withdrawn: impl Future<Output = T>,
+) -> anyhow::Result<Prompted<T>> {
     let mut prompt = Text::new();
     prompt.mark();
     prompt.push(FAINT, &format!("{hint}\n"));
@@ -187,22 +224,23 @@ pub(crate) async fn ask(console: Console, hint: &str) -> anyhow::Result<Answer> 
     tcflush(io::stdin(), QueueSelector::IFlush).context("ask for the answer")?;
     console.prompt(&prompt);
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let (typed, line) = oneshot::channel();
-    // A read of the terminal cannot be cancelled, so a detached thread does it.
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = io::stdin().read_line(&mut line).map(|_| line);
-        let _ = typed.send(read);
-    });
+    // A terminal is readable once it has a whole line, so the read below does not block.
     tokio::select! {
-        line = line => {
-            let line = line.context("read the answer")?.context("read the answer")?;
-            Ok(match line.trim() {
+        () = console.typed() => {
+            let mut line = String::new();
+            io::stdin().read_line(&mut line).context("read the answer")?;
+            Ok(Prompted::Answered(match line.trim() {
                 "" => Answer::Nothing,
                 text => Answer::Text(text.to_owned()),
-            })
+            }))
         }
-        _ = interrupt.recv() => Ok(Answer::Interrupted),
+        _ = interrupt.recv() => Ok(Prompted::Answered(Answer::Interrupted)),
+        why = withdrawn => {
+            console.prompt(&"\n".into());
+            // The shell must not get half an answer.
+            tcflush(io::stdin(), QueueSelector::IFlush).context("withdraw the prompt")?;
+            Ok(Prompted::Withdrawn(why))
+        }
     }
 }
 

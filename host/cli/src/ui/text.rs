@@ -1,8 +1,10 @@
 //! Styled text for people. Sanitising for terminals happens when the text is printed.
 
+use super::{failure::HELPS, width::wrapped};
 use a2a_hub_core::text::terminal;
 use anstyle::{AnsiColor, Style};
 use std::fmt;
+use unicode_width::UnicodeWidthStr as _;
 
 /// No style.
 pub(crate) const PLAIN: Style = Style::new();
@@ -61,6 +63,21 @@ impl Text {
     /// Appends another text.
     pub(crate) fn append(&mut self, other: Self) {
         self.0.extend(other.0);
+    }
+
+    /// Wraps a text of one style between words. Lines that a user copies, which are indented or
+    /// begin with [`HELPS`], are left whole.
+    pub(crate) fn wrapped(&self, columns: usize) -> Self {
+        let [Piece::Words(style, words)] = &*self.0 else { return self.clone() };
+        let lines = words.split('\n').map(|line| {
+            let is_copied = line.starts_with(HELPS) || line.starts_with("  ");
+            if is_copied || line.width() <= columns {
+                line.to_owned()
+            } else {
+                wrapped(line, columns).join("\n")
+            }
+        });
+        Self::styled(*style, lines.collect::<Vec<_>>().join("\n"))
     }
 
     /// Returns the words without styles.
@@ -130,6 +147,18 @@ pub(crate) fn style_of(state: &str) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notes_wrap_between_words_except_commands() {
+        let text = Text::from(
+            "error: connect to the hub: nothing listens\nhelp: a2a-hub --socket /tmp/x start",
+        );
+        insta::assert_snapshot!(text.wrapped(24).words(), @"
+        error: connect to the
+        hub: nothing listens
+        help: a2a-hub --socket /tmp/x start
+        ");
+    }
 
     #[test]
     fn words_never_write_escape_codes() {

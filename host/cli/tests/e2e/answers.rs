@@ -40,6 +40,19 @@ async fn json_output_contains_every_part() -> Result<()> {
     Ok(())
 }
 
+/// An agent that makes a file, or some text, still says something at the end.
+#[tokio::test]
+async fn last_words_follow_artifacts() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    for more in [&["--stream"][..], &[]] {
+        let ran = run(&hub, &[&["send", "guest", "parts"], more].concat()).await?;
+        assert!(ran.stdout.starts_with("a text[file a.bin, 2 bytes]\n"), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("made them"), "a pipe gets the text only: {}", ran.stdout);
+        assert_eq!(ran.stderr, "made them\n");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn files_are_saved_and_nothing_is_overwritten() -> Result<()> {
     let hub = hub_with_guest().await?;

@@ -48,7 +48,7 @@ async fn live_backup_is_restored_while_stopped() -> Result<()> {
     assert!(made.stderr.contains("which are files in the data directory"), "{}", made.stderr);
     let twice = at(home, &["backup", copy]).await?;
     assert_eq!(twice.code, Some(2), "{}", twice.stdout);
-    insta::assert_snapshot!(plain(&twice.stderr, home), @"a2a-hub: back up the hub's store: write ~/copy: there is such a file; name another");
+    insta::assert_snapshot!(plain(&twice.stderr, home), @"error: back up the hub's store: write ~/copy: there is such a file; name another");
     well(home, &["send", "echo", "after"]).await?;
 
     let held = at(home, &["restore", copy]).await?;

@@ -116,6 +116,42 @@ async fn commands_without_hub_suggest_start() -> Result<()> {
         let ran = finish(command(&dir.path().join("none.sock"), dir.path(), args)?).await?;
         assert_eq!(ran.code, Some(2), "{args:?}");
         assert!(ran.stderr.contains("start it with `a2a-hub start`"), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: connect to the hub: "), "{}", ran.stderr);
+        assert!(ran.stderr.ends_with("\nhelp: a2a-hub start\n"), "{}", ran.stderr);
+    }
+    let bare = finish(command(&dir.path().join("none.sock"), dir.path(), &[])?).await?;
+    assert_eq!((bare.code, bare.stderr.as_str()), (Some(0), ""));
+    assert!(bare.stdout.starts_with("the hub does not run\n\nnext:\n  a2a-hub start "));
+    Ok(())
+}
+
+#[tokio::test]
+async fn bare_command_shows_status_and_next_commands() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let bare = run(&hub, &[]).await?;
+    assert_eq!((bare.code, bare.stderr.as_str()), (Some(0), ""));
+    let (status, next) = bare.stdout.split_once("\nnext:\n").context("no next commands")?;
+    assert!(status.starts_with("hub     "), "{status}");
+    assert_eq!(next.lines().count(), 3, "{next}");
+    Ok(())
+}
+
+/// A list that is cut says so, for programs as well.
+#[tokio::test]
+async fn cut_list_says_that_there_is_more() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    for _ in 0..3 {
+        run(&hub, &["send", "echo", "hi"]).await?;
+    }
+    for list in ["tasks", "contexts"] {
+        for format in ["pretty", "json"] {
+            let cut = run(&hub, &["--format", format, list, "--limit", "2"]).await?;
+            assert!(cut.stderr.contains("`--offset 2` the next"), "{list}: {}", cut.stderr);
+            let whole = run(&hub, &["--format", format, list, "--limit", "3"]).await?;
+            assert_eq!(whole.stderr, "", "{list}");
+            let lines = whole.stdout.matches(if format == "json" { "\"id\"" } else { "\n" });
+            assert!(lines.count() >= 3, "{list}: {}", whole.stdout);
+        }
     }
     Ok(())
 }
@@ -161,6 +197,9 @@ async fn start_and_stop_in_the_background() -> Result<()> {
     let again = run(&["start", "--http-port", "0"]).await?;
     assert_eq!(again.code, Some(2));
     assert!(again.stderr.contains("a hub already listens on"), "{}", again.stderr);
+    let again = run(&["start"]).await?;
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
+    assert!(again.stdout.starts_with("the hub is already up (process "), "{}", again.stdout);
     assert_eq!(run(&["send", "echo", "hi"]).await?.stdout, "hi\n");
     let run_json = std::fs::read(dir.path().join(".a2a-hub/run.json"))?;
     let pid = serde_json::from_slice::<Value>(&run_json)?["pid"].clone();

@@ -144,18 +144,18 @@ async fn invalid_agent_url_errors_name_fix() -> Result<()> {
         told.push_str(&ran.stderr);
     }
     insta::assert_snapshot!(told, @r#"
-        a2a-hub: find the card of THERE/page: a web page is at THERE/page/.well-known/agent-card.json, and no card; give the URL of the agent itself, or that of its card
-        a2a-hub: find the card of THERE/text: what is at THERE/text/.well-known/agent-card.json is no JSON: expected value at line 1 column 1
-        a2a-hub: read the agent's card: missing field `name`; a card is a JSON object with at least `name`, `description` and `version`
-        a2a-hub: find the card of THERE/shut: THERE/shut/.well-known/agent-card.json answers with HTTP status 401 Unauthorized: it wants a token; `--token-env VARIABLE` shows what that variable holds, and for `[remote.<id>]` so does `token_env`
-        a2a-hub: find the card of THERE/moved: THERE/moved/.well-known/agent-card.json answers with HTTP status 302 Found: it points elsewhere to "http://x/", and nobody is followed unseen; give that URL if it is the right one
-        a2a-hub: ask the agent: it answers with HTTP status 401 Unauthorized, and wants a token that it knows; `--token-env VARIABLE` shows what that variable holds, and for `[remote.<id>]` so does `token_env`
-        a2a-hub: find the card of THERE/none: there is none at THERE/none/.well-known/agent-card.json or THERE/none/.well-known/agent.json; give the URL of the agent itself, or that of its card
-        a2a-hub: find the card of http://127.0.0.1:1/: nobody answers there (Connection refused (os error 111)); look at host and port, and whether the agent runs
-        a2a-hub: find the card of THERE/shut: THERE/shut/.well-known/agent-card.json answers with HTTP status 401 Unauthorized: it does not take the token it was shown
-        a2a-hub: send to http://x: a remote agent cannot work in a directory of this machine (`--cwd`); attach files with `--file`
-        a2a-hub: send to `echo`: `--token-env` needs an agent that is named by its URL; for a remote agent of the hub, set `token_env` and `origins` in `[remote.<id>]`
-        a2a-hub: look for the task at `echo`: `--agent` takes the URL of a remote agent; leave it out for a task of the hub
+        error: find the card of THERE/page: a web page is at THERE/page/.well-known/agent-card.json, and no card; give the URL of the agent itself, or that of its card
+        error: find the card of THERE/text: what is at THERE/text/.well-known/agent-card.json is no JSON: expected value at line 1 column 1
+        error: read the agent's card: missing field `name`; a card is a JSON object with at least `name`, `description` and `version`
+        error: find the card of THERE/shut: THERE/shut/.well-known/agent-card.json answers with HTTP status 401 Unauthorized: it wants a token; `--token-env VARIABLE` shows what that variable holds, and for `[remote.<id>]` so does `token_env`
+        error: find the card of THERE/moved: THERE/moved/.well-known/agent-card.json answers with HTTP status 302 Found: it points elsewhere to "http://x/", and nobody is followed unseen; give that URL if it is the right one
+        error: ask the agent: it answers with HTTP status 401 Unauthorized, and wants a token that it knows; `--token-env VARIABLE` shows what that variable holds, and for `[remote.<id>]` so does `token_env`
+        error: find the card of THERE/none: there is none at THERE/none/.well-known/agent-card.json or THERE/none/.well-known/agent.json; give the URL of the agent itself, or that of its card
+        error: find the card of http://127.0.0.1:1/: nobody answers there (Connection refused (os error 111)); look at host and port, and whether the agent runs
+        error: find the card of THERE/shut: THERE/shut/.well-known/agent-card.json answers with HTTP status 401 Unauthorized: it does not take the token it was shown
+        error: send to http://x: a remote agent cannot work in a directory of this machine (`--cwd`); attach files with `--file`
+        error: send to `echo`: `--token-env` needs an agent that is named by its URL; for a remote agent of the hub, set `token_env` and `origins` in `[remote.<id>]`
+        error: look for the task at `echo`: `--agent` takes the URL of a remote agent; leave it out for a task of the hub
         "#);
     Ok(())
 }

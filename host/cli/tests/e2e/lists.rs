@@ -20,7 +20,7 @@ async fn listed(hub: &TestHub, args: &[&str]) -> Result<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn unique_id_prefix_is_accepted() -> Result<()> {
+async fn unique_part_of_id_is_accepted() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let first = send(&client, "echo", "one").await?;
@@ -36,8 +36,16 @@ async fn unique_id_prefix_is_accepted() -> Result<()> {
         let ran = run(&hub, args).await?;
         assert_eq!(ran.code, Some(0), "{args:?} {}", ran.stderr);
     }
-    let shown = run(&hub, &["task", "show", short]).await?.stdout;
+    // Tables show the end of an id.
+    for part in [short, &whole[whole.len() - 8..]] {
+        let shown = run(&hub, &["task", "show", part]).await?.stdout;
+        assert!(shown.contains(&whole), "{shown}");
+    }
+    let end = &context[context.len() - 8..];
+    let shown = run(&hub, &["contexts", "show", end]).await?.stdout;
     assert!(shown.contains(&whole), "{shown}");
+    let on = run(&hub, &["--format", "json", "send", "echo", "end", "--context", end]).await?;
+    assert_eq!(serde_json::from_str::<Value>(&on.stdout)?["contextId"], json!(context));
     let over = run(&hub, &["task", "cancel", short]).await?;
     assert!(over.stderr.contains("cannot be cancelled"), "{}", over.stderr);
 
@@ -45,7 +53,7 @@ async fn unique_id_prefix_is_accepted() -> Result<()> {
     for args in [&["task", "show", both][..], &["send", "guest", "--task", both, "x"]] {
         let ran = run(&hub, args).await?;
         assert_eq!(ran.code, Some(2));
-        let why = format!("`{both}` is a prefix of more than one task; give a longer one:");
+        let why = format!("`{both}` is part of the id of more than one task; give a longer part:");
         assert!(ran.stderr.contains(&why), "{}", ran.stderr);
         assert!(ran.stderr.contains("echo, now: one"), "{}", ran.stderr);
     }
@@ -80,6 +88,18 @@ async fn unique_id_prefix_is_accepted() -> Result<()> {
     named(digit).await?;
     send(&client, "echo", "newer than that").await?;
     assert_eq!(run(&hub, &["contexts", "delete", digit]).await?.code, Some(0));
+    // Without an id, the latest task in the directory counts.
+    let sent = run(&hub, &["--format", "json", "send", "echo", "here"]).await?.stdout;
+    let here = id(&serde_json::from_str(&sent)?, "taskId");
+    for args in [&["task", "show"][..], &["task", "tree"], &["contexts", "show"]] {
+        let shown = run(&hub, args).await?;
+        assert!(shown.stdout.contains(&here), "{args:?}: {}{}", shown.stdout, shown.stderr);
+    }
+    let nowhere = tempfile::tempdir()?;
+    let mut shown = command(hub.socket(), &hub.home(), &["task", "show"])?;
+    shown.current_dir(nowhere.path());
+    let shown = finish(shown).await?;
+    assert!(shown.stderr.contains("find the latest task: none works in"), "{}", shown.stderr);
     Ok(())
 }
 
@@ -170,6 +190,10 @@ async fn shell_completes_agents_and_tasks() -> Result<()> {
     assert!(tasks.contains(task) && tasks.contains("hello"), "{tasks}");
     assert!(!tasks.contains('\x1b'), "{tasks:?}");
     assert!(completed(&["ta"]).await?.contains("tasks"), "commands");
+    let options = completed(&["send", "-"]).await?;
+    assert!(options.contains("--file") && options.contains("--help"), "{options}");
+    let agents = completed(&["send", ""]).await?;
+    assert!(agents.contains("echo") && !agents.contains("--"), "options follow a `-`: {agents}");
     Ok(())
 }
 

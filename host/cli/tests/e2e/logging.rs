@@ -116,7 +116,7 @@ async fn late_start_failure_reports_only_cause() -> Result<()> {
     let ran = run(dir.path(), &["start", "--no-http"]).await?;
     assert_eq!(ran.code, Some(2));
     let told = ran.stderr.as_str();
-    assert!(told.starts_with("a2a-hub: start the hub: write the run file "), "{told}");
+    assert!(told.starts_with("error: start the hub: write the run file "), "{told}");
     assert!(told.contains("hub.log") && !told.contains("agent joined"), "{told}");
     assert!(std::fs::read_to_string(data.join("hub.log"))?.contains("agent joined"));
     Ok(())

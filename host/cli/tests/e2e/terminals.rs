@@ -217,12 +217,25 @@ async fn pipe_and_raw_get_every_byte() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn terminal_shows_artifacts_and_last_words() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    for more in [&["--stream"][..], &[]] {
+        let words = [&["send", "guest", "parts"], more].concat();
+        let shown = finish(typed(&hub, &words)?).await?.stdout.replace('\r', "");
+        assert!(shown.contains("[file a.bin, 2 bytes]"), "{shown:?}");
+        assert!(shown.contains("\n\nmade them\n"), "{shown:?}");
+    }
+    Ok(())
+}
+
 /// A conversation can continue however its task ended.
 #[tokio::test]
 async fn terminal_shows_continuation_command() -> Result<()> {
     let hub = hub_with_guest().await?;
     for words in [["send", "echo", "hi"], ["send", "guest", "fail"], ["send", "guest", "panic"]] {
         let shown = finish(typed(&hub, &words)?).await?.stdout;
+        let shown = shown.replace("\r\n", " ");
         assert!(shown.contains(": continue with --context, or --continue"), "{words:?}: {shown:?}");
     }
     Ok(())
@@ -261,5 +274,99 @@ async fn typeahead_never_answers_question() -> Result<()> {
     let after = shown.rsplit_once("> ").map(|(_, after)| after).unwrap_or_default();
     assert_eq!(after.matches("the real answer").count(), 2, "{shown:?}");
     assert!(!after.contains("typed ahead"), "{shown:?}");
+    Ok(())
+}
+
+/// Waits at the prompt until another command, given without the task's id at its end, closed the
+/// question; returns the exit status and what the terminal shows from the prompt on.
+async fn prompt_closed_by(
+    hub: &TestHub,
+    before: &[&str],
+    after: &[&str],
+) -> Result<(Option<i32>, String)> {
+    let mut script = typed(hub, &["send", "guest", "ask"])?;
+    let mut child = script.stdin(Stdio::piped()).spawn()?;
+    let _keys = child.stdin.take().context("no stdin")?;
+    let mut screen = child.stdout.take().context("no stdout")?;
+    let (mut shown, mut seen, mut is_closed) = (String::new(), [0; 4096], false);
+    let ended = async {
+        loop {
+            let read = screen.read(&mut seen).await?;
+            shown.push_str(&String::from_utf8_lossy(&seen[..read]));
+            if read == 0 {
+                return anyhow::Ok(());
+            }
+            if !is_closed && shown.contains("> ") {
+                is_closed = true;
+                let waiting = ["--format", "json", "tasks", "--state", "input-required"];
+                let tasks: Value = serde_json::from_str(&run(hub, &waiting).await?.stdout)?;
+                let id = tasks[0]["id"].as_str().context("no task waits")?;
+                let ran = run(hub, &[before, &[id], after].concat()).await?;
+                ensure!(ran.code == Some(0), "{}", ran.stderr);
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), ended).await??;
+    let code = child.wait().await?.code();
+    Ok((code, shown.rsplit_once("> ").map(|(_, after)| after.to_owned()).unwrap_or_default()))
+}
+
+#[tokio::test]
+async fn prompt_is_withdrawn_when_question_is_closed() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let (code, shown) =
+        prompt_closed_by(&hub, &["send", "guest", "--task"], &["from the other terminal"]).await?;
+    assert_eq!(code, Some(0), "{shown:?}");
+    let is_told = ["answered elsewhere or withdrawn", "no answer is needed any more"]
+        .iter()
+        .any(|told| shown.contains(told));
+    assert!(is_told, "{shown:?}");
+    assert!(shown.contains("from the other terminal"), "{shown:?}");
+    let (code, shown) = prompt_closed_by(&hub, &["task", "cancel"], &[]).await?;
+    assert_eq!(code, Some(1), "{shown:?}");
+    assert!(shown.contains("no answer is needed any more"), "{shown:?}");
+    assert!(shown.contains("cancelled"), "{shown:?}");
+    Ok(())
+}
+
+/// Answers the command's only prompt, and returns what the terminal shows.
+async fn answering(hub: &TestHub, words: &[&str], answer: &[u8]) -> Result<String> {
+    let mut script = typed(hub, words)?;
+    let mut child = script.stdin(Stdio::piped()).spawn()?;
+    let mut keys = child.stdin.take().context("no stdin")?;
+    let mut screen = child.stdout.take().context("no stdout")?;
+    let (mut shown, mut seen, mut is_answered) = (String::new(), [0; 4096], false);
+    let ended = async {
+        loop {
+            let read = screen.read(&mut seen).await?;
+            shown.push_str(&String::from_utf8_lossy(&seen[..read]));
+            if read == 0 {
+                return anyhow::Ok(());
+            }
+            if !is_answered && shown.contains("> ") {
+                is_answered = true;
+                keys.write_all(answer).await?;
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), ended).await??;
+    Ok(shown)
+}
+
+#[tokio::test]
+async fn conversation_is_deleted_after_confirmation() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let begun = run(&hub, &["send", "echo", "hi", "--context", "talk"]).await?;
+    assert!(begun.stderr.contains("no conversation is called `talk` yet"), "{}", begun.stderr);
+    let more = run(&hub, &["send", "echo", "hi", "--context", "talk"]).await?;
+    assert_eq!(more.stderr, "", "it is known by now");
+    let delete = ["contexts", "delete", "talk"];
+    let shown = answering(&hub, &delete, b"\n").await?;
+    assert!(shown.contains("with 2 task(s)? [y/N]") && shown.contains("was kept"), "{shown:?}");
+    let shown = answering(&hub, &delete, b"y\n").await?;
+    assert!(shown.contains("was deleted"), "{shown:?}");
+    run(&hub, &["send", "echo", "hi", "--context", "talk"]).await?;
+    let shown = finish(typed(&hub, &[&delete[..], &["--yes"]].concat())?).await?.stdout;
+    assert!(shown.contains("was deleted") && !shown.contains("[y/N]"), "{shown:?}");
     Ok(())
 }

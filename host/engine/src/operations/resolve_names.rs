@@ -33,8 +33,17 @@ impl Hub {
         self.routes.with_skill(skill).iter().map(|agent| agent.id.clone()).collect()
     }
 
-    /// Error for an unknown agent name; the same for every operation.
+    /// Error for an unknown agent name, or for a plug-in that is still being compiled; the same for
+    /// every operation.
     pub(super) fn no_agent(&self, name: &AgentId) -> A2aError {
+        if let Some(compiling) = self.agents.loading(name) {
+            let since = &compiling.since;
+            let why = format!(
+                "the plug-in `{name}` is being compiled, since {since}; try again when `a2a-hub agents` lists it"
+            );
+            let details = json!({ "agentId": name, "reason": "compiling", "compiling": compiling });
+            return A2aError::new(ErrorKind::AgentUnavailable, why).with(details);
+        }
         let there: Vec<_> = self.agents.all().iter().map(|agent| agent.id.to_string()).collect();
         let near = self.did_you_mean(name.as_str());
         let why = format!("no agent is called `{name}`; {near}there are {}", there.join(", "));

@@ -2,12 +2,14 @@
 //! compiles components.
 
 use a2a_hub_process::work;
+use rustix::process::getpriority_process;
 use std::{
     fs,
     net::{TcpStream, UdpSocket},
     os::unix::net::{UnixDatagram, UnixStream},
     process::{Command, ExitCode},
     thread,
+    time::{Duration, Instant},
 };
 
 /// Memory request beyond any worker's limit.
@@ -20,11 +22,29 @@ fn main() -> ExitCode {
         [job] if job == "flood" => Ok(vec![b'x'; 2 << 20]),
         [job] if job == "eat" => Ok(vec![1; MANY]),
         [job] if job == "pry" => Ok(pried().into_bytes()),
+        [job] if job == "crawl" => Ok(crawl().to_string().into_bytes()),
+        [job] if job == "sleep" => loop {
+            thread::park();
+        },
         [job] if job == "spin" => loop {
             std::hint::black_box(input);
         },
         _ => panic!("there is no such work"),
     })
+}
+
+/// Works for a small part of four seconds, as work does on a busy machine; returns the nice value.
+#[expect(clippy::disallowed_methods, reason = "it is a process without a runtime")]
+fn crawl() -> i32 {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(4) {
+        let piece = Instant::now();
+        while piece.elapsed() < Duration::from_millis(20) {
+            std::hint::black_box(&piece);
+        }
+        thread::park_timeout(Duration::from_millis(200));
+    }
+    getpriority_process(None).unwrap_or(i32::MIN)
 }
 
 /// Operations that the worker can perform besides its work.

@@ -1,14 +1,19 @@
 //! Work with limits, done by a process that can be killed.
 
 use crate::PATIENCE;
-use a2a_hub_process::{WorkError, WorkLimits, Worker};
+use a2a_hub_process::{Priority, WorkError, WorkLimits, Worker};
 use bytes::Bytes;
 use rustix::process::{Pid, test_kill_process};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-const LIMITS: WorkLimits =
-    WorkLimits { cpu: Duration::from_secs(1), memory: 1 << 30, output: 1 << 20 };
+const LIMITS: WorkLimits = WorkLimits {
+    cpu: Duration::from_secs(1),
+    memory: 1 << 30,
+    output: 1 << 20,
+    stall: Duration::from_secs(60),
+    priority: Priority::Low,
+};
 
 fn worker() -> Worker {
     Worker { program: env!("CARGO_BIN_EXE_worker").into(), word: "__work" }
@@ -43,6 +48,28 @@ async fn exceeded_limit_fails_the_work() {
     assert_eq!(told("refuse").await, "it is not to my taste");
     let crashed = told("unheard of").await;
     assert!(crashed.starts_with("the worker crashed: "), "{crashed}");
+}
+
+/// On a busy machine the work takes long, and each of its moments on the processor counts.
+#[tokio::test]
+async fn slow_worker_may_take_its_time() {
+    let limits = WorkLimits { stall: Duration::from_secs(2), ..LIMITS };
+    for (priority, lower) in [(Priority::Normal, 0), (Priority::Low, 10)] {
+        let (worker, limits) = (worker(), WorkLimits { priority, ..limits });
+        let done = worker.run(&["crawl"], Bytes::from_static(b"x"), limits).await.unwrap();
+        let own = rustix::process::getpriority_process(None).unwrap();
+        assert_eq!(str::from_utf8(&done).unwrap(), (own + lower).min(19).to_string());
+    }
+}
+
+/// A worker that does not run at all is ended, which is not the work's fault.
+#[tokio::test]
+async fn stuck_worker_is_ended_for_a_retry() {
+    let limits = WorkLimits { stall: Duration::from_secs(1), ..LIMITS };
+    let (worker, arguments) = (worker(), ["sleep"]);
+    let run = worker.run(&arguments, Bytes::from_static(b"x"), limits);
+    let why = timeout(PATIENCE, run).await.unwrap().unwrap_err();
+    assert!(matches!(why, WorkError::Starved(_)) && !why.is_of_the_work(), "{why}");
 }
 
 /// The code in a worker may be taken over by its input.

@@ -59,9 +59,8 @@ pub(crate) struct GrantedParams {
     /// stays.
     key: Option<String>,
     /// True if any component in the plug-in's file keeps the grant, for a development loop; false
-    /// by default.
-    #[serde(default)]
-    dev: bool,
+    /// ends that. If absent, the previous mark stays, which is false for a first grant.
+    dev: Option<bool>,
     /// Origin of the component, for people; the path of its file by default.
     source: Option<String>,
 }
@@ -173,6 +172,6 @@ mod tests {
             (read.grant.grant, read.grant.before),
             (json!({ "memory": true }), Some(json!({})))
         );
-        assert!(read.grant.dev && read.grant.key.is_none());
+        assert!(read.grant.dev == Some(true) && read.grant.key.is_none());
     }
 }

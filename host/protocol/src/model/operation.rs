@@ -30,8 +30,8 @@ pub use send::{RequestForm, SendMessage, Wait};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use upkeep::{
-    AgentBrief, CompilingPlugin, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin, Reloaded,
-    StorageCondition,
+    AgentBrief, CompilingPlugin, HubStart, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin,
+    Reloaded, StorageCondition,
 };
 
 use crate::model::{

@@ -12,12 +12,15 @@ use crate::compile::{
     compiled_code::CompiledCode,
     settings,
 };
-use a2a_hub_process::{WorkError, WorkLimits, Worker, run_blocking};
+use a2a_hub_process::{Priority, WorkError, WorkLimits, Worker, run_blocking};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::{
     hash::{Hash as _, Hasher},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::sync::Semaphore;
@@ -30,6 +33,10 @@ pub const COMPILE: &str = "__compile";
 /// CPU limit of the first attempt: enough for every agent in Rust, and most others. An unoptimised
 /// compiler takes longer.
 const FIRST_TURN: Duration = Duration::from_secs(if cfg!(debug_assertions) { 15 } else { 1 });
+
+/// Time without any use of the processor after which a compilation counts as stuck, and is tried
+/// again. A busy machine gives even a process of low priority some time.
+const STALL: Duration = Duration::from_secs(60);
 
 /// Most code of one component, in bytes: what the cache accepts.
 const MAX_CODE: u64 = 384 << 20;
@@ -52,6 +59,26 @@ pub(crate) struct Compiler {
     limits: CompileLimits,
     first_turn: Semaphore,
     second_turn: Semaphore,
+    /// Number of [`Hurry`] guards.
+    hurries: AtomicUsize,
+}
+
+/// Guard of a caller with nothing else to do than to wait for compilations. Those that begin while
+/// it exists have the priority of this process.
+#[derive(Debug)]
+pub struct Hurry(Arc<Compiler>);
+
+impl Hurry {
+    pub(crate) fn new(compiler: Arc<Compiler>) -> Self {
+        compiler.hurries.fetch_add(1, Ordering::Relaxed);
+        Self(compiler)
+    }
+}
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        self.0.hurries.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Reason why a component has no code.
@@ -88,6 +115,7 @@ impl Compiler {
             limits,
             first_turn,
             second_turn,
+            hurries: AtomicUsize::new(0),
         }
     }
 
@@ -134,7 +162,8 @@ impl Compiler {
     async fn in_turns(&self, worker: &Worker, component: Bytes) -> Result<Vec<u8>, WorkError> {
         let arguments = [if self.is_pooled { POOLED } else { UNPOOLED }];
         let run = |cpu, component| {
-            let limits = WorkLimits { cpu, memory: self.limits.memory, output: MAX_CODE };
+            let (memory, priority) = (self.limits.memory, self.priority());
+            let limits = WorkLimits { cpu, memory, output: MAX_CODE, stall: STALL, priority };
             worker.run(&arguments, component, limits)
         };
         let first = {
@@ -147,6 +176,13 @@ impl Compiler {
             return run(self.limits.cpu, component).await;
         }
         first
+    }
+
+    fn priority(&self) -> Priority {
+        match self.hurries.load(Ordering::Relaxed) {
+            0 => Priority::Low,
+            _ => Priority::Normal,
+        }
     }
 
     /// Known result for a component: bundled code, or a cache entry.

@@ -5,6 +5,7 @@ use crate::{
         bundled_code::CarriedCode,
         cache::{CacheSettings, CodeCache, CompileLimits},
         code_mmap,
+        compiler::Hurry,
         compiler::{COMPILE, Compiler},
         settings,
     },
@@ -159,6 +160,12 @@ impl Engine {
             scheduler,
             _ticker: ticker,
         })
+    }
+
+    /// Compiles at the priority of this process until the guard is dropped: its holder has nothing
+    /// else to do.
+    pub fn hurry(&self) -> Hurry {
+        Hurry::new(Arc::clone(&self.compiler))
     }
 
     /// True if too few addresses for a pool were available.

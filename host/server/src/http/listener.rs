@@ -31,6 +31,7 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     future::{pending, ready},
     io,
@@ -71,6 +72,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// Listener that limits the connections of each principal, and disconnects slow clients.
 pub(crate) struct HttpListener {
     listener: TcpListener,
+    waiting: VecDeque<TcpStream>,
     connections: Connections,
     refusals: Arc<Semaphore>,
     patience: Duration,
@@ -88,12 +90,23 @@ impl HttpListener {
     ) -> Self {
         let connections = Connections::new(most, patience);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
-        Self { listener, connections, refusals, patience, peers: Peers::new(lineage) }
+        let (waiting, peers) = (VecDeque::new(), Peers::new(lineage));
+        Self { listener, waiting, connections, refusals, patience, peers }
+    }
+
+    /// Serves these connections first.
+    pub(crate) fn with_waiting(self, waiting: VecDeque<TcpStream>) -> Self {
+        Self { waiting, ..self }
     }
 
     /// Accepts connections until `stop`, then completes the requests in progress. The guard checks
     /// a request before it is routed.
-    pub(crate) async fn serve(self, guard: OriginGuard, routes: Router, stop: CancellationToken) {
+    pub(crate) async fn serve(
+        mut self,
+        guard: OriginGuard,
+        routes: Router,
+        stop: CancellationToken,
+    ) {
         let tasks = TaskTracker::new();
         loop {
             let (connection, remote, arrival) = tokio::select! {
@@ -128,10 +141,16 @@ impl HttpListener {
         tasks.wait().await;
     }
 
-    async fn accept(&self) -> (Connection, SocketAddr, Option<OwnedSemaphorePermit>) {
+    async fn accept(&mut self) -> (Connection, SocketAddr, Option<OwnedSemaphorePermit>) {
         loop {
             let arrival = self.connections.arrival().await;
-            match self.listener.accept().await {
+            let waiting = self.waiting.pop_front();
+            let waiting = waiting.and_then(|stream| Some((stream.peer_addr().ok()?, stream)));
+            let accepted = match waiting {
+                Some((remote, stream)) => Ok((stream, remote)),
+                None => self.listener.accept().await,
+            };
+            match accepted {
                 Ok((stream, remote)) => {
                     self.connections.accepted();
                     let local = stream.local_addr().ok();

@@ -11,3 +11,4 @@ pub(super) mod paths;
 pub(super) mod reply;
 pub(super) mod router;
 pub(super) mod sse;
+mod starting;

@@ -55,7 +55,8 @@ impl Names {
         Self(hosts.into_iter().chain(bare).chain(public).collect())
     }
 
-    fn has(&self, name: &str) -> bool {
+    /// True for a name of this server.
+    pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 }

@@ -5,8 +5,9 @@ use super::{
     body::read_body,
     context::{extensions_header, last_event, own_url, said_in_headers, with_extensions},
     listener::HttpListener,
-    origin_guard::{self, OriginGuard},
+    origin_guard::{self, Names, OriginGuard},
     reply::{answer, json_body},
+    starting::look,
 };
 use crate::{
     a2a::{cards, grpc, jwks, registry, rest},
@@ -17,6 +18,7 @@ use crate::{
         dispatcher::{Dispatcher, RequestContext},
         jsonrpc,
     },
+    starting::{self, Progress},
 };
 use a2a_hub_engine::token::Tokens;
 use a2a_hub_protocol::dialect::Dialect;
@@ -26,8 +28,8 @@ use axum::{
     response::Response,
     routing::post,
 };
-use std::{io, net::SocketAddr};
-use tokio::net::{TcpListener, TcpSocket};
+use std::{collections::VecDeque, io, net::SocketAddr};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 /// Length of the queue of connections to accept (`listen(2)`; the system may limit it further). The
@@ -37,6 +39,8 @@ pub(crate) const BACKLOG: u32 = 4096;
 /// A bound HTTP server.
 pub struct Http {
     listener: TcpListener,
+    /// Connections from before the start, which are served first.
+    waiting: VecDeque<TcpStream>,
     address: SocketAddr,
 }
 
@@ -55,12 +59,27 @@ impl Http {
         socket.bind(address)?;
         let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, waiting: VecDeque::new(), address })
     }
 
     /// Bound address with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Answers the probes until `started`; all other requests wait until then. The server's public
+    /// URL may be the host of a request.
+    pub async fn hold(
+        &mut self,
+        public_url: Option<&str>,
+        progress: Progress,
+        started: CancellationToken,
+    ) {
+        let names = Names::of(self.address, public_url);
+        let look = move |bytes: &[u8]| look(bytes, &names, &progress());
+        let listener = &self.listener;
+        let accept = async || Ok(listener.accept().await?.0);
+        self.waiting = starting::hold(accept, look, started).await.into();
     }
 
     /// Serves until `stop`, then finishes the requests in progress.
@@ -86,6 +105,7 @@ impl Http {
             .merge(McpHttp::new(dispatcher.clone(), stop.clone()).routes())
             .with_state(dispatcher);
         let listener = HttpListener::new(self.listener, connections, patience, lineage);
+        let listener = listener.with_waiting(self.waiting);
         listener.serve(guard, routes, stop).await;
     }
 }

@@ -2,3 +2,4 @@
 
 pub(super) mod protocol_upgrade;
 pub(super) mod socket;
+mod starting;

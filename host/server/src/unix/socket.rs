@@ -2,7 +2,7 @@
 //! answers come in any order, matched by id. A connection can switch to another protocol on
 //! request.
 
-use super::protocol_upgrade;
+use super::{protocol_upgrade, starting::look};
 use crate::{
     MAX_REQUEST,
     http::router::BACKLOG,
@@ -15,6 +15,7 @@ use crate::{
         line_reader::LineReader,
         write_timeout::WriteTimeout,
     },
+    starting::{self, Progress},
 };
 use a2a_hub_core::{access_control::Principal, scheduling::connection_quota::QuotaReached};
 use a2a_hub_engine::Reply;
@@ -26,6 +27,7 @@ use a2a_hub_protocol::{
 };
 use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 use std::{
+    collections::VecDeque,
     fs, io,
     os::{
         fd::{AsFd, OwnedFd},
@@ -52,6 +54,8 @@ const OUTBOX: usize = 64;
 /// A bound unix socket. Dropping it removes its file.
 pub struct Unix {
     listener: UnixListener,
+    /// Connections from before the start, which are served first.
+    waiting: VecDeque<UnixStream>,
     path: PathBuf,
     _lock: OwnedFd,
 }
@@ -94,7 +98,8 @@ impl Unix {
             socket.listen(BACKLOG)
         });
         rustix::process::umask(before);
-        Ok(Self { listener: socket.map_err(failed)?, path: path.to_owned(), _lock: lock })
+        let listener = socket.map_err(failed)?;
+        Ok(Self { listener, waiting: VecDeque::new(), path: path.to_owned(), _lock: lock })
     }
 
     /// Checks that `path` can be listened on. Creates the lock file beside it, which stays.
@@ -120,15 +125,22 @@ impl Unix {
         }
     }
 
+    /// Answers status requests until `started`; all other requests wait until then.
+    pub async fn hold(&mut self, progress: Progress, started: CancellationToken) {
+        let (listener, look) = (&self.listener, move |bytes: &[u8]| look(bytes, &progress()));
+        let accept = async || Ok(listener.accept().await?.0);
+        self.waiting = starting::hold(accept, look, started).await.into();
+    }
+
     /// Serves until `stop`, then completes the requests in progress.
-    pub async fn serve(self, dispatcher: Dispatcher, stop: CancellationToken) {
+    pub async fn serve(mut self, dispatcher: Dispatcher, stop: CancellationToken) {
         let url: Arc<str> = dispatcher.socket_url().unwrap_or_default().into();
         let tasks = TaskTracker::new();
         let most = dispatcher.connection_budget().socket;
         let connections = Connections::new(most, dispatcher.patience());
         loop {
             let accepted = tokio::select! {
-                accepted = accept(&self.listener, &connections) => accepted,
+                accepted = accept(&self.listener, &mut self.waiting, &connections) => accepted,
                 () = stop.cancelled() => break,
             };
             let (stream, arrival) = match accepted {
@@ -184,9 +196,13 @@ fn lock(path: &Path) -> io::Result<Option<OwnedFd>> {
 /// Accepts the next connection, with a permit for the lookup of its caller.
 async fn accept(
     listener: &UnixListener,
+    waiting: &mut VecDeque<UnixStream>,
     connections: &Connections,
 ) -> io::Result<(UnixStream, Option<OwnedSemaphorePermit>)> {
     let arrival = connections.arrival().await;
+    if let Some(stream) = waiting.pop_front() {
+        return Ok((stream, arrival));
+    }
     Ok((listener.accept().await?.0, arrival))
 }
 

@@ -70,6 +70,7 @@ impl Asked {
             tool: "question".into(),
             input: schema.clone(),
             description: Some(lines.join("\n")),
+            changes: Vec::new(),
             directory: None,
             for_session: false,
         };

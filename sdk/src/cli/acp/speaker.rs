@@ -12,6 +12,10 @@ pub trait Speaker: Cli {
     /// True if the usage that it reports is cumulative over the session.
     const SUMS_UP: bool;
 
+    /// True if the program writes something as soon as it has a prompt, so that a silent one hangs.
+    /// Otherwise a request before the prompt finds out whether a reused program still answers.
+    const ACKNOWLEDGES: bool = false;
+
     /// Condition under which it starts the operator's MCP servers, if it silently ignores them
     /// otherwise.
     const STARTS_SERVERS: Option<&str> = None;

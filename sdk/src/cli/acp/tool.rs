@@ -55,7 +55,7 @@ impl ToolCall {
 
     /// Question whether the call may run; its id is left null.
     pub(super) fn question(&self, directory: &str) -> Question {
-        let mut input = self.known["rawInput"].as_object().cloned().unwrap_or_default();
+        let mut input = self.input();
         if self.kind() == "execute" && !input.contains_key("command") {
             input.insert("command".to_owned(), self.title().into());
         }
@@ -63,12 +63,6 @@ impl ToolCall {
         if let ([path], None) = (paths.as_slice(), input.get("path")) {
             input.insert("path".to_owned(), (*path).into());
         }
-        let diffs: Vec<String> =
-            self.changes().into_iter().filter_map(|change| change.diff).collect();
-        let description = match diffs.concat() {
-            diff if diff.is_empty() => self.title().to_owned(),
-            diff => format!("{}\n{diff}", self.title()),
-        };
         let inside = !paths.is_empty() && paths.iter().all(|path| is_below(path, directory));
         let kind = match self.kind() {
             "read" | "search" => Kind::Read,
@@ -79,12 +73,30 @@ impl ToolCall {
         Question {
             id: Value::Null,
             kind,
-            tool: self.known["_meta"]["tool_name"].as_str().unwrap_or(self.kind()).to_owned(),
+            tool: self.name().to_owned(),
             input: input.into(),
-            description: Some(description),
+            description: Some(self.title().to_owned()),
+            changes: self.changes(),
             directory: Some(directory.to_owned()),
             for_session: false,
         }
+    }
+
+    /// Input of the tool. Gemini reports that of an MCP tool as text of the call.
+    fn input(&self) -> Map<String, Value> {
+        if let Some(input) = self.known["rawInput"].as_object() {
+            return input.clone();
+        }
+        let texts = self.content().filter_map(|block| block["content"]["text"].as_str());
+        texts.filter_map(|text| serde_json::from_str(text).ok()).next().unwrap_or_default()
+    }
+
+    /// Name of the tool. Gemini has it only in the call's id, `NAME__NAME_TIME_COUNT`; the kinds of
+    /// its own tools say enough.
+    fn name(&self) -> &str {
+        let id = || self.known["toolCallId"].as_str()?.split_once("__mcp_");
+        let of_server = || id().map(|(name, _)| name).filter(|name| name.starts_with("mcp_"));
+        self.known["_meta"]["tool_name"].as_str().or_else(of_server).unwrap_or(self.kind())
     }
 
     fn kind(&self) -> &str {

@@ -283,12 +283,12 @@ impl<'c> PluginEditor<'c> {
             source: source.unwrap_or_else(|| self.file_of(id).display().to_string()),
             at: clock::now(),
             key,
-            dev,
+            dev: dev.unwrap_or(false),
             by: self.by.to_owned(),
             grant: grant.settled(ask),
         };
         let granted =
-            self.grants().change(|all| grant_unless_outdated(all, id, new, before, chance));
+            self.grants().change(|all| grant_unless_outdated(all, id, (new, dev), before, chance));
         granted?.map_err(|Outdated| PluginEditError::Outdated(id.clone()))
     }
 
@@ -332,7 +332,7 @@ struct Outdated;
 fn grant_unless_outdated(
     all: &mut Installations,
     id: &AgentId,
-    mut new: NewGrant,
+    (mut new, dev): (NewGrant, Option<bool>),
     made_from: Option<Grant>,
     chance: u32,
 ) -> Result<(), Outdated> {
@@ -342,6 +342,7 @@ fn grant_unless_outdated(
         return Err(Outdated);
     }
     new.key = new.key.or_else(|| before?.key.clone());
+    new.dev = dev.unwrap_or_else(|| before.is_some_and(|record| record.dev));
     all.grant(id, new, chance);
     Ok(())
 }
@@ -422,7 +423,7 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
 
     fn grant(memory: u64, before: Option<serde_json::Value>) -> PluginGrant {
         let grant = json!({ "memory": memory });
-        PluginGrant { grant, before, key: None, dev: false, source: None }
+        PluginGrant { grant, before, key: None, dev: None, source: None }
     }
 
     fn add(grant: Option<PluginGrant>) -> PluginEdit {
@@ -472,6 +473,22 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
         let why = editor.carry_out(granted(9, Some(before))).unwrap_err();
         assert!(matches!(why, PluginEditError::Outdated(_)), "{why}");
         editor.carry_out(granted(9, None)).unwrap();
+    }
+
+    #[test]
+    fn later_grant_keeps_dev_mark() {
+        let (dir, config) = (tempfile::tempdir().unwrap(), Config::default());
+        let editor = PluginEditor::new(dir.path(), &config, "a test");
+        let is_dev_after = |dev: Option<bool>| {
+            let grant = PluginGrant { dev, ..grant(8, None) };
+            let (id, sha256) = (agent(), digest_of(COMPONENT));
+            let granted = PluginEdit::Grant(Box::new(GrantPlugin { id, sha256, grant }));
+            editor.carry_out(granted).unwrap();
+            GrantsFile::of(dir.path()).read().unwrap().plugins[&agent()].dev
+        };
+        editor.carry_out(add(Some(grant(7, None)))).unwrap();
+        let marks = [None, Some(true), None, Some(false), None];
+        assert_eq!(marks.map(is_dev_after), [false, true, true, false, false]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::{
     fs::File,
     io::{self, Write as _},
     path::Path,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 /// Reason why a change of the agents was refused.
@@ -100,7 +100,8 @@ impl PluginFolder {
         let (bytes, signature, provenance) =
             read.await.map_err(io::Error::other)?.map_err(refused)?;
         let name = file_name(id);
-        let admitted = self.agents.admit_file(id, &name, bytes.clone(), signature.clone()).await;
+        let offered = (bytes.clone(), signature.clone());
+        let admitted = self.agents.admit_file(id, &name, offered, &OnceLock::new()).await;
         let mut admitted = admitted.map_err(refused)?;
         if let Some(held) = self.agents.held_back(id).filter(|_| admitted.is_another()) {
             let why = HeldBackError { agent: id.clone(), held };

@@ -31,7 +31,7 @@ use bytes::Bytes;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 /// Most lines of differences that are reported: more than an operator reads, few enough not to
@@ -41,13 +41,14 @@ const MAX_CHANGES: usize = 64;
 impl Agents {
     /// Agent for a component in a file of the plugins folder: this component, or the granted one
     /// while this one is held back. `signature` is the text of the file's detached signature; it
-    /// counts if it is by the key that the grant names.
+    /// counts if it is by the key that the grant names. The digest of the component that is loaded
+    /// is stored in `loading`.
     pub(in crate::registry) async fn admit_file(
         &self,
         id: &AgentId,
         file: &str,
-        bytes: Bytes,
-        signature: Option<Bytes>,
+        (bytes, signature): (Bytes, Option<Bytes>),
+        loading: &OnceLock<String>,
     ) -> Result<Admitted, FileError> {
         if let Some(why) = self.shared.ledger.trouble() {
             return Err(FileError::Grants(why));
@@ -55,9 +56,12 @@ impl Agents {
         let candidate = self.candidate(id, bytes, signature).await?;
         let source = Source::File(file.to_owned());
         if candidate.standing == Standing::HeldBack {
-            let agent = self.hold_back(id, source, candidate).await?;
+            let agent = self.hold_back(id, source, candidate, loading).await?;
             return Ok(Admitted { agent, candidate: None });
         }
+        loading.get_or_init(|| candidate.digest.clone());
+        // It needs no approval any more, although its compilation may take long.
+        self.shared.held_back.lock().remove(id);
         let agent = match self.serving(id, &source, &candidate.digest) {
             Some(there) => self.anew(&there),
             None => {
@@ -80,7 +84,6 @@ impl Agents {
         let Admitted { agent, candidate } = admitted;
         let Some(candidate) = candidate else { return Ok(self.anew(&agent)) };
         self.install(&agent, candidate).await?;
-        self.shared.held_back.lock().remove(&agent.id);
         Ok(self.anew(&agent))
     }
 
@@ -132,10 +135,12 @@ impl Agents {
         id: &AgentId,
         source: Source,
         candidate: Candidate,
+        loading: &OnceLock<String>,
     ) -> Result<Agent, FileError> {
         let grants = self.shared.ledger.grants();
         let granted =
             grants.plugins.get(id).map(|record| record.sha256.clone()).unwrap_or_default();
+        loading.get_or_init(|| granted.clone());
         let Candidate { bytes, digest, signed_by, .. } = candidate;
         let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
         let compared = run_blocking(move || {
@@ -173,7 +178,9 @@ impl Agents {
         match (there, copy) {
             (Some(there), _) => Ok(self.anew(&there)),
             (None, Some(copy)) => {
-                let (plugin, card) = self.prepare(id, copy, &source).await?;
+                let (file, size) = (source.to_string(), copy.len());
+                let preparing = Box::pin(self.prepare(id, copy, &source));
+                let (plugin, card) = self.telling_of(&file, size, preparing).await?;
                 let terms = self.terms_of(id, &source, plugin.ask(), Some(plugin.digest()));
                 let deps = self.deps_of(id, terms);
                 Ok(Agent::new(id.clone(), Arc::new(plugin), card, source, deps))

@@ -3,17 +3,17 @@
 
 use crate::registry::Agents;
 use a2a_hub_clock as clock;
-use a2a_hub_protocol::operation::CompilingPlugin;
+use a2a_hub_protocol::{id::AgentId, operation::CompilingPlugin};
 use parking_lot::Mutex;
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 /// Time after which a load is reported; a component from the compile cache is faster.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
-/// An entry in the list of running compilations, removed on drop.
-struct RunningCompilation<'a> {
-    all: &'a Mutex<Vec<CompilingPlugin>>,
+/// An entry in a list of loads or compilations under way, removed on drop.
+pub(in crate::registry) struct UnderWay {
+    all: Arc<Mutex<Vec<CompilingPlugin>>>,
     one: CompilingPlugin,
 }
 
@@ -37,8 +37,7 @@ impl Agents {
             "compiling a plugin takes a while, once; it joins when that is done"
         );
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let one = CompilingPlugin { file: file.to_owned(), bytes, since: clock::now() };
-        let _told = RunningCompilation::of(&self.shared.compiling, one);
+        let _told = UnderWay::of(&self.shared.compiling, file, bytes);
         loading.await
     }
 
@@ -46,16 +45,28 @@ impl Agents {
     pub fn compiling(&self) -> Vec<CompilingPlugin> {
         self.shared.compiling.lock().clone()
     }
-}
 
-impl<'a> RunningCompilation<'a> {
-    fn of(all: &'a Mutex<Vec<CompilingPlugin>>, one: CompilingPlugin) -> Self {
-        all.lock().push(one.clone());
-        Self { all, one }
+    /// Lists a file of `bytes` bytes as being loaded, until the entry is dropped.
+    pub(in crate::registry) fn load_begins(&self, file: &str, bytes: u64) -> UnderWay {
+        UnderWay::of(&self.shared.loading, file, bytes)
+    }
+
+    /// The load of a plug-in's file, if one is under way.
+    pub fn loading(&self, id: &AgentId) -> Option<CompilingPlugin> {
+        let loading = self.shared.loading.lock();
+        loading.iter().find(|it| it.file.strip_suffix(".wasm") == Some(id.as_str())).cloned()
     }
 }
 
-impl Drop for RunningCompilation<'_> {
+impl UnderWay {
+    fn of(all: &Arc<Mutex<Vec<CompilingPlugin>>>, file: &str, bytes: u64) -> Self {
+        let one = CompilingPlugin { file: file.to_owned(), bytes, since: clock::now() };
+        all.lock().push(one.clone());
+        Self { all: Arc::clone(all), one }
+    }
+}
+
+impl Drop for UnderWay {
     fn drop(&mut self) {
         let mut all = self.all.lock();
         // A file that was replaced meanwhile may be listed twice.
@@ -71,19 +82,12 @@ mod tests {
 
     #[test]
     fn compiling_entry_disappears_on_drop() {
-        let all = Mutex::default();
-        let one = |file: &str| CompilingPlugin {
-            file: file.to_owned(),
-            bytes: 1,
-            since: "2026-01-31T00:00:00.000Z".to_owned(),
-        };
-        let (first, second) = (
-            RunningCompilation::of(&all, one("a.wasm")),
-            RunningCompilation::of(&all, one("a.wasm")),
-        );
-        let other = RunningCompilation::of(&all, one("b.wasm"));
+        let all = Arc::default();
+        let [first, second, other] =
+            ["a.wasm", "a.wasm", "b.wasm"].map(|file| UnderWay::of(&all, file, 1));
         drop(first);
-        assert_eq!(*all.lock(), [one("a.wasm"), one("b.wasm")]);
+        let left: Vec<_> = all.lock().iter().map(|it| it.file.clone()).collect();
+        assert_eq!(left, ["a.wasm", "b.wasm"]);
         drop((second, other));
         assert!(all.lock().is_empty());
     }

@@ -9,6 +9,7 @@
 
 use super::{
     admitted::Admitted,
+    compile_progress::UnderWay,
     file_error::FileError,
     provenance::{self, beside},
 };
@@ -30,7 +31,7 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 use tokio::{
@@ -85,10 +86,18 @@ pub(in crate::registry) struct Seen {
     read: bool,
     /// Time of a repeated read of the unchanged file.
     again: Option<Instant>,
-    /// Cancels the read when the file changes or vanishes.
-    reading: Option<DropGuard>,
+    /// The load under way.
+    reading: Option<Reading>,
     /// Agent registered from the file.
     joined: Option<AgentId>,
+}
+
+/// A load of a file under way. Dropping it cancels the load.
+struct Reading {
+    guard: DropGuard,
+    _listed: UnderWay,
+    /// Digest of the component that is loaded, once it is known.
+    component: Arc<OnceLock<String>>,
 }
 
 /// An agent built from a file and not yet registered.
@@ -148,10 +157,14 @@ impl PluginFolder {
         let mut began = self.look().await;
         began.extend(self.look().await);
         let joining = async {
-            future::join_all(began.into_iter().map(|(_, job)| job)).await;
-            // The background poll may already be reading a file that was just granted.
-            while self.is_reading_granted().await {
-                sleep(A_MOMENT).await;
+            while !began.is_empty() {
+                future::join_all(began.drain(..).map(|(_, job)| job)).await;
+                // The background poll may already be reading a file that was just granted.
+                while self.is_reading_granted().await {
+                    sleep(A_MOMENT).await;
+                }
+                // A grant that changed during a load applies to the same file again.
+                began = self.read_due().await;
             }
         };
         if timeout(AT_THE_START, joining).await.is_err() {
@@ -217,17 +230,29 @@ impl PluginFolder {
         began
     }
 
+    /// Starts to load the known files that have to be read again.
+    async fn read_due(&self) -> Vec<(String, Taking)> {
+        let mut seen = self.seen().await;
+        let due = seen.iter_mut().filter(|(_, seen)| seen.read && seen.is_due());
+        due.map(|(name, seen)| (name.clone(), self.begin(seen, name.clone()))).collect()
+    }
+
     /// Starts to load a file in the background.
     fn begin(&self, seen: &mut Seen, name: String) -> Taking {
         let (cancel, stamp) = (self.agents.shared.stop.child_token(), seen.stamp);
         (seen.read, seen.again) = (true, None);
-        seen.reading = Some(cancel.clone().drop_guard());
+        // An earlier reason says nothing about this load.
+        self.agents.set_rejected(&name, None);
+        let (component, guard) = (Arc::<OnceLock<_>>::default(), cancel.clone().drop_guard());
+        let listed = self.agents.load_begins(&name, stamp.component.size);
+        let reading = Reading { guard, _listed: listed, component: Arc::clone(&component) };
+        seen.reading = Some(reading);
         let folder = self.clone();
         let on_its_way = self.agents.shared.joining.one();
         self.agents.shared.asks.spawn(async move {
             let _on_its_way = on_its_way;
             let taking = async {
-                let prepared = folder.prepare(&name).await;
+                let prepared = folder.prepare(&name, &component).await;
                 folder.settle(&name, stamp, prepared).await
             };
             Box::pin(cancel.run_until_cancelled(taking)).await.unwrap_or(Err(FileError::Changed))
@@ -278,15 +303,15 @@ impl PluginFolder {
         match &joined {
             Ok(agent) => seen.joined.clone_from(agent),
             // The component's standing has changed since it was read.
-            Err(FileError::Changed) => seen.again = Some(Instant::now()),
+            Err(FileError::Changed) => seen.read_after(Duration::ZERO),
             Err(FileError::Join(crate::registry::JoinError::Load(LoadError::NotNow(_)))) => {
-                seen.again = Some(Instant::now() + NEXT_TRY);
+                seen.read_after(NEXT_TRY);
             }
             Err(_) => {}
         }
         if let Some(reading) = seen.reading.take() {
             // The read is complete, so nothing is left to cancel.
-            drop(reading.disarm());
+            drop(reading.guard.disarm());
         }
         let refused = joined.as_ref().err().map(ToString::to_string);
         if let Some(why) = &refused {
@@ -308,9 +333,14 @@ impl PluginFolder {
         Ok(id)
     }
 
-    /// Marks an unchanged file to be read again at the next poll.
-    pub(in crate::registry) async fn read_again(&self, id: &AgentId) {
+    /// Marks an unchanged file to be read again at the next poll, or once the load of the
+    /// `granted` component is complete: a compilation takes long, and the grant applies at its end.
+    pub(in crate::registry) async fn read_again(&self, id: &AgentId, granted: Option<&str>) {
         if let Some(seen) = self.seen().await.get_mut(&format!("{id}.wasm")) {
+            let loaded = seen.reading.as_ref().and_then(|reading| reading.component.get());
+            if loaded.is_some_and(|loaded| granted.is_some_and(|granted| granted != loaded)) {
+                seen.reading = None;
+            }
             seen.read_again();
         }
     }
@@ -364,7 +394,11 @@ impl PluginFolder {
     }
 
     /// Builds the agent of a file; none if the operator disabled it.
-    async fn prepare(&self, name: &str) -> Result<Option<Prepared>, FileError> {
+    async fn prepare(
+        &self,
+        name: &str,
+        component: &OnceLock<String>,
+    ) -> Result<Option<Prepared>, FileError> {
         let id = AgentId::parse(name.strip_suffix(".wasm").unwrap_or(name))?;
         let config = self.agents.shared.config();
         if !config.agent(&id).enabled {
@@ -380,7 +414,8 @@ impl PluginFolder {
             Ok::<_, FileError>((bytes, signature, provenance))
         });
         let (bytes, signature, provenance) = read.await.map_err(io::Error::other)??;
-        let mut admitted = self.agents.admit_file(&id, name, bytes, signature).await?;
+        let offered = (bytes, signature);
+        let mut admitted = self.agents.admit_file(&id, name, offered, component).await?;
         if !admitted.is_another() {
             admitted.agent.signed_by = provenance.signer().map(str::to_owned);
         }
@@ -400,9 +435,20 @@ impl Seen {
         Ok(Self { read: true, joined, ..Self::unread(stamp) })
     }
 
-    /// Marks the unchanged file to be read again.
+    /// Marks the unchanged file to be read again, after the load under way.
     pub(in crate::registry) fn read_again(&mut self) {
         self.again = Some(Instant::now());
+    }
+
+    /// Marks the file to be read again after `pause`, unless it is marked already.
+    fn read_after(&mut self, pause: Duration) {
+        self.again.get_or_insert_with(|| Instant::now() + pause);
+    }
+
+    /// True if the file has to be read now.
+    fn is_due(&self) -> bool {
+        let is_again = || self.again.is_some_and(|at| Instant::now() >= at);
+        self.reading.is_none() && (!self.read || is_again())
     }
 
     /// True if the file is unchanged since the last poll and has to be read.
@@ -412,7 +458,7 @@ impl Seen {
             *self = Self { joined, ..Self::unread(now) };
             return false;
         }
-        !self.read || self.again.is_some_and(|at| Instant::now() >= at)
+        self.is_due()
     }
 }
 

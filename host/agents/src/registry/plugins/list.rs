@@ -67,7 +67,8 @@ impl PluginFolder {
         concerned.extend(waiting);
         for id in &concerned {
             self.agents.withdraw(id, &before, &after);
-            self.read_again(id).await;
+            let record = after.plugins.get(id);
+            self.read_again(id, record.map(|record| record.sha256.as_str())).await;
             if before.plugins.get(id) != after.plugins.get(id) {
                 tracing::info!(agent = %id, "its grant changed");
                 let agent_id = id.clone();
@@ -134,6 +135,7 @@ impl Agents {
             not_granted: agent.as_deref().map(Agent::not_granted).unwrap_or_default(),
             installation: grants.plugins.get(id).map(told),
             held_back: self.held_back(id),
+            compiling: self.loading(id),
             error,
         }
     }
@@ -165,6 +167,11 @@ impl Agents {
 /// Status of a plug-in in one line.
 fn standing(plugin: &PluginInfo) -> String {
     match plugin {
+        PluginInfo { compiling: Some(_), joined: true, version, .. } => {
+            let serving = version.as_deref().unwrap_or("the component before it");
+            format!("being compiled; {serving} serves until then")
+        }
+        PluginInfo { compiling: Some(_), .. } => "being compiled; it joins then".to_owned(),
         PluginInfo { held_back: Some(held), .. } if held.serves => {
             format!("the granted component serves on, and {} is held back", held.sha256)
         }

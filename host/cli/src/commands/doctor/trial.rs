@@ -50,7 +50,7 @@ pub(crate) async fn try_agents(global: &Global, names: &[String]) -> anyhow::Res
     let settings = global.settings(Vec::new())?;
     let ground = Ground::lay(settings.config.data_dir()?, &trials, global.console())?;
     let mut hub = ground.start(&settings, &trials)?;
-    let found = ask_all(&mut hub, &ground, trials.keys()).await;
+    let found = ask_all(global, &mut hub, &ground, trials.keys()).await;
     let pid = i32::try_from(hub.id()).context("the hub's process id")?;
     daemon::terminate(pid, END).await.context("end the hub of the trial")?;
     found
@@ -143,7 +143,7 @@ impl Ground {
 impl Drop for Ground {
     fn drop(&mut self) {
         if let Err(why) = fs::remove_dir_all(&self.dir) {
-            self.console.note(format!("a2a-hub: remove {}: {why}", self.dir.display()));
+            self.console.note(format!("error: remove {}: {why}", self.dir.display()));
         }
     }
 }
@@ -154,12 +154,14 @@ fn make_dir(dir: &Path) -> io::Result<()> {
 }
 
 async fn ask_all(
+    global: &Global,
     hub: &mut Background,
     ground: &Ground,
     agents: impl Iterator<Item = &AgentId>,
 ) -> anyhow::Result<Vec<Finding>> {
-    start::until_up(hub, &ground.dir, &ground.dir.join("log"), 0).await?;
-    let mut client = Client::to(&ground.socket()).await.context("reach the hub of the trial")?;
+    let (log, socket) = (ground.dir.join("log"), ground.socket());
+    start::until_up(global, hub, (&ground.dir, &socket), (&log, 0)).await?;
+    let mut client = Client::to(&socket).await.context("reach the hub of the trial")?;
     let mut findings = Vec::new();
     for agent in agents {
         findings.push(ask(&mut client, agent).await?);

@@ -114,7 +114,7 @@ impl Bench<'_> {
             tokio::select! {
                 built = done(&mut building) => {
                     building = None;
-                    if let Err(why) = self.serve(built, &feed).await {
+                    if let Err(why) = self.serve(built, &mut feed).await {
                         feed.say("build", &format!("{why:#}"), "failed")?;
                         let advice = "save a change to try again; the previous build stays in use";
                         feed.say("build", advice, "")?;
@@ -151,7 +151,7 @@ impl Bench<'_> {
     }
 
     /// Adds the built component to the hub, with a grant that later builds keep.
-    async fn serve(&self, built: anyhow::Result<Built>, feed: &Feed<'_>) -> anyhow::Result<()> {
+    async fn serve(&self, built: anyhow::Result<Built>, feed: &mut Feed<'_>) -> anyhow::Result<()> {
         let Built { component, took } = built?;
         let id = &self.project.name;
         component.ask.is_for(id)?;
@@ -163,7 +163,7 @@ impl Bench<'_> {
             grant: self.grant(id, &component)?,
         };
         let plugin = edit::edited(self.global, PluginEdit::Add(Box::new(added))).await?;
-        feed.standing(&component, plugin.as_ref(), &duration(took.as_secs()))
+        feed.standing(&component, plugin.as_ref(), &duration(took.as_secs())).await
     }
 
     /// Returns the grant that marks the plug-in as in development; `plugin grant` without `--dev`

@@ -28,6 +28,10 @@ pub(super) struct Feed<'a> {
     log: Option<Log>,
     /// Incomplete last line of the log.
     line: String,
+    /// Digest of the latest build that was handed to the hub.
+    built: Option<String>,
+    /// Digest of the build that was last reported as being in use.
+    in_use: Option<String>,
 }
 
 impl<'a> Feed<'a> {
@@ -36,7 +40,8 @@ impl<'a> Feed<'a> {
     /// # Errors
     /// If no hub runs.
     pub(super) async fn of(global: &'a Global, agent: &'a AgentId) -> anyhow::Result<Self> {
-        let mut feed = Self { global, agent, events: None, log: None, line: String::new() };
+        let (line, built, in_use) = (String::new(), None, None);
+        let mut feed = Self { global, agent, events: None, log: None, line, built, in_use };
         feed.listen().await?;
         let log = Log::open(global.data_dir()?.join(LOG_FILE)).ok();
         feed.log = log;
@@ -93,12 +98,7 @@ impl<'a> Feed<'a> {
             return Ok(());
         }
         match text(&event["type"]) {
-            "agent-joined" => self.say("hub", "it joined", "healthy"),
-            "agent-replaced" => self.say(
-                "hub",
-                "the new build is in use; running tasks finish on the previous one",
-                "healthy",
-            ),
+            "agent-joined" | "agent-replaced" => self.tell_of_build().await,
             "agent-left" => self.say("hub", "it was removed from the hub", "degraded"),
             "plugin-rejected" => self.say("hub", text(&event["error"]), "failed"),
             "plugin-held-back" => {
@@ -128,6 +128,33 @@ impl<'a> Feed<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Reports that the hub registered the agent: once for each build, because a changed grant
+    /// registers the same build again.
+    async fn tell_of_build(&mut self) -> anyhow::Result<()> {
+        let sha256 = self.serving().await;
+        if sha256.is_none() || sha256 == self.in_use {
+            return Ok(());
+        }
+        let is_latest = sha256 == self.built;
+        let is_first = self.in_use.is_none();
+        self.in_use = sha256;
+        let said = match (is_latest, is_first) {
+            (false, _) => "an earlier build is in use",
+            (true, true) => "the build is in use",
+            (true, false) => "the new build is in use; running tasks finish on the previous one",
+        };
+        let state = if is_latest { "healthy" } else { PLAIN_STATE };
+        self.say("hub", said, state)
+    }
+
+    /// Digest of the agent's serving component.
+    async fn serving(&self) -> Option<String> {
+        let mut client = Client::connect(self.global).await.ok()?;
+        let all = client.call("hub/plugins/list", json!({})).await.ok()?;
+        let plugin = list(&all).iter().find(|it| it["agentId"] == self.agent.as_str())?;
+        plugin["sha256"].as_str().map(str::to_owned)
     }
 
     async fn task(&self, event: &Value, state: &str, said: &str) -> anyhow::Result<()> {
@@ -196,14 +223,16 @@ impl<'a> Feed<'a> {
 
     /// Reports the state of a component that was just added: what it may not do, and the command
     /// that grants it.
-    pub(super) fn standing(
-        &self,
+    pub(super) async fn standing(
+        &mut self,
         component: &Component,
         plugin: Option<&Value>,
         took: &str,
     ) -> anyhow::Result<()> {
         let Some(plugin) = plugin else { return Ok(()) };
-        let value = json!({ "about": "built", "sha256": component.sha256, "plugin": plugin });
+        self.built = Some(component.sha256.clone());
+        let is_in_use = plugin["sha256"] == component.sha256.as_str();
+        let value = json!({ "about": "built", "sha256": component.sha256, "plugin": plugin, "inUse": is_in_use });
         self.global.show(&value, || {
             let mut shown = about("built");
             shown.push(style_of("healthy"), &format!("in {took}"));
@@ -211,12 +240,14 @@ impl<'a> Feed<'a> {
             if let Some(why) = plugin["error"].as_str() {
                 shown.append(about("hub"));
                 shown.push(style_of("failed"), &format!("{}\n", one_line(why)));
-            } else if plugin["joined"] != true {
+            } else if !is_in_use {
                 shown.append(about("hub"));
-                shown.push(
-                    PLAIN,
-                    "compiling it for this machine, once; Python and JavaScript take up to 30 s\n",
-                );
+                let compiles = "the hub compiles it; Python and JavaScript take up to 30 s";
+                let serves = match plugin["joined"] == true {
+                    true => ", and the previous build answers until then",
+                    false => "",
+                };
+                shown.push(PLAIN, &format!("{compiles}{serves}\n"));
             }
             for lack in list(&plugin["notGranted"]) {
                 shown.append(about("denied"));
@@ -227,7 +258,9 @@ impl<'a> Feed<'a> {
                 }
             }
             Ok(shown)
-        })
+        })?;
+        // If it is in use already, its event is not waited for.
+        if is_in_use { self.tell_of_build().await } else { Ok(()) }
     }
 }
 

@@ -1,16 +1,22 @@
 //! Executes a change of a plug-in: through the hub that uses the data directory, or in this process
 //! if none does.
 
+use super::grant_effect;
 use crate::{
     Global, block_on,
     client::{hub_client::Client, owner::Owner},
+    ui::{render::list, terminal::Progress},
 };
 use a2a_hub_agents::{PluginEdit, PluginEditor};
 use a2a_hub_protocol::operation::{AddPlugin, Component, GrantPlugin, PluginGrant};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use std::io::Write as _;
+use std::{io::Write as _, time::Duration};
 use tempfile::NamedTempFile;
+use tokio::time::sleep;
+
+/// Interval at which the hub is asked for the state of a component that it compiles.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Refuses an operator's command early, before any lookup or prompt. A running hub decides itself;
 /// `what` names the operation.
@@ -25,12 +31,42 @@ pub(super) fn require_operator(global: &Global, what: &str) -> anyhow::Result<()
 }
 
 /// Executes a change and returns the plug-in's state: JSON null if the hub no longer knows the
-/// plug-in, `None` if no hub runs.
+/// plug-in, `None` if no hub runs. At a terminal, it waits while the hub compiles the component.
 ///
 /// # Errors
 /// If the change is refused and nothing was written, or if the hub cannot apply what it wrote.
 pub(super) fn edit(global: &Global, edit: PluginEdit) -> anyhow::Result<Option<Value>> {
-    block_on(edited(global, edit))
+    block_on(async {
+        let what = format!("{} {}", edit.name(), edit.agent());
+        let mut progress = Progress::new(global, &what, true);
+        let done = progress.during("asking the hub", edited(global, edit)).await?;
+        match done {
+            Some(plugin) if progress.is_visible() => {
+                loaded(global, &mut progress, plugin).await.map(Some)
+            }
+            done => Ok(done),
+        }
+    })
+}
+
+/// Waits until the hub has compiled the plug-in's component, and returns the plug-in's state then.
+/// The hub goes on if the user interrupts this command.
+async fn loaded(
+    global: &Global,
+    progress: &mut Progress,
+    mut plugin: Value,
+) -> anyhow::Result<Value> {
+    while grant_effect::is_compiling(&plugin) {
+        let doing = format!("{}; Ctrl-C leaves it to the hub", grant_effect::compiling(&plugin));
+        let look = async {
+            sleep(LOOK).await;
+            Client::connect(global).await?.call("hub/plugins/list", json!({})).await
+        };
+        let all = progress.during(&doing, look).await?;
+        let now = list(&all).iter().find(|it| it["agentId"] == plugin["agentId"]);
+        plugin = now.cloned().unwrap_or_default();
+    }
+    Ok(plugin)
 }
 
 /// Async form of [`edit`], for callers that wait for other events as well.

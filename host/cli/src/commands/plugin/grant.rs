@@ -8,13 +8,14 @@ use super::{
 use crate::{
     Exit, Format, Global, block_on,
     ui::{
+        console::Console,
         failure::CommandError,
         render::list,
         terminal::{self, Answer},
         text::{PLAIN, Text},
     },
 };
-use a2a_hub_agents::{KeptComponents, KeptCopy, PluginEdit};
+use a2a_hub_agents::{KeptComponents, KeptCopy, PluginEdit, asked_beyond};
 use a2a_hub_authoring::Component;
 use a2a_hub_config::{self as config, GrantsFile, ProgramFileError, Settings};
 use a2a_hub_core::{
@@ -36,6 +37,7 @@ pub(super) fn grant(
     id: &str,
     sha256: Option<&str>,
     wanted: &Wanted,
+    dev: Option<bool>,
 ) -> anyhow::Result<Exit> {
     edit::require_operator(global, &format!("grant permissions to `{id}`"))?;
     let (id, component) = inspect::plugin(global, id)?;
@@ -49,11 +51,17 @@ pub(super) fn grant(
     }
     let grants = GrantsFile::of(&global.data_dir()?).read()?;
     let record = grants.continued_by(&id, &component.sha256);
-    let Some(wanted) = confirmed(global, &id, &component, record, wanted)? else {
+    // Ending the mark of a development loop names no permission.
+    let is_complete = dev == Some(false) && record.is_some_and(|it| it.sha256 == component.sha256);
+    let confirmed = match is_complete {
+        true => Some(wanted.clone()),
+        false => confirmed(global, &id, &component, record, wanted)?,
+    };
+    let Some(wanted) = confirmed else {
         global.console().note("nothing was granted");
         return Ok(Exit::Done);
     };
-    let grant = planned(global, &id, &component, &wanted)?;
+    let grant = PluginGrant { dev, ..planned(global, &id, &component, &wanted)? };
     let sha256 = component.sha256.clone();
     let granted = GrantPlugin { id: id.clone(), sha256, grant };
     let plugin = edit::edit(global, PluginEdit::Grant(Box::new(granted)))?;
@@ -112,7 +120,7 @@ pub(super) fn planned(
         grant: json!(grant),
         before: before.map(|before| json!(before)),
         key,
-        dev: wanted.dev,
+        dev: wanted.dev.then_some(true),
         source: Some(component.path.display().to_string()),
     })
 }
@@ -181,15 +189,39 @@ fn confirmed(
         for change in changes(&KeptComponents::of(&global.data_dir()?), granted, component)? {
             shown.push(PLAIN, &format!("{change}\n"));
         }
-        shown.push(
-            PLAIN,
-            "Approve it with its previous grant? Further permissions that it asks for are not \
-             granted.",
-        );
+        let present = record.map(|record| record.grant.clone()).unwrap_or_default();
+        let beyond = json!(asked_beyond(&component.ask, &present));
+        if let further @ [_, ..] = list(&beyond) {
+            shown.push(PLAIN, "Beyond its present grant: ");
+            asked(&mut shown, further, console.columns_beside());
+            return update(console, &mut shown, wanted);
+        }
+        shown.push(PLAIN, "Approve it with its present grant? It asks for nothing further.");
     }
     shown.push(PLAIN, " [y/N]\n");
     console.prompt(&shown);
     let answer = block_on(terminal::ask(console, "y grants it; an empty answer grants nothing"))?;
-    let agreed = matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&word.trim().to_lowercase().as_str()));
-    Ok(agreed.then_some(wanted))
+    Ok(is_word(&answer, ["y", "yes"]).then_some(wanted))
+}
+
+/// Asks what an update that wants more than its present grant gets.
+fn update(console: Console, shown: &mut Text, wanted: Wanted) -> anyhow::Result<Option<Wanted>> {
+    shown.push(
+        PLAIN,
+        "Approve the update? [a]ll that it asks for, except calls of other agents and what must \
+         be named; [o]nly what it had; [n]o\n",
+    );
+    console.prompt(shown);
+    let hint = "a, o or n; an empty answer approves nothing";
+    let answer = block_on(terminal::ask(console, hint))?;
+    Ok(if is_word(&answer, ["a", "all"]) {
+        Some(Wanted { all: true, ..wanted })
+    } else {
+        is_word(&answer, ["o", "only"]).then_some(wanted)
+    })
+}
+
+/// True if the answer is one of these words, in any case.
+fn is_word(answer: &Answer, words: [&str; 2]) -> bool {
+    matches!(answer, Answer::Text(word) if words.contains(&word.trim().to_lowercase().as_str()))
 }

@@ -1,6 +1,9 @@
 //! State of a plug-in after a change of its grant.
 
-use crate::ui::render::{list, text};
+use crate::ui::{
+    render::{list, text},
+    width::one_line as line_of,
+};
 use serde_json::Value;
 
 /// Describes a plug-in's state in one line: JSON null if the hub no longer knows the plug-in,
@@ -11,6 +14,9 @@ pub(super) fn line(standing: Option<&Value>) -> String {
     };
     if plugin.is_null() {
         return "the hub no longer has this plug-in".to_owned();
+    }
+    if is_compiling(plugin) {
+        return format!("{}; `a2a-hub plugin list` shows when", compiling(plugin));
     }
     if let Some(why) = plugin["error"].as_str() {
         return format!("it is not loaded: {why}");
@@ -24,6 +30,21 @@ pub(super) fn line(standing: Option<&Value>) -> String {
         [] => "in effect now; the plug-in has all that it asks for".to_owned(),
         lacks => format!("in effect now; the plug-in may not {}", lacks.join(", ")),
     }
+}
+
+/// True if the hub compiles the plug-in's component, or loads it.
+pub(super) fn is_compiling(plugin: &Value) -> bool {
+    plugin["compiling"].is_object()
+}
+
+/// Describes a compilation: what serves until it is done.
+pub(super) fn compiling(plugin: &Value) -> String {
+    let serves = match (&plugin["joined"], plugin["version"].as_str()) {
+        (Value::Bool(true), Some(version)) => format!("{} serves until then", line_of(version)),
+        (Value::Bool(true), None) => "the previous component serves until then".to_owned(),
+        _ => "it is loaded then".to_owned(),
+    };
+    format!("recorded; the hub compiles the component, and {serves}")
 }
 
 /// True if the hub refused to load the plug-in.
@@ -41,6 +62,13 @@ mod tests {
         assert!(line(None).contains("next start"));
         assert_eq!(line(Some(&Value::Null)), "the hub no longer has this plug-in");
         assert_eq!(line(Some(&json!({ "error": "it traps" }))), "it is not loaded: it traps");
+        let mut compiles = json!({ "joined": true, "version": "0.1.0", "error": "held back",
+            "compiling": { "file": "notes.wasm" }, "notGranted": [{ "what": "run `git`" }] });
+        let words = "recorded; the hub compiles the component, and 0.1.0 serves until then";
+        assert_eq!(compiling(&compiles), words);
+        assert!(line(Some(&compiles)).starts_with(words));
+        compiles["joined"] = json!(false);
+        assert!(line(Some(&compiles)).contains("it is loaded then") && !is_refused(None));
         let compiles = json!({ "joined": false, "notGranted": [] });
         assert!(line(Some(&compiles)).contains("once it is compiled"));
         let lacks = json!({ "notGranted": [{ "what": "run `git`" }, { "what": "remember" }] });

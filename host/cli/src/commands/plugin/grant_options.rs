@@ -17,7 +17,7 @@ use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Help heading of the options that decide which updates keep the grant.
-const UPDATES: &str = "Updates";
+pub(super) const UPDATES: &str = "Updates";
 
 /// Permissions to add to those that a plug-in has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

@@ -64,7 +64,9 @@ fn state(plugin: &Value) -> (&'static str, &'static str) {
     let lacks = !elements(&plugin["notGranted"]).is_empty();
     if !plugin["heldBack"].is_null() {
         ("update held back", "degraded")
-    } else if plugin["joined"] != true && plugin["error"].is_null() {
+    } else if plugin["compiling"].is_object()
+        || plugin["joined"] != true && plugin["error"].is_null()
+    {
         ("compiling", "degraded")
     } else if plugin["joined"] != true {
         ("not loaded", "unhealthy")
@@ -91,6 +93,9 @@ fn below(table: &mut Table, plugin: &Value, id: &str) {
     }
     if let Some(why) = plugin["error"].as_str() {
         table.below(why);
+    }
+    if let (true, Some(since)) = (plugin["joined"] == true, plugin["compiling"]["since"].as_str()) {
+        table.below(format!("its new component is being compiled, since {since}"));
     }
     let held = &plugin["heldBack"];
     let is_new = plugin["installation"].is_null();

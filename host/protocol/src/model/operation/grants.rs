@@ -47,8 +47,9 @@ pub struct PluginGrant {
     pub before: Option<Value>,
     /// Minisign public key whose signed updates keep the grant; the previous key stays, if `None`.
     pub key: Option<String>,
-    /// True if any component in the plug-in's file keeps the grant, for a development loop.
-    pub dev: bool,
+    /// True if any component in the plug-in's file keeps the grant, for a development loop; the
+    /// previous mark stays, if `None`.
+    pub dev: Option<bool>,
     /// Origin of the component, for people; the path of its file, if `None`.
     pub source: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Plug-ins as the operator sees them: requested and granted capabilities, reasons, and components
 //! that wait for approval.
 
-use super::tier::ProgramTier;
+use super::{CompilingPlugin, tier::ProgramTier};
 use crate::model::id::AgentId;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,6 +47,10 @@ pub struct PluginInfo {
     /// Component that waits for the operator's approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
+    /// The load of the plug-in's file, while it is under way; a joined plug-in serves with the
+    /// component before it until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compiling: Option<CompilingPlugin>,
     /// Reason, for people, why the plug-in has not joined or why a component in its file waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

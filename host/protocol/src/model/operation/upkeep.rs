@@ -7,12 +7,35 @@ use super::{
 use crate::model::id::AgentId;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt;
 
 /// Answer to `hub/ping`, which works even if other parts of the hub fail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Pong {
     /// Version of the hub.
     pub version: String,
+    /// Progress of the start, while the hub starts; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starting: Option<HubStart>,
+}
+
+/// Progress of the start of a hub, which answers `hub/ping` and `hub/status` only until its agents
+/// have joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HubStart {
+    /// Number of agents that are known to join so far.
+    pub agents: usize,
+    /// Number of these whose components are compiled.
+    pub ready: usize,
+    /// Agents whose components are being compiled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compiling: Vec<AgentId>,
+}
+
+impl fmt::Display for HubStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} agents compiled", self.ready, self.agents)
+    }
 }
 
 /// Number of streams and their limit.
@@ -95,6 +118,10 @@ pub struct HubStatus {
     /// Warnings for the operator, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Progress of the start, while the hub starts, when all other members are empty; absent
+    /// otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starting: Option<HubStart>,
     /// True while the hub stops, when it accepts no new tasks; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopping: bool,
@@ -114,6 +141,32 @@ pub struct HubStatus {
     /// Components in the plugins folder that cannot become agents, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected_plugins: Vec<RejectedPlugin>,
+}
+
+impl HubStatus {
+    /// Status of a hub of this version that is starting.
+    pub fn starting(version: &str, start: HubStart) -> Self {
+        Self {
+            version: version.to_owned(),
+            uptime: 0,
+            agents: Vec::new(),
+            groups: Vec::new(),
+            active_tasks: 0,
+            waiting_tasks: 0,
+            total_tasks: 0,
+            storage: StorageCondition::Ok,
+            warnings: Vec::new(),
+            starting: Some(start),
+            stopping: false,
+            total: 0,
+            healthy: 0,
+            degraded: 0,
+            unhealthy: 0,
+            unknown: 0,
+            compiling_plugins: Vec::new(),
+            rejected_plugins: Vec::new(),
+        }
+    }
 }
 
 /// Summary of an agent in the hub's status.

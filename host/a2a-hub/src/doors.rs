@@ -1,0 +1,87 @@
+//! Endpoints of the hub: bound at first, held while the hub starts, and served then.
+
+use a2a_hub_config::Config;
+use a2a_hub_engine::token::Tokens;
+use a2a_hub_server::{Dispatcher, Http, Progress, Unix};
+use anyhow::Context as _;
+use futures::future::OptionFuture;
+use std::{net::SocketAddr, path::Path, sync::Arc};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Bound endpoints of the hub.
+pub(crate) struct Doors {
+    unix: Option<Unix>,
+    /// HTTP, with the tokens of its clients.
+    http: Option<(Http, Tokens)>,
+}
+
+impl Doors {
+    /// Binds the configured endpoints. Clients can connect from then on.
+    pub(crate) fn bind(config: &Config, dir: &Path) -> anyhow::Result<Self> {
+        let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
+        let http = match bind_http(config)? {
+            Some(http) => Some((http, Tokens::open(dir, config.tenants.keys())?)),
+            None => None,
+        };
+        Ok(Self { unix, http })
+    }
+
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|(http, _)| http.address())
+    }
+
+    /// Path of the unix socket, if it is served.
+    pub(crate) fn socket<'c>(&self, config: &'c Config) -> Option<&'c Path> {
+        self.unix.is_some().then_some(&*config.socket.path)
+    }
+
+    /// Carries out `begin`, and answers status requests meanwhile; all other requests wait.
+    pub(crate) async fn hold_while<T>(
+        &mut self,
+        config: &Config,
+        progress: Progress,
+        begin: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let started = CancellationToken::new();
+        let unix = OptionFuture::from(
+            self.unix.as_mut().map(|unix| unix.hold(Arc::clone(&progress), started.clone())),
+        );
+        let public_url = config.public_url.as_deref();
+        let http = OptionFuture::from(
+            self.http.as_mut().map(|(http, _)| http.hold(public_url, progress, started.clone())),
+        );
+        let begin = async {
+            let _started = started.clone().drop_guard();
+            begin.await
+        };
+        let (_, _, begun) = tokio::join!(unix, http, begin);
+        begun
+    }
+
+    /// Serves all connections until `stop`.
+    pub(crate) fn serve(
+        self,
+        dispatcher: &Dispatcher,
+        running: &TaskTracker,
+        stop: &CancellationToken,
+    ) {
+        if let Some((http, tokens)) = self.http {
+            running.spawn(http.serve(dispatcher.clone(), tokens, stop.clone()));
+        }
+        if let Some(unix) = self.unix {
+            running.spawn(unix.serve(dispatcher.clone(), stop.clone()));
+        }
+    }
+}
+
+/// Binds HTTP, if the configuration enables it.
+pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
+    if !config.http.enabled {
+        return Ok(None);
+    }
+    let address = config.http.address();
+    let bound = Http::bind(address).with_context(|| {
+        format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
+    })?;
+    Ok(Some(bound))
+}
