@@ -444,14 +444,19 @@ impl Hub {
 
     /// Summaries of all agents.
     fn briefs(&self) -> Vec<AgentBrief> {
-        let brief = |agent: &Arc<Agent>| AgentBrief {
-            id: agent.id.clone(),
-            name: agent.card.name.clone(),
-            status: agent.health().status,
-            breaker: agent.breaker(),
-            load: self.tasks.load(&agent.id),
-            latency_ms: self.routes.latency_ms(&agent.id),
-            kept: agent.kept(),
+        let brief = |agent: &Arc<Agent>| {
+            let health = agent.health();
+            AgentBrief {
+                id: agent.id.clone(),
+                name: agent.card.name.clone(),
+                status: health.status,
+                error_message: health.error_message,
+                fix: health.fix,
+                breaker: agent.breaker(),
+                load: self.tasks.load(&agent.id),
+                latency_ms: self.routes.latency_ms(&agent.id),
+                kept: agent.kept(),
+            }
         };
         self.agents.all().iter().map(brief).collect()
     }

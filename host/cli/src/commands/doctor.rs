@@ -12,8 +12,9 @@ use crate::{
     Exit, Global, block_on,
     client::hub_client::Client,
     ui::{
-        render::{list, text},
-        text::{Text, style_of},
+        render::{list, size, text},
+        text::{PLAIN, Text, style_of},
+        width::wrapped,
     },
 };
 use a2a_hub_config::{self as config, Settings};
@@ -23,12 +24,12 @@ use a2a_hub_store::{
     StorageError,
     sqlite::{self, Examined, LOCK_FILE},
 };
+use a2a_hub_toolchain::TARGET;
 use clap::Args;
 use futures::future::join_all;
 use rustix::{fs::Access, io::Errno};
 use serde_json::{Value, json};
 use std::{
-    fmt::Write as _,
     fs, io,
     os::unix::fs::{FileTypeExt as _, MetadataExt as _},
     path::{Path, PathBuf},
@@ -62,11 +63,11 @@ const CLIS: &[(&str, &str, &str)] = &[
     ("git", "git-historian", "install git with your system's packages"),
 ];
 
-/// Compilation target of agents.
-const GUEST_TARGET: &str = "wasm32-wasip2";
+/// Width of a terminal, in columns, below which a finding stands below its subject.
+const NARROW: usize = 70;
 
 /// Arguments that make `rustc` print the directory of the target's libraries.
-const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", GUEST_TARGET];
+const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", TARGET];
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
@@ -83,7 +84,8 @@ pub(crate) fn doctor(global: &Global, doctor: &Doctor) -> anyhow::Result<Exit> {
             None => Ok(examine(global).await),
         }
     })?;
-    global.show(&json!(findings), || Ok(findings_text(&findings)?))?;
+    let columns = global.console().columns();
+    global.show(&json!(findings), || Ok(findings_text(&findings, columns)))?;
     let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
     Ok(if failed { Exit::Fault } else { Exit::Done })
 }
@@ -253,7 +255,7 @@ fn space(dir: &Path) -> Finding {
 }
 
 fn space_verdict(free: u64) -> Finding {
-    let found = format!("{} MiB free", free >> 20);
+    let found = format!("{} free", size(usize::try_from(free).unwrap_or(usize::MAX)));
     let fix = "free some space, or set `data_dir` to another disk";
     match free {
         ..NO_SPACE => fail("disk", found, fix),
@@ -461,27 +463,34 @@ fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &st
 /// Checks the tools for writing agents; running agents needs none of them.
 async fn toolchain() -> Finding {
     let about = "toolchain";
+    let debian = a2a_hub_toolchain::debian_lacks().is_empty();
     let Some(rustc) = config::find_program("rustc") else {
+        if debian {
+            return ok(about, format!("Debian's Rust, with all that {TARGET} needs"));
+        }
         let found = "no Rust; only needed to write agents";
         return warn(about, found, "install Rust with rustup or your system's packages");
     };
     let asked = probe::first_line(&rustc, &LOOK_FOR_TARGET).await;
-    toolchain_verdict(&rustc, asked)
+    toolchain_verdict(&rustc, asked, debian)
 }
 
 /// Finding for a `rustc` that was asked for the directory of the target's libraries. `rustc` prints
 /// the directory even if it does not exist, so only a timely answer says something about the
 /// target.
-fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>) -> Finding {
+///
+/// `debian` says whether Debian's packages can compile components, too.
+fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>, debian: bool) -> Finding {
     let about = "toolchain";
     let shown = rustc.display();
     let by_hand = format!("run `{shown} {}`", LOOK_FOR_TARGET.join(" "));
     match libraries {
-        Ok(dir) if Path::new(&dir).is_dir() => ok(about, format!("Rust with {GUEST_TARGET}")),
+        Ok(dir) if Path::new(&dir).is_dir() => ok(about, format!("Rust with {TARGET}")),
+        _ if debian => ok(about, format!("Debian's Rust, with all that {TARGET} needs")),
         Ok(_) => warn(
             about,
-            format!("Rust without {GUEST_TARGET}; only needed to write agents"),
-            format!("rustup target add {GUEST_TARGET}"),
+            format!("Rust without {TARGET}; only needed to write agents"),
+            a2a_hub_toolchain::advice(),
         ),
         Err(why) if why.kind() == io::ErrorKind::TimedOut => warn(
             about,
@@ -492,22 +501,36 @@ fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>) -> Finding {
         ),
         Err(why) => warn(
             about,
-            format!("{shown} does not report {GUEST_TARGET}: {why}; only needed to write agents"),
+            format!("{shown} does not report {TARGET}: {why}; only needed to write agents"),
             format!("{by_hand} for details"),
         ),
     }
 }
 
-fn findings_text(findings: &[Finding]) -> Result<Text, std::fmt::Error> {
+/// Renders the findings: on a terminal wrapped between words, and below their subjects if it is
+/// narrow. Remedies are left whole, because users copy them.
+fn findings_text(findings: &[Finding], columns: Option<usize>) -> Text {
     let mut out = Text::new();
+    let is_narrow = columns.is_some_and(|columns| columns < NARROW);
+    let indent = if is_narrow { 6 } else { 27 };
     for Finding { verdict, about, found, fix } in findings {
-        out.push(style_of(verdict.word()), verdict.word());
-        writeln!(out, "{:<1$} {about:<20} {found}", "", 5 - verdict.word().len())?;
+        let word = verdict.word();
+        out.push(style_of(word), word);
+        out.push(PLAIN, &format!("{:<1$} {about:<20}", "", 5 - word.len()));
+        out.push(PLAIN, if is_narrow { "\n" } else { " " });
+        let lines = match columns {
+            Some(columns) => wrapped(found, columns.saturating_sub(indent).max(1)),
+            None => vec![found.clone()],
+        };
+        for (at, line) in lines.iter().enumerate() {
+            let indent = if at == 0 && !is_narrow { 0 } else { indent };
+            out.push(PLAIN, &format!("{:indent$}{line}\n", ""));
+        }
         if let Some(fix) = fix {
-            writeln!(out, "      {:<20} fix: {fix}", "")?;
+            out.push(PLAIN, &format!("{:indent$}fix: {fix}\n", ""));
         }
     }
-    Ok(out)
+    out
 }
 
 #[cfg(test)]
@@ -538,14 +561,14 @@ mod tests {
                 &json!({ "status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room" }),
             ),
         ];
-        insta::assert_snapshot!(findings_text(&findings).unwrap().words(), @"
+        insta::assert_snapshot!(findings_text(&findings, None).words(), @"
         ok    hub                  0.1.0, running
         warn  hub                  the hub is version 0.1.0, and this program is 0.2.0
                                    fix: a2a-hub stop && a2a-hub start
-        ok    disk                 2048 MiB free
-        warn  disk                 900 MiB free
+        ok    disk                 2.0 GiB free
+        warn  disk                 900.0 MiB free
                                    fix: free some space, or set `data_dir` to another disk
-        fail  disk                 1 MiB free
+        fail  disk                 1.0 MiB free
                                    fix: free some space, or set `data_dir` to another disk
         ok    agent echo           healthy
         warn  agent claude-code    not logged in (2.1)
@@ -583,11 +606,11 @@ mod tests {
             Err(io::ErrorKind::TimedOut.into()),
             Err(io::Error::other("it ended with exit status: 1")),
         ]
-        .map(|asked| toolchain_verdict(Path::new("/bin/rustc"), asked));
-        insta::assert_snapshot!(findings_text(&told).unwrap().words(), @"
+        .map(|asked| toolchain_verdict(Path::new("/bin/rustc"), asked, false));
+        insta::assert_snapshot!(findings_text(&told, None).words(), @"
         ok    toolchain            Rust with wasm32-wasip2
         warn  toolchain            Rust without wasm32-wasip2; only needed to write agents
-                                   fix: rustup target add wasm32-wasip2
+                                   fix: run `rustup target add wasm32-wasip2`, or install Debian's rustc-web cargo-web rust-web-src rust-web-llvm lld-22 wasi-libc
         warn  toolchain            /bin/rustc exists, but did not answer in time; only needed to write agents
                                    fix: run `/bin/rustc --print target-libdir --target wasm32-wasip2` once, because a first start can be slow; then run `a2a-hub doctor` again
         warn  toolchain            /bin/rustc does not report wasm32-wasip2: it ended with exit status: 1; only needed to write agents

@@ -55,7 +55,7 @@ pub(crate) fn overview(global: &Global) -> anyhow::Result<Exit> {
         Err(why)
             if global.format == Format::Pretty && CommandError::of(&why).is(HUB_NOT_RUNNING) =>
         {
-            global.console().print(&"the hub does not run\n".into())?;
+            global.console().print(&"the hub is not running\n".into())?;
             WITHOUT_HUB
         }
         Err(why) => return Err(why),
@@ -128,8 +128,14 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
             let id = text(&agent["id"]);
             let health = health_cell(agent, text(&agent["status"]), columns);
             table.row([Cell::named(id, id), health, text(&agent["name"]).into()]);
-            if !is_missing(agent) {
-                breaker_text(&mut table, &agent["breaker"]);
+            if is_missing(agent) {
+                continue;
+            }
+            breaker_text(&mut table, &agent["breaker"]);
+            if agent["breaker"]["cause"].is_null()
+                && let Some(why) = agent["errorMessage"].as_str()
+            {
+                table.below(why.to_owned());
             }
         }
         out.push(PLAIN, if columns.is_some() { "\n" } else { "" });
@@ -164,7 +170,11 @@ fn with_known_health(agents: &Value, known: &Value) -> Value {
         if agent["health"].is_null()
             && let Some(known) = list(known).iter().find(|known| known["id"] == agent["id"])
         {
-            member::set(agent, "health", json!({ "status": known["status"] }));
+            let health = ["status", "errorMessage", "fix"]
+                .map(|name| (name.to_owned(), known[name].clone()))
+                .into_iter()
+                .filter(|(_, value)| !value.is_null());
+            member::set(agent, "health", Value::Object(health.collect()));
         }
     }
     agents
@@ -203,7 +213,8 @@ const MISSING: &str = "it is not installed";
 
 /// True if the agent's program is not installed.
 fn is_missing(agent: &Value) -> bool {
-    let told = [&agent["health"]["errorMessage"], &agent["breaker"]["cause"]];
+    let told =
+        [&agent["health"]["errorMessage"], &agent["errorMessage"], &agent["breaker"]["cause"]];
     told.into_iter().any(|told| text(told).contains(MISSING))
 }
 

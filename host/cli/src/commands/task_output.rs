@@ -147,8 +147,7 @@ impl Shown {
         let command = if elsewhere.is_empty() { &*self.command } else { "a2a-hub" };
         let again = format!("{command} task watch {}{elsewhere}", shell_word(task));
         let stood = if state.is_empty() { "unknown" } else { state };
-        let said =
-            format!("; task {task} was last reported as {stood}, and may still run: {again}");
+        let said = format!("; task {task} was last reported as {stood}, and may still run");
         let mut known = self.told.known();
         if !self.stream {
             known.insert("artifacts".to_owned(), json!(artifacts));

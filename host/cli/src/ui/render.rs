@@ -74,8 +74,15 @@ pub(crate) fn size(bytes: usize) -> String {
         1 => "1 byte".to_owned(),
         0..10_000 => format!("{bytes} bytes"),
         10_000..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{}.{} MiB", bytes >> 20, ((bytes & ((1 << 20) - 1)) * 10) >> 20),
+        1_048_576..1_073_741_824 => in_unit(bytes, 20, "MiB"),
+        _ => in_unit(bytes, 30, "GiB"),
     }
+}
+
+/// Formats a number of bytes in units of two to the power of `bits`, to one decimal.
+fn in_unit(bytes: usize, bits: u32, unit: &str) -> String {
+    let tenth = ((bytes & ((1 << bits) - 1)) * 10) >> bits;
+    format!("{}.{tenth} {unit}", bytes >> bits)
 }
 
 /// Quotes `word` as one word of a shell command.

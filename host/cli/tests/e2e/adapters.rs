@@ -371,11 +371,11 @@ async fn truncated_answer_is_completed_or_fails(vendor: &Vendor) -> Result<()> {
 }
 
 async fn missing_login_is_auth_required(vendor: &Vendor) -> Result<()> {
-    for key in [None, Some("sk-wrong")] {
+    for (key, advice) in [(None, vendor.without_key), (Some("sk-wrong"), vendor.login)] {
         let stage = vendor.stage_with(key, "").await?;
         let task = stage.send("hello").await?;
         assert_eq!(state(&task), "auth-required", "{task}");
-        assert!(said(&task).contains(&format!("`{}`", vendor.login)), "{}", said(&task));
+        assert!(said(&task).contains(&format!("`{advice}`")), "{}", said(&task));
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ async fn last_words_follow_artifacts() -> Result<()> {
     let hub = hub_with_guest().await?;
     for more in [&["--stream"][..], &[]] {
         let ran = run(&hub, &[&["send", "guest", "parts"], more].concat()).await?;
-        assert!(ran.stdout.starts_with("a text[file a.bin, 2 bytes]\n"), "{}", ran.stdout);
+        assert!(ran.stdout.starts_with("a text\n[file a.bin, 2 bytes]\n"), "{}", ran.stdout);
         assert!(!ran.stdout.contains("made them"), "a pipe gets the text only: {}", ran.stdout);
         assert_eq!(ran.stderr, "made them\n");
     }

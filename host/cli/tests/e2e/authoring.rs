@@ -177,7 +177,7 @@ async fn readme_commands_lead_to_granted_rust_agent() -> Result<()> {
                 let built = developing.built().await?;
                 let lacks = &built["plugin"]["notGranted"][0];
                 assert_eq!(lacks["capability"], "memory", "{built}");
-                developing.until(|told| told["said"] == "it joined").await?;
+                developing.until(|told| told["said"] == "the build is in use").await?;
                 dev = Some(developing);
             }
             ["a2a-hub", args @ ..] => {

@@ -116,7 +116,7 @@ async fn premature_stream_end_exits_with_fault() -> Result<()> {
             let ran = hub.run(args).await?;
             assert_eq!(ran.code, Some(2), "{args:?} {}", ran.stderr);
             assert!(ran.stderr.contains(why), "{args:?} {}", ran.stderr);
-            let on = "task t-1 was last reported as working, and may still run: a2a-hub --socket ";
+            let on = "task t-1 was last reported as working, and may still run\nhelp: a2a-hub --socket ";
             assert!(
                 ran.stderr.contains(on) && ran.stderr.ends_with(" task watch t-1\n"),
                 "{args:?} {}",
@@ -134,7 +134,7 @@ async fn broken_stream_is_one_json_object() -> Result<()> {
     let hub = FakeHub::start(unfinished(), End::InOrder)?;
     let told = object(&hub.run(&["--format", "json", "send", "x", "hi"]).await?)?;
     let told = told.to_string().replace(&hub.dir.path().display().to_string(), "DIR");
-    insta::assert_snapshot!(told, @r#"{"artifacts":[{"artifactId":"a","name":"a","parts":[{"kind":"text","text":"one\ntw"}]}],"contextId":"c-1","error":{"code":null,"fix":"a2a-hub --socket DIR/hub.sock task watch t-1","message":"the stream ended before the task did; task t-1 was last reported as working, and may still run: a2a-hub --socket DIR/hub.sock task watch t-1","reason":"STREAM_ENDED"},"exit":2,"state":"working","taskId":"t-1"}"#);
+    insta::assert_snapshot!(told, @r#"{"artifacts":[{"artifactId":"a","name":"a","parts":[{"kind":"text","text":"one\ntw"}]}],"contextId":"c-1","error":{"code":null,"fix":"a2a-hub --socket DIR/hub.sock task watch t-1","message":"the stream ended before the task did; task t-1 was last reported as working, and may still run","reason":"STREAM_ENDED"},"exit":2,"state":"working","taskId":"t-1"}"#);
     let ran = hub.run(&["--format", "json", "send", "x", "hi", "--stream"]).await?;
     let last: Value = serde_json::from_str(ran.stdout.lines().last().context("nothing is told")?)?;
     assert_eq!((&last["error"]["reason"], &last["exit"]), (&json!("STREAM_ENDED"), &json!(2)));
@@ -224,7 +224,8 @@ async fn premature_remote_stream_end_is_failure() -> Result<()> {
         async |args: &[&str]| finish(command(&dir.path().join("none"), dir.path(), args)?).await;
     let ran = run(&["send", &url, "hi", "--stream", "--token-env", "HOME"]).await?;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), "one\ntw\n"), "{}", ran.stderr);
-    let on = format!("may still run: a2a-hub task watch t-1 --agent {url} --token-env HOME\n");
+    let on =
+        format!("may still run\nhelp: a2a-hub task watch t-1 --agent {url} --token-env HOME\n");
     assert!(ran.stderr.contains("no such task") && ran.stderr.ends_with(&on), "{}", ran.stderr);
     let told = object(&run(&["send", &url, "hi", "--format", "json"]).await?)?;
     let error = &told["error"];

@@ -121,7 +121,7 @@ async fn commands_without_hub_suggest_start() -> Result<()> {
     }
     let bare = finish(command(&dir.path().join("none.sock"), dir.path(), &[])?).await?;
     assert_eq!((bare.code, bare.stderr.as_str()), (Some(0), ""));
-    assert!(bare.stdout.starts_with("the hub does not run\n\nnext:\n  a2a-hub start "));
+    assert!(bare.stdout.starts_with("the hub is not running\n\nnext:\n  a2a-hub start "));
     Ok(())
 }
 

@@ -30,7 +30,7 @@ async fn task_tree_command_shows_levels() -> Result<()> {
     let id = asks["id"].as_str().context("no id")?;
     let drawn = run(&hub, &["task", "tree", id]).await?;
     assert_eq!((drawn.code, drawn.stdout.lines().count()), (Some(0), 3), "{}", drawn.stdout);
-    assert!(drawn.stdout.contains("└──── guest"), "{}", drawn.stdout);
+    assert!(drawn.stdout.contains("└── guest"), "{}", drawn.stdout);
     Ok(())
 }
 

@@ -290,6 +290,8 @@ mod tests {
                 id: agent,
                 name: "Echo".to_owned(),
                 status: HealthStatus::Degraded,
+                error_message: None,
+                fix: None,
                 breaker,
                 load: 2,
                 latency_ms: None,

@@ -20,6 +20,8 @@ pub(super) struct Vendor {
     pub(super) env: fn(&ModelServer, &Path) -> Vec<(&'static str, String)>,
     /// Command with which an operator logs in.
     pub(super) login: &'static str,
+    /// Code span of the message when no key is set.
+    pub(super) without_key: &'static str,
     /// Model of the loopback server that is used only on request.
     pub(super) model: &'static str,
     /// Version that the program reports.
@@ -53,6 +55,7 @@ pub(super) const CLAUDE: Vendor = Vendor {
         ]
     },
     login: "claude /login",
+    without_key: "claude /login",
     model: "claude-opus-0",
     version: "2.1.329",
     settings: "",
@@ -86,6 +89,7 @@ pub(super) const GEMINI: Vendor = Vendor {
         ]
     },
     login: "gemini",
+    without_key: "gemini",
     model: "gemini-1.5-pro",
     version: "0.61.0",
     // For models that the program knows, it has fallback plans of retries and other models.
@@ -129,6 +133,7 @@ pub(super) const VIBE: Vendor = Vendor {
         ]
     },
     login: "vibe --setup",
+    without_key: "vibe --setup",
     model: "mock-model-2",
     version: "3.0.2",
     settings: "",
@@ -160,6 +165,7 @@ pub(super) const CODEX: Vendor = Vendor {
         vec![("CODEX_HOME", home.display().to_string())]
     },
     login: "codex login",
+    without_key: "LOOPBACK_KEY",
     model: "mock-model-2",
     version: "0.169.0",
     settings: "env = ['LOOPBACK_KEY']",

@@ -178,6 +178,12 @@ pub struct AgentBrief {
     pub name: String,
     /// Health of the agent.
     pub status: HealthStatus,
+    /// Problem that the last health check found, for people; absent if it found none.
+    #[serde(rename = "errorMessage", skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// Command that solves the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
     /// Circuit breaker of the agent, which decides if tasks reach the agent.
     pub breaker: AgentBreaker,
     /// Number of the agent's running and queued tasks.
