@@ -1,9 +1,12 @@
-//! Release artifacts of the hub: the program, a tarball, a Debian package, checksums, and a bill of
-//! materials. Two builds at the same path have equal digests.
+//! Release artifacts of the hub: the program, a tarball, packages for Debian, npm and Python,
+//! checksums, and a bill of materials. Two builds at the same path have equal digests.
 
 mod debian;
+mod glibc;
+mod npm;
 mod sbom;
 mod tree;
+mod wheel;
 
 use std::{
     env::{self, consts::ARCH},
@@ -120,6 +123,8 @@ impl Source<'_> {
         let files = Files::of(self.root, &program)?;
         made.push(self.tarball(&files, to)?);
         made.push(debian::package(&files, (self.epoch, self.is_quick), to)?);
+        made.extend(npm::packages(&files, (self.epoch, self.is_quick), to)?);
+        made.push(wheel::wheel(&files, self.is_quick, to)?);
         if self.program.is_none() {
             made.push(sbom::list(self.root, self.epoch, to)?);
         }

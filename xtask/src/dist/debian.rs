@@ -7,7 +7,7 @@ use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Files, VERSION, tree};
+use super::{Files, VERSION, glibc, tree};
 use crate::shell::{output, run};
 
 /// Path of the program in the repository's unit, and in the package.
@@ -87,7 +87,7 @@ fn system_unit(own: &str) -> Result<String> {
 
 /// Control file of the package.
 fn control(architecture: &str, installed_kib: u64, program: &[u8]) -> String {
-    let libc = newest_glibc(program).map_or_else(String::new, |(major, minor)| {
+    let libc = glibc::newest(program).map_or_else(String::new, |(major, minor)| {
         format!("Depends: libc6 (>= {major}.{minor}), libgcc-s1\n")
     });
     // Maintainer variables of Debian's own tools.
@@ -112,21 +112,6 @@ fn control(architecture: &str, installed_kib: u64, program: &[u8]) -> String {
          \x20To have systemd keep a hub up for you:\n\
          \x20systemctl --user enable --now a2a-hub\n"
     )
-}
-
-/// Newest version of the C library that the program's symbols require, as in `GLIBC_2.34`.
-fn newest_glibc(program: &[u8]) -> Option<(u32, u32)> {
-    const MARK: &[u8] = b"GLIBC_";
-    let found = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
-    let versions = found.filter_map(|(at, _)| {
-        let rest = &program[at + MARK.len()..];
-        let end = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
-        // A name in the table of symbol versions ends with a zero byte.
-        let said = std::str::from_utf8(&rest[..end]).ok().filter(|_| rest[end] == 0)?;
-        let mut numbers = said.split('.');
-        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
-    });
-    versions.max()
 }
 
 fn copyright(license: &str) -> String {
@@ -163,10 +148,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newest_required_glibc_is_found() {
-        let program = b"\0GLIBC_2.9\0GLIBC_2.34\0GLIBC_2.2.5\0GLIBC_PRIVATE\0GLIBC_9.9 in a text\0";
-        assert_eq!(newest_glibc(program), Some((2, 34)));
-        assert_eq!(newest_glibc(b"static"), None);
+    fn control_requires_newest_glibc() {
+        let program = b"\0GLIBC_2.9\0GLIBC_2.34\0";
         let control = control("amd64", 7, program);
         assert!(control.contains("\nDepends: libc6 (>= 2.34), libgcc-s1\n"), "{control}");
     }

@@ -116,7 +116,8 @@ async fn premature_stream_end_exits_with_fault() -> Result<()> {
             let ran = hub.run(args).await?;
             assert_eq!(ran.code, Some(2), "{args:?} {}", ran.stderr);
             assert!(ran.stderr.contains(why), "{args:?} {}", ran.stderr);
-            let on = "task t-1 was last reported as working, and may still run\nhelp: a2a-hub --socket ";
+            let on =
+                "task t-1 was last reported as working, and may still run\nhelp: a2a-hub --socket ";
             assert!(
                 ran.stderr.contains(on) && ran.stderr.ends_with(" task watch t-1\n"),
                 "{args:?} {}",

@@ -7,12 +7,7 @@ use crate::{
 };
 use a2a_hub_tests::hub_binary;
 use anyhow::{Context as _, Result, ensure};
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Stdio};
 use tokio::process::Command;
 
 /// Configuration without other agents, so that tests do not wait for their compilation.
@@ -126,7 +121,7 @@ async fn debian_and_other_packages_are_reproducible() -> Result<()> {
     };
     let one = packed("one", "a").await?;
     assert_eq!(one, packed("one", "b").await?);
-    assert_eq!(one.lines().count(), 3, "{one}");
+    assert_eq!(one.lines().count(), 6, "{one}");
     let other = packed("two", "c").await?;
     for line in one.lines() {
         assert!(!other.contains(line), "{line} does not depend on the program");
@@ -183,19 +178,81 @@ async fn dpkg(system: &Path, arguments: &[&str]) -> Result<Ran> {
     Ok(ran)
 }
 
+/// The packages are made once for all installers, because that takes long.
 #[tokio::test]
-async fn debian_package_installs_runs_and_purges() -> Result<()> {
+async fn packages_install_run_and_uninstall() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let to = dir.path().join("packages");
     let made = dist(&hub_binary()?, &to, &["--quick"]).await?;
     ensure!(made.code == Some(0), "{}", made.stderr);
-    let package: PathBuf = files(&to)?
-        .iter()
-        .find(|name| name.ends_with(".deb"))
-        .map(|name| to.join(name))
-        .context("there is no package")?;
-    let package = package.to_str().context("no UTF-8")?;
+    debian_package(&package(&to, ".deb")?).await?;
+    npm_packages(&to).await?;
+    wheel(&package(&to, ".whl")?).await
+}
 
+/// Path of the package whose name ends with `end`.
+fn package(dir: &Path, end: &str) -> Result<String> {
+    let name = files(dir)?.into_iter().find(|name| name.ends_with(end));
+    let path = dir.join(name.with_context(|| format!("there is no {end}"))?);
+    Ok(path.to_str().context("no UTF-8")?.to_owned())
+}
+
+/// Tests that an installed program has this version and answers.
+async fn answers(hub: &Path) -> Result<()> {
+    let version = ran(hub, &["--version"]).await?;
+    assert_eq!(version.stdout, concat!("a2a-hub ", env!("CARGO_PKG_VERSION"), "\n"));
+    first_answer(hub, home()?.path(), "exec").await?;
+    Ok(())
+}
+
+/// npm installs both packages without network and runs no script; without the program's package,
+/// the command says what is missing.
+async fn npm_packages(dir: &Path) -> Result<()> {
+    let project = tempfile::tempdir()?;
+    let top = project.path().to_str().context("no UTF-8")?;
+    let made: Vec<_> = files(dir)?.into_iter().filter(|name| name.ends_with(".tgz")).collect();
+    assert_eq!(made.len(), 2, "{made:?}");
+    let made: Vec<_> = made.iter().map(|name| dir.join(name).display().to_string()).collect();
+    let npm = async |args: &[&str]| -> Result<Ran> {
+        let cache = format!("--cache={top}/cache");
+        let common = ["--prefix", top, "--offline", "--no-audit", "--no-fund", &cache];
+        let ran = ran("npm", &[args, &common].concat()).await?;
+        ensure!(ran.code == Some(0), "npm {args:?}: {}{}", ran.stdout, ran.stderr);
+        Ok(ran)
+    };
+    let installed = npm(&["install", &made[0], &made[1]]).await?;
+    assert!(!installed.stderr.contains("script"), "{}", installed.stderr);
+    let command = project.path().join("node_modules/.bin/a2a-hub");
+    answers(&command).await?;
+    npm(&["uninstall", "@a2a-hub/linux-x64"]).await?;
+    let system = project.path().join("node_modules/@a2a-hub");
+    ensure!(!system.exists(), "{}", system.display());
+    let without = ran(&command, &["--version"]).await?;
+    assert_eq!(without.code, Some(2), "{}", without.stderr);
+    let fix = concat!("npm install @a2a-hub/linux-x64@", env!("CARGO_PKG_VERSION"), "\n");
+    assert!(without.stderr.ends_with(fix), "{}", without.stderr);
+    Ok(())
+}
+
+/// pip installs the wheel without network into a new environment.
+async fn wheel(package: &str) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let bin = dir.path().join("bin");
+    let made = ran("python3", &["-m", "venv", dir.path().to_str().context("no UTF-8")?]).await?;
+    ensure!(made.code == Some(0), "{}", made.stderr);
+    let pip = async |args: &[&str]| -> Result<()> {
+        let ran = ran(bin.join("pip"), args).await?;
+        ensure!(ran.code == Some(0), "pip {args:?}: {}{}", ran.stdout, ran.stderr);
+        Ok(())
+    };
+    pip(&["install", "--no-index", package]).await?;
+    answers(&bin.join("a2a-hub")).await?;
+    pip(&["uninstall", "--yes", "a2a-hub"]).await?;
+    assert!(!bin.join("a2a-hub").exists());
+    Ok(())
+}
+
+async fn debian_package(package: &str) -> Result<()> {
     let system = system()?;
     let root = system.path();
     let before = files(root)?;
@@ -223,16 +280,7 @@ async fn debian_package_installs_runs_and_purges() -> Result<()> {
     let intact = dpkg(root, &["--verify", "a2a-hub"]).await?;
     assert_eq!(intact.stdout, "", "files are not as their checksums say");
 
-    let hub = root.join("usr/bin/a2a-hub");
-    let version = ran(&hub, &["--version"]).await?;
-    assert_eq!(version.stdout, concat!("a2a-hub ", env!("CARGO_PKG_VERSION"), "\n"));
-    let home = home()?;
-    let run = async |args: &str| run_program_after(&hub, home.path(), "exec", args).await;
-    let started = run("start --no-http").await?;
-    assert_eq!(started.code, Some(0), "{}", started.stderr);
-    let sent = run("send echo hello").await?;
-    assert_eq!(run("stop").await?.code, Some(0));
-    assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "hello\n"), "{}", sent.stderr);
+    answers(&root.join("usr/bin/a2a-hub")).await?;
 
     dpkg(root, &["--purge", "a2a-hub"]).await?;
     assert!(!root.join("usr").exists() || files(&root.join("usr"))?.is_empty());
