@@ -306,7 +306,7 @@ impl Shown {
 
     fn finish_text(&mut self, exit: Exit) -> io::Result<()> {
         let is_final = matches!(exit, Exit::Done | Exit::TaskFailed | Exit::NeedsInput);
-        if is_final && self.given_up.is_none() {
+        if is_final {
             for artifact in std::mem::take(&mut self.told.artifacts) {
                 self.piece(&artifact, Printing::Rest)?;
                 self.told.artifacts.push(artifact);
