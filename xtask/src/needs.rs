@@ -105,7 +105,7 @@ const NEEDS: [Need; 13] = [
     Need {
         name: "Debian's packager",
         place: "packages/dpkg-deb",
-        tests: "test(/^package::debian/)",
+        tests: "test(/^package::(debian|packages)/)",
         brought_by: DPKG,
     },
 ];
