@@ -13,7 +13,7 @@ use std::{fs, io, path::Path, process::Stdio, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
-    process::Command,
+    process::{ChildStdin, Command},
     task::JoinSet,
     time::timeout,
 };
@@ -277,18 +277,18 @@ async fn typeahead_never_answers_question() -> Result<()> {
     Ok(())
 }
 
-/// Waits at the prompt until another command, given without the task's id at its end, closed the
-/// question; returns the exit status and what the terminal shows from the prompt on.
-async fn prompt_closed_by(
+/// Runs a command on a terminal and acts once at its prompt; returns its exit status and what the
+/// terminal shows.
+async fn at_prompt(
     hub: &TestHub,
-    before: &[&str],
-    after: &[&str],
+    words: &[&str],
+    act: impl AsyncFnOnce(&mut ChildStdin) -> Result<()>,
 ) -> Result<(Option<i32>, String)> {
-    let mut script = typed(hub, &["send", "guest", "ask"])?;
+    let mut script = typed(hub, words)?;
     let mut child = script.stdin(Stdio::piped()).spawn()?;
-    let _keys = child.stdin.take().context("no stdin")?;
+    let mut keys = child.stdin.take().context("no stdin")?;
     let mut screen = child.stdout.take().context("no stdout")?;
-    let (mut shown, mut seen, mut is_closed) = (String::new(), [0; 4096], false);
+    let (mut shown, mut seen, mut act) = (String::new(), [0; 4096], Some(act));
     let ended = async {
         loop {
             let read = screen.read(&mut seen).await?;
@@ -296,18 +296,31 @@ async fn prompt_closed_by(
             if read == 0 {
                 return anyhow::Ok(());
             }
-            if !is_closed && shown.contains("> ") {
-                is_closed = true;
-                let waiting = ["--format", "json", "tasks", "--state", "input-required"];
-                let tasks: Value = serde_json::from_str(&run(hub, &waiting).await?.stdout)?;
-                let id = tasks[0]["id"].as_str().context("no task waits")?;
-                let ran = run(hub, &[before, &[id], after].concat()).await?;
-                ensure!(ran.code == Some(0), "{}", ran.stderr);
+            if let Some(act) = act.take_if(|_| shown.contains("> ")) {
+                act(&mut keys).await?;
             }
         }
     };
     timeout(Duration::from_secs(60), ended).await??;
-    let code = child.wait().await?.code();
+    Ok((child.wait().await?.code(), shown))
+}
+
+/// Waits at the prompt until another command, given without the task's id at its end, closed the
+/// question; returns the exit status and what the terminal shows from the prompt on.
+async fn prompt_closed_by(
+    hub: &TestHub,
+    before: &[&str],
+    after: &[&str],
+) -> Result<(Option<i32>, String)> {
+    let close = async |_: &mut ChildStdin| {
+        let waiting = ["--format", "json", "tasks", "--state", "input-required"];
+        let tasks: Value = serde_json::from_str(&run(hub, &waiting).await?.stdout)?;
+        let id = tasks[0]["id"].as_str().context("no task waits")?;
+        let ran = run(hub, &[before, &[id], after].concat()).await?;
+        ensure!(ran.code == Some(0), "{}", ran.stderr);
+        Ok(())
+    };
+    let (code, shown) = at_prompt(hub, &["send", "guest", "ask"], close).await?;
     Ok((code, shown.rsplit_once("> ").map(|(_, after)| after.to_owned()).unwrap_or_default()))
 }
 
@@ -331,26 +344,8 @@ async fn prompt_is_withdrawn_when_question_is_closed() -> Result<()> {
 
 /// Answers the command's only prompt, and returns what the terminal shows.
 async fn answering(hub: &TestHub, words: &[&str], answer: &[u8]) -> Result<String> {
-    let mut script = typed(hub, words)?;
-    let mut child = script.stdin(Stdio::piped()).spawn()?;
-    let mut keys = child.stdin.take().context("no stdin")?;
-    let mut screen = child.stdout.take().context("no stdout")?;
-    let (mut shown, mut seen, mut is_answered) = (String::new(), [0; 4096], false);
-    let ended = async {
-        loop {
-            let read = screen.read(&mut seen).await?;
-            shown.push_str(&String::from_utf8_lossy(&seen[..read]));
-            if read == 0 {
-                return anyhow::Ok(());
-            }
-            if !is_answered && shown.contains("> ") {
-                is_answered = true;
-                keys.write_all(answer).await?;
-            }
-        }
-    };
-    timeout(Duration::from_secs(60), ended).await??;
-    Ok(shown)
+    let answered = async |keys: &mut ChildStdin| Ok(keys.write_all(answer).await?);
+    Ok(at_prompt(hub, words, answered).await?.1)
 }
 
 #[tokio::test]
