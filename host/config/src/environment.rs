@@ -52,6 +52,12 @@ pub fn whole_environment() -> Vec<(String, String)> {
     env::vars_os().filter_map(text).collect()
 }
 
+/// Command of the user's pager: `PAGER`, or else `less`, which passes colours on.
+pub fn pager() -> String {
+    let chosen = env::var_os("PAGER").and_then(|it| it.into_string().ok());
+    chosen.filter(|it| !it.trim().is_empty()).unwrap_or_else(|| "less -FR".to_owned())
+}
+
 /// Absolute path of `name` on the hub's `PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;

@@ -28,7 +28,9 @@ pub use a2a_hub_core::grant::permissions::Permissions;
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
-pub use environment::{environment, find_program, is_colourless, is_executable, whole_environment};
+pub use environment::{
+    environment, find_program, is_colourless, is_executable, pager, whole_environment,
+};
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};
 pub use grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp};

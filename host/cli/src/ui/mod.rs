@@ -3,6 +3,7 @@
 pub(super) mod console;
 pub(super) mod exit;
 pub(super) mod failure;
+pub(super) mod pager;
 pub(super) mod render;
 pub(super) mod terminal;
 

@@ -39,6 +39,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("agent reload fresh", For::Operator),
     ("agent deregister fresh", For::Operator),
     ("plugin new made-here", For::Anybody),
+    ("plugin docs --lang rust", For::Anybody),
     ("plugin build missing", For::Anybody),
     ("plugin dev missing", For::Anybody),
     ("plugin pack FILE missing", For::Anybody),
