@@ -52,6 +52,9 @@ const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 /// the cache, so write access to the cache does not give access to the key.
 const CACHE_KEY: &str = "cache-key";
 
+/// Name of the directory of compiled components.
+const CACHE: &str = "cache";
+
 const USE_CACHE_KEY: &str = "use the key of compiled components";
 
 /// Size in MiB at which a hub in memory starts to forget its oldest finished tasks. Checked every
@@ -361,7 +364,7 @@ impl Parts {
         let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {
             carried: CarriedCode::of_this_program().map(Arc::new),
-            cache: Some(CacheSettings { dir: dir.join("cache"), key }),
+            cache: Some(CacheSettings { dir: dir.join(CACHE), key }),
             compiler,
             compile: CompileLimits {
                 cpu: config.plugins.compile_cpu(),
@@ -543,6 +546,13 @@ fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
         socket: config.socket.enabled.then(|| config.socket.path.clone()),
         root_agent: config.root_agent.clone(),
     }
+}
+
+/// Returns the cache of compiled components of the hub with this data directory, if it has one.
+pub fn compile_cache(data_dir: &Path) -> Option<CacheSettings> {
+    let secret = find_secret(data_dir.join(CACHE_KEY)).ok()??;
+    let key = CacheKey::new(secret.as_bytes());
+    Some(CacheSettings { dir: data_dir.join(CACHE), key })
 }
 
 /// Checks that the key of compiled components is usable, if it exists.
