@@ -10,7 +10,6 @@ pub(super) mod config;
 pub(super) mod contexts;
 pub(super) mod deliveries;
 pub(super) mod doctor;
-pub(super) mod duration;
 pub(super) mod follow;
 pub(super) mod logs;
 pub(super) mod manual;
@@ -30,3 +29,6 @@ pub(super) mod task_output;
 pub(super) mod task_ref;
 pub(super) mod tasks;
 pub(super) mod tree;
+pub(super) mod workspace;
+
+pub(super) use a2a_hub_terminal::duration;

@@ -4,7 +4,6 @@ pub(super) mod console;
 pub(super) mod exit;
 pub(super) mod failure;
 pub(super) mod pager;
-pub(super) mod render;
 pub(super) mod terminal;
 
-pub(super) use a2a_hub_terminal::{markdown, table, text, width};
+pub(super) use a2a_hub_terminal::{markdown, render, table, text, width};
