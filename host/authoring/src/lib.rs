@@ -9,6 +9,7 @@
 //! ```
 
 mod build;
+mod compiled_deps;
 mod component;
 mod conformance;
 mod create;

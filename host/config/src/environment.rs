@@ -59,6 +59,13 @@ pub fn pager() -> String {
 }
 
 /// Absolute path of `name` on the hub's `PATH`.
+/// Directory of this program's caches, below the user's cache directory.
+pub fn cache_dir() -> Option<PathBuf> {
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(caches.join("a2a-hub"))
+}
+
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)

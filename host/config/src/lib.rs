@@ -29,7 +29,8 @@ pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
 pub use environment::{
-    environment, find_program, is_colourless, is_executable, pager, whole_environment,
+    cache_dir, environment, find_program, find_program_on, is_colourless, is_executable, pager,
+    path_of_process, whole_environment,
 };
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};
