@@ -13,6 +13,7 @@ use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{Config, Retention};
+use a2a_hub_core::task::prices::Prices;
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     contexts::Contexts,
@@ -389,6 +390,7 @@ impl Parts {
         let directory = Directory::new(routes.clone());
         let tasks = Tasks::new(storage.clone(), events.clone(), directory);
         let tasks = tasks.with_spans(spans.clone());
+        tasks.set_prices(Prices(config.prices.clone()));
         let contexts = Contexts::new(storage.clone(), config);
         let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
         let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);

@@ -41,7 +41,7 @@ use a2a_hub_config::{self as config, AgentConfig, Permissions};
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::MemoryRoom,
-    grant::{EffectiveGrant, Grant, Resume, intersect},
+    grant::{EffectiveGrant, Grant, Reports, Resume, intersect},
     health::circuit_breaker,
     plugin::{installation::InstallationId, missing_grants::lacks},
     scheduling::run_quota,
@@ -309,6 +309,11 @@ impl Agent {
         let call = self.call((owner, context.tenant()), Some((ports, context)), None, None);
         self.runtime.follow(call, task)
     }
+    /// Usage that the agent reports, if its manifest says so.
+    pub fn reports(&self) -> Option<Reports> {
+        self.runtime.ask().reports
+    }
+
 
     /// Does hub work for the agent's tasks at the same priority as the agent's own work.
     pub async fn on_behalf(&self, work: HubWork) {

@@ -3,7 +3,7 @@
 //! limits, and no capabilities beyond those that the function captures.
 
 use a2a_hub_core::{
-    grant::{Ask, memory::MemoryAsk},
+    grant::{Ask, Reports, memory::MemoryAsk},
     task::recovery::Resumability,
 };
 use a2a_hub_protocol::{
@@ -93,6 +93,13 @@ impl Native {
     #[must_use]
     pub fn direct_message(mut self) -> Self {
         self.ask.direct_message = true;
+        self
+    }
+
+    /// Declares which usage the agent reports in the metadata of its tasks.
+    #[must_use]
+    pub fn reporting(mut self, usage: Reports) -> Self {
+        self.ask.reports = Some(usage);
         self
     }
 }

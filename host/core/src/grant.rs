@@ -28,7 +28,7 @@ use crate::grant::{
     tools::ToolNames,
     workspace::WorkspaceAccess,
 };
-pub use ask::{Ask, DelegateAsk, FilesAsk, ProgramAsk, Resume, Trial};
+pub use ask::{Ask, DelegateAsk, FilesAsk, ProgramAsk, Reports, Resume, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -54,10 +54,23 @@ pub struct Ask {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub direct_message: bool,
     /// Settings that point its programs at a mock model for a trial.
+    /// Usage that the agent reports, if its author says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reports: Option<Reports>,
     pub trial: Option<Trial>,
 }
 
 /// Ability to resume a task that the hub's exit interrupted: `false`, `true` or `"replay"`.
+/// Usage that an agent reports in the metadata of its tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reports {
+    /// Tokens only: the vendor names no price.
+    Tokens,
+    /// Tokens and dollars.
+    Dollars,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ResumeWord", into = "ResumeWord")]
 pub enum Resume {

@@ -96,6 +96,9 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<Change> {
     }
     found.0
 }
+    if old.reports != new.reports {
+        found.add(Direction::Other, "whether it reports tokens or dollars".to_owned());
+    }
 
 /// Lists the requests for one program besides running it, one line each: argument patterns,
 /// variables passed and set.

@@ -5,7 +5,11 @@ use crate::{
     context_memory::transfer::INHERITED,
     failure_reason::FailureReason,
     routing::ROUTING,
-    task::{question, trace_context, tree_budget::EARLIER_USAGE},
+    task::{
+        prices::{PRICED, UNCOUNTED},
+        question, trace_context,
+        tree_budget::EARLIER_USAGE,
+    },
 };
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
@@ -109,8 +113,17 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 
 /// Removes the metadata members that only the hub may write from an agent's metadata.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
-    let of_hub =
-        [UNHEARD, QUEUED, GRANTED_PERMISSIONS, ROUTING, INHERITED, QUESTION, EARLIER_USAGE];
+    let of_hub = [
+        UNHEARD,
+        QUEUED,
+        GRANTED_PERMISSIONS,
+        ROUTING,
+        INHERITED,
+        QUESTION,
+        EARLIER_USAGE,
+        PRICED,
+        UNCOUNTED,
+    ];
     for known in of_hub.iter().chain(&trace_context::MEMBERS) {
         told.remove(*known);
     }

@@ -4,6 +4,7 @@
 pub mod idempotency;
 pub mod lifecycle;
 pub mod metadata;
+pub mod prices;
 pub mod progress;
 pub mod question;
 pub mod recovery;
