@@ -8,8 +8,9 @@ use a2a_hub_core::grant;
 use std::{
     collections::BTreeSet,
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -67,8 +68,19 @@ pub fn cache_dir() -> Option<PathBuf> {
 }
 
 pub fn find_program(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path)
+    find_program_on(&env::var_os("PATH")?, name)
+}
+
+/// Search path of another process of this user, as it was started.
+pub fn path_of_process(pid: i32) -> Option<OsString> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let path = environment.split(|byte| *byte == 0).find_map(|it| it.strip_prefix(b"PATH="))?;
+    Some(OsStr::from_bytes(path).to_owned())
+}
+
+/// Absolute path of `name` on this search path.
+pub fn find_program_on(path: &OsStr, name: &str) -> Option<PathBuf> {
+    env::split_paths(path)
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))
         .find(|file| is_executable(file))

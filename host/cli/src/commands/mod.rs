@@ -17,6 +17,7 @@ pub(super) mod memory_options;
 pub(super) mod plugin;
 pub(super) mod question;
 pub(super) mod restart;
+mod resume_in_cli;
 pub(super) mod run;
 pub(super) mod save_files;
 pub(super) mod send;

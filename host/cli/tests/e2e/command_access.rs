@@ -63,6 +63,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("task tree TASK", For::Anybody),
     ("task watch TASK", For::Anybody),
     ("task save TASK", For::Anybody),
+    ("task resume-in-cli TASK --print", For::Anybody),
     ("task cancel TASK", For::Anybody),
     ("contexts", For::Operator),
     ("contexts show CONTEXT", For::Operator),

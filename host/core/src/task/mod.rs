@@ -13,3 +13,4 @@ pub mod span;
 pub mod state;
 pub mod trace_context;
 pub mod tree_budget;
+pub mod vendor_session;
