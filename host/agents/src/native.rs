@@ -3,7 +3,7 @@
 //! limits, and no capabilities beyond those that the function captures.
 
 use a2a_hub_core::{
-    grant::{Ask, Reports, memory::MemoryAsk},
+    grant::{Ask, Reports, delegate::PeersAsk, memory::MemoryAsk},
     task::recovery::Resumability,
 };
 use a2a_hub_protocol::{
@@ -70,7 +70,7 @@ impl Native {
     /// grant.
     #[must_use]
     pub fn calling_others(mut self) -> Self {
-        self.ask.delegate.agents = true;
+        self.ask.delegate.agents = PeersAsk::Any(true);
         self
     }
 

@@ -3,6 +3,7 @@
 use crate::{
     grant::{
         argument_patterns::Forms,
+        delegate::PeersAsk,
         host_pattern::HostPattern,
         http::HttpAsk,
         loader_variable::{leads_astray, loads_code},
@@ -53,14 +54,13 @@ pub struct Ask {
     /// task at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub direct_message: bool,
-    /// Settings that point its programs at a mock model for a trial.
     /// Usage that the agent reports, if its author says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reports: Option<Reports>,
+    /// Settings that point its programs at a mock model for a trial.
     pub trial: Option<Trial>,
 }
 
-/// Ability to resume a task that the hub's exit interrupted: `false`, `true` or `"replay"`.
 /// Usage that an agent reports in the metadata of its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -71,6 +71,7 @@ pub enum Reports {
     Dollars,
 }
 
+/// Ability to resume a task that the hub's exit interrupted: `false`, `true` or `"replay"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ResumeWord", into = "ResumeWord")]
 pub enum Resume {
@@ -159,8 +160,8 @@ pub struct FilesAsk {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DelegateAsk {
-    /// True if it asks to list other agents.
-    pub agents: bool,
+    /// Agents that it asks to list and call.
+    pub agents: PeersAsk,
     /// Reason why it needs them.
     pub reason: Option<OneLine>,
 }
