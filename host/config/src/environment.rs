@@ -59,7 +59,6 @@ pub fn pager() -> String {
     chosen.filter(|it| !it.trim().is_empty()).unwrap_or_else(|| "less -FR".to_owned())
 }
 
-/// Absolute path of `name` on the hub's `PATH`.
 /// Directory of this program's caches, below the user's cache directory.
 pub fn cache_dir() -> Option<PathBuf> {
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
@@ -67,6 +66,7 @@ pub fn cache_dir() -> Option<PathBuf> {
     Some(caches.join("a2a-hub"))
 }
 
+/// Absolute path of `name` on the hub's `PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     find_program_on(&env::var_os("PATH")?, name)
 }

@@ -1,5 +1,6 @@
 //! Configuration of the hub: a file, the environment and the command line, with defaults.
 
+mod add_workspace;
 mod agent;
 mod changes;
 mod confined;
@@ -11,8 +12,8 @@ mod layers;
 mod links;
 mod mcp;
 mod names;
-pub mod own_file;
 mod overview;
+pub mod own_file;
 mod plugins;
 mod program_file;
 mod push;
@@ -26,6 +27,7 @@ mod surface;
 mod telemetry;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
+pub use add_workspace::{AddWorkspaceError, add_workspace};
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
@@ -39,9 +41,9 @@ pub use grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp};
 pub use layers::{Flag, Settings};
 pub use links::real_path_outside;
 pub use mcp::McpServer;
+pub use overview::{UnknownAgent, unset};
 pub use plugins::Plugins;
 pub use program_file::{ProgramFileError, check_pin, guard, resolve};
-pub use overview::{UnknownAgent, unset};
 pub use push::Push;
 pub use registry::Registry;
 pub use remote::Remote;

@@ -71,6 +71,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("logs", For::Anybody),
     ("config show", For::Anybody),
     ("config check", For::Anybody),
+    ("workspace add .", For::Operator),
     ("doctor", For::Anybody),
     ("completions bash", For::Anybody),
     ("man", For::Anybody),
@@ -287,6 +288,7 @@ async fn agent_program_writes_nothing_without_hub() -> Result<()> {
             "plugin deny",
             "plugin revoke",
             "plugin remove",
+            "workspace add",
         ];
         if writes.iter().any(|word| line.starts_with(word)) {
             assert_eq!(code, Some(2), "{line}: {output}");
