@@ -8,6 +8,7 @@ mod health_monitor;
 mod is_pure;
 mod lending;
 mod permission_limits;
+mod refusals;
 mod report;
 mod source;
 mod version;
@@ -20,6 +21,7 @@ pub(crate) use source::Source;
 pub use version::AgentVersion;
 
 use crate::{
+    agent::refusals::RefusedCapabilities,
     event_sink::EventSink,
     port::{
         confinement::{self, Confining},
@@ -41,11 +43,15 @@ use a2a_hub_config::{self as config, AgentConfig, Permissions};
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::MemoryRoom,
-    grant::{EffectiveGrant, Grant, Resume, intersect},
+    grant::{EffectiveGrant, Grant, Reports, Resume, intersect},
     health::circuit_breaker,
     plugin::{installation::InstallationId, missing_grants::lacks},
     scheduling::run_quota,
-    task::{metadata, recovery::Resumability, trace_context::PARENT_TASK},
+    task::{
+        metadata::{self, Lacked},
+        recovery::Resumability,
+        trace_context::PARENT_TASK,
+    },
     text::redact::Secrets,
 };
 use a2a_hub_process::Supervisor;
@@ -163,6 +169,7 @@ pub struct Agent {
     /// Time of registration: RFC 3339 in UTC.
     pub registered_at: String,
     monitor: HealthMonitor,
+    refusals: RefusedCapabilities,
     /// Held during a health check, so that concurrent checks share one.
     checking: Mutex<()>,
     asking: Arc<Turns>,
@@ -239,6 +246,7 @@ impl Agent {
             peers,
             registered_at: clock::now(),
             monitor,
+            refusals: RefusedCapabilities::default(),
             checking: Mutex::default(),
             asking,
             left,
@@ -301,6 +309,11 @@ impl Agent {
         self.runtime.ask().direct_message
     }
 
+    /// Usage that the agent reports, if its manifest says so.
+    pub fn reports(&self) -> Option<Reports> {
+        self.runtime.ask().reports
+    }
+
     /// Reattaches to a task that the agent was given before this process started; none if its work
     /// ended with the previous process.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
@@ -344,6 +357,7 @@ impl Agent {
         let (id, told_of) = (self.id.clone(), owner.to_owned());
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
         let files = Arc::new(self.files.of(owner, self.live.clone()));
+        let refused = ports.is_some().then(|| self.refusals.port(owner));
         let (tasks, delegation, journal, by, mind) = match ports {
             Some((it, context)) => {
                 (Some(it.task), it.delegation, it.journal, it.by, self.mind(context))
@@ -371,7 +385,7 @@ impl Agent {
             journal,
             settings,
             log: Some(Arc::new(log)),
-            refused: None,
+            refused,
         };
         Call {
             agent: self.id.clone(),
@@ -445,6 +459,7 @@ impl Agent {
 
     /// Drops the runtime's state of a finished run.
     pub async fn forget(&self, task: &TaskId) {
+        self.refusals.forget(task);
         self.runtime.forget(task).await;
     }
 
@@ -469,6 +484,12 @@ impl Agent {
             max_running,
             max_queued,
         }
+    }
+
+    /// Capabilities that a task of the agent requested in vain, with the command that grants them;
+    /// `None` if it requested none in vain.
+    pub fn lacked(&self, task: &TaskId) -> Option<Lacked> {
+        self.refusals.lacked(task, &self.id, || self.not_granted())
     }
 
     /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit

@@ -4,7 +4,7 @@ use crate::{
     client::global::Global,
     commands::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, logs, plugin, restart,
-        send, start, stop, task, tasks,
+        send, start, stop, task, tasks, workspace,
     },
     ui::exit::EXIT_CODES,
 };
@@ -66,6 +66,9 @@ pub(super) enum Command {
     /// Print the effective settings with their sources, or check them
     #[command(subcommand)]
     Config(config::Command),
+    /// Let agents work in a directory
+    #[command(subcommand)]
+    Workspace(workspace::WorkspaceCommand),
     /// Check the installation, and say how to fix what is wrong
     Doctor(doctor::Doctor),
     /// Print the completion script of a shell

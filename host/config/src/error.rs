@@ -74,6 +74,16 @@ pub enum ConfigError {
         /// Allowed range.
         why: OutOfRange,
     },
+    /// The price is no amount of money.
+    #[error("set `{name}` to {dollars}: it must be from 0 to {most} dollars per million tokens")]
+    Price {
+        /// Path of the setting, such as `prices.gpt-5.input`.
+        name: String,
+        /// Value of the setting.
+        dollars: f64,
+        /// Largest allowed value.
+        most: f64,
+    },
     /// The tenant has an empty name.
     #[error(
         "set `tenants`: a tenant has a name, as in `[tenants.acme]`; who names none is of the default tenant"

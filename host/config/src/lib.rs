@@ -1,5 +1,6 @@
 //! Configuration of the hub: a file, the environment and the command line, with defaults.
 
+mod add_workspace;
 mod agent;
 mod changes;
 mod confined;
@@ -11,6 +12,7 @@ mod layers;
 mod links;
 mod mcp;
 mod names;
+mod overview;
 pub mod own_file;
 mod plugins;
 mod program_file;
@@ -25,16 +27,21 @@ mod surface;
 mod telemetry;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
+pub use add_workspace::{AddWorkspaceError, add_workspace};
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
-pub use environment::{environment, find_program, is_colourless, is_executable, whole_environment};
+pub use environment::{
+    cache_dir, environment, find_program, find_program_on, is_colourless, is_executable, pager,
+    path_of_process, whole_environment,
+};
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};
 pub use grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp};
 pub use layers::{Flag, Settings};
 pub use links::real_path_outside;
 pub use mcp::McpServer;
+pub use overview::{UnknownAgent, unset};
 pub use plugins::Plugins;
 pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;

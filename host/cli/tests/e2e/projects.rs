@@ -43,6 +43,14 @@ async fn story(language: &str, source: &str) -> Result<()> {
     let project = desk.path().join("my-notes");
     let lines = typed(language, "my-notes");
     ensure!(lines.len() >= 5, "where are the commands? {lines:?}");
+    if language == "js" {
+        let why = typed_at(&desk, &project, "npm", &["test"])
+            .await
+            .expect_err("npm install was not run")
+            .to_string();
+        assert!(why.contains("not installed yet\nhelp: npm install\n"), "{why}");
+        assert!(!why.contains("ERR_MODULE_NOT_FOUND"), "{why}");
+    }
     let mut typed_for = Duration::ZERO;
     for line in lines {
         let (words, begun) = (words(&line), Instant::now());
