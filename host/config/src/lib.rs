@@ -1,9 +1,12 @@
 //! Configuration of the hub: a file, the environment and the command line, with defaults.
 
+mod acp;
 mod add_workspace;
 mod agent;
+pub mod catalogue;
 mod changes;
 mod confined;
+mod edit;
 mod environment;
 mod error;
 mod finding;
@@ -27,10 +30,12 @@ mod surface;
 mod telemetry;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
+pub use acp::AcpProgram;
 pub use add_workspace::{AddWorkspaceError, add_workspace};
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
+pub use edit::{EditError, add_acp_agent, remove_acp_agent};
 pub use environment::{
     cache_dir, environment, find_program, find_program_on, is_colourless, is_executable, pager,
     path_of_process, whole_environment,
