@@ -97,6 +97,12 @@ const NEEDS: [Need; 13] = [
         brought_by: SDKS,
     },
     Need {
+        name: "the Python SDK of ACP",
+        place: "sdks/acp-py",
+        tests: "test(/^acp::python/)",
+        brought_by: SDKS,
+    },
+    Need {
         name: "agents in Python and JavaScript",
         place: "languages/data-analyst/dist/data-analyst.wasm",
         tests: "test(/^(languages|projects)::/)",

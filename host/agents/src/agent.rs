@@ -61,7 +61,8 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::{AgentId, ContextId, TaskId, TenantId},
     operation::{
-        AgentBreaker, AgentHealth, AgentInfo, HeldBack, NotGranted, Operated, ProgramTier,
+        AgentBreaker, AgentChoice, AgentHealth, AgentInfo, HeldBack, NotGranted, Operated,
+        ProgramTier,
     },
     task::Task,
 };
@@ -526,8 +527,16 @@ impl Agent {
             held_back,
             tier: self.tier(),
             permissions: self.tier().map(|_| self.config.permissions.word().to_owned()),
+            models: self.choice("model", "models"),
+            efforts: self.choice("effort", "efforts"),
             kept: self.kept(),
         }
+    }
+
+    /// Values that the operator's setting `list` allows clients, with those of `default`.
+    fn choice(&self, default: &str, list: &str) -> Option<AgentChoice> {
+        let setting = |name: &str| self.settings.get(name).map(String::as_str);
+        AgentChoice::of(setting(default), setting(list))
     }
 }
 

@@ -61,7 +61,7 @@ async fn loading_outside_workspaces_is_refused() -> Result<()> {
     {
         let params = json!({ "sessionId": "c", "cwd": cwd, "mcpServers": [] });
         let load = json!({ "id": 2, "method": "session/load", "params": params });
-        let answers = if why.is_some() { 2 } else { 4 };
+        let answers = if why.is_some() { 2 } else { 5 };
         let told = spoken(&hub, &[acp.clone(), load], answers).await?;
         let answer = told.iter().find(|line| line["id"] == 2).cloned().unwrap_or_default();
         match why {

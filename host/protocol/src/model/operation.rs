@@ -1,7 +1,9 @@
 //! Operations that a client may request, independent of dialect, and their answers: those of A2A
 //! (A2A 1.0, section 3.1) and the hub's own.
 
+mod choice;
 mod component;
+mod conversation;
 mod find;
 mod grants;
 mod health;
@@ -14,7 +16,9 @@ mod tier;
 mod tree;
 mod upkeep;
 
+pub use choice::AgentChoice;
 pub use component::Component;
+pub use conversation::{ContextInfo, ContextQuery};
 pub use find::{
     AgentQuery, CardPart, DEFAULT_FOUND, FoundAgent, FoundAgents, FoundElsewhere, MAX_FOUND,
     UnaskedRegistry, Why, WhyBy,
@@ -298,17 +302,6 @@ pub struct Page {
     pub offset: usize,
 }
 
-/// Filter for conversations, which are sorted by their newest task, latest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContextQuery {
-    /// Restricts the list to conversations whose name begins with this prefix.
-    pub id_prefix: Option<String>,
-    /// Restricts the list to conversations of this tenant.
-    pub tenant: Option<TenantId>,
-    /// Section of the filtered list.
-    pub page: Page,
-}
-
 /// Filter for tasks, newest first, and the detail of each task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuery {
@@ -499,26 +492,6 @@ pub struct CardOf {
     pub operated: Vec<(AgentId, Operated)>,
 }
 
-/// Summary of a conversation: an element of the answer to `hub/contexts/list`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ContextInfo {
-    /// Id of the conversation.
-    pub id: ContextId,
-    /// Number of tasks in the conversation.
-    pub task_count: u64,
-    /// Ids of the participating agents.
-    pub agents: Vec<AgentId>,
-    /// Start of the conversation's first task: RFC 3339 in UTC.
-    pub created_at: String,
-    /// Time of the latest state change of a task in the conversation: RFC 3339 in UTC.
-    pub updated_at: String,
-    /// State of the conversation's newest task, such as `completed`.
-    #[serde(serialize_with = "state_name")]
-    #[schemars(with = "String")]
-    pub last_state: TaskState,
-}
-
 fn state_name<S: serde::Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(state.name())
 }
@@ -561,6 +534,12 @@ pub struct AgentInfo {
     /// `metadata.permissions` of a message can only lower it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
+    /// Models that a client may name, as the operator lists them; absent without a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<AgentChoice>,
+    /// Reasoning efforts that a client may name; absent without a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub efforts: Option<AgentChoice>,
     /// Number of idle programs that are kept for the agent's next tasks; absent if zero.
     #[serde(skip_serializing_if = "tree::is_zero")]
     pub kept: usize,
