@@ -137,7 +137,7 @@ output = { verdict = { enum = ["approve"] } }
         assert_eq!(outcome.state(), Some(TaskState::Completed));
         assert!(outcome.text().contains("approve"));
         assert_eq!(host.said(), ["write: writer", "ok: asks", "review: reviewer"]);
-        assert_eq!(host.artifact("output"), None, "it is data");
+        assert!(host.artifact("output").is_some());
     }
 
     #[test]

@@ -404,7 +404,7 @@ fn wrong_file_names_line_and_way_out() {
         (
             "agent = \"writer\"",
             "agent = 3",
-            "line 9, column 9: `agent` is a text, and here is a integer",
+            "line 9, column 9: `agent` is a text, and no integer",
         ),
         (
             "description = \"Writes a text, and has it reviewed\"",

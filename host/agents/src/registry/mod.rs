@@ -4,6 +4,7 @@ mod admin;
 mod builtin;
 mod find;
 mod finder;
+mod flows;
 mod groups;
 mod joined;
 mod joining;

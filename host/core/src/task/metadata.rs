@@ -33,6 +33,10 @@ pub const UNHEARD: &str = "unheard";
 /// another agent: the word of a [`Permissions`](crate::grant::permissions::Permissions).
 pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
 
+/// Metadata member with the digest of the flow file that the task's agent had when the task began:
+/// `{"sha256": "…"}`.
+pub const FLOW_FILE: &str = "flowFile";
+
 /// Text of a metadata member.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     task.metadata.as_ref()?.get(name)?.as_str()
@@ -109,8 +113,16 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 
 /// Removes the metadata members that only the hub may write from an agent's metadata.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
-    let of_hub =
-        [UNHEARD, QUEUED, GRANTED_PERMISSIONS, ROUTING, INHERITED, QUESTION, EARLIER_USAGE];
+    let of_hub = [
+        UNHEARD,
+        QUEUED,
+        GRANTED_PERMISSIONS,
+        FLOW_FILE,
+        ROUTING,
+        INHERITED,
+        QUESTION,
+        EARLIER_USAGE,
+    ];
     for known in of_hub.iter().chain(&trace_context::MEMBERS) {
         told.remove(*known);
     }

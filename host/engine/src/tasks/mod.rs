@@ -34,7 +34,7 @@ use a2a_hub_core::{
     context_memory::transfer::INHERITED,
     routing::ROUTING,
     task::{
-        metadata::{GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
+        metadata::{FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
         trace_context::{Trace, facts_of_child},
         tree_budget::{Trees, Usage},
     },
@@ -216,6 +216,7 @@ impl Tasks {
         };
         known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
         known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
+        known.extend(agent.flow_digest().map(|it| (FLOW_FILE.to_owned(), json!({ "sha256": it }))));
         known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
         if matches!(admitted, Admitted::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));

@@ -3,10 +3,7 @@
 use std::ops::Range;
 
 use serde_json::{Map, Value};
-use toml::{
-    Spanned,
-    de::{DeTable, DeValue},
-};
+use toml::{Spanned, de::DeTable};
 
 use super::{
     check,
@@ -463,18 +460,16 @@ fn retry(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Retry {
 
 fn join(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Join {
     let Some(value) = table.get("join") else { return Join::All };
-    match value.get_ref() {
-        DeValue::Table(_) => {
-            let Some(inner) = Table::of(value, "join", problems) else { return Join::All };
-            inner.check_keys(&["at_least"], &[], problems);
-            let most = u32::try_from(MAX_STEPS).unwrap_or(u32::MAX);
-            let number = inner.number("at_least", (1, most), problems).unwrap_or(1);
-            Join::AtLeast(usize::try_from(number).unwrap_or(usize::MAX), value.span())
-        }
-        _ => match table.word("join", &["all", "any"], problems).as_deref() {
-            Some("any") => Join::AtLeast(1, value.span()),
-            Some(_) | None => Join::All,
-        },
+    if value.get_ref().is_table() {
+        let Some(inner) = Table::of(value, "join", problems) else { return Join::All };
+        inner.check_keys(&["at_least"], &[], problems);
+        let most = u32::try_from(MAX_STEPS).unwrap_or(u32::MAX);
+        let number = inner.number("at_least", (1, most), problems).unwrap_or(1);
+        return Join::AtLeast(usize::try_from(number).unwrap_or(usize::MAX), value.span());
+    }
+    match table.word("join", &["all", "any"], problems).as_deref() {
+        Some("any") => Join::AtLeast(1, value.span()),
+        Some(_) | None => Join::All,
     }
 }
 

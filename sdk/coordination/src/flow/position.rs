@@ -105,14 +105,12 @@ impl<'a, 't> Table<'a, 't> {
         problems: &mut Problems<'_>,
     ) -> Option<(String, Range<usize>)> {
         let value = self.get(key)?;
-        match value.get_ref() {
-            DeValue::String(text) => Some((text.to_string(), value.span())),
-            other => {
-                let found = other.type_str();
-                problems.error(&value.span(), format!("`{key}` is a text, and here is a {found}"));
-                None
-            }
-        }
+        let Some(text) = value.get_ref().as_str() else {
+            let found = value.get_ref().type_str();
+            problems.error(&value.span(), format!("`{key}` is a text, and no {found}"));
+            return None;
+        };
+        Some((text.to_owned(), value.span()))
     }
 
     /// Whole number of a key between two limits.
@@ -123,10 +121,8 @@ impl<'a, 't> Table<'a, 't> {
         problems: &mut Problems<'_>,
     ) -> Option<u32> {
         let value = self.get(key)?;
-        let number = match value.get_ref() {
-            DeValue::Integer(number) => number.to_string().parse::<i64>().ok(),
-            _ => None,
-        };
+        let number = value.get_ref().as_integer();
+        let number = number.and_then(|number| number.to_string().parse::<i64>().ok());
         let number = number.and_then(|number| u32::try_from(number).ok());
         let number = number.filter(|number| (least..=most).contains(number));
         if number.is_none() {
@@ -159,11 +155,13 @@ impl<'a, 't> Table<'a, 't> {
         let mut texts = Vec::new();
         let all = value.get_ref().as_array().map(|all| all.iter().collect::<Vec<_>>());
         for one in all.unwrap_or_else(|| vec![value]) {
-            match one.get_ref() {
-                DeValue::String(text) if value.get_ref().is_array() => {
-                    texts.push((text.to_string(), one.span()));
+            match one.get_ref().as_str() {
+                Some(text) if value.get_ref().is_array() => {
+                    texts.push((text.to_owned(), one.span()));
                 }
-                _ => problems.error(&one.span(), format!("`{key}` is a list of texts")),
+                Some(_) | None => {
+                    problems.error(&one.span(), format!("`{key}` is a list of texts"));
+                }
             }
         }
         texts

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, io, sync::LazyLock};
 
-use minijinja::{Environment, UndefinedBehavior, Value};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value};
 
 /// Steps of the template engine for one text; a loop that never ends is stopped.
 const FUEL: u64 = 200_000;
@@ -120,15 +120,16 @@ impl Condition {
 /// Error message in one line.
 fn told(why: &minijinja::Error) -> String {
     let line = why.line().map(|line| format!(" (line {line} of the text)")).unwrap_or_default();
-    match why.kind() {
-        minijinja::ErrorKind::OutOfFuel => format!("it takes more than {FUEL} steps{line}"),
-        minijinja::ErrorKind::WriteFailure => {
-            format!("the text is longer than {} KiB{line}", MAX_BYTES >> 10)
-        }
-        kind => match why.detail() {
-            Some(detail) => format!("{kind}: {detail}{line}"),
-            None => format!("{kind}{line}"),
-        },
+    let kind = why.kind();
+    if kind == ErrorKind::OutOfFuel {
+        return format!("it takes more than {FUEL} steps{line}");
+    }
+    if kind == ErrorKind::WriteFailure {
+        return format!("the text is longer than {} KiB{line}", MAX_BYTES >> 10);
+    }
+    match why.detail() {
+        Some(detail) => format!("{kind}: {detail}{line}"),
+        None => format!("{kind}{line}"),
     }
 }
 
