@@ -157,10 +157,10 @@ impl State {
                     self.call(id.step, id.item, actions);
                 }
             }
-            Some(Ok(output)) => self.item_done(id, end, Some(output), actions),
+            Some(Ok(output)) => self.item_done(id, end, Some(output)),
             None => {
                 let output = end.data.take().filter(|data| data.to_string().len() <= most);
-                self.item_done(id, end, output, actions);
+                self.item_done(id, end, output);
             }
         }
     }
@@ -183,7 +183,7 @@ impl State {
         let mut text = chosen.unwrap_or_else(|| text.to_owned());
         cut(&mut text, MAX_TEXT);
         let output = Some(Value::from(text.as_str()));
-        self.item_done(id, End { completed: true, text, ..End::default() }, output, actions);
+        self.item_done(id, End { completed: true, text, ..End::default() }, output);
     }
 
     fn rang(&mut self, id: Id, actions: &mut Vec<Action>) {
@@ -191,7 +191,7 @@ impl State {
             Role::Backoff => self.call(id.step, id.item, actions),
             Role::Work => {
                 let end = End { completed: true, ..End::default() };
-                self.item_done(id, end, None, actions);
+                self.item_done(id, end, None);
             }
             Role::Timeout if id.step == WHOLE => {
                 self.fail("timeout", "the flow took longer than its `timeout`".to_owned(), actions);
@@ -202,7 +202,7 @@ impl State {
                     let (text, output) = (default.clone(), Some(Value::from(default.as_str())));
                     self.close(id.step, actions);
                     let end = End { completed: true, text, ..End::default() };
-                    self.item_done(Id { role: Role::Work, ..id }, end, output, actions);
+                    self.item_done(Id { role: Role::Work, ..id }, end, output);
                     return;
                 }
                 let text = format!("{}: took longer than its `timeout`", step.id);
@@ -218,6 +218,12 @@ impl State {
             if self.ending.is_some() {
                 self.compensate(actions);
                 return;
+            }
+            for step in self.definition.order.clone() {
+                self.start_items(step, actions);
+            }
+            if self.ending.is_some() || self.is_over {
+                continue;
             }
             self.drop_losers(actions);
             let ready = |step: &usize| {
@@ -294,7 +300,6 @@ impl State {
         if let Some(ms) = definition.timeout_ms {
             self.wait(Id { step, round, item: 0, attempt: 1, role: Role::Timeout }, ms, actions);
         }
-        self.start_items(step, actions);
     }
 
     /// Starts items up to the step's concurrency; ends the step if all are over.
@@ -374,12 +379,11 @@ impl State {
         actions.push(action);
     }
 
-    fn item_done(&mut self, id: Id, end: End, output: Option<Value>, actions: &mut Vec<Action>) {
+    fn item_done(&mut self, id: Id, end: End, output: Option<Value>) {
         let agent = self.agent_of(id);
         let item = &mut self.rows[id.step].items[id.item];
         item.correction = None;
         item.done = Some(ItemEnd { completed: true, end, output, agent });
-        self.start_items(id.step, actions);
     }
 
     fn agent_of(&self, id: Id) -> String {
@@ -436,7 +440,6 @@ impl State {
         match allowed {
             Some(allowed) if failures <= allowed => {
                 actions.push(Action::Say(told));
-                self.start_items(id.step, actions);
             }
             Some(_) | None => self.step_failed(id.step, &reason, told, actions),
         }

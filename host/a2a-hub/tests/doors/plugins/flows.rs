@@ -50,7 +50,7 @@ id = "paint"
 needs = ["ok"]
 agent = "guest"
 prompt = "reply painted in round {{ flow.round }}"
-next = [{ when = "'round 1' in output or 'round 1' in text", goto = "paint", max = 2 }]
+next = [{ when = "'round 1' in text", goto = "paint", max = 2 }]
 [[step]]
 id = "each"
 needs = ["paint"]
