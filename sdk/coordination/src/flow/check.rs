@@ -61,9 +61,9 @@ pub(super) fn whole(
         );
         problems.error(&draft.at, rule);
     }
-    for index in 0..drafts.len() {
+    for (index, draft) in drafts.iter_mut().enumerate() {
         let before = |one, of| is_before(&definition.steps, one, of);
-        let found = next(&mut drafts[index], index, &ids, before, problems);
+        let found = next(draft, index, &ids, before, problems);
         definition.steps[index].next = found;
     }
     definition.order = order;

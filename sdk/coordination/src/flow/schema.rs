@@ -133,7 +133,7 @@ pub(super) fn check_value(value: &Value, schema: &Value, place: &str) -> Result<
                 let known = rules.get("properties").and_then(Value::as_object);
                 let known: Vec<_> =
                     known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-                for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
+                if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str())) {
                     let near = did_you_mean(name, known.iter().copied());
                     return wrong(format!("has no member `{name}`{near}"));
                 }

@@ -269,13 +269,11 @@ impl State {
             let context = self.context(step, None, &[]);
             let list = each.list.value(&context).and_then(|value| {
                 let list = serde_json::to_value(&value).map_err(|why| why.to_string())?;
-                match list {
-                    Value::Array(list) => Ok(list),
-                    other => Err(format!(
-                        "`for_each` needs a list, and has {}",
-                        one_line(&other.to_string())
-                    )),
+                if let Value::Array(list) = list {
+                    return Ok(list);
                 }
+                let told = one_line(&list.to_string());
+                Err(format!("`for_each` needs a list, and has {told}"))
             });
             let list = list.and_then(|list| match list.len() {
                 0..=super::definition::MAX_ITEMS => Ok(list),
