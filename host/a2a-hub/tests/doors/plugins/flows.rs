@@ -225,7 +225,7 @@ async fn message_to_flow_agent_is_checked() -> Result<()> {
     let wrong = send(&client, "flow", &TWO.replace("steps.first", "steps.frist")).await?;
     assert_eq!(state(&wrong), "failed");
     let why =
-        "line 14, column 10: `steps.frist.text`: there is no step `frist`; did you mean `first`?";
+        "line 13, column 10: `steps.frist.text`: there is no step `frist`; did you mean `first`?";
     assert_eq!(said(&wrong), why);
     Ok(())
 }
