@@ -187,9 +187,18 @@ impl Agent {
         deps: AgentDeps,
     ) -> Self {
         let AgentDeps {
-            config, terms, workspaces, home, data_dir, supervisor, storage, files, ..
+            mut config,
+            terms,
+            workspaces,
+            home,
+            data_dir,
+            supervisor,
+            storage,
+            files,
+            ..
         } = deps;
         let AgentDeps { peers, breaker, events, asking, left, .. } = deps;
+        source.relax(&mut config);
         let mut held = intersect(runtime.ask(), &terms.grant);
         held.furnish(&config.programs, &config.env);
         for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
@@ -216,6 +225,8 @@ impl Agent {
         settings.extend(acp::setting(&id, &config));
         let known = passed.into_iter().chain(settings.clone());
         let secrets = Arc::new(deps.http_secrets.among(known, &held));
+        // Last, so that the operator's settings cannot replace them.
+        settings.extend(source.settings(&id));
         let held = Arc::new(held);
         let live = LiveGrant::new(Arc::clone(&held));
         let values = held.memory_bytes.map(|max| {
@@ -498,7 +509,10 @@ impl Agent {
     /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit
     /// grant lacks nothing.
     pub(crate) fn not_granted(&self) -> Vec<NotGranted> {
-        let came_along = matches!(self.source, Source::BuiltIn | Source::Acp | Source::Native);
+        let came_along = matches!(
+            self.source,
+            Source::BuiltIn | Source::Acp | Source::Native | Source::Flow(..)
+        );
         if came_along && self.config.grant.is_none() {
             return Vec::new();
         }

@@ -3,8 +3,8 @@
 use crate::{
     client::global::Global,
     commands::{
-        agent, agents, backup, bridge, config, contexts, deliveries, doctor, logs, plugin, restart,
-        send, start, stop, task, tasks, workspace,
+        agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
+        restart, send, start, stop, task, tasks, workspace,
     },
     ui::exit::EXIT_CODES,
 };
@@ -46,6 +46,9 @@ pub(super) enum Command {
     /// Add plug-ins, grant them permissions, and approve their updates
     #[command(subcommand)]
     Plugin(plugin::Plugin),
+    /// List, check or create flows: agents that work in steps
+    #[command(subcommand)]
+    Flow(flow::Flow),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on standard input and output

@@ -94,6 +94,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Status => commands::status::status(global),
         Command::Agents(asked) => commands::agents::agents(global, &asked),
         Command::Agent(agent) => commands::agent::agent(global, &agent),
+        Command::Flow(flow) => commands::flow::flow(global, &flow),
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
         Command::Send(send) => {
             let send = send.with_message()?;

@@ -5,6 +5,7 @@ mod admin;
 mod builtin;
 mod find;
 mod finder;
+mod flows;
 mod groups;
 mod joined;
 mod joining;

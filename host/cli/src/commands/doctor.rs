@@ -396,6 +396,9 @@ fn rejected_verdict(rejected: &Value) -> Finding {
             why,
             format!("fix that, then run `a2a-hub agent reload {id}`"),
         ),
+        _ if file.starts_with("flows/") => {
+            warn("flow", format!("{file}: {why}"), "mend or remove it")
+        }
         _ => warn("plugin", format!("{file}: {why}"), "replace or remove it"),
     }
 }

@@ -10,6 +10,7 @@ pub(super) mod config;
 pub(super) mod contexts;
 pub(super) mod deliveries;
 pub(super) mod doctor;
+pub(super) mod flow;
 pub(super) mod follow;
 pub(super) mod logs;
 pub(super) mod manual;

@@ -54,6 +54,10 @@ pub struct Lacked {
     pub fix: Option<String>,
 }
 
+/// Metadata member with the digest of the flow file that the task's agent had when the task began:
+/// `{"sha256": "…"}`.
+pub const FLOW_FILE: &str = "flowFile";
+
 /// Text of a metadata member.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     task.metadata.as_ref()?.get(name)?.as_str()
@@ -134,6 +138,7 @@ pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
         UNHEARD,
         QUEUED,
         GRANTED_PERMISSIONS,
+        FLOW_FILE,
         ROUTING,
         INHERITED,
         QUESTION,

@@ -35,7 +35,7 @@ use a2a_hub_core::{
     grant::Reports,
     routing::ROUTING,
     task::{
-        metadata::{GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
+        metadata::{FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
         prices::{Prices, UNCOUNTED, uncounted},
         trace_context::{Trace, facts_of_child},
         tree_budget::{Trees, Usage},
@@ -224,6 +224,7 @@ impl Tasks {
         };
         known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
         known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
+        known.extend(agent.flow_digest().map(|it| (FLOW_FILE.to_owned(), json!({ "sha256": it }))));
         known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
         if matches!(admitted, Admitted::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));

@@ -267,6 +267,12 @@ impl Agents {
                 Some(grant) => grant.trusting(ask),
                 None => Grant::everything(ask),
             }),
+            Source::Flow(..) => own(configured.unwrap_or_else(|| {
+                // A flow does nothing else than to call agents, which ask before they act.
+                let mut grant = Grant::default();
+                grant.delegate.allow("*".to_owned());
+                grant
+            })),
             Source::Remote(_) => own(configured.unwrap_or_default()),
             Source::File(_) => {
                 let grants = self.shared.ledger.grants();
