@@ -1,5 +1,5 @@
-//! Text for people: durations, one-line excerpts, file names, media types, redacted secrets and safe
-//! terminal output.
+//! Text for people: durations, one-line excerpts, file names, media types, redacted secrets and
+//! safe terminal output.
 
 pub mod duration;
 pub mod file_name;

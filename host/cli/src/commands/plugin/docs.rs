@@ -5,7 +5,6 @@ use crate::{Exit, Global, client::global::Format, ui::markdown};
 use a2a_hub_authoring::{Language, guide};
 use clap::Args;
 use serde_json::json;
-use std::path::Path;
 
 #[derive(Debug, Args)]
 pub(crate) struct Docs {
@@ -17,7 +16,7 @@ pub(crate) struct Docs {
 pub(super) fn docs(global: &Global, asked: &Docs) -> anyhow::Result<Exit> {
     let language = match asked.lang {
         Some(lang) => lang.into(),
-        None => Language::of(Path::new("."))?,
+        None => Language::of(&std::path::absolute(".")?)?,
     };
     let guide = guide(language)?;
     if global.format == Format::Json {
