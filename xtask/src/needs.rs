@@ -29,7 +29,7 @@ const LANGUAGES: &str = "cargo xtask languages";
 const DPKG: &str = "apt-get install dpkg";
 
 /// All requirements.
-const NEEDS: [Need; 13] = [
+const NEEDS: [Need; 14] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
