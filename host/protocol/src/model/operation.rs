@@ -8,6 +8,7 @@ mod find;
 mod grants;
 mod health;
 mod name;
+mod page;
 mod placing;
 mod plugins;
 mod requirements;
@@ -25,6 +26,7 @@ pub use find::{
 };
 pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
+pub use page::Page;
 pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
     PluginsRefreshed,
@@ -291,15 +293,6 @@ impl Operation {
         }
         self.streams()
     }
-}
-
-/// Section of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// Maximum number of items.
-    pub limit: usize,
-    /// Number of items to skip.
-    pub offset: usize,
 }
 
 /// Filter for tasks, newest first, and the detail of each task.

@@ -1,6 +1,6 @@
 //! Conversations (contexts): the query, and the summary of each.
 
-use super::Page;
+use super::page::Page;
 use crate::model::{
     id::{AgentId, ContextId, TaskId, TenantId},
     task::TaskState,
