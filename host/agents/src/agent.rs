@@ -1,5 +1,6 @@
 //! One agent: its component, its effective grant, its ports and its health.
 
+pub(crate) mod acp;
 mod calls;
 mod grant_hint;
 mod health_check;
@@ -204,6 +205,7 @@ impl Agent {
         let passed = config::environment(&passed);
         let mut settings = config.told(programs.first_directory());
         settings.extend(at_the_door);
+        settings.extend(acp::setting(&id, &config));
         let known = passed.into_iter().chain(settings.clone());
         let secrets = Arc::new(deps.http_secrets.among(known, &held));
         let held = Arc::new(held);
@@ -474,7 +476,7 @@ impl Agent {
     /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit
     /// grant lacks nothing.
     pub(crate) fn not_granted(&self) -> Vec<NotGranted> {
-        let came_along = matches!(self.source, Source::BuiltIn | Source::Native);
+        let came_along = matches!(self.source, Source::BuiltIn | Source::Acp | Source::Native);
         if came_along && self.config.grant.is_none() {
             return Vec::new();
         }

@@ -170,6 +170,14 @@ pub enum ConfigError {
         /// Path of the program.
         path: String,
     },
+    /// The command line of a program of the Agent Client Protocol is invalid.
+    #[error("drive the program that `agents.{agent}.acp` names: {why}")]
+    Acp {
+        /// Agent of the setting.
+        agent: AgentId,
+        /// Reason, and way out.
+        why: String,
+    },
     /// The word does not name environment variables.
     #[error(
         "pass on `{word}` as `agents.{agent}.env` says: name a variable, or several by how they begin, such as `VIBE_*`"

@@ -1,8 +1,11 @@
 //! Configuration of the hub: a file, the environment and the command line, with defaults.
 
+mod acp;
 mod agent;
+pub mod catalogue;
 mod changes;
 mod confined;
+mod edit;
 mod environment;
 mod error;
 mod finding;
@@ -25,9 +28,11 @@ mod surface;
 mod telemetry;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
+pub use acp::AcpProgram;
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
+pub use edit::{EditError, add_acp_agent, remove_acp_agent};
 pub use environment::{environment, find_program, is_colourless, is_executable, whole_environment};
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};

@@ -322,6 +322,7 @@ impl Config {
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
             config.check_programs(agent)?;
+            config.check_acp(agent)?;
             config.check_servers(agent)?;
             config.confined.check(agent, self.http.port)?;
         }

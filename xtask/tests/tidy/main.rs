@@ -309,7 +309,7 @@ fn agents_that_drive_a_vendors_program_do_one_task_of_a_conversation_at_a_time()
     };
     let drives = |agent: &String| read(agent, "src/lib.rs").contains("a2a_hub_sdk::cli");
     let driving: Vec<_> = guest_agents().into_iter().filter(drives).collect();
-    assert_eq!(driving.len(), 4, "{driving:?}");
+    assert_eq!(driving.len(), 5, "{driving:?}");
     for agent in driving {
         let manifest = read(&agent, "manifest.toml");
         assert!(manifest.contains("\none_per_context = true\n"), "{agent}: its manifest says so");

@@ -1,5 +1,7 @@
 //! Tests of ACP's working directory, which the agent's workspaces decide about.
 
+mod agents;
+
 use crate::{hub::InProcessHub, stage::GRANT};
 use a2a_hub_tests::{
     mcp::{speak, spoken},

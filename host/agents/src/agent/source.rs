@@ -8,6 +8,9 @@ use std::fmt;
 pub(crate) enum Source {
     /// A component bundled with the hub's executable.
     BuiltIn,
+    /// The bundled component for programs of the Agent Client Protocol, as the configuration's key
+    /// `acp` says.
+    Acp,
     /// A function of the program that embeds the hub.
     Native,
     /// A file of the plugins folder.
@@ -20,7 +23,7 @@ impl Source {
     /// Origin class of the agent for confinement defaults.
     pub(crate) fn origin(&self) -> Origin {
         match self {
-            Self::BuiltIn | Self::Native => Origin::BuiltIn,
+            Self::BuiltIn | Self::Acp | Self::Native => Origin::BuiltIn,
             Self::File(_) | Self::Remote(_) => Origin::Plugin,
         }
     }
@@ -30,6 +33,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),
+            Self::Acp => f.write_str("acp"),
             Self::Native => f.write_str("native"),
             Self::File(name) | Self::Remote(name) => f.write_str(name),
         }

@@ -540,8 +540,8 @@ pub struct AgentInfo {
     pub breaker: AgentBreaker,
     /// Time at which the agent joined the hub: RFC 3339 in UTC.
     pub registered_at: String,
-    /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote agent's
-    /// URL.
+    /// Source of the agent: `built-in`, `acp`, `native`, the file's name of a plug-in, or a remote
+    /// agent's URL.
     pub source: String,
     /// Name of the operator's key that signed the agent's component; absent if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -572,8 +572,8 @@ pub struct AgentInfo {
 pub struct Deregistered {
     /// Id of the agent.
     pub agent_id: AgentId,
-    /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote agent's
-    /// URL.
+    /// Source of the agent: `built-in`, `acp`, `native`, the file's name of a plug-in, or a remote
+    /// agent's URL.
     pub source: String,
     /// True if the agent returns with the next start of the hub, or earlier with
     /// `hub/agents/reload`.

@@ -263,7 +263,7 @@ impl Agents {
         let configured = self.shared.config().agent(id).grant;
         let own = |grant| Terms { installation: InstallationId::from(id), grant };
         match source {
-            Source::BuiltIn | Source::Native => own(match configured {
+            Source::BuiltIn | Source::Acp | Source::Native => own(match configured {
                 Some(grant) => grant.trusting(ask),
                 None => Grant::everything(ask),
             }),
