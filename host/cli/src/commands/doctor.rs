@@ -2,6 +2,7 @@
 
 pub(crate) mod finding;
 pub(crate) mod grants;
+mod programs;
 pub(crate) mod trial;
 
 use super::doctor::{
@@ -119,6 +120,7 @@ async fn examine(global: &Global) -> Vec<Finding> {
     let clis = join_all(CLIS.iter().map(|(cli, agent, install)| look_for(cli, agent, install)));
     let untold = untold(clis.await, &findings);
     findings.extend(untold);
+    findings.extend(programs::unconfigured(&settings.config));
     findings.push(toolchain().await);
     findings
 }

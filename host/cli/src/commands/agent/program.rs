@@ -1,0 +1,138 @@
+//! `agent available`, `add` and `remove`: agents that drive a program of the Agent Client Protocol,
+//! in the configuration file.
+
+use crate::{
+    Exit, Global, block_on,
+    client::owner::{Owner, refuse_below_agent},
+    commands::restart::reloaded_text,
+    ui::{failure::CommandError, render::list, table::Table, text::Text},
+};
+use a2a_hub_config::{add_acp_agent, catalogue, find_program, is_executable, remove_acp_agent};
+use a2a_hub_protocol::id::AgentId;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Reason of the refusal to add a program that is missing.
+const NOT_INSTALLED: &str = "NOT_INSTALLED";
+
+pub(super) fn available(global: &Global) -> anyhow::Result<Exit> {
+    let config = global.settings(Vec::new())?.config;
+    let is_added = |program: &str| {
+        let mut added = config.agents.iter().filter_map(|(id, agent)| agent.acp_program(id));
+        added.any(|it| it.name == program)
+    };
+    let entries: Vec<_> = catalogue::entries()
+        .iter()
+        .map(|(id, entry)| {
+            let program = &entry.command[0];
+            let state = match (is_added(program), find_program(program).is_some()) {
+                (true, _) => "added",
+                (false, true) => "installed",
+                (false, false) => "not installed",
+            };
+            json!({
+                "id": id, "name": entry.name, "description": entry.about, "command": entry.command,
+                "install": entry.install(), "login": entry.login, "tested": entry.tested, "state": state,
+            })
+        })
+        .collect();
+    global.show(&json!(entries), || {
+        let mut table = Table::new(["AGENT", "STATE", "INSTALL"]);
+        for (entry, (id, known)) in entries.iter().zip(catalogue::entries()) {
+            let state = entry["state"].as_str().unwrap_or_default();
+            table.row([id.as_str().into(), state.into(), known.install().into()]);
+            table.below(format!("{}: {}", known.name, known.about));
+        }
+        Ok(table.text(global.console().columns()))
+    })?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn add(global: &Global, name: &str, command: &[String]) -> anyhow::Result<Exit> {
+    let id = agent_id(name)?;
+    let (command, install) = match (command, catalogue::entries().get(name)) {
+        ([_, ..], _) => (command, None),
+        ([], Some(entry)) => (entry.command.as_slice(), Some(entry.install())),
+        ([], None) => {
+            let why = format!(
+                "no program called `{name}` is in the catalogue; `a2a-hub agent available` lists \
+                 it, and `a2a-hub agent add {name} --acp -- PROGRAM ARGS` adds any other"
+            );
+            return Err(CommandError::usage(why).into());
+        }
+    };
+    let program = command[0].as_str();
+    let path = Path::new(program);
+    if !(path.is_absolute() && is_executable(path)) && find_program(program).is_none() {
+        let (what, mend) = match install {
+            Some(install) => (format!("run `{install}`"), install),
+            None => ("install it, or give its absolute path".to_owned(), String::new()),
+        };
+        let why = format!("`{program}` is not installed; {what}, then call this again");
+        let error = CommandError::new(NOT_INSTALLED, why);
+        return Err(if mend.is_empty() { error } else { error.mended_by(mend) }.into());
+    }
+    change(global, &id, "added to", |file| Ok(add_acp_agent(file, &id, command)?))
+}
+
+pub(super) fn remove(global: &Global, name: &str) -> anyhow::Result<Exit> {
+    let id = agent_id(name)?;
+    change(global, &id, "removed from", |file| Ok(remove_acp_agent(file, &id)?))
+}
+
+fn agent_id(name: &str) -> Result<AgentId, CommandError> {
+    AgentId::parse(name).map_err(|why| CommandError::usage(why.to_string()))
+}
+
+/// Changes the configuration file, and has a running hub read it again.
+fn change(
+    global: &Global,
+    id: &AgentId,
+    done: &str,
+    edit: impl FnOnce(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
+    let what = format!("change the agent `{id}`");
+    refuse_below_agent(&what)?;
+    let dir = global.data_dir()?;
+    let file = global.settings(Vec::new())?.file.unwrap_or_else(|| dir.join("config.toml"));
+    let reloaded = block_on(async {
+        let mut owner = Owner::of(global, &dir, &what).await?;
+        if let Owner::Hub(client) = &mut owner {
+            // The hub refuses callers that are not its operator, before anything is written.
+            client.call("hub/plugins/list", json!({})).await?;
+        }
+        edit(&file)?;
+        match owner {
+            Owner::Hub(mut client) => client.call("hub/reload", json!({})).await.map(Some),
+            Owner::Command => Ok(None),
+        }
+    })?;
+    show(global, id, done, &file, reloaded)
+}
+
+fn show(
+    global: &Global,
+    id: &AgentId,
+    done: &str,
+    file: &Path,
+    reloaded: Option<Value>,
+) -> anyhow::Result<Exit> {
+    let is_left_out = reloaded.as_ref().is_some_and(|told| !list(&told["leftOut"]).is_empty());
+    let prefix = format!("agents.{id}.");
+    let is_its = |name: &Value| name.as_str().is_some_and(|name| name.starts_with(&prefix));
+    let is_unread =
+        reloaded.as_ref().is_some_and(|told| !list(&told["changed"]).iter().any(is_its));
+    let answer = json!({ "agentId": id, "file": file, "reloaded": reloaded });
+    global.show(&answer, || {
+        let mut text = Text::from(format!("agent {id} was {done} {}\n", file.display()));
+        match &reloaded {
+            Some(_) if is_unread => text.append(
+                "the running hub does not read this file; name its own with `--config`\n".into(),
+            ),
+            Some(reloaded) => text.append(reloaded_text(reloaded)?),
+            None => text.append("the hub reads it at its next start\n".into()),
+        }
+        Ok(text)
+    })?;
+    Ok(if is_left_out || is_unread { Exit::Fault } else { Exit::Done })
+}
