@@ -32,7 +32,7 @@ pub use acp::AcpProgram;
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
-pub use edit::{EditError, add_acp_agent, remove_acp_agent};
+pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
 pub use environment::{environment, find_program, is_colourless, is_executable, whole_environment};
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};

@@ -2,7 +2,6 @@
 
 pub(crate) mod finding;
 pub(crate) mod grants;
-mod programs;
 pub(crate) mod trial;
 
 use super::doctor::{
@@ -120,7 +119,13 @@ async fn examine(global: &Global) -> Vec<Finding> {
     let clis = join_all(CLIS.iter().map(|(cli, agent, install)| look_for(cli, agent, install)));
     let untold = untold(clis.await, &findings);
     findings.extend(untold);
-    findings.extend(programs::unconfigured(&settings.config));
+    let all = config::catalogue::available(&settings.config).into_iter();
+    findings.extend(all.filter(|it| it.state == "installed").map(|it| {
+        ok(
+            it.id,
+            format!("{} is installed; `a2a-hub agent add {}` makes it an agent", it.name, it.id),
+        )
+    }));
     findings.push(toolchain().await);
     findings
 }

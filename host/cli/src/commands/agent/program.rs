@@ -7,7 +7,7 @@ use crate::{
     commands::restart::reloaded_text,
     ui::{failure::CommandError, render::list, table::Table, text::Text},
 };
-use a2a_hub_config::{add_acp_agent, catalogue, find_program, is_executable, remove_acp_agent};
+use a2a_hub_config::{EditError, acp_command, add_acp_agent, catalogue, remove_acp_agent};
 use a2a_hub_protocol::id::AgentId;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -16,32 +16,12 @@ use std::path::Path;
 const NOT_INSTALLED: &str = "NOT_INSTALLED";
 
 pub(super) fn available(global: &Global) -> anyhow::Result<Exit> {
-    let config = global.settings(Vec::new())?.config;
-    let is_added = |program: &str| {
-        let mut added = config.agents.iter().filter_map(|(id, agent)| agent.acp_program(id));
-        added.any(|it| it.name == program)
-    };
-    let entries: Vec<_> = catalogue::entries()
-        .iter()
-        .map(|(id, entry)| {
-            let program = &entry.command[0];
-            let state = match (is_added(program), find_program(program).is_some()) {
-                (true, _) => "added",
-                (false, true) => "installed",
-                (false, false) => "not installed",
-            };
-            json!({
-                "id": id, "name": entry.name, "description": entry.about, "command": entry.command,
-                "install": entry.install(), "login": entry.login, "tested": entry.tested, "state": state,
-            })
-        })
-        .collect();
-    global.show(&json!(entries), || {
+    let all = catalogue::available(&global.settings(Vec::new())?.config);
+    global.show(&json!(all), || {
         let mut table = Table::new(["AGENT", "STATE", "INSTALL"]);
-        for (entry, (id, known)) in entries.iter().zip(catalogue::entries()) {
-            let state = entry["state"].as_str().unwrap_or_default();
-            table.row([id.as_str().into(), state.into(), known.install().into()]);
-            table.below(format!("{}: {}", known.name, known.about));
+        for it in &all {
+            table.row([it.id.into(), it.state.into(), it.install.as_str().into()]);
+            table.below(format!("{}: {}", it.name, it.description));
         }
         Ok(table.text(global.console().columns()))
     })?;
@@ -50,28 +30,18 @@ pub(super) fn available(global: &Global) -> anyhow::Result<Exit> {
 
 pub(super) fn add(global: &Global, name: &str, command: &[String]) -> anyhow::Result<Exit> {
     let id = agent_id(name)?;
-    let (command, install) = match (command, catalogue::entries().get(name)) {
-        ([_, ..], _) => (command, None),
-        ([], Some(entry)) => (entry.command.as_slice(), Some(entry.install())),
-        ([], None) => {
-            let why = format!(
-                "no program called `{name}` is in the catalogue; `a2a-hub agent available` lists \
-                 it, and `a2a-hub agent add {name} --acp -- PROGRAM ARGS` adds any other"
-            );
-            return Err(CommandError::usage(why).into());
+    let command = acp_command(&id, command).map_err(|why| match &why {
+        EditError::NotInstalled { install: Some(install), .. } => {
+            CommandError::new(NOT_INSTALLED, why.to_string()).mended_by(install)
         }
-    };
-    let program = command[0].as_str();
-    let path = Path::new(program);
-    if !(path.is_absolute() && is_executable(path)) && find_program(program).is_none() {
-        let (what, mend) = match install {
-            Some(install) => (format!("run `{install}`"), install),
-            None => ("install it, or give its absolute path".to_owned(), String::new()),
-        };
-        let why = format!("`{program}` is not installed; {what}, then call this again");
-        let error = CommandError::new(NOT_INSTALLED, why);
-        return Err(if mend.is_empty() { error } else { error.mended_by(mend) }.into());
-    }
+        EditError::NotInstalled { .. }
+        | EditError::NotListed(_)
+        | EditError::File { .. }
+        | EditError::Invalid { .. }
+        | EditError::Taken(_)
+        | EditError::Unknown(_)
+        | EditError::ByHand { .. } => CommandError::usage(why.to_string()),
+    })?;
     change(global, &id, "added to", |file| Ok(add_acp_agent(file, &id, command)?))
 }
 
