@@ -70,6 +70,13 @@ pub enum EditError {
     },
 }
 
+impl EditError {
+    /// Command that installs the missing program, if that is the reason and the command is known.
+    pub fn install(&self) -> Option<&str> {
+        if let Self::NotInstalled { install, .. } = self { install.as_deref() } else { None }
+    }
+}
+
 /// Command line of the new agent `name`: this one, or else the catalogue's. The program must be
 /// installed.
 ///

@@ -7,7 +7,7 @@ use crate::{
     commands::restart::reloaded_text,
     ui::{failure::CommandError, render::list, table::Table, text::Text},
 };
-use a2a_hub_config::{EditError, acp_command, add_acp_agent, catalogue, remove_acp_agent};
+use a2a_hub_config::{acp_command, add_acp_agent, catalogue, remove_acp_agent};
 use a2a_hub_protocol::id::AgentId;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -30,17 +30,9 @@ pub(super) fn available(global: &Global) -> anyhow::Result<Exit> {
 
 pub(super) fn add(global: &Global, name: &str, command: &[String]) -> anyhow::Result<Exit> {
     let id = agent_id(name)?;
-    let command = acp_command(&id, command).map_err(|why| match &why {
-        EditError::NotInstalled { install: Some(install), .. } => {
-            CommandError::new(NOT_INSTALLED, why.to_string()).mended_by(install)
-        }
-        EditError::NotInstalled { .. }
-        | EditError::NotListed(_)
-        | EditError::File { .. }
-        | EditError::Invalid { .. }
-        | EditError::Taken(_)
-        | EditError::Unknown(_)
-        | EditError::ByHand { .. } => CommandError::usage(why.to_string()),
+    let command = acp_command(&id, command).map_err(|why| match why.install() {
+        Some(install) => CommandError::new(NOT_INSTALLED, why.to_string()).mended_by(install),
+        None => CommandError::usage(why.to_string()),
     })?;
     change(global, &id, "added to", |file| Ok(add_acp_agent(file, &id, command)?))
 }
@@ -77,22 +69,12 @@ fn change(
             Owner::Command => Ok(None),
         }
     })?;
-    show(global, id, done, &file, reloaded)
-}
-
-fn show(
-    global: &Global,
-    id: &AgentId,
-    done: &str,
-    file: &Path,
-    reloaded: Option<Value>,
-) -> anyhow::Result<Exit> {
     let is_left_out = reloaded.as_ref().is_some_and(|told| !list(&told["leftOut"]).is_empty());
     let prefix = format!("agents.{id}.");
     let is_its = |name: &Value| name.as_str().is_some_and(|name| name.starts_with(&prefix));
     let is_unread =
         reloaded.as_ref().is_some_and(|told| !list(&told["changed"]).iter().any(is_its));
-    let answer = json!({ "agentId": id, "file": file, "reloaded": reloaded });
+    let answer = json!({ "agentId": id, "file": &file, "reloaded": reloaded });
     global.show(&answer, || {
         let mut text = Text::from(format!("agent {id} was {done} {}\n", file.display()));
         match &reloaded {
