@@ -55,6 +55,12 @@ const NEEDS: [Need; 14] = [
         brought_by: CLIS,
     },
     Need {
+        name: "opencode",
+        place: "clis/node_modules/.bin/opencode",
+        tests: "test(/^adapters::opencode/)",
+        brought_by: CLIS,
+    },
+    Need {
         name: "the Python SDK 1.x",
         place: "sdks/py1",
         tests: "test(/^sdks::.*python_1/) + test(/^pushes::proof::a_receiver_in_python/)",
@@ -169,7 +175,7 @@ mod tests {
     fn missing_requirements_exclude_tests_by_name() {
         assert_eq!(runnable(&[]), "all()");
         assert_eq!(
-            runnable(&[&NEEDS[1], &NEEDS[5]]),
+            runnable(&[&NEEDS[1], &NEEDS[6]]),
             "all() - (test(/^adapters::(codex|each_program|together)/)) - (test(/^sdks::.*python_0_3/))"
         );
     }

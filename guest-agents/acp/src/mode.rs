@@ -1,5 +1,5 @@
-//! Mode of a session for the operator's permissions. Modes have no standard names, so the operator's
-//! setting, the catalogue and well-known names decide, in this order.
+//! Mode of a session for the operator's permissions. Modes have no standard names, so the
+//! operator's setting, the catalogue and well-known names decide, in this order.
 
 use a2a_hub_sdk::cli::acp::Offered;
 use a2a_hub_sdk::cli::{Job, Permissions};

@@ -71,8 +71,9 @@ impl AgentConfig {
         };
         match args.iter().find(is_pattern) {
             Some(arg) => wrong(format!(
-                "the argument {arg:?} is empty, has `{{}}`, stands in brackets, or has a control character; put it into a script, \
-                 and name the script"
+                "the argument `{}` is empty, has `{{}}`, stands in brackets, or has a control character; put it into a script, \
+                 and name the script",
+                arg.escape_debug()
             )),
             None => Ok(()),
         }

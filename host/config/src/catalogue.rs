@@ -2,9 +2,11 @@
 //! program. It lists agents of the public ACP registry that a package registry offers. Nothing is
 //! ever installed from it; it says how a person would.
 
-use serde::Deserialize;
+use crate::{environment::find_program, settings::Config};
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
     sync::OnceLock,
 };
 
@@ -53,7 +55,7 @@ pub enum PackageRegistry {
     Npm,
     /// PyPI.
     Pypi,
-    /// crates.io.
+    /// The Rust registry.
     Crates,
 }
 
@@ -78,6 +80,56 @@ pub fn entries() -> &'static BTreeMap<String, CatalogueEntry> {
 /// CatalogueEntry whose command is this program.
 pub fn of_program(program: &str) -> Option<&'static CatalogueEntry> {
     entries().values().find(|entry| entry.command.first().is_some_and(|it| it == program))
+}
+
+/// Entry as it is listed, with its state on this machine.
+#[derive(Debug, Serialize)]
+pub struct Available {
+    /// Id in the public registry.
+    pub id: &'static str,
+    /// Name for people.
+    pub name: &'static str,
+    /// Description in a few words.
+    pub description: &'static str,
+    /// Command line that starts the program as an agent.
+    pub command: &'static [String],
+    /// Command by which a person installs it.
+    pub install: String,
+    /// Command or step that logs in.
+    pub login: &'static str,
+    /// Version that the hub was tested with, if any.
+    pub tested: Option<&'static str>,
+    /// State: `added`, `installed` or `not installed`.
+    pub state: &'static str,
+    /// Path of the installed program.
+    pub path: Option<PathBuf>,
+}
+
+/// All entries, with their states under this configuration.
+pub fn available(config: &Config) -> Vec<Available> {
+    let agents = config.agents.iter();
+    let driven: Vec<_> = agents.filter_map(|(id, agent)| agent.acp_program(id)).collect();
+    let entry = |(id, entry): (&'static String, &'static CatalogueEntry)| {
+        let program = entry.command.first()?;
+        let path = find_program(program);
+        let state = match &path {
+            _ if driven.iter().any(|it| it.name == *program) => "added",
+            Some(_) => "installed",
+            None => "not installed",
+        };
+        Some(Available {
+            id,
+            name: &entry.name,
+            description: &entry.about,
+            command: &entry.command,
+            install: entry.install(),
+            login: &entry.login,
+            tested: entry.tested.as_deref(),
+            state,
+            path,
+        })
+    };
+    entries().iter().filter_map(entry).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,14 @@
 //! Changes of the configuration file by commands: the sections of agents that drive a program of
-//! the Agent Client Protocol. A file is the operator's text, so everything else of it stays as it is
-//! written. Each change is read again before it is stored.
+//! the Agent Client Protocol. A file is the operator's text, so everything else of it stays as it
+//! is written. Each change is read again before it is stored.
 
-use crate::{acp, own_file, settings::Config};
+use crate::{
+    acp,
+    catalogue::{self, CatalogueEntry},
+    environment::{find_program, is_executable},
+    own_file,
+    settings::Config,
+};
 use a2a_hub_protocol::id::AgentId;
 use std::{
     fs, io,
@@ -34,6 +40,19 @@ pub enum EditError {
         "add the agent `{0}`: the configuration has one of that name; see `a2a-hub agent remove {0}`, or take another name"
     )]
     Taken(AgentId),
+    /// The catalogue has no such program.
+    #[error(
+        "no program called `{0}` is in the catalogue; `a2a-hub agent available` lists it, and `a2a-hub agent add {0} --acp -- PROGRAM ARGS` adds any other"
+    )]
+    NotListed(AgentId),
+    /// The program is not on the `PATH`.
+    #[error("`{program}` is not installed; {}, then call this again", .install.as_deref().map_or("install it, or give its absolute path".to_owned(), |install| format!("run `{install}`")))]
+    NotInstalled {
+        /// Program.
+        program: String,
+        /// Command that installs it, if known.
+        install: Option<String>,
+    },
     /// The configuration has no such agent.
     #[error(
         "remove the agent `{0}`: the configuration has no `agents.{0}.acp`; `a2a-hub agents` lists all agents and their sources"
@@ -51,7 +70,34 @@ pub enum EditError {
     },
 }
 
-/// Adds an agent that drives this program to the configuration file, which is made if it is missing.
+impl EditError {
+    /// Command that installs the missing program, if that is the reason and the command is known.
+    pub fn install(&self) -> Option<&str> {
+        if let Self::NotInstalled { install, .. } = self { install.as_deref() } else { None }
+    }
+}
+
+/// Command line of the new agent `name`: this one, or else the catalogue's. The program must be
+/// installed.
+///
+/// # Errors
+///
+/// If the catalogue has no such program, or if the program is not installed.
+pub fn acp_command<'a>(name: &AgentId, command: &'a [String]) -> Result<&'a [String], EditError> {
+    let entry = catalogue::entries().get(name.as_str()).filter(|_| command.is_empty());
+    let command = entry.map_or(command, |entry| entry.command.as_slice());
+    let Some(program) = command.first() else { return Err(EditError::NotListed(name.clone())) };
+    let path = Path::new(program);
+    if find_program(program).is_some() || (path.is_absolute() && is_executable(path)) {
+        return Ok(command);
+    }
+    Err(EditError::NotInstalled {
+        program: program.clone(),
+        install: entry.map(CatalogueEntry::install),
+    })
+}
+
+/// Adds an agent that drives this program to the configuration file, which is made if missing.
 ///
 /// # Errors
 ///

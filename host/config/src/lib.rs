@@ -35,7 +35,7 @@ pub use add_workspace::{AddWorkspaceError, add_workspace};
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
-pub use edit::{EditError, add_acp_agent, remove_acp_agent};
+pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
 pub use environment::{
     cache_dir, environment, find_program, find_program_on, is_colourless, is_executable, pager,
     path_of_process, whole_environment,

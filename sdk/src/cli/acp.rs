@@ -244,8 +244,7 @@ impl<S: Speaker> Acp<S> {
         self.open()
     }
 
-    /// Asks the program to log in by the method that the operator chose, once; `None` if there is
-    /// none.
+    /// Asks the program to log in by the operator's method, once; `None` without a method.
     fn authenticate(&mut self) -> Option<Vec<Action>> {
         let method = self.speaker.login_method().filter(|_| !self.is_authenticated)?;
         let params = json!({ "methodId": method });

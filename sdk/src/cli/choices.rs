@@ -27,8 +27,8 @@ pub struct Choices {
     pub model: Option<String>,
     /// Reasoning effort, in the vendor's words.
     pub effort: Option<String>,
-    /// Mode of the session, by the program's id. Of the client's, only those in the operator's list:
-    /// a mode may allow more than the operator's permissions.
+    /// Mode of the session, by the program's id. A client names one of the operator's list: a mode
+    /// may allow more than the operator's permissions.
     pub mode: Option<String>,
     /// Tools that may be used without asking, by the program's names for them.
     pub allowed_tools: Vec<String>,

@@ -33,7 +33,10 @@ impl Question {
         }
         if !self.own_choices.is_empty() {
             let option = |own: &OwnChoice| json!({ "id": own.id, "name": own.name });
-            data["options"] = self.own_choices.iter().map(option).collect();
+            let options: Vec<_> = self.own_choices.iter().map(option).collect();
+            if let Some(members) = data.as_object_mut() {
+                members.insert("options".to_owned(), options.into());
+            }
         }
         let prompt = Message::from(request(self, agent)).with(Part::data(&data));
         // An answer that arrives after the program's exit must not permit anything else.

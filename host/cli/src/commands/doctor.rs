@@ -125,6 +125,13 @@ async fn examine(global: &Global) -> Vec<Finding> {
     let clis = join_all(clis);
     let untold = untold(clis.await, &findings);
     findings.extend(untold);
+    let all = config::catalogue::available(&settings.config).into_iter();
+    findings.extend(all.filter(|it| it.state == "installed").map(|it| {
+        ok(
+            it.id,
+            format!("{} is installed; `a2a-hub agent add {}` makes it an agent", it.name, it.id),
+        )
+    }));
     findings.push(toolchain().await);
     findings
 }

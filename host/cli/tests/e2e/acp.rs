@@ -1,6 +1,8 @@
 //! Tests of `a2a-hub acp` with the official ACP SDK as the editor: its driver is in `tests/sdks`,
 //! and every step must pass.
 
+mod agents;
+
 use crate::{
     drivers::{drive, script, sdk},
     stage::{GRANT, eventually_async},
