@@ -32,7 +32,11 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
         for action in actions {
             match action {
                 Action::Finish(finish) => return end(ctx, finish),
-                action => events.extend(act(ctx, action, &mut open)?),
+                action @ (Action::Call { .. }
+                | Action::Ask { .. }
+                | Action::Wait { .. }
+                | Action::Cancel(_)
+                | Action::Say(_)) => events.extend(act(ctx, action, &mut open)?),
             }
         }
         if events.is_empty() {

@@ -1,5 +1,7 @@
 //! Properties of the flow engine over random flows, ends and orders of events.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,

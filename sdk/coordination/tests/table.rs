@@ -1,5 +1,7 @@
 //! Flow files that run, and flow files that are refused.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use a2a_hub_coordination::flow::{Action, Definition, End, Event, Finish, Id, State};
 use serde_json::{Value, json};
 
@@ -288,7 +290,11 @@ prompt = "{% if steps.a %}a{% endif %}{% if steps.b %}b{% endif %}"
         .iter()
         .filter_map(|it| match it {
             Action::Call { id, .. } => Some(*id),
-            _ => None,
+            Action::Ask { .. }
+            | Action::Wait { .. }
+            | Action::Cancel(_)
+            | Action::Say(_)
+            | Action::Finish(_) => None,
         })
         .collect();
     let actions = race.state.step(Event::Ended(ids[1], done("b is first")));

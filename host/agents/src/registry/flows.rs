@@ -1,6 +1,6 @@
-//! The flows folder: a file `NAME.flow.toml` is the agent `NAME`, which the bundled component `flow`
-//! runs. The hub does not read the file's content: the component makes the card from it, in the
-//! sandbox, or lists its errors.
+//! The flows folder: a file `NAME.flow.toml` is the agent `NAME`, which the bundled component
+//! `flow` runs. The hub does not read the file's content: the component makes the card from it, in
+//! the sandbox, or lists its errors.
 //!
 //! As with plug-ins, a file counts once it is unchanged between two polls, only the operator's own
 //! files count, and a file with errors leaves the registered agent as it is.

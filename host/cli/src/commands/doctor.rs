@@ -396,6 +396,7 @@ fn agent_verdict(agent: &Value) -> Finding {
 
 fn rejected_verdict(rejected: &Value) -> Finding {
     let (file, why) = (text(&rejected["file"]), text(&rejected["error"]));
+    let kind = if file.starts_with("flows/") { "flow" } else { "plugin" };
     match file.strip_prefix("remote.") {
         // The name of a plug-in file has an extension; the id of a remote agent contains no dot.
         Some(id) if !id.contains('.') => warn(
@@ -403,10 +404,7 @@ fn rejected_verdict(rejected: &Value) -> Finding {
             why,
             format!("fix that, then run `a2a-hub agent reload {id}`"),
         ),
-        _ if file.starts_with("flows/") => {
-            warn("flow", format!("{file}: {why}"), "mend or remove it")
-        }
-        _ => warn("plugin", format!("{file}: {why}"), "replace or remove it"),
+        _ => warn(kind, format!("{file}: {why}"), "replace or remove it"),
     }
 }
 

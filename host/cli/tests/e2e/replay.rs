@@ -437,13 +437,13 @@ fn flow_file(file: &Path) -> String {
 async fn killed_flow_repeats_no_finished_step() -> Result<()> {
     let mut hub = start().await?;
     let file = hub.workspace().join("effects-of-flow");
-    let flow = hub.data_dir().join("flows/letters.flow.toml");
-    fs::write(&flow, flow_file(&file))?;
-    fs::set_permissions(&flow, fs::Permissions::from_mode(0o600))?;
-    hub.joined("letters").await?;
-    for is_late in [false, true] {
+    for (name, is_late) in [("early", false), ("late", true)] {
         fs::write(&file, "")?;
-        let mut message = message_to("letters", "");
+        let flow = hub.data_dir().join(format!("flows/{name}.flow.toml"));
+        fs::write(&flow, flow_file(&file))?;
+        fs::set_permissions(&flow, fs::Permissions::from_mode(0o600))?;
+        hub.joined(name).await?;
+        let mut message = message_to(name, "");
         message["message"]["parts"] = json!([{ "kind": "data", "data": {} }]);
         message["configuration"] = json!({ "blocking": false });
         let task = Client::http(&hub).call("message/send", message).await?;
@@ -466,7 +466,6 @@ async fn killed_flow_repeats_no_finished_step() -> Result<()> {
             let times = effects(&file).matches(letter).count();
             assert!((1..=2).contains(&times), "{letter} was done {times} times");
         }
-        fs::write(&flow, flow_file(&file))?;
     }
     Ok(())
 }

@@ -204,12 +204,12 @@ impl Definition {
 pub(super) fn is_before(steps: &[Step], step: usize, of: usize) -> bool {
     let mut seen = vec![false; steps.len()];
     let mut open = steps[of].needs.clone();
-    while let Some(one) = open.pop() {
-        if one == step {
+    while let Some(at) = open.pop() {
+        if at == step {
             return true;
         }
-        if !std::mem::replace(&mut seen[one], true) {
-            open.extend(&steps[one].needs);
+        if !std::mem::replace(&mut seen[at], true) {
+            open.extend(&steps[at].needs);
         }
     }
     false

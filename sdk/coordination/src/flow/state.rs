@@ -146,7 +146,8 @@ impl State {
         }
         match output {
             Some(Err(why)) => {
-                let item = &mut self.rows[id.step].items[id.item];
+                let (at, n) = (id.step, id.item);
+                let item = &mut self.rows[at].items[n];
                 if item.correction.is_some() {
                     let text = format!("its answer does not fit `output`: {why}");
                     let failed = Failed { reason: "invalid_output".to_owned(), text };
@@ -379,7 +380,8 @@ impl State {
 
     fn item_done(&mut self, id: Id, end: End, output: Option<Value>) {
         let agent = self.agent_of(id);
-        let item = &mut self.rows[id.step].items[id.item];
+        let (at, n) = (id.step, id.item);
+        let item = &mut self.rows[at].items[n];
         item.correction = None;
         item.done = Some(ItemEnd { completed: true, end, output, agent });
     }
@@ -399,7 +401,8 @@ impl State {
         let step = self.definition.steps[id.step].clone();
         let retry = &step.retry;
         let is_retried = retry.on.is_empty() || retry.on.contains(&failed.reason);
-        let item = &mut self.rows[id.step].items[id.item];
+        let (at, n) = (id.step, id.item);
+        let item = &mut self.rows[at].items[n];
         if is_retried && item.retries < retry.times {
             item.retries += 1;
             let text = format!("{}: tried again after: {}", step.id, one_line(&failed.text));
@@ -431,8 +434,8 @@ impl State {
         let place = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
         let told = format!("{}{place}: {by}{text}", step.id);
         let end = End { text, reason: reason.clone(), ..End::default() };
-        self.rows[id.step].items[id.item].done =
-            Some(ItemEnd { completed: false, end, output: None, agent });
+        let (at, n) = (id.step, id.item);
+        self.rows[at].items[n].done = Some(ItemEnd { completed: false, end, output: None, agent });
         let items = self.rows[id.step].items.iter();
         let failures = items.filter(|it| it.done.as_ref().is_some_and(|it| !it.completed)).count();
         match allowed {

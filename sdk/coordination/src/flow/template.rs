@@ -211,7 +211,7 @@ fn marked(text: &str) -> Result<(String, Vec<String>), String> {
                     let binds = inner.split(" in ").next().unwrap_or(inner);
                     let name = |part: &str| TRUSTED.contains(&part);
                     let mut parts = binds.split(|it: char| !it.is_alphanumeric() && it != '_');
-                    // A value on the right of `=` may use these names; the name on the left may not.
+                    // The value on the right of `=` may use these names; the name may not.
                     let left = binds.split('=').next().unwrap_or(binds);
                     let is_for = inner.contains(" in ");
                     let mut of_left = left.split(|it: char| !it.is_alphanumeric() && it != '_');

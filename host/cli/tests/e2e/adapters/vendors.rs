@@ -222,6 +222,7 @@ pub(super) const OPENCODE: Vendor = Vendor {
         ]
     },
     login: "opencode auth login",
+    without_key: "opencode auth login",
     model: "loopback/mock-model-2",
     version: "1.18.33",
     settings: "acp = ['opencode', 'acp']",
