@@ -21,7 +21,7 @@ use crate::{
         exit::Exit,
     },
 };
-use a2a_hub_config::Config;
+use a2a_hub_config::{Config, is_colourless};
 use anyhow::Context as _;
 use clap::Parser as _;
 use command_line::{Command, CommandLine};
@@ -63,10 +63,10 @@ fn follow_the_command_line() -> ExitCode {
 fn not_understood(why: &clap::Error) -> ExitCode {
     if !why.use_stderr() {
         // A closed pipe is no failure worth a message.
-        let _ = Console::print_help(why);
+        let _ = why.print();
         return ExitCode::SUCCESS;
     }
-    let console = Console::new(Wish::default());
+    let console = Console::new(Wish { raw: false, plain: is_colourless() });
     if wants_json(std::env::args_os().skip(1)) {
         let _ = console.print_json(&ui::failure::usage(why));
     } else {
@@ -94,6 +94,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Status => commands::status::status(global),
         Command::Agents(asked) => commands::agents::agents(global, &asked),
         Command::Agent(agent) => commands::agent::agent(global, &agent),
+        Command::Flow(flow) => commands::flow::flow(global, &flow),
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
         Command::Send(send) => {
             let send = send.with_message()?;
@@ -111,6 +112,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Deliveries(asked) => commands::deliveries::deliveries(global, &asked),
         Command::Logs(logs) => commands::logs::logs(global, &logs),
         Command::Config(command) => commands::config::config(global, &command),
+        Command::Workspace(command) => commands::workspace::workspace(global, &command),
         Command::Doctor(doctor) => commands::doctor::doctor(global, &doctor),
         Command::Completions { shell } => commands::manual::completions(global, shell),
         Command::Carry { to } => bundle::carry_to(&to),

@@ -51,6 +51,7 @@ mod ownership;
 pub mod probe;
 mod proc;
 mod procfs;
+pub mod socket_owner;
 mod supervisor;
 mod tree;
 pub mod unused_memory;

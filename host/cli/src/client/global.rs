@@ -4,10 +4,11 @@ use super::running_hub;
 use crate::ui::{
     console::{Console, Wish},
     failure::{CommandError, HUB_NOT_RUNNING},
+    interactive::{Progress, ProgressOutput},
     render::shell_word,
     text::Text,
 };
-use a2a_hub_config::{ConfigError, Flag, Settings};
+use a2a_hub_config::{ConfigError, Flag, Settings, is_colourless};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -95,7 +96,17 @@ impl Global {
 
     /// Console with the user's output options.
     pub(crate) fn console(&self) -> Console {
-        Console::new(Wish { raw: self.raw, plain: self.plain })
+        Console::new(Wish { raw: self.raw, plain: self.plain || is_colourless() })
+    }
+
+    /// Starts a progress line for `who`; `wanted` is false if it would interfere with the output.
+    pub(crate) fn progress(&self, who: &str, wanted: bool) -> Progress {
+        let printing = match (self.format, self.verbose) {
+            (Format::Json, _) => ProgressOutput::Nothing,
+            (Format::Pretty, true) => ProgressOutput::Messages,
+            (Format::Pretty, false) => ProgressOutput::Line,
+        };
+        Progress::new(self.console(), who, wanted, printing)
     }
 
     /// Returns the hub's data directory.

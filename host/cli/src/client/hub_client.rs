@@ -4,7 +4,6 @@ use super::{global::Global, running_hub, runtime::block_on};
 use crate::ui::{
     failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING, HUB_STARTING},
     render::{list, text},
-    terminal::Progress,
 };
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::daemon;
@@ -110,7 +109,7 @@ impl Client {
         global: &Global,
         patience: Duration,
     ) -> anyhow::Result<Self> {
-        let (mut progress, begun) = (Progress::new(global, "the hub", true), Instant::now());
+        let (mut progress, begun) = (global.progress("the hub", true), Instant::now());
         loop {
             let mut client = Self::reach(global, patience).await?;
             let Some(start) = client.greet_within(patience).await? else { return Ok(client) };

@@ -7,7 +7,6 @@
 
 use super::{global::Global, hub_client::Client, running_hub};
 use crate::ui::failure::{CommandError, HUB_STARTING};
-use crate::ui::terminal::Progress;
 use a2a_hub_process::{daemon, in_agents_tree, is_below};
 use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, bail};
@@ -40,7 +39,7 @@ impl Owner {
             refuse_below_agent(what)?;
             return Ok(Self::Command);
         };
-        let mut progress = Progress::new(global, "the hub", true);
+        let mut progress = global.progress("the hub", true);
         let run = progress.during("starting", await_run_file(dir, holder.pid)).await?;
         drop(progress);
         let Some(its_own) = running_hub::socket(&run) else {

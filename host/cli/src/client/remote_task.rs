@@ -9,7 +9,7 @@ use crate::{
         send::{Send, Step, conclude, message},
         task_output::Shown,
     },
-    ui::terminal::Progress,
+    ui::interactive::Progress,
 };
 use a2a_hub_client::{A2aClient, TaskStream};
 use a2a_hub_core::text::duration::Span;
@@ -51,7 +51,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let modes = agent.card().other.get("defaultOutputModes").unwrap_or(&Value::Null);
             let shown = Shown::new(global, send.stream).written_in(modes);
             let mut shown = shown.after(earlier.take());
-            let mut progress = Progress::new(global, &url, true);
+            let mut progress = global.progress(&url, true);
             let until = patience.map(|patience| Instant::now() + patience);
             let watch = Watch { until, on_leave: OnLeave::Cancel };
             let followed = match &step {
@@ -126,7 +126,7 @@ pub(crate) fn watch(
     block_on(async {
         let agent = how.find(url).await?;
         let mut shown = Shown::new(global, true);
-        let mut still = Progress::new(global, url, false);
+        let mut still = global.progress(url, false);
         let watch = Watch { until: None, on_leave: OnLeave::LetBe };
         let telling = agent.subscribe(TaskId::new(task));
         let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;

@@ -2,6 +2,7 @@
 //! waiting commands.
 
 use crate::ui::console::{Console, Wish};
+use a2a_hub_config::is_colourless;
 use rustix::process::{Signal as Kill, getpid, kill_process};
 use std::{
     fs,
@@ -120,7 +121,7 @@ fn is_ignored(signal: Kill) -> io::Result<bool> {
 
 /// True if standard input, output or error is an open terminal.
 fn is_on_terminal() -> bool {
-    let console = Console::new(Wish::default());
+    let console = Console::new(Wish { raw: false, plain: is_colourless() });
     io::stdin().is_terminal() || console.columns().is_some() || console.columns_beside().is_some()
 }
 

@@ -11,9 +11,9 @@ use crate::{
         ids::{self, Kind},
     },
     ui::{
+        interactive::{self, Answer},
         render::{ago, list, text},
         table::{Cell, Table},
-        terminal::{self, Answer},
         text::Text,
     },
 };
@@ -108,7 +108,7 @@ async fn confirmed(global: &Global, client: &mut Client, id: &str) -> anyhow::Re
     }
     let at_least = if tasks == MANY { "at least " } else { "" };
     console.note(format!("delete the conversation {id} with {at_least}{tasks} task(s)? [y/N]"));
-    let answer = terminal::ask(console, "y deletes it; an empty answer keeps it").await?;
+    let answer = interactive::ask(console, "y deletes it; an empty answer keeps it").await?;
     Ok(matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&&*word.to_lowercase())))
 }
 

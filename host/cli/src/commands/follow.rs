@@ -5,7 +5,7 @@ use super::task_output::Shown;
 use crate::{
     Exit,
     client::{hub_client::Client, signals::Leaving},
-    ui::terminal::Progress,
+    ui::interactive::Progress,
 };
 use serde_json::json;
 use std::pin::pin;

@@ -5,8 +5,9 @@ use crate::{
     Exit, Format, Global,
     ui::{
         console::Console,
+        dialogue,
+        interactive::{self, Answer, Prompted},
         render::{shell_word, text},
-        terminal::{self, Answer, Prompted},
     },
 };
 use serde_json::Value;
@@ -45,7 +46,7 @@ pub(crate) async fn question(
     let console = global.console();
     tell(console, shown, agent);
     if shown.told.state == "input-required" && console.is_attended() {
-        match terminal::ask_unless(console, terminal::TO_A_TASK, closed).await? {
+        match interactive::ask_unless(console, interactive::TO_A_TASK, closed).await? {
             Prompted::Answered(Answer::Text(answer)) => return Ok(Asked::Answered(task, answer)),
             Prompted::Answered(Answer::Interrupted) => {
                 console.note("cancelling");
@@ -103,7 +104,7 @@ pub(crate) fn tell(console: Console, shown: &Shown, agent: &str) {
     let who: Vec<&str> = [agent].into_iter().chain(through.iter().copied()).collect();
     let who = who.join(" > ");
     match console.columns_beside() {
-        Some(columns) => console.prompt(&terminal::question(&who, &said, columns)),
+        Some(columns) => console.prompt(&dialogue::question(&who, &said, columns)),
         None if through.is_empty() => console.note(said),
         None => console.note(format!("{who} asks:\n{said}")),
     }

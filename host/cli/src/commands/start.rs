@@ -15,7 +15,6 @@ use crate::{
     ui::{
         failure::{BLAMES, CommandError, HUB_NOT_RUNNING},
         render::{list, text},
-        terminal::Progress,
     },
 };
 use a2a_hub_config::{Flag, Settings};
@@ -289,7 +288,7 @@ pub(crate) async fn until_up(
     (dir, socket): (&Path, &Path),
     (log, said_before): (&Path, u64),
 ) -> anyhow::Result<Value> {
-    let mut progress = Progress::new(global, "starting the hub", true);
+    let mut progress = global.progress("starting the hub", true);
     let (mut deadline, mut doing) = (Instant::now() + START_DEADLINE, "preparing".to_owned());
     let mut next_look = Instant::now() + START_LOOK;
     loop {

@@ -1,11 +1,9 @@
-//! Output for people at a terminal: tables, Markdown, colours, widths and errors.
+//! Errors and exit status of the command line; the rest of its output is the crate
+//! `a2a-hub-terminal`.
 
-pub(super) mod console;
 pub(super) mod exit;
 pub(super) mod failure;
-pub(super) mod markdown;
-pub(super) mod render;
-pub(super) mod table;
-pub(super) mod terminal;
-pub(super) mod text;
-pub(super) mod width;
+
+pub(super) use a2a_hub_terminal::{
+    console, dialogue, interactive, markdown, pager, render, table, text, width,
+};

@@ -117,8 +117,10 @@ mod tests {
         let asked = clients.iter().map(|client| peers.who((here, client.local_addr().unwrap())));
         let told = join_all(asked).await;
         for (client, told) in clients.iter().zip(told) {
-            let owner =
-                crate::peer::socket_owner::SocketOwner::find(here, client.local_addr().unwrap());
+            let owner = a2a_hub_process::socket_owner::SocketOwner::find(
+                here,
+                client.local_addr().unwrap(),
+            );
             let expected = slow.of_sockets(&[owner.unwrap().inode]).remove(0);
             assert_eq!(told, expected);
             if slow.0.load(SeqCst) > 12 {

@@ -4,8 +4,8 @@
 //! run as the same user. Therefore the position in the process tree decides ([`Lineage`]), and may
 //! withdraw rights that a user id or a token would give.
 
-use crate::peer::socket_owner::SocketOwner;
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_process::socket_owner::SocketOwner;
 use nix::{
     errno::Errno,
     sys::socket::{getsockopt, sockopt::PeerPidfd},

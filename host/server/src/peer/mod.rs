@@ -2,4 +2,3 @@
 
 pub(super) mod batch;
 pub(super) mod identity;
-pub(super) mod socket_owner;

@@ -4,8 +4,8 @@ use super::component;
 use crate::{
     Exit, Global, block_on,
     ui::{
+        interactive::{Progress, TICK},
         render::{duration, size},
-        terminal::{Progress, TICK},
     },
 };
 use a2a_hub_authoring::{self as authoring, Built, Observer, Project, Workshop};
@@ -111,7 +111,7 @@ impl<'a> Screen<'a> {
 impl Observer for Screen<'_> {
     fn begins(&self, agent: &AgentId) {
         let is_in_one_line = self.say == Say::InOneLine;
-        let progress = Progress::new(self.global, &format!("building {agent}"), is_in_one_line);
+        let progress = self.global.progress(&format!("building {agent}"), is_in_one_line);
         *self.progress.borrow_mut() = Some(progress);
     }
 

@@ -5,7 +5,7 @@ use super::grant_effect;
 use crate::{
     Global, block_on,
     client::{hub_client::Client, owner::Owner},
-    ui::{render::list, terminal::Progress},
+    ui::{interactive::Progress, render::list},
 };
 use a2a_hub_agents::{PluginEdit, PluginEditor};
 use a2a_hub_protocol::operation::{AddPlugin, Component, GrantPlugin, PluginGrant};
@@ -38,7 +38,7 @@ pub(super) fn require_operator(global: &Global, what: &str) -> anyhow::Result<()
 pub(super) fn edit(global: &Global, edit: PluginEdit) -> anyhow::Result<Option<Value>> {
     block_on(async {
         let what = format!("{} {}", edit.name(), edit.agent());
-        let mut progress = Progress::new(global, &what, true);
+        let mut progress = global.progress(&what, true);
         let done = progress.during("asking the hub", edited(global, edit)).await?;
         match done {
             Some(plugin) if progress.is_visible() => {

@@ -10,8 +10,8 @@ use crate::{
     ui::{
         console::Console,
         failure::CommandError,
+        interactive::{self, Answer},
         render::list,
-        terminal::{self, Answer},
         text::{PLAIN, Text},
     },
 };
@@ -200,7 +200,8 @@ fn confirmed(
     }
     shown.push(PLAIN, " [y/N]\n");
     console.prompt(&shown);
-    let answer = block_on(terminal::ask(console, "y grants it; an empty answer grants nothing"))?;
+    let answer =
+        block_on(interactive::ask(console, "y grants it; an empty answer grants nothing"))?;
     Ok(is_word(&answer, ["y", "yes"]).then_some(wanted))
 }
 
@@ -213,7 +214,7 @@ fn update(console: Console, shown: &mut Text, wanted: Wanted) -> anyhow::Result<
     );
     console.prompt(shown);
     let hint = "a, o or n; an empty answer approves nothing";
-    let answer = block_on(terminal::ask(console, hint))?;
+    let answer = block_on(interactive::ask(console, hint))?;
     Ok(if is_word(&answer, ["a", "all"]) {
         Some(Wanted { all: true, ..wanted })
     } else {

@@ -2,8 +2,10 @@
 //! sanitised as a whole, because the parts that came from outside are no longer known; output to a
 //! pipe or a file is unchanged.
 
-use super::text::{Look, Text};
-use a2a_hub_config as config;
+use crate::{
+    pager::read_by,
+    text::{Look, Text},
+};
 use a2a_hub_core::text::terminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
@@ -25,16 +27,16 @@ const COLUMNS: usize = 80;
 
 /// Output options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub struct Wish {
     /// Prints every byte unchanged, to a terminal as well.
-    pub(crate) raw: bool,
+    pub raw: bool,
     /// Prints no colours.
-    pub(crate) plain: bool,
+    pub plain: bool,
 }
 
 /// Output streams of the command line. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Console {
+pub struct Console {
     out: Outlet,
     err: Outlet,
 }
@@ -53,13 +55,13 @@ impl Outlet {
             let size = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
             size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
         });
-        Self::new(columns, wish, config::is_colourless())
+        Self::new(columns, wish)
     }
 
-    fn new(columns: Option<usize>, wish: Wish, colourless: bool) -> Self {
+    fn new(columns: Option<usize>, wish: Wish) -> Self {
         let is_terminal = columns.is_some();
         let cleaned = is_terminal && !wish.raw;
-        let coloured = is_terminal && !wish.plain && !wish.raw && !colourless;
+        let coloured = is_terminal && !wish.plain && !wish.raw;
         Self { columns, look: Look { cleaned, coloured } }
     }
 
@@ -71,32 +73,40 @@ impl Outlet {
 
 impl Console {
     /// Creates the console of this process.
-    pub(crate) fn new(wish: Wish) -> Self {
+    pub fn new(wish: Wish) -> Self {
         Self { out: Outlet::of(&io::stdout(), wish), err: Outlet::of(&io::stderr(), wish) }
     }
 
     /// Prints a result. Standard output holds nothing but results.
-    pub(crate) fn print(self, text: &Text) -> io::Result<()> {
+    pub fn print(self, text: &Text) -> io::Result<()> {
         print(&text.shown(self.out.look))
     }
 
+    /// Shows a long result: by the user's pager on a terminal, which is a command for the shell.
+    ///
+    /// # Errors
+    ///
+    /// Standard output cannot be written.
+    pub fn page(self, text: &Text, pager: &str) -> io::Result<()> {
+        let page = text.shown(self.out.look);
+        let is_read = self.out.columns.is_some()
+            && io::stdin().is_terminal()
+            && read_by("sh", &["-c", pager], &page);
+        if is_read { Ok(()) } else { print(&page) }
+    }
+
     /// Prints a result for programs, as one line of JSON.
-    pub(crate) fn print_json(self, value: &Value) -> io::Result<()> {
+    pub fn print_json(self, value: &Value) -> io::Result<()> {
         print(&self.out.json(&format!("{value}\n")))
     }
 
     /// Prints lines of serialized JSON.
-    pub(crate) fn print_json_lines(self, lines: &str) -> io::Result<()> {
+    pub fn print_json_lines(self, lines: &str) -> io::Result<()> {
         print(&self.out.json(lines))
     }
 
-    /// Prints help that the user asked for.
-    pub(crate) fn print_help(why: &clap::Error) -> io::Result<()> {
-        why.print()
-    }
-
     /// Prints a note on standard error, as a line.
-    pub(crate) fn note(self, text: impl Into<Text>) {
+    pub fn note(self, text: impl Into<Text>) {
         let text = text.into();
         match self.err.columns.filter(|_| self.err.look.cleaned) {
             Some(columns) => self.say(&text.wrapped(columns), "\n"),
@@ -105,17 +115,17 @@ impl Console {
     }
 
     /// Prints a prompt on standard error, without a line break.
-    pub(crate) fn prompt(self, text: &Text) {
+    pub fn prompt(self, text: &Text) {
         self.say(text, "");
     }
 
     /// Prints a transient line on standard error.
-    pub(crate) fn draw(self, line: &Text) {
+    pub fn draw(self, line: &Text) {
         self.say(line, "");
     }
 
     /// Erases the transient line.
-    pub(crate) fn take_back(self) {
+    pub fn take_back(self) {
         // An error of standard error cannot be reported anywhere.
         let _ = write!(io::stderr(), "\r\x1b[2K");
     }
@@ -126,43 +136,43 @@ impl Console {
     }
 
     /// Prints a formatted event of the hub's log, as a line on standard error.
-    pub(crate) fn log(self, event: &Text) -> io::Result<()> {
+    pub fn log(self, event: &Text) -> io::Result<()> {
         writeln!(io::stderr(), "{}", event.shown(self.err.look))
     }
 
     /// Prints a JSON event of the hub's log, as a line on standard error.
-    pub(crate) fn log_json(self, event: &str) -> io::Result<()> {
+    pub fn log_json(self, event: &str) -> io::Result<()> {
         writeln!(io::stderr(), "{}", self.err.json(event))
     }
 
     /// Width of standard output, in columns; `None` if it is no terminal.
-    pub(crate) fn columns(self) -> Option<usize> {
+    pub fn columns(self) -> Option<usize> {
         self.out.columns
     }
 
     /// Width at which Markdown is rendered; `None` if Markdown is printed verbatim.
-    pub(crate) fn columns_for_markdown(self) -> Option<usize> {
+    pub fn columns_for_markdown(self) -> Option<usize> {
         self.out.columns.filter(|_| self.out.look.coloured)
     }
 
     /// Clears the terminal's screen.
-    pub(crate) fn clear_screen(self) -> io::Result<()> {
+    pub fn clear_screen(self) -> io::Result<()> {
         print("\x1b[H\x1b[J")
     }
 
     /// Width of standard error, in columns; `None` if it is no terminal.
-    pub(crate) fn columns_beside(self) -> Option<usize> {
+    pub fn columns_beside(self) -> Option<usize> {
         self.err.columns
     }
 
     /// True if standard error can erase a transient line.
-    pub(crate) fn can_take_back(self) -> bool {
+    pub fn can_take_back(self) -> bool {
         self.err.look.coloured
     }
 
     /// Waits until standard output is closed by its reader; never returns while it is open or if
     /// that cannot be determined.
-    pub(crate) async fn unread(self) {
+    pub async fn unread(self) {
         let gone = || {
             let out = io::stdout();
             let mut watched = [PollFd::new(&out, PollFlags::empty())];
@@ -176,7 +186,7 @@ impl Console {
     }
 
     /// Waits until the user at the terminal typed a whole line, or ended the input.
-    pub(crate) async fn typed(self) {
+    pub async fn typed(self) {
         let is_ready = || {
             let input = io::stdin();
             let mut watched = [PollFd::new(&input, PollFlags::IN)];
@@ -189,7 +199,7 @@ impl Console {
     }
 
     /// True if a user can answer prompts.
-    pub(crate) fn is_attended(self) -> bool {
+    pub fn is_attended(self) -> bool {
         io::stdin().is_terminal() && self.err.columns.is_some()
     }
 }
@@ -207,7 +217,7 @@ mod tests {
     const WISH: Wish = Wish { raw: false, plain: false };
 
     fn look(columns: Option<usize>, wish: Wish) -> (bool, bool) {
-        let Look { cleaned, coloured } = Outlet::new(columns, wish, false).look;
+        let Look { cleaned, coloured } = Outlet::new(columns, wish).look;
         (cleaned, coloured)
     }
 
@@ -217,15 +227,14 @@ mod tests {
         assert_eq!(look(Some(80), Wish { plain: true, ..WISH }), (true, false));
         assert_eq!(look(Some(80), Wish { raw: true, ..WISH }), (false, false));
         assert_eq!(look(None, WISH), (false, false));
-        assert!(!Outlet::new(Some(80), WISH, true).look.coloured, "NO_COLOR");
     }
 
     #[test]
     fn json_stays_json_on_a_terminal() {
         let value = serde_json::json!({ "a": "\x1b[2J\u{202e}\u{9b}" });
-        let shown = Outlet::new(Some(80), WISH, false).json(&value.to_string());
+        let shown = Outlet::new(Some(80), WISH).json(&value.to_string());
         assert_eq!(shown, r#"{"a":"\u001b[2J\u202e\u009b"}"#);
         assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
-        assert_eq!(Outlet::new(None, WISH, false).json("\u{202e}"), "\u{202e}");
+        assert_eq!(Outlet::new(None, WISH).json("\u{202e}"), "\u{202e}");
     }
 }

@@ -24,17 +24,17 @@ const MAX_ANSWER: usize = 4096;
 
 /// Owner of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SocketOwner {
+pub struct SocketOwner {
     /// User id.
-    pub(crate) user: u32,
+    pub user: u32,
     /// Inode, which identifies the socket's descriptors in `/proc/*/fd`.
-    pub(crate) inode: u64,
+    pub inode: u64,
 }
 
 impl SocketOwner {
     /// Finds the owner of a loopback connection's remote socket: `ours` is the local address,
     /// `theirs` the remote one. `None` if the peer is on another machine, or closed.
-    pub(crate) fn find(ours: SocketAddr, theirs: SocketAddr) -> Option<Self> {
+    pub fn find(ours: SocketAddr, theirs: SocketAddr) -> Option<Self> {
         if !theirs.ip().is_loopback() {
             return None;
         }

@@ -1,0 +1,15 @@
+//! Output for people at terminals: styled pieces, tables, Markdown, dialogues, the hub's JSON as
+//! text, and the width of characters. [`console`] prints it; [`interactive`] draws progress and
+//! prompts; nothing else in this crate reads or writes anything.
+
+pub mod console;
+pub mod dialogue;
+pub mod duration;
+pub mod interactive;
+pub mod log_line;
+pub mod markdown;
+pub mod pager;
+pub mod render;
+pub mod table;
+pub mod text;
+pub mod width;
