@@ -63,6 +63,7 @@ where
     S: AsFd + AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut waiting = JoinSet::new();
+    let mut to_serve = Vec::new();
     while !started.is_cancelled() {
         tokio::select! {
             accepted = accept(), if waiting.len() < MOST => match accepted {
@@ -75,12 +76,13 @@ where
                     sleep(LOOK).await;
                 }
             },
-            // A connection that ended makes room.
-            Some(_) = waiting.join_next() => {}
+            // A connection that ended makes room. At the end of the start, it is one to serve.
+            Some(ended) = waiting.join_next() => to_serve.extend(ended.ok().flatten()),
             () = started.cancelled() => {}
         }
     }
-    waiting.join_all().await.into_iter().flatten().collect()
+    to_serve.extend(waiting.join_all().await.into_iter().flatten());
+    to_serve
 }
 
 /// Answers one connection until `started`; none if it has ended.
@@ -162,7 +164,9 @@ pub(crate) fn refusal(start: &HubStart) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::net::UnixStream;
+    use parking_lot::Mutex;
+    use std::future::pending;
+    use tokio::{net::UnixStream, task::yield_now};
 
     fn look(bytes: &[u8]) -> Seen {
         match bytes {
@@ -187,6 +191,34 @@ mod tests {
         let mut request = [0; 3];
         hub.read_exact(&mut request).await.unwrap();
         assert_eq!(&request, b"abc");
+    }
+
+    #[tokio::test]
+    async fn waiting_connections_are_all_handed_over() {
+        // The end of the start and the ends of its connections are ready in any order.
+        for _ in 0..100 {
+            let started = CancellationToken::new();
+            let (mut clients, mut hubs) = (Vec::new(), Vec::new());
+            for _ in 0..3 {
+                let (mut client, hub) = UnixStream::pair().unwrap();
+                client.write_all(b"abc").await.unwrap();
+                clients.push(client);
+                hubs.push(hub);
+            }
+            let hubs = Mutex::new(hubs);
+            let accept = async || match hubs.lock().pop() {
+                Some(hub) => Ok(hub),
+                None => {
+                    // Lets the connections begin to wait.
+                    for _ in 0..10 {
+                        yield_now().await;
+                    }
+                    started.cancel();
+                    pending().await
+                }
+            };
+            assert_eq!(hold(accept, look, started.clone()).await.len(), clients.len());
+        }
     }
 
     #[tokio::test(start_paused = true)]
