@@ -36,7 +36,7 @@ impl Agent for Flow {
         };
         match input(&definition, task).and_then(|input| definition.with_defaults(input)) {
             Ok(input) => driver::run(ctx, task, definition, input),
-            Err(why) => ctx.reject(format!("This input cannot be used: {why}.")),
+            Err(why) => ctx.reject(format!("this input cannot be used: {why}")),
         }
     }
 }

@@ -11,6 +11,11 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Joins the lines of several errors by semicolons.
+pub fn joined_lines(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
 /// Collapses white space and removes control characters.
 pub fn fold(text: &str) -> String {
     clean(&one_line(text)).into_owned()
@@ -72,6 +77,11 @@ mod tests {
             [0, 1, 2, 3, 4, 9, 13].map(cut),
             ["…", "…", "…", "漢…", "漢…", "漢字 and…", "漢字 and more"]
         );
+    }
+
+    #[test]
+    fn errors_of_several_lines_are_joined() {
+        assert_eq!(joined_lines("line 2: one\n  line 4: two\n"), "line 2: one; line 4: two");
     }
 
     #[test]

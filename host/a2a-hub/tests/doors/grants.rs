@@ -8,7 +8,9 @@ use crate::{
         said, send, state, stream, until,
     },
 };
-use a2a_hub_core::{plugin::installation::NewGrant, text::one_line::OneLine};
+use a2a_hub_core::{
+    grant::byte_limit::Allowance, plugin::installation::NewGrant, text::one_line::OneLine,
+};
 use a2a_hub_tests::{
     Client,
     grants::{by_command, digest, grant, is_held_back, plugin, plugin_when, revoke},
@@ -55,6 +57,26 @@ async fn dev_grant_covers_each_build() -> Result<()> {
         .await?;
     assert_eq!(now["installation"]["sha256"], now["sha256"], "the record follows");
     assert_eq!(said(&send(&client, "guest", "recall colour").await?), "blue");
+    Ok(())
+}
+
+/// The hub's own poll, or another client, may be applying the same change.
+#[tokio::test]
+async fn refreshed_grant_is_in_force() -> Result<()> {
+    let hub = InProcessHub::start().await?;
+    let client = Client::http(&hub);
+    hub.plug("guest", &test_guests()?)?;
+    plugin_when(&client, |now| now["joined"] == true).await?;
+    for memory in [4096, 0].repeat(8) {
+        let mut new = by_command(digest(&test_guests()?)?);
+        new.grant.memory = Allowance::Bytes(memory);
+        grant(&hub, new)?;
+        let refresh = || client.call("hub/plugins/refresh", json!({}));
+        let (first, second) = tokio::join!(refresh(), refresh());
+        first.and(second)?;
+        let told = said(&send(&client, "guest", "remember colour blue").await?).to_owned();
+        assert_eq!(told == "colour is 4 bytes", memory > 0, "{memory} bytes: {told}");
+    }
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use crate::{
     ui::{
         render::{list, size, text},
         text::{PLAIN, Text, style_of},
-        width::wrapped,
+        width::{joined_lines, wrapped},
     },
 };
 use a2a_hub_config::{self as config, Settings};
@@ -395,13 +395,13 @@ fn agent_verdict(agent: &Value) -> Finding {
 }
 
 fn rejected_verdict(rejected: &Value) -> Finding {
-    let (file, why) = (text(&rejected["file"]), text(&rejected["error"]));
+    let (file, why) = (text(&rejected["file"]), joined_lines(text(&rejected["error"])));
     let kind = if file.starts_with("flows/") { "flow" } else { "plugin" };
     match file.strip_prefix("remote.") {
         // The name of a plug-in file has an extension; the id of a remote agent contains no dot.
         Some(id) if !id.contains('.') => warn(
             &format!("agent {id}"),
-            why,
+            &why,
             format!("fix that, then run `a2a-hub agent reload {id}`"),
         ),
         _ => warn(kind, format!("{file}: {why}"), "replace or remove it"),

@@ -8,7 +8,7 @@ use crate::{
         render::{duration, list, size, text},
         table::{Cell, Table},
         text::{FAINT, PLAIN, Text, style_of},
-        width::wrapped,
+        width::{joined_lines, wrapped},
     },
 };
 use a2a_hub_core::text::plain_text::line;
@@ -61,10 +61,20 @@ pub(crate) fn overview(global: &Global) -> anyhow::Result<Exit> {
         Err(why) => return Err(why),
     };
     if global.format == Format::Pretty {
-        let lines = next.map(|(command, effect)| format!("  {command:<24} {effect}\n"));
-        global.console().print(&format!("\nnext:\n{}", lines.concat()).into())?;
+        let next = next_commands(&next, global.console().columns());
+        global.console().print(&next.into())?;
     }
     Ok(Exit::Done)
+}
+
+/// Renders commands with their effects; on a narrow terminal, each effect is below its command.
+fn next_commands(next: &[(&str, &str)], columns: Option<usize>) -> String {
+    let lines = next.iter().map(|(command, effect)| {
+        let line = format!("  {command:<24} {effect}\n");
+        let is_narrow = columns.is_some_and(|columns| line.len() > columns);
+        if is_narrow { format!("  {command}\n    {effect}\n") } else { line }
+    });
+    format!("\nnext:\n{}", lines.collect::<String>())
 }
 
 pub(crate) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
@@ -348,7 +358,7 @@ fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
 /// Adds the rejected files of the plugins folder, with the reasons.
 pub(crate) fn rejected_text(out: &mut Text, rejected: &Value, columns: Option<usize>) {
     for plugin in list(rejected) {
-        let (file, why) = (text(&plugin["file"]), text(&plugin["error"]));
+        let (file, why) = (text(&plugin["file"]), joined_lines(text(&plugin["error"])));
         let said = format!("not loaded: {file}: {why}");
         let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
         lines.iter().for_each(|line| out.push(PLAIN, &format!("{line}\n")));
@@ -375,6 +385,16 @@ mod tests {
             "compiling: x.wasm (18.5 MiB), since 2026-01-31T10:00:00.000Z; it is loaded when that is \
              done, and later starts do not compile it\n"
         );
+    }
+
+    #[test]
+    fn effects_are_below_commands_on_narrow_terminals() {
+        let next = [("a2a-hub start", "starts the hub")];
+        let wide = "\nnext:\n  a2a-hub start            starts the hub\n";
+        assert_eq!(next_commands(&next, None), wide);
+        assert_eq!(next_commands(&next, Some(80)), wide);
+        let narrow = "\nnext:\n  a2a-hub start\n    starts the hub\n";
+        assert_eq!(next_commands(&next, Some(40)), narrow);
     }
 
     #[test]

@@ -45,8 +45,12 @@ impl Hub {
             return A2aError::new(ErrorKind::AgentUnavailable, why).with(details);
         }
         let there: Vec<_> = self.agents.all().iter().map(|agent| agent.id.to_string()).collect();
-        let near = self.did_you_mean(name.as_str());
-        let why = format!("no agent is called `{name}`; {near}there are {}", there.join(", "));
+        let mut files = self.agents.rejected().into_iter().map(|rejected| rejected.file);
+        let hint = match files.find(|file| names_file(file, name)) {
+            Some(file) => format!("`{file}` was not loaded, and `a2a-hub status` says why; "),
+            None => self.did_you_mean(name.as_str()),
+        };
+        let why = format!("no agent is called `{name}`; {hint}there are {}", there.join(", "));
         A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there }))
     }
 
@@ -84,6 +88,12 @@ impl Hub {
             *named = id;
         }
     }
+}
+
+/// True if a listed file is that of the agent `name`: a plug-in, a flow or a remote agent.
+fn names_file(file: &str, name: &AgentId) -> bool {
+    let file = file.strip_prefix("flows/").or(file.strip_prefix("remote.")).unwrap_or(file);
+    file.strip_prefix(name.as_str()).is_some_and(|rest| matches!(rest, "" | ".wasm" | ".flow.toml"))
 }
 
 /// Agent that an operation names.

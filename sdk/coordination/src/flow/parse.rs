@@ -228,7 +228,7 @@ fn step<'a, 't>(
     let kinds: Vec<_> = KINDS.into_iter().filter(|kind| table.get(kind).is_some()).collect();
     let [kind] = kinds.as_slice() else {
         if !(kinds.is_empty() && is_later) {
-            let rule = format!("{} has one of the keys {}", table.name, KINDS.join(", "));
+            let rule = format!("{} needs one of the keys {}", table.name, KINDS.join(", "));
             problems.error(&table.at, rule);
         }
         return None;

@@ -139,7 +139,9 @@ async fn wrong_flow_file_is_refused_with_position() -> Result<()> {
     let why = refusal(&client, "flows/wrong.flow.toml").await?;
     let first = "line 11, column 1: the step `second` has no key `neds`; did you mean `needs`?";
     assert!(why.starts_with(first), "{why}");
-    assert!(client.call("hub/agents/get", json!({ "agentId": "wrong" })).await.is_err());
+    let unknown = client.call("hub/agents/get", json!({ "agentId": "wrong" })).await.unwrap_err();
+    let hint = "`flows/wrong.flow.toml` was not loaded, and `a2a-hub status` says why";
+    assert!(format!("{unknown:#}").contains(hint), "{unknown:#}");
 
     put(&hub, "echo", TWO)?;
     let why = refusal(&client, "flows/echo.flow.toml").await?;

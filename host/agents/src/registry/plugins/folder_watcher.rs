@@ -69,6 +69,8 @@ pub struct PluginFolder {
     pub(in crate::registry) agents: Agents,
     /// Lock on the folder: held to change it or to register its files.
     seen: Arc<Mutex<SeenFiles>>,
+    /// Lock on the grants: held while a changed file of grants is applied.
+    following: Arc<Mutex<()>>,
     /// The folder of flow files, which is polled together with this one.
     flows: Arc<FlowFolder>,
 }
@@ -120,7 +122,7 @@ impl PluginFolder {
     pub fn open(dir: PathBuf, agents: Agents) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let flows = Arc::new(FlowFolder::open(agents.clone())?);
-        Ok(Self { dir: dir.into(), agents, seen: Arc::default(), flows })
+        Ok(Self { dir: dir.into(), agents, seen: Arc::default(), following: Arc::default(), flows })
     }
 
     /// Loads the current files at the start, without waiting for them to be unchanged. Slow ones
@@ -152,7 +154,7 @@ impl PluginFolder {
         let mut began = self.look().await;
         began.extend(self.look().await);
         let joining = async {
-            while !began.is_empty() {
+            loop {
                 future::join_all(began.drain(..).map(|(_, job)| job)).await;
                 // The background poll may already be reading a file that was just granted.
                 while self.is_reading_granted().await {
@@ -160,6 +162,9 @@ impl PluginFolder {
                 }
                 // A grant that changed during a load applies to the same file again.
                 began = self.read_due().await;
+                if began.is_empty() {
+                    break;
+                }
             }
         };
         if timeout(AT_THE_START, joining).await.is_err() {
@@ -189,6 +194,11 @@ impl PluginFolder {
                 }
             }
         });
+    }
+
+    /// Locks the grants; no other change of them is applied meanwhile.
+    pub(in crate::registry) async fn following(&self) -> MutexGuard<'_, ()> {
+        self.following.lock().await
     }
 
     /// Locks the folder; no other poll or change runs meanwhile.

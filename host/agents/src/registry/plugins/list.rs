@@ -55,8 +55,10 @@ impl PluginFolder {
     }
 
     /// Applies the file of grants if it has changed: a plug-in with a wider grant or another
-    /// component joins anew, and revocations reach running tasks.
+    /// component joins anew, and revocations reach running tasks. If another caller is applying it,
+    /// this one waits: its caller reports the grants as in force.
     pub(in crate::registry) async fn follow_grants(&self) -> Vec<PluginChange> {
+        let _only_once = self.following().await;
         let shared = Arc::clone(&self.agents.shared);
         let before = run_blocking(move || shared.ledger.refresh()).await;
         let Ok(Some(before)) = before else { return Vec::new() };
