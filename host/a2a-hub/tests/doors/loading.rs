@@ -227,7 +227,7 @@ async fn swapped_compiled_code_is_recompiled() -> Result<()> {
     assert!(echos.iter().any(is_anew), "it was compiled anew");
     let all = client.call("hub/agents/list", json!({})).await?;
     let count = all.as_array().or_else(|| all["agents"].as_array()).map(Vec::len);
-    assert_eq!(count, Some(6), "{all}");
+    assert_eq!(count, Some(7), "{all}");
     Ok(())
 }
 
