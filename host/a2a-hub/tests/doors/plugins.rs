@@ -146,7 +146,7 @@ async fn agent_lists_only_callable_agents() -> Result<()> {
     let client = Client::http(&hub);
     assert_eq!(said(&send(&client, "one", "agents").await?), "echo two");
     // `three` was added to the folder, and no configuration names it.
-    assert_eq!(said(&send(&client, "two", "agents").await?), "echo git-historian one");
+    assert_eq!(said(&send(&client, "two", "agents").await?), "echo flow git-historian one");
     assert!(said(&send(&client, "three", "agents").await?).contains("[agents.three.grant]"));
     Ok(())
 }
