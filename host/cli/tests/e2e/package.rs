@@ -16,6 +16,7 @@ const ECHO_ALONE: &str = "
     claude-code.enabled = false
     codex.enabled = false
     gemini.enabled = false
+    flow.enabled = false
     git-historian.enabled = false
     vibe.enabled = false
 ";

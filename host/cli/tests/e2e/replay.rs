@@ -353,13 +353,13 @@ async fn replay_uses_original_component() -> Result<()> {
     assert_eq!(said(&done), "a | yes | z");
     // The copy is no longer needed after this.
     let copies = || fs::read_dir(hub.data_dir().join("replays")).map_or(0, Iterator::count);
-    assert_eq!(copies(), 1);
+    assert_eq!(copies(), 2);
     let echo = send(&Client::http(&hub), "top", "log-nothing").await?;
     assert_eq!(said(&echo), "said nothing");
     hub.restart().await?;
-    // The remaining copy is that of the agents `middle` and `bottom`.
+    // The remaining copies are those of the agents `middle` and `bottom`, and of `flow`.
     let left = fs::read_dir(hub.data_dir().join("replays")).map_or(0, Iterator::count);
-    assert_eq!(left, 1);
+    assert_eq!(left, 2);
     Ok(())
 }
 

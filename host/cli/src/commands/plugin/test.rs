@@ -49,7 +49,11 @@ pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let name = asked.component.file_name().unwrap_or_default().display();
-    let progress = RefCell::new(global.progress(&format!("testing {name}"), true));
+    let progress = {
+        // Its timer belongs to the runtime.
+        let _inside = runtime.enter();
+        RefCell::new(global.progress(&format!("testing {name}"), true))
+    };
     let told = |step| {
         let said = match step {
             Step::Compiling => "compiling; Python and JavaScript take up to 30 s the first time",
