@@ -26,7 +26,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         0 => run(claude_code::driver::Claude::new(&job), &lines),
         1 => run(codex::driver::Driver::new(&job), &lines),
         2 => run(gemini::one_shot::OneShot::new(&job), &lines),
-        3 => run(Acp::<gemini::Gemini>::new(job, "/workspace"), &lines),
-        _ => run(Acp::<vibe::Vibe>::new(job, "/workspace"), &lines),
+        3 => run(Acp::new(gemini::Gemini, job, "/workspace"), &lines),
+        _ => run(Acp::new(vibe::Vibe, job, "/workspace"), &lines),
     }
 });

@@ -1,5 +1,5 @@
-//! Packs the contents of new agent projects into one compressed archive: templates, the contract
-//! and the SDKs.
+//! Packs the contents of new agent projects into one compressed archive: templates, the contract,
+//! the SDKs and their documentation.
 
 use std::{
     env, fs, io,
@@ -14,6 +14,11 @@ const PACKED: &[(&str, Watched)] = &[
     ("Cargo.lock", Watched::Whole),
     ("Cargo.toml", Watched::Whole),
     ("LICENSE", Watched::Whole),
+    ("docs/how-to/test-your-agent.md", Watched::Whole),
+    ("docs/reference/manifest.md", Watched::Whole),
+    ("docs/reference/sdk-javascript.md", Watched::Whole),
+    ("docs/reference/sdk-python.md", Watched::Whole),
+    ("docs/reference/sdk-rust.md", Watched::Whole),
     ("sdk/Cargo.toml", Watched::Whole),
     ("sdk/src", Watched::Whole),
     ("sdk-js", Watched::FileByFile),

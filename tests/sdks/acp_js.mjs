@@ -13,6 +13,8 @@ const cwd = process.env.WORKSPACE;
 
 const updates = [];
 const asked = [];
+const forms = [];
+let fill = () => ({ action: 'cancel' });
 let decide = () => ({ outcome: 'cancelled' });
 
 const open = () => {
@@ -23,6 +25,7 @@ const open = () => {
       asked.push(params);
       return { outcome: decide(params) };
     })
+    .onRequest('elicitation/create', ({ params }) => { forms.push(params); return fill(params); })
     .onNotification('session/update', ({ params }) => { updates.push(params); });
   return app.connect(stream).agent;
 };
@@ -32,10 +35,19 @@ let session;
 const texts = (kind, of = session) => updates
   .filter((it) => it.sessionId === of && it.update.sessionUpdate === kind)
   .map((it) => it.update.content.text).join('');
-const prompt = (text, sessionId = session) => {
+// The SDK may still handle notifications when the response that follows them has arrived.
+const settled = async (answer) => {
+  let count;
+  do {
+    count = updates.length;
+    await sleep(20);
+  } while (count !== updates.length);
+  return answer;
+};
+const prompt = async (text, sessionId = session) => {
   updates.length = 0;
   const blocks = typeof text === 'string' ? [{ type: 'text', text }] : text;
-  return editor.request('session/prompt', { sessionId, prompt: blocks });
+  return settled(await editor.request('session/prompt', { sessionId, prompt: blocks }));
 };
 const hub = async (method, params) => {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
@@ -47,6 +59,7 @@ const refused = (promise) => promise.then((it) => { throw new Error(JSON.stringi
 async function initialize() {
   const hello = await editor.request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
   same([hello.protocolVersion, hello.agentInfo.name, hello.agentCapabilities.loadSession], [1, 'a2a-hub', true]);
+  same(Object.keys(hello.agentCapabilities.sessionCapabilities).sort(), ['close', 'delete', 'list', 'resume']);
 }
 
 async function new_session() {
@@ -141,6 +154,90 @@ async function load() {
   same(why.code, -32002);
 }
 
+async function list() {
+  const { sessions } = await editor.request('session/list', { cwd });
+  const ours = sessions.find((it) => it.sessionId === session);
+  same([ours.cwd, ours.title], [cwd, 'tick 3 50']);
+  same((await editor.request('session/list', { cwd: `${cwd}/none` })).sessions, []);
+  same((await refused(editor.request('session/list', { cursor: 'last' }))).code, -32602);
+}
+
+async function resume() {
+  const another = open();
+  await another.request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
+  updates.length = 0;
+  await another.request('session/resume', { sessionId: session, cwd, mcpServers: [] });
+  same(updates, []);
+  const stop = await another.request('session/prompt', { sessionId: session, prompt: [{ type: 'text', text: 'tick 1 1' }] });
+  same(stop.stopReason, 'end_turn');
+}
+
+async function options() {
+  const begun = await editor.request('session/new', { cwd, mcpServers: [] });
+  const own = begun.sessionId;
+  const current = (all) => Object.fromEntries(all.map((it) => [it.id, it.currentValue]));
+  same(current(begun.configOptions), { agent: 'guest', mode: 'ask' });
+  const set = async (configId, value) =>
+    settled(await editor.request('session/set_config_option', { sessionId: own, configId, value }));
+  updates.length = 0;
+  same(current((await set('mode', 'read-only')).configOptions), { agent: 'guest', mode: 'read-only' });
+  same(updates.at(-1).update, { sessionUpdate: 'current_mode_update', currentModeId: 'read-only' });
+  await prompt('setting permissions', own);
+  same(texts('agent_message_chunk', own), 'read-only');
+  updates.length = 0;
+  await settled(await editor.request('session/set_mode', { sessionId: own, modeId: 'ask' }));
+  same(current(updates.at(-1).update.configOptions).mode, 'ask');
+  same(current((await set('agent', 'echo')).configOptions), { agent: 'echo' });
+  await prompt('setting permissions', own);
+  so(texts('agent_message_chunk', own).includes('setting permissions'), updates);
+  so((await refused(set('mode', 'ask'))).message.includes('no modes'));
+  so((await refused(set('agent', 'nobody'))).message.includes('echo'));
+}
+
+async function form() {
+  const asker = open();
+  const clientCapabilities = { elicitation: { form: {} } };
+  await asker.request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities });
+  const { sessionId } = await asker.request('session/new', { cwd, mcpServers: [] });
+  const say = async (text) =>
+    settled(await asker.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] }));
+  fill = () => ({ action: 'accept', content: { answer: 'blue' } });
+  updates.length = 0;
+  same((await say('ask')).stopReason, 'end_turn');
+  same([forms.at(-1).message, forms.at(-1).mode], ['what do you say?', 'form']);
+  so(texts('agent_message_chunk', sessionId).endsWith('blue'), updates);
+  fill = () => ({ action: 'decline' });
+  same((await say('ask')).stopReason, 'end_turn');
+  updates.length = 0;
+  await say('green');
+  same(texts('agent_message_chunk', sessionId), 'green');
+}
+
+async function cancel_request() {
+  const off = new AbortController();
+  updates.length = 0;
+  const blocks = [{ type: 'text', text: 'tick 300 100' }];
+  const turn = editor.request('session/prompt', { sessionId: session, prompt: blocks }, { cancellationSignal: off.signal });
+  while (!texts('agent_message_chunk')) await sleep(20);
+  off.abort();
+  same((await turn).stopReason, 'cancelled');
+}
+
+async function close_and_delete() {
+  const { sessionId } = await editor.request('session/new', { cwd, mcpServers: [] });
+  updates.length = 0;
+  const turn = editor.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'tick 300 100' }] });
+  while (!texts('agent_message_chunk', sessionId)) await sleep(20);
+  await editor.request('session/close', { sessionId });
+  same((await turn).stopReason, 'cancelled');
+  same((await refused(prompt('hi', sessionId))).code, -32002);
+  const listed = async () => (await editor.request('session/list', {})).sessions.some((it) => it.sessionId === sessionId);
+  same(await listed(), true);
+  await editor.request('session/delete', { sessionId });
+  same(await listed(), false);
+  await editor.request('session/delete', { sessionId });
+}
+
 async function errors() {
   const failed = await refused(prompt('fail'));
   so(failed.message && failed.code === -32603, failed);
@@ -150,4 +247,7 @@ async function errors() {
   same((await refused(editor.request('session/fork', { sessionId: session }))).code, -32601);
 }
 
-await tell({ initialize, new_session, prompted, blocks, permission, question, cancel, modes, load, errors });
+await tell({
+  initialize, new_session, prompted, blocks, permission, question, cancel, modes, load, list, resume, options, form,
+  cancel_request, close_and_delete, errors,
+});

@@ -29,7 +29,7 @@ const LANGUAGES: &str = "cargo xtask languages";
 const DPKG: &str = "apt-get install dpkg";
 
 /// All requirements.
-const NEEDS: [Need; 13] = [
+const NEEDS: [Need; 15] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
@@ -52,6 +52,12 @@ const NEEDS: [Need; 13] = [
         name: "vibe",
         place: "clis/vibe/bin/vibe-acp",
         tests: "test(/^adapters::(vibe|each_program)/)",
+        brought_by: CLIS,
+    },
+    Need {
+        name: "opencode",
+        place: "clis/node_modules/.bin/opencode",
+        tests: "test(/^adapters::opencode/)",
         brought_by: CLIS,
     },
     Need {
@@ -94,6 +100,12 @@ const NEEDS: [Need; 13] = [
         name: "the JavaScript SDK of ACP",
         place: "sdks/acp-js",
         tests: "test(/^acp::javascript/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the Python SDK of ACP",
+        place: "sdks/acp-py",
+        tests: "test(/^acp::python/)",
         brought_by: SDKS,
     },
     Need {
@@ -163,7 +175,7 @@ mod tests {
     fn missing_requirements_exclude_tests_by_name() {
         assert_eq!(runnable(&[]), "all()");
         assert_eq!(
-            runnable(&[&NEEDS[1], &NEEDS[5]]),
+            runnable(&[&NEEDS[1], &NEEDS[6]]),
             "all() - (test(/^adapters::(codex|each_program|together)/)) - (test(/^sdks::.*python_0_3/))"
         );
     }

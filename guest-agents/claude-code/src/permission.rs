@@ -53,7 +53,17 @@ pub fn question(
     let changes = change::asked(&tool, &input).into_iter().collect();
     let for_session = !suggestions.is_empty();
     let id = json!({ "request": request_id, SUGGESTIONS: suggestions });
-    Ok(Question { id, kind, tool, input, description, changes, directory, for_session })
+    Ok(Question {
+        id,
+        kind,
+        tool,
+        input,
+        description,
+        changes,
+        directory,
+        for_session,
+        own_choices: Vec::new(),
+    })
 }
 
 /// Line that refuses a control request.
@@ -74,6 +84,8 @@ pub fn answer(question: &Question, decision: &Decision) -> String {
         }),
         Decision::Said(answer) => allow(&answered(&question.input, answer)),
         Decision::Deny(why) => json!({ "behavior": "deny", "message": why, "interrupt": false }),
+        // The program offers no choices of its own.
+        Decision::Chosen(id) => json!({ "behavior": "deny", "message": id, "interrupt": false }),
     };
     let id = &question.id["request"];
     let response = json!({ "subtype": "success", "request_id": id, "response": response });

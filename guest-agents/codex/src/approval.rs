@@ -41,6 +41,7 @@ pub(crate) fn question(
         changes: Vec::new(),
         directory: text("cwd"),
         for_session: true,
+        own_choices: Vec::new(),
     };
     match method {
         "item/commandExecution/requestApproval" => {
@@ -109,7 +110,7 @@ pub(crate) fn response(question: &Question, decision: &Decision) -> String {
         _ => json!({ "decision": match decision {
             Decision::Allow => "accept",
             Decision::AllowForSession => "acceptForSession",
-            Decision::Deny(_) | Decision::Said(_) => "decline",
+            Decision::Deny(_) | Decision::Said(_) | Decision::Chosen(_) => "decline",
         }}),
     };
     json!({ "id": question.id, "result": result }).to_string()
@@ -155,6 +156,7 @@ fn open(id: &Value, params: &Value) -> Question {
         changes: Vec::new(),
         directory: None,
         for_session: false,
+        own_choices: Vec::new(),
     }
 }
 

@@ -11,7 +11,7 @@ pub mod retry;
 
 use std::time::Duration;
 
-use a2a_hub_sdk::cli::acp::{self, Acp, Refusal, Speaker};
+use a2a_hub_sdk::cli::acp::{self, Acp, Offered, Refusal, Speaker};
 use a2a_hub_sdk::cli::{
     self, Action, Check, Cli, Decision, Driver, End, FailureReason, Idle, Job, Kind, Permissions,
     Question,
@@ -65,7 +65,7 @@ impl Cli for Gemini {
         match Mode::of(ctx)? {
             Mode::Acp => {
                 let directory = acp::directory(job)?;
-                Ok(Dialect::Acp(Box::new(Acp::new(job.clone(), directory))))
+                Ok(Dialect::Acp(Box::new(Acp::new(Self, job.clone(), directory))))
             }
             Mode::OneShot if !job.choices.mcp_servers.is_empty() => Err(Failure::Invalid(
                 "the operator's setting `mcp_servers` needs `mode = \"acp\"`: this mode takes no servers".into(),
@@ -81,8 +81,9 @@ impl Cli for Gemini {
 
     fn check(ctx: &Context) -> Result<Check, Failure> {
         let directory = ctx.setting("workspace");
-        let command = command().arg("--acp");
-        acp::check::<Self>(ctx, command, directory.as_deref().unwrap_or("/"))
+        let directory = directory.as_deref().unwrap_or("/");
+        let mut driver = Acp::new(Self, Job::default(), directory);
+        acp::check(ctx, &mut driver, command().arg("--acp"))
     }
 }
 
@@ -112,19 +113,27 @@ fn command() -> Command {
 
 impl Speaker for Gemini {
     const LOADS: bool = false;
-    const SUMS_UP: bool = false;
     const STARTS_SERVERS: Option<&'static str> = Some("only in a directory that its user trusts");
+
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn sums_up(&self) -> bool {
+        false
+    }
 
     /// The adapter itself grants more than asking: the CLI has no other modes in an untrusted
     /// directory, whose hooks and servers it does not run.
-    fn mode(permissions: Permissions) -> &'static str {
-        match permissions {
+    fn mode(&mut self, job: &Job, _: &Offered) -> Result<Option<String>, String> {
+        let mode = match job.permissions {
             Permissions::ReadOnly => "plan",
             Permissions::Ask | Permissions::Edit | Permissions::Full => "default",
-        }
+        };
+        Ok(Some(mode.to_owned()))
     }
 
-    fn end(refusal: &Refusal) -> End {
+    fn end(&self, refusal: &Refusal) -> End {
         let text = refusal.text.as_str();
         match u16::try_from(refusal.code) {
             _ if refusal.code == -32000 || text.contains("API key not valid") => {
@@ -138,19 +147,19 @@ impl Speaker for Gemini {
     }
 
     /// Its permission to edit is a mode, which it has in trusted directories only.
-    fn keeps_approval(kind: Kind) -> bool {
+    fn keeps_approval(&self, kind: Kind) -> bool {
         kind != Kind::Edit
     }
 
     /// After the second break of the model's stream, the CLI reports the end of the turn without
     /// any tokens.
-    fn is_whole(result: &Value) -> bool {
+    fn is_whole(&self, result: &Value) -> bool {
         let usage = result["_meta"]["quota"]["model_usage"].as_array();
         usage.is_none_or(|models| !models.is_empty())
     }
 
     /// The CLI writes this into the answer when an approval for the session changes its mode.
-    fn is_remark(text: &str) -> bool {
+    fn is_remark(&self, text: &str) -> bool {
         text.starts_with("[MODE_UPDATE] ")
     }
 }

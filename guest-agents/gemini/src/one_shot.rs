@@ -157,7 +157,7 @@ fn refused(text: &str) -> End {
         None => inner,
     };
     match foreign::whole(&error["code"]).or(told.as_i64()) {
-        Some(code) => Gemini::end(&Refusal { code, text: words.to_owned() }),
+        Some(code) => Gemini.end(&Refusal { code, text: words.to_owned() }),
         None if words.contains("quota") => End::failed(FailureReason::RateLimited, words),
         None => End::failed(FailureReason::ApiError, words),
     }

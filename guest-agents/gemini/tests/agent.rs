@@ -55,7 +55,7 @@ fn lines_of_unexpected_shapes_never_panic() {
     for recording in
         [recording!("hello"), recording!("command"), recording!("edit"), recording!("rate_limited")]
     {
-        fed += feed_reshaped(recording, || Acp::<Gemini>::new(Job::default(), "/workspace"));
+        fed += feed_reshaped(recording, || Acp::new(Gemini, Job::default(), "/workspace"));
     }
     assert!(fed > 1_000, "{fed} lines");
 }

@@ -28,7 +28,7 @@ fn only_named_members_decide_acp() {
     let recording = include_str!("transcripts/hello.jsonl");
     let choices = Choices { model: Some("gemini-3.8-flash".to_owned()), ..Choices::default() };
     let job = Job { choices, ..Job::default() };
-    let deciding = deciding_members(recording, || Acp::<Gemini>::new(job.clone(), "/workspace"));
+    let deciding = deciding_members(recording, || Acp::new(Gemini, job.clone(), "/workspace"));
     assert_eq!(
         deciding,
         [
@@ -95,7 +95,7 @@ fn unreadable_line_is_logged() {
 /// The lines of 0.61.0 about a tool of the hub's server, whose name and input are elsewhere.
 #[test]
 fn hub_tool_question_names_agent() {
-    let mut driver = Acp::<Gemini>::new(Job::default(), "/workspace");
+    let mut driver = Acp::new(Gemini, Job::default(), "/workspace");
     driver.greet();
     let asked = driver.line(
         r#"{"id":0,"method":"session/request_permission","params":{"options":[{"optionId":"proceed_once","kind":"allow_once"}],"toolCall":{"toolCallId":"mcp_a2a-hub_claude-code__mcp_a2a-hub_claude-code_1795754676756_0","status":"pending","title":"claude-code (a2a-hub MCP Server)","content":[{"type":"content","content":{"type":"text","text":"{\"message\":\"review the parser\"}"}}],"locations":[],"kind":"other"}}}"#,

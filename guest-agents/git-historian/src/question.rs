@@ -203,7 +203,10 @@ impl Question {
             words.drain(at);
             span
         });
-        let (path, author) = (path(&words), author::find(&words));
+        let author = author::find(&words);
+        // "of" precedes paths as well.
+        let name = author.as_deref().and_then(|author| author.split(' ').next());
+        let path = path(&words).filter(|path| name != Some(path.as_str()));
         let sentence = Sentence { path, author, words, span: span.unwrap_or_default() };
         if sentence.asks_help() {
             return Self::Help;
@@ -596,6 +599,9 @@ mod tests {
             ("count the commits", "count commits"),
             ("how many commits did Ada Moss make?", "count commits by Ada Moss"),
             ("how many commits by bo?", "count commits by bo"),
+            ("how many commits of Ada Moss?", "count commits by Ada Moss"),
+            ("how many commits of docs?", "count commits in docs"),
+            ("changes of README", "history of README"),
             ("how many commits does Bo have?", "count commits by Bo"),
             ("how often was src/x.rs changed?", "count commits in src/x.rs"),
             ("how many times did src/x.rs change", "count commits in src/x.rs"),

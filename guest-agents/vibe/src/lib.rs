@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use a2a_hub_sdk::cli::acp::{self, Acp, Refusal, Speaker};
+use a2a_hub_sdk::cli::acp::{self, Acp, Offered, Refusal, Speaker};
 use a2a_hub_sdk::cli::{self, Check, Cli, End, FailureReason, Job, Permissions};
 use a2a_hub_sdk::prelude::*;
 
@@ -54,12 +54,13 @@ impl Cli for Vibe {
     }
 
     fn driver(_: &Context, job: &Job) -> Result<Acp<Self>, Failure> {
-        Ok(Acp::new(job.clone(), acp::directory(job)?))
+        Ok(Acp::new(Self, job.clone(), acp::directory(job)?))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {
         let directory = ctx.setting("workspace");
-        acp::check::<Self>(ctx, command(ctx), directory.as_deref().unwrap_or("/"))
+        let directory = directory.as_deref().unwrap_or("/");
+        acp::check(ctx, &mut Acp::new(Self, Job::default(), directory), command(ctx))
     }
 }
 
@@ -76,23 +77,31 @@ fn command(ctx: &Context) -> Command {
 
 impl Speaker for Vibe {
     const LOADS: bool = true;
-    const SUMS_UP: bool = true;
     // It echoes the prompt within milliseconds, and takes a quarter of a second to set a mode.
     const ACKNOWLEDGES: bool = true;
     // A choice within a session becomes the operator's own setting, and a variable overrules it.
     const MODEL_VARIABLE: Option<&str> = Some(MODEL);
 
-    fn mode(permissions: Permissions) -> &'static str {
-        match permissions {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn sums_up(&self) -> bool {
+        true
+    }
+
+    fn mode(&mut self, job: &Job, _: &Offered) -> Result<Option<String>, String> {
+        let mode = match job.permissions {
             // Its default mode changes files without asking.
             Permissions::Ask | Permissions::ReadOnly => "ask",
             Permissions::Edit => "accept-edits",
             Permissions::Full => "auto-approve",
-        }
+        };
+        Ok(Some(mode.to_owned()))
     }
 
     /// The codes are those of `vibe/acp/exceptions.py`.
-    fn end(refusal: &Refusal) -> End {
+    fn end(&self, refusal: &Refusal) -> End {
         let text = refusal.text.as_str();
         match (refusal.code, status(text)) {
             (-32000, _) => End::LoginNeeded(text.into()),
@@ -109,7 +118,7 @@ impl Speaker for Vibe {
         }
     }
 
-    fn words(prompt: &str) -> String {
+    fn words(&self, prompt: &str) -> String {
         acp::plain(&without_mentions(prompt))
     }
 }

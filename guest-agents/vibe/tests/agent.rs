@@ -59,7 +59,7 @@ fn lines_of_unexpected_shapes_never_panic() {
         recording!("resumed"),
         recording!("rate_limited"),
     ] {
-        fed += feed_reshaped(recording, || Acp::<Vibe>::new(Job::default(), "/workspace"));
+        fed += feed_reshaped(recording, || Acp::new(Vibe, Job::default(), "/workspace"));
     }
     assert!(fed > 1_000, "{fed} lines");
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use vibe::Vibe;
 
 fn driver() -> Acp<Vibe> {
-    Acp::new(Job::default(), "/workspace")
+    Acp::new(Vibe, Job::default(), "/workspace")
 }
 
 /// Driver whose prompt is being answered, as its third request.
@@ -90,7 +90,7 @@ fn reused_program_gets_mode_if_different() {
     let left = driver.idle().expect("it has answered");
     let next = |left: &_, permissions| {
         let job = Job { permissions, prompt: "again".into(), ..Job::default() };
-        let mut driver = Acp::<Vibe>::new(job, "/workspace");
+        let mut driver = Acp::new(Vibe, job, "/workspace");
         let first = driver.again(left).expect("it can be reused");
         (driver, answer(&first))
     };

@@ -13,6 +13,7 @@ use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{Config, Retention};
+use a2a_hub_core::task::prices::Prices;
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     contexts::Contexts,
@@ -51,6 +52,9 @@ const PROGRAM_GRACE: Duration = Duration::from_millis(1_000);
 /// File in the data directory with the key that authenticates compiled components. It is outside
 /// the cache, so write access to the cache does not give access to the key.
 const CACHE_KEY: &str = "cache-key";
+
+/// Name of the directory of compiled components.
+const CACHE: &str = "cache";
 
 const USE_CACHE_KEY: &str = "use the key of compiled components";
 
@@ -361,7 +365,7 @@ impl Parts {
         let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {
             carried: CarriedCode::of_this_program().map(Arc::new),
-            cache: Some(CacheSettings { dir: dir.join("cache"), key }),
+            cache: Some(CacheSettings { dir: dir.join(CACHE), key }),
             compiler,
             compile: CompileLimits {
                 cpu: config.plugins.compile_cpu(),
@@ -386,6 +390,7 @@ impl Parts {
         let directory = Directory::new(routes.clone());
         let tasks = Tasks::new(storage.clone(), events.clone(), directory);
         let tasks = tasks.with_spans(spans.clone());
+        tasks.set_prices(Prices(config.prices.clone()));
         let contexts = Contexts::new(storage.clone(), config);
         let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
         let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);
@@ -543,6 +548,13 @@ fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
         socket: config.socket.enabled.then(|| config.socket.path.clone()),
         root_agent: config.root_agent.clone(),
     }
+}
+
+/// Returns the cache of compiled components of the hub with this data directory, if it has one.
+pub fn compile_cache(data_dir: &Path) -> Option<CacheSettings> {
+    let secret = find_secret(data_dir.join(CACHE_KEY)).ok()??;
+    let key = CacheKey::new(secret.as_bytes());
+    Some(CacheSettings { dir: data_dir.join(CACHE), key })
 }
 
 /// Checks that the key of compiled components is usable, if it exists.

@@ -31,7 +31,7 @@ pub use a2a_hub_core::access_control::Principal;
 pub use a2a_hub_engine::{Reply, ReplyStream};
 pub use a2a_hub_protocol as protocol;
 pub use a2a_hub_runtime::{Crash, Ended, Failure, port::delegate::ChildRequest};
-pub use builder::Builder;
+pub use builder::{Builder, compile_cache};
 pub use check::{Running, check_start};
 pub use hub::Hub;
 pub use minder::minded;

@@ -1,5 +1,6 @@
 //! One agent: its component, its effective grant, its ports and its health.
 
+pub(crate) mod acp;
 mod calls;
 mod grant_hint;
 mod health_check;
@@ -8,6 +9,7 @@ mod health_monitor;
 mod is_pure;
 mod lending;
 mod permission_limits;
+mod refusals;
 mod report;
 mod source;
 mod version;
@@ -20,6 +22,7 @@ pub(crate) use source::Source;
 pub use version::AgentVersion;
 
 use crate::{
+    agent::refusals::RefusedCapabilities,
     event_sink::EventSink,
     port::{
         confinement::{self, Confining},
@@ -41,11 +44,15 @@ use a2a_hub_config::{self as config, AgentConfig, Permissions};
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::MemoryRoom,
-    grant::{EffectiveGrant, Grant, Resume, intersect},
+    grant::{EffectiveGrant, Grant, Reports, Resume, intersect},
     health::circuit_breaker,
     plugin::{installation::InstallationId, missing_grants::lacks},
     scheduling::run_quota,
-    task::{metadata, recovery::Resumability, trace_context::PARENT_TASK},
+    task::{
+        metadata::{self, Lacked},
+        recovery::Resumability,
+        trace_context::PARENT_TASK,
+    },
     text::redact::Secrets,
 };
 use a2a_hub_process::Supervisor;
@@ -54,7 +61,8 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::{AgentId, ContextId, TaskId, TenantId},
     operation::{
-        AgentBreaker, AgentHealth, AgentInfo, HeldBack, NotGranted, Operated, ProgramTier,
+        AgentBreaker, AgentChoice, AgentHealth, AgentInfo, HeldBack, NotGranted, Operated,
+        ProgramTier,
     },
     task::Task,
 };
@@ -163,6 +171,7 @@ pub struct Agent {
     /// Time of registration: RFC 3339 in UTC.
     pub registered_at: String,
     monitor: HealthMonitor,
+    refusals: RefusedCapabilities,
     /// Held during a health check, so that concurrent checks share one.
     checking: Mutex<()>,
     asking: Arc<Turns>,
@@ -178,9 +187,18 @@ impl Agent {
         deps: AgentDeps,
     ) -> Self {
         let AgentDeps {
-            config, terms, workspaces, home, data_dir, supervisor, storage, files, ..
+            mut config,
+            terms,
+            workspaces,
+            home,
+            data_dir,
+            supervisor,
+            storage,
+            files,
+            ..
         } = deps;
         let AgentDeps { peers, breaker, events, asking, left, .. } = deps;
+        source.relax(&mut config);
         let mut held = intersect(runtime.ask(), &terms.grant);
         held.furnish(&config.programs, &config.env);
         for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
@@ -204,8 +222,11 @@ impl Agent {
         let passed = config::environment(&passed);
         let mut settings = config.told(programs.first_directory());
         settings.extend(at_the_door);
+        settings.extend(acp::setting(&id, &config));
         let known = passed.into_iter().chain(settings.clone());
         let secrets = Arc::new(deps.http_secrets.among(known, &held));
+        // Last, so that the operator's settings cannot replace them.
+        settings.extend(source.settings(&id));
         let held = Arc::new(held);
         let live = LiveGrant::new(Arc::clone(&held));
         let values = held.memory_bytes.map(|max| {
@@ -239,6 +260,7 @@ impl Agent {
             peers,
             registered_at: clock::now(),
             monitor,
+            refusals: RefusedCapabilities::default(),
             checking: Mutex::default(),
             asking,
             left,
@@ -301,6 +323,11 @@ impl Agent {
         self.runtime.ask().direct_message
     }
 
+    /// Usage that the agent reports, if its manifest says so.
+    pub fn reports(&self) -> Option<Reports> {
+        self.runtime.ask().reports
+    }
+
     /// Reattaches to a task that the agent was given before this process started; none if its work
     /// ended with the previous process.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
@@ -344,6 +371,7 @@ impl Agent {
         let (id, told_of) = (self.id.clone(), owner.to_owned());
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
         let files = Arc::new(self.files.of(owner, self.live.clone()));
+        let refused = ports.is_some().then(|| self.refusals.port(owner));
         let (tasks, delegation, journal, by, mind) = match ports {
             Some((it, context)) => {
                 (Some(it.task), it.delegation, it.journal, it.by, self.mind(context))
@@ -371,7 +399,7 @@ impl Agent {
             journal,
             settings,
             log: Some(Arc::new(log)),
-            refused: None,
+            refused,
         };
         Call {
             agent: self.id.clone(),
@@ -445,6 +473,7 @@ impl Agent {
 
     /// Drops the runtime's state of a finished run.
     pub async fn forget(&self, task: &TaskId) {
+        self.refusals.forget(task);
         self.runtime.forget(task).await;
     }
 
@@ -471,10 +500,19 @@ impl Agent {
         }
     }
 
+    /// Capabilities that a task of the agent requested in vain, with the command that grants them;
+    /// `None` if it requested none in vain.
+    pub fn lacked(&self, task: &TaskId) -> Option<Lacked> {
+        self.refusals.lacked(task, &self.id, || self.not_granted())
+    }
+
     /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit
     /// grant lacks nothing.
     pub(crate) fn not_granted(&self) -> Vec<NotGranted> {
-        let came_along = matches!(self.source, Source::BuiltIn | Source::Native);
+        let came_along = matches!(
+            self.source,
+            Source::BuiltIn | Source::Acp | Source::Native | Source::Flow(..)
+        );
         if came_along && self.config.grant.is_none() {
             return Vec::new();
         }
@@ -503,8 +541,16 @@ impl Agent {
             held_back,
             tier: self.tier(),
             permissions: self.tier().map(|_| self.config.permissions.word().to_owned()),
+            models: self.choice("model", "models"),
+            efforts: self.choice("effort", "efforts"),
             kept: self.kept(),
         }
+    }
+
+    /// Values that the operator's setting `list` allows clients, with those of `default`.
+    fn choice(&self, default: &str, list: &str) -> Option<AgentChoice> {
+        let setting = |name: &str| self.settings.get(name).map(String::as_str);
+        AgentChoice::of(setting(default), setting(list))
     }
 }
 

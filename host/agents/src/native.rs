@@ -3,7 +3,7 @@
 //! limits, and no capabilities beyond those that the function captures.
 
 use a2a_hub_core::{
-    grant::{Ask, memory::MemoryAsk},
+    grant::{Ask, Reports, delegate::PeersAsk, memory::MemoryAsk},
     task::recovery::Resumability,
 };
 use a2a_hub_protocol::{
@@ -70,7 +70,7 @@ impl Native {
     /// grant.
     #[must_use]
     pub fn calling_others(mut self) -> Self {
-        self.ask.delegate.agents = true;
+        self.ask.delegate.agents = PeersAsk::Any(true);
         self
     }
 
@@ -93,6 +93,13 @@ impl Native {
     #[must_use]
     pub fn direct_message(mut self) -> Self {
         self.ask.direct_message = true;
+        self
+    }
+
+    /// Declares which usage the agent reports in the metadata of its tasks.
+    #[must_use]
+    pub fn reporting(mut self, usage: Reports) -> Self {
+        self.ask.reports = Some(usage);
         self
     }
 }

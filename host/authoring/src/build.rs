@@ -1,14 +1,16 @@
 //! Builds a project's component, with the manifest embedded.
 
 use crate::{
+    compiled_deps::{CompiledDeps, own_packages},
     component::Component,
     error::{AuthoringError, Doing as _, Kind},
     project::{MANIFEST, Prepare, Project, Recipe},
     tool::{Ran, Tool, Workshop},
 };
-use a2a_hub_config::own_file;
+use a2a_hub_config::{cache_dir, own_file};
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_sandbox::component::manifest;
+use a2a_hub_sandbox::{component::manifest, digest_of};
 use a2a_hub_toolchain::{self as toolchain, TARGET, Toolchain};
 use std::{
     fs,
@@ -133,8 +135,16 @@ impl<O: Observer> Hand<'_, O> {
             AuthoringError::new(Kind::Other, "build in a folder whose name is no text")
         })?;
         let cargo = Tool::cargo(toolchain.cargo())?;
+        let deps = if target.exists() { None } else { self.deps(toolchain).await };
+        let is_restored = match &deps {
+            Some(deps) => self.restored(deps, &target).await,
+            None => true,
+        };
         let words = ["build", "--release", "--target", TARGET, "--target-dir", folder];
         self.run(cargo.args(&words)).await?;
+        if let Some(deps) = deps.filter(|_| !is_restored) {
+            self.store(deps, target.clone()).await;
+        }
         let made = target.join(TARGET).join("release").join(format!("{library}.wasm"));
         if !made.is_file() {
             let why = format!(
@@ -145,6 +155,42 @@ impl<O: Observer> Hand<'_, O> {
             return Err(AuthoringError::new(Kind::NotBuilt, why));
         }
         Ok(made)
+    }
+
+    /// Dependencies that an earlier project compiled with this compiler and this profile, or where
+    /// they can be stored; `None` if that cannot be determined.
+    async fn deps(&self, toolchain: Toolchain) -> Option<CompiledDeps> {
+        let cargo = toolchain.cargo();
+        let rustc = cargo.set.iter().find(|(name, _)| *name == "RUSTC");
+        let rustc = rustc.map_or("rustc", |(_, path)| path).to_owned();
+        let ran = self.workshop.run(Tool::named(&[rustc, "-vV".to_owned()]).ok()?, |_| {}).await;
+        let compiler = ran.ok().filter(|ran| ran.succeeded)?.lines;
+        let manifest = fs::read_to_string(self.project.dir.join("Cargo.toml")).ok()?;
+        let profile = manifest.parse::<toml::Table>().ok()?.remove("profile");
+        let profile = profile.map(|profile| profile.to_string()).unwrap_or_default();
+        let flags = cargo.set.iter().map(|(name, value)| format!("{name}={value}"));
+        let version = [env!("CARGO_PKG_VERSION").to_owned(), profile];
+        let key: Vec<_> =
+            compiler.into_iter().chain(cargo.args.clone()).chain(flags).chain(version).collect();
+        let key = key.join("\n");
+        Some(CompiledDeps::of(&cache_dir()?, &digest_of(key.as_bytes())[..16]))
+    }
+
+    /// Copies an earlier project's dependencies to a new target directory; false if none are
+    /// stored.
+    async fn restored(&self, deps: &CompiledDeps, target: &Path) -> bool {
+        let (deps, target) = (deps.clone(), target.to_owned());
+        // Without the copy, the build only takes longer.
+        let restored = run_blocking(move || deps.restore(&target).unwrap_or(false)).await;
+        restored.unwrap_or(false)
+    }
+
+    /// Stores the compiled dependencies for later projects.
+    async fn store(&self, deps: CompiledDeps, target: PathBuf) {
+        let lock = fs::read_to_string(self.project.dir.join("Cargo.lock"));
+        let Some(own) = lock.ok().and_then(|lock| own_packages(&lock)) else { return };
+        // Without the copy, the next project's first build only takes longer.
+        let _ = run_blocking(move || deps.store(&target, &own)).await;
     }
 
     /// Sysroot of the active compiler, if it can be determined.

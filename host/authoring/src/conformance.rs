@@ -56,6 +56,8 @@ pub struct Subject {
     /// (`a2a_hub_sandbox::compile_in_worker`), such as the running one, `/proc/self/exe`; `None`
     /// compiles on threads of this process, where endless compilation cannot be ended.
     pub compiler: Option<PathBuf>,
+    /// Cache of compiled components, such as that of the user's hub; `None` compiles in any case.
+    pub cache: Option<CacheSettings>,
 }
 
 /// Phase of the checks.
@@ -73,7 +75,7 @@ pub enum Step {
 /// If the file is no component ([`Kind::NoComponent`]), or the checks cannot run on this machine at
 /// present.
 pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, AuthoringError> {
-    let Subject { file, bytes, say, compiler } = subject;
+    let Subject { file, bytes, say, compiler, cache } = subject;
     let bytes = Bytes::from(bytes);
     let mut report = Report::of(&file, &bytes);
     match Component::of(file, bytes.to_vec()) {
@@ -92,15 +94,21 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
     report.add(passed("manifest.read", report.manifest_line()));
     let ground = Ground::lay()?;
     told(Step::Compiling);
-    let engine = Engine::new(&EngineSettings {
-        carried: None,
-        cache: Some(ground.cache()?),
-        compiler,
-        compile: COMPILE,
-        max_instances: GUESTS,
-        address_space: None,
-    });
-    let engine = engine.map_err(|why| AuthoringError::whole(&why))?;
+    let with = |cache| {
+        Engine::new(&EngineSettings {
+            carried: None,
+            cache: Some(cache),
+            compiler: compiler.clone(),
+            compile: COMPILE,
+            max_instances: GUESTS,
+            address_space: None,
+        })
+    };
+    // A cache that cannot be used costs the time to compile.
+    let engine = match cache.and_then(|cache| with(cache).ok()) {
+        Some(engine) => engine,
+        None => with(ground.cache()?).map_err(|why| AuthoringError::whole(&why))?,
+    };
     // The author waits in front of it.
     let _hurry = engine.hurry();
     let began = Instant::now();
@@ -121,8 +129,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
         }
     };
     let took = began.elapsed().as_secs_f64();
-    report
-        .add(passed("component.loads", format!("compiled in {took:.1} s, and fits a2a:hub@0.1.0")));
+    report.add(passed("component.loads", format!("loaded in {took:.1} s, and fits a2a:hub@0.1.0")));
     let nameless = AgentId::parse(NAMELESS).doing(|| "name the component".to_owned())?;
     let agent = plugin.ask().id.clone().unwrap_or(nameless);
     told(Step::Trying);
@@ -212,13 +219,32 @@ mod tests {
     use serde_json::json;
 
     fn subject(bytes: &[u8]) -> Subject {
-        Subject { file: "x.wasm".into(), bytes: bytes.to_vec(), say: Vec::new(), compiler: None }
+        Subject {
+            file: "x.wasm".into(),
+            bytes: bytes.to_vec(),
+            say: Vec::new(),
+            compiler: None,
+            cache: None,
+        }
     }
 
     #[tokio::test]
     async fn invalid_component_is_not_checked() {
         let why = check(subject(b"\0asm\x01\0\0\0"), |_| {}).await.unwrap_err();
         assert_eq!(why.kind(), Kind::NoComponent);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn compiled_code_enters_given_cache() {
+        let dir = tempfile::tempdir().unwrap();
+        let component = subject(b"\0asm\x0d\0\x01\0");
+        let cache = |name| CacheSettings { dir: dir.path().join(name), key: CacheKey::new(b"x") };
+        let there = Subject { cache: Some(cache("cache")), ..component.clone() };
+        check(there, |_| {}).await.unwrap();
+        assert_eq!(fs::read_dir(dir.path().join("cache")).unwrap().count(), 1);
+        fs::write(dir.path().join("file"), "").unwrap();
+        let unusable = Subject { cache: Some(cache("file")), ..component };
+        check(unusable, |_| {}).await.unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]

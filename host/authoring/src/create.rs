@@ -2,8 +2,9 @@
 
 use crate::{
     error::{AuthoringError, Doing as _, Kind},
+    language::Language,
     packed::unpack,
-    scaffold::{self, Language},
+    scaffold,
 };
 use a2a_hub_protocol::id::AgentId;
 use rustix::{

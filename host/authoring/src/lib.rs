@@ -1,6 +1,6 @@
-//! From an agent's template to its signed component: implements `a2a-hub plugin new`, `build`,
-//! `dev`, `pack`, `test`, `keygen` and `sign`. The crate prints nothing, prompts for nothing and
-//! needs no running hub: it returns results and reports progress to an [`Observer`].
+//! From an agent's template to its signed component: implements `a2a-hub plugin new`, `docs`,
+//! `build`, `dev`, `pack`, `test`, `keygen` and `sign`. The crate prints nothing, prompts for
+//! nothing and needs no running hub: it returns results and reports progress to an [`Observer`].
 //!
 //! ```text
 //!  templates, SDKs, wit ──► create ──► Project ──► build ──► Component ──► pack · check · sign
@@ -9,10 +9,13 @@
 //! ```
 
 mod build;
+mod compiled_deps;
 mod component;
 mod conformance;
 mod create;
 mod error;
+mod guide;
+mod language;
 mod pack;
 mod packed;
 mod project;
@@ -30,9 +33,10 @@ pub use conformance::{
 };
 pub use create::create;
 pub use error::{AuthoringError, Kind};
+pub use guide::guide;
+pub use language::Language;
 pub use pack::pack;
 pub use project::{MANIFEST, Project};
-pub use scaffold::Language;
 pub use sign::{KeyFile, NewKey, SigningKey, new_key_must_fit};
 pub use sources::Watch;
 pub use tool::Workshop;

@@ -3,42 +3,13 @@
 
 use crate::{
     error::{AuthoringError, Doing as _, Kind},
+    guide,
+    language::Language,
     packed::Packed,
     vendored,
 };
 use a2a_hub_protocol::id::AgentId;
 use std::{collections::BTreeMap, path::PathBuf};
-
-/// Language of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    /// Rust, compiled by cargo.
-    Rust,
-    /// JavaScript or TypeScript, by componentize-qjs.
-    Js,
-    /// Python, by componentize-py.
-    Python,
-}
-
-impl Language {
-    /// Folder of the template.
-    fn folder(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::Js => "js",
-            Self::Python => "python",
-        }
-    }
-
-    /// Folder of the SDK.
-    fn sdk(self) -> &'static str {
-        match self {
-            Self::Rust => "sdk",
-            Self::Js => "sdk-js",
-            Self::Python => "sdk-python",
-        }
-    }
-}
 
 /// Suffix of template files that tools would interpret in the template's folder; projects have them
 /// without the suffix.
@@ -70,6 +41,9 @@ pub(crate) fn project(
         let why =
             "this program carries no template for this language; `--lang rust` is always there";
         return Err(AuthoringError::new(Kind::Other, why));
+    }
+    if let Some(guide) = guide::compose(packed, language) {
+        files.insert(guide::FILE.into(), guide.into_bytes());
     }
     if language == Language::Rust {
         let text = |path: &str| {
@@ -298,6 +272,7 @@ mod tests {
             "manifest.toml",
             "src/lib.rs",
             "README.md",
+            "GUIDE.md",
             ".gitignore",
             "vendor/sdk/src/lib.rs",
             "vendor/sdk/Cargo.toml",

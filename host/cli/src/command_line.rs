@@ -3,8 +3,8 @@
 use crate::{
     client::global::Global,
     commands::{
-        agent, agents, backup, bridge, config, contexts, deliveries, doctor, logs, plugin, restart,
-        send, start, stop, task, tasks,
+        agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
+        restart, send, start, stop, task, tasks, workspace,
     },
     ui::exit::EXIT_CODES,
 };
@@ -46,6 +46,9 @@ pub(super) enum Command {
     /// Add plug-ins, grant them permissions, and approve their updates
     #[command(subcommand)]
     Plugin(plugin::Plugin),
+    /// List, check or create flows: agents that work in steps
+    #[command(subcommand)]
+    Flow(flow::Flow),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on standard input and output
@@ -66,6 +69,9 @@ pub(super) enum Command {
     /// Print the effective settings with their sources, or check them
     #[command(subcommand)]
     Config(config::Command),
+    /// Let agents work in a directory
+    #[command(subcommand)]
+    Workspace(workspace::WorkspaceCommand),
     /// Check the installation, and say how to fix what is wrong
     Doctor(doctor::Doctor),
     /// Print the completion script of a shell

@@ -94,6 +94,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Status => commands::status::status(global),
         Command::Agents(asked) => commands::agents::agents(global, &asked),
         Command::Agent(agent) => commands::agent::agent(global, &agent),
+        Command::Flow(flow) => commands::flow::flow(global, &flow),
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
         Command::Send(send) => {
             let send = send.with_message()?;
@@ -111,6 +112,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Deliveries(asked) => commands::deliveries::deliveries(global, &asked),
         Command::Logs(logs) => commands::logs::logs(global, &logs),
         Command::Config(command) => commands::config::config(global, &command),
+        Command::Workspace(command) => commands::workspace::workspace(global, &command),
         Command::Doctor(doctor) => commands::doctor::doctor(global, &doctor),
         Command::Completions { shell } => commands::manual::completions(global, shell),
         Command::Carry { to } => bundle::carry_to(&to),

@@ -28,6 +28,10 @@ use std::{
 pub struct AgentConfig {
     /// True to load the agent.
     pub enabled: bool,
+    /// Command line of a program that speaks the Agent Client Protocol, such as `["opencode",
+    /// "acp"]`: the agent drives this program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub acp: Vec<String>,
     /// Further names of the agent: a message to an alias is for this agent. An alias must not be
     /// the id of another agent.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -85,6 +89,7 @@ impl Default for AgentConfig {
     fn default() -> Self {
         Self {
             enabled: true,
+            acp: Vec::new(),
             aliases: BTreeSet::new(),
             grant: None,
             programs: BTreeMap::new(),
@@ -359,6 +364,7 @@ const MAX_NAME: usize = 64;
 
 /// Names reserved for the hub, each with the hub's setting that controls it.
 const OWN: &[(&str, &str)] = &[
+    ("acp", "acp"),
     ("permissions", "permissions"),
     ("approval_timeout", "approval_timeout_ms"),
     ("workspace", "workspaces"),

@@ -80,6 +80,7 @@ impl Config {
             registry: new.registry.clone(),
             retention: new.retention,
             stop: new.stop,
+            prices: new.prices.clone(),
             // The compiler was started under these limits.
             plugins: Plugins {
                 compile_cpu_ms: old.plugins.compile_cpu_ms,

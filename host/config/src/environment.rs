@@ -8,8 +8,9 @@ use a2a_hub_core::grant;
 use std::{
     collections::BTreeSet,
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -52,10 +53,34 @@ pub fn whole_environment() -> Vec<(String, String)> {
     env::vars_os().filter_map(text).collect()
 }
 
+/// Command of the user's pager: `PAGER`, or else `less`, which passes colours on.
+pub fn pager() -> String {
+    let chosen = env::var_os("PAGER").and_then(|it| it.into_string().ok());
+    chosen.filter(|it| !it.trim().is_empty()).unwrap_or_else(|| "less -FR".to_owned())
+}
+
+/// Directory of this program's caches, below the user's cache directory.
+pub fn cache_dir() -> Option<PathBuf> {
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(caches.join("a2a-hub"))
+}
+
 /// Absolute path of `name` on the hub's `PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path)
+    find_program_on(&env::var_os("PATH")?, name)
+}
+
+/// Search path of another process of this user, as it was started.
+pub fn path_of_process(pid: i32) -> Option<OsString> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let path = environment.split(|byte| *byte == 0).find_map(|it| it.strip_prefix(b"PATH="))?;
+    Some(OsStr::from_bytes(path).to_owned())
+}
+
+/// Absolute path of `name` on this search path.
+pub fn find_program_on(path: &OsStr, name: &str) -> Option<PathBuf> {
+    env::split_paths(path)
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))
         .find(|file| is_executable(file))

@@ -74,6 +74,16 @@ pub enum ConfigError {
         /// Allowed range.
         why: OutOfRange,
     },
+    /// The price is no amount of money.
+    #[error("set `{name}` to {dollars}: it must be from 0 to {most} dollars per million tokens")]
+    Price {
+        /// Path of the setting, such as `prices.gpt-5.input`.
+        name: String,
+        /// Value of the setting.
+        dollars: f64,
+        /// Largest allowed value.
+        most: f64,
+    },
     /// The tenant has an empty name.
     #[error(
         "set `tenants`: a tenant has a name, as in `[tenants.acme]`; who names none is of the default tenant"
@@ -169,6 +179,14 @@ pub enum ConfigError {
         name: String,
         /// Path of the program.
         path: String,
+    },
+    /// The command line of a program of the Agent Client Protocol is invalid.
+    #[error("drive the program that `agents.{agent}.acp` names: {why}")]
+    Acp {
+        /// Agent of the setting.
+        agent: AgentId,
+        /// Reason, and way out.
+        why: String,
     },
     /// The word does not name environment variables.
     #[error(

@@ -1,8 +1,12 @@
 //! Configuration of the hub: a file, the environment and the command line, with defaults.
 
+mod acp;
+mod add_workspace;
 mod agent;
+pub mod catalogue;
 mod changes;
 mod confined;
+mod edit;
 mod environment;
 mod error;
 mod finding;
@@ -11,6 +15,7 @@ mod layers;
 mod links;
 mod mcp;
 mod names;
+mod overview;
 pub mod own_file;
 mod plugins;
 mod program_file;
@@ -25,16 +30,23 @@ mod surface;
 mod telemetry;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
+pub use acp::AcpProgram;
+pub use add_workspace::{AddWorkspaceError, add_workspace};
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
-pub use environment::{environment, find_program, is_colourless, is_executable, whole_environment};
+pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
+pub use environment::{
+    cache_dir, environment, find_program, find_program_on, is_colourless, is_executable, pager,
+    path_of_process, whole_environment,
+};
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};
 pub use grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp};
 pub use layers::{Flag, Settings};
 pub use links::real_path_outside;
 pub use mcp::McpServer;
+pub use overview::{UnknownAgent, unset};
 pub use plugins::Plugins;
 pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;

@@ -11,6 +11,9 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Upper bound of the memory for compiling a component, in MiB: no machine has more.
 const MAX_COMPILE_MB: u64 = 1 << 20;
 
+/// Upper bound of a price, in dollars per million tokens.
+const MAX_PRICE: f64 = 1e6;
+
 impl Config {
     pub(crate) fn check_numbers(&self) -> Result<(), ConfigError> {
         let max_tasks = self.max_tasks.map_or(1, u64::from);
@@ -36,6 +39,14 @@ impl Config {
             0,
             MAX_WAIT_MS,
         )?;
+        for (model, price) in &self.prices {
+            for (name, dollars) in price.numbers() {
+                if !(0.0..=MAX_PRICE).contains(&dollars) {
+                    let (name, most) = (format!("prices.{model}.{name}"), MAX_PRICE);
+                    return Err(ConfigError::Price { name, dollars, most });
+                }
+            }
+        }
         self.agents.iter().try_for_each(|(agent, config)| config.check_numbers(agent))
     }
 }
@@ -99,6 +110,14 @@ mod tests {
             (
                 "agents.x.grant.limits.cpu_ms = 0",
                 "set `agents.x.grant.limits.cpu_ms` to 0: it must be from 1 to 31622400000",
+            ),
+            (
+                "prices.'gpt-5' = { input = -1, output = 1 }",
+                "set `prices.gpt-5.input` to -1: it must be from 0 to 1000000 dollars per million tokens",
+            ),
+            (
+                "prices.m = { input = 1, output = 1, cached = nan }",
+                "set `prices.m.cached` to NaN: it must be from 0 to 1000000 dollars per million tokens",
             ),
             (
                 "agents.x.max_running = 0",

@@ -11,7 +11,7 @@ use crate::{
     routing::{Routing, check_groups},
     telemetry::Telemetry,
 };
-use a2a_hub_core::health::circuit_breaker;
+use a2a_hub_core::{health::circuit_breaker, task::prices::Price};
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -80,6 +80,9 @@ pub struct Config {
     pub aliases: BTreeMap<AgentId, Vec<AgentId>>,
     /// `[routing]`: routing of messages that name a skill or a group.
     pub routing: Routing,
+    /// `[prices.<model>]`: prices of models, in dollars per million tokens, for agents that report
+    /// tokens and no dollars.
+    pub prices: BTreeMap<String, Price>,
     /// `[plugins]`: requirements and compile limits for components.
     pub plugins: Plugins,
     /// `[telemetry]`: export of traces.
@@ -322,6 +325,7 @@ impl Config {
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
             config.check_programs(agent)?;
+            config.check_acp(agent)?;
             config.check_servers(agent)?;
             config.confined.check(agent, self.http.port)?;
         }

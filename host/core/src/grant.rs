@@ -20,7 +20,7 @@ pub mod workspace;
 use crate::grant::{
     argument_patterns::{Forms, MAX_COMPARISONS},
     byte_limit::Allowance,
-    delegate::DelegateGrants,
+    delegate::{DelegateGrants, PeersAsk},
     http::{HeldHttp, HttpGrants},
     loader_variable::loads_code,
     memory::MemoryAsk,
@@ -28,7 +28,7 @@ use crate::grant::{
     tools::ToolNames,
     workspace::WorkspaceAccess,
 };
-pub use ask::{Ask, DelegateAsk, FilesAsk, ProgramAsk, Resume, Trial};
+pub use ask::{Ask, DelegateAsk, FilesAsk, ProgramAsk, Reports, Resume, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -180,6 +180,9 @@ impl Grant {
         self.http = self.http.settled(&ask.http);
         self.workspace = workspace::held(ask.workspace.as_ref(), self.workspace);
         self.tools = tools::held(&ask.tools, &self.tools);
+        if let PeersAsk::Named(_) = &ask.delegate.agents {
+            self.delegate = self.delegate.within(&ask.delegate.agents);
+        }
         self.process.retain(|name, _| ask.process.contains_key(name));
         for (name, program) in &mut self.process {
             if let Some(asked) = ask.process.get(name) {
@@ -248,7 +251,7 @@ pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
         workspace: workspace::held(ask.workspace.as_ref(), grant.workspace),
         http: HeldHttp::new(&ask.http, &grant.http),
         tools: tools::held(&ask.tools, &grant.tools),
-        agents: if ask.delegate.agents { grant.delegate.clone() } else { Default::default() },
+        agents: grant.delegate.within(&ask.delegate.agents),
         ..EffectiveGrant::default()
     };
     for (name, asked) in &ask.process {
@@ -518,7 +521,10 @@ mod tests {
 
     #[test]
     fn agents_are_granted_by_name() {
-        let ask = Ask { delegate: DelegateAsk { agents: true, reason: None }, ..Ask::default() };
+        let ask = Ask {
+            delegate: DelegateAsk { agents: PeersAsk::Any(true), reason: None },
+            ..Ask::default()
+        };
         let grant = |names: &[&str]| Grant {
             delegate: names.iter().map(|&name| name.to_owned()).collect(),
             ..Grant::default()

@@ -19,6 +19,7 @@ fn public_words_are_stable() {
         metadata::RECOVERY,
         metadata::UNHEARD,
         metadata::GRANTED_PERMISSIONS,
+        metadata::FLOW_FILE,
     ];
     for name in of_tasks {
         writeln!(out, "task {name}").unwrap();

@@ -94,8 +94,10 @@ impl Contexts {
 
     /// Lists conversations, the one with the newest task first.
     pub async fn list(&self, query: ContextQuery) -> Result<Vec<ContextInfo>, StorageError> {
-        let ContextQuery { id_prefix, tenant, page: Page { limit, offset } } = query;
-        let filter = ContextFilter { id_prefix, tenant, limit, offset, ..ContextFilter::default() };
+        let ContextQuery { id_prefix, tenant, directory, after, page } = query;
+        let Page { limit, offset } = page;
+        let all = ContextFilter::default();
+        let filter = ContextFilter { id_prefix, tenant, directory, after, limit, offset, ..all };
         self.storage.contexts(filter).await
     }
 

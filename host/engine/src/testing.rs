@@ -4,7 +4,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_agents::native::{Native, Stage};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{
-    grant::{Ask, Grant, Resume},
+    grant::{Ask, Grant, Reports, Resume},
     task::recovery::Resumability,
 };
 use a2a_hub_protocol::{
@@ -105,6 +105,12 @@ impl Fake {
     /// Declares that the agent may answer with a direct message.
     pub(crate) fn direct_message(self) -> Self {
         let native = self.native.clone().direct_message();
+        self.being(native)
+    }
+
+    /// Declares that the agent reports tokens and no dollars.
+    pub(crate) fn reporting_tokens(self) -> Self {
+        let native = self.native.clone().reporting(Reports::Tokens);
         self.being(native)
     }
 

@@ -2,6 +2,9 @@
 //! transports.
 
 mod acp;
+mod acp_schema;
+mod acp_sessions;
+mod acp_turns;
 mod connections;
 #[path = "../../../tests/harness/shapes.rs"]
 pub(crate) mod json_shapes;
@@ -72,7 +75,24 @@ async fn stream(stage: &Stage) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Agent that replies, asks, streams, works until it is cancelled, or echoes the message.
+/// Reports a tool call that it leaves open, a plan and the size of its context.
+async fn use_tools(stage: &Stage) -> Result<(), Failure> {
+    let reports = [
+        json!({ "tool": { "id": "1", "title": "ls", "kind": "execute" } }),
+        json!({ "tool": { "id": "1", "status": "completed" } }),
+        json!({ "tool": { "id": "2", "name": "Read", "kind": "read" } }),
+        json!({ "plan": [{ "content": "look", "status": "completed" }] }),
+        json!({ "context": { "used": 10, "size": 100 } }),
+    ];
+    for report in reports {
+        let message = Some(Message::text(Role::Agent, "for people"));
+        let metadata = report.as_object().cloned();
+        stage.port.emit(vec![Emitted::Working { message, metadata }]).await?;
+    }
+    Ok(())
+}
+
+/// Agent that replies, asks, streams, uses tools, works until it is cancelled, or echoes the message.
 async fn play(stage: Stage) -> Ended {
     match stage.text().as_str() {
         "reply" => Ended::Reply(Message::text(Role::Agent, "hi")),
@@ -88,6 +108,10 @@ async fn play(stage: Stage) -> Ended {
             stage.cancelled.cancelled().await;
             Ended::Failed(Failure::Cancelled)
         }
+        "use tools" => match use_tools(&stage).await {
+            Ok(()) => completed("done"),
+            Err(why) => Ended::Failed(why),
+        },
         "stream" => match stream(&stage).await {
             Ok(()) => completed("done"),
             Err(why) => Ended::Failed(why),

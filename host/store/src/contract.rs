@@ -405,6 +405,19 @@ async fn contexts_summarize_their_tasks(storage: &impl Storage) {
     assert_eq!((info.created_at, info.updated_at), (at(0), at(9)));
     assert_eq!(info.last_state, TaskState::Completed);
     assert_eq!(storage.contexts(one("nobody's")).await, Ok(Vec::new()));
+
+    assert_eq!((info.last_task_id, info.working_directory), (ids[2].clone(), None));
+    let after = |id: &TaskId| ContextFilter { after: Some(id.clone()), ..all.clone() };
+    assert_eq!(names(after(&ids[4])).await, ["c", "a"]);
+    assert_eq!(names(ContextFilter { limit: 1, ..after(&ids[4]) }).await, ["c"]);
+    assert_eq!(names(after(&ids[2])).await, Vec::<String>::new());
+    storage.append(&ids[4], 2, vec![said_in("/src")]).await.unwrap();
+    storage.append(&ids[1], 2, vec![said_in("/old")]).await.unwrap();
+    let within = |it: &str| ContextFilter { directory: Some(it.to_owned()), ..all.clone() };
+    assert_eq!(names(within("/src")).await, ["b"]);
+    assert_eq!(names(within("/old")).await, Vec::<String>::new(), "it is not the newest task's");
+    let info = storage.contexts(one("b")).await.unwrap().remove(0);
+    assert_eq!(info.working_directory.as_deref(), Some("/src"));
 }
 
 async fn only_finished_tasks_are_deleted(storage: &impl Storage) {

@@ -423,6 +423,10 @@ pub struct ContextFilter {
     pub tenant: Option<TenantId>,
     /// Only conversations without an unfinished task, and without a status as new as this.
     pub idle_since: Option<String>,
+    /// Working directory of the newest task.
+    pub directory: Option<String>,
+    /// Only conversations whose newest task is older than this task.
+    pub after: Option<TaskId>,
     /// Limit of results.
     pub limit: usize,
     /// Number of the first matches to skip.
@@ -433,7 +437,8 @@ impl Default for ContextFilter {
     /// Matches all conversations.
     fn default() -> Self {
         let (id_prefix, context, tenant, idle_since) = (None, None, None, None);
-        Self { id_prefix, context, tenant, idle_since, limit: usize::MAX, offset: 0 }
+        let (directory, after, limit, offset) = (None, None, usize::MAX, 0);
+        Self { id_prefix, context, tenant, idle_since, directory, after, limit, offset }
     }
 }
 

@@ -121,6 +121,9 @@ pub(super) fn context_of(head: &Head) -> ContextInfo {
         created_at: head.created.clone(),
         updated_at: head.updated.clone(),
         last_state: head.state,
+        last_task_id: head.task.clone(),
+        working_directory: head.directory.clone(),
+        parent_task_id: head.parent.clone(),
     }
 }
 
@@ -132,6 +135,9 @@ pub(super) fn join(info: &mut ContextInfo, newer: &Head) {
     }
     info.updated_at = newer.updated.clone().max(std::mem::take(&mut info.updated_at));
     info.last_state = newer.state;
+    info.last_task_id = newer.task.clone();
+    info.working_directory.clone_from(&newer.directory);
+    info.parent_task_id.clone_from(&newer.parent);
 }
 
 /// Collects the messages of final tasks, added newest first, up to a limit.

@@ -292,6 +292,8 @@ impl TaskIndex for MemoryStorage {
                     .idle_since
                     .as_ref()
                     .is_none_or(|time| info.updated_at < *time && !is_live(info))
+                && (filter.directory.is_none() || info.working_directory == filter.directory)
+                && filter.after.as_ref().is_none_or(|after| info.last_task_id < *after)
         };
         let matching = found.into_iter().map(|(_, info)| info).filter(matches);
         Ok(matching.skip(filter.offset).take(filter.limit).collect())

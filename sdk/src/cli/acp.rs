@@ -16,16 +16,19 @@
 mod ask;
 mod check;
 mod mode;
+mod options;
+mod plan;
+mod servers;
 mod speaker;
 mod tool;
+mod usage;
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Question, Session, cut, skipped,
@@ -35,6 +38,8 @@ use crate::{Exit, Failure};
 use ask::Asked;
 pub use check::check;
 use mode::Mode;
+pub use mode::Offered;
+use plan::Plan;
 pub use speaker::{Refusal, Speaker, plain};
 use tool::ToolCall;
 
@@ -43,9 +48,6 @@ const PROTOCOL: u64 = 1;
 
 /// Code of JSON-RPC with which programs refuse a session that they do not have.
 const INVALID_PARAMS: i64 = -32602;
-
-/// Categories of the option for the reasoning effort: the protocol's word, and Vibe's.
-const EFFORT: [&str; 2] = ["thought_level", "thinking"];
 
 /// One turn of a program that speaks the protocol.
 pub struct Acp<S> {
@@ -57,8 +59,17 @@ pub struct Acp<S> {
     /// Modes and models that the program offered for its session.
     offer: Value,
     takes_images: bool,
-    /// Mode of the session.
+    /// True if the program takes MCP servers over HTTP, or does not say.
+    takes_http_servers: bool,
+    /// True if the program can load a session.
+    loads: bool,
+    /// Mode of the session, the modes that the program offers, and the one that the run needs;
+    /// `None` if any will do.
     mode: Mode,
+    offered: Offered,
+    wanted: Option<String>,
+    /// True if the driver has asked the program to log in by its own means.
+    is_authenticated: bool,
     /// True if the program answered an earlier turn of this session.
     is_reused: bool,
     session: Session,
@@ -69,6 +80,7 @@ pub struct Acp<S> {
     over: bool,
     thinking: bool,
     tools: BTreeMap<String, ToolCall>,
+    plan: Plan,
     /// Questions that wait for a decision, by their id as JSON.
     asked: BTreeMap<String, Asked>,
     /// Kinds of tools that are approved for the rest of the run.
@@ -78,13 +90,14 @@ pub struct Acp<S> {
     /// True if the turn ended with an answer.
     is_answered: bool,
     lines: JsonLines,
-    speaker: PhantomData<S>,
+    speaker: S,
 }
 
 /// Answer that the driver waits for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Step {
     Initialize,
+    Authenticate,
     Load,
     New,
     Mode,
@@ -102,7 +115,11 @@ struct Left {
     id: u64,
     takes_images: bool,
     #[serde(default)]
+    loads: bool,
+    #[serde(default)]
     mode: Mode,
+    #[serde(default)]
+    modes: Vec<String>,
 }
 
 /// Working directory of the job. The protocol has no session without a directory.
@@ -127,8 +144,8 @@ fn hello() -> Value {
 }
 
 impl<S: Speaker> Acp<S> {
-    /// Creates a driver for a run in `directory`, which is absolute.
-    pub fn new(job: Job, directory: impl Into<String>) -> Self {
+    /// Creates a driver of `speaker` for a run in `directory`, which is absolute.
+    pub fn new(speaker: S, job: Job, directory: impl Into<String>) -> Self {
         Self {
             session: job.session.clone().unwrap_or_default(),
             job,
@@ -137,19 +154,25 @@ impl<S: Speaker> Acp<S> {
             id: 0,
             offer: Value::Null,
             takes_images: false,
+            takes_http_servers: true,
+            loads: S::LOADS,
             mode: Mode::default(),
+            offered: Offered::default(),
+            wanted: None,
+            is_authenticated: false,
             is_reused: false,
             text: String::new(),
             message: None,
             over: true,
             thinking: false,
             tools: BTreeMap::new(),
+            plan: Plan::default(),
             asked: BTreeMap::new(),
             allowed: Vec::new(),
             cost: None,
             is_answered: false,
             lines: JsonLines::default(),
-            speaker: PhantomData,
+            speaker,
         }
     }
 
@@ -166,7 +189,8 @@ impl<S: Speaker> Acp<S> {
 
     fn answered(&mut self, result: &Value) -> Vec<Action> {
         match self.step {
-            Step::Initialize => self.open(result),
+            Step::Initialize => self.greeted(result),
+            Step::Authenticate => self.open(),
             Step::Load => self.opened(result),
             Step::New => match foreign::text(&result["sessionId"]) {
                 Some(id) => {
@@ -178,13 +202,13 @@ impl<S: Speaker> Acp<S> {
                 }
             },
             Step::Mode => {
-                self.mode.changed_to(S::mode(self.job.permissions));
+                self.mode.changed_to(self.wanted.as_deref());
                 self.choose_model()
             }
             Step::Model => self.choose_effort(),
             Step::Effort => self.first_prompt(),
             Step::Again => {
-                self.mode.changed_to(S::mode(self.job.permissions));
+                self.mode.changed_to(self.wanted.as_deref());
                 self.prompt()
             }
             Step::Prompt => self.finish(result),
@@ -194,7 +218,10 @@ impl<S: Speaker> Acp<S> {
 
     fn refused(&mut self, error: &Value) -> Vec<Action> {
         let refusal = Refusal::new(error);
-        let end = match (self.step, S::end(&refusal)) {
+        let end = match (self.step, self.speaker.end(&refusal)) {
+            (Step::New | Step::Load, End::LoginNeeded(text)) => {
+                return self.authenticate().unwrap_or_else(|| self.end(End::LoginNeeded(text)));
+            }
             (_, End::LoginNeeded(text)) => End::LoginNeeded(text),
             (Step::Load | Step::Again, _) => End::SessionLost,
             (Step::Prompt, _) if self.is_reused && refusal.code == INVALID_PARAMS => {
@@ -205,44 +232,56 @@ impl<S: Speaker> Acp<S> {
         self.end(end)
     }
 
-    fn open(&mut self, result: &Value) -> Vec<Action> {
-        let image = &result["agentCapabilities"]["promptCapabilities"]["image"];
-        self.takes_images = foreign::truth(image) == Some(true);
-        let mut params = json!({ "cwd": self.directory, "mcpServers": self.servers() });
-        if S::LOADS && !self.session.id.is_empty() {
-            params["sessionId"] = self.session.id.as_str().into();
-            return self.request(Step::Load, "session/load", &params);
+    fn greeted(&mut self, result: &Value) -> Vec<Action> {
+        let can = &result["agentCapabilities"];
+        self.takes_images = foreign::truth(&can["promptCapabilities"]["image"]) == Some(true);
+        self.takes_http_servers = foreign::truth(&can["mcpCapabilities"]["http"]) != Some(false);
+        self.loads = S::LOADS && foreign::truth(&can["loadSession"]) == Some(true);
+        self.speaker.greeted(result);
+        if !self.loads && !self.session.id.is_empty() {
+            return self.end(End::SessionLost);
         }
-        self.request(Step::New, "session/new", &params)
+        self.open()
     }
 
-    /// MCP servers of the program, in the protocol's form.
-    fn servers(&self) -> Vec<Value> {
-        let pairs = |of: &Value| -> Vec<Value> {
-            let each = of.as_object().into_iter().flatten();
-            each.map(|(name, value)| json!({ "name": name, "value": value })).collect()
-        };
-        let servers = self.job.choices.servers();
-        servers
-            .iter()
-            .map(|(name, of)| match of["url"].as_str() {
-                Some(url) => {
-                    json!({ "type": "http", "name": name, "url": url, "headers": pairs(&of["headers"]) })
-                }
-                None => json!({
-                    "name": name,
-                    "command": of["command"],
-                    "args": of["args"].as_array().cloned().unwrap_or_default(),
-                    "env": pairs(&of["env"]),
-                }),
-            })
-            .collect()
+    /// Asks the program to log in by the operator's method, once; `None` without a method.
+    fn authenticate(&mut self) -> Option<Vec<Action>> {
+        let method = self.speaker.login_method().filter(|_| !self.is_authenticated)?;
+        let params = json!({ "methodId": method });
+        self.is_authenticated = true;
+        Some(self.request(Step::Authenticate, "authenticate", &params))
+    }
+
+    fn open(&mut self) -> Vec<Action> {
+        let (servers, left_out) = servers::of(&self.job.choices, self.takes_http_servers);
+        let mut params = json!({ "cwd": self.directory, "mcpServers": servers });
+        let mut actions: Vec<_> = left_out
+            .map(|names| format!("{} takes no servers of MCP over HTTP: {names}", self.name()))
+            .map(Action::Say)
+            .into_iter()
+            .collect();
+        actions.extend(if self.session.id.is_empty() {
+            self.request(Step::New, "session/new", &params)
+        } else {
+            params["sessionId"] = self.session.id.as_str().into();
+            self.request(Step::Load, "session/load", &params)
+        });
+        actions
+    }
+
+    /// Vendor-specific part, with all that it noted.
+    pub fn speaker(&self) -> &S {
+        &self.speaker
+    }
+
+    fn name(&self) -> &str {
+        self.speaker.name()
     }
 
     fn opened(&mut self, result: &Value) -> Vec<Action> {
         self.offer = result.clone();
         let mut actions = Vec::new();
-        if S::LOADS && self.step == Step::New {
+        if self.loads && self.step == Step::New {
             actions.push(Action::Remember(self.session.clone()));
         }
         actions.extend(self.choose_mode());
@@ -250,66 +289,21 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn choose_mode(&mut self) -> Vec<Action> {
-        let wanted = S::mode(self.job.permissions);
         self.mode = Mode::of(&self.offer);
-        if self.mode.is(wanted) {
+        self.offered = Offered::of(&self.offer);
+        self.wanted = match self.speaker.mode(&self.job, &self.offered) {
+            Ok(wanted) => wanted,
+            Err(text) => return self.end(End::failed(FailureReason::AgentError, text)),
+        };
+        let Some(wanted) = self.wanted.as_deref().filter(|wanted| !self.mode.is(wanted)) else {
             return self.choose_model();
-        }
-        if !Mode::is_offered(&self.offer, wanted) {
-            let text = format!("{} has no mode `{wanted}`, which keeps it in bounds", S::NAME);
+        };
+        if !self.offered.has(wanted) {
+            let text = format!("{} has no mode `{wanted}`, which keeps it in bounds", self.name());
             return self.end(End::failed(FailureReason::AgentError, text));
         }
         let (method, params) = self.mode.request(&self.session.id, wanted);
         self.request(Step::Mode, method, &params)
-    }
-
-    fn choose_model(&mut self) -> Vec<Action> {
-        let Some(model) = self.job.choices.model.clone() else { return self.choose_effort() };
-        if S::MODEL_VARIABLE.is_some() {
-            return self.started_with(&model);
-        }
-        if let Some(params) = self.option(&["model"], &model) {
-            return self.request(Step::Model, "session/set_config_option", &params);
-        }
-        let params = json!({ "sessionId": self.session.id, "modelId": model });
-        self.request(Step::Model, "session/set_model", &params)
-    }
-
-    /// Continues if the program was started with that model. A program that does not know the model
-    /// takes another without an error.
-    fn started_with(&mut self, model: &str) -> Vec<Action> {
-        let mut options = self.offer["configOptions"].as_array().into_iter().flatten();
-        let Some(option) = options.find(|option| option["category"] == "model") else {
-            return self.choose_effort();
-        };
-        if option["currentValue"] == model {
-            return self.choose_effort();
-        }
-        let known = option["options"].as_array().into_iter().flatten();
-        let known: Vec<_> = known.filter_map(|option| option["value"].as_str()).collect();
-        let text = format!("{} has no model `{model}`; it has {}", S::NAME, known.join(", "));
-        self.end(End::failed(FailureReason::ApiError, text))
-    }
-
-    /// Sets the reasoning effort, if the program has an option for it.
-    fn choose_effort(&mut self) -> Vec<Action> {
-        let Some(effort) = &self.job.choices.effort else { return self.first_prompt() };
-        if let Some(params) = self.option(&EFFORT, effort) {
-            return self.request(Step::Effort, "session/set_config_option", &params);
-        }
-        let text = format!("{} lets nobody choose an effort: `{effort}` is left out", S::NAME);
-        let mut actions = vec![Action::Say(text)];
-        actions.extend(self.first_prompt());
-        actions
-    }
-
-    /// Parameters that set the option of one of these categories, if the program has it.
-    fn option(&self, categories: &[&str], value: &str) -> Option<Value> {
-        let mut options = self.offer["configOptions"].as_array().into_iter().flatten();
-        let is_meant =
-            |category: &Value| category.as_str().is_some_and(|it| categories.contains(&it));
-        let option = options.find(|option| is_meant(&option["category"]))?;
-        Some(json!({ "sessionId": self.session.id, "configId": option["id"], "value": value }))
     }
 
     /// Sends the prompt of a session's first turn: the program has started all servers of the
@@ -323,10 +317,11 @@ impl<S: Speaker> Acp<S> {
     fn prompt(&mut self) -> Vec<Action> {
         let servers = S::STARTS_SERVERS.filter(|_| !self.job.choices.servers().is_empty());
         let told = servers.map(|only| {
-            let text = format!("{} starts servers of MCP {only}", S::NAME);
+            let text = format!("{} starts servers of MCP {only}", self.name());
             Action::Say(text)
         });
-        let mut blocks = vec![json!({ "type": "text", "text": S::words(&self.job.prompt) })];
+        let mut blocks =
+            vec![json!({ "type": "text", "text": self.speaker.words(&self.job.prompt) })];
         if self.takes_images {
             blocks.extend(self.job.images.iter().map(|image| {
                 let data = BASE64.encode(&image.bytes);
@@ -350,6 +345,7 @@ impl<S: Speaker> Acp<S> {
                 (self.over, self.thinking) = (true, false);
                 self.tool(update).update(update)
             }
+            "plan" => self.plan.update(update).into_iter().collect(),
             "usage_update" if update["cost"]["currency"] == "USD" => {
                 self.cost = foreign::number(&update["cost"]["amount"]).or(self.cost);
                 Vec::new()
@@ -360,7 +356,7 @@ impl<S: Speaker> Acp<S> {
 
     fn chunk(&mut self, update: &Value) -> Vec<Action> {
         let Some(text) = foreign::text(&update["content"]) else { return Vec::new() };
-        if S::is_remark(&text) {
+        if self.speaker.is_remark(&text) {
             return Vec::new();
         }
         self.thinking = false;
@@ -391,7 +387,7 @@ impl<S: Speaker> Acp<S> {
                 let directory = self.directory.clone();
                 let tool = self.tool(&params["toolCall"]);
                 tool.merge(&params["toolCall"]);
-                Asked::approval(params, tool.question(&directory))
+                Asked::approval(params, tool.question(&directory), S::SHOWS_CHOICES)
             }
             "elicitation/create" if params["mode"] == "form" || params["mode"].is_null() => {
                 Asked::form(params)
@@ -409,13 +405,13 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn finish(&mut self, result: &Value) -> Vec<Action> {
-        let metadata = self.used(result);
+        let metadata = self.usage(result);
         let mut actions = Vec::new();
-        if S::LOADS {
+        if self.loads {
             actions.push(Action::Remember(self.session.clone()));
         }
         let (reason, text) = match result["stopReason"].as_str().unwrap_or_default() {
-            "end_turn" if S::is_whole(result) => {
+            "end_turn" if self.speaker.is_whole(result) => {
                 let mut text = std::mem::take(&mut self.text);
                 text.push_str(self.lines.end_of_message());
                 self.is_answered = true;
@@ -431,38 +427,9 @@ impl<S: Speaker> Acp<S> {
                 (FailureReason::AgentError, "stopped for a reason that this version does not know")
             }
         };
-        let text = format!("{} {text}", S::NAME);
+        let text = format!("{} {text}", self.name());
         actions.extend(self.end(End::Failed { reason, text, metadata }));
         actions
-    }
-
-    /// Usage of this run: from the protocol's `usage`, or from the `quota` that gemini reports
-    /// instead.
-    fn used(&mut self, result: &Value) -> Map<String, Value> {
-        let quota = &result["_meta"]["quota"];
-        let mut usage = Map::new();
-        for (ours, member) in [
-            ("input_tokens", &result["usage"]["inputTokens"]),
-            ("output_tokens", &result["usage"]["outputTokens"]),
-            ("input_tokens", &quota["token_count"]["input_tokens"]),
-            ("output_tokens", &quota["token_count"]["output_tokens"]),
-        ] {
-            if let Some(total) = foreign::number(member) {
-                let used = if S::SUMS_UP { self.session.grown(ours, total) } else { total };
-                #[expect(clippy::cast_possible_truncation, reason = "tokens are counted in whole")]
-                usage.insert(ours.into(), (used as i64).into());
-            }
-        }
-        let mut metadata = Map::new();
-        metadata.insert("usage".into(), usage.into());
-        if let Some(cost) = self.cost {
-            metadata.insert("cost_usd".into(), self.session.grown("cost_usd", cost).into());
-        }
-        let model = quota["model_usage"][0]["model"].as_str().map(ToOwned::to_owned);
-        if let Some(model) = model.or_else(|| self.job.choices.model.clone()) {
-            metadata.insert("model".into(), model.into());
-        }
-        metadata
     }
 }
 
@@ -481,21 +448,33 @@ impl<S: Speaker> Driver for Acp<S> {
     }
 
     fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
-        let Left { id, takes_images, mode } = Left::deserialize(&left.state).ok()?;
-        (self.id, self.takes_images, self.mode) = (id, takes_images, mode);
+        let left_behind = Left::deserialize(&left.state).ok()?;
+        (self.id, self.takes_images) = (left_behind.id, left_behind.takes_images);
+        (self.mode, self.loads) = (left_behind.mode, left_behind.loads);
         (self.session, self.is_reused) = (left.session.clone(), true);
-        let wanted = S::mode(self.job.permissions);
-        if S::ACKNOWLEDGES && self.mode.is(wanted) {
+        self.offered = self.mode.offered_with(left_behind.modes);
+        self.wanted = self.speaker.mode(&self.job, &self.offered).ok()?;
+        let wanted = self.wanted.clone()?;
+        if S::ACKNOWLEDGES && self.mode.is(&wanted) {
             return Some(self.prompt());
         }
-        let (method, params) = self.mode.request(&self.session.id, wanted);
+        let (method, params) = self.mode.request(&self.session.id, &wanted);
         Some(self.request(Step::Again, method, &params))
     }
 
+    /// A program without a mode is not reused: no request would find out whether it still answers.
     fn idle(&self) -> Option<Idle> {
-        let is_idle =
-            self.is_answered && self.asked.is_empty() && self.tools.values().all(ToolCall::is_over);
-        let left = Left { id: self.id, takes_images: self.takes_images, mode: self.mode.clone() };
+        let is_idle = self.is_answered
+            && self.wanted.is_some()
+            && self.asked.is_empty()
+            && self.tools.values().all(ToolCall::is_over);
+        let left = Left {
+            id: self.id,
+            takes_images: self.takes_images,
+            loads: self.loads,
+            mode: self.mode.clone(),
+            modes: self.offered.modes.clone(),
+        };
         let state = serde_json::to_value(left).ok().filter(|_| is_idle)?;
         Some(Idle { session: self.session.clone(), state })
     }
@@ -546,7 +525,7 @@ impl<S: Speaker> Driver for Acp<S> {
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
         let Some(asked) = self.asked.remove(&question.id.to_string()) else { return Vec::new() };
         let mut decision = decision;
-        if *decision == Decision::AllowForSession && !S::keeps_approval(question.kind) {
+        if *decision == Decision::AllowForSession && !self.speaker.keeps_approval(question.kind) {
             self.allowed.push(question.kind);
             decision = &Decision::Allow;
         }
@@ -556,7 +535,7 @@ impl<S: Speaker> Driver for Acp<S> {
     fn ended(&self, exit: &Exit) -> End {
         let end = super::describe_exit(exit);
         let why = super::last_words(exit).map(|why| format!(": {why}")).unwrap_or_default();
-        let text = format!("{} ended before its answer ({end}){why}", S::NAME);
+        let text = format!("{} ended before its answer ({end}){why}", self.name());
         End::failed(FailureReason::BrokenStream, text)
     }
 }
@@ -576,7 +555,7 @@ impl<S: Speaker> Acp<S> {
         if is_request && !id.is_null() && self.step != Step::Over {
             actions.push(refuse(id, -32700, &format!("the line is not JSON: {fault}")));
         } else if !is_request && self.is_our_id(id) && self.step != Step::Over {
-            let text = format!("the answer of {} is not JSON: {fault}", S::NAME);
+            let text = format!("the answer of {} is not JSON: {fault}", self.name());
             actions.extend(self.end(End::failed(FailureReason::BrokenStream, text)));
         }
         actions

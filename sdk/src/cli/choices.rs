@@ -5,6 +5,7 @@
 //! | --- | --- | --- |
 //! | `model`, `models` | `model` | model to use; `models` are all that a client may name |
 //! | `effort`, `efforts` | `effort` | reasoning effort |
+//! | `session_mode`, `session_modes` | `mode` | mode of a session of the Agent Client Protocol |
 //! | `allowed_tools` | `allowedTools` | tools that are used without asking |
 //! | `mcp_servers` | `mcpServers` | MCP servers |
 //! | `system_prompt` | | instructions to the model beside its program's own |
@@ -26,6 +27,9 @@ pub struct Choices {
     pub model: Option<String>,
     /// Reasoning effort, in the vendor's words.
     pub effort: Option<String>,
+    /// Mode of the session, by the program's id. A client names one of the operator's list: a mode
+    /// may allow more than the operator's permissions.
+    pub mode: Option<String>,
     /// Tools that may be used without asking, by the program's names for them.
     pub allowed_tools: Vec<String>,
     /// MCP servers by name, each as `{"command", "args", "env"}` or `{"url", "headers"}`.
@@ -51,6 +55,7 @@ impl Choices {
         Ok(Self {
             model: wanted.one_of(ctx, "model", "models")?,
             effort: wanted.one_of(ctx, "effort", "efforts")?,
+            mode: None,
             allowed_tools: listed(ctx, "allowed_tools")
                 .into_iter()
                 .flatten()
@@ -67,6 +72,11 @@ impl Choices {
             instructions: ctx.setting("system_prompt").filter(|text| !text.trim().is_empty()),
             resume: wanted.name("resume")?,
         })
+    }
+
+    /// Adds the mode of the session, for a program that takes one.
+    pub(super) fn in_mode(self, ctx: &Context, task: &Task) -> Result<Self, Failure> {
+        Ok(Self { mode: Wanted::of(task).mode(ctx)?, ..self })
     }
 
     /// All MCP servers of the program: the operator's, and the hub.
@@ -128,6 +138,20 @@ impl Wanted {
             ))),
             Some(_) | None => Ok(Some(chosen)),
         }
+    }
+
+    /// Client's mode, which the operator's list must have, or else the operator's.
+    fn mode(&self, ctx: &Context) -> Result<Option<String>, Failure> {
+        let Some(chosen) = self.name("mode")? else { return Ok(ctx.setting("session_mode")) };
+        let modes = listed(ctx, "session_modes").unwrap_or_default();
+        if modes.contains(&chosen) {
+            return Ok(Some(chosen));
+        }
+        Err(Failure::Invalid(format!(
+            "the mode `{chosen}` is none of those that the operator lets clients choose here ({}); the agent's setting \
+             `session_modes` lists them, separated by commas",
+            if modes.is_empty() { "none".to_owned() } else { modes.join(", ") }
+        )))
     }
 
     fn names(&self, name: &str) -> Result<Option<Vec<String>>, Failure> {
@@ -258,6 +282,23 @@ mod tests {
             let choices = Choices::of(&host.context(), &task("hi")).unwrap();
             assert_eq!(choices.hub, None, "{setting}");
         }
+    }
+
+    /// A mode can allow more than the operator's permissions do.
+    #[test]
+    fn client_mode_needs_operators_list() {
+        let host = ScriptedHost::new();
+        let read =
+            |metadata: &Value| Choices::default().in_mode(&host.context(), &asking(metadata));
+        let of = |metadata: &Value| read(metadata).unwrap();
+        let refused = |metadata: &Value| read(metadata).unwrap_err().text().to_owned();
+        assert_eq!(of(&json!({})).mode, None);
+        assert!(refused(&json!({ "mode": "yolo" })).contains("`session_modes`"));
+        host.setting("session_mode", "build");
+        host.setting("session_modes", "build, plan");
+        assert_eq!(of(&json!({})).mode.as_deref(), Some("build"));
+        assert_eq!(of(&json!({ "mode": "plan" })).mode.as_deref(), Some("plan"));
+        assert!(refused(&json!({ "mode": "yolo" })).contains("(build, plan)"));
     }
 
     /// A client's names become arguments of a program.

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Check, Cli};
+use super::{Check, Cli, Profile};
 use crate::{Command, Context, Failure, Health};
 
 /// Memory key of the last good check.
@@ -62,14 +62,17 @@ fn refused(ctx: &Context) -> Option<String> {
 /// [`Cli::CHECK_EVERY`], a missing login for a tenth of that. The program's existence is checked
 /// each time.
 pub fn health<C: Cli>(ctx: &Context) -> Health {
-    let program = match ctx.fingerprint(C::PROGRAM) {
+    let profile = C::profile(ctx);
+    let program = match ctx.fingerprint(&profile.program) {
         Ok(program) => program,
-        Err(Failure::Unavailable(why)) => return Health::unhealthy(why).with_fix(C::INSTALL),
+        Err(Failure::Unavailable(why)) => {
+            return Health::unhealthy(why).with_fix(profile.install_step());
+        }
         Err(failure) => return Health::unhealthy(failure.text()),
     };
     let kept = ctx.recall::<Kept>(KEY).ok().flatten();
     if let Some(kept) = kept.filter(|kept| kept.counts(&program, C::CHECK_EVERY)) {
-        return report::<C>(ctx, kept.check);
+        return report::<C>(ctx, &profile, kept.check);
     }
     match C::check(ctx) {
         Ok(check) => {
@@ -77,13 +80,13 @@ pub fn health<C: Cli>(ctx: &Context) -> Health {
                 // Without memory, the program is checked every time.
                 let _ = ctx.remember(KEY, &Kept { at: now(), program, check: check.clone() });
             }
-            report::<C>(ctx, check)
+            report::<C>(ctx, &profile, check)
         }
-        Err(Failure::Unavailable(why)) => Health::unhealthy(why).with_fix(C::INSTALL),
+        Err(Failure::Unavailable(why)) => Health::unhealthy(why).with_fix(profile.install_step()),
         // The program exists, so installing it would not help.
         Err(Failure::Timeout) => {
-            Health::unhealthy(format!("{} is there, and did not answer in time", C::NAME))
-                .with_fix(format!("a2a-hub agents --health, which asks again: a first start takes long; or see what `{}` does by hand", C::PROGRAM))
+            Health::unhealthy(format!("{} is there, and did not answer in time", profile.name))
+                .with_fix(format!("a2a-hub agents --health, which asks again: a first start takes long; or see what `{}` does by hand", profile.program))
         }
         Err(failure) => Health::unhealthy(failure.text()),
     }
@@ -99,19 +102,22 @@ impl Kept {
     }
 }
 
-fn report<C: Cli>(ctx: &Context, check: Check) -> Health {
+fn report<C: Cli>(ctx: &Context, profile: &Profile, check: Check) -> Health {
     let health = match check.login_missing.or_else(|| refused(ctx)) {
         Some(why) => {
-            let fix = C::login_steps(&why).unwrap_or_else(|| C::LOGIN.to_owned());
-            Health::degraded(why).with_fix(fix)
+            let fix = C::login_steps(&why).or_else(|| profile.login.clone());
+            Health::degraded(why).with_fix(fix.unwrap_or_else(|| profile.login_step()))
         }
-        None if check.version == C::TESTED => Health::healthy(),
         None => Health {
-            detail: Some(format!("tested with {}; other versions may differ", C::TESTED)),
+            detail: profile
+                .tested
+                .as_ref()
+                .filter(|tested| **tested != check.version)
+                .map(|tested| format!("tested with {tested}; other versions may differ")),
             ..Health::healthy()
         },
     };
-    health.with_version(check.version)
+    if check.version.is_empty() { health } else { health.with_version(check.version) }
 }
 
 /// Version from the output of `--version`: the first word that begins with a digit.

@@ -47,13 +47,43 @@ pub use choices::Choices;
 pub use health::{health, program_version};
 pub use hub::Hub;
 pub use idle::Idle;
-pub use permission::{Decision, Kind, Permissions, Question, answer_text, is_below};
+pub use permission::{Decision, Kind, OwnChoice, Permissions, Question, answer_text, is_below};
 pub use prompt::{Attachment, Job};
 pub use reason::FailureReason;
 pub use run::run;
 pub use session::Session;
 pub use talk::retry_timeout;
 pub use words::{cut, describe_exit, last_words, running, skipped};
+
+/// Facts about a program, for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// Name for people.
+    pub name: String,
+    /// Program, as the manifest calls it.
+    pub program: String,
+    /// Version that the driver was tested with, if any.
+    pub tested: Option<String>,
+    /// Command by which the operator installs the program, if known.
+    pub install: Option<String>,
+    /// Command by which the operator logs in, if known.
+    pub login: Option<String>,
+}
+
+impl Profile {
+    /// Step by which the operator installs the program.
+    pub(crate) fn install_step(&self) -> String {
+        self.install
+            .clone()
+            .unwrap_or_else(|| format!("install `{}` as its makers say", self.program))
+    }
+
+    /// Steps by which the operator logs in.
+    pub(crate) fn login_step(&self) -> String {
+        let by_hand = || format!("log in to `{}` as its makers say", self.program);
+        self.login.as_ref().map_or_else(by_hand, |command| format!("run `{command}`"))
+    }
+}
 
 /// Vendor-specific part of an agent that drives a program.
 pub trait Cli {
@@ -78,8 +108,21 @@ pub trait Cli {
     /// True if [`Cli::command`] writes the operator's instructions and servers to files and names
     /// the files.
     const NAMES_FILES: bool = false;
+    /// True if clients and the operator may choose the mode of a session.
+    const TAKES_MODE: bool = false;
     /// Longest prompt that the program takes, in characters.
     const MAX_PROMPT_CHARS: usize = usize::MAX;
+
+    /// Facts about the program, which are constants unless the agent drives any of several.
+    fn profile(_ctx: &Context) -> Profile {
+        Profile {
+            name: Self::NAME.to_owned(),
+            program: Self::PROGRAM.to_owned(),
+            tested: Some(Self::TESTED.to_owned()),
+            install: Some(Self::INSTALL.to_owned()),
+            login: Some(Self::LOGIN.to_owned()),
+        }
+    }
 
     /// Command that starts the program for a job. It never contains the prompt: an argument may be
     /// read as an option, and every user of the machine sees it.

@@ -54,6 +54,17 @@ pub struct Question {
     pub directory: Option<String>,
     /// True if the tool can be allowed for the rest of the run.
     pub for_session: bool,
+    /// Choices that the program itself offers for the answer.
+    pub own_choices: Vec<OwnChoice>,
+}
+
+/// Choice that the program offers for the answer to its question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnChoice {
+    /// Id of the choice.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
 }
 
 /// Decision about a question.
@@ -63,6 +74,8 @@ pub enum Decision {
     Allow,
     /// Yes, for everything like it in the rest of the run.
     AllowForSession,
+    /// Choice of the program with this id.
+    Chosen(String),
     /// No, with the reason.
     Deny(String),
     /// Answer to an open question.
@@ -128,6 +141,10 @@ impl Question {
             Some(decision) => decision.to_owned(),
             None => text.trim().trim_end_matches(['.', '!']).to_lowercase(),
         };
+        let is_meant = |own: &&OwnChoice| own.id == word || own.name.eq_ignore_ascii_case(&word);
+        if let Some(own) = self.own_choices.iter().find(is_meant) {
+            return Decision::Chosen(own.id.clone());
+        }
         match word.as_str() {
             "allow-session" | "always" if self.for_session => Decision::AllowForSession,
             "yes" | "y" | "allow" => Decision::Allow,
@@ -198,6 +215,7 @@ mod tests {
             changes: Vec::new(),
             directory: Some("/w".into()),
             for_session,
+            own_choices: Vec::new(),
         };
         let data = |word: &str| {
             Message::user(vec![Part::text("yes"), Part::data(&json!({ "decision": word }))])
@@ -217,6 +235,17 @@ mod tests {
             question(true).prompt("Codex").text(),
             "Codex wants to use Bash in /w:\nrm -r x\nAllow it? (yes or no)"
         );
+        let choice = |id: &str, name: &str| OwnChoice { id: id.into(), name: name.into() };
+        let own = vec![choice("p1", "Allow in this project"), choice("n", "Reject")];
+        let with_own = Question { own_choices: own, ..question(true) };
+        let project = Decision::Chosen("p1".into());
+        assert_eq!(with_own.decision("allow in this project.".into()), project);
+        assert_eq!(with_own.decision(data("p1")), project);
+        assert_eq!(with_own.decision("yes".into()), Decision::Allow);
+        let prompt = with_own.prompt("Codex");
+        assert!(prompt.text().ends_with("(yes or no; or: Allow in this project, Reject)"));
+        let options = &prompt.data().unwrap()["options"];
+        assert_eq!(options[0], json!({ "id": "p1", "name": "Allow in this project" }));
         let open = Question { kind: Kind::Open, input: json!({ "a": 1 }), ..question(false) };
         let prompt = open.prompt("Codex");
         assert_eq!(prompt.text(), "a: 1", "JSON is for programs");

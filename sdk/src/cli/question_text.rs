@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::hub::Hub;
-use super::{FileChange, Kind, Question};
+use super::{FileChange, Kind, OwnChoice, Question};
 use crate::{Message, Part};
 
 /// Maximum size of a question's details, which people read in a terminal before they decide.
@@ -31,6 +31,13 @@ impl Question {
         if !self.for_session {
             data["choices"] = json!(["allow", "deny"]);
         }
+        if !self.own_choices.is_empty() {
+            let option = |own: &OwnChoice| json!({ "id": own.id, "name": own.name });
+            let options: Vec<_> = self.own_choices.iter().map(option).collect();
+            if let Some(members) = data.as_object_mut() {
+                members.insert("options".to_owned(), options.into());
+            }
+        }
         let prompt = Message::from(request(self, agent)).with(Part::data(&data));
         // An answer that arrives after the program's exit must not permit anything else.
         prompt.with_metadata(&json!({ "question": { "kind": "permission" } }))
@@ -47,7 +54,9 @@ fn request(question: &Question, agent: &str) -> String {
     };
     let details = limited(&details(question));
     let end = if details.is_empty() { "." } else { ":\n" };
-    format!("{agent} wants to {action}{end}{details}\nAllow it? (yes or no)")
+    let own: Vec<&str> = question.own_choices.iter().map(|own| own.name.as_str()).collect();
+    let own = if own.is_empty() { String::new() } else { format!("; or: {}", own.join(", ")) };
+    format!("{agent} wants to {action}{end}{details}\nAllow it? (yes or no{own})")
 }
 
 /// Members of a tool's input, one per line; members of members are indented.
@@ -159,6 +168,7 @@ mod tests {
             changes: Vec::new(),
             directory: Some("/w".into()),
             for_session: true,
+            own_choices: Vec::new(),
         }
     }
 

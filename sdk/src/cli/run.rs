@@ -6,7 +6,7 @@ use super::parked::Program;
 use super::prompt::Request;
 use super::sessions::Sessions;
 use super::talk::{Talk, actions};
-use super::{Action, Choices, Cli, Driver, End, FailureReason, Job, Session};
+use super::{Action, Choices, Cli, Driver, End, FailureReason, Job, Profile, Session};
 use crate::{Command, Context, Failure, Run, Task, TaskState, TaskStatus};
 
 /// Limit of attempts to log in: each waits for the client, whose login may well go wrong twice.
@@ -20,10 +20,12 @@ const LOGIN_TRIES: usize = 3;
 pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
     let sessions = Sessions::of(ctx, &task.context_id);
     let choices = Choices::of(ctx, task)?;
+    let choices = if C::TAKES_MODE { choices.in_mode(ctx, task)? } else { choices };
     let resumed = choices.resume.as_ref().map(Session::new);
     let mut session = resumed.clone().map_or_else(|| sessions.last(), |named| Ok(Some(named)))?;
     let mut ready = kept::ready::<C>(ctx, task, &sessions, &choices, session.as_ref())?;
     let request = Request::new(ctx, task, choices)?;
+    let profile = C::profile(ctx);
     let mut logins = 1;
     loop {
         let job =
@@ -31,14 +33,14 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
         let end = match ready.take() {
             Some(Ready::Kept(child, program)) => {
                 let job = job(Some(&program.idle().session));
-                must_fit::<C>(&job)?;
-                let talk = Talk::new(ctx, &sessions, &job, C::NAME, child);
+                must_fit::<C>(&job, &profile.name)?;
+                let talk = Talk::new(ctx, &sessions, &job, &profile.name, child);
                 go_on::<C>(talk, &program)?
             }
             Some(Ready::Ahead(child)) => {
                 let job = job(session.as_ref());
-                must_fit::<C>(&job)?;
-                let talk = Talk::new(ctx, &sessions, &job, C::NAME, child);
+                must_fit::<C>(&job, &profile.name)?;
+                let talk = Talk::new(ctx, &sessions, &job, &profile.name, child);
                 begin_ahead::<C>(talk)?
             }
             None => None,
@@ -47,8 +49,8 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
             Some(end) => end,
             None => {
                 let job = job(session.as_ref());
-                must_fit::<C>(&job)?;
-                converse::<C>(ctx, &sessions, &job)?
+                must_fit::<C>(&job, &profile.name)?;
+                converse::<C>(ctx, &sessions, &job, &profile)?
             }
         };
         match end {
@@ -69,7 +71,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
             End::LoginNeeded(text) => {
                 health::login_refused(ctx, &text);
                 let steps = C::login_steps(&text);
-                let steps = steps.unwrap_or_else(|| format!("run `{}`", C::LOGIN));
+                let steps = steps.unwrap_or_else(|| profile.login_step());
                 ctx.ask_auth(format!(
                     "{text}\nOn the machine of the hub {steps}, then answer this."
                 ))?;
@@ -77,7 +79,7 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
                 session = sessions.last()?.or(session);
             }
             End::SessionLost if session.is_none() => {
-                let text = format!("{} looks for a session that nobody named", C::NAME);
+                let text = format!("{} looks for a session that nobody named", profile.name);
                 return ctx.fail(FailureReason::BrokenStream.name(), text);
             }
             // A new session would not be what the client asked for.
@@ -85,13 +87,13 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
                 let name = session.map(|session| session.id).unwrap_or_default();
                 return Err(Failure::Invalid(format!(
                     "{} cannot go on with the session `{name}`: it has none of that name here, or keeps none",
-                    C::NAME
+                    profile.name
                 )));
             }
             End::SessionLost => {
                 ctx.say(format!(
                     "{} no longer has this conversation: beginning anew with its history",
-                    C::NAME
+                    profile.name
                 ))?;
                 sessions.forget()?;
                 session = None;
@@ -101,12 +103,11 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
 }
 
 /// Refuses a prompt that is too long for the program, with the limit.
-fn must_fit<C: Cli>(job: &Job) -> Result<(), Failure> {
+fn must_fit<C: Cli>(job: &Job, name: &str) -> Result<(), Failure> {
     let (chars, max) = (job.prompt.chars().count(), C::MAX_PROMPT_CHARS);
     if chars <= max {
         return Ok(());
     }
-    let name = C::NAME;
     Err(Failure::Invalid(format!(
         "the prompt has {chars} characters, and {name} takes {max} at most; send what is long as a file, or leave it in a \
          workspace"
@@ -114,18 +115,25 @@ fn must_fit<C: Cli>(job: &Job) -> Result<(), Failure> {
 }
 
 /// Runs a turn of a newly started program.
-fn converse<C: Cli>(ctx: &Context, sessions: &Sessions<'_>, job: &Job) -> Result<End, Failure> {
+fn converse<C: Cli>(
+    ctx: &Context,
+    sessions: &Sessions<'_>,
+    job: &Job,
+    profile: &Profile,
+) -> Result<End, Failure> {
     let (command, mut driver) = (C::command(ctx, job)?, C::driver(ctx, job)?);
     let child = match ctx.spawn(command.clone()) {
         Err(Failure::Unavailable(why)) => {
-            let text = format!("{why}; on the machine of the hub run `{}`", C::INSTALL);
+            let step = profile.install.as_ref().map(|command| format!("run `{command}`"));
+            let step = step.unwrap_or_else(|| profile.install_step());
+            let text = format!("{why}; on the machine of the hub {step}");
             return Ok(End::failed(FailureReason::NotInstalled, text));
         }
         child => child?,
     };
     let mut first = driver.greet();
     first.extend(driver.begin());
-    let talk = Talk::new(ctx, sessions, job, C::NAME, child);
+    let talk = Talk::new(ctx, sessions, job, &profile.name, child);
     let end = first_turn::<C>(talk, &command, driver, first)?;
     Ok(end.unwrap_or(End::SessionLost))
 }

@@ -57,7 +57,7 @@ pub(super) struct Talk<'a> {
     pub(super) ctx: &'a Context,
     sessions: &'a Sessions<'a>,
     pub(super) job: &'a Job,
-    name: &'static str,
+    name: &'a str,
     pub(super) child: Child,
     stream: TextStream<'a>,
     /// Session to be stored.
@@ -107,7 +107,7 @@ impl<'a> Talk<'a> {
         ctx: &'a Context,
         sessions: &'a Sessions<'a>,
         job: &'a Job,
-        name: &'static str,
+        name: &'a str,
         child: Child,
     ) -> Self {
         Self {
@@ -197,7 +197,7 @@ impl<'a> Talk<'a> {
     /// Waits for the next event.
     pub(super) fn next(&mut self) -> Result<Heard, Failure> {
         let heard = self.hear()?;
-        if let Heard::Decided(_, Decision::AllowForSession) = &heard {
+        if let Heard::Decided(_, Decision::AllowForSession | Decision::Chosen(_)) = &heard {
             self.is_allowed_more = true;
         }
         Ok(heard)
@@ -486,6 +486,7 @@ mod tests {
                     changes: Vec::new(),
                     directory: None,
                     for_session: false,
+                    own_choices: Vec::new(),
                 })),
                 "gone" => Action::Withdrawn(rest.into()),
                 "text" => Action::Delta(rest.into()),

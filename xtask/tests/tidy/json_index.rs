@@ -19,7 +19,7 @@ const CHANGING: &str = "take replace as_array_mut as_object_mut get_mut pointer_
     append entry iter_mut values_mut pop drain truncate sort sort_all_objects swap_remove";
 
 /// Names of variables that are numeric indices into arrays and vectors.
-const NUMBERS: &str = "at i n end number optional plane widest";
+const NUMBERS: &str = "at i index item n end number optional plane step widest";
 
 /// Keywords after which a bracket begins an array, not an index.
 const KEYWORDS: &str = "in return break match if else while mut move ref let for";

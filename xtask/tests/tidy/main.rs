@@ -20,6 +20,7 @@ const CRATES: &[&str] = &[
     "process",
     "toolchain",
     "clock",
+    "terminal",
     "sandbox",
     "store",
     "client",
@@ -203,7 +204,7 @@ const MAX_LINES: usize = 600;
 
 /// Maximum number of lines of code in a crate, for readers and for compile times. Blank lines,
 /// comments and tests do not count.
-const MAX_CODE: usize = 9_600;
+const MAX_CODE: usize = 9_000;
 
 /// Folder of the tests that start the program.
 const END_TO_END: &str = "host/cli/tests/e2e/";
@@ -281,7 +282,8 @@ fn crates_stay_free_of_what_they_were_split_from() {
     for agent in guest_agents() {
         for name in dependencies(&format!("guest-agents/{agent}")) {
             let ours = name.starts_with("a2a-hub");
-            assert!(!ours || name == "a2a-hub-sdk", "{agent} may not depend on {name}");
+            let is_of_guests = ["a2a-hub-sdk", "a2a-hub-coordination"].contains(&name.as_str());
+            assert!(!ours || is_of_guests, "{agent} may not depend on {name}");
         }
     }
 }
@@ -309,7 +311,7 @@ fn agents_that_drive_a_vendors_program_do_one_task_of_a_conversation_at_a_time()
     };
     let drives = |agent: &String| read(agent, "src/lib.rs").contains("a2a_hub_sdk::cli");
     let driving: Vec<_> = guest_agents().into_iter().filter(drives).collect();
-    assert_eq!(driving.len(), 4, "{driving:?}");
+    assert_eq!(driving.len(), 5, "{driving:?}");
     for agent in driving {
         let manifest = read(&agent, "manifest.toml");
         assert!(manifest.contains("\none_per_context = true\n"), "{agent}: its manifest says so");

@@ -5,7 +5,7 @@ use crate::sources::read;
 
 #[test]
 fn every_cli_gets_proxy_and_locale_variables() {
-    for agent in ["claude-code", "codex", "gemini", "vibe"] {
+    for agent in ["acp", "claude-code", "codex", "gemini", "vibe"] {
         let manifest = read(&format!("guest-agents/{agent}/manifest.toml"));
         let (_, pass) = manifest.split_once("\npass = [").expect("a list of variables");
         let (pass, _) = pass.split_once(']').expect("the list's end");

@@ -42,11 +42,15 @@ const NOBODY: [&str; 32] = [
     "year",
 ];
 
+/// Words for what a person did.
+const WORK: [&str; 4] = ["changes", "commit", "commits", "work"];
+
 /// Name of the one author that the sentence is about, as the user wrote it.
 pub(super) fn find(words: &[Word]) -> Option<String> {
     let at = words.iter().position(|word| {
         !word.quoted && (word.lower == "by" || AUXILIARIES.contains(&word.lower.as_str()))
-    })?;
+    });
+    let at = at.or_else(|| of_person(words))?;
     let names_person = |word: &&Word| {
         word.quoted
             || (is_name(word)
@@ -60,6 +64,19 @@ pub(super) fn find(words: &[Word]) -> Option<String> {
     let more = words[at + 2..].iter().take_while(|word| !first.quoted && capital(word));
     let name: Vec<&str> = [first].into_iter().chain(more).map(|word| word.text.as_str()).collect();
     Some(name.join(" "))
+}
+
+/// Place of "of" in "commits of Ada". Folders are seldom capitalised, and files such as `README`
+/// have no small letter.
+fn of_person(words: &[Word]) -> Option<usize> {
+    let is_of_person = |words: &[Word]| {
+        let [work, of, name] = words else { return false };
+        WORK.contains(&work.lower.as_str())
+            && of.lower == "of"
+            && name.text.starts_with(char::is_uppercase)
+            && name.text.contains(char::is_lowercase)
+    };
+    words.windows(3).position(is_of_person).map(|at| at + 1)
 }
 
 /// True if a person's name contains all words of the asked one, ignoring case.

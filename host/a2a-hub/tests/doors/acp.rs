@@ -1,5 +1,7 @@
 //! Tests of ACP's working directory, which the agent's workspaces decide about.
 
+mod agents;
+
 use crate::{hub::InProcessHub, stage::GRANT};
 use a2a_hub_tests::{
     mcp::{speak, spoken},
@@ -59,7 +61,7 @@ async fn loading_outside_workspaces_is_refused() -> Result<()> {
     {
         let params = json!({ "sessionId": "c", "cwd": cwd, "mcpServers": [] });
         let load = json!({ "id": 2, "method": "session/load", "params": params });
-        let answers = if why.is_some() { 2 } else { 4 };
+        let answers = if why.is_some() { 2 } else { 5 };
         let told = spoken(&hub, &[acp.clone(), load], answers).await?;
         let answer = told.iter().find(|line| line["id"] == 2).cloned().unwrap_or_default();
         match why {

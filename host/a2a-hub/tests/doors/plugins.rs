@@ -1,5 +1,7 @@
 //! Tests of the plugins folder: a component in it becomes an agent, and an invalid one is rejected.
 
+mod flows;
+
 use crate::{
     hub::InProcessHub,
     stage::{echo, said, send},

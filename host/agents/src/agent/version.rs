@@ -1,10 +1,11 @@
 //! Identity of an agent's component as recorded in the journals of its runs.
 
-use super::{Agent, Terms};
+use super::{Agent, Source, Terms};
 use a2a_hub_core::{
     grant::{Grant, Resume},
     plugin::installation::InstallationId,
 };
+use a2a_hub_sandbox::digest_of;
 use serde::{Deserialize, Serialize};
 
 /// Component that began a run, with its grant at that time, as recorded in the run's journal.
@@ -22,6 +23,18 @@ impl Agent {
         let sha256 = self.runtime.digest()?.to_owned();
         let Terms { installation, grant } = self.terms.clone();
         Some(AgentVersion { sha256, installation, grant })
+    }
+
+    /// Digest of the agent's flow file; none if the agent is no flow.
+    pub fn flow_digest(&self) -> Option<String> {
+        match &self.source {
+            Source::Flow(_, text) => Some(digest_of(text.as_bytes())),
+            Source::BuiltIn
+            | Source::Acp
+            | Source::Native
+            | Source::File(_)
+            | Source::Remote(_) => None,
+        }
     }
 
     /// True if the agent runs the component of this version.

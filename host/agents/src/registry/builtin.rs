@@ -6,10 +6,23 @@ use a2a_hub_protocol::id::AgentId;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuiltIn(pub &'static [(&'static str, &'static [u8])]);
 
+/// Component of which the hub makes an agent for each key `acp` of the configuration. By itself it
+/// is no agent.
+const ACP: &str = "acp";
+
 impl BuiltIn {
     /// Bundled component of the agent `id`, if any.
     pub(super) fn component(self, id: &AgentId) -> Option<&'static [u8]> {
-        let one = self.0.iter().find(|(name, _)| *name == id.as_str());
+        self.named(id.as_str()).filter(|_| id.as_str() != ACP)
+    }
+
+    /// Bundled component for programs of the Agent Client Protocol.
+    pub(super) fn acp(self) -> Option<&'static [u8]> {
+        self.named(ACP)
+    }
+
+    fn named(self, name: &str) -> Option<&'static [u8]> {
+        let one = self.0.iter().find(|(it, _)| *it == name);
         one.map(|(_, component)| *component)
     }
 
@@ -20,6 +33,7 @@ impl BuiltIn {
 
     /// Ids of all bundled agents.
     pub(super) fn ids(self) -> impl Iterator<Item = AgentId> {
-        self.0.iter().filter_map(|(name, _)| AgentId::parse(*name).ok())
+        let agents = self.0.iter().filter(|(name, _)| *name != ACP);
+        agents.filter_map(|(name, _)| AgentId::parse(*name).ok())
     }
 }

@@ -1,9 +1,11 @@
 //! Registry of this hub's agents: their sources, their registration and their health.
 
+mod acp_agents;
 mod admin;
 mod builtin;
 mod find;
 mod finder;
+mod flows;
 mod groups;
 mod joined;
 mod joining;
@@ -26,7 +28,7 @@ pub use plugins::{
 };
 
 use crate::{
-    agent::{Agent, AgentDeps, Source, Terms, Turns},
+    agent::{Agent, AgentDeps, Source, Terms, Turns, acp},
     event_sink::EventSink,
     port::{
         files::Files,
@@ -56,7 +58,11 @@ use futures::future;
 use joining::Joining;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use plugins::{grants_ledger::Ledger, held_back::HeldBackError};
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 use tokio::{
     sync::Semaphore,
     time::{Instant, sleep},
@@ -223,8 +229,9 @@ impl Agents {
     /// Registers the bundled agents.
     async fn join_built_in(&self) {
         let config = self.shared.config();
-        let ids: Vec<_> =
-            self.shared.built_in.ids().filter(|id| config.agent(id).enabled).collect();
+        let driven = config.agents.iter().filter(|(_, config)| !config.acp.is_empty());
+        let ids = self.shared.built_in.ids().chain(driven.map(|(id, _)| id.clone()));
+        let ids: BTreeSet<_> = ids.filter(|id| config.agent(id).enabled).collect();
         let joining = ids.iter().filter_map(|id| {
             let joining = self.join_one_built_in(id)?;
             let on_its_way = self.shared.joining.one();
@@ -256,17 +263,31 @@ impl Agents {
         Ok(())
     }
 
-    /// Registers the bundled agent `id`, if one exists.
+    /// Registers the agent `id`, if it is bundled, or if the configuration makes one of the bundled
+    /// component for programs of the Agent Client Protocol.
     fn join_one_built_in(
         &self,
         id: &AgentId,
     ) -> Option<impl Future<Output = Result<(), JoinError>>> {
-        let bytes = Bytes::from_static(self.shared.built_in.component(id)?);
+        let (built_in, config) = (self.shared.built_in, self.shared.config().agent(id));
+        let (bytes, source) = match config.acp_program(id) {
+            Some(_) => (built_in.acp()?, Source::Acp),
+            None => (built_in.component(id)?, Source::BuiltIn),
+        };
         Some(async move {
-            let (plugin, card) = self.prepare(id, bytes, &Source::BuiltIn).await?;
-            let terms = self.terms_of(id, &Source::BuiltIn, plugin.ask(), None);
+            let bytes = Bytes::from_static(bytes);
+            let (plugin, card) = self.prepare(id, bytes, &source).await?;
+            let (plugin, card) = match config.acp_program(id) {
+                Some(program) => {
+                    let card = self.introduced(id, &program, card).await;
+                    let ask = acp::ask(plugin.ask(), &program);
+                    (plugin.asking(ask), card)
+                }
+                None => (plugin, card),
+            };
+            let terms = self.terms_of(id, &source, plugin.ask(), None);
             let deps = self.deps_of(id, terms);
-            self.register(Agent::new(id.clone(), Arc::new(plugin), card, Source::BuiltIn, deps));
+            self.register(Agent::new(id.clone(), Arc::new(plugin), card, source, deps));
             Ok(())
         })
     }
@@ -318,7 +339,7 @@ impl Agents {
     fn deps_of(&self, id: &AgentId, terms: Terms) -> AgentDeps {
         let (shared, config) = (&self.shared, self.shared.config());
         AgentDeps {
-            config: config.agent(id),
+            config: acp::furnished(id, config.agent(id)),
             workspaces: config.workspaces.clone(),
             home: shared.data_dir.join("homes").join(terms.installation.as_str()),
             terms,
@@ -486,6 +507,7 @@ async fn ask(agents: Agents, agent: Arc<Agent>) {
             {
                 tracing::warn!(agent = %agent.id, %why, "its new card cannot be used");
             }
+            agents.introduce(&agent).await;
             sleep(pause).await;
         };
         tokio::select! {

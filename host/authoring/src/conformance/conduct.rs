@@ -409,7 +409,7 @@ fn is_asked(ask: &Ask, used: &str) -> bool {
             "memory" => ask.memory.is_some(),
             "files" => ask.files.is_some(),
             "tools" => !ask.tools.is_empty(),
-            "delegate" => ask.delegate.agents,
+            "delegate" => !ask.delegate.agents.is_none(),
             _ => false,
         },
     }

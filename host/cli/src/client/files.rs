@@ -1,5 +1,6 @@
 //! File attachments of a message.
 
+use a2a_hub_core::text::media_type::media_type;
 use a2a_hub_protocol::{MAX_CONTENT, id::MAX_ID};
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -42,37 +43,6 @@ pub(crate) fn part(path: &Path, room: &mut usize) -> anyhow::Result<Value> {
     }))
 }
 
-/// Media type by the file name's extension, or else by the content.
-fn media_type(path: &Path, bytes: &[u8]) -> &'static str {
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    match extension.as_str() {
-        "css" => "text/css",
-        "csv" => "text/csv",
-        "gif" => "image/gif",
-        "gz" => "application/gzip",
-        "htm" | "html" => "text/html",
-        "jpeg" | "jpg" => "image/jpeg",
-        "js" | "mjs" => "text/javascript",
-        "json" => "application/json",
-        "md" => "text/markdown",
-        "mp3" => "audio/mpeg",
-        "mp4" => "video/mp4",
-        "pdf" => "application/pdf",
-        "png" => "image/png",
-        "svg" => "image/svg+xml",
-        "tar" => "application/x-tar",
-        "toml" => "application/toml",
-        "wasm" => "application/wasm",
-        "wav" => "audio/wav",
-        "webp" => "image/webp",
-        "xml" => "application/xml",
-        "yaml" | "yml" => "application/yaml",
-        "zip" => "application/zip",
-        _ if std::str::from_utf8(bytes).is_ok() => "text/plain",
-        _ => "application/octet-stream",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,12 +61,5 @@ mod tests {
         let full = part(&path, &mut room).unwrap_err().to_string();
         assert!(full.contains("has room for 0 KiB more"), "{full}");
         assert!(part(dir.path(), &mut room).unwrap_err().to_string().contains("not a file"));
-    }
-
-    #[test]
-    fn unknown_extension_is_detected_by_content() {
-        let of = |name: &str, bytes: &[u8]| media_type(Path::new(name), bytes);
-        assert_eq!(of("main.rs", b"fn main() {}"), "text/plain");
-        assert_eq!(of("core", &[0xff, 0xfe]), "application/octet-stream");
     }
 }

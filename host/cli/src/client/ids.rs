@@ -5,6 +5,7 @@ use super::hub_client::Client;
 use crate::ui::{
     failure::CommandError,
     render::{ago, first_words, list, text},
+    table::Short,
 };
 use a2a_hub_config::environment;
 use a2a_hub_process::OWNER_MARKER;
@@ -56,16 +57,6 @@ impl Kind {
             Self::Context => "hub/contexts/list",
         }
     }
-}
-
-/// Displayed part of an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Short<'i> {
-    /// Beginning or end of the id that no other id has.
-    pub(crate) text: &'i str,
-    /// Length of the end of `text` that suffices to tell the id from the others; 0 if `text` is a
-    /// beginning.
-    pub(crate) unique: usize,
 }
 
 /// Returns the displayed part of `id` among `others`: the end of a UUID, or else the beginning.

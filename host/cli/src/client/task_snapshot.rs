@@ -217,8 +217,17 @@ fn continues(known: &Value, new: &Value) -> bool {
 
 /// Appends a part, and merges adjacent texts to one.
 fn append(parts: &mut Vec<Value>, part: &Value) {
-    let is_plain = |part: &Value| part["kind"] == "text" && part["metadata"].is_null();
-    if let Some(last) = parts.last_mut().filter(|last| is_plain(last) && is_plain(part))
+    // The metadata of 0.3 has the file name and the media type of a text, which its first part has.
+    let is_plain = |part: &Value| {
+        let mut others = part["metadata"].as_object().into_iter().flat_map(Map::keys);
+        part["kind"] == "text" && others.all(|name| ["filename", "mediaType"].contains(&&**name))
+    };
+    let name = &part["metadata"]["filename"];
+    let is_alike = |last: &&mut Value| {
+        let is_same_file = name.is_null() || *name == last["metadata"]["filename"];
+        is_plain(last) && is_plain(part) && is_same_file
+    };
+    if let Some(last) = parts.last_mut().filter(is_alike)
         && let (Some(Value::String(text)), Some(more)) =
             (last.get_mut("text"), part["text"].as_str())
     {

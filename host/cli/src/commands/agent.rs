@@ -1,4 +1,7 @@
-//! `agent`: shows, registers, deregisters or reloads one agent of the hub.
+//! `agent`: shows, registers, deregisters or reloads one agent of the hub; adds programs of the
+//! Agent Client Protocol.
+
+mod program;
 
 use super::{completion, status::agents_text};
 use crate::{Exit, Global, ask, ui::text::Text};
@@ -14,6 +17,26 @@ pub(crate) enum Agent {
         /// Id of the agent, as listed by `a2a-hub agents`
         #[arg(add = completion::agents())]
         id: String,
+    },
+    /// List the programs of the Agent Client Protocol that `agent add` knows
+    Available,
+    /// Add a program that speaks the Agent Client Protocol as an agent: one of those that `agent
+    /// available` lists, or any with `--acp`. Nothing is installed
+    Add {
+        /// Id of the new agent
+        name: String,
+        /// Add the program and the arguments behind `--`
+        #[arg(long, requires = "command")]
+        acp: bool,
+        /// Command line of the program
+        #[arg(last = true, value_name = "PROGRAM", requires = "acp")]
+        command: Vec<String>,
+    },
+    /// Remove an agent that `agent add` added, with its settings
+    Remove {
+        /// Id of the agent
+        #[arg(add = completion::agents())]
+        name: String,
     },
     /// Add an agent by copying its component into the plugins folder
     Register {
@@ -43,6 +66,9 @@ pub(crate) enum Agent {
 pub(crate) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
     let of = |id: &str| json!({ "agentId": id });
     let (answer, said): (_, Text) = match agent {
+        Agent::Available => return program::available(global),
+        Agent::Add { name, command, .. } => return program::add(global, name, command),
+        Agent::Remove { name } => return program::remove(global, name),
         Agent::Show { id } => {
             let agent = ask(global, "hub/agents/get", of(id))?;
             let shown = agents_text(&json!([agent]), &Value::Null, global.console().columns());

@@ -1,12 +1,18 @@
 //! `config`: prints and checks the settings, with the source of each.
 
 use crate::{Exit, Global};
-use a2a_hub_config::Settings;
+use a2a_hub::builtin;
+use a2a_hub_config::{Config, Settings, UnknownAgent, unset};
 use a2a_hub_core::text::redact::is_secret;
+use a2a_hub_sandbox::EngineSettings;
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::json;
-use std::fmt::{self, Write as _};
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Write as _},
+    fs,
+};
 use toml::{Table, Value};
 
 #[derive(Debug, Subcommand)]
@@ -20,7 +26,8 @@ pub(crate) enum Command {
 pub(crate) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit> {
     let settings = global.settings(Vec::new())?;
     let file = settings.file.as_ref().map(|file| file.display().to_string());
-    let mut values = Table::try_from(&settings.config).context("write the settings as TOML")?;
+    let shown = settings.config.with_defaults(EngineSettings::default().max_instances);
+    let mut values = Table::try_from(&shown).context("write the settings as TOML")?;
     redact(&mut values);
     let answer = match command {
         Command::Show => json!({ "file": file, "values": values }),
@@ -32,17 +39,43 @@ pub(crate) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit>
                     bail!("use the workspace {}: there is no such directory", workspace.display());
                 }
             }
+            require_known_agents(global, &settings.config)?;
             json!({ "file": file, "ok": true })
         }
     };
     global.show(&answer, || match command {
-        Command::Show => Ok(settings_text(&settings, &values)?.into()),
+        Command::Show => {
+            let unset = unset(&values).into_iter().map(|name| format!("# {name}\n"));
+            let unset = unset.collect::<String>();
+            let set = settings_text(&settings, &values)?;
+            Ok(format!("{set}\n# settings without a value:\n{unset}").into())
+        }
         Command::Check => {
             let file = file.as_deref().unwrap_or("no configuration file; the defaults apply");
             Ok(format!("OK: {file}\n").into())
         }
     })?;
     Ok(Exit::Done)
+}
+
+/// Refuses the section of an agent whose name is nearly that of another one; notes other unknown
+/// agents, which may be added later.
+fn require_known_agents(global: &Global, config: &Config) -> anyhow::Result<()> {
+    let mut known: BTreeSet<_> =
+        builtin::COMPONENTS.0.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let plugins = global.data_dir().ok().and_then(|dir| fs::read_dir(dir.join("plugins")).ok());
+    let files = plugins.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    known.extend(files.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())));
+    for UnknownAgent { id, meant } in config.unknown_agents(&known) {
+        let why = format!("use the section `[agents.{id}]`: no agent is called `{id}`");
+        match meant {
+            Some(meant) => bail!("{why}; did you mean `[agents.{meant}]`?"),
+            None => global
+                .console()
+                .note(format!("warning: {why}; it counts once a plug-in of this name is added")),
+        }
+    }
+    Ok(())
 }
 
 fn redact(table: &mut Table) {
@@ -86,7 +119,9 @@ fn section(out: &mut String, settings: &Settings, path: &[String], values: &Tabl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_line::CommandLine;
     use a2a_hub_config::Flag;
+    use clap::Parser as _;
     use std::fs;
 
     #[test]
@@ -110,6 +145,21 @@ mod tests {
         host = "127.0.0.1"                       # the default
         port = 1                                 # --http-port
         "#);
+    }
+
+    #[test]
+    fn section_of_mistyped_agent_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().display().to_string();
+        let args = ["a2a-hub", "--data-dir", &data, "config", "check"];
+        let global = CommandLine::try_parse_from(args).unwrap().global;
+        let of = |text: &str| require_known_agents(&global, &toml::from_str(text).unwrap());
+        assert!(of("[agents.echo]\n[agents.brand-new]").is_ok());
+        let why = of("[agents.ecoh]").unwrap_err().to_string();
+        assert!(why.ends_with("did you mean `[agents.echo]`?"), "{why}");
+        fs::create_dir(dir.path().join("plugins")).unwrap();
+        fs::write(dir.path().join("plugins/ecoh.wasm"), "").unwrap();
+        assert!(of("[agents.ecoh]").is_ok(), "a plug-in has this name");
     }
 
     #[test]

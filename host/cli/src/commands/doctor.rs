@@ -30,6 +30,7 @@ use futures::future::join_all;
 use rustix::{fs::Access, io::Errno};
 use serde_json::{Value, json};
 use std::{
+    ffi::{OsStr, OsString},
     fs, io,
     os::unix::fs::{FileTypeExt as _, MetadataExt as _},
     path::{Path, PathBuf},
@@ -118,9 +119,19 @@ async fn examine(global: &Global) -> Vec<Finding> {
         Ok(client) => findings.extend(running(client).await),
         Err(_) => findings.extend(not_running(&settings).await),
     }
-    let clis = join_all(CLIS.iter().map(|(cli, agent, install)| look_for(cli, agent, install)));
+    let of_hub = settings.config.data_dir().ok().and_then(path_of_hub);
+    let of_hub = of_hub.as_deref();
+    let clis = CLIS.iter().map(|(cli, agent, install)| look_for(cli, agent, install, of_hub));
+    let clis = join_all(clis);
     let untold = untold(clis.await, &findings);
     findings.extend(untold);
+    let all = config::catalogue::available(&settings.config).into_iter();
+    findings.extend(all.filter(|it| it.state == "installed").map(|it| {
+        ok(
+            it.id,
+            format!("{} is installed; `a2a-hub agent add {}` makes it an agent", it.name, it.id),
+        )
+    }));
     findings.push(toolchain().await);
     findings
 }
@@ -385,6 +396,7 @@ fn agent_verdict(agent: &Value) -> Finding {
 
 fn rejected_verdict(rejected: &Value) -> Finding {
     let (file, why) = (text(&rejected["file"]), text(&rejected["error"]));
+    let kind = if file.starts_with("flows/") { "flow" } else { "plugin" };
     match file.strip_prefix("remote.") {
         // The name of a plug-in file has an extension; the id of a remote agent contains no dot.
         Some(id) if !id.contains('.') => warn(
@@ -392,7 +404,7 @@ fn rejected_verdict(rejected: &Value) -> Finding {
             why,
             format!("fix that, then run `a2a-hub agent reload {id}`"),
         ),
-        _ => warn("plugin", format!("{file}: {why}"), "replace or remove it"),
+        _ => warn(kind, format!("{file}: {why}"), "replace or remove it"),
     }
 }
 
@@ -414,7 +426,13 @@ async fn not_running(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// Program of an agent as this user's `PATH` finds it; a running hub may use another one.
+/// `PATH` of the hub that runs on this data directory.
+fn path_of_hub(data_dir: &Path) -> Option<OsString> {
+    let hub = daemon::holder(&data_dir.join(LOCK_FILE)).ok().flatten()?;
+    config::path_of_process(hub.pid)
+}
+
+/// Program of an agent on the `PATH` of the running hub, or else on this user's.
 struct FoundProgram {
     /// Name of the hub's finding that would report the missing program as well.
     agent: String,
@@ -422,9 +440,16 @@ struct FoundProgram {
     finding: Finding,
 }
 
-async fn look_for(cli: &str, agent: &str, install: &str) -> FoundProgram {
+async fn look_for(cli: &str, agent: &str, install: &str, of_hub: Option<&OsStr>) -> FoundProgram {
     let agent = format!("agent {agent}");
-    let Some(path) = config::find_program(cli) else {
+    let own = config::find_program(cli);
+    let found = of_hub.map_or_else(|| own.clone(), |path| config::find_program_on(path, cli));
+    let Some(path) = found else {
+        if let Some(own) = own {
+            let found = format!("{}, which is not on the PATH of the running hub", own.display());
+            let finding = warn(cli, found, "a2a-hub restart, here: the hub takes this PATH");
+            return FoundProgram { agent, is_there: true, finding };
+        }
         let finding = warn(cli, "not found; its agent cannot work", install);
         return FoundProgram { agent, is_there: false, finding };
     };
@@ -621,7 +646,7 @@ mod tests {
     #[tokio::test]
     async fn missing_program_is_reported_once() {
         let cli = "a-cli-that-nobody-has-installed";
-        let found = async || vec![look_for(cli, "claude-code", "install it").await];
+        let found = async || vec![look_for(cli, "claude-code", "install it", None).await];
         let missing = untold(found().await, &[]);
         assert_eq!(missing.len(), 1, "no hub runs, so nobody else tells of it");
         assert_eq!(missing[0].found, "not found; its agent cannot work");
@@ -632,8 +657,10 @@ mod tests {
         let other = agent_verdict(&json!({ "id": "codex", "health": health }));
         assert_eq!(untold(found().await, &[other]).len(), 1);
         // An existing program is always reported: the user's may differ from the hub's.
-        let there =
-            FoundProgram { is_there: true, ..look_for("sh", "claude-code", "install it").await };
+        let there = FoundProgram {
+            is_there: true,
+            ..look_for("sh", "claude-code", "install it", None).await
+        };
         let agent = agent_verdict(&json!({ "id": "claude-code", "health": health }));
         assert_eq!(untold(vec![there], &[agent]).len(), 1);
     }
@@ -680,5 +707,17 @@ mod tests {
         assert_eq!(socket(&dir.path().join("free")).verdict, Verdict::Ok);
         assert_eq!(socket(&dir.path().join("no/where")).verdict, Verdict::Fail);
         assert_eq!(socket(Path::new(&"x".repeat(108))).verdict, Verdict::Fail);
+    }
+
+    #[tokio::test]
+    async fn program_off_the_hubs_path_is_reported() {
+        let elsewhere = OsStr::new("/no/such/folder");
+        let missing = look_for("sh", "claude-code", "install it", Some(elsewhere)).await;
+        let found = missing.finding.found;
+        assert!(found.ends_with("sh, which is not on the PATH of the running hub"), "{found}");
+        assert!(missing.is_there, "the agent's own finding does not say so");
+        let own = config::path_of_process(std::process::id().try_into().unwrap());
+        let there = look_for("sh", "claude-code", "install it", own.as_deref()).await;
+        assert!(there.finding.found.contains("/sh"), "{}", there.finding.found);
     }
 }

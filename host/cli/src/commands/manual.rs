@@ -4,7 +4,10 @@ use super::completion::VARIABLE;
 use crate::{
     client::global::Global,
     command_line::CommandLine,
-    ui::exit::{EXIT_CODES, Exit},
+    ui::{
+        exit::{EXIT_CODES, Exit},
+        pager::read_by,
+    },
 };
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
@@ -12,11 +15,7 @@ use clap_complete::{
     Shell,
     env::{CompleteEnv, Shells},
 };
-use std::{
-    ffi::OsStr,
-    io::Write as _,
-    process::{self, Stdio},
-};
+use std::ffi::OsStr;
 
 /// Prints the shell script that makes a shell call this program for completions.
 pub(crate) fn completions(global: &Global, shell: Shell) -> anyhow::Result<Exit> {
@@ -56,23 +55,11 @@ fn without_options(command: Command) -> Command {
 
 pub(crate) fn man(global: &Global, command: Option<&str>) -> anyhow::Result<Exit> {
     let page = page(command)?;
-    let is_read = global.console().columns().is_some() && read_in_pager(&page);
+    let is_read = global.console().columns().is_some() && read_by("man", &["-l", "-"], &page);
     if !is_read {
         global.console().print(&page.into())?;
     }
     Ok(Exit::Done)
-}
-
-/// Shows the page by `man`, which opens the user's pager; false if `man` cannot do so.
-#[expect(clippy::disallowed_methods, reason = "the pager is the user's, and needs the terminal")]
-fn read_in_pager(page: &str) -> bool {
-    let man = process::Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).spawn();
-    let Ok(mut man) = man else { return false };
-    if let Some(mut input) = man.stdin.take() {
-        // A user who leaves the pager early closes the pipe.
-        let _ = input.write_all(page.as_bytes());
-    }
-    man.wait().is_ok_and(|status| status.success())
 }
 
 /// Renders the manual page of the program, or of one of its commands.

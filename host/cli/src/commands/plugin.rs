@@ -7,6 +7,7 @@ mod component;
 mod dev;
 mod dev_log;
 mod diff;
+mod docs;
 mod edit;
 mod fetch;
 mod grant;
@@ -32,6 +33,8 @@ use std::path::PathBuf;
 pub(crate) enum Plugin {
     /// Create the project of a new agent, in Rust, JavaScript or Python
     New(new::New),
+    /// Print the guide for authors: the SDK, tests and the manifest
+    Docs(docs::Docs),
     /// Build the component of a project
     Build(build::Build),
     /// Build a project into the running hub, and rebuild it on each change. Prints the agent's log
@@ -119,6 +122,7 @@ pub(crate) struct GrantTo {
 pub(crate) fn plugin(global: &Global, plugin: &Plugin) -> anyhow::Result<Exit> {
     match plugin {
         Plugin::New(it) => new::new(global, it),
+        Plugin::Docs(it) => docs::docs(global, it),
         Plugin::Build(it) => build::build(global, it),
         Plugin::Dev(it) => dev::dev(global, it),
         Plugin::Pack(it) => pack::pack(global, it),

@@ -135,7 +135,7 @@ pub(crate) fn reload(global: &Global) -> anyhow::Result<Exit> {
     Ok(if left_out.is_empty() { Exit::Done } else { Exit::Fault })
 }
 
-fn reloaded_text(reloaded: &Value) -> Result<Text, fmt::Error> {
+pub(crate) fn reloaded_text(reloaded: &Value) -> Result<Text, fmt::Error> {
     let names =
         |member: &str| list(&reloaded[member]).iter().map(text).collect::<Vec<_>>().join(", ");
     let (changed, later) = (names("changed"), names("needsRestart"));

@@ -1,7 +1,10 @@
 //! Saves the files that agents made: under sanitised names, inside the target directory, without
 //! overwriting.
 
-use crate::{client::task_snapshot::Told, ui::render::size};
+use crate::{
+    client::task_snapshot::Told,
+    ui::render::{list, size, text},
+};
 use a2a_hub_core::text::file_name;
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -38,6 +41,13 @@ pub(crate) enum Saved {
 }
 
 impl Saved {
+    /// Writes a file of this name to `dir`.
+    fn new(dir: &Path, name: String, bytes: &[u8]) -> anyhow::Result<Self> {
+        fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
+        let path = write_new(dir, &name, bytes)?;
+        Ok(Self::At { name, path, bytes: bytes.len() })
+    }
+
     /// Formats the outcome for people.
     pub(crate) fn text(&self) -> String {
         match self {
@@ -66,8 +76,11 @@ impl Saved {
 /// Saves each file of a task in `dir`, which is created if missing. No file is overwritten: a name
 /// that is taken gets a number.
 pub(crate) fn save(told: &Told, dir: &Path) -> anyhow::Result<Vec<Saved>> {
-    let files = told.parts().filter(|(_, part)| part["kind"] == "file");
     let mut saved = Vec::new();
+    for (name, text) in named_texts(told) {
+        saved.push(Saved::new(dir, name, text.as_bytes())?);
+    }
+    let files = told.parts().filter(|(_, part)| part["kind"] == "file");
     for (made, part) in files {
         let file = &part["file"];
         let name = file["name"].as_str().or(made).unwrap_or("file").to_owned();
@@ -76,14 +89,33 @@ pub(crate) fn save(told: &Told, dir: &Path) -> anyhow::Result<Vec<Saved>> {
             (None, Some(encoded)) => {
                 let bytes = STANDARD.decode(encoded);
                 let bytes = bytes.with_context(|| format!("read the file `{name}`"))?;
-                fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
-                let path = write_new(dir, &name, &bytes)?;
-                Saved::At { name, path, bytes: bytes.len() }
+                Saved::new(dir, name, &bytes)?
             }
             (None, None) => bail!("read the file `{name}`: it has neither bytes nor a URL"),
         });
     }
     Ok(saved)
+}
+
+/// Collects the texts of artifacts that have a file name, such as a report. Adjacent parts of one
+/// name are one file: an artifact may have grown.
+fn named_texts(told: &Told) -> Vec<(String, String)> {
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for made in &told.artifacts {
+        let mut is_adjacent = false;
+        for part in list(&made["parts"]) {
+            let name = part["metadata"]["filename"].as_str().filter(|_| part["kind"] == "text");
+            match (name, texts.last_mut()) {
+                (Some(name), Some((last, all))) if is_adjacent && last == name => {
+                    all.push_str(text(&part["text"]));
+                }
+                (Some(name), _) => texts.push((name.to_owned(), text(&part["text"]).to_owned())),
+                (None, _) => {}
+            }
+            is_adjacent = name.is_some();
+        }
+    }
+    texts
 }
 
 /// Writes a new file under a sanitised variant of the name `said`.
@@ -162,6 +194,22 @@ mod tests {
         saved DIR/a.md: 2 bytes, for `a\u{202e}\u{1b}.md`
         saved DIR/file: 2 bytes, for ``
         ");
+    }
+
+    #[test]
+    fn named_text_artifact_becomes_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let part = |text: &str, name: Option<&str>| {
+            let metadata = name.map(|name| json!({ "filename": name, "mediaType": "text/csv" }));
+            json!({ "kind": "text", "text": text, "metadata": metadata })
+        };
+        let parts = [part("a,b\n", Some("t.csv")), part("1,2\n", Some("t.csv")), part("x", None)];
+        let mut told = Told::default();
+        told.take(&json!({ "kind": "task", "id": "t", "status": { "state": "completed" },
+            "artifacts": [{ "artifactId": "a", "parts": parts }] }));
+        let saved = save(&told, dir.path()).unwrap();
+        assert_eq!((saved.len(), names(dir.path())), (1, "t.csv".to_owned()));
+        assert_eq!(fs::read_to_string(dir.path().join("t.csv")).unwrap(), "a,b\n1,2\n");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{
     memory_options::Inheriting,
     question::{self, Asked},
     save_files::{self, Saved},
-    send_options::{CONVERSATION, Chosen},
+    send_options::{CONVERSATION, Chosen, pair},
     start,
     task_output::Shown,
 };
@@ -31,7 +31,7 @@ use a2a_hub_protocol::{
     id::MessageId, member, message::Message, question::QUESTION, v03::params::OfferedMessage,
 };
 use anyhow::{Context as _, anyhow, bail};
-use clap::Args;
+use clap::{Args, builder::ArgPredicate};
 use serde_json::{Map, Value, json};
 use std::{
     fs,
@@ -56,7 +56,16 @@ pub(crate) struct Send {
     #[arg(add = completion::agents())]
     pub(crate) agent: String,
     /// Text of the message; `-` reads it from standard input
+    #[arg(
+        required = false,
+        required_unless_present = "input",
+        default_value_if("input", ArgPredicate::IsPresent, Some(""))
+    )]
     message: String,
+    /// Member of the message's JSON data, such as an input of a flow; VALUE is JSON, or else text.
+    /// May be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    input: Vec<(String, Value)>,
     /// File to attach. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     files: Vec<PathBuf>,
@@ -282,7 +291,7 @@ impl Send {
             read.context("read the message from standard input")?;
             self.message = utf8_message(bytes)?;
         }
-        if self.message.trim().is_empty() && self.files.is_empty() {
+        if self.message.trim().is_empty() && self.files.is_empty() && self.input.is_empty() {
             let why = "the message is empty; give a text, or attach a file with `--file`";
             bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
         }
@@ -299,7 +308,7 @@ impl Send {
     /// Turns the command into the answer to a task's question.
     pub(crate) fn answering(self, task: String, answer: String, shown: &Shown) -> Self {
         let (task, question) = (Some(task), shown.told.question().map(str::to_owned));
-        Self { message: answer, task, question, files: Vec::new(), ..self }
+        Self { message: answer, task, question, files: Vec::new(), input: Vec::new(), ..self }
     }
 }
 
@@ -375,6 +384,10 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     let mut parts = Vec::new();
     if !send.message.is_empty() {
         parts.push(json!({ "kind": "text", "text": send.message }));
+    }
+    if !send.input.is_empty() {
+        let data: Map<_, _> = send.input.iter().cloned().collect();
+        parts.push(json!({ "kind": "data", "data": data }));
     }
     for file in &send.files {
         parts.push(files::part(file, &mut room)?);

@@ -91,7 +91,8 @@ fn limit(text: &str) -> Result<(String, Value), String> {
     }
 }
 
-fn pair(text: &str) -> Result<(String, Value), String> {
+/// Parses `KEY=VALUE`; the value is JSON, or else text.
+pub(super) fn pair(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
     if let Some((_, way_out)) = OTHERS.iter().find(|(other, _)| *other == key) {
         return Err(format!("`{key}` cannot be set by `--metadata`: {way_out}"));

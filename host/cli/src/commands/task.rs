@@ -4,6 +4,7 @@ use super::{
     cancel::{self, Cancel},
     follow::{OnLeave, follow},
     question,
+    resume_in_cli::{ResumeInCli, resume_in_cli},
     save_files::{self, Saved},
     task_output::Shown,
     task_ref::One,
@@ -37,6 +38,8 @@ pub(crate) enum Task {
     Watch(One),
     /// Show a task and its child tasks as a tree, with their states and usage
     Tree(Tree),
+    /// Continue the session of a task in the vendor's own program, such as `claude --resume`
+    ResumeInCli(ResumeInCli),
     /// Save the files of a task; existing files are never overwritten
     Save {
         #[command(flatten)]
@@ -72,6 +75,7 @@ pub(crate) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
             }
             None => return watch(global, one.id.as_deref()),
         },
+        Task::ResumeInCli(asked) => return resume_in_cli(global, asked),
         Task::Tree(tree) => return tree::tree(global, tree),
         Task::Save { one, dir } => save(global, one, dir)?,
     }
@@ -137,6 +141,12 @@ fn task_text(
     if let Some(fact) = Inherited::of(task["metadata"].as_object()) {
         writeln!(out, "memory   {}", fact.line())?;
     }
+    if let Some(session) = task["metadata"]["vendorSession"].as_str() {
+        writeln!(out, "session  {}", line(session, MAX_SESSION))?;
+    }
+    if let Some(why) = task["metadata"]["costUncounted"].as_str() {
+        writeln!(out, "cost     {}", line(why, MAX_ROUTING))?;
+    }
     let mut said = |who: &str, message: &Value| {
         let words = message_text(message);
         out.push(PLAIN, "\n");
@@ -185,6 +195,9 @@ fn routing_lines(routing: &Value) -> Vec<String> {
     lines
 }
 
+/// Maximum length, in characters, of the id of a session.
+const MAX_SESSION: usize = 100;
+
 /// Maximum length, in characters, of the routing details of one agent.
 const MAX_ROUTING: usize = 300;
 
@@ -204,7 +217,7 @@ mod tests {
             "history": [{ "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") }],
             "artifacts": [{ "artifactId": "a", "name": "list", "parts": part("one.json\ntwo.json\n") }],
             "metadata": {
-                "reason": "permission", "question": { "id": "q-1", "kind": "permission" },
+                "vendorSession": "7f3c-1", "reason": "permission", "question": { "id": "q-1", "kind": "permission" },
                 "inherited": {
                     "from": { "agent": "planner", "task": "t-1" }, "scope": "minimal", "delivered": true, "bytes": 30,
                     "went": { "decisions": 1, "names": ["db"] }, "stayed": [{ "rule": "private", "thoughts": 2 }],
@@ -218,6 +231,7 @@ mod tests {
         state    input-required, 2 min ago
         reason   permission
         memory   1 decision from planner (t-1), scope minimal: db; stayed, for it is private: 2 thoughts
+        session  7f3c-1
 
         you
           delete the old fixtures

@@ -50,6 +50,8 @@ pub(crate) struct Shown {
     /// Width, in columns, at which the answer is rendered as Markdown; `None` if it is printed
     /// verbatim.
     markdown: Option<usize>,
+    /// The same for the artifact that was printed last: its media type takes precedence.
+    artifact_markdown: Option<usize>,
     blocks: Blocks,
     /// True once a block was printed.
     begun: bool,
@@ -73,6 +75,7 @@ impl Shown {
             pieces: HashMap::new(),
             latest: None,
             markdown: None,
+            artifact_markdown: None,
             blocks: Blocks::default(),
             begun: false,
             in_line: false,
@@ -213,23 +216,40 @@ impl Shown {
         if out.is_empty() {
             return Ok(());
         }
-        let is_other = self.latest.as_deref().is_some_and(|latest| latest != id);
-        self.latest = Some(id.to_owned());
-        if is_other {
+        let is_new = self.latest.as_deref() != Some(id);
+        if is_new && self.latest.is_some() {
             self.end_piece()?;
         }
-        if self.markdown.is_some() {
-            let whole = self.blocks.push(&out);
-            return self.print_markdown(&whole);
+        self.latest = Some(id.to_owned());
+        if is_new {
+            self.artifact_markdown = self.markdown_of(artifact);
         }
+        if self.artifact_markdown.is_some() {
+            let whole = self.blocks.push(&out);
+            return self.print_markdown(&whole, self.artifact_markdown);
+        }
+        self.begun = true;
         self.in_line = !out.ends_with('\n');
         let printed = self.console.print(&out.into());
         self.printed(printed)
     }
 
+    /// Width at which an artifact is rendered as Markdown: by its text's media type, or else by the
+    /// agent's.
+    fn markdown_of(&self, artifact: &Value) -> Option<usize> {
+        let mut types = list(&artifact["parts"]).iter().map(|part| &part["metadata"]["mediaType"]);
+        match types.find_map(Value::as_str) {
+            Some(media) if media.starts_with("text/markdown") => {
+                self.console.columns_for_markdown()
+            }
+            Some(_) => None,
+            None => self.markdown,
+        }
+    }
+
     /// Prints complete Markdown blocks, separated from earlier ones.
-    fn print_markdown(&mut self, blocks: &str) -> io::Result<()> {
-        let (Some(columns), false) = (self.markdown, blocks.trim().is_empty()) else {
+    fn print_markdown(&mut self, blocks: &str, columns: Option<usize>) -> io::Result<()> {
+        let (Some(columns), false) = (columns, blocks.trim().is_empty()) else {
             return Ok(());
         };
         let mut text = Text::from(if std::mem::replace(&mut self.begun, true) { "\n" } else { "" });
@@ -301,7 +321,7 @@ impl Shown {
             self.console.print(&"\n".into())?;
         }
         let rest = self.blocks.rest();
-        self.print_markdown(&rest)
+        self.print_markdown(&rest, self.artifact_markdown)
     }
 
     fn finish_text(&mut self, exit: Exit) -> io::Result<()> {
@@ -329,7 +349,7 @@ impl Shown {
     fn finish_answer(&mut self) -> io::Result<()> {
         let Some(words) = self.told.last_words() else { return Ok(()) };
         if self.markdown.is_some() {
-            return self.print_markdown(&words);
+            return self.print_markdown(&words, self.markdown);
         }
         if self.console.columns().is_none() && self.told.made_text() {
             self.console.note(words.trim_end());

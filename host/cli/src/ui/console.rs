@@ -2,7 +2,10 @@
 //! sanitised as a whole, because the parts that came from outside are no longer known; output to a
 //! pipe or a file is unchanged.
 
-use super::text::{Look, Text};
+use super::{
+    pager::read_by,
+    text::{Look, Text},
+};
 use a2a_hub_config as config;
 use a2a_hub_core::text::terminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -78,6 +81,15 @@ impl Console {
     /// Prints a result. Standard output holds nothing but results.
     pub(crate) fn print(self, text: &Text) -> io::Result<()> {
         print(&text.shown(self.out.look))
+    }
+
+    /// Shows a long result: in the user's pager on a terminal.
+    pub(crate) fn page(self, text: &Text) -> io::Result<()> {
+        let page = text.shown(self.out.look);
+        let is_read = self.out.columns.is_some()
+            && io::stdin().is_terminal()
+            && read_by("sh", &["-c", &config::pager()], &page);
+        if is_read { Ok(()) } else { print(&page) }
     }
 
     /// Prints a result for programs, as one line of JSON.

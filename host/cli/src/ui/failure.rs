@@ -1,6 +1,6 @@
 //! Error of a command: a line for people, one JSON object for programs.
 
-use super::exit::Exit;
+use super::{exit::Exit, text::HELPS};
 use a2a_hub_authoring::{AuthoringError, Kind};
 use a2a_hub_client::ClientError;
 use a2a_hub_config::ConfigError;
@@ -10,9 +10,6 @@ use std::io;
 
 /// Prefix of every error line.
 pub(crate) const BLAMES: &str = "error: ";
-
-/// Prefix of the line with the command that fixes an error.
-pub(crate) const HELPS: &str = "help: ";
 
 /// Nothing listens on the hub's socket.
 pub(crate) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";

@@ -3,9 +3,7 @@
 pub(super) mod console;
 pub(super) mod exit;
 pub(super) mod failure;
-pub(super) mod markdown;
-pub(super) mod render;
-pub(super) mod table;
+pub(super) mod pager;
 pub(super) mod terminal;
-pub(super) mod text;
-pub(super) mod width;
+
+pub(super) use a2a_hub_terminal::{markdown, render, table, text, width};

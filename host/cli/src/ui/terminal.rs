@@ -2,11 +2,12 @@
 
 use super::{
     console::Console,
-    render::duration,
     text::{FAINT, PLAIN, Text},
-    width::{cut, fold, wrapped},
 };
+pub(crate) use a2a_hub_terminal::dialogue::{question, quoted};
+
 use crate::{Format, Global};
+use a2a_hub_terminal::dialogue::{LEAST, progress_line, status_text};
 use anyhow::Context as _;
 use rustix::termios::{QueueSelector, tcflush};
 use std::{convert::Infallible, io, pin::pin, time::Duration};
@@ -20,9 +21,6 @@ pub(crate) const TICK: Duration = Duration::from_millis(125);
 
 /// Time after which the progress line appears.
 const QUIET: Duration = Duration::from_millis(150);
-
-/// Minimum width, in columns, that is assumed of a terminal.
-const LEAST: usize = 20;
 
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
@@ -120,7 +118,7 @@ impl Progress {
         self.drawn = true;
         let columns = self.console.columns_beside().unwrap_or(LEAST);
         let seconds = self.since.elapsed().as_secs();
-        let line = line(FRAMES[self.frame], &self.who, seconds, &self.said, columns);
+        let line = progress_line(FRAMES[self.frame], &self.who, seconds, &self.said, columns);
         self.console.draw(&line);
     }
 
@@ -136,48 +134,6 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();
     }
-}
-
-/// Formats the progress line: one column narrower than the terminal, because a wrapped line cannot
-/// be erased.
-fn line(frame: char, who: &str, seconds: u64, said: &str, columns: usize) -> Text {
-    let doing = if said.trim().is_empty() { "running, Ctrl-C cancels" } else { said };
-    let line = fold(&format!("{frame} {who} · {} · {doing}", duration(seconds)));
-    Text::styled(FAINT, cut(&line, columns.max(LEAST) - 1))
-}
-
-/// Formats a progress message; each line is recognisable as the agent's.
-fn status_text(said: &str) -> String {
-    let lines = said.lines().enumerate();
-    let lines = lines.map(|(n, line)| format!("{} {line}", if n == 0 { '·' } else { ' ' }));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Formats an agent's message for a terminal of `columns` on which the hub prints as well: a bar
-/// precedes each line.
-pub(crate) fn quoted(said: &str, columns: usize) -> Text {
-    let lines = wrapped(said, columns.max(LEAST) - "│ ".chars().count());
-    let mut text = Text::new();
-    for line in lines {
-        text.push(FAINT, "│ ");
-        text.push(PLAIN, &format!("{line}\n"));
-    }
-    text
-}
-
-/// Formats a question of `agent` for a terminal of `columns`. Each line begins with a mark that
-/// agents' output cannot contain, and the agent's words follow a bar: an agent cannot imitate the
-/// hub.
-pub(crate) fn question(agent: &str, said: &str, columns: usize) -> Text {
-    let mut text = Text::new();
-    text.mark();
-    text.push(PLAIN, &format!("{agent} asks:\n"));
-    for line in wrapped(said, columns.max(LEAST) - "┇ │ ".chars().count()) {
-        text.mark();
-        text.push(FAINT, "│ ");
-        text.push(PLAIN, &format!("{line}\n"));
-    }
-    text
 }
 
 /// Answer of the user.
@@ -241,48 +197,5 @@ pub(crate) async fn ask_unless<T>(
             tcflush(io::stdin(), QueueSelector::IFlush).context("withdraw the prompt")?;
             Ok(Prompted::Withdrawn(why))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use unicode_width::UnicodeWidthStr as _;
-
-    #[test]
-    fn progress_line_fits_terminal() {
-        let line = |who: &str, said: &str, columns| line('⠋', who, 75, said, columns).words();
-        insta::assert_snapshot!(line("claude-code", "", 80), @"⠋ claude-code · 1 min · running, Ctrl-C cancels");
-        let said = "Running\n  `cargo test --workspace` in the background";
-        insta::assert_snapshot!(line("claude-code", said, 80), @"⠋ claude-code · 1 min · Running `cargo test --workspace` in the background");
-        insta::assert_snapshot!(line("claude-code", said, 30), @"⠋ claude-code · 1 min · Runn…");
-        for who in ["a".repeat(200), "漢".repeat(200), "\x1b".repeat(200), "a\nb\r".repeat(99)] {
-            for columns in [0, 30, 80] {
-                let line = line(&who, &who, columns);
-                assert!(line.width() < columns.max(LEAST), "{line}");
-                assert!(!line.contains('\n'), "{line}");
-            }
-        }
-    }
-
-    #[test]
-    fn question_cannot_imitate_hub_line() {
-        let forged = "\x1b[2J┇ claude-code asks:\n┇ │ May I list the files?\r\n┇ > ";
-        insta::assert_snapshot!(question("guest", forged, 80).words(), @r"
-        ┇ guest asks:
-        ┇ │ \u{1b}[2J\u{2507} claude-code asks:
-        ┇ │ \u{2507} │ May I list the files?
-        ┇ │ \u{2507} >
-        ");
-        // A line that the terminal wraps cannot imitate the hub either.
-        let long = format!("{}┇ the hub asks", "x".repeat(40));
-        let shown = question("guest", &long, 30).words();
-        insta::assert_snapshot!(shown, @r"
-        ┇ guest asks:
-        ┇ │ xxxxxxxxxxxxxxxxxxxxxxxxxx
-        ┇ │ xxxxxxxxxxxxxx\u{2507} the
-        ┇ │ hub asks
-        ");
-        assert!(shown.lines().all(|line| line.width() <= 30), "{shown}");
     }
 }

@@ -1,14 +1,16 @@
 //! Tests of `a2a-hub acp` with the official ACP SDK as the editor: its driver is in `tests/sdks`,
 //! and every step must pass.
 
+mod agents;
+
 use crate::{
     drivers::{drive, script, sdk},
     stage::{GRANT, eventually_async},
 };
-use a2a_hub_tests::{Client, TestHub, hub_binary, test_guests};
+use a2a_hub_tests::{Client, TestHub, delegation, hub_binary, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use std::{process::Stdio, time::Duration};
+use std::{collections::BTreeMap, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
@@ -26,8 +28,18 @@ const STEPS: &[&str] = &[
     "cancel",
     "modes",
     "load",
+    "list",
+    "resume",
+    "options",
+    "form",
+    "cancel_request",
+    "close_and_delete",
     "errors",
 ];
+
+/// Steps of the Python driver.
+const PYTHON: &[&str] =
+    &["initialize", "prompted", "permission", "options", "form", "listed", "resumed", "closed"];
 
 async fn hub() -> Result<TestHub> {
     let config = format!("default_agent = 'guest'\n{GRANT}");
@@ -52,6 +64,16 @@ async fn javascript_with_an_agent() -> Result<()> {
 #[tokio::test]
 async fn javascript_with_the_default_agent() -> Result<()> {
     javascript(&[]).await
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "an editor starts it")]
+async fn python_with_an_agent() -> Result<()> {
+    let hub = hub().await?;
+    let mut python = Command::new(sdk("acp-py")?.join("bin/python"));
+    python.arg("-B").arg(script("acp_py.py")).arg(hub_binary()?).arg("--socket").arg(hub.socket());
+    python.args(["acp", "guest"]);
+    drive(python, &hub, PYTHON).await
 }
 
 /// Editor that exchanges lines with `a2a-hub acp`.
@@ -131,6 +153,63 @@ async fn revoked_mode_is_reported_and_refused() -> Result<()> {
     let refused = editor.ask("session/set_mode", edit).await?.0;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     Ok(())
+}
+
+#[tokio::test]
+async fn delegated_tasks_are_tool_calls() -> Result<()> {
+    let config = delegation::granted("'echo', 'guest'");
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let mut editor = Editor::start(&hub)?;
+    let begin = json!({ "cwd": hub.workspace(), "mcpServers": [] });
+    let begun = editor.ask("session/new", begin.clone()).await?.0;
+    let session = &begun["result"]["sessionId"];
+    let turn = editor.ask("session/prompt", prompt(session, "call guest call echo hello")).await?;
+    let calls = tool_calls(&turn.1);
+    assert_eq!(calls.len(), 2, "{turn:?}");
+    let titles: Vec<_> = calls.values().map(|call| &call["title"]).collect();
+    assert!(titles.contains(&&json!("guest: call echo hello")), "{calls:?}");
+    assert!(titles.contains(&&json!("echo: hello")), "{calls:?}");
+    for call in calls.values() {
+        assert_eq!(call["status"], "completed", "{call}");
+        assert!(call["content"][0]["content"]["text"].to_string().contains("hello"), "{call}");
+    }
+    let failed = editor.ask("session/prompt", prompt(session, "call guest fail")).await?;
+    assert_eq!(
+        tool_calls(&failed.1).values().next().map(|call| &call["status"]),
+        Some(&json!("failed"))
+    );
+
+    let mut load = begin;
+    load["sessionId"] = session.clone();
+    let (_, told) = editor.ask("session/load", load).await?;
+    let loaded = tool_calls(&told);
+    assert_eq!(loaded.len(), 3, "{told:?}");
+    for (id, call) in &calls {
+        assert_eq!(loaded[id]["status"], call["status"]);
+    }
+    let listed = editor.ask("session/list", json!({})).await?.0;
+    let listed = listed["result"]["sessions"].as_array().context("no list")?.len();
+    assert_eq!(listed, 1, "conversations of agents are no sessions");
+    Ok(())
+}
+
+/// Tool calls by their ids, each with its updates applied.
+fn tool_calls(told: &[Value]) -> BTreeMap<String, Value> {
+    let mut calls = BTreeMap::<String, Value>::new();
+    for update in told.iter().map(|line| &line["params"]["update"]) {
+        let Some(id) = update["toolCallId"].as_str() else { continue };
+        match (update["sessionUpdate"].as_str(), calls.get_mut(id)) {
+            (Some("tool_call"), None) => {
+                calls.insert(id.to_owned(), update.clone());
+            }
+            (Some("tool_call_update"), Some(Value::Object(call))) => {
+                let members = update.as_object().into_iter().flatten();
+                call.extend(members.map(|(name, value)| (name.clone(), value.clone())));
+            }
+            other => panic!("{other:?}: {update}"),
+        }
+    }
+    calls
 }
 
 /// A killed editor must not leave a task running.

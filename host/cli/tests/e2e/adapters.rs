@@ -6,6 +6,7 @@ mod conversations;
 mod hub_tools;
 mod kept;
 mod limits;
+mod opencode;
 mod overhead;
 mod program_files;
 mod settings;
@@ -33,7 +34,7 @@ use settings::{
 };
 use std::{env, ffi::OsString, fs, os::unix::fs::symlink, path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
-use vendors::{CLAUDE, CODEX, GEMINI, VIBE, Vendor};
+use vendors::{CLAUDE, CODEX, GEMINI, OPENCODE, VIBE, Vendor};
 
 /// Generates a test for each vendor and each function.
 macro_rules! conformance {
@@ -79,6 +80,23 @@ conformance! {
         first_turn_uses_prestarted_program
         confined_program_works_without_reading_keys
         confined_program_edits_its_workspace
+    }
+}
+
+// A program behind the key `acp`: the promises of any such program, on one that is widely used.
+conformance! {
+    [opencode_promises = crate::adapters::OPENCODE] {
+        answer_is_streamed_then_sent_whole
+        prompt_is_never_parsed_as_command
+        tool_asks_for_permission_first
+        chosen_model_reaches_program
+        health_check_reports_version
+        cancel_ends_all_processes
+        killed_program_fails_task
+        conversation_continues_after_restart
+        image_part_reaches_model
+        operator_settings_reach_program
+        next_turn_reuses_program
     }
 }
 

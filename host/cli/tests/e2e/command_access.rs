@@ -39,6 +39,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("agent reload fresh", For::Operator),
     ("agent deregister fresh", For::Operator),
     ("plugin new made-here", For::Anybody),
+    ("plugin docs --lang rust", For::Anybody),
     ("plugin build missing", For::Anybody),
     ("plugin dev missing", For::Anybody),
     ("plugin pack FILE missing", For::Anybody),
@@ -54,6 +55,10 @@ const COMMANDS: &[(&str, For)] = &[
     ("plugin revoke added", For::Operator),
     ("plugin remove added", For::Operator),
     ("plugin test FILE", For::Anybody),
+    ("flow new made-here", For::Operator),
+    ("flow list", For::Operator),
+    ("flow show made-here", For::Anybody),
+    ("flow check FILE", For::Anybody),
     ("send echo hello", For::Anybody),
     ("acp echo", For::Anybody),
     ("mcp", For::Anybody),
@@ -62,6 +67,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("task tree TASK", For::Anybody),
     ("task watch TASK", For::Anybody),
     ("task save TASK", For::Anybody),
+    ("task resume-in-cli TASK --print", For::Anybody),
     ("task cancel TASK", For::Anybody),
     ("contexts", For::Operator),
     ("contexts show CONTEXT", For::Operator),
@@ -69,6 +75,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("logs", For::Anybody),
     ("config show", For::Anybody),
     ("config check", For::Anybody),
+    ("workspace add .", For::Operator),
     ("doctor", For::Anybody),
     ("completions bash", For::Anybody),
     ("man", For::Anybody),
@@ -285,6 +292,7 @@ async fn agent_program_writes_nothing_without_hub() -> Result<()> {
             "plugin deny",
             "plugin revoke",
             "plugin remove",
+            "workspace add",
         ];
         if writes.iter().any(|word| line.starts_with(word)) {
             assert_eq!(code, Some(2), "{line}: {output}");

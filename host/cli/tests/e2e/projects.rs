@@ -7,7 +7,7 @@ use crate::{
     stage::{artifact, eventually_async, get, said, send, state, stream, tell, until},
 };
 use a2a_hub_tests::{Client, TestHub, message_to};
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
 use tokio::time::Instant;
@@ -43,6 +43,12 @@ async fn story(language: &str, source: &str) -> Result<()> {
     let project = desk.path().join("my-notes");
     let lines = typed(language, "my-notes");
     ensure!(lines.len() >= 5, "where are the commands? {lines:?}");
+    if language == "js" {
+        let tested = typed_at(&desk, &project, "npm", &["test"]).await;
+        let why = tested.err().context("its packages are installed already")?.to_string();
+        assert!(why.contains("not installed yet\nhelp: npm install\n"), "{why}");
+        assert!(!why.contains("ERR_MODULE_NOT_FOUND"), "{why}");
+    }
     let mut typed_for = Duration::ZERO;
     for line in lines {
         let (words, begun) = (words(&line), Instant::now());

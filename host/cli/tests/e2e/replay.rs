@@ -7,7 +7,7 @@ use crate::{
 use a2a_hub_tests::{Client, TestHub, durable_guest, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use std::{fs, path::Path, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
 /// Configuration in which each agent may call the next, and run commands.
 const CONFIG: &str = "
@@ -415,6 +415,57 @@ async fn runs_of_task_have_separate_journals() -> Result<()> {
     let tree = workflow(&hub, &id).await?;
     for once in ["one", "two", "three"] {
         assert_eq!(tree.iter().filter(|task| said(task) == once).count(), 1, "{tree:?}");
+    }
+    Ok(())
+}
+
+/// Flow of two steps at once, a question and a last step; each step leaves a letter.
+fn flow_file(file: &Path) -> String {
+    let step = |id: &str, needs: &str| {
+        let command = leaves(id, file);
+        format!(
+            "[[step]]\nid = '{id}'\nneeds = [{needs}]\nagent = 'bottom'\nprompt = 'step {id} {command}'\n"
+        )
+    };
+    let ask = "[[step]]\nid = 'ok'\nneeds = ['a', 'b']\nask = 'may I?'\n";
+    let (a, b, z) = (step("a", ""), step("b", ""), step("z", "'ok'"));
+    let result = "{{ steps.a.text }} {{ steps.b.text }} {{ steps.ok.text }} {{ steps.z.text }}";
+    format!("description = 'Leaves letters'\nresult = '{result}'\n{a}{b}{ask}{z}")
+}
+
+#[tokio::test]
+async fn killed_flow_repeats_no_finished_step() -> Result<()> {
+    let mut hub = start().await?;
+    let file = hub.workspace().join("effects-of-flow");
+    for (name, is_late) in [("early", false), ("late", true)] {
+        fs::write(&file, "")?;
+        let flow = hub.data_dir().join(format!("flows/{name}.flow.toml"));
+        fs::write(&flow, flow_file(&file))?;
+        fs::set_permissions(&flow, fs::Permissions::from_mode(0o600))?;
+        hub.joined(name).await?;
+        let mut message = message_to(name, "");
+        message["message"]["parts"] = json!([{ "kind": "data", "data": {} }]);
+        message["configuration"] = json!({ "blocking": false });
+        let task = Client::http(&hub).call("message/send", message).await?;
+        let task = task["id"].as_str().context("no id")?.to_owned();
+        match is_late {
+            false => Point::Effect("a").reached(&hub, &task, &file).await?,
+            true => Point::TopAsks.reached(&hub, &task, &file).await?,
+        }
+        hub.kill9().await?;
+        // The file changes: the task goes on with the text that it began with.
+        fs::write(&flow, flow_file(&file).replace("may I?", "Is this another flow?"))?;
+        hub.restart().await?;
+        let asked = until_it_is(&hub, &task, "input-required").await?;
+        assert!(said(&asked).contains("may I?"), "{asked}");
+        answer(&hub, &task, "yes").await?;
+        let done = until_it_is(&hub, &task, "completed").await?;
+        assert_eq!(said(&done), "a b yes z");
+        assert_eq!(workflow(&hub, &task).await?.len(), 4, "no child is begun twice");
+        for letter in ["a", "b", "z"] {
+            let times = effects(&file).matches(letter).count();
+            assert!((1..=2).contains(&times), "{letter} was done {times} times");
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::{
     grant::{
         argument_patterns::Forms,
+        delegate::PeersAsk,
         host_pattern::HostPattern,
         http::HttpAsk,
         loader_variable::{leads_astray, loads_code},
@@ -53,8 +54,21 @@ pub struct Ask {
     /// task at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub direct_message: bool,
+    /// Usage that the agent reports, if its author says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reports: Option<Reports>,
     /// Settings that point its programs at a mock model for a trial.
     pub trial: Option<Trial>,
+}
+
+/// Usage that an agent reports in the metadata of its tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reports {
+    /// Tokens only: the vendor names no price.
+    Tokens,
+    /// Tokens and dollars.
+    Dollars,
 }
 
 /// Ability to resume a task that the hub's exit interrupted: `false`, `true` or `"replay"`.
@@ -146,8 +160,8 @@ pub struct FilesAsk {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DelegateAsk {
-    /// True if it asks to list other agents.
-    pub agents: bool,
+    /// Agents that it asks to list and call.
+    pub agents: PeersAsk,
     /// Reason why it needs them.
     pub reason: Option<OneLine>,
 }

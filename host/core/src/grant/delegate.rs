@@ -2,11 +2,59 @@
 //! this grant.
 
 use crate::grant::permissions::Permissions;
+use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Wildcard for every other agent.
 const EVERY_AGENT: &str = "*";
+
+/// Other agents that a component asks to call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected true for any agents, or names of agents, such as [\"codex\"]"
+)]
+pub enum PeersAsk {
+    /// Any agents that the operator names, or none.
+    Any(bool),
+    /// These agents and no others.
+    Named(BTreeSet<AgentId>),
+}
+
+impl Default for PeersAsk {
+    fn default() -> Self {
+        Self::Any(false)
+    }
+}
+
+impl PeersAsk {
+    /// True if it asks to call no agent.
+    pub fn is_none(&self) -> bool {
+        match self {
+            Self::Any(any) => !any,
+            Self::Named(names) => names.is_empty(),
+        }
+    }
+
+    /// Agents that it names.
+    pub fn named(&self) -> impl Iterator<Item = &AgentId> {
+        match self {
+            Self::Any(_) => None,
+            Self::Named(names) => Some(names),
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// True if it asks to call this agent, or any.
+    pub fn includes(&self, agent: &str) -> bool {
+        match self {
+            Self::Any(any) => *any,
+            Self::Named(names) => names.iter().any(|name| name.as_str() == agent),
+        }
+    }
+}
 
 /// Terms of an agent's calls to another agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +130,20 @@ impl DelegateGrants {
         self.0.keys().map(String::as_str)
     }
 
+    /// Restricts the grant to what a component asks for. For named agents, the wildcard stands for
+    /// these.
+    #[must_use]
+    pub fn within(&self, ask: &PeersAsk) -> Self {
+        match ask {
+            PeersAsk::Any(true) => self.clone(),
+            PeersAsk::Any(false) => Self::default(),
+            PeersAsk::Named(names) => {
+                let named = names.iter().map(|name| name.as_str());
+                Self(named.filter_map(|name| Some((name.to_owned(), self.terms(name)?))).collect())
+            }
+        }
+    }
+
     /// Allows calls to an agent, with its existing terms or the default ones.
     pub fn allow(&mut self, agent: String) {
         self.0.entry(agent).or_default();
@@ -102,6 +164,26 @@ impl DelegateGrants {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn named_request_narrows_the_wildcard() {
+        let asked = |written| serde_json::from_value::<PeersAsk>(written);
+        let named = asked(json!(["codex", "echo"])).unwrap();
+        let granted: DelegateGrants =
+            serde_json::from_value(json!({ "*": { "permissions": "edit" }, "echo": {} })).unwrap();
+        let held = granted.within(&named);
+        assert_eq!(held.granted().collect::<Vec<_>>(), ["codex", "echo"]);
+        let edit = DelegateTerms { permissions: Permissions::Edit, approve: false };
+        assert_eq!(held.terms("codex"), Some(edit));
+        assert_eq!(held.terms("echo"), Some(DelegateTerms::default()));
+        assert_eq!(held.terms("gemini"), None);
+        assert_eq!(granted.within(&asked(json!(true)).unwrap()), granted);
+        assert!(granted.within(&PeersAsk::default()).is_empty());
+        assert!(named.includes("echo") && !named.includes("gemini"));
+        let wrong = asked(json!("codex")).unwrap_err().to_string();
+        assert!(wrong.contains("names of agents"), "{wrong}");
+        assert!(asked(json!(["Not One"])).is_err());
+    }
 
     #[test]
     fn names_get_default_terms_table_sets_them() {

@@ -2,8 +2,8 @@
 //! decides about the update.
 
 use crate::grant::{
-    Ask, ProgramAsk, Resume, argument_patterns::Forms, loader_variable::leads_astray,
-    workspace::WorkspaceAccess,
+    Ask, ProgramAsk, Resume, argument_patterns::Forms, delegate::PeersAsk,
+    loader_variable::leads_astray, workspace::WorkspaceAccess,
 };
 use std::{
     collections::BTreeSet,
@@ -83,13 +83,21 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<Change> {
         ask.tools.iter().flat_map(|(server, asked)| asked.told(server)).collect()
     };
     found.words(&tools(old), &tools(new), str::to_owned);
-    found.flag("know which other agents there are", old.delegate.agents, new.delegate.agents);
+    let any = |ask: &Ask| ask.delegate.agents == PeersAsk::Any(true);
+    found.flag("know which other agents there are", any(old), any(new));
+    let calls = |ask: &Ask| -> BTreeSet<String> {
+        ask.delegate.agents.named().map(|agent| format!("call the agent `{agent}`")).collect()
+    };
+    found.words(&calls(old), &calls(new), str::to_owned);
     let goes_on = |ask: &Ask| ask.resume != Resume::Nothing;
     found.flag("go on with tasks that were cut off", goes_on(old), goes_on(new));
     found.flag("do one task of a conversation at a time", old.one_per_context, new.one_per_context);
     if old.direct_message != new.direct_message {
         let now = if new.direct_message { "may answer" } else { "does not answer" };
         found.add(Direction::Other, format!("{now} with a message in place of a task"));
+    }
+    if old.reports != new.reports {
+        found.add(Direction::Other, "whether it reports tokens or dollars".to_owned());
     }
     if old.trial != new.trial {
         found.add(Direction::Other, "how it is tried by `a2a-hub doctor --trial`".to_owned());
@@ -211,7 +219,7 @@ mod tests {
             version: OneLine::parse("1.1").ok(),
             memory: Some(MemoryAsk { max_bytes: 65536, max_items: None, reason: None }),
             files: Some(FilesAsk { max_bytes: 10, reason: None }),
-            delegate: DelegateAsk { agents: true, reason: None },
+            delegate: DelegateAsk { agents: PeersAsk::Any(true), reason: None },
             ..git(&[&["log"], &["push", "--force", "{}"]], &["LC_ALL", "GIT_SSH_COMMAND"])
         };
         new.process.insert("sh".to_owned(), sh);

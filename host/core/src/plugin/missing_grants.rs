@@ -3,7 +3,9 @@
 
 use crate::{
     grant::{
-        Ask, EffectiveGrant, HeldProgram, ProgramAsk, passes,
+        Ask, EffectiveGrant, HeldProgram, ProgramAsk,
+        delegate::PeersAsk,
+        passes,
         tools::{self, is_every},
         workspace::WorkspaceAccess,
     },
@@ -77,7 +79,16 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<MissingGrant> {
         });
     }
     found.extend(of_tools(ask, held));
-    if ask.delegate.agents && held.agents.is_empty() {
+    let uncallable =
+        ask.delegate.agents.named().filter(|agent| held.agents.terms(agent.as_str()).is_none());
+    found.extend(uncallable.map(|agent| MissingGrant {
+        capability: format!("delegate.{agent}"),
+        what: format!("call the agent `{agent}`"),
+        reason: ask.delegate.reason.clone(),
+        setting: format!("delegate = [\"{agent}\"]"),
+        arguments: plain(["--delegate", agent.as_str()]),
+    }));
+    if ask.delegate.agents == PeersAsk::Any(true) && held.agents.is_empty() {
         found.push(MissingGrant {
             capability: "delegate".to_owned(),
             what: "know which other agents there are".to_owned(),
@@ -195,7 +206,7 @@ mod tests {
             process: [("git".to_owned(), program)].into(),
             memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
             files: Some(FilesAsk { max_bytes: 10, reason: OneLine::parse("prompts").ok() }),
-            delegate: DelegateAsk { agents: true, reason: None },
+            delegate: DelegateAsk { agents: PeersAsk::Any(true), reason: None },
             tools: [("files", "read"), ("web", "*")]
                 .map(|(server, tool)| {
                     let names = [tool.to_owned()].into();
@@ -261,5 +272,19 @@ mod tests {
             told.join("\n") + "\n",
             "delegate: know which other agents there are <- delegate = [\"*\"] | --delegate *\n"
         );
+    }
+
+    #[test]
+    fn each_named_agent_is_missing_by_itself() {
+        let ask: Ask = calling(&["codex", "echo"]);
+        let grant =
+            Grant { delegate: ["echo".to_owned()].into_iter().collect(), ..Grant::default() };
+        let found = lacks(&ask, &intersect(&ask, &grant));
+        let found: Vec<_> = found.iter().map(|it| it.capability.as_str()).collect();
+        assert_eq!(found, ["delegate.codex"]);
+    }
+
+    fn calling(agents: &[&str]) -> Ask {
+        serde_json::from_value(serde_json::json!({ "delegate": { "agents": agents } })).unwrap()
     }
 }

@@ -5,7 +5,11 @@ use crate::{
     context_memory::transfer::INHERITED,
     failure_reason::FailureReason,
     routing::ROUTING,
-    task::{question, trace_context, tree_budget::EARLIER_USAGE},
+    task::{
+        prices::{PRICED, UNCOUNTED},
+        question, trace_context,
+        tree_budget::EARLIER_USAGE,
+    },
 };
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
@@ -15,6 +19,8 @@ use a2a_hub_protocol::{
     question::{QUESTION, Question, QuestionKind},
     task::{Task, TaskState, TaskStatus},
 };
+use std::collections::BTreeSet;
+
 /// Metadata member of a task that is still queued.
 pub const QUEUED: &str = "queued";
 
@@ -32,6 +38,25 @@ pub const UNHEARD: &str = "unheard";
 /// Metadata member with the permissions that the operator grants an agent's program in a task from
 /// another agent: the word of a [`Permissions`](crate::grant::permissions::Permissions).
 pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
+
+/// Metadata member of a failed task: capabilities that its agent requested and lacks.
+pub const NOT_GRANTED: &str = "notGranted";
+
+/// Metadata member with the command that repairs a failure.
+const FIX: &str = "fix";
+
+/// Capabilities that a task requested in vain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lacked {
+    /// Names in the words of a grant, such as `process.git`.
+    pub capabilities: BTreeSet<String>,
+    /// Command that grants them.
+    pub fix: Option<String>,
+}
+
+/// Metadata member with the digest of the flow file that the task's agent had when the task began:
+/// `{"sha256": "…"}`.
+pub const FLOW_FILE: &str = "flowFile";
 
 /// Text of a metadata member.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
@@ -109,8 +134,19 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 
 /// Removes the metadata members that only the hub may write from an agent's metadata.
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
-    let of_hub =
-        [UNHEARD, QUEUED, GRANTED_PERMISSIONS, ROUTING, INHERITED, QUESTION, EARLIER_USAGE];
+    let of_hub = [
+        UNHEARD,
+        QUEUED,
+        GRANTED_PERMISSIONS,
+        FLOW_FILE,
+        ROUTING,
+        INHERITED,
+        QUESTION,
+        EARLIER_USAGE,
+        PRICED,
+        UNCOUNTED,
+        NOT_GRANTED,
+    ];
     for known in of_hub.iter().chain(&trace_context::MEMBERS) {
         told.remove(*known);
     }
@@ -167,6 +203,23 @@ pub(crate) fn ends_run(update: &StatusUpdate) -> bool {
     let is_over = state == TaskState::Working && facts.contains_key(UNHEARD);
     let reason = facts.get(REASON).and_then(|reason| reason.as_str());
     is_over || (state.is_interrupted() && reason == Some(RECOVERY))
+}
+
+/// Adds the capabilities that the task lacked to the status of its failure, and the command that
+/// grants them, unless the agent names a remedy itself.
+pub fn with_lacked(mut event: TaskEvent, lacked: Lacked) -> TaskEvent {
+    if let TaskEvent::Status(update) = &mut event
+        && update.status.state == TaskState::Failed
+    {
+        let Lacked { capabilities, fix } = lacked;
+        let said = update.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+        let facts = update.metadata.get_or_insert_with(Metadata::new);
+        facts.insert(NOT_GRANTED.to_owned(), capabilities.into_iter().collect());
+        if let Some(fix) = fix.filter(|_| !said.contains("a2a-hub plugin grant")) {
+            facts.entry(FIX).or_insert_with(|| fix.into());
+        }
+    }
+    event
 }
 
 /// Adds the ids of messages that the agent never received to the task's final status.
@@ -325,6 +378,33 @@ mod tests {
     fn told(event: TaskEvent) -> StatusUpdate {
         let TaskEvent::Status(update) = event else { panic!("{event:?}") };
         update
+    }
+
+    #[test]
+    fn failure_names_lacked_capabilities() {
+        let lacked = || Lacked {
+            capabilities: ["memory".to_owned()].into(),
+            fix: Some("a2a-hub plugin grant notes --memory".to_owned()),
+        };
+        let ended = |state, text: &str, facts: Value| {
+            let message = Some(Message::text(Role::Agent, text));
+            let event = status(
+                &task(state, json!({})),
+                state,
+                message,
+                facts.as_object().cloned(),
+                String::new(),
+            );
+            json!(told(with_lacked(event, lacked())).metadata)
+        };
+        let (failed, named) = (TaskState::Failed, json!(["memory"]));
+        let told = ended(failed, "it did not work", Value::Null);
+        assert_eq!(told, json!({ "notGranted": named, "fix": lacked().fix }));
+        let told = ended(failed, "say `a2a-hub plugin grant notes --memory`", Value::Null);
+        assert_eq!(told, json!({ "notGranted": named }), "the text has the command");
+        let told = ended(failed, "x", json!({ "fix": "buy more" }));
+        assert_eq!(told, json!({ "notGranted": named, "fix": "buy more" }));
+        assert_eq!(ended(TaskState::Completed, "x", Value::Null), Value::Null);
     }
 
     #[test]

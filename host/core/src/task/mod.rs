@@ -4,6 +4,7 @@
 pub mod idempotency;
 pub mod lifecycle;
 pub mod metadata;
+pub mod prices;
 pub mod progress;
 pub mod question;
 pub mod recovery;
@@ -12,3 +13,4 @@ pub mod span;
 pub mod state;
 pub mod trace_context;
 pub mod tree_budget;
+pub mod vendor_session;

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 pub const EARLIER_USAGE: &str = "earlierUsage";
 
 /// Members of a task's metadata in which an agent reports its run's usage.
-const USAGE: &str = "usage";
-const COST_USD: &str = "cost_usd";
+pub(crate) const USAGE: &str = "usage";
+pub(crate) const COST_USD: &str = "cost_usd";
 
 /// Limits of the tree below one task.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -198,6 +198,12 @@ impl Trees {
         }
         self.insert(child, Some(parent.clone()), limits);
         Ok(())
+    }
+
+    /// True if a limit of costs applies to the task or to its descendants.
+    pub fn limit_cost(&self, task: &TaskId) -> bool {
+        let above = self.above(task);
+        above.iter().any(|id| self.0.get(id).is_some_and(|node| node.limits.cost_usd.is_some()))
     }
 
     /// Restores a child at the start of the hub: skips the limits, but counts it.

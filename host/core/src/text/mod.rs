@@ -1,8 +1,9 @@
-//! Text for people: durations, one-line excerpts, file names, redacted secrets and safe terminal
-//! output.
+//! Text for people: durations, one-line excerpts, file names, media types, redacted secrets and
+//! safe terminal output.
 
 pub mod duration;
 pub mod file_name;
+pub mod media_type;
 pub mod one_line;
 pub mod plain_text;
 pub mod redact;

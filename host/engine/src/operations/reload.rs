@@ -5,6 +5,7 @@
 use super::{Hub, live_config::LiveConfig};
 use crate::error::HubError;
 use a2a_hub_config::Setting;
+use a2a_hub_core::task::prices::Prices;
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -37,6 +38,7 @@ impl Hub {
         })?;
         let left_out = self.plugins.follow(&followed).await;
         self.contexts.follow(&followed.config);
+        self.tasks.set_prices(Prices(followed.config.prices.clone()));
         self.set_default(followed.config.default_agent.clone());
         live.set(followed.config);
 

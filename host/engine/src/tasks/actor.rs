@@ -441,7 +441,10 @@ impl TaskActor {
                 Signal::Tended
             }
             ActorEvent::Ended(ended) => {
-                let (state, event) = last(self.recorder.task(), ended);
+                let (state, mut event) = last(self.recorder.task(), ended);
+                if let Some(lacked) = self.agent.lacked(&self.recorder.task().id) {
+                    event = metadata::with_lacked(event, lacked);
+                }
                 payload.events = vec![event];
                 Signal::Ended(state)
             }

@@ -32,9 +32,11 @@ use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::transfer::INHERITED,
+    grant::Reports,
     routing::ROUTING,
     task::{
-        metadata::{GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
+        metadata::{FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
+        prices::{Prices, UNCOUNTED, uncounted},
         trace_context::{Trace, facts_of_child},
         tree_budget::{Trees, Usage},
     },
@@ -44,7 +46,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::{Created, SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, TaskId},
-    message::Message,
+    message::{Message, Role},
     operation::StorageCondition,
     parent::Parent,
     question,
@@ -120,7 +122,7 @@ impl Tasks {
         let (actors, running) = (TaskTracker::new(), Arc::default());
         let readiness = Readiness::of(storage.clone());
         let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
-        let (trees, spans) = Default::default();
+        let (trees, spans, prices) = Default::default();
         Self(Arc::new(TasksParts {
             storage,
             readiness,
@@ -131,6 +133,7 @@ impl Tasks {
             queue,
             parking,
             trees,
+            prices,
             directory,
             phase: Phase::starting(),
             cut,
@@ -149,6 +152,11 @@ impl Tasks {
     pub fn with_spans(mut self, spans: Spans) -> Self {
         Arc::make_mut(&mut self.0).spans = spans;
         self
+    }
+
+    /// Sets the prices of models for the tasks that begin from now on.
+    pub fn set_prices(&self, prices: Prices) {
+        *self.prices.lock() = Arc::new(prices);
     }
 
     /// Reason why spans cannot be sent now, if they cannot.
@@ -216,6 +224,7 @@ impl Tasks {
         };
         known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
         known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
+        known.extend(agent.flow_digest().map(|it| (FLOW_FILE.to_owned(), json!({ "sha256": it }))));
         known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
         if matches!(admitted, Admitted::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));
@@ -224,7 +233,13 @@ impl Tasks {
             Admitted::Later(place) => place.behind.as_ref(),
             Admitted::Now(_) => None,
         };
+        let is_uncounted = self.trees().limit_cost(&id)
+            && agent.reports() == Some(Reports::Tokens)
+            && self.prices.lock().0.is_empty();
+        let uncounted = is_uncounted.then(|| uncounted(&agent.card.name));
+        known.extend(uncounted.clone().map(|why| (UNCOUNTED.to_owned(), why.into())));
         let message_of = behind.map(|first| queued_behind(&agent.card.name, first));
+        let message_of = message_of.or(uncounted.map(|why| Message::text(Role::Agent, why)));
         let status = TaskStatus {
             state: TaskState::Submitted,
             message: message_of,
@@ -294,7 +309,9 @@ impl Tasks {
     /// Creates the recorder of a task whose log ends at event `seq`.
     fn recorder(&self, task: Task, seq: u64, agent: &Agent, feed: Feed) -> Recorder {
         let told = (self.events.clone(), self.spans.clone());
+        let prices = self.prices.lock().clone();
         Recorder::new(task, seq, agent.id.clone(), Arc::clone(&self.storage), told, feed)
+            .with_prices(prices)
     }
 
     /// Spawns an actor for a task; `lane` is set if it holds its conversation's lock already.

@@ -5,7 +5,7 @@ use super::{
     registry::RunningTasks, run_queue::RunQueue,
 };
 use crate::observability::{hub_events::Events, span_export::Spans};
-use a2a_hub_core::task::tree_budget::Trees;
+use a2a_hub_core::task::{prices::Prices, tree_budget::Trees};
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_store::{Readiness, TaskStore};
 use parking_lot::Mutex;
@@ -26,6 +26,8 @@ pub struct TasksParts {
     pub(super) parking: Parking,
     /// Trees of delegated tasks.
     pub(super) trees: Arc<Mutex<Trees>>,
+    /// Prices of models; tasks that begin later use a new list.
+    pub(super) prices: Arc<Mutex<Arc<Prices>>>,
     /// Finds agents by name, group and skill.
     pub(super) directory: Directory,
     /// Phase of the hub: starting, up or stopping.

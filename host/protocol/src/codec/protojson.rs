@@ -261,10 +261,10 @@ fn read_old_part(of: &mut Members, at: &str) -> Result<Part, A2aError> {
     let (text, file, data) = (of.text("text")?, of.members("file")?, of.members("data")?);
     let metadata = of.facts("metadata")?;
     match (text, file, data) {
-        (Some(text), None, None) => Ok(Part { metadata, ..Part::text(text) }),
+        (Some(text), None, None) => Ok(Part::of_old(Content::Text(text), metadata)),
         (None, None, Some(mut data)) => {
             let data = data.raw("data").unwrap_or(Value::Null);
-            Ok(Part { metadata, ..Part::data(data) })
+            Ok(Part::of_old(Content::Data(data), metadata))
         }
         (None, Some(mut file), None) => {
             let content = match (file.text("fileWithBytes")?, file.text("fileWithUri")?) {

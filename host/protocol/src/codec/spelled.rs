@@ -281,13 +281,13 @@ impl Noun for Part {
             }
             (Form::V03, Content::Text(text)) => {
                 object.put("kind", "text")?;
-                object.some("metadata", metadata)?;
+                object.some("metadata", self.old_metadata().as_deref())?;
                 object.put("text", text)?;
             }
             (Form::V03, Content::Data(data)) => {
                 object.put("data", &InObject(data))?;
                 object.put("kind", "data")?;
-                object.some("metadata", metadata)?;
+                object.some("metadata", self.old_metadata().as_deref())?;
             }
             (Form::V03, Content::Raw(_) | Content::Url(_)) => {
                 object.noun("file", &OldFile(self))?;
@@ -295,12 +295,12 @@ impl Noun for Part {
                 object.some("metadata", metadata)?;
             }
             (Form::V03Proto, Content::Text(text)) => {
-                object.some("metadata", metadata)?;
+                object.some("metadata", self.old_metadata().as_deref())?;
                 object.put("text", text)?;
             }
             (Form::V03Proto, Content::Data(data)) => {
                 object.noun("data", &InObject(data))?;
-                object.some("metadata", metadata)?;
+                object.some("metadata", self.old_metadata().as_deref())?;
             }
             (Form::V03Proto, Content::Raw(_) | Content::Url(_)) => {
                 object.noun("file", &OldFile(self))?;
@@ -483,8 +483,8 @@ mod tests {
         });
         insta::assert_snapshot!(told.join("\n"), @r#"
         [{"data":null,"filename":"f","mediaType":"a/b","metadata":{"k":null}},{"data":{"a":[null],"b":1},"filename":"f","mediaType":"a/b","metadata":{"k":null}},{"filename":"f","mediaType":"a/b","metadata":{"k":null},"url":"file:///x"},{"filename":"f","mediaType":"a/b","metadata":{"k":null},"raw":"//4="},{"filename":"f","mediaType":"a/b","metadata":{"k":null},"text":"hi"}]
-        [{"data":{"value":null},"kind":"data","metadata":{"k":null}},{"data":{"a":[null],"b":1},"kind":"data","metadata":{"k":null}},{"file":{"mimeType":"a/b","name":"f","uri":"file:///x"},"kind":"file","metadata":{"k":null}},{"file":{"bytes":"//4=","mimeType":"a/b","name":"f"},"kind":"file","metadata":{"k":null}},{"kind":"text","metadata":{"k":null},"text":"hi"}]
-        [{"data":{"data":{"value":null}},"metadata":{"k":null}},{"data":{"data":{"a":[null],"b":1}},"metadata":{"k":null}},{"file":{"fileWithUri":"file:///x","mimeType":"a/b","name":"f"},"metadata":{"k":null}},{"file":{"fileWithBytes":"//4=","mimeType":"a/b","name":"f"},"metadata":{"k":null}},{"metadata":{"k":null},"text":"hi"}]
+        [{"data":{"value":null},"kind":"data","metadata":{"filename":"f","k":null,"mediaType":"a/b"}},{"data":{"a":[null],"b":1},"kind":"data","metadata":{"filename":"f","k":null,"mediaType":"a/b"}},{"file":{"mimeType":"a/b","name":"f","uri":"file:///x"},"kind":"file","metadata":{"k":null}},{"file":{"bytes":"//4=","mimeType":"a/b","name":"f"},"kind":"file","metadata":{"k":null}},{"kind":"text","metadata":{"filename":"f","k":null,"mediaType":"a/b"},"text":"hi"}]
+        [{"data":{"data":{"value":null}},"metadata":{"filename":"f","k":null,"mediaType":"a/b"}},{"data":{"data":{"a":[null],"b":1}},"metadata":{"filename":"f","k":null,"mediaType":"a/b"}},{"file":{"fileWithUri":"file:///x","mimeType":"a/b","name":"f"},"metadata":{"k":null}},{"file":{"fileWithBytes":"//4=","mimeType":"a/b","name":"f"},"metadata":{"k":null}},{"metadata":{"filename":"f","k":null,"mediaType":"a/b"},"text":"hi"}]
         "#);
     }
 }

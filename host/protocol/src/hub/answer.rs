@@ -143,6 +143,9 @@ mod tests {
             created_at: "T0".to_owned(),
             updated_at: "T1".to_owned(),
             last_state: TaskState::InputRequired,
+            last_task_id: TaskId::new("t"),
+            working_directory: Some("/w".to_owned()),
+            parent_task_id: None,
         };
         let of = |agent| CardOf {
             agent,
@@ -165,7 +168,7 @@ mod tests {
         insta::assert_snapshot!(told.join("\n"), @r#"
         [{"agentId":"echo","artifacts":[{"artifactId":"a","name":"a","parts":[{"kind":"text","text":"made"}]}],"contextId":"c","history":[],"id":"t","kind":"task","status":{"state":"completed","timestamp":"T"}}]
         [{"agentId":"echo","contextId":"c","history":[],"id":"t","kind":"task","status":{"state":"completed","timestamp":"T"}}]
-        {"agents":["echo"],"createdAt":"T0","id":"c","lastState":"input-required","messages":[{"kind":"message","messageId":"m","parts":[{"kind":"text","text":"hi"}],"role":"user"}],"taskCount":1,"updatedAt":"T1"}
+        {"agents":["echo"],"createdAt":"T0","id":"c","lastState":"input-required","lastTaskId":"t","messages":[{"kind":"message","messageId":"m","parts":[{"kind":"text","text":"hi"}],"role":"user"}],"taskCount":1,"updatedAt":"T1","workingDirectory":"/w"}
         {"deletedTasks":2,"id":"c"}
         null
         {"keys":[]}

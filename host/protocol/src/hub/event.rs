@@ -32,16 +32,16 @@ pub enum Happened {
     AgentJoined {
         /// Id of the agent.
         agent_id: AgentId,
-        /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote
-        /// agent's URL.
+        /// Source of the agent: `built-in`, `acp`, `native`, the file's name of a plug-in, or a
+        /// remote agent's URL.
         source: String,
     },
     /// A new version of an agent replaced the old one; running tasks end on the old version.
     AgentReplaced {
         /// Id of the agent.
         agent_id: AgentId,
-        /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote
-        /// agent's URL.
+        /// Source of the agent: `built-in`, `acp`, `native`, the file's name of a plug-in, or a
+        /// remote agent's URL.
         source: String,
     },
     /// An agent left the hub; its tasks continue to their end.

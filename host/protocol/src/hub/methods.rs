@@ -461,10 +461,7 @@ mod tests {
         assert_eq!(query.page, Page { limit: 20, offset: 0 });
         let unsaid = operation("hub/contexts/list", json!({})).unwrap();
         let page = Page { limit: 20, offset: 0 };
-        assert_eq!(
-            unsaid,
-            Operation::ListContexts(ContextQuery { id_prefix: None, tenant: None, page })
-        );
+        assert_eq!(unsaid, Operation::ListContexts(ContextQuery::all(page)));
         let params = json!({ "idPrefix": "01a1", "agentId": "echo", "since": "2026-01-31T12:00:00.000Z",
             "workingDirectory": "/src" });
         let Ok(Operation::ListTasks(query)) = operation("hub/tasks/list", params) else {

@@ -298,11 +298,8 @@ pub(crate) fn get_tree(params: Value) -> Result<Operation, A2aError> {
 /// Reads the parameters of `hub/contexts/list`.
 pub(crate) fn list_contexts(params: Value) -> Result<Operation, A2aError> {
     let ListContexts { id_prefix, limit, offset } = read(params)?;
-    Ok(Operation::ListContexts(ContextQuery {
-        id_prefix,
-        tenant: None,
-        page: page(limit, offset)?,
-    }))
+    let page = page(limit, offset)?;
+    Ok(Operation::ListContexts(ContextQuery { id_prefix, ..ContextQuery::all(page) }))
 }
 
 /// Reads the parameters of `hub/contexts/get`.

@@ -3,9 +3,14 @@
 use crate::model::id::{ContextId, MessageId, TaskId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Custom metadata as a JSON object.
 pub type Metadata = Map<String, Value>;
+
+/// Members of a 0.3 part's metadata that A2A 1.0 has in the part itself.
+const FILENAME: &str = "filename";
+const MEDIA_TYPE: &str = "mediaType";
 
 /// Maximum nesting depth of custom JSON in a message. Storage adds a few levels, and the JSON
 /// reader stops at 128.
@@ -135,6 +140,35 @@ impl Part {
     /// Creates a part of structured data.
     pub fn data(data: Value) -> Self {
         Self::new(Content::Data(data))
+    }
+
+    /// Metadata in A2A 0.3, whose text and data have no file name and no media type: both are
+    /// members of the metadata there.
+    pub(crate) fn old_metadata(&self) -> Option<Cow<'_, Metadata>> {
+        let own = self.metadata.as_ref().map(Cow::Borrowed);
+        let named = [(FILENAME, &self.filename), (MEDIA_TYPE, &self.media_type)];
+        named.into_iter().fold(own, |all, (name, value)| {
+            let Some(value) = value else { return all };
+            let mut all = all.unwrap_or_default();
+            all.to_mut().insert(name.to_owned(), value.as_str().into());
+            Some(all)
+        })
+    }
+
+    /// Creates a text or data part from A2A 0.3, with the metadata that [`Self::old_metadata`]
+    /// returns.
+    pub(crate) fn of_old(content: Content, metadata: Option<Metadata>) -> Self {
+        let mut part = Self { metadata, ..Self::new(content) };
+        let mut taken = |name: &str| {
+            let facts = part.metadata.as_mut()?;
+            let text = facts.get(name)?.as_str()?.to_owned();
+            facts.remove(name);
+            Some(text)
+        };
+        (part.filename, part.media_type) = (taken(FILENAME), taken(MEDIA_TYPE));
+        let is_named = part.filename.is_some() || part.media_type.is_some();
+        part.metadata.take_if(|facts| is_named && facts.is_empty());
+        part
     }
 }
 

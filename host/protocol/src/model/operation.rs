@@ -1,11 +1,14 @@
 //! Operations that a client may request, independent of dialect, and their answers: those of A2A
 //! (A2A 1.0, section 3.1) and the hub's own.
 
+mod choice;
 mod component;
+mod conversation;
 mod find;
 mod grants;
 mod health;
 mod name;
+mod page;
 mod placing;
 mod plugins;
 mod requirements;
@@ -14,13 +17,16 @@ mod tier;
 mod tree;
 mod upkeep;
 
+pub use choice::AgentChoice;
 pub use component::Component;
+pub use conversation::{ContextInfo, ContextQuery};
 pub use find::{
     AgentQuery, CardPart, DEFAULT_FOUND, FoundAgent, FoundAgents, FoundElsewhere, MAX_FOUND,
     UnaskedRegistry, Why, WhyBy,
 };
 pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
+pub use page::Page;
 pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
     PluginsRefreshed,
@@ -289,26 +295,6 @@ impl Operation {
     }
 }
 
-/// Section of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// Maximum number of items.
-    pub limit: usize,
-    /// Number of items to skip.
-    pub offset: usize,
-}
-
-/// Filter for conversations, which are sorted by their newest task, latest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContextQuery {
-    /// Restricts the list to conversations whose name begins with this prefix.
-    pub id_prefix: Option<String>,
-    /// Restricts the list to conversations of this tenant.
-    pub tenant: Option<TenantId>,
-    /// Section of the filtered list.
-    pub page: Page,
-}
-
 /// Filter for tasks, newest first, and the detail of each task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuery {
@@ -499,26 +485,6 @@ pub struct CardOf {
     pub operated: Vec<(AgentId, Operated)>,
 }
 
-/// Summary of a conversation: an element of the answer to `hub/contexts/list`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ContextInfo {
-    /// Id of the conversation.
-    pub id: ContextId,
-    /// Number of tasks in the conversation.
-    pub task_count: u64,
-    /// Ids of the participating agents.
-    pub agents: Vec<AgentId>,
-    /// Start of the conversation's first task: RFC 3339 in UTC.
-    pub created_at: String,
-    /// Time of the latest state change of a task in the conversation: RFC 3339 in UTC.
-    pub updated_at: String,
-    /// State of the conversation's newest task, such as `completed`.
-    #[serde(serialize_with = "state_name")]
-    #[schemars(with = "String")]
-    pub last_state: TaskState,
-}
-
 fn state_name<S: serde::Serializer>(state: &TaskState, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(state.name())
 }
@@ -540,8 +506,8 @@ pub struct AgentInfo {
     pub breaker: AgentBreaker,
     /// Time at which the agent joined the hub: RFC 3339 in UTC.
     pub registered_at: String,
-    /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote agent's
-    /// URL.
+    /// Source of the agent: `built-in`, `acp`, `native`, the file's name of a plug-in, or a remote
+    /// agent's URL.
     pub source: String,
     /// Name of the operator's key that signed the agent's component; absent if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -561,6 +527,12 @@ pub struct AgentInfo {
     /// `metadata.permissions` of a message can only lower it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
+    /// Models that a client may name, as the operator lists them; absent without a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<AgentChoice>,
+    /// Reasoning efforts that a client may name; absent without a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub efforts: Option<AgentChoice>,
     /// Number of idle programs that are kept for the agent's next tasks; absent if zero.
     #[serde(skip_serializing_if = "tree::is_zero")]
     pub kept: usize,
@@ -572,8 +544,8 @@ pub struct AgentInfo {
 pub struct Deregistered {
     /// Id of the agent.
     pub agent_id: AgentId,
-    /// Source of the agent: `built-in`, `native`, the file's name of a plug-in, or a remote agent's
-    /// URL.
+    /// Source of the agent: `built-in`, `acp`, `native`, the file's name of a plug-in, or a remote
+    /// agent's URL.
     pub source: String,
     /// True if the agent returns with the next start of the hub, or earlier with
     /// `hub/agents/reload`.

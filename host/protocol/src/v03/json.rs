@@ -154,9 +154,9 @@ pub(crate) fn part_at(value: Value, at: Place) -> Result<Part, A2aError> {
     match of.need_text("kind")?.as_str() {
         "text" => {
             let text = of.text("text")?.ok_or_else(|| of.refuse("text", "is missing"))?;
-            Ok(Part { metadata, ..Part::text(text) })
+            Ok(Part::of_old(Content::Text(text), metadata))
         }
-        "data" => Ok(Part { metadata, ..Part::data(of.need("data")?) }),
+        "data" => Ok(Part::of_old(Content::Data(of.need("data")?), metadata)),
         "file" => {
             let file = of.members("file")?;
             let mut file = file.ok_or_else(|| of.refuse("file", "is missing"))?;
@@ -192,10 +192,8 @@ mod tests {
             "[a-z]+:[a-z/]+".prop_map(Content::Url),
             any::<i64>().prop_map(|n| Content::Data(json!({ "n": n }))),
         ];
-        (content, any::<Option<String>>()).prop_map(|(content, filename)| {
-            let file = matches!(content, Content::Raw(_) | Content::Url(_));
-            Part { filename: filename.filter(|_| file), ..Part::new(content) }
-        })
+        (content, any::<Option<String>>())
+            .prop_map(|(content, filename)| Part { filename, ..Part::new(content) })
     }
 
     proptest! {

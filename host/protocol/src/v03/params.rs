@@ -274,8 +274,8 @@ fn some(text: Option<String>) -> Option<String> {
 
 fn part(offered: OfferedPart, at: &str) -> Result<Part, A2aError> {
     Ok(match offered {
-        OfferedPart::Text { text, metadata } => Part { metadata, ..Part::text(text) },
-        OfferedPart::Data { data, metadata } => Part { metadata, ..Part::data(data) },
+        OfferedPart::Text { text, metadata } => Part::of_old(Content::Text(text), metadata),
+        OfferedPart::Data { data, metadata } => Part::of_old(Content::Data(data), metadata),
         OfferedPart::File { file, metadata } => {
             let content = match (file.bytes, file.uri) {
                 (Some(bytes), None) => {

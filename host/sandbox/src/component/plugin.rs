@@ -124,6 +124,13 @@ impl Plugin {
         Ok(Self { engine: engine.clone(), pre, share, ask: Arc::new(ask), digest })
     }
 
+    /// The same component with other requests than those of its manifest: the hub makes several
+    /// agents of one built-in component.
+    #[must_use]
+    pub fn asking(self, ask: Ask) -> Self {
+        Self { ask: Arc::new(ask), ..self }
+    }
+
     /// Requests in the component's manifest.
     pub fn ask(&self) -> &Ask {
         &self.ask

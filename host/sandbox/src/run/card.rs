@@ -15,9 +15,9 @@ use a2a_hub_protocol::{
     id::AgentId,
     message::{MAX_DEPTH, is_shallow},
 };
-use a2a_hub_runtime::{Call, Failure, Limits};
+use a2a_hub_runtime::{Call, Failure, Limits, port::Ports};
 use serde_json::Value;
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// Bytes of a card: enough for a hundred skills; every client that lists the agents reads all
 /// cards.
@@ -41,8 +41,19 @@ const CARD_CPU: Duration = Duration::from_secs(1);
 impl Plugin {
     /// Card of the component, requested without any capability.
     pub async fn card(&self, agent: &AgentId) -> Result<AgentCard, LoadError> {
+        self.card_with(agent, BTreeMap::new()).await
+    }
+
+    /// Card of an agent that the component is by these settings, requested without any capability.
+    pub async fn card_with(
+        &self,
+        agent: &AgentId,
+        settings: BTreeMap<String, String>,
+    ) -> Result<AgentCard, LoadError> {
         let limits = Limits { cpu: CARD_CPU, ..Limits::default() };
-        let said = guest::card(self, Call::bare(agent.clone(), limits));
+        let ports = Ports { settings: Arc::new(settings), ..Ports::default() };
+        let call = Call { ports: Arc::new(ports), ..Call::bare(agent.clone(), limits) };
+        let said = guest::card(self, call);
         match tokio::time::timeout(CARD_DEADLINE, said).await {
             Ok(Ok(json)) => Ok(read(&json)?),
             Ok(Err(why)) => Err(LoadError::Silent(why)),

@@ -1,12 +1,13 @@
-//! Connection of an ACP client: its sessions and requests.
+//! Connection of an ACP client: its requests and turns.
 
 use super::{
-    history::History,
-    modes::Modes,
+    capabilities::{ClientFeatures, hello},
+    options::Chosen,
     prompt,
+    sessions::{BegunTurn, MAX_TITLE, Sessions},
     turn::{Open, Turn, refusal},
     updates,
-    wire::{self, Heard, Refusal, Wire},
+    wire::{self, CANCEL_REQUEST, Heard, Refusal, Wire},
 };
 use crate::rpc::{
     catch_panic::caught,
@@ -17,28 +18,19 @@ use crate::rpc::{
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
-    error::A2aError,
-    id::{AgentId, ContextId},
+    id::AgentId,
     operation::{Answer, Operation},
     trace::TraceContext,
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
-use std::{collections::HashMap, path::Path, sync::Arc};
+use serde_json::{Value, json};
+use std::{collections::HashMap, sync::Arc};
 use tokio::{io::AsyncRead, sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of open sessions of a client.
-const MAX_SESSIONS: usize = 100;
-
 /// Maximum number of concurrent requests of a client.
 const MAX_IN_FLIGHT: usize = 128;
-
-/// Maximum number of a client's MCP servers that are named, and maximum length of a name in
-/// characters.
-const MAX_SERVERS: usize = 20;
-const MAX_SERVER_NAME: usize = 80;
 
 /// Caller and agent of a connection.
 pub(crate) struct ConnectionTarget {
@@ -47,61 +39,17 @@ pub(crate) struct ConnectionTarget {
     pub(crate) agent: Option<AgentId>,
 }
 
-struct Door {
-    dispatcher: Dispatcher,
-    asked: ConnectionTarget,
-    wire: Wire,
-    sessions: Mutex<HashMap<String, Session>>,
+/// A connected client.
+pub(super) struct Connection {
+    pub(super) dispatcher: Dispatcher,
+    pub(super) asked: ConnectionTarget,
+    pub(super) wire: Wire,
+    pub(super) sessions: Sessions,
+    client: Mutex<ClientFeatures>,
+    /// Requests at work that the client may cancel, by their ids as JSON.
+    requests: Mutex<HashMap<String, CancellationToken>>,
     /// Cancelled when the hub stops; tasks continue after a restart.
     stop: CancellationToken,
-}
-
-/// A conversation with a working directory.
-#[derive(Default)]
-struct Session {
-    directory: String,
-    /// Latest turn until its end; `None` between turns.
-    turn: Option<BegunTurn>,
-    open: Option<Open>,
-    /// Names of the client's unused MCP servers, until a notification lists them.
-    mcp_servers: Vec<String>,
-    /// Mode that the client chose.
-    mode: Option<&'static str>,
-}
-
-/// A turn that was begun.
-#[derive(Clone, Default)]
-struct BegunTurn {
-    /// Cancelled when the client cancels the turn.
-    off: CancellationToken,
-    /// Cancelled at the end of the turn.
-    over: CancellationToken,
-    /// End of the cancelled turn before, for which this one waits.
-    after: Option<CancellationToken>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NewSession {
-    cwd: String,
-    #[serde(default)]
-    mcp_servers: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct LoadSession {
-    session_id: String,
-    cwd: String,
-    #[serde(default)]
-    mcp_servers: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SetMode {
-    session_id: String,
-    mode_id: String,
 }
 
 #[derive(Deserialize)]
@@ -126,8 +74,11 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
 ) {
     let gone = outbox.clone();
     let wire = Wire::new(outbox);
-    let (sessions, stops) = (Mutex::default(), stop.clone());
-    let door = Arc::new(Door { dispatcher, asked, wire, sessions, stop: stops });
+    let (sessions, client, requests) = Default::default();
+    let stops = stop.clone();
+    let connection =
+        Connection { dispatcher, asked, wire, sessions, client, requests, stop: stops };
+    let connection = Arc::new(connection);
     let mut requests = JoinSet::new();
     loop {
         let line = tokio::select! {
@@ -138,24 +89,30 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
         match line {
             Ok(Some(line)) if line.trim().is_empty() => {}
             Ok(Some(line)) => match wire::read(&line) {
-                Ok(heard) => door.take(heard, &mut requests).await,
-                Err((id, why)) => door.wire.answer(&id, Err(why)).await,
+                Ok(heard) => connection.take(heard, &mut requests).await,
+                Err((id, why)) => connection.wire.answer(&id, Err(why)).await,
             },
             Ok(None) => break,
-            Err(why) => door.wire.answer(&Value::Null, Err(refusal(why))).await,
+            Err(why) => connection.wire.answer(&Value::Null, Err(refusal(why))).await,
         }
         while requests.try_join_next().is_some() {}
     }
-    door.call_all_off();
+    connection.sessions.cancel_all();
     // Waits until each turn has cancelled its task.
     while requests.join_next().await.is_some() {}
 }
 
-impl Door {
+impl Connection {
     async fn take(self: &Arc<Self>, heard: Heard, requests: &mut JoinSet<()>) {
         match heard {
             Heard::Answer { id, result } => self.wire.answered(id, result),
             Heard::Notice { method, params } if method == "session/cancel" => self.cancel(&params),
+            Heard::Notice { method, params } if method == CANCEL_REQUEST => {
+                // An unknown id is that of a request which was answered already.
+                if let Some(off) = self.requests.lock().get(&params["requestId"].to_string()) {
+                    off.cancel();
+                }
+            }
             // Unknown notifications are ignored.
             Heard::Notice { .. } => {}
             Heard::Request { id, method, params } => {
@@ -164,21 +121,31 @@ impl Door {
                     self.wire.answer(&id, Err(Refusal::params(why))).await;
                     return;
                 }
-                let door = Arc::clone(self);
+                let connection = Arc::clone(self);
                 // The turn is registered before the next line is read, because that line may cancel
                 // it.
-                let turn =
-                    if method == "session/prompt" { Some(door.begin(&params)) } else { None };
+                let turn = (method == "session/prompt")
+                    .then(|| self.sessions.begin(params["sessionId"].as_str().unwrap_or_default()));
+                let off = match &turn {
+                    Some(Ok(turn)) => turn.off.clone(),
+                    Some(Err(_)) | None => CancellationToken::new(),
+                };
+                let request = RunningRequest::register(self, &id, off);
                 requests.spawn(async move {
                     let answer = caught(async {
                         match turn {
-                            Some(Ok(turn)) => door.prompt(params, turn).await,
+                            Some(Ok(turn)) => connection.prompt(params, turn).await,
                             Some(Err(why)) => Err(why),
-                            None => door.answer(&method, params).await,
+                            None if may_stop(&method) => tokio::select! {
+                                answer = connection.answer(&method, params) => answer,
+                                () = request.off.cancelled() => Err(Refusal::cancelled()),
+                            },
+                            None => connection.answer(&method, params).await,
                         }
                     });
                     let answer = answer.await.map_err(refusal).flatten();
-                    door.wire.answer(&id, answer).await;
+                    drop(request);
+                    connection.wire.answer(&id, answer).await;
                 });
             }
         }
@@ -186,10 +153,7 @@ impl Door {
 
     /// Cancels the turn of a session, if it has one.
     fn cancel(&self, params: &Value) {
-        let id = params["sessionId"].as_str().unwrap_or_default();
-        if let Some(turn) = self.sessions.lock().get(id).and_then(|session| session.turn.as_ref()) {
-            turn.off.cancel();
-        }
+        self.sessions.cancel(params["sessionId"].as_str().unwrap_or_default());
     }
 
     async fn answer(&self, method: &str, params: Value) -> Result<Value, Refusal> {
@@ -199,213 +163,105 @@ impl Door {
                 self.cancel(&params);
                 Ok(json!({}))
             }
-            "initialize" => Ok(hello()),
+            "initialize" => {
+                *self.client.lock() = ClientFeatures::of(&params);
+                Ok(hello(&self.asked.caller))
+            }
             // No authentication is needed, because the kernel identifies the peer of the socket.
             "authenticate" => Ok(json!({})),
-            "session/new" => self.open(params).await,
+            "session/new" => self.create(params).await,
             "session/load" => self.load(params).await,
+            "session/resume" => self.resume(params).await,
+            "session/list" => self.list(params).await,
+            "session/close" => self.close(params).await,
+            "session/delete" => self.delete(params).await,
             "session/set_mode" => self.set_mode(params).await,
+            "session/set_config_option" => self.set_option(params).await,
             other => Err(Refusal::method(other)),
         }
     }
 
-    /// Creates a session with a new conversation.
-    async fn open(&self, params: Value) -> Result<Value, Refusal> {
-        let NewSession { cwd, mcp_servers } = read(params)?;
-        let modes = self.modes().await?;
-        self.check_directory(&cwd).await?;
-        let id = ContextId::fresh().to_string();
-        let mut begun = Map::from_iter([("sessionId".to_owned(), json!(id))]);
-        self.keep(id, cwd, &mcp_servers, &mut begun)?;
-        begun.extend(modes.map(|modes| ("modes".to_owned(), modes.told(None))));
-        Ok(begun.into())
-    }
-
-    /// Refuses a directory in which the agent could not work at the first prompt.
-    async fn check_directory(&self, directory: &str) -> Result<(), Refusal> {
-        if !Path::new(directory).is_absolute() {
-            return Err(Refusal::params("`cwd` must be an absolute path"));
-        }
-        let default = || self.dispatcher.hub().default_agent();
-        let Some(agent) = self.asked.agent.clone().or_else(default) else { return Ok(()) };
-        let checked = self.dispatcher.hub().check_directory(&agent, directory).await;
-        checked.map_err(|why| {
-            let why = A2aError { message: format!("`cwd`: {}", why.message), ..why };
-            refusal(why)
-        })
-    }
-
-    /// Modes of the agent; `None` if it may run no programs.
-    async fn modes(&self) -> Result<Option<Modes>, Refusal> {
-        let default = || self.dispatcher.hub().default_agent();
-        let Some(id) = self.asked.agent.clone().or_else(default) else { return Ok(None) };
-        let Answer::Agent(agent) = self.one(Operation::GetAgent { id }).await? else {
-            return Err(Refusal::params("the hub tells of no agent"));
-        };
-        Ok(agent.permissions.as_deref().and_then(Modes::up_to))
-    }
-
-    /// Sets the mode of a session, from its next prompt on.
-    async fn set_mode(&self, params: Value) -> Result<Value, Refusal> {
-        let SetMode { session_id, mode_id } = read(params)?;
-        let Some(modes) = self.modes().await? else {
-            return Err(Refusal::params("this agent has no modes"));
-        };
-        let mode = modes.named(&mode_id).ok_or_else(|| {
-            let why = format!(
-                "no mode is called `{mode_id}`; there are {}, for the operator's `permissions` of this agent are the most",
-                modes.names()
-            );
-            Refusal::params(why)
-        })?;
-        let mut sessions = self.sessions.lock();
-        let session = sessions.get_mut(&session_id).ok_or_else(|| no_session(&session_id))?;
-        session.mode = Some(mode);
-        Ok(json!({}))
-    }
-
-    /// Mode that the client chose for a session, limited to the operator's permissions. If the
-    /// chosen mode is no longer allowed, notifies the client of the current one.
-    async fn chosen(&self, id: &str) -> Result<Option<&'static str>, Refusal> {
-        let Some(chosen) = self.sessions.lock().get(id).and_then(|session| session.mode) else {
-            return Ok(None);
-        };
-        let Some(modes) = self.modes().await? else { return Ok(None) };
-        let current = modes.current(Some(chosen));
-        if current != chosen {
-            if let Some(session) = self.sessions.lock().get_mut(id) {
-                session.mode = None;
-            }
-            let update =
-                json!({ "sessionUpdate": "current_mode_update", "currentModeId": current });
-            let params = json!({ "sessionId": id, "update": update });
-            self.wire.notify("session/update", params).await;
-        }
-        Ok(Some(current))
-    }
-
-    /// Resumes a conversation and replays it first.
-    async fn load(&self, params: Value) -> Result<Value, Refusal> {
-        let LoadSession { session_id, cwd, mcp_servers } = read(params)?;
-        // Only checks that the conversation exists.
-        let get = Operation::GetContext { id: ContextId::new(&*session_id), history_length: 1 };
-        let Answer::Context(..) = self.one(get).await? else {
-            return Err(Refusal::params("the hub tells of no conversation"));
-        };
-        let modes = self.modes().await?;
-        self.check_directory(&cwd).await?;
-        let mut loaded = Map::new();
-        self.keep(session_id.clone(), cwd, &mcp_servers, &mut loaded)?;
-        let (dispatcher, caller) = (&self.dispatcher, &self.asked.caller);
-        let history = History { dispatcher, caller, wire: &self.wire, session: &session_id };
-        history.replay().await?;
-        let chosen = self.sessions.lock().get(&session_id).and_then(|session| session.mode);
-        loaded.extend(modes.map(|modes| ("modes".to_owned(), modes.told(chosen))));
-        Ok(loaded.into())
-    }
-
-    /// Opens a session. `answer` names the client's MCP servers, which the hub does not use: they
-    /// would be programs of the client's choice with the rights of the agent.
-    fn keep(
-        &self,
-        id: String,
-        directory: String,
-        mcp_servers: &Value,
-        answer: &mut Map<String, Value>,
-    ) -> Result<(), Refusal> {
-        let mcp_servers = names_of(mcp_servers);
-        let mut sessions = self.sessions.lock();
-        if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(&id) {
-            let why =
-                format!("{MAX_SESSIONS} sessions are open already; start another program for more");
-            return Err(Refusal::params(why));
-        }
-        if !mcp_servers.is_empty() {
-            tracing::info!(session = id, servers = ?mcp_servers, "an ACP client's MCP servers are not used");
-            let named = json!({ "a2a-hub/ignoredMcpServers": mcp_servers });
-            answer.insert("_meta".to_owned(), named);
-        }
-        let session = sessions.entry(id).or_default();
-        session.directory = directory;
-        session.mcp_servers = mcp_servers;
-        Ok(())
-    }
-
     /// Tells the user once that the client's MCP servers are not used.
     async fn tell_of_mcp_servers(&self, id: &str) {
-        let named = self.sessions.lock().get_mut(id).map(|it| std::mem::take(&mut it.mcp_servers));
-        let named = named.filter(|named| !named.is_empty()).map(|named| named.join(", "));
-        let Some(named) = named else { return };
-        let line = format!(
-            "[a2a-hub] The editor's MCP servers are not used: {named}. The agent runs in the hub, with the tools of its own \
-             configuration."
-        );
-        let params = json!({ "sessionId": id, "update": updates::thought(&line) });
-        self.wire.notify("session/update", params).await;
+        let named = self.sessions.with(id, |it| std::mem::take(&mut it.mcp_servers));
+        let named = named.unwrap_or_default().join(", ");
+        if named.is_empty() {
+            return;
+        }
+        let update = if self.client.lock().shows_notices {
+            json!({
+                "sessionUpdate": "notice",
+                "severity": "warning",
+                "title": "The editor's MCP servers are not used",
+                "description": format!("{named}. The agent runs in the hub, with the tools of its own configuration."),
+            })
+        } else {
+            updates::thought(&format!(
+                "[a2a-hub] The editor's MCP servers are not used: {named}. The agent runs in the hub, with the tools of its own \
+                 configuration."
+            ))
+        };
+        self.tell(id, update).await;
     }
 
-    /// Registers a turn; a session has at most one at a time, besides those that the client
-    /// cancelled.
-    fn begin(&self, params: &Value) -> Result<BegunTurn, Refusal> {
-        let id = params["sessionId"].as_str().unwrap_or_default();
-        let mut sessions = self.sessions.lock();
-        let session = sessions.get_mut(id).ok_or_else(|| no_session(id))?;
-        let before = session.turn.as_ref();
-        if before.is_some_and(|before| !before.off.is_cancelled()) {
-            let why = "a turn of this session is under way; wait for its end, or call it off with `session/cancel`";
-            return Err(Refusal::params(why));
+    /// Tells the client the title of a new session, which is its first prompt.
+    async fn tell_title(&self, id: &str, parts: &[Value]) {
+        let is_untitled = self.sessions.with(id, |it| std::mem::take(&mut it.is_untitled));
+        let texts = parts.iter().filter_map(|part| part["text"].as_str());
+        let title = plain_text::line(&texts.collect::<Vec<_>>().join(" "), MAX_TITLE);
+        if is_untitled.is_ok_and(|it| it) && !title.is_empty() {
+            let update = json!({ "sessionUpdate": "session_info_update", "title": title });
+            self.tell(id, update).await;
         }
-        let after = before.map(|before| before.over.clone());
-        let turn = BegunTurn { after, ..BegunTurn::default() };
-        session.turn = Some(turn.clone());
-        Ok(turn)
     }
 
     /// Runs a registered turn, after the end of a cancelled one before.
     async fn prompt(&self, params: Value, turn: BegunTurn) -> Result<Value, Refusal> {
         let id = params["sessionId"].as_str().unwrap_or_default().to_owned();
         let BegunTurn { off, over, after } = turn;
-        let _over = TurnOver { door: self, session: &id, over };
+        let _over = TurnOver { connection: self, session: &id, over };
         if let Some(after) = after {
             after.cancelled().await;
-            if off.is_cancelled() {
-                return Ok(json!({ "stopReason": "cancelled" }));
-            }
+        }
+        if off.is_cancelled() {
+            return Ok(json!({ "stopReason": "cancelled" }));
         }
         self.tell_of_mcp_servers(&id).await;
-        let mode = self.chosen(&id).await?;
-        let operation = self.operation(&id, params, mode)?;
+        let chosen = self.choices(&id).await?;
+        let operation = self.operation(&id, params, &chosen).await?;
         let (dispatcher, wire, stop) = (&self.dispatcher, &self.wire, &self.stop);
-        let caller = &self.asked.caller;
-        let turn = Turn { dispatcher, caller, wire, session: &id, off, stop };
+        let (caller, client) = (&self.asked.caller, *self.client.lock());
+        let turn = Turn { dispatcher, caller, wire, session: &id, client, off, stop };
         let ended = Box::pin(turn.run(operation)).await?;
-        self.sessions.lock().entry(id.clone()).or_default().open = ended.open;
+        // A session that was closed meanwhile stays closed.
+        let _closed = self.sessions.with(&id, |session| session.open = ended.open);
         Ok(ended.answer)
     }
 
     /// Converts a prompt to an answer to the previous turn's question, or to a new task.
-    fn operation(
+    async fn operation(
         &self,
         id: &str,
         params: Value,
-        permissions: Option<&str>,
+        chosen: &Chosen,
     ) -> Result<Operation, Refusal> {
         let Prompt { session_id, prompt, meta } = read(params)?;
         let parts = prompt::parts(prompt).map_err(Refusal::params)?;
-        let (directory, open) = {
-            let mut sessions = self.sessions.lock();
-            let session = sessions.entry(session_id).or_default();
-            (session.directory.clone(), session.open.take())
-        };
+        self.tell_title(&session_id, &parts).await;
+        let (directory, open) = self
+            .sessions
+            .with(&session_id, |session| (session.directory.clone(), session.open.take()))?;
         let operation = match open {
             Some(Open { task, question }) => {
                 message_builder::answer(&task, parts, question.as_deref())
             }
             None => {
-                let agent = self.asked.agent.as_ref();
+                let agent = chosen.agent.as_ref().or(self.asked.agent.as_ref());
                 let (context, directory) = (Some(id), Some(directory.as_str()));
-                let model = None;
-                Beginning { agent, parts, context, directory, model, permissions }.operation()
+                let (model, effort) = (chosen.model.as_deref(), chosen.effort.as_deref());
+                let permissions = chosen.mode;
+                Beginning { agent, parts, context, directory, model, effort, permissions }
+                    .operation()
             }
         };
         let mut operation = operation.map_err(refusal)?;
@@ -413,15 +269,13 @@ impl Door {
         Ok(operation)
     }
 
-    fn call_all_off(&self) {
-        for session in self.sessions.lock().values() {
-            if let Some(turn) = &session.turn {
-                turn.off.cancel();
-            }
-        }
+    /// Sends an update of a session.
+    pub(super) async fn tell(&self, id: &str, update: Value) {
+        self.wire.notify("session/update", json!({ "sessionId": id, "update": update })).await;
     }
 
-    async fn one(&self, operation: Operation) -> Result<Answer, Refusal> {
+    /// Carries out an operation that does not stream.
+    pub(super) async fn one(&self, operation: Operation) -> Result<Answer, Refusal> {
         match self.dispatcher.ask(&self.asked.caller, operation).await.map_err(refusal)?.0 {
             Reply::One(answer) => Ok(answer),
             Reply::Stream(_) => Err(Refusal::params("the hub answered with a stream")),
@@ -429,51 +283,47 @@ impl Door {
     }
 }
 
-/// Ends a session's turn on drop, also after a panic, and unregisters it if no other follows.
+/// True for methods that change nothing, which may stop in the middle when the client cancels the
+/// request. The others are short and answer as usual.
+fn may_stop(method: &str) -> bool {
+    matches!(method, "session/load" | "session/resume" | "session/list")
+}
+
+/// Registered request; unregistered on drop.
+struct RunningRequest {
+    connection: Arc<Connection>,
+    id: String,
+    off: CancellationToken,
+}
+
+impl RunningRequest {
+    fn register(connection: &Arc<Connection>, id: &Value, off: CancellationToken) -> Self {
+        let id = id.to_string();
+        connection.requests.lock().insert(id.clone(), off.clone());
+        Self { connection: Arc::clone(connection), id, off }
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.connection.requests.lock().remove(&self.id);
+    }
+}
+
+/// Ends a session's turn on drop, also after a panic.
 struct TurnOver<'a> {
-    door: &'a Door,
+    connection: &'a Connection,
     session: &'a str,
     over: CancellationToken,
 }
 
 impl Drop for TurnOver<'_> {
     fn drop(&mut self) {
-        self.over.cancel();
-        if let Some(session) = self.door.sessions.lock().get_mut(self.session)
-            && session.turn.as_ref().is_some_and(|latest| latest.over.is_cancelled())
-        {
-            session.turn = None;
-        }
+        self.connection.sessions.end(self.session, &self.over);
     }
 }
 
-/// Names of a client's MCP servers, for people.
-fn names_of(servers: &Value) -> Vec<String> {
-    let name = |server: &Value| {
-        let name = server["name"].as_str().or_else(|| server["url"].as_str());
-        plain_text::line(name.unwrap_or("a server without a name"), MAX_SERVER_NAME)
-    };
-    servers.as_array().into_iter().flatten().take(MAX_SERVERS).map(name).collect()
-}
-
-fn no_session(id: &str) -> Refusal {
-    let why = format!("no session is called `{id}`; begin one with `session/new`");
-    Refusal { code: -32002, why, data: None }
-}
-
-/// Result of `initialize`: the capabilities of this agent.
-fn hello() -> Value {
-    json!({
-        "protocolVersion": 1,
-        "agentInfo": { "name": "a2a-hub", "title": "A2A Local Hub", "version": env!("CARGO_PKG_VERSION") },
-        "agentCapabilities": {
-            "loadSession": true,
-            "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
-        },
-        "authMethods": [],
-    })
-}
-
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+/// Reads a request's parameters.
+pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
     serde_json::from_value(params).map_err(|why| Refusal::params(format!("`params`: {why}")))
 }

@@ -2,6 +2,7 @@
 //! the order of their logs.
 
 use super::{
+    children,
     turn::refusal,
     updates::{self, MESSAGE, SentTexts},
     wire::{Refusal, Wire},
@@ -86,6 +87,7 @@ impl History<'_> {
             return Err(unexpected());
         };
         let mut shown = Shown::default();
+        shown.sent.of(&id);
         while let Some(event) = events.next().await {
             let event = event.map_err(|why| broken(&id, &why))?;
             for update in shown.updates(&event.event) {
@@ -96,6 +98,9 @@ impl History<'_> {
             }
         }
         if let Some(update) = shown.rest() {
+            self.tell(update).await;
+        }
+        for update in children::loaded(self.dispatcher, self.caller, &id).await {
             self.tell(update).await;
         }
         Ok(())
@@ -129,8 +134,9 @@ fn broken(task: &TaskId, why: &impl std::fmt::Display) -> A2aError {
 #[derive(Default)]
 struct Shown {
     sent: SentTexts,
-    /// Text of the agent that was not sent yet.
+    /// Text of the agent that was not sent yet, and the id of its message.
     pending: String,
+    message: Value,
 }
 
 impl Shown {
@@ -139,7 +145,13 @@ impl Shown {
         for update in self.each(event) {
             let text = update["content"]["text"].as_str();
             match text.filter(|_| update["sessionUpdate"] == MESSAGE) {
-                Some(text) => self.pending += text,
+                Some(text) => {
+                    if update["messageId"] != self.message {
+                        all.extend(self.rest());
+                        self.message = update["messageId"].clone();
+                    }
+                    self.pending += text;
+                }
                 None => {
                     all.extend(self.rest());
                     all.push(update);
@@ -175,6 +187,8 @@ impl Shown {
     fn rest(&mut self) -> Option<Value> {
         let text = std::mem::take(&mut self.pending);
         let content = json!({ "type": "text", "text": text });
-        (!text.is_empty()).then(|| json!({ "sessionUpdate": MESSAGE, "content": content }))
+        let id = &self.message;
+        (!text.is_empty())
+            .then(|| json!({ "sessionUpdate": MESSAGE, "content": content, "messageId": id }))
     }
 }

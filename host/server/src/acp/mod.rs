@@ -5,19 +5,28 @@
 //!
 //! ```text
 //! unix socket   hub/speak { protocol: acp }     connection ── turn ── Dispatcher ── Hub
-//!                                                 │       │
-//!                                              wire ── prompt, updates
+//!                                                 │  │         │
+//!                                              wire setup   prompt, updates, children, elicitation
 //! ```
 //!
-//! `wire` is JSON-RPC with requests in both directions. `connection` holds the sessions, and
-//! `modes` their possible modes. A `turn` is one prompt until its stop reason, and `history`
-//! replays a conversation. `prompt` and `updates` are pure conversions: content blocks to message
-//! parts, and events to updates.
+//! `wire` is JSON-RPC with requests in both directions, and `capabilities` what each side can do.
+//! `setup` begins, opens, lists and ends the `sessions`; `options` are what a client may set in
+//! them, such as one of the `modes`. A `turn` is one prompt until its stop reason, `children` are
+//! the tasks that its agent gave to others, and `history` replays a conversation. `prompt`,
+//! `updates`, `activity` and `elicitation` are pure conversions: content blocks to message parts,
+//! events and their metadata to updates, and questions to forms.
 
+mod activity;
+mod capabilities;
+mod children;
 mod connection;
+mod elicitation;
 mod history;
 mod modes;
+mod options;
 mod prompt;
+mod sessions;
+mod setup;
 mod turn;
 mod updates;
 mod wire;

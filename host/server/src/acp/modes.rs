@@ -43,6 +43,11 @@ impl Modes {
         json!({ "currentModeId": self.current(chosen), "availableModes": available })
     }
 
+    /// Ids, names and descriptions, from the least to the most.
+    pub(super) fn all(self) -> &'static [(&'static str, &'static str, &'static str)] {
+        self.0
+    }
+
     /// Comma-separated ids, for errors.
     pub(super) fn names(self) -> String {
         self.0.iter().map(|(id, ..)| *id).collect::<Vec<_>>().join(", ")

@@ -1,6 +1,10 @@
 //! Turn of a session: one prompt from its message to its stop reason.
 
 use super::{
+    activity,
+    capabilities::ClientFeatures,
+    children::ChildWatch,
+    elicitation,
     updates::{self, SentTexts},
     wire::{Refusal, Wire},
 };
@@ -8,6 +12,7 @@ use crate::rpc::{
     begun_tasks::{Begun, CancelOnDrop, unexpected},
     dispatcher::Dispatcher,
     message_builder, question_view,
+    stream_quota::StreamPermit,
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream};
@@ -16,10 +21,11 @@ use a2a_hub_protocol::{
     event::TaskEvent,
     id::TaskId,
     operation::{Answer, Operation},
-    question::QuestionKind,
+    question::{Question, QuestionKind},
     task::{Task, TaskState},
 };
 use serde_json::{Value, json};
+use std::future::pending;
 use tokio_util::sync::CancellationToken;
 
 /// A turn of a session.
@@ -28,6 +34,7 @@ pub(super) struct Turn<'a> {
     pub(super) caller: &'a Principal,
     pub(super) wire: &'a Wire,
     pub(super) session: &'a str,
+    pub(super) client: ClientFeatures,
     /// Cancelled when the client cancels the turn.
     pub(super) off: CancellationToken,
     /// Cancelled when the hub stops; tasks continue after a restart.
@@ -50,8 +57,27 @@ pub(super) struct Ended {
 
 /// End of an event stream.
 enum Heard {
-    Task,
+    /// The task ended or waits, after the event of this number.
+    Task(u64),
     Message,
+    Off,
+}
+
+/// Next step of a turn.
+enum Step {
+    Send(Operation),
+    /// Follow a task that goes on, after the event of this number.
+    Follow(TaskId, u64),
+}
+
+/// Result of a question to the user.
+enum Asked {
+    Answer(String),
+    /// The user gave no answer.
+    Unanswered,
+    /// The task does not wait any more: another client answered it.
+    Elsewhere,
+    /// The client cancelled the turn.
     Off,
 }
 
@@ -69,44 +95,104 @@ impl Turn<'_> {
 
     async fn work(
         &self,
-        mut operation: Operation,
+        operation: Operation,
         guard: &mut Option<CancelOnDrop>,
     ) -> Result<Ended, Refusal> {
         let mut told = SentTexts::default();
+        let mut children = ChildWatch::begin(self.dispatcher, self.caller).await;
+        let mut step = Step::Send(operation);
         loop {
-            let begun = self.dispatcher.begin(self.caller, operation, self.stop);
-            let Begun { mut heard, task: id, guard: new, permit: _permit } =
-                begun.await.map_err(refusal)?;
-            if let Some(before) = guard.replace(new) {
-                before.disarm();
+            let (mut heard, id, _permit) = self.step(step, guard).await?;
+            told.of(&id);
+            children.of(&id);
+            let end = self.hear(&mut heard, &mut told, &mut children).await?;
+            for update in children.rest().await {
+                self.tell(update).await;
             }
-            match self.hear(&mut heard, &mut told).await? {
+            let after = match end {
                 Heard::Message => return Ok(stopped("end_turn", &id)),
-                Heard::Off => return self.call_off(&id).await,
-                Heard::Task => {}
-            }
+                Heard::Off => {
+                    for update in told.activity.end(true) {
+                        self.tell(update).await;
+                    }
+                    return self.call_off(&id).await;
+                }
+                Heard::Task(after) => after,
+            };
             let task =
                 self.one(Operation::GetTask { id: id.clone(), history_length: Some(0) }).await?;
-            let asks = task.status.state.is_interrupted();
-            if !asks || question_view::kind(&task) != QuestionKind::Permission {
-                return self.end(&task, &mut told).await;
-            }
-            let Some(answer) = self.ask(&task).await else { return self.call_off(&id).await };
-            let question = question_view::id(&task);
-            operation =
-                message_builder::answer(&id, message_builder::text(&answer), question.as_deref())
-                    .map_err(refusal)?;
+            let kind = question_view::kind(&task);
+            step = match self.ask(&task, after, &mut told).await {
+                Some(Asked::Answer(answer)) => {
+                    let question = question_view::id(&task);
+                    let text = message_builder::text(&answer);
+                    Step::Send(
+                        message_builder::answer(&id, text, question.as_deref()).map_err(refusal)?,
+                    )
+                }
+                Some(Asked::Elsewhere) => Step::Follow(id, after),
+                Some(Asked::Off) => return self.call_off(&id).await,
+                Some(Asked::Unanswered) if kind == QuestionKind::Permission => {
+                    return self.call_off(&id).await;
+                }
+                Some(Asked::Unanswered) | None => return self.end(&task, &mut told).await,
+            };
         }
     }
 
-    async fn hear(&self, heard: &mut ReplyStream, told: &mut SentTexts) -> Result<Heard, Refusal> {
+    /// Sends a message, or follows its task again, and returns the task's events.
+    async fn step(
+        &self,
+        step: Step,
+        guard: &mut Option<CancelOnDrop>,
+    ) -> Result<(ReplyStream, TaskId, Option<StreamPermit>), Refusal> {
+        match step {
+            Step::Send(operation) => {
+                let begun = self.dispatcher.begin(self.caller, operation, self.stop);
+                let Begun { heard, task, guard: new, permit } = begun.await.map_err(refusal)?;
+                if let Some(before) = guard.replace(new) {
+                    before.disarm();
+                }
+                Ok((heard, task, permit))
+            }
+            Step::Follow(id, after) => {
+                let (heard, permit) = self.follow(&id, after).await?;
+                Ok((heard, id, permit))
+            }
+        }
+    }
+
+    async fn follow(
+        &self,
+        id: &TaskId,
+        after: u64,
+    ) -> Result<(ReplyStream, Option<StreamPermit>), Refusal> {
+        let resubscribe = Operation::Resubscribe { id: id.clone(), after: Some(after) };
+        match self.dispatcher.ask(self.caller, resubscribe).await.map_err(refusal)? {
+            (Reply::Stream(heard), permit) => Ok((heard, permit)),
+            (Reply::One(_), _) => Err(refusal(unexpected())),
+        }
+    }
+
+    async fn hear(
+        &self,
+        heard: &mut ReplyStream,
+        told: &mut SentTexts,
+        children: &mut ChildWatch<'_>,
+    ) -> Result<Heard, Refusal> {
         let ReplyStream::Task(heard) = heard else { return Err(refusal(unexpected())) };
         loop {
             let event = tokio::select! {
                 event = heard.next() => event,
                 () = self.off.cancelled() => return Ok(Heard::Off),
+                () = children.due() => {
+                    for update in children.read().await {
+                        self.tell(update).await;
+                    }
+                    continue;
+                }
             };
-            let Some(event) = event else { return Ok(Heard::Task) };
+            let Some(event) = event else { return Ok(Heard::Task(heard.after())) };
             let event = event.map_err(|why| {
                 tracing::error!(task = %heard.task(), %why, "a turn broke");
                 refusal(A2aError::new(
@@ -125,19 +211,77 @@ impl Turn<'_> {
         }
     }
 
-    /// Requests a permission from the user; `None` if the turn was cancelled.
-    async fn ask(&self, task: &Task) -> Option<String> {
-        let asked =
-            self.wire.ask("session/request_permission", updates::permission(self.session, task));
-        tokio::select! {
-            answer = asked => updates::chosen(&answer?).map(str::to_owned),
-            () = self.off.cancelled() => None,
+    /// Asks the user for a permission, or by a form for another answer. `None` if the task asks
+    /// nothing, or nothing that the client shows: then the next prompt is the answer.
+    async fn ask(&self, task: &Task, after: u64, told: &mut SentTexts) -> Option<Asked> {
+        if !task.status.state.is_interrupted() {
+            return None;
         }
+        let kind = question_view::kind(task);
+        let (method, params) = match kind {
+            QuestionKind::Permission => {
+                ("session/request_permission", updates::permission(self.session, task))
+            }
+            QuestionKind::Input if self.client.shows_forms => {
+                // The question is part of the conversation, also after the form is closed.
+                if let Some(question) = told.last(task) {
+                    self.tell(question).await;
+                }
+                (elicitation::METHOD, elicitation::form(self.session, task))
+            }
+            // A form must not ask for passwords or keys.
+            QuestionKind::Input | QuestionKind::Auth => return None,
+        };
+        let read = |answer: &Value| match kind {
+            QuestionKind::Permission => updates::chosen(answer).map(str::to_owned),
+            QuestionKind::Input | QuestionKind::Auth => {
+                elicitation::answer(answer).map(str::to_owned)
+            }
+        };
+        Some(tokio::select! {
+            answer = self.wire.ask(method, params) => {
+                answer.as_ref().and_then(read).map_or(Asked::Unanswered, Asked::Answer)
+            }
+            () = self.answered_elsewhere(task, after) => Asked::Elsewhere,
+            () = self.off.cancelled() => Asked::Off,
+        })
+    }
+
+    /// Waits until the task goes on, or asks another question, without this client's answer.
+    async fn answered_elsewhere(&self, task: &Task, after: u64) {
+        let question = question_view::id(task);
+        let resubscribe = Operation::Resubscribe { id: task.id.clone(), after: Some(after) };
+        // Without a stream permit: the turn has one.
+        let followed = self.dispatcher.hub().handle(self.caller, None, resubscribe).await;
+        if let Ok(Reply::Stream(heard)) = followed
+            && let ReplyStream::Task(mut heard) = heard.to_the_end()
+        {
+            while let Some(Ok(event)) = heard.next().await {
+                if let TaskEvent::Status(update) = &event.event {
+                    let asked = Question::of(update.metadata.as_ref());
+                    let is_other =
+                        asked.is_some_and(|it| Some(it.id.as_str()) != question.as_deref());
+                    if is_other || !update.status.state.is_interrupted() {
+                        return;
+                    }
+                }
+            }
+        }
+        // The hub stops, or its store fails: this client's answer may count nevertheless.
+        pending::<()>().await;
     }
 
     /// Result of a turn that was not cancelled.
     async fn end(&self, task: &Task, told: &mut SentTexts) -> Result<Ended, Refusal> {
         let last = told.last(task);
+        let is_failed = !matches!(
+            task.status.state,
+            TaskState::Completed | TaskState::InputRequired | TaskState::AuthRequired
+        );
+        let context = activity::context(task.metadata.as_ref());
+        for update in told.activity.end(is_failed).into_iter().chain(context) {
+            self.tell(update).await;
+        }
         match task.status.state {
             TaskState::Failed => {
                 let why = question_view::prompt(task);
@@ -167,6 +311,7 @@ impl Turn<'_> {
             return Ok(stopped("refusal", &task.id));
         }
         let mut ended = stopped("end_turn", &task.id);
+        updates::add_usage(&mut ended.answer, task);
         ended.open = task
             .status
             .state

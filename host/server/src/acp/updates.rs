@@ -1,10 +1,12 @@
 //! Conversion of a task's events to session updates.
 
+use super::activity::Activity;
 use crate::rpc::question_view;
 use a2a_hub_core::{task::progress, text::plain_text};
 use a2a_hub_protocol::{
     event::TaskEvent,
-    id::ArtifactId,
+    id::{ArtifactId, MessageId, TaskId},
+    member,
     message::{Content, Message, Part, joined_text},
     task::{Artifact, Task, TaskState},
 };
@@ -19,9 +21,15 @@ pub(super) const MESSAGE: &str = "agent_message_chunk";
 /// Record of the texts and files that were sent, so that none is sent twice.
 #[derive(Default)]
 pub(super) struct SentTexts {
+    /// Task of the texts, which is part of the ids of messages.
+    task: Option<TaskId>,
+    /// Tool calls that the agent reports.
+    pub(super) activity: Activity,
     artifacts: Vec<SentArtifact>,
     /// Source of the text that was sent last; `None` before the first.
     latest: Option<Source>,
+    /// Message that was sent last.
+    message: Option<MessageId>,
     /// Number of line feeds at the end of the text that was sent last.
     line_feeds: usize,
 }
@@ -38,9 +46,16 @@ struct SentArtifact {
     id: ArtifactId,
     text: String,
     files: Vec<String>,
+    /// Number of times that another text replaced it.
+    rewritten: usize,
 }
 
 impl SentTexts {
+    /// Sets the task whose events follow.
+    pub(super) fn of(&mut self, task: &TaskId) {
+        self.task.get_or_insert_with(|| task.clone());
+    }
+
     /// Converts an event to session updates.
     pub(super) fn updates(&mut self, event: &TaskEvent) -> Vec<Value> {
         match event {
@@ -48,11 +63,15 @@ impl SentTexts {
             // Other statuses belong to the turn: it requests permissions, and sends the final
             // message at the end.
             TaskEvent::Status(update) if update.status.state == TaskState::Working => {
+                let facts = update.metadata.as_ref();
+                let activity = self.activity.updates(self.task.as_ref(), facts);
+                // The text of a tool call or a plan repeats it for other clients.
+                if activity.iter().any(|update| update["sessionUpdate"] != "usage_update") {
+                    return activity;
+                }
                 let doing = update.status.message.as_ref().map(|message| message.joined_text());
-                progress::told(update.metadata.as_ref(), doing)
-                    .map(|doing| thought(&doing))
-                    .into_iter()
-                    .collect()
+                let thought = progress::told(facts, doing).map(|doing| thought(&doing));
+                thought.into_iter().chain(activity).collect()
             }
             TaskEvent::Reply(message) => self.message(message).into_iter().collect(),
             TaskEvent::Status(_) | TaskEvent::Created(_) | TaskEvent::Input(_) => Vec::new(),
@@ -65,7 +84,12 @@ impl SentTexts {
         let found = self.artifacts.iter().position(|sent| sent.id == made.artifact_id);
         let at = found.unwrap_or_else(|| {
             let id = made.artifact_id.clone();
-            self.artifacts.push(SentArtifact { id, text: String::new(), files: Vec::new() });
+            self.artifacts.push(SentArtifact {
+                id,
+                text: String::new(),
+                files: Vec::new(),
+                rewritten: 0,
+            });
             self.artifacts.len() - 1
         });
         let (text, files) = (joined_text(&made.parts), made.parts.iter().filter_map(file));
@@ -81,12 +105,14 @@ impl SentTexts {
                 rest.clone_into(&mut new_text);
             } else {
                 is_rewritten = true;
+                sent.rewritten += 1;
             }
             let sent_before = std::mem::replace(&mut sent.files, files.clone());
             files.retain(|file| !sent_before.contains(file));
         }
-        let text = self.text(Source::Artifact(at), &new_text, is_rewritten);
-        let files = files.iter().map(|file| chunk(MESSAGE, file));
+        let id = message_id(self.task.as_ref(), sent);
+        let text = self.text(Source::Artifact(at), &new_text, is_rewritten, &id);
+        let files = files.iter().map(|file| named(chunk(MESSAGE, file), &id));
         text.into_iter().chain(files).collect()
     }
 
@@ -98,12 +124,19 @@ impl SentTexts {
     /// Message of the agent, unless an artifact ends with its text.
     pub(super) fn message(&mut self, message: &Message) -> Option<Value> {
         let text = message.joined_text();
-        let is_sent = self.artifacts.iter().any(|sent| ends_with_lines(&sent.text, &text));
-        if is_sent { None } else { self.text(Source::Message, &text, true) }
+        let id = &message.message_id;
+        let is_sent = self.message.as_ref() == Some(id)
+            || self.artifacts.iter().any(|sent| ends_with_lines(&sent.text, &text));
+        if is_sent {
+            None
+        } else {
+            self.message = Some(id.clone());
+            self.text(Source::Message, &text, true, id.as_str())
+        }
     }
 
     /// Chunk with this text, which begins a paragraph unless it continues the text before.
-    fn text(&mut self, source: Source, text: &str, is_new: bool) -> Option<Value> {
+    fn text(&mut self, source: Source, text: &str, is_new: bool, id: &str) -> Option<Value> {
         if text.is_empty() {
             return None;
         }
@@ -113,8 +146,22 @@ impl SentTexts {
         let end = text.bytes().rev().take_while(|byte| *byte == b'\n').count();
         // A chunk of line feeds alone continues those before it.
         self.line_feeds = if end == text.len() { self.line_feeds + end } else { end };
-        Some(chunk(MESSAGE, &format!("{}{text}", "\n".repeat(line_feeds))))
+        Some(named(chunk(MESSAGE, &format!("{}{text}", "\n".repeat(line_feeds))), id))
     }
+}
+
+/// Id of the message that an artifact is for the client; it is the same when the conversation is
+/// loaded. A replaced text is another message.
+fn message_id(task: Option<&TaskId>, sent: &SentArtifact) -> String {
+    let SentArtifact { id, rewritten, .. } = sent;
+    let task = task.map_or("task", TaskId::as_str);
+    if *rewritten == 0 { format!("{task}/{id}") } else { format!("{task}/{id}/{rewritten}") }
+}
+
+/// Adds the id of its message to a chunk.
+fn named(mut chunk: Value, id: &str) -> Value {
+    member::set(&mut chunk, "messageId", id);
+    chunk
 }
 
 /// Rest of a replacing text after what was sent of it; `None` if it is another text. White space at
@@ -136,7 +183,8 @@ fn ends_with_lines(text: &str, lines: &str) -> bool {
 pub(super) fn of_user(message: &Message) -> Option<Value> {
     let files = message.parts.iter().filter_map(file);
     let text = message.joined_text() + &files.collect::<String>();
-    (!text.is_empty()).then(|| chunk("user_message_chunk", &text))
+    (!text.is_empty())
+        .then(|| named(chunk("user_message_chunk", &text), message.message_id.as_str()))
 }
 
 /// Thought of the agent's side: a line of the hub.
@@ -146,6 +194,25 @@ pub(super) fn thought(line: &str) -> Value {
 
 fn chunk(kind: &str, text: &str) -> Value {
     json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } })
+}
+
+/// Adds the usage of a task to the answer to its prompt, as its agent reports it.
+pub(super) fn add_usage(answer: &mut Value, task: &Task) {
+    let Some(facts) = &task.metadata else { return };
+    let usage = facts.get("usage").unwrap_or(&Value::Null);
+    let mut reported = json!({
+        "inputTokens": usage["input_tokens"].as_u64(),
+        "outputTokens": usage["output_tokens"].as_u64(),
+        "costUsd": facts.get("cost_usd").and_then(Value::as_f64),
+    });
+    if let Some(members) = reported.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+        if !members.is_empty()
+            && let Some(meta) = answer.get_mut("_meta")
+        {
+            member::set(meta, "a2a-hub/usage", reported);
+        }
+    }
 }
 
 /// Mentions a file of the agent by name; an editor sees the files of its directory itself.
@@ -201,7 +268,7 @@ mod tests {
     use crate::tests::json_shapes::reshaped;
     use a2a_hub_protocol::{
         event::{ArtifactUpdate, StatusUpdate},
-        id::{ContextId, TaskId},
+        id::ContextId,
         message::{Metadata, Role},
         question::{Question, QuestionKind},
         task::TaskStatus,

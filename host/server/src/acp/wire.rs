@@ -9,6 +9,9 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+/// Notification in both directions: the sender of a request does not wait for it any more.
+pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
+
 /// A message from the client.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
@@ -42,11 +45,24 @@ impl Refusal {
         Self { code: -32600, why, data: None }
     }
 
+    /// Creates the error for a request that the client cancelled.
+    pub(super) fn cancelled() -> Self {
+        Self { code: -32800, why: "the client cancelled the request".to_owned(), data: None }
+    }
+
     /// Creates the error for an unknown method.
     pub(super) fn method(name: &str) -> Self {
         let why = format!("`{name}` is no method of this agent");
         Self { code: -32601, why, data: None }
     }
+}
+
+/// Creates the error for a session that is not open.
+pub(super) fn no_session(id: &str) -> Refusal {
+    let why = format!(
+        "no session is called `{id}`; begin one with `session/new`, or open an earlier one with `session/load`"
+    );
+    Refusal { code: -32002, why, data: None }
 }
 
 /// Parses a line. A line that is not understood yields an error and the id of its response, which
@@ -164,7 +180,8 @@ impl Wire {
     }
 }
 
-/// Removes a waiting request on drop.
+/// Removes a waiting request on drop. If the client has not answered it yet, it gets
+/// [`CANCEL_REQUEST`], so that it can close its dialog.
 struct Forget<'a> {
     wire: &'a Wire,
     id: u64,
@@ -172,7 +189,12 @@ struct Forget<'a> {
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.wire.waiting.lock().remove(&self.id);
+        if self.wire.waiting.lock().remove(&self.id).is_some() {
+            let params = json!({ "requestId": self.id });
+            let cancel = json!({ "jsonrpc": "2.0", "method": CANCEL_REQUEST, "params": params });
+            // A full outbox belongs to a client that reads nothing.
+            let _ = self.wire.outbox.try_send(cancel.to_string().into_bytes());
+        }
     }
 }
 
@@ -228,6 +250,18 @@ mod tests {
         let reply = async { wire.answered(None, None) };
         let (answered, ()) = tokio::join!(wire.ask("m", json!({})), reply);
         assert_eq!(answered, None);
+    }
+
+    #[tokio::test]
+    async fn dropped_request_is_cancelled_at_client() {
+        let (outbox, mut sent) = mpsc::channel(8);
+        let wire = Wire::new(outbox);
+        let ask = wire.ask("m", json!({}));
+        let _ = tokio::time::timeout(std::time::Duration::ZERO, ask).await;
+        let mut next = || serde_json::from_slice::<Value>(&sent.try_recv().unwrap()).unwrap();
+        let id = next()["id"].clone();
+        let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } });
+        assert_eq!(next(), cancel);
     }
 
     #[test]

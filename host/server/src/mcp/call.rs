@@ -97,6 +97,7 @@ impl Call<'_> {
                     return Err(A2aError::invalid("message", "is empty; say what is to be done"));
                 }
                 let beginning = Beginning {
+                    effort: None,
                     agent: Some(agent),
                     parts: message_builder::text(&ask.message),
                     context: ask.context_id.as_deref(),

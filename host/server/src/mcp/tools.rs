@@ -298,6 +298,8 @@ mod tests {
             held_back: None,
             tier: None,
             permissions: None,
+            models: None,
+            efforts: None,
             kept: 0,
         }
     }

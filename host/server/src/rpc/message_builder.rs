@@ -19,6 +19,7 @@ pub(crate) struct Beginning<'a> {
     pub(crate) context: Option<&'a str>,
     pub(crate) directory: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
+    pub(crate) effort: Option<&'a str>,
     /// Permissions of the agent's programs, if less than the operator's setting.
     pub(crate) permissions: Option<&'a str>,
 }
@@ -29,7 +30,7 @@ impl Beginning<'_> {
         let mut message = message(self.parts);
         let mut facts = json!({
             "targetAgent": self.agent, "workingDirectory": self.directory, "model": self.model,
-            "permissions": self.permissions,
+            "effort": self.effort, "permissions": self.permissions,
         });
         if let Some(facts) = facts.as_object_mut() {
             facts.retain(|_, value| !value.is_null());
@@ -87,6 +88,7 @@ mod tests {
             context: Some("c"),
             directory: Some("/w"),
             model: Some("m"),
+            effort: Some("high"),
             permissions: Some("ask"),
         };
         let Ok(Operation::StreamMessage(send)) = all.operation() else { panic!() };
@@ -96,10 +98,11 @@ mod tests {
         assert_eq!(send.message.context_id.unwrap().as_str(), "c");
         let facts = send.message.metadata.unwrap();
         assert_eq!((&facts["model"], &facts["permissions"]), (&json!("m"), &json!("ask")));
+        assert_eq!(facts["effort"], "high");
         let long = "x".repeat(a2a_hub_protocol::id::MAX_ID + 1);
-        let (agent, directory, model, permissions) = (None, None, None, None);
+        let (agent, directory, model, effort, permissions) = (None, None, None, None, None);
         let (parts, context) = (text("hi"), Some(long.as_str()));
-        let wrong = Beginning { agent, parts, context, directory, model, permissions };
+        let wrong = Beginning { agent, parts, context, directory, model, effort, permissions };
         assert!(wrong.operation().is_err());
     }
 

@@ -34,10 +34,15 @@ pub(crate) fn data(task: &Task) -> Option<&Value> {
     })
 }
 
-/// Choices that the agent offers with its question; by default, allow and deny.
-pub(crate) fn choices(task: &Task) -> Vec<String> {
+/// Choices that the agent names with its question.
+pub(crate) fn named_choices(task: &Task) -> Vec<String> {
     let named = data(task).and_then(|data| data["choices"].as_array()).into_iter().flatten();
     let named = named.filter_map(|choice| choice.as_str().map(str::to_owned));
-    let named: Vec<_> = named.take(MAX_CHOICES).collect();
+    named.take(MAX_CHOICES).collect()
+}
+
+/// Choices that the agent offers with its question; by default, allow and deny.
+pub(crate) fn choices(task: &Task) -> Vec<String> {
+    let named = named_choices(task);
     if named.is_empty() { ["allow", "deny"].map(str::to_owned).to_vec() } else { named }
 }

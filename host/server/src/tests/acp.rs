@@ -3,17 +3,17 @@
 use super::{STREAMED, Stand, connections::Connection};
 use serde_json::{Value, json};
 
-async fn session(connection: &mut Connection) -> Value {
+pub(super) async fn session(connection: &mut Connection) -> Value {
     let params = json!({ "cwd": "/w", "mcpServers": [] });
     connection.ask("session/new", params).await["result"]["sessionId"].clone()
 }
 
-fn prompt(session: &Value, text: &str) -> Value {
+pub(super) fn prompt(session: &Value, text: &str) -> Value {
     json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] })
 }
 
 /// Texts of the updates of this kind.
-fn texts<'a>(told: &'a [Value], kind: &str) -> Vec<&'a str> {
+pub(super) fn texts<'a>(told: &'a [Value], kind: &str) -> Vec<&'a str> {
     let updates = told.iter().map(|line| &line["params"]["update"]);
     let updates = updates.filter(|update| update["sessionUpdate"] == kind);
     updates.filter_map(|update| update["content"]["text"].as_str()).collect()
@@ -30,7 +30,7 @@ fn text_of(update: &Value) -> Option<(&str, &str)> {
     Some((update["sessionUpdate"].as_str()?, update["content"]["text"].as_str()?))
 }
 
-async fn say(connection: &mut Connection, session: &Value, text: &str) -> Vec<Value> {
+pub(super) async fn say(connection: &mut Connection, session: &Value, text: &str) -> Vec<Value> {
     let id = connection.begin("session/prompt", prompt(session, text)).await;
     connection.until(id).await
 }
@@ -62,8 +62,8 @@ async fn loaded_session_replays_whole_conversation() {
     let told = other.until(id).await;
     assert!(told.last().is_some_and(|answer| answer.get("result").is_some()), "{told:?}");
     let (user, agent) = ("user_message_chunk", "agent_message_chunk");
-    let streamed = format!("{}\n\ndone", STREAMED.concat());
-    let mut wanted = vec![(user, "stream".to_owned()), (agent, streamed)];
+    let mut wanted = vec![(user, "stream".to_owned())];
+    wanted.extend([STREAMED.concat(), "\n\ndone".to_owned()].map(|text| (agent, text)));
     for at in 0..210 {
         wanted.extend([user, agent].map(|kind| (kind, format!("message {at}"))));
     }

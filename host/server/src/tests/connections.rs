@@ -1,6 +1,6 @@
 //! Tasks of a connection are cancelled at its end, for any reason.
 
-use super::{PANIC, PANIC_TEXT, Stand};
+use super::{PANIC, PANIC_TEXT, Stand, acp_schema::AcpSchema};
 use crate::{acp, mcp, rpc::line_reader::LineReader};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
@@ -46,6 +46,8 @@ pub(super) struct Connection {
     breaks: Arc<AtomicBool>,
     stop: CancellationToken,
     requests: u64,
+    /// Check of each line against the published schema.
+    schema: Option<AcpSchema>,
 }
 
 /// Read half of a connection, which panics on demand.
@@ -67,8 +69,14 @@ impl AsyncRead for Reading {
 
 impl Connection {
     pub(super) async fn acp(stand: &Stand) -> Self {
-        let mut connection = Self::open(stand, Protocol::Acp);
-        connection.ask("initialize", json!({ "protocolVersion": 1 })).await;
+        Self::acp_of(stand, Principal::Operator, json!({})).await
+    }
+
+    /// Client of ACP with these rights and capabilities.
+    pub(super) async fn acp_of(stand: &Stand, caller: Principal, can: Value) -> Self {
+        let mut connection = Self::open_as(stand, Protocol::Acp, caller);
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": can });
+        connection.ask("initialize", hello).await;
         connection
     }
 
@@ -88,6 +96,10 @@ impl Connection {
     }
 
     fn open(stand: &Stand, protocol: Protocol) -> Self {
+        Self::open_as(stand, protocol, Principal::Operator)
+    }
+
+    fn open_as(stand: &Stand, protocol: Protocol, caller: Principal) -> Self {
         let (write, stream) = duplex(1 << 20);
         let (outbox, told) = mpsc::channel(10_000);
         let (breaks, stop) = (Arc::<AtomicBool>::default(), CancellationToken::new());
@@ -96,7 +108,6 @@ impl Connection {
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             let mut reader = LineReader::new(reading, 1 << 20, PATIENCE);
-            let caller = Principal::Operator;
             match protocol {
                 Protocol::Acp => {
                     let agent = AgentId::parse("claude-code").ok();
@@ -108,7 +119,8 @@ impl Connection {
                 }
             }
         });
-        Self { write, told, serving, breaks, stop, requests: 0 }
+        let schema = matches!(protocol, Protocol::Acp).then(AcpSchema::default);
+        Self { write, told, serving, breaks, stop, requests: 0, schema }
     }
 
     /// Sends a line.
@@ -126,6 +138,9 @@ impl Connection {
         self.requests += 1;
         let id = 1_000_000 + self.requests;
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        if let Some(schema) = &mut self.schema {
+            schema.asked(id, method);
+        }
         self.say(&request.to_string()).await;
         id
     }
@@ -133,7 +148,24 @@ impl Connection {
     /// Receives the next line.
     pub(super) async fn hear(&mut self) -> Value {
         let line = timeout(PATIENCE, self.told.recv()).await.unwrap().expect("it is served still");
-        serde_json::from_slice(&line).unwrap()
+        let line = serde_json::from_slice(&line).unwrap();
+        if let Some(schema) = &self.schema {
+            schema.check(&line);
+        }
+        line
+    }
+
+    /// Receives all lines up to the request or notification of this method, which is last.
+    pub(super) async fn until_method(&mut self, method: &str) -> Vec<Value> {
+        let mut all = Vec::new();
+        loop {
+            let told = self.hear().await;
+            let is_it = told["method"] == method;
+            all.push(told);
+            if is_it {
+                return all;
+            }
+        }
     }
 
     /// Receives all lines up to the response to the request `id`, which is last.

@@ -55,9 +55,18 @@ async fn acp_connection_survives_arbitrary_json() {
         ("initialize", json!({ "protocolVersion": 1, "clientCapabilities": { "fs": {} } })),
         ("session/new", json!({ "cwd": "/w", "mcpServers": [{ "name": "n" }] })),
         ("session/load", json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] })),
+        ("session/resume", json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] })),
+        ("session/list", json!({ "cwd": "/w", "cursor": "01a21956-d9cb-75c5-aa3f-1fb5eef11841" })),
         ("session/set_mode", json!({ "sessionId": session, "modeId": "ask" })),
+        (
+            "session/set_config_option",
+            json!({ "sessionId": session, "configId": "agent", "value": "claude-code" }),
+        ),
+        ("$/cancel_request", json!({ "requestId": "x" })),
         ("session/cancel", json!({ "sessionId": session })),
         ("session/prompt", json!({ "sessionId": session, "prompt": blocks, "_meta": meta })),
+        ("session/delete", json!({ "sessionId": session })),
+        ("session/close", json!({ "sessionId": session })),
     ] {
         let line = json!({ "jsonrpc": "2.0", "id": "x", "method": method, "params": params });
         let told = feed(&mut connection, reshaped(&line), "authenticate").await;

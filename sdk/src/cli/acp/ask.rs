@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Message;
-use crate::cli::{Decision, Kind, Question, answer_text};
+use crate::cli::{Decision, Kind, OwnChoice, Question, answer_text};
 
 /// Form in which the program expects the answer to a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,12 @@ pub(super) struct Field {
 impl Asked {
     /// Reads a question for approval. Options are distinguished by their kind: their ids are the
     /// vendor's own.
-    pub(super) fn approval(params: &Value, mut question: Question) -> (Self, Question) {
+    /// With `shows_own`, clients also see the program's options and may choose one.
+    pub(super) fn approval(
+        params: &Value,
+        mut question: Question,
+        shows_own: bool,
+    ) -> (Self, Question) {
         let option = |kind: &str| {
             let mut options = params["options"].as_array().into_iter().flatten();
             // The first option of a kind has the smallest scope: "this session" comes before
@@ -39,6 +44,15 @@ impl Asked {
             let option = options.find(|option| option["kind"] == kind);
             option.and_then(|option| option["optionId"].as_str()).map(ToOwned::to_owned)
         };
+        if shows_own {
+            let options = params["options"].as_array().into_iter().flatten();
+            let own = |option: &Value| {
+                let id = option["optionId"].as_str()?.to_owned();
+                let name = option["name"].as_str().unwrap_or(&id).to_owned();
+                Some(OwnChoice { id, name })
+            };
+            question.own_choices = options.filter_map(own).collect();
+        }
         let session = option("allow_always");
         question.for_session = session.is_some();
         (Self::Leave { once: option("allow_once"), session, no: option("reject_once") }, question)
@@ -73,6 +87,7 @@ impl Asked {
             changes: Vec::new(),
             directory: None,
             for_session: false,
+            own_choices: Vec::new(),
         };
         (Self::Form(fields), question)
     }
@@ -80,6 +95,9 @@ impl Asked {
     /// Result for the program.
     pub(super) fn answer(&self, decision: &Decision) -> Value {
         match (self, decision) {
+            (Self::Leave { .. }, Decision::Chosen(id)) => {
+                json!({ "outcome": { "outcome": "selected", "optionId": id } })
+            }
             (Self::Leave { once: Some(id), .. }, Decision::Allow)
             | (Self::Leave { session: Some(id), .. }, Decision::AllowForSession)
             | (Self::Leave { no: Some(id), .. }, Decision::Deny(_) | Decision::Said(_)) => {

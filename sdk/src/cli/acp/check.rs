@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use super::{Acp, Speaker, Step};
-use crate::cli::{Action, Check, Driver, End, Job, describe_exit};
+use crate::cli::{Action, Check, Driver, End, describe_exit};
 use crate::{Child, Command, Context, Failure, foreign};
 
 /// Time after which a starting program counts as hung. It answers within seconds even on a busy
 /// machine, and within half a minute if the machine never read it from its disk.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Starts the program, and kills it once it has opened a session or refused to.
+/// Starts the program, and kills it once it has opened a session or refused to. `driver` is a new
+/// one without a prompt.
 pub fn check<S: Speaker>(
     ctx: &Context,
+    driver: &mut Acp<S>,
     command: Command,
-    directory: &str,
 ) -> Result<Check, Failure> {
     let mut child = ctx.spawn(command)?;
-    let mut driver = Acp::<S>::new(Job::default(), directory);
     let mut version = String::new();
     let mut actions = driver.greet();
     loop {

@@ -6,6 +6,39 @@ use serde_json::{Value, json};
 
 use crate::foreign;
 
+/// Modes and models that a program offers for a session.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Offered {
+    /// Ids of the modes, in the program's order.
+    pub modes: Vec<String>,
+    /// Id of the current mode.
+    pub current: Option<String>,
+    /// Ids of the models.
+    pub models: Vec<String>,
+}
+
+impl Offered {
+    /// Reads the offer of a new or loaded session.
+    pub(super) fn of(offer: &Value) -> Self {
+        let ids = |list: &Value, member: &str| -> Vec<String> {
+            let each = list.as_array().into_iter().flatten();
+            each.filter_map(|it| it[member].as_str().map(ToOwned::to_owned)).collect()
+        };
+        let mut modes = ids(&offer["modes"]["availableModes"], "id");
+        if offer["modes"].is_null() {
+            modes = option(&offer["configOptions"], "mode").map(values).unwrap_or_default();
+        }
+        let models = option(&offer["configOptions"], "model").map(values);
+        let models = models.unwrap_or_else(|| ids(&offer["models"]["availableModels"], "modelId"));
+        Self { modes, current: Mode::of(offer).current, models }
+    }
+
+    /// True if the program offers this mode.
+    pub(super) fn has(&self, mode: &str) -> bool {
+        self.modes.iter().any(|it| it == mode)
+    }
+}
+
 /// Mode of a session, and the way to change it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Mode {
@@ -19,7 +52,7 @@ impl Mode {
     /// Reads the mode that the program reports for a new or loaded session.
     pub(super) fn of(offer: &Value) -> Self {
         let text = |value: &Value| foreign::text(value).map(Into::into);
-        match option(&offer["configOptions"]).filter(|_| offer["modes"].is_null()) {
+        match option(&offer["configOptions"], "mode").filter(|_| offer["modes"].is_null()) {
             Some(option) => {
                 Self { current: text(&option["currentValue"]), option: text(&option["id"]) }
             }
@@ -27,17 +60,9 @@ impl Mode {
         }
     }
 
-    /// True if the program offers this mode.
-    pub(super) fn is_offered(offer: &Value, mode: &str) -> bool {
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        if !offer["modes"].is_null() {
-            return list(&offer["modes"]["availableModes"]).iter().any(|it| it["id"] == mode);
-        }
-        let options = option(&offer["configOptions"]).map(|option| list(&option["options"]));
-        // Options may be in groups.
-        options.unwrap_or_default().iter().any(|it| {
-            it["value"] == mode || list(&it["options"]).iter().any(|it| it["value"] == mode)
-        })
+    /// Offer of a running program, whose modes were stored.
+    pub(super) fn offered_with(&self, modes: Vec<String>) -> Offered {
+        Offered { modes, current: self.current.clone(), models: Vec::new() }
     }
 
     /// True if this is the current mode.
@@ -46,8 +71,8 @@ impl Mode {
     }
 
     /// Records that the program changed its mode.
-    pub(super) fn changed_to(&mut self, mode: &str) {
-        self.current = Some(mode.to_owned());
+    pub(super) fn changed_to(&mut self, mode: Option<&str>) {
+        self.current = mode.map(ToOwned::to_owned);
     }
 
     /// Request that changes the mode: method and parameters.
@@ -65,7 +90,7 @@ impl Mode {
     pub(super) fn update(&mut self, update: &Value) -> bool {
         let mode = match update["sessionUpdate"].as_str() {
             Some("current_mode_update") => &update["currentModeId"],
-            Some("config_option_update") => match option(&update["configOptions"]) {
+            Some("config_option_update") => match option(&update["configOptions"], "mode") {
                 Some(option) => &option["currentValue"],
                 None => return false,
             },
@@ -76,9 +101,21 @@ impl Mode {
     }
 }
 
-/// Configuration option of the mode.
-fn option(options: &Value) -> Option<&Value> {
-    options.as_array().into_iter().flatten().find(|option| option["category"] == "mode")
+/// Configuration option of a category.
+fn option<'a>(options: &'a Value, category: &str) -> Option<&'a Value> {
+    options.as_array().into_iter().flatten().find(|option| option["category"] == category)
+}
+
+/// Values of a configuration option, which may be in groups.
+fn values(option: &Value) -> Vec<String> {
+    let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    let id = |value: &Value| value["value"].as_str().map(ToOwned::to_owned);
+    let mut values = Vec::new();
+    for choice in each(&option["options"]) {
+        values.extend(id(&choice));
+        values.extend(each(&choice["options"]).iter().filter_map(id));
+    }
+    values
 }
 
 #[cfg(test)]
@@ -92,11 +129,11 @@ mod tests {
                 { "value": "build" }, { "group": "g", "options": [{ "value": "plan" }] } ] }] });
         let mut mode = Mode::of(&offer);
         assert!(mode.is("build") && !mode.is("plan"));
-        let offered = ["build", "plan", "yolo"].map(|it| Mode::is_offered(&offer, it));
+        let offered = ["build", "plan", "yolo"].map(|it| Offered::of(&offer).has(it));
         assert_eq!(offered, [true, true, false]);
         let params = json!({ "sessionId": "s", "configId": "m", "value": "plan" });
         assert_eq!(mode.request("s", "plan"), ("session/set_config_option", params));
-        mode.changed_to("plan");
+        mode.changed_to(Some("plan"));
         assert!(mode.is("plan"));
     }
 
@@ -105,7 +142,7 @@ mod tests {
         let offer = json!({ "modes": { "currentModeId": "ask",
             "availableModes": [{ "id": "ask" }, { "id": "edit" }] } });
         let mut mode = Mode::of(&offer);
-        assert!(mode.is("ask") && Mode::is_offered(&offer, "edit"));
+        assert!(mode.is("ask") && Offered::of(&offer).has("edit"));
         let params = json!({ "sessionId": "s", "modeId": "edit" });
         assert_eq!(mode.request("s", "edit"), ("session/set_mode", params));
         let update =

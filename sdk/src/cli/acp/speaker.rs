@@ -2,19 +2,21 @@
 
 use serde_json::Value;
 
-use crate::cli::{Cli, End, Kind, Permissions};
+use super::Offered;
+use crate::cli::{End, Job, Kind};
 use crate::foreign;
 
 /// Vendor-specific behaviour of a program that speaks the protocol.
-pub trait Speaker: Cli {
-    /// True if the program can load a session, so that its id is worth storing.
+pub trait Speaker {
+    /// True if the program can load a session where it says so, which makes the id worth storing.
     const LOADS: bool;
-    /// True if the usage that it reports is cumulative over the session.
-    const SUMS_UP: bool;
 
     /// True if the program writes something as soon as it has a prompt, so that a silent one hangs.
     /// Otherwise a request before the prompt finds out whether a reused program still answers.
     const ACKNOWLEDGES: bool = false;
+
+    /// True if clients see the program's own choices for an approval beside yes and no.
+    const SHOWS_CHOICES: bool = false;
 
     /// Condition under which it starts the operator's MCP servers, if it silently ignores them
     /// otherwise.
@@ -24,31 +26,45 @@ pub trait Speaker: Cli {
     /// protocol for later sessions, or overrule it.
     const MODEL_VARIABLE: Option<&str> = None;
 
-    /// Mode of the program for the operator's permissions. If the program has no such mode, the run
-    /// fails.
-    fn mode(permissions: Permissions) -> &'static str;
+    /// Name for people.
+    fn name(&self) -> &str;
+
+    /// Takes note of the program's answer to `initialize`.
+    fn greeted(&mut self, _result: &Value) {}
+
+    /// Method by which the driver asks the program to log in, if it opens no session without.
+    fn login_method(&self) -> Option<&str> {
+        None
+    }
+
+    /// True if the usage that it reports is cumulative over the session.
+    fn sums_up(&self) -> bool;
+
+    /// Mode of the program for a run; `None` keeps the program's own. If the program does not have
+    /// it, or on an error, the run fails.
+    fn mode(&mut self, job: &Job, offered: &Offered) -> Result<Option<String>, String>;
 
     /// Maps an error to the end of the run.
-    fn end(refusal: &Refusal) -> End;
+    fn end(&self, refusal: &Refusal) -> End;
 
     /// True if the program itself keeps an approval for the session. Otherwise the driver does.
-    fn keeps_approval(_kind: Kind) -> bool {
+    fn keeps_approval(&self, _kind: Kind) -> bool {
         true
     }
 
     /// Escapes the prompt so that the program does not read it as a command.
-    fn words(prompt: &str) -> String {
+    fn words(&self, prompt: &str) -> String {
         plain(prompt)
     }
 
     /// True if a successful answer is complete. Some programs report success after the model's
     /// stream broke.
-    fn is_whole(_result: &Value) -> bool {
+    fn is_whole(&self, _result: &Value) -> bool {
         true
     }
 
     /// True if a text is a remark of the program itself, not of the model.
-    fn is_remark(_text: &str) -> bool {
+    fn is_remark(&self, _text: &str) -> bool {
         false
     }
 }

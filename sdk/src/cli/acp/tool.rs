@@ -79,6 +79,7 @@ impl ToolCall {
             changes: self.changes(),
             directory: Some(directory.to_owned()),
             for_session: false,
+            own_choices: Vec::new(),
         }
     }
 

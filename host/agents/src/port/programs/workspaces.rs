@@ -58,8 +58,8 @@ impl Workspaces {
         }
         let granted: Vec<_> = self.granted.iter().map(|w| w.display().to_string()).collect();
         Err(refused(format!(
-            "it lies outside the granted workspaces ({}); start the hub with `--workspace {asked}`, or add it to \
-             `workspaces` in the configuration, or to the agent's own (`grant.directories`, `agents.<id>.workspaces`) if it has any",
+            "it lies outside the granted workspaces ({}); `a2a-hub workspace add {asked}` adds it to `workspaces` of the \
+             configuration, or add it to the agent's own (`grant.directories`, `agents.<id>.workspaces`) if it has any",
             if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
         )))
     }
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(open("outside/back"), Ok("work/sub".into()));
         assert!(matches!(open("work/link"), Err(Failure::Denied(_))));
         assert!(
-            matches!(open("outside"), Err(Failure::Denied(why)) if why.contains("--workspace"))
+            matches!(open("outside"), Err(Failure::Denied(why)) if why.contains("workspace add"))
         );
         assert!(matches!(open("missing"), Err(Failure::Denied(_))));
         assert!(matches!(workspaces.open(Some("work")), Err(Failure::Denied(_))));

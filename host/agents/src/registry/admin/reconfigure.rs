@@ -29,7 +29,11 @@ impl PluginFolder {
         let mut left_out = Vec::new();
         for agent in agents.all() {
             let is_concerned = all || concerned.contains(&agent.id);
-            if is_concerned && !elsewhere.contains(&agent.id) {
+            let command = &followed.config.agent(&agent.id).acp;
+            if agent.source == Source::Acp && agent.config.acp != *command {
+                // Another program is another agent, which joins below.
+                agents.leave(&agent.id);
+            } else if is_concerned && !elsewhere.contains(&agent.id) {
                 left_out.extend(agents.seat_anew(&agent).err());
             }
         }

@@ -131,7 +131,11 @@ impl PluginFolder {
         let agent = self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))?;
         let source = agent.source.to_string();
         let returns_on_restart = match &agent.source {
-            Source::BuiltIn | Source::Native | Source::Remote(_) => true,
+            Source::BuiltIn
+            | Source::Acp
+            | Source::Native
+            | Source::Flow(..)
+            | Source::Remote(_) => true,
             Source::File(name) => {
                 let (dir, file) = (Arc::clone(&self.dir), name.clone());
                 let removed = run_blocking(move || {

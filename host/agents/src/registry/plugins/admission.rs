@@ -263,10 +263,16 @@ impl Agents {
         let configured = self.shared.config().agent(id).grant;
         let own = |grant| Terms { installation: InstallationId::from(id), grant };
         match source {
-            Source::BuiltIn | Source::Native => own(match configured {
+            Source::BuiltIn | Source::Acp | Source::Native => own(match configured {
                 Some(grant) => grant.trusting(ask),
                 None => Grant::everything(ask),
             }),
+            Source::Flow(..) => own(configured.unwrap_or_else(|| {
+                // A flow does nothing else than to call agents, which ask before they act.
+                let mut grant = Grant::default();
+                grant.delegate.allow("*".to_owned());
+                grant
+            })),
             Source::Remote(_) => own(configured.unwrap_or_default()),
             Source::File(_) => {
                 let grants = self.shared.ledger.grants();

@@ -45,6 +45,9 @@ pub enum FileError {
     /// The component is held back, and no granted one runs instead.
     #[error(transparent)]
     HeldBack(Box<HeldBackError>),
+    /// The flow file has errors: their text, with line and column.
+    #[error("{0}")]
+    Flow(String),
     /// The agent may not join.
     #[error(transparent)]
     Join(#[from] JoinError),

@@ -12,12 +12,10 @@ use super::{
     compile_progress::UnderWay,
     file_error::FileError,
     provenance::{self, beside},
+    trusted_file::{FileStamp, read_all, read_trusted},
 };
-use crate::registry::Agents;
-use a2a_hub_config::{
-    Config,
-    own_file::{self, NotOwn},
-};
+use crate::registry::{Agents, flows::FlowFolder};
+use a2a_hub_config::Config;
 use a2a_hub_core::plugin::signature;
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;
@@ -28,8 +26,8 @@ use rustix::fs::{Mode, OFlags};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
-    io::{self, Read as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    io,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::Duration,
@@ -71,6 +69,8 @@ pub struct PluginFolder {
     pub(in crate::registry) agents: Agents,
     /// Lock on the folder: held to change it or to register its files.
     seen: Arc<Mutex<SeenFiles>>,
+    /// The folder of flow files, which is polled together with this one.
+    flows: Arc<FlowFolder>,
 }
 
 /// Task that loads a file; its error is also kept in the list of rejected files.
@@ -115,23 +115,18 @@ pub(in crate::registry) struct Stamp {
     signature: Option<FileStamp>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStamp {
-    inode: u64,
-    size: u64,
-    changed: (i64, i64),
-}
-
 impl PluginFolder {
     /// Opens the folder `dir`; creates it if necessary, with access for this user only.
     pub fn open(dir: PathBuf, agents: Agents) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        Ok(Self { dir: dir.into(), agents, seen: Arc::default() })
+        let flows = Arc::new(FlowFolder::open(agents.clone())?);
+        Ok(Self { dir: dir.into(), agents, seen: Arc::default(), flows })
     }
 
     /// Loads the current files at the start, without waiting for them to be unchanged. Slow ones
     /// join later; the `awaited` ones get more time.
     pub(in crate::registry) async fn load(&self, awaited: &BTreeSet<AgentId>) {
+        self.flows.load().await;
         self.adopt().await;
         self.look().await;
         let began = self.look().await;
@@ -188,6 +183,7 @@ impl PluginFolder {
                     () = sleep(INTERVAL) => {
                         self.follow_grants().await;
                         drop(self.look().await);
+                        self.flows.look().await;
                     }
                     () = stop.cancelled() => return,
                 }
@@ -471,12 +467,6 @@ impl Stamp {
     }
 }
 
-impl FileStamp {
-    fn of(meta: &fs::Metadata) -> Self {
-        Self { inode: meta.ino(), size: meta.len(), changed: (meta.ctime(), meta.ctime_nsec()) }
-    }
-}
-
 /// Agent id that a file's name stands for, if it is valid.
 fn named_by(file: &str) -> Option<AgentId> {
     AgentId::parse(file.strip_suffix(".wasm")?).ok()
@@ -505,21 +495,6 @@ fn kibibytes(file: &Path) -> u32 {
     u32::try_from(bytes >> 10).unwrap_or_default() + 1
 }
 
-/// Reads a file that only this user can have written. The checks apply to the open file, and the
-/// bytes are read once for hash and compiler.
-fn read_trusted(path: &Path, most: u64) -> Result<Bytes, FileError> {
-    let file = own_file::open(path, 0o022).map_err(|why| match why {
-        NotOwn::Io(why) => FileError::Io(why),
-        NotOwn::Link | NotOwn::NotPlain => FileError::NotPlain,
-        NotOwn::Foreign => FileError::Foreign,
-        NotOwn::Shared => FileError::Writable,
-    })?;
-    if file.metadata()?.nlink() != 1 {
-        return Err(FileError::NotPlain);
-    }
-    read_all(file, most)
-}
-
 /// Signature file of a component, read by the same function as the component; none if it does not
 /// exist.
 pub(in crate::registry) fn signature_of(
@@ -542,38 +517,9 @@ pub(in crate::registry) fn read_offered(path: &Path, most: u64) -> Result<Bytes,
     if file.metadata()?.is_file() { read_all(file, most) } else { Err(FileError::NotPlain) }
 }
 
-fn read_all(file: File, most: u64) -> Result<Bytes, FileError> {
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(FileError::Large(most));
-    }
-    Ok(bytes.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
-
-    #[test]
-    fn shared_or_linked_file_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("a.wasm");
-        fs::write(&file, "x").unwrap();
-        assert_eq!(read_trusted(&file, MAX_BYTES).unwrap(), "x");
-
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o662)).unwrap();
-        assert!(matches!(read_trusted(&file, MAX_BYTES), Err(FileError::Writable)));
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-
-        let link = dir.path().join("link.wasm");
-        symlink(&file, &link).unwrap();
-        assert!(matches!(read_trusted(&link, MAX_BYTES), Err(FileError::NotPlain)));
-        fs::hard_link(&file, dir.path().join("twin.wasm")).unwrap();
-        assert!(matches!(read_trusted(&file, MAX_BYTES), Err(FileError::NotPlain)));
-        assert!(matches!(read_trusted(dir.path(), MAX_BYTES), Err(FileError::NotPlain)));
-    }
 
     #[test]
     fn only_visible_wasm_files_count() {

@@ -12,4 +12,5 @@ pub(super) mod held_back;
 pub(super) mod list;
 pub(super) mod manifest_summary;
 pub(super) mod provenance;
+pub(super) mod trusted_file;
 pub(super) mod versions;

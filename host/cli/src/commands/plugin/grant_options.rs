@@ -222,9 +222,18 @@ impl Wanted {
         }
         grant.memory = named_bytes("memory", self.memory, ask.memory.is_some(), grant.memory)?;
         grant.files = named_bytes("files", self.files, ask.files.is_some(), grant.files)?;
-        if !self.delegate.is_empty() && !ask.delegate.agents {
+        let peers = &ask.delegate.agents;
+        if !self.delegate.is_empty() && peers.is_none() {
             return Err(not_asked("calls no other agents", "`delegate`"));
         }
+        let other = self.delegate.iter().map(|(agent, _)| agent);
+        if let Some(agent) = other.filter(|agent| *agent != "*").find(|it| !peers.includes(it)) {
+            let named = peers.named().map(|agent| agent.as_str().to_owned()).collect();
+            let what = format!("does not ask to call the agent `{agent}`");
+            return Err(not_asked(&what, &among(&named)));
+        }
+        let all = peers.named().filter(|_| self.all);
+        all.for_each(|agent| grant.delegate.allow(agent.as_str().to_owned()));
         grant = self.with_tools(grant, ask)?;
         grant.limits.extend(self.limit.iter().copied());
         for (agent, terms) in &self.delegate {
@@ -382,7 +391,7 @@ fn not_run(program: &str) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_core::grant::{DelegateAsk, memory::MemoryAsk};
+    use a2a_hub_core::grant::{DelegateAsk, delegate::PeersAsk, memory::MemoryAsk};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -405,7 +414,7 @@ mod tests {
         Ask {
             process: [("git".to_owned(), git), ("sh".to_owned(), ProgramAsk::default())].into(),
             memory: Some(MemoryAsk { max_bytes: 4096, max_items: None, reason: None }),
-            delegate: DelegateAsk { agents: true, reason: None },
+            delegate: DelegateAsk { agents: PeersAsk::Any(true), reason: None },
             ..Ask::default()
         }
     }
@@ -477,6 +486,19 @@ mod tests {
         directories = ["/srv"]
         "#);
         insta::assert_snapshot!(granted(before, &["--memory"]), @"memory = true");
+    }
+
+    #[test]
+    fn named_agents_are_granted_by_all() {
+        let ask: Ask = toml::from_str("[delegate]\nagents = ['codex', 'echo']").unwrap();
+        let granted = |args: &[&str]| match wanted(args).on_top_of(Grant::default(), &ask) {
+            Ok(grant) => toml::to_string(&grant).unwrap(),
+            Err(why) => why.to_string(),
+        };
+        insta::assert_snapshot!(granted(&["--all"]), @r#"delegate = ["codex", "echo"]"#);
+        insta::assert_snapshot!(granted(&["--delegate", "echo"]), @r#"delegate = ["echo"]"#);
+        let refused = granted(&["--delegate", "gemini"]);
+        assert!(refused.contains("it asks for `codex`, `echo`"), "{refused}");
     }
 
     #[test]

@@ -8,15 +8,25 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Language of a new agent.
+/// Language of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Lang {
+pub(super) enum Lang {
     /// Compiled by cargo
     Rust,
     /// JavaScript or TypeScript, by componentize-qjs
     Js,
     /// Python, by componentize-py
     Python,
+}
+
+impl From<Lang> for Language {
+    fn from(lang: Lang) -> Self {
+        match lang {
+            Lang::Rust => Self::Rust,
+            Lang::Js => Self::Js,
+            Lang::Python => Self::Python,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -35,12 +45,7 @@ pub(crate) struct New {
 pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     let id = component::name(&new.name)?;
     component::require_free_name(&id)?;
-    let language = match new.lang {
-        Lang::Rust => Language::Rust,
-        Lang::Js => Language::Js,
-        Lang::Python => Language::Python,
-    };
-    let files = create(&new.within, &id, language).map_err(|why| {
+    let files = create(&new.within, &id, new.lang.into()).map_err(|why| {
         let is_taken = why.kind() == Kind::Exists;
         let why = CommandError::of(&why.into());
         if is_taken { why.saying(" with `--in`") } else { why }
@@ -50,9 +55,10 @@ pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     global.show(&told, || {
         let folder = shown(&place);
         let words = format!(
-            "created {id} in {folder}: {files} files; begin with README.md\n\n  cd {folder}\n \
-             a2a-hub plugin build      builds the component\n  a2a-hub plugin dev        builds it \
-             into the running hub (`a2a-hub start`) on each change\n",
+            "created {id} in {folder}: {files} files; begin with README.md; GUIDE.md is the \
+             reference\n\n  cd {folder}\n  a2a-hub plugin build      builds the component\n  \
+             a2a-hub plugin dev        builds it into the running hub (`a2a-hub start`) on each \
+             change\n",
         );
         Ok(words.into())
     })?;

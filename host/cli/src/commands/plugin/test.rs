@@ -4,6 +4,7 @@ use super::build::THIS_PROGRAM;
 use crate::{
     Exit, Global,
     ui::{
+        terminal::{Progress, TICK},
         text::{FAINT, PLAIN, Text, style_of},
         width::wrapped,
     },
@@ -13,7 +14,8 @@ use a2a_hub_authoring::{
 };
 use anyhow::Context as _;
 use clap::Args;
-use std::path::PathBuf;
+use std::{cell::RefCell, path::PathBuf};
+use tokio::time::sleep;
 
 /// Width, in columns, of a report for people.
 const COLUMNS: usize = 100;
@@ -43,24 +45,33 @@ pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
         bytes: bytes.with_context(what)?,
         say: asked.say.clone(),
         compiler: Some(THIS_PROGRAM.into()),
+        cache: global.data_dir().ok().and_then(|dir| a2a_hub::compile_cache(&dir)),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let name = asked.component.file_name().unwrap_or_default().display();
+    let progress = RefCell::new(Progress::new(global, &format!("testing {name}"), true));
     let told = |step| {
         let said = match step {
-            Step::Compiling => "compiling the component; Python and JavaScript take up to 30 s",
-            Step::Trying => "trying it",
+            Step::Compiling => "compiling; Python and JavaScript take up to 30 s the first time",
+            Step::Trying => "running its checks",
         };
         if global.console().columns_beside().is_some() {
-            global.console().note(said);
+            progress.borrow_mut().says(Some(said.to_owned()));
         }
+    };
+    let keep_drawing = async || loop {
+        sleep(TICK).await;
+        progress.borrow_mut().draw_if_due();
     };
     let report = runtime.block_on(async {
         tokio::select! {
             report = authoring::check(subject, told) => report.map(Some),
             // Dropping the check removes its temporary files.
             _ = tokio::signal::ctrl_c() => Ok(None),
+            () = keep_drawing() => Ok(None),
         }
     });
+    drop(progress);
     // A guest that still runs must not delay the exit.
     runtime.shutdown_background();
     let Some(report) = report? else { return Ok(Exit::Interrupted) };

@@ -191,6 +191,51 @@ pub(super) const CODEX: Vendor = Vendor {
     },
 };
 
+/// OpenCode by the key `acp` of the configuration and the hub's catalogue.
+pub(super) const OPENCODE: Vendor = Vendor {
+    agent: "opencode",
+    program: "opencode",
+    bin: "node_modules/.bin",
+    key: "OPENCODE_LOOPBACK_KEY",
+    env: |model, home| {
+        let models = json!({
+            "mock-model": { "name": "mock", "attachment": true, "modalities": { "input": ["text", "image"], "output": ["text"] } },
+            "mock-model-2": { "name": "mock 2" },
+        });
+        let provider = json!({
+            "npm": "@ai-sdk/openai-compatible", "name": "loopback", "models": models,
+            "options": { "baseURL": format!("{}/v1", model.url()), "apiKey": "{env:OPENCODE_LOOPBACK_KEY}" },
+        });
+        let config = json!({
+            "model": "loopback/mock-model", "small_model": "loopback/mock-model",
+            "provider": { "loopback": provider }, "enabled_providers": ["loopback"], "share": "disabled",
+        });
+        vec![
+            ("OPENCODE_CONFIG_CONTENT", config.to_string()),
+            ("OPENCODE_DISABLE_MODELS_FETCH", "true".to_owned()),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "true".to_owned()),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "true".to_owned()),
+            ("XDG_DATA_HOME", home.join("data").display().to_string()),
+            ("XDG_STATE_HOME", home.join("state").display().to_string()),
+            ("XDG_CONFIG_HOME", home.join("config").display().to_string()),
+            ("XDG_CACHE_HOME", home.join("cache").display().to_string()),
+        ]
+    },
+    login: "opencode auth login",
+    without_key: "opencode auth login",
+    model: "loopback/mock-model-2",
+    version: "1.18.33",
+    settings: "acp = ['opencode', 'acp']",
+    write: |path| format!("[[tool:raw:write:{}]]", json!({ "filePath": path, "content": "new\n" })),
+    read: Some(|path| format!("[[tool:raw:read:{}]]", json!({ "filePath": path }))),
+    run: |command| {
+        format!("[[tool:raw:bash:{}]]", json!({ "command": command, "description": "a test" }))
+    },
+    trusts: ("", None),
+    resumes: "",
+    session: |_| None,
+};
+
 /// Finds a file below `dir` by the end of its name.
 fn kept_below(dir: &Path, ending: &str) -> Option<PathBuf> {
     fs::read_dir(dir).ok()?.flatten().find_map(|entry| {

@@ -4,7 +4,10 @@ use crate::{
     observability::{hub_events::Events, metrics::Metrics, span_export::Spans},
     tasks::feed::subscription::{Feed, Listener},
 };
-use a2a_hub_core::{access_control::Principal, task::state};
+use a2a_hub_core::{
+    access_control::Principal,
+    task::{prices::Prices, state},
+};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     hub::event::Happened,
@@ -69,6 +72,7 @@ pub(in crate::tasks) struct Recorder {
     moves: Vec<TaskState>,
     /// Set until the first event is stored.
     unborn: Option<DeferredCreation>,
+    prices: Arc<Prices>,
 }
 
 impl Recorder {
@@ -82,7 +86,13 @@ impl Recorder {
         feed: Feed,
     ) -> Self {
         let (pending, moves) = (Vec::new(), Vec::new());
-        Self { task, seq, agent, storage, events, spans, feed, pending, moves, unborn: None }
+        let (unborn, prices) = (None, Arc::default());
+        Self { task, seq, agent, storage, events, spans, feed, pending, moves, unborn, prices }
+    }
+
+    /// Turns the tokens that the agent reports into dollars by this list.
+    pub(in crate::tasks) fn with_prices(self, prices: Arc<Prices>) -> Self {
+        Self { prices, ..self }
     }
 
     /// Begins a new task with this event, which is stored with the next ones.
@@ -142,6 +152,7 @@ impl Recorder {
     pub(in crate::tasks) fn record(&mut self, mut event: TaskEvent) {
         let before = self.task.status.state;
         state::begin_artifact(&self.task, &mut event);
+        self.prices.apply(self.task.metadata.as_ref(), &mut event);
         match state::apply(&mut self.task, &event) {
             Ok(()) => {
                 let state = self.task.status.state;

@@ -80,7 +80,8 @@ async fn perform(stage: &Stage) -> Result<String, Failure> {
     }
     if let Some(tokens) = script["tokens"].as_u64() {
         let usage = json!({ "input_tokens": tokens, "output_tokens": 0 });
-        let metadata = Some(Metadata::from_iter([("usage".to_owned(), usage)]));
+        let model = ("model".to_owned(), script["model"].clone());
+        let metadata = Some(Metadata::from_iter([("usage".to_owned(), usage), model]));
         stage.port.emit(vec![Emitted::Working { message: None, metadata }]).await?;
     }
     if let Some(ms) = script["work"].as_u64() {

@@ -17,8 +17,7 @@ fn any_facts() -> impl Strategy<Value = Option<Metadata>> {
     })
 }
 
-/// A part that both packages can represent. In 0.3, only files have names and media types, and data
-/// is an object.
+/// A part that both packages can represent. In 0.3, data is an object.
 fn any_part() -> impl Strategy<Value = Part> {
     let content = prop_oneof![
         ".*".prop_map(Content::Text),
@@ -27,11 +26,11 @@ fn any_part() -> impl Strategy<Value = Part> {
         any::<i32>().prop_map(|n| Content::Data(json!({ "n": n }))),
     ];
     (content, option::of("[a-z.]{1,9}"), option::of("[a-z]{1,4}/[a-z]{1,4}"), any_facts()).prop_map(
-        |(content, filename, media_type, metadata)| {
-            let is_file = matches!(content, Content::Raw(_) | Content::Url(_));
-            let (filename, media_type) =
-                (filename.filter(|_| is_file), media_type.filter(|_| is_file));
-            Part { content, filename, media_type, metadata }
+        |(content, filename, media_type, metadata)| Part {
+            content,
+            filename,
+            media_type,
+            metadata,
         },
     )
 }

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use a2a_hub_protocol::{
-    id::{AgentId, TenantId},
+    id::{AgentId, TaskId, TenantId},
     operation::ContextInfo,
 };
 use rusqlite::{Connection, params};
@@ -36,7 +36,9 @@ pub(in crate::sqlite) fn list(
     let [limit, offset] = [filter.limit, filter.offset].map(|n| integer(n as u64));
     let prefix = key::of(&tenant, filter.id_prefix.as_deref().unwrap_or_default());
     let beyond = beyond(&prefix);
-    let values = params![context, filter.idle_since, prefix, beyond, limit, offset];
+    let after = filter.after.as_ref().map(TaskId::as_str);
+    let (since, directory) = (&filter.idle_since, &filter.directory);
+    let values = params![context, since, prefix, beyond, directory, after, limit, offset];
     let mut rows = found.query(values)?;
     let mut infos = Vec::new();
     while let Some(row) = rows.next()? {
@@ -64,7 +66,13 @@ fn select(filter: &ContextFilter) -> String {
             " AND NOT EXISTS (SELECT 1 FROM tasks WHERE context = contexts.id AND updated >= ?2)";
         sql = sql + " AND id NOT IN (SELECT context FROM tasks WHERE " + LIVE + ")";
     }
-    sql + " ORDER BY newest DESC LIMIT ?5 OFFSET ?6"
+    if filter.directory.is_some() {
+        sql += " AND (SELECT directory FROM tasks WHERE id = contexts.newest) = ?5";
+    }
+    if filter.after.is_some() {
+        sql += " AND newest < ?6";
+    }
+    sql + " ORDER BY newest DESC LIMIT ?7 OFFSET ?8"
 }
 
 /// Summary of a conversation; none if it has no tasks. Reads only its first and its last task,
@@ -94,6 +102,9 @@ fn info(db: &Connection, context: &str) -> Result<Option<ContextInfo>, Failure> 
         created_at: oldest.created,
         updated_at: updated.unwrap_or(newest.updated),
         last_state: newest.state,
+        last_task_id: newest.task,
+        working_directory: newest.directory,
+        parent_task_id: newest.parent,
     }))
 }
 
@@ -171,7 +182,8 @@ mod tests {
         let plan = |filter: &ContextFilter| {
             let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {}", select(filter))).unwrap();
             let none = None::<String>;
-            let rows = plan.query_map(params![none, none, none, none, 20, 0], |row| row.get(3));
+            let rows = plan
+                .query_map(params![none, none, none, none, none, none, 20, 0], |row| row.get(3));
             rows.unwrap().collect::<Result<Vec<String>, _>>().unwrap()
         };
         let all = ContextFilter::default();

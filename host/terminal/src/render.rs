@@ -4,23 +4,23 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 /// Returns a JSON string's text, or an empty string for any other value.
-pub(crate) fn text(value: &Value) -> &str {
+pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
 /// Returns a JSON array's elements, or none for any other value.
-pub(crate) fn list(value: &Value) -> &[Value] {
+pub fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns the first line of the parts' text that is not blank.
-pub(crate) fn first_words(parts: &Value) -> String {
+pub fn first_words(parts: &Value) -> String {
     let text = parts_text(parts);
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
 /// Renders the parts of a message or an artifact as text. Files and data get separate lines.
-pub(crate) fn parts_text(parts: &Value) -> String {
+pub fn parts_text(parts: &Value) -> String {
     list(parts).iter().fold(String::new(), |mut all, part| {
         if part["kind"] != "text" && !all.is_empty() && !all.ends_with('\n') {
             all.push('\n');
@@ -32,7 +32,7 @@ pub(crate) fn parts_text(parts: &Value) -> String {
 
 /// Renders a message as text. A question whose metadata says so has the same in its text and, for
 /// programs, in its data.
-pub(crate) fn message_text(message: &Value) -> String {
+pub fn message_text(message: &Value) -> String {
     let parts = &message["parts"];
     if message["metadata"]["question"].is_object() {
         let words: Vec<_> =
@@ -69,7 +69,7 @@ fn file_text(file: &Value) -> String {
 }
 
 /// Formats a number of bytes.
-pub(crate) fn size(bytes: usize) -> String {
+pub fn size(bytes: usize) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
         0..10_000 => format!("{bytes} bytes"),
@@ -86,7 +86,7 @@ fn in_unit(bytes: usize, bits: u32, unit: &str) -> String {
 }
 
 /// Quotes `word` as one word of a shell command.
-pub(crate) fn shell_word(word: &str) -> String {
+pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
         word.to_owned()
@@ -96,7 +96,7 @@ pub(crate) fn shell_word(word: &str) -> String {
 }
 
 /// Formats a duration.
-pub(crate) fn duration(seconds: u64) -> String {
+pub fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min", seconds / 60),
@@ -105,7 +105,7 @@ pub(crate) fn duration(seconds: u64) -> String {
 }
 
 /// Formats the time since a timestamp: `5 min ago`, `3 days ago`.
-pub(crate) fn ago(timestamp: &Value, now: Timestamp) -> String {
+pub fn ago(timestamp: &Value, now: Timestamp) -> String {
     let Ok(then) = text(timestamp).parse::<Timestamp>() else { return String::new() };
     match now.duration_since(then).as_secs() {
         ..5 => "now".to_owned(),
@@ -117,7 +117,7 @@ pub(crate) fn ago(timestamp: &Value, now: Timestamp) -> String {
 }
 
 /// Formats the time until a timestamp: `in 40 s`; `now` if it is past.
-pub(crate) fn ahead(timestamp: &Value, now: Timestamp) -> String {
+pub fn ahead(timestamp: &Value, now: Timestamp) -> String {
     let then = text(timestamp).parse::<Timestamp>().unwrap_or(now);
     match u64::try_from(then.duration_since(now).as_secs()) {
         Ok(seconds @ 1..) => format!("in {}", duration(seconds)),

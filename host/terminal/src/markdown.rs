@@ -1,6 +1,6 @@
 //! Renders Markdown for a terminal, for agents whose card declares Markdown output.
 
-use super::{
+use crate::{
     table::{Cell, Table},
     text::{FAINT, PLAIN, Text},
 };
@@ -17,7 +17,7 @@ const CODE: Style = AnsiColor::Yellow.on_default();
 
 /// Renders Markdown (CommonMark with the tables of GitHub) for a terminal of `columns`. Line
 /// breaks, `_` marks and HTML-like text are kept, because they may be meant literally.
-pub(crate) fn render(markdown: &str, columns: usize) -> Text {
+pub fn render(markdown: &str, columns: usize) -> Text {
     let source = clean(markdown);
     let mut page = Page::new(&source, columns.min(WIDEST));
     let parser = Parser::new_ext(&source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
@@ -323,13 +323,13 @@ impl<'s> Page<'s> {
 
 /// Buffer for streamed Markdown, which releases complete blocks.
 #[derive(Default)]
-pub(crate) struct Blocks {
+pub struct Blocks {
     pending: String,
 }
 
 impl Blocks {
     /// Adds a piece and returns the blocks that are complete now.
-    pub(crate) fn push(&mut self, piece: &str) -> String {
+    pub fn push(&mut self, piece: &str) -> String {
         self.pending.push_str(piece);
         let end = last_boundary(&self.pending);
         let rest = self.pending.split_off(end);
@@ -337,7 +337,7 @@ impl Blocks {
     }
 
     /// Returns the rest at the end of the stream.
-    pub(crate) fn rest(&mut self) -> String {
+    pub fn rest(&mut self) -> String {
         std::mem::take(&mut self.pending)
     }
 }
@@ -371,7 +371,7 @@ fn last_boundary(markdown: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::text::Look;
+    use crate::text::Look;
     use proptest::prelude::*;
 
     const ANSWER: &str = "# What I *changed*\n\nThe test failed because `retry` never **stopped**: `__init__` and my_name_here \

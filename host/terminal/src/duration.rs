@@ -1,13 +1,19 @@
 //! Durations on the command line: `5s` or `2m`; a bare number counts the option's own unit.
 
 /// Parses a duration in whole milliseconds, at least one. A bare number counts milliseconds.
-pub(crate) fn milliseconds(typed: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// If it is no duration.
+pub fn milliseconds(typed: &str) -> Result<u64, String> {
     let millis = parsed(typed, 1)?;
     if millis == 0 { Err("give at least 1 ms".to_owned()) } else { Ok(millis) }
 }
 
 /// Parses a duration in seconds, rounded up. A bare number counts seconds.
-pub(crate) fn seconds(typed: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// If it is no duration.
+pub fn seconds(typed: &str) -> Result<u64, String> {
     Ok(parsed(typed, 1_000)?.div_ceil(1_000))
 }
 

@@ -1,10 +1,9 @@
 //! Tables: fitted to a terminal with headers, or tab-separated and untruncated for pipes and files.
 
-use super::{
+use crate::{
     text::{FAINT, PLAIN, Text},
     width::{cut, fold, one_line, wrapped},
 };
-use crate::client::ids::Short;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -21,7 +20,7 @@ const NARROW: usize = 4;
 const UNIQUE: Style = Style::new().bold();
 
 /// Table of rows, each with lines below it.
-pub(crate) struct Table {
+pub struct Table {
     headers: Vec<String>,
     rows: Vec<Row>,
 }
@@ -32,8 +31,18 @@ struct Row {
     below: Vec<String>,
 }
 
+/// Displayed part of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short<'i> {
+    /// Beginning or end of the id that no other id has.
+    pub text: &'i str,
+    /// Length of the end of `text` that suffices to tell the id from the others; 0 if `text` is a
+    /// beginning.
+    pub unique: usize,
+}
+
 /// Content of a cell.
-pub(crate) struct Cell {
+pub struct Cell {
     style: Style,
     words: String,
     /// Short form for terminals, which is never truncated.
@@ -46,27 +55,27 @@ pub(crate) struct Cell {
 
 impl Cell {
     /// Creates a cell with a style.
-    pub(crate) fn styled(style: Style, words: impl Into<String>) -> Self {
+    pub fn styled(style: Style, words: impl Into<String>) -> Self {
         Self { style, words: words.into(), short: None, unique: 0, branch: String::new() }
     }
 
     /// Creates a cell for an id with an unambiguous short form.
-    pub(crate) fn named(name: &str, short: &str) -> Self {
+    pub fn named(name: &str, short: &str) -> Self {
         Self { short: Some(short.to_owned()), ..Self::from(name) }
     }
 
     /// Creates a cell for a name that is never truncated, of something that cannot be used.
-    pub(crate) fn faint_name(name: &str) -> Self {
+    pub fn faint_name(name: &str) -> Self {
         Self { style: FAINT, ..Self::named(name, name) }
     }
 
     /// Creates a cell for an id whose displayed part has a highlighted end.
-    pub(crate) fn id(id: &str, Short { text, unique }: Short<'_>) -> Self {
+    pub fn id(id: &str, Short { text, unique }: Short<'_>) -> Self {
         Self { unique, ..Self::named(id, text) }
     }
 
     /// Creates a cell for an entry of a tree.
-    pub(crate) fn branch(branch: String, words: &str) -> Self {
+    pub fn branch(branch: String, words: &str) -> Self {
         Self { branch, ..Self::from(words) }
     }
 
@@ -96,26 +105,26 @@ impl<T: Into<String>> From<T> for Cell {
 
 impl Table {
     /// Creates a table with these headers and no rows.
-    pub(crate) fn new(headers: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn new(headers: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { headers: headers.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
     /// Adds a row. Surplus cells without a header are dropped.
-    pub(crate) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+    pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
         let mut cells = cells.into();
         cells.truncate(self.headers.len());
         self.rows.push(Row { cells, below: Vec::new() });
     }
 
     /// Adds a line below the last row.
-    pub(crate) fn below(&mut self, line: impl Into<String>) {
+    pub fn below(&mut self, line: impl Into<String>) {
         if let Some(row) = self.rows.last_mut() {
             row.below.push(line.into());
         }
     }
 
     /// Renders the table for a terminal of `columns`, or for a pipe or a file.
-    pub(crate) fn text(&self, columns: Option<usize>) -> Text {
+    pub fn text(&self, columns: Option<usize>) -> Text {
         match columns {
             Some(columns) => self.fitted(columns),
             None => self.separated(),
@@ -196,7 +205,7 @@ fn line(out: &mut Text, cells: impl Iterator<Item = Vec<(Style, String)>>, width
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::text::style_of;
+    use crate::text::style_of;
     use proptest::prelude::*;
 
     fn table() -> Table {

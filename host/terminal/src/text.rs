@@ -1,16 +1,19 @@
 //! Styled text for people. Sanitising for terminals happens when the text is printed.
 
-use super::{failure::HELPS, width::wrapped};
+use crate::width::wrapped;
 use a2a_hub_core::text::terminal;
 use anstyle::{AnsiColor, Style};
 use std::fmt;
 use unicode_width::UnicodeWidthStr as _;
 
+/// Prefix of the line with the command that fixes an error.
+pub const HELPS: &str = "help: ";
+
 /// No style.
-pub(crate) const PLAIN: Style = Style::new();
+pub const PLAIN: Style = Style::new();
 
 /// Style of secondary text.
-pub(crate) const FAINT: Style = Style::new().dimmed();
+pub const FAINT: Style = Style::new().dimmed();
 
 /// Style of the hub's own lines in a dialogue, used for nothing else.
 const HUB: Style = AnsiColor::Cyan.on_default().bold();
@@ -18,7 +21,7 @@ const HUB: Style = AnsiColor::Cyan.on_default().bold();
 /// Sequence of styled pieces. All words count as untrusted: only this module writes terminal escape
 /// codes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text(Vec<Piece>);
+pub struct Text(Vec<Piece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -29,26 +32,26 @@ enum Piece {
 
 /// Form in which text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
+pub struct Look {
     /// True if control characters are shown as escapes.
-    pub(crate) cleaned: bool,
+    pub cleaned: bool,
     /// True if styles are written.
-    pub(crate) coloured: bool,
+    pub coloured: bool,
 }
 
 impl Text {
     /// Creates an empty text.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
     /// Creates a text of one style.
-    pub(crate) fn styled(style: Style, words: impl Into<String>) -> Self {
+    pub fn styled(style: Style, words: impl Into<String>) -> Self {
         Self(vec![Piece::Words(style, words.into())])
     }
 
     /// Adds words.
-    pub(crate) fn push(&mut self, style: Style, words: &str) {
+    pub fn push(&mut self, style: Style, words: &str) {
         match self.0.last_mut() {
             Some(Piece::Words(last, text)) if *last == style => text.push_str(words),
             Some(_) | None => self.0.push(Piece::Words(style, words.to_owned())),
@@ -56,18 +59,18 @@ impl Text {
     }
 
     /// Adds the mark that precedes the hub's own lines.
-    pub(crate) fn mark(&mut self) {
+    pub fn mark(&mut self) {
         self.0.push(Piece::Mark);
     }
 
     /// Appends another text.
-    pub(crate) fn append(&mut self, other: Self) {
+    pub fn append(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
     /// Wraps a text of one style between words. Lines that a user copies, which are indented or
     /// begin with [`HELPS`], are left whole.
-    pub(crate) fn wrapped(&self, columns: usize) -> Self {
+    pub fn wrapped(&self, columns: usize) -> Self {
         let [Piece::Words(style, words)] = &*self.0 else { return self.clone() };
         let lines = words.split('\n').map(|line| {
             let is_copied = line.starts_with(HELPS) || line.starts_with("  ");
@@ -81,13 +84,12 @@ impl Text {
     }
 
     /// Returns the words without styles.
-    #[cfg(test)]
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         self.shown(Look { cleaned: false, coloured: false })
     }
 
     /// Renders the text.
-    pub(crate) fn shown(&self, look: Look) -> String {
+    pub fn shown(&self, look: Look) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
@@ -130,7 +132,7 @@ impl From<String> for Text {
 }
 
 /// Style of a state, a health or a verdict.
-pub(crate) fn style_of(state: &str) -> Style {
+pub fn style_of(state: &str) -> Style {
     let colour = match state {
         "completed" | "healthy" | "ok" | "fine" => AnsiColor::Green,
         "failed" | "rejected" | "unhealthy" | "fail" | "dead" | "ERROR" => AnsiColor::Red,

@@ -7,17 +7,17 @@ use unicode_width::UnicodeWidthStr as _;
 const MARKS: usize = 8;
 
 /// Collapses line breaks, tabs and runs of blanks to single blanks.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Collapses white space and removes control characters.
-pub(crate) fn fold(text: &str) -> String {
+pub fn fold(text: &str) -> String {
     clean(&one_line(text)).into_owned()
 }
 
 /// Truncates `text` to `columns` and marks the cut with an ellipsis.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
+pub fn cut(text: &str, columns: usize) -> String {
     if fitting(text, columns) == text.len() {
         return text.to_owned();
     }
@@ -26,7 +26,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 
 /// Wraps `text` to lines of at most `columns`, between words where possible, and removes control
 /// characters.
-pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in clean(text).lines() {
         let line = line.replace('\t', "    ");

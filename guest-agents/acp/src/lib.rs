@@ -1,0 +1,134 @@
+//! Any program that speaks the Agent Client Protocol as an agent: one process per conversation,
+//! reused while it is parked. The hub makes an agent of this component for each section of its
+//! configuration that has the key `acp`; the setting of the same name says which program it drives.
+
+mod mode;
+mod program;
+
+use std::time::Duration;
+
+use a2a_hub_sdk::cli::acp::{self, Acp, Offered, Refusal, Speaker};
+use a2a_hub_sdk::cli::{self, Check, Cli, End, FailureReason, Job, Profile};
+use a2a_hub_sdk::prelude::*;
+use a2a_hub_sdk::serde_json::Value;
+
+use program::{Introduction, Program};
+
+/// Agent that drives the program that the configuration names.
+pub struct AnyAcp;
+
+impl Agent for AnyAcp {
+    /// Card of an agent whose program was never started; the hub adds what the program says of
+    /// itself.
+    fn card() -> Card {
+        cli::card::<Self>(
+            "Drives a program that speaks the Agent Client Protocol",
+            env!("CARGO_PKG_VERSION"),
+        )
+    }
+
+    fn run(ctx: &Context, task: &Task) -> Run {
+        Program::of(ctx)?;
+        cli::run::<Self>(ctx, task)
+    }
+
+    fn health(ctx: &Context) -> Health {
+        match Program::of(ctx) {
+            Ok(_) => cli::health::<Self>(ctx),
+            Err(why) => Health::unhealthy(why.text()),
+        }
+    }
+}
+export!(AnyAcp, manifest = "../manifest.toml");
+
+impl Cli for AnyAcp {
+    type Driver = Acp<Configured>;
+
+    const NAME: &'static str = "ACP agent";
+    const PROGRAM: &'static str = "program";
+    const TESTED: &'static str = "";
+    const INSTALL: &'static str = "";
+    const LOGIN: &'static str = "";
+    // A check starts the program, which may take seconds.
+    const CHECK_EVERY: Duration = Duration::from_secs(30 * 60);
+    const TAKES_MODE: bool = true;
+
+    fn profile(ctx: &Context) -> Profile {
+        Program::of(ctx).unwrap_or_default().profile()
+    }
+
+    fn command(ctx: &Context, _: &Job) -> Result<Command, Failure> {
+        Ok(Program::of(ctx)?.command())
+    }
+
+    fn driver(ctx: &Context, job: &Job) -> Result<Self::Driver, Failure> {
+        let directory = acp::directory(job)?;
+        Ok(Acp::new(Configured::of(ctx)?, job.clone(), directory))
+    }
+
+    fn check(ctx: &Context) -> Result<Check, Failure> {
+        let (program, directory) = (Program::of(ctx)?, ctx.setting("workspace"));
+        let directory = directory.as_deref().unwrap_or("/");
+        let mut driver = Acp::new(Configured::of(ctx)?, Job::default(), directory);
+        let check = acp::check(ctx, &mut driver, program.command())?;
+        driver.speaker().said.keep(ctx);
+        Ok(check)
+    }
+}
+
+/// Program of one agent, as the driver knows it.
+pub struct Configured {
+    program: Program,
+    /// Method of logging in that the operator chose.
+    login_method: Option<String>,
+    /// Facts that the program states about itself.
+    said: Introduction,
+}
+
+impl Configured {
+    /// Reads the settings of the agent.
+    pub fn of(ctx: &Context) -> Result<Self, Failure> {
+        let program = Program::of(ctx)?;
+        let login_method = ctx.setting("login_method").or_else(|| program.login_method.clone());
+        Ok(Self { program, login_method, said: Introduction::default() })
+    }
+}
+
+impl Speaker for Configured {
+    const LOADS: bool = true;
+    const SHOWS_CHOICES: bool = true;
+
+    fn name(&self) -> &str {
+        &self.program.name
+    }
+
+    fn greeted(&mut self, result: &Value) {
+        self.said = Introduction::of(result);
+    }
+
+    fn login_method(&self) -> Option<&str> {
+        self.login_method.as_deref()
+    }
+
+    fn sums_up(&self) -> bool {
+        self.program.usage_is_of_session
+    }
+
+    fn mode(&mut self, job: &Job, offered: &Offered) -> Result<Option<String>, String> {
+        self.said.offers(offered);
+        mode::of(&self.program, job, offered)
+    }
+
+    /// The protocol's own code for a missing login; other codes are those of JSON-RPC, or of HTTP.
+    fn end(&self, refusal: &Refusal) -> End {
+        let text = refusal.text.as_str();
+        match refusal.code {
+            -32000 => End::LoginNeeded(self.said.with_ways(text)),
+            code @ 400..600 => match u16::try_from(code) {
+                Ok(status) => End::of_status(status, text),
+                Err(_) => End::failed(FailureReason::AgentError, text),
+            },
+            _ => End::failed(FailureReason::AgentError, text),
+        }
+    }
+}

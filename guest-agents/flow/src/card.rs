@@ -1,0 +1,60 @@
+//! Cards: of a flow, and of the agent that checks flow files.
+
+use a2a_hub_coordination::flow::Definition;
+use a2a_hub_sdk::prelude::*;
+
+use crate::list;
+
+/// Extension that lists the problems of a flow file. A card with it does not become an agent.
+const PROBLEMS: &str = "https://a2a-hub.invalid/extensions/flow-problems";
+
+/// Card of a flow.
+pub(crate) fn of(name: &str, text: &str) -> Card {
+    let version = env!("CARGO_PKG_VERSION");
+    let definition = match Definition::parse(text) {
+        Ok(definition) => definition,
+        Err(problems) => {
+            let problems = json!({ "problems": list(&problems) });
+            return Card::new(name, "A flow file with errors", version)
+                .skill(name, name, "Nothing: the file has errors", &["flow"])
+                .extension(PROBLEMS, "Problems of the file", false)
+                .params(&problems);
+        }
+    };
+    let what = &definition.description;
+    let mut card = Card::new(name, what, version)
+        .inputs(&["text/plain", "application/json"])
+        .skill(name, name, what, &["flow"]);
+    if !definition.input.is_empty() {
+        card = card.input_schema(&definition.input_schema());
+    }
+    card
+}
+
+/// Card of the agent that checks flow files.
+pub(crate) fn of_checker() -> Card {
+    let what = "Checks the flow file in a message, and runs the files of the folder `flows`";
+    Card::new("flow", what, env!("CARGO_PKG_VERSION")).skill(
+        "check-flow-file",
+        "Check a flow file",
+        "Says whether the TOML text of a flow file is right, with line and column of each error",
+        &["toml"],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn card_has_input_schema_or_problems() {
+        let right = "description = \"Greets\"\n[input]\nname = { type = \"string\" }\n[[step]]\nid = \"a\"\nagent = \"echo\"\nprompt = \"hi {{ input.name }}\"\n";
+        let card = of("greet", right).to_json();
+        assert!(
+            card.contains(r#""name":"greet""#) && card.contains(r#""required":["name"]"#),
+            "{card}"
+        );
+        let card = of("greet", "x = 1").to_json();
+        assert!(card.contains("line 1, column 1: a flow has no key `x`"), "{card}");
+    }
+}

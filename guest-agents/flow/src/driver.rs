@@ -1,0 +1,204 @@
+//! Carries out the actions of the engine: children, questions and timers.
+
+use std::collections::BTreeMap;
+
+use a2a_hub_coordination::flow::{Action, Definition, End, Event as Told, Finish, Id, State};
+use a2a_hub_sdk::prelude::*;
+use a2a_hub_sdk::serde_json::{Map, Value};
+
+/// Most bytes that are kept of one artifact's text while it grows.
+const MAX_ARTIFACT: usize = 128 << 10;
+
+/// Most artifacts that are kept of one child.
+const MAX_ARTIFACTS: usize = 16;
+
+/// Something that the flow waits for.
+enum Open {
+    Call(Call, Artifacts),
+    Question(OpenQuestion),
+    Timer(Timer),
+}
+
+/// Artifacts of a child, by id.
+type Artifacts = Map<String, Value>;
+
+/// Runs a flow to its end.
+pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Value) -> Run {
+    let mut state = State::new(definition, input, &task.id);
+    let mut open = BTreeMap::<Id, Open>::new();
+    let mut actions = state.step(Told::Begun);
+    loop {
+        let mut events = Vec::new();
+        for action in actions {
+            match action {
+                Action::Finish(finish) => return end(ctx, finish),
+                action @ (Action::Call { .. }
+                | Action::Ask { .. }
+                | Action::Wait { .. }
+                | Action::Cancel(_)
+                | Action::Say(_)) => events.extend(act(ctx, action, &mut open)?),
+            }
+        }
+        if events.is_empty() {
+            events = wait(ctx, &mut open)?;
+        }
+        actions = Vec::new();
+        for event in events {
+            actions.extend(state.step(event));
+        }
+    }
+}
+
+/// Carries out one action. A call that cannot start ends at once.
+fn act(
+    ctx: &Context,
+    action: Action,
+    open: &mut BTreeMap<Id, Open>,
+) -> Result<Option<Told>, Failure> {
+    match action {
+        Action::Call { id, agent, text, data, permissions } => {
+            let parts = data.map_or_else(|| Part::text(text), |data| Part::data(&data));
+            let mut message = Message::user(vec![parts]);
+            if let Some(permissions) = permissions {
+                message = message.with_metadata(&json!({ "permissions": permissions }));
+            }
+            let options = CallOptions::new().key(id.to_string());
+            match ctx.call_with(&agent, message, &options) {
+                Ok(call) => drop(open.insert(id, Open::Call(call, Artifacts::new()))),
+                Err(Failure::Cancelled) => return Err(Failure::Cancelled),
+                Err(why) => return Ok(Some(Told::Ended(id, failed(&why)))),
+            }
+        }
+        Action::Ask { id, text } => match ctx.pose(Need::Input, text, None) {
+            Ok(question) => drop(open.insert(id, Open::Question(question))),
+            Err(Failure::Cancelled) => return Err(Failure::Cancelled),
+            Err(why) => return Ok(Some(Told::Ended(id, failed(&why)))),
+        },
+        Action::Wait { id, ms } => {
+            drop(open.insert(id, Open::Timer(Timer::after(Duration::from_millis(ms)))));
+        }
+        // Dropping a call cancels the child, dropping a question withdraws it.
+        Action::Cancel(id) => drop(open.remove(&id)),
+        Action::Say(text) => ctx.say(text)?,
+        Action::Finish(_) => {}
+    }
+    Ok(None)
+}
+
+/// Waits until something that is open is ready, and takes one event of each.
+fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failure> {
+    let (ids, sources): (Vec<_>, Vec<_>) = open
+        .iter()
+        .map(|(id, it)| {
+            let source = match it {
+                Open::Call(call, _) => Source::Call(call),
+                Open::Question(question) => Source::Question(question),
+                Open::Timer(timer) => Source::Timer(timer),
+            };
+            (*id, source)
+        })
+        .unzip();
+    let ready = ctx.wait(&sources, None)?;
+    drop(sources);
+    if ready.is_empty() && ctx.cancelled() {
+        return Err(Failure::Cancelled);
+    }
+    let mut events = Vec::new();
+    for id in ready.into_iter().filter_map(|index| ids.get(index).copied()) {
+        match open.remove(&id) {
+            Some(Open::Timer(_)) => events.push(Told::Rang(id)),
+            Some(Open::Question(question)) => match question.answer() {
+                Ok(answer) => events.push(Told::Answered(id, answer.text())),
+                Err(Failure::Cancelled) => return Err(Failure::Cancelled),
+                Err(why) => events.push(Told::Ended(id, failed(&why))),
+            },
+            Some(Open::Call(call, mut artifacts)) => match call.next(None) {
+                Ok(Update::Finished(outcome)) => {
+                    events.push(Told::Ended(id, ended(&outcome, artifacts)));
+                }
+                Ok(Update::Event(event)) => {
+                    if let Event::Artifact(update) = event {
+                        keep(&mut artifacts, &update);
+                    }
+                    open.insert(id, Open::Call(call, artifacts));
+                }
+                Err(Failure::Cancelled) => return Err(Failure::Cancelled),
+                Err(why) => events.push(Told::Ended(id, failed(&why))),
+            },
+            None => {}
+        }
+    }
+    Ok(events)
+}
+
+/// Adds a piece of an artifact, within bounds.
+fn keep(artifacts: &mut Artifacts, update: &ArtifactUpdate) {
+    let id = &update.artifact.id;
+    if !artifacts.contains_key(id) && artifacts.len() >= MAX_ARTIFACTS {
+        return;
+    }
+    let mut text = match artifacts.remove(id) {
+        Some(Value::String(text)) if update.append => text,
+        Some(_) | None => String::new(),
+    };
+    let piece = update.artifact.joined_text();
+    let room = MAX_ARTIFACT.saturating_sub(text.len());
+    text.extend(piece.chars().scan(0, |used, it| {
+        *used += it.len_utf8();
+        (*used <= room).then_some(it)
+    }));
+    artifacts.insert(id.clone(), text.into());
+}
+
+/// End of a child. Without a text, its answer is its artifacts.
+fn ended(outcome: &Outcome, artifacts: Artifacts) -> End {
+    let completed = matches!(outcome.state(), None | Some(TaskState::Completed));
+    let mut text = outcome.text();
+    if text.is_empty() && completed {
+        let texts = artifacts.values().filter_map(Value::as_str);
+        text = texts.collect::<Vec<_>>().join("\n");
+    }
+    let message = match outcome {
+        Outcome::Message(message) => Some(message),
+        Outcome::Status(status) => status.message.as_ref(),
+    };
+    let data = message.and_then(Message::data);
+    let reason = match (outcome.state(), reason(outcome)) {
+        (Some(TaskState::Failed), Some(reason)) => reason,
+        (Some(TaskState::Failed), None) => "step_failed".to_owned(),
+        (Some(TaskState::Rejected), _) => "rejected".to_owned(),
+        (Some(TaskState::Canceled), _) => "canceled".to_owned(),
+        _ => String::new(),
+    };
+    End { completed, text, data, artifacts, reason }
+}
+
+fn reason(outcome: &Outcome) -> Option<String> {
+    outcome.metadata().get("reason")?.as_str().map(str::to_owned)
+}
+
+/// End of a child that could not start, or whose end the hub could not tell.
+fn failed(why: &Failure) -> End {
+    let reason = match why {
+        Failure::Denied(_) => "denied",
+        Failure::Exhausted(_) => "limit_exceeded",
+        Failure::Timeout => "timeout",
+        Failure::Unavailable(_) => "unavailable",
+        Failure::Cancelled => "canceled",
+        Failure::Invalid(_) => "invalid_request",
+        Failure::Unsupported(_) => "unsupported",
+        Failure::Internal(_) => "agent_error",
+    };
+    End { reason: reason.to_owned(), text: why.text().to_owned(), ..End::default() }
+}
+
+/// Ends the flow's task.
+fn end(ctx: &Context, finish: Finish) -> Run {
+    if !finish.completed {
+        return ctx.fail(&finish.reason, finish.text);
+    }
+    if let Some(output) = finish.output {
+        ctx.artifact(Artifact::new("output", vec![Part::data(&output)]))?;
+    }
+    ctx.done(finish.text)
+}

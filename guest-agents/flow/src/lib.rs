@@ -1,0 +1,165 @@
+//! Runs flow files: agents that work in steps.
+//!
+//! The hub gives the text of the flow file as the setting `flow`. Without it, the agent checks the
+//! flow file that its message holds. The agent only calls other agents, asks its client and waits;
+//! its run is replayed after a restart of the hub.
+
+mod card;
+mod driver;
+
+use a2a_hub_coordination::flow::{Definition, Problem, first_text_input};
+use a2a_hub_sdk::prelude::*;
+use a2a_hub_sdk::serde_json::Value;
+
+/// Setting that holds the text of the flow file.
+const DEFINITION: &str = "flow";
+
+/// Most problems that are listed.
+const MAX_PROBLEMS: usize = 16;
+
+/// Runs flow files.
+pub struct Flow;
+
+impl Agent for Flow {
+    fn card() -> Card {
+        match definition_of_card() {
+            Some((name, text)) => card::of(&name, &text),
+            None => card::of_checker(),
+        }
+    }
+
+    fn run(ctx: &Context, task: &Task) -> Run {
+        let Some(text) = ctx.setting(DEFINITION) else { return check(ctx, task) };
+        let definition = match Definition::parse(&text) {
+            Ok(definition) => definition,
+            Err(problems) => return ctx.fail("invalid_flow", list(&problems)),
+        };
+        match input(&definition, task).and_then(|input| definition.with_defaults(input)) {
+            Ok(input) => driver::run(ctx, task, definition, input),
+            Err(why) => ctx.reject(format!("This input cannot be used: {why}.")),
+        }
+    }
+}
+export!(Flow, manifest = "../manifest.toml");
+
+/// Name and text of the flow whose card is asked for.
+#[cfg(target_arch = "wasm32")]
+fn definition_of_card() -> Option<(String, String)> {
+    let ctx = Context::imported(false);
+    Some((ctx.setting("flow_name")?, ctx.setting(DEFINITION)?))
+}
+
+/// Natively, the card is that of the checker.
+#[cfg(not(target_arch = "wasm32"))]
+fn definition_of_card() -> Option<(String, String)> {
+    None
+}
+
+/// Input of a task: its data, or its text as the first input that takes one.
+fn input(definition: &Definition, task: &Task) -> Result<Value, String> {
+    if let Some(data) = task.message.data() {
+        return Ok(data);
+    }
+    let text = task.text();
+    match first_text_input(&definition.input) {
+        Some(name) => Ok(json!({ name: text })),
+        None if text.trim().is_empty() || definition.input.is_empty() => Ok(json!({})),
+        None => Err("the flow takes no text; send its input as JSON data".to_owned()),
+    }
+}
+
+/// Checks the flow file in a message.
+fn check(ctx: &Context, task: &Task) -> Run {
+    match Definition::parse(&task.text()) {
+        Ok(definition) => {
+            let count = definition.step_ids().count();
+            let steps = if count == 1 { "1 step".to_owned() } else { format!("{count} steps") };
+            let mut text = format!("The flow is right: {steps}.");
+            if !definition.warnings.is_empty() {
+                text.push_str("\nWarnings:\n");
+                text.push_str(&list(&definition.warnings));
+            }
+            ctx.done(text)
+        }
+        Err(problems) => ctx.fail("invalid_flow", list(&problems)),
+    }
+}
+
+/// Problems, one a line.
+fn list(problems: &[Problem]) -> String {
+    let line = |problem: &Problem| match problem.is_warning {
+        true => format!("{problem} (warning)"),
+        false => problem.to_string(),
+    };
+    problems.iter().take(MAX_PROBLEMS).map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use a2a_hub_sdk::testing::ScriptedHost;
+    use a2a_hub_sdk::{TaskState, Update};
+
+    use super::*;
+
+    const FLOW: &str = r#"
+description = "Reviews"
+[input]
+task = { type = "string" }
+[[step]]
+id = "write"
+agent = "writer"
+prompt = "{{ input.task }}"
+[[step]]
+id = "ok"
+needs = ["write"]
+ask = "Is it right? {{ steps.write.text | data }}"
+choices = ["yes", "no"]
+[[step]]
+id = "review"
+needs = ["ok"]
+agent = "reviewer"
+prompt = "Review {{ steps.write.text | data }}"
+output = { verdict = { enum = ["approve"] } }
+"#;
+
+    fn finished(text: &str) -> Vec<Update> {
+        vec![Update::Finished(Outcome::completed(text))]
+    }
+
+    #[test]
+    fn steps_call_agents_and_ask() {
+        let host = ScriptedHost::new();
+        host.setting("flow", FLOW);
+        host.agent("writer", finished("roses"));
+        host.answer("yes");
+        host.agent("reviewer", finished("```json\n{\"verdict\": \"approve\"}\n```"));
+        let outcome = host.run::<Flow>("a poem").unwrap();
+        assert_eq!(outcome.state(), Some(TaskState::Completed));
+        assert!(outcome.text().contains("approve"));
+        assert_eq!(host.said(), ["write: writer", "ok: asks", "review: reviewer"]);
+        assert!(host.artifact("output").is_some());
+    }
+
+    #[test]
+    fn failed_child_fails_flow_with_its_reason() {
+        let host = ScriptedHost::new();
+        host.setting("flow", FLOW);
+        let failed = Outcome::failed("quota", "no tokens left");
+        host.agent("writer", vec![Update::Finished(failed)]);
+        let outcome = host.run::<Flow>("a poem").unwrap();
+        assert_eq!(outcome.state(), Some(TaskState::Failed));
+        assert_eq!(outcome.text(), "write: writer: no tokens left");
+        assert_eq!(outcome.metadata()["reason"], "quota");
+    }
+
+    #[test]
+    fn message_without_definition_is_checked() {
+        let host = ScriptedHost::new();
+        assert_eq!(host.run::<Flow>(FLOW).unwrap().text(), "The flow is right: 3 steps.");
+        let wrong = FLOW.replace("needs", "neds");
+        let told = host.run::<Flow>(&wrong).unwrap();
+        assert_eq!(told.state(), Some(TaskState::Failed));
+        let first = "line 11, column 1: the step `ok` has no key `neds`; did you mean `needs`?\n";
+        assert!(told.text().starts_with(first), "{}", told.text());
+    }
+}

@@ -1,0 +1,211 @@
+//! The flows folder: a file `NAME.flow.toml` is the agent `NAME`, which the bundled component
+//! `flow` runs. The hub does not read the file's content: the component makes the card from it, in
+//! the sandbox, or lists its errors.
+//!
+//! As with plug-ins, a file counts once it is unchanged between two polls, only the operator's own
+//! files count, and a file with errors leaves the registered agent as it is.
+
+use super::{
+    Agents,
+    plugins::{
+        file_error::FileError,
+        trusted_file::{FileStamp, read_trusted},
+    },
+};
+use crate::{
+    agent::{Agent, Source},
+    registry::JoinError,
+};
+use a2a_hub_process::run_blocking;
+use a2a_hub_protocol::{card::AgentCard, id::AgentId};
+use a2a_hub_sandbox::{LoadError, Plugin};
+use bytes::Bytes;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::sync::Mutex;
+
+/// End of a flow file's name.
+const ENDING: &str = ".flow.toml";
+
+/// Largest flow file, in bytes.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Most flow files: each has a card in every list of agents.
+const MAX_FILES: usize = 256;
+
+/// Id of the bundled component that runs flows.
+const RUNNER: &str = "flow";
+
+/// Extension of a card that lists a file's errors.
+const PROBLEMS: &str = "https://a2a-hub.invalid/extensions/flow-problems";
+
+/// The folder and the files seen in it.
+pub(in crate::registry) struct FlowFolder {
+    agents: Agents,
+    dir: PathBuf,
+    seen: Mutex<BTreeMap<String, SeenFlow>>,
+}
+
+/// State of a file at the last poll.
+struct SeenFlow {
+    stamp: FileStamp,
+    is_read: bool,
+    /// The operator's setting when the file was read.
+    is_enabled: bool,
+}
+
+impl FlowFolder {
+    /// Opens the folder `flows` of the data directory; creates it if necessary, with access for
+    /// this user only.
+    pub(in crate::registry) fn open(agents: Agents) -> io::Result<Self> {
+        let dir = agents.shared.data_dir.join("flows");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        Ok(Self { agents, dir, seen: Mutex::default() })
+    }
+
+    /// Loads the current files at the start, without waiting for them to be unchanged.
+    pub(in crate::registry) async fn load(&self) {
+        self.look().await;
+        self.look().await;
+    }
+
+    /// Polls once.
+    pub(in crate::registry) async fn look(&self) {
+        let mut seen = self.seen.lock().await;
+        let dir = self.dir.clone();
+        let there = run_blocking(move || stamps(&dir)).await;
+        let there = match there.map_err(io::Error::other).flatten() {
+            Ok(there) => there,
+            Err(why) => {
+                tracing::warn!(folder = %self.dir.display(), %why, "cannot look into the flows folder");
+                return;
+            }
+        };
+        let gone: Vec<_> = seen.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
+        for name in gone {
+            seen.remove(&name);
+            if let Ok(id) = named_by(&name)
+                && self.is_of(&id, &name)
+            {
+                self.agents.leave(&id);
+            }
+            self.agents.set_rejected(&listed(&name), None);
+        }
+        for (name, stamp) in there {
+            let is_enabled =
+                named_by(&name).map_or(true, |id| self.agents.shared.config().agent(&id).enabled);
+            let new = SeenFlow { stamp, is_read: false, is_enabled };
+            match seen.get_mut(&name) {
+                None => drop(seen.insert(name, new)),
+                Some(before) if before.stamp != stamp => *before = new,
+                Some(before) if before.is_read && before.is_enabled == is_enabled => {}
+                Some(before) => {
+                    *before = SeenFlow { is_read: true, ..new };
+                    let refused = self.take(&name).await.err();
+                    if let Some(FileError::Join(JoinError::Load(LoadError::NotNow(_)))) = &refused {
+                        before.is_read = false;
+                    }
+                    let refused = refused.map(|why| why.to_string());
+                    if let Some(why) = &refused {
+                        tracing::warn!(file = name, why, "a flow cannot join");
+                    }
+                    self.agents.set_rejected(&listed(&name), refused);
+                }
+            }
+        }
+    }
+
+    /// True if the agent is from this file.
+    fn is_of(&self, id: &AgentId, name: &str) -> bool {
+        let there = self.agents.find(id);
+        there.is_some_and(|it| matches!(&it.source, Source::Flow(file, _) if *file == listed(name)))
+    }
+
+    /// Reads a file and registers its agent.
+    async fn take(&self, name: &str) -> Result<(), FileError> {
+        let id = named_by(name)?;
+        let agents = &self.agents;
+        if !agents.shared.config().agent(&id).enabled {
+            return Ok(());
+        }
+        let file = self.dir.join(name);
+        let read = run_blocking(move || read_trusted(&file, MAX_BYTES)).await;
+        let text = read.map_err(io::Error::other)??;
+        let text = String::from_utf8(text.to_vec())
+            .map_err(|why| FileError::Flow(format!("it is no UTF-8 text: {why}")))?;
+        let there = agents.find(&id).map(|there| there.source.to_string());
+        let reserved = agents.shared.built_in.component(&id).map(|_| Source::BuiltIn.to_string());
+        if let Some(there) = reserved.or(there).filter(|there| *there != listed(name)) {
+            return Err(JoinError::Taken(id, there).into());
+        }
+        agents.require_no_alias(&id)?;
+        let (plugin, bytes) = self.runner().await?;
+        let source = Source::Flow(listed(name), Arc::from(text));
+        let card = plugin.card_with(&id, source.settings(&id)).await.map_err(JoinError::Load)?;
+        if let Some(problems) = problems(&card) {
+            return Err(FileError::Flow(problems));
+        }
+        agents.keep_for_replays(&id, &plugin, bytes).await;
+        let terms = agents.terms_of(&id, &source, plugin.ask(), None);
+        let deps = agents.deps_of(&id, terms);
+        agents.register(Agent::new(id, Arc::new(plugin), card, source, deps));
+        Ok(())
+    }
+
+    /// The bundled component that runs flows. It is compiled once; later loads find its code.
+    async fn runner(&self) -> Result<(Plugin, Bytes), FileError> {
+        let missing = || {
+            FileError::Flow(format!(
+                "this program has no agent `{RUNNER}`, which runs flow files; build it with `cargo xtask install`"
+            ))
+        };
+        let id = AgentId::parse(RUNNER)?;
+        let bytes = self.agents.shared.built_in.component(&id).ok_or_else(missing)?;
+        let bytes = Bytes::from_static(bytes);
+        let loaded = Plugin::load(&self.agents.shared.engine, bytes.clone()).await;
+        Ok((loaded.map_err(JoinError::Load)?, bytes))
+    }
+}
+
+/// Name of a file in lists and messages.
+fn listed(name: &str) -> String {
+    format!("flows/{name}")
+}
+
+/// Agent id that a file's name stands for.
+fn named_by(file: &str) -> Result<AgentId, FileError> {
+    Ok(AgentId::parse(file.strip_suffix(ENDING).unwrap_or(file))?)
+}
+
+/// Errors of a flow file, from the card that the component made of it.
+fn problems(card: &AgentCard) -> Option<String> {
+    let all = card.other.get("capabilities")?.get("extensions")?.as_array()?;
+    let of_flow = all.iter().find(|extension| extension["uri"] == PROBLEMS)?;
+    Some(of_flow["params"]["problems"].as_str().unwrap_or("it has errors").to_owned())
+}
+
+/// Flow files in the folder: files that are not hidden and end in `.flow.toml`.
+fn stamps(dir: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if name.starts_with('.') || !name.ends_with(ENDING) {
+            continue;
+        }
+        // The file vanished between the two system calls.
+        let Ok(meta) = fs::symlink_metadata(entry.path()) else { continue };
+        found.insert(name, FileStamp::of(&meta));
+    }
+    while found.len() > MAX_FILES {
+        if let Some((name, _)) = found.pop_last() {
+            tracing::warn!(file = name, "more than {MAX_FILES} flow files; this one is left out");
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,102 @@
+//! Tests of the commands that add and remove programs of the Agent Client Protocol.
+
+use crate::command_line::{command, finish, run};
+use crate::stage::home;
+use a2a_hub_tests::TestHub;
+use anyhow::Result;
+use serde_json::Value;
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+/// Smallest program that answers.
+const ECHO: &str = r#"#!/usr/bin/env python3
+import json, sys
+def say(**members): print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    match asked.get("method"):
+        case "initialize": say(id=asked["id"], result={"protocolVersion": 1})
+        case "session/new": say(id=asked["id"], result={"sessionId": "s1"})
+        case "session/prompt":
+            text = "you said: " + asked["params"]["prompt"][0]["text"]
+            chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+            say(method="session/update", params={"sessionId": "s1", "update": chunk})
+            say(id=asked["id"], result={"stopReason": "end_turn"})
+"#;
+
+#[tokio::test]
+async fn added_program_answers_until_removed() -> Result<()> {
+    let hub = TestHub::builder().config("# mine\n").start().await?;
+    let program = hub.home().join("mini-agent");
+    fs::write(&program, ECHO)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    let program = program.display().to_string();
+    let config = || fs::read_to_string(hub.path("config.toml")).unwrap_or_default();
+
+    let (data, file) =
+        (hub.data_dir().display().to_string(), hub.path("config.toml").display().to_string());
+    let typed = async |args: &[&str]| {
+        run(&hub, &[&["--data-dir", &data, "--config", &file], args].concat()).await
+    };
+    let other = hub.home().join("other.toml").display().to_string();
+    let elsewhere =
+        ["--data-dir", &data, "--config", &other, "agent", "add", "mini", "--acp", "--", &program];
+    fs::write(&other, "")?;
+    let ran = run(&hub, &elsewhere).await?;
+    assert!(
+        ran.code != Some(0) && ran.stdout.contains("does not read this file"),
+        "{}",
+        ran.stdout
+    );
+
+    let ran = typed(&["agent", "add", "mini", "--acp", "--", &program]).await?;
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("agent mini was added to"), "{}", ran.stdout);
+    assert_eq!(config(), format!("# mine\n\n[agents.mini]\nacp = [\"{program}\"]\n"));
+    let ran = run(&hub, &["send", "mini", "hello"]).await?;
+    assert_eq!(ran.stdout, "you said: hello\n", "{}", ran.stderr);
+    let ran = typed(&["agent", "add", "mini", "--acp", "--", &program]).await?;
+    assert!(ran.code != Some(0) && ran.stderr.contains("agent remove mini"), "{}", ran.stderr);
+
+    let ran = typed(&["agent", "remove", "mini"]).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(config(), "# mine\n\n");
+    let ran = run(&hub, &["send", "mini", "hello"]).await?;
+    assert!(ran.code != Some(0), "{}", ran.stdout);
+    Ok(())
+}
+
+#[tokio::test]
+async fn catalogue_names_install_commands_only() -> Result<()> {
+    let (home, bin) = (home()?, tempfile::tempdir()?);
+    let typed = async |args: &[&str]| {
+        let mut command = command(&home.path().join("hub.sock"), home.path(), args)?;
+        command.env("PATH", bin.path());
+        finish(command).await
+    };
+    let ran = typed(&["--format", "json", "agent", "available"]).await?;
+    let known: Value = serde_json::from_str(&ran.stdout)?;
+    let opencode = known.as_array().and_then(|all| all.iter().find(|it| it["id"] == "opencode"));
+    assert_eq!(opencode.map(|it| &it["state"]), Some(&Value::from("not installed")), "{known}");
+    let ran = typed(&["agent", "add", "opencode"]).await?;
+    assert!(
+        ran.code != Some(0) && ran.stderr.contains("npm install -g opencode-ai"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!home.path().join(".a2a-hub/config.toml").exists());
+    let ran = typed(&["agent", "add", "nobody"]).await?;
+    assert!(ran.stderr.contains("--acp -- PROGRAM"), "{}", ran.stderr);
+
+    let fake = bin.path().join("opencode");
+    fs::write(&fake, "#!/bin/sh\n")?;
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
+    let told = typed(&["doctor"]).await?.stdout;
+    assert!(told.contains("`a2a-hub agent add opencode` makes it an agent"), "{told}");
+    let ran = typed(&["agent", "add", "opencode"]).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let config = fs::read_to_string(home.path().join(".a2a-hub/config.toml"))?;
+    assert_eq!(config, "[agents.opencode]\nacp = [\"opencode\", \"acp\"]\n");
+    let told = typed(&["doctor"]).await?.stdout;
+    assert!(!told.contains("agent add opencode"), "{told}");
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Capabilities of both sides: what the client declares, and what the hub serves to this caller.
+
+use a2a_hub_core::access_control::{self, Principal};
+use a2a_hub_protocol::{
+    id::ContextId,
+    member,
+    operation::{ContextQuery, Operation, Page},
+};
+use serde_json::{Value, json};
+
+/// Features of the client that the hub uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ClientFeatures {
+    /// The client shows forms (`elicitation.form`).
+    pub(super) shows_forms: bool,
+    /// The client shows notices (`session.notices`).
+    pub(super) shows_notices: bool,
+}
+
+impl ClientFeatures {
+    /// Reads the parameters of `initialize`. A capability of another type counts as absent.
+    pub(super) fn of(params: &Value) -> Self {
+        let client = &params["clientCapabilities"];
+        Self {
+            shows_forms: client["elicitation"]["form"].is_object(),
+            shows_notices: client["session"]["notices"].is_object(),
+        }
+    }
+}
+
+/// Result of `initialize`. Names only methods that the caller may use.
+pub(super) fn hello(caller: &Principal) -> Value {
+    let may = |operation: &Operation| caller.may(access_control::needed(operation)).is_ok();
+    let id = ContextId::new("");
+    let list = Operation::ListContexts(ContextQuery::all(Page { limit: 1, offset: 0 }));
+    let open = may(&Operation::GetContext { id: id.clone(), history_length: 1 });
+    let mut sessions = json!({ "close": {} });
+    for (name, is_served) in
+        [("list", may(&list)), ("resume", open), ("delete", may(&Operation::DeleteContext { id }))]
+    {
+        if is_served {
+            member::set(&mut sessions, name, json!({}));
+        }
+    }
+    json!({
+        "protocolVersion": 1,
+        "agentInfo": { "name": "a2a-hub", "title": "A2A Local Hub", "version": env!("CARGO_PKG_VERSION") },
+        "agentCapabilities": {
+            "loadSession": open,
+            "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
+            "mcpCapabilities": { "http": false, "sse": false },
+            "sessionCapabilities": sessions,
+        },
+        "authMethods": [],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::id::{AgentId, TaskId};
+
+    #[test]
+    fn only_permitted_methods_are_claimed() {
+        let agent = AgentId::parse("codex").unwrap();
+        let program = Principal::AgentTask { agent, task: TaskId::new("t") };
+        for (caller, load, methods) in [
+            (Principal::Operator, true, "close delete list resume"),
+            (Principal::Client("acme".to_owned()), true, "close list resume"),
+            (program, false, "close"),
+        ] {
+            let hello = hello(&caller);
+            let can = &hello["agentCapabilities"];
+            let mut named: Vec<_> =
+                can["sessionCapabilities"].as_object().unwrap().keys().cloned().collect();
+            named.sort();
+            assert_eq!((named.join(" "), &can["loadSession"]), (methods.to_owned(), &json!(load)));
+        }
+    }
+
+    #[test]
+    fn odd_capabilities_count_as_absent() {
+        let both = json!({ "clientCapabilities": {
+            "elicitation": { "form": {} }, "session": { "notices": {} } } });
+        let all = ClientFeatures { shows_forms: true, shows_notices: true };
+        assert_eq!(ClientFeatures::of(&both), all);
+        for odd in [json!(null), json!([]), json!({ "clientCapabilities": 7 })] {
+            assert_eq!(ClientFeatures::of(&odd), ClientFeatures::default());
+        }
+        for odd in [json!(null), json!(true), json!("form")] {
+            let odd = json!({ "clientCapabilities": { "elicitation": { "form": odd } } });
+            assert_eq!(ClientFeatures::of(&odd), ClientFeatures::default());
+        }
+    }
+}

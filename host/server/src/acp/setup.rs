@@ -1,0 +1,441 @@
+//! Requests that begin, open, list, configure and end sessions.
+
+use super::{
+    connection::{Connection, read},
+    history::History,
+    options::{Chosen, Offer},
+    sessions::{MAX_TITLE, Session},
+    turn::{Open, refusal},
+    wire::Refusal,
+};
+use crate::rpc::question_view;
+use a2a_hub_core::text::plain_text;
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::{AgentId, ContextId, TaskId},
+    member,
+    operation::{Answer, ContextInfo, ContextQuery, Operation, Page, TaskQuery},
+    question::QuestionKind,
+    task::Task,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Number of sessions in a page of the list.
+const PAGE: usize = 50;
+
+/// Maximum number of conversations that are looked at for a page: those of agents among each other
+/// are left out.
+const MAX_LOOKED_AT: usize = 1_000;
+
+/// Maximum number of a client's MCP servers that are named, and maximum length of a name in
+/// characters.
+const MAX_SERVERS: usize = 20;
+const MAX_SERVER_NAME: usize = 80;
+
+/// Parameters of `session/load` and `session/resume`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenSession {
+    session_id: String,
+    #[serde(flatten)]
+    place: SessionPlace,
+}
+
+/// Parameters of `session/new`: directories and tools of a session.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionPlace {
+    cwd: String,
+    #[serde(default)]
+    additional_directories: Value,
+    #[serde(default)]
+    mcp_servers: Value,
+}
+
+/// Parameters of `session/list`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListSessions {
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// Parameters of `session/close` and `session/delete`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OneSession {
+    session_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SetMode {
+    session_id: String,
+    mode_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SetOption {
+    session_id: String,
+    config_id: String,
+    /// The id of a value. The hub offers no options of type `boolean`.
+    value: String,
+}
+
+impl Connection {
+    /// Creates a session with a new conversation.
+    pub(super) async fn create(&self, params: Value) -> Result<Value, Refusal> {
+        let place: SessionPlace = read(params)?;
+        let offer = self.offer(&Chosen::default()).await?;
+        self.check_place(&place, offer.agent.as_ref()).await?;
+        let id = ContextId::fresh().to_string();
+        let mut begun = self.keep(&id, place, |session| session.is_untitled = true)?;
+        begun.insert("sessionId".to_owned(), json!(id));
+        add_options(&mut begun, &offer, &Chosen::default());
+        Ok(begun.into())
+    }
+
+    /// Opens a conversation and replays it first.
+    pub(super) async fn load(&self, params: Value) -> Result<Value, Refusal> {
+        let OpenSession { session_id, place } = read(params)?;
+        let answer = self.open(&session_id, place).await?;
+        let (dispatcher, caller) = (&self.dispatcher, &self.asked.caller);
+        let history = History { dispatcher, caller, wire: &self.wire, session: &session_id };
+        history.replay().await?;
+        Ok(answer)
+    }
+
+    /// Opens a conversation without its messages.
+    pub(super) async fn resume(&self, params: Value) -> Result<Value, Refusal> {
+        let OpenSession { session_id, place } = read(params)?;
+        self.open(&session_id, place).await
+    }
+
+    /// Opens a conversation, and returns the options of its session.
+    async fn open(&self, id: &str, place: SessionPlace) -> Result<Value, Refusal> {
+        // Only checks that the conversation exists.
+        let get = Operation::GetContext { id: ContextId::new(id), history_length: 1 };
+        let Answer::Context(..) = self.one(get).await? else {
+            return Err(Refusal::params("the hub tells of no conversation"));
+        };
+        let open = self.open_question(id).await?;
+        let chosen = self.sessions.with(id, |session| session.chosen.clone()).unwrap_or_default();
+        let offer = self.offer(&chosen).await?;
+        self.check_place(&place, offer.agent.as_ref()).await?;
+        let mut opened = self.keep(id, place, |session| session.open = open)?;
+        add_options(&mut opened, &offer, &chosen);
+        Ok(opened.into())
+    }
+
+    /// Question of the conversation's newest task, which the next prompt answers. A permission is
+    /// no text, so it stays with the client that was asked.
+    async fn open_question(&self, id: &str) -> Result<Option<Open>, Refusal> {
+        let Some(newest) = self.task_at(id, 0).await? else { return Ok(None) };
+        let asks = newest.status.state.is_interrupted()
+            && question_view::kind(&newest) != QuestionKind::Permission;
+        let question = question_view::id(&newest);
+        Ok(asks.then_some(Open { task: newest.id, question }))
+    }
+
+    /// Task of a conversation, counted from the newest.
+    async fn task_at(&self, id: &str, offset: usize) -> Result<Option<Task>, Refusal> {
+        let query = TaskQuery {
+            context: Some(ContextId::new(id)),
+            ..TaskQuery::all(Page { limit: 1, offset })
+        };
+        let Answer::Tasks { mut tasks, .. } = self.one(Operation::ListTasks(query)).await? else {
+            return Err(Refusal::params("the hub tells of no tasks"));
+        };
+        Ok(tasks.pop().map(|listed| listed.task))
+    }
+
+    /// Refuses directories in which the agent could not work at the first prompt.
+    async fn check_place(
+        &self,
+        place: &SessionPlace,
+        agent: Option<&AgentId>,
+    ) -> Result<(), Refusal> {
+        let more = &place.additional_directories;
+        if !more.is_null() && *more != json!([]) {
+            let why = "`additionalDirectories` is no capability of this agent; it works in `cwd` alone: open the directory \
+                 that contains all of them";
+            return Err(Refusal::params(why));
+        }
+        self.check_directory(&place.cwd, agent).await
+    }
+
+    async fn check_directory(
+        &self,
+        directory: &str,
+        agent: Option<&AgentId>,
+    ) -> Result<(), Refusal> {
+        if !Path::new(directory).is_absolute() {
+            return Err(Refusal::params("`cwd` must be an absolute path"));
+        }
+        let Some(agent) = agent else { return Ok(()) };
+        let checked = self.dispatcher.hub().check_directory(agent, directory).await;
+        checked
+            .map_err(|why| refusal(A2aError { message: format!("`cwd`: {}", why.message), ..why }))
+    }
+
+    /// Opens a session. The answer names the client's MCP servers, which the hub does not use: they
+    /// would be programs of the client's choice with the rights of the agent.
+    fn keep(
+        &self,
+        id: &str,
+        place: SessionPlace,
+        set_up: impl FnOnce(&mut Session),
+    ) -> Result<Map<String, Value>, Refusal> {
+        let mcp_servers = names_of(&place.mcp_servers);
+        let mut answer = Map::new();
+        if !mcp_servers.is_empty() {
+            tracing::info!(session = id, servers = ?mcp_servers, "an ACP client's MCP servers are not used");
+            let named = json!({ "a2a-hub/ignoredMcpServers": mcp_servers });
+            answer.insert("_meta".to_owned(), named);
+        }
+        self.sessions.open(id, |session| {
+            session.directory = place.cwd;
+            session.mcp_servers = mcp_servers;
+            set_up(session);
+        })?;
+        Ok(answer)
+    }
+
+    /// Options of a session with these choices.
+    pub(super) async fn offer(&self, chosen: &Chosen) -> Result<Offer, Refusal> {
+        let default = || self.dispatcher.hub().default_agent();
+        let agent = chosen.agent.clone().or_else(|| self.asked.agent.clone()).or_else(default);
+        let Answer::Agents(all) = self.one(Operation::ListAgents { include_health: false }).await?
+        else {
+            return Err(Refusal::params("the hub tells of no agents"));
+        };
+        let agent = match agent {
+            Some(id) if all.iter().all(|info| info.id != id) => {
+                // An alias; any other name is refused.
+                let Answer::Agent(info) = self.one(Operation::GetAgent { id }).await? else {
+                    return Err(Refusal::params("the hub tells of no agent"));
+                };
+                Some(info.id)
+            }
+            known => known,
+        };
+        Ok(Offer::of(agent, all))
+    }
+
+    /// Sets the mode of a session, from its next prompt on.
+    pub(super) async fn set_mode(&self, params: Value) -> Result<Value, Refusal> {
+        let SetMode { session_id, mode_id } = read(params)?;
+        let chosen = self.sessions.with(&session_id, |session| session.chosen.clone())?;
+        let offer = self.offer(&chosen).await?;
+        let mode = offer.mode(&mode_id)?;
+        let chosen = self.sessions.with(&session_id, |session| {
+            session.chosen.mode = Some(mode);
+            session.chosen.clone()
+        })?;
+        self.tell(&session_id, options_update(&offer, &chosen)).await;
+        Ok(json!({}))
+    }
+
+    /// Sets an option of a session, from its next prompt on. Another agent has other options, so
+    /// the choices of the former one are dropped.
+    pub(super) async fn set_option(&self, params: Value) -> Result<Value, Refusal> {
+        let SetOption { session_id, config_id, value } = read(params)?;
+        let (mut chosen, directory) = self
+            .sessions
+            .with(&session_id, |session| (session.chosen.clone(), session.directory.clone()))?;
+        let mut offer = self.offer(&chosen).await?;
+        let mode_before = offer.modes.map(|modes| modes.current(chosen.mode));
+        if config_id == "agent" && offer.agent.is_some() {
+            let agent = offer.agent(&value)?;
+            self.check_directory(&directory, Some(&agent)).await?;
+            if offer.agent.as_ref() != Some(&agent) {
+                chosen = Chosen { agent: Some(agent), ..Chosen::default() };
+                offer = self.offer(&chosen).await?;
+            }
+        } else {
+            offer.set(&mut chosen, &config_id, &value)?;
+        }
+        self.sessions.with(&session_id, |session| session.chosen = chosen.clone())?;
+        let mode = offer.modes.map(|modes| modes.current(chosen.mode));
+        if let Some(mode) = mode.filter(|_| mode != mode_before) {
+            self.tell(&session_id, mode_update(mode)).await;
+        }
+        Ok(json!({ "configOptions": offer.described(&chosen) }))
+    }
+
+    /// Choices of a session that still apply. Notifies the client of those that do not any more,
+    /// because the operator changed the agent's settings.
+    pub(super) async fn choices(&self, id: &str) -> Result<Chosen, Refusal> {
+        let chosen = self.sessions.with(id, |session| session.chosen.clone())?;
+        if chosen == Chosen::default() {
+            return Ok(chosen);
+        }
+        let offer = self.offer(&chosen).await?;
+        let left = offer.limited(&chosen);
+        if left != chosen {
+            self.sessions.with(id, |session| session.chosen = left.clone())?;
+            if let Some(mode) = left.mode.filter(|_| left.mode != chosen.mode) {
+                self.tell(id, mode_update(mode)).await;
+            }
+            self.tell(id, options_update(&offer, &left)).await;
+        }
+        Ok(left)
+    }
+
+    /// Lists the caller's conversations that have a working directory, latest first. Conversations
+    /// of agents among each other are left out.
+    pub(super) async fn list(&self, params: Value) -> Result<Value, Refusal> {
+        let ListSessions { cwd, cursor } = read(params)?;
+        if cwd.as_deref().is_some_and(|cwd| !Path::new(cwd).is_absolute()) {
+            return Err(Refusal::params("`cwd` must be an absolute path"));
+        }
+        let mut after = cursor.as_deref().map(place_of).transpose()?;
+        let (mut sessions, mut looked_at) = (Vec::new(), 0);
+        let next = loop {
+            let (directory, page) = (cwd.clone(), Page { limit: PAGE, offset: 0 });
+            let query = ContextQuery { directory, after: after.clone(), ..ContextQuery::all(page) };
+            let Answer::Contexts(found) = self.one(Operation::ListContexts(query)).await? else {
+                return Err(Refusal::params("the hub tells of no conversations"));
+            };
+            let is_last = found.len() < PAGE;
+            let mut rest = found.into_iter();
+            for info in rest.by_ref() {
+                after = Some(info.last_task_id.clone());
+                looked_at += 1;
+                sessions.extend(self.listed(info).await?);
+                if sessions.len() == PAGE {
+                    break;
+                }
+            }
+            if is_last && rest.len() == 0 {
+                break None;
+            }
+            if sessions.len() == PAGE || looked_at >= MAX_LOOKED_AT {
+                break after;
+            }
+        };
+        let mut answer = json!({ "sessions": sessions });
+        if let Some(next) = next {
+            member::set(&mut answer, "nextCursor", json!(next));
+        }
+        Ok(answer)
+    }
+
+    /// ACP's description of a conversation; `None` if no client could open it as a session.
+    async fn listed(&self, info: ContextInfo) -> Result<Option<Value>, Refusal> {
+        let ContextInfo { id, task_count, working_directory, parent_task_id, updated_at, .. } =
+            info;
+        let directory = working_directory.filter(|cwd| Path::new(cwd).is_absolute());
+        let (Some(cwd), None) = (directory, parent_task_id) else { return Ok(None) };
+        let oldest = usize::try_from(task_count).unwrap_or(1).saturating_sub(1);
+        let first = self.task_at(id.as_str(), oldest).await?;
+        let title = first.and_then(|task| title_of(&task));
+        let mut session = json!({ "sessionId": id, "cwd": cwd, "updatedAt": updated_at });
+        if let Some(title) = title {
+            member::set(&mut session, "title", title);
+        }
+        Ok(Some(session))
+    }
+
+    /// Cancels the turn of a session, waits for its end, and forgets the session. The conversation
+    /// stays.
+    pub(super) async fn close(&self, params: Value) -> Result<Value, Refusal> {
+        let OneSession { session_id } = read(params)?;
+        self.sessions.with(&session_id, |_| ())?;
+        self.end_turns(&session_id).await;
+        self.sessions.close(&session_id);
+        Ok(json!({}))
+    }
+
+    /// Deletes a conversation with its tasks. A turn of it is cancelled, and so are its questions;
+    /// a task at work for another client is not. An unknown conversation counts as deleted.
+    pub(super) async fn delete(&self, params: Value) -> Result<Value, Refusal> {
+        let OneSession { session_id } = read(params)?;
+        self.end_turns(&session_id).await;
+        self.cancel_questions(&session_id).await?;
+        let delete = Operation::DeleteContext { id: ContextId::new(&*session_id) };
+        match self.dispatcher.ask(&self.asked.caller, delete).await {
+            Ok(_) => {}
+            Err(why) if why.kind == ErrorKind::ContextNotFound => {}
+            Err(why) => return Err(refusal(why)),
+        }
+        self.sessions.close(&session_id);
+        Ok(json!({}))
+    }
+
+    /// Cancels the turn of a session and waits for its end, also those that begin meanwhile.
+    async fn end_turns(&self, id: &str) {
+        while let Some(over) = self.sessions.cancel(id) {
+            over.cancelled().await;
+        }
+    }
+
+    /// Cancels the tasks of a conversation that wait for an answer.
+    async fn cancel_questions(&self, id: &str) -> Result<(), Refusal> {
+        let list = Operation::ListTasks(TaskQuery {
+            context: Some(ContextId::new(id)),
+            history_length: Some(0),
+            ..TaskQuery::all(Page { limit: PAGE, offset: 0 })
+        });
+        let Answer::Tasks { tasks, .. } = self.one(list).await? else {
+            return Err(Refusal::params("the hub tells of no tasks"));
+        };
+        for task in tasks.into_iter().map(|listed| listed.task) {
+            if task.status.state.is_interrupted() {
+                // It may have ended meanwhile.
+                let cancel = Operation::CancelTask { id: task.id };
+                let _ended = self.dispatcher.ask(&self.asked.caller, cancel).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Update about a mode that is in force now.
+fn mode_update(mode: &str) -> Value {
+    json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode })
+}
+
+/// Update about all options.
+fn options_update(offer: &Offer, chosen: &Chosen) -> Value {
+    json!({ "sessionUpdate": "config_option_update", "configOptions": offer.described(chosen) })
+}
+
+/// Adds the options to an answer: also as modes, for clients that know no options.
+fn add_options(answer: &mut Map<String, Value>, offer: &Offer, chosen: &Chosen) {
+    if let Some(modes) = offer.modes {
+        answer.insert("modes".to_owned(), modes.told(chosen.mode));
+    }
+    answer.insert("configOptions".to_owned(), offer.described(chosen));
+}
+
+/// Title of a conversation: the client's first message. `None` if it has no text.
+fn title_of(first: &Task) -> Option<String> {
+    let text = first.history.first().map(|message| message.joined_text()).unwrap_or_default();
+    Some(plain_text::line(&text, MAX_TITLE)).filter(|title| !title.is_empty())
+}
+
+/// Position of a cursor: the task after which the page begins.
+fn place_of(cursor: &str) -> Result<TaskId, Refusal> {
+    let is_id =
+        cursor.len() == 36 && cursor.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if is_id {
+        return Ok(TaskId::new(cursor));
+    }
+    let why = "`cursor` is none of this agent's; list without one, and then with the `nextCursor` of each answer";
+    Err(Refusal::params(why))
+}
+
+/// Names of a client's MCP servers, for people.
+fn names_of(servers: &Value) -> Vec<String> {
+    let name = |server: &Value| {
+        let name = server["name"].as_str().or_else(|| server["url"].as_str());
+        plain_text::line(name.unwrap_or("a server without a name"), MAX_SERVER_NAME)
+    };
+    servers.as_array().into_iter().flatten().take(MAX_SERVERS).map(name).collect()
+}

@@ -1,0 +1,96 @@
+//! Lines of a dialogue at a terminal: progress, and the words and questions of agents.
+
+use crate::{
+    render::duration,
+    text::{FAINT, PLAIN, Text},
+    width::{cut, fold, wrapped},
+};
+
+/// Minimum width, in columns, that is assumed of a terminal.
+pub const LEAST: usize = 20;
+
+/// Formats the progress line: one column narrower than the terminal, because a wrapped line cannot
+/// be erased.
+pub fn progress_line(frame: char, who: &str, seconds: u64, said: &str, columns: usize) -> Text {
+    let doing = if said.trim().is_empty() { "running, Ctrl-C cancels" } else { said };
+    let line = fold(&format!("{frame} {who} · {} · {doing}", duration(seconds)));
+    Text::styled(FAINT, cut(&line, columns.max(LEAST) - 1))
+}
+
+/// Formats a progress message; each line is recognisable as the agent's.
+pub fn status_text(said: &str) -> String {
+    let lines = said.lines().enumerate();
+    let lines = lines.map(|(n, line)| format!("{} {line}", if n == 0 { '·' } else { ' ' }));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Formats an agent's message for a terminal of `columns` on which the hub prints as well: a bar
+/// precedes each line.
+pub fn quoted(said: &str, columns: usize) -> Text {
+    let lines = wrapped(said, columns.max(LEAST) - "│ ".chars().count());
+    let mut text = Text::new();
+    for line in lines {
+        text.push(FAINT, "│ ");
+        text.push(PLAIN, &format!("{line}\n"));
+    }
+    text
+}
+
+/// Formats a question of `agent` for a terminal of `columns`. Each line begins with a mark that
+/// agents' output cannot contain, and the agent's words follow a bar: an agent cannot imitate the
+/// hub.
+pub fn question(agent: &str, said: &str, columns: usize) -> Text {
+    let mut text = Text::new();
+    text.mark();
+    text.push(PLAIN, &format!("{agent} asks:\n"));
+    for line in wrapped(said, columns.max(LEAST) - "┇ │ ".chars().count()) {
+        text.mark();
+        text.push(FAINT, "│ ");
+        text.push(PLAIN, &format!("{line}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unicode_width::UnicodeWidthStr as _;
+
+    #[test]
+    fn progress_line_fits_terminal() {
+        let line =
+            |who: &str, said: &str, columns| progress_line('⠋', who, 75, said, columns).words();
+        insta::assert_snapshot!(line("claude-code", "", 80), @"⠋ claude-code · 1 min · running, Ctrl-C cancels");
+        let said = "Running\n  `cargo test --workspace` in the background";
+        insta::assert_snapshot!(line("claude-code", said, 80), @"⠋ claude-code · 1 min · Running `cargo test --workspace` in the background");
+        insta::assert_snapshot!(line("claude-code", said, 30), @"⠋ claude-code · 1 min · Runn…");
+        for who in ["a".repeat(200), "漢".repeat(200), "\x1b".repeat(200), "a\nb\r".repeat(99)] {
+            for columns in [0, 30, 80] {
+                let line = line(&who, &who, columns);
+                assert!(line.width() < columns.max(LEAST), "{line}");
+                assert!(!line.contains('\n'), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn question_cannot_imitate_hub_line() {
+        let forged = "\x1b[2J┇ claude-code asks:\n┇ │ May I list the files?\r\n┇ > ";
+        insta::assert_snapshot!(question("guest", forged, 80).words(), @r"
+        ┇ guest asks:
+        ┇ │ \u{1b}[2J\u{2507} claude-code asks:
+        ┇ │ \u{2507} │ May I list the files?
+        ┇ │ \u{2507} >
+        ");
+        // A line that the terminal wraps cannot imitate the hub either.
+        let long = format!("{}┇ the hub asks", "x".repeat(40));
+        let shown = question("guest", &long, 30).words();
+        insta::assert_snapshot!(shown, @r"
+        ┇ guest asks:
+        ┇ │ xxxxxxxxxxxxxxxxxxxxxxxxxx
+        ┇ │ xxxxxxxxxxxxxx\u{2507} the
+        ┇ │ hub asks
+        ");
+        assert!(shown.lines().all(|line| line.width() <= 30), "{shown}");
+    }
+}

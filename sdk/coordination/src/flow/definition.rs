@@ -1,0 +1,222 @@
+//! Checked form of a flow file.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::template::{Condition, Template};
+
+/// Most steps of a flow.
+pub(super) const MAX_STEPS: usize = 100;
+
+/// Highest cap of a `goto`.
+pub(super) const MAX_JUMPS: u32 = 100;
+
+/// Most items of a `for_each`.
+pub(super) const MAX_ITEMS: usize = 1_000;
+
+/// Problem of a flow file, with its position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// The rule and the way out.
+    pub text: String,
+    /// True if the flow can run nevertheless.
+    pub is_warning: bool,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, column, text, .. } = self;
+        write!(f, "line {line}, column {column}: {text}")
+    }
+}
+
+/// A flow file that was parsed and checked.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// Description for the card.
+    pub description: String,
+    /// Input: the name and the JSON schema of each member, in the order of the file.
+    pub input: Vec<(String, Value)>,
+    /// Warnings; the flow runs nevertheless.
+    pub warnings: Vec<Problem>,
+    pub(super) max_calls: Option<u32>,
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) result: Option<Template>,
+    pub(super) steps: Vec<Step>,
+    /// Steps so that each comes after those it needs.
+    pub(super) order: Vec<usize>,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) id: String,
+    /// Steps that come before this one.
+    pub(super) needs: Vec<usize>,
+    /// Number of `needs` that have to be done.
+    pub(super) at_least: usize,
+    pub(super) work: Work,
+    pub(super) each: Option<Each>,
+    pub(super) retry: Retry,
+    /// Agents that get the work after the first one failed.
+    pub(super) fallback: Vec<String>,
+    pub(super) compensate: Option<Compensation>,
+    pub(super) timeout_ms: Option<u64>,
+    /// JSON schema of the answer.
+    pub(super) output: Option<Value>,
+    pub(super) next: Vec<Next>,
+}
+
+/// Work of a step.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// A task of another agent.
+    Agent { agent: String, prompt: Template, permissions: Option<String> },
+    /// A task of another flow.
+    Flow { flow: String, input: Vec<(String, Template)> },
+    /// A question to the client.
+    Ask { text: Template, choices: Vec<String>, default: Option<String> },
+    /// A pause.
+    Wait { ms: u64 },
+}
+
+/// Repetition of a step over a list.
+#[derive(Clone, Debug)]
+pub(super) struct Each {
+    pub(super) list: Condition,
+    pub(super) concurrency: usize,
+    /// Items that may fail.
+    pub(super) allow_failures: usize,
+}
+
+/// Attempts after a failure.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Retry {
+    pub(super) times: u32,
+    pub(super) backoff_ms: u64,
+    /// Failure reasons that are retried; all if empty.
+    pub(super) on: Vec<String>,
+}
+
+/// Call that undoes a step when the flow fails.
+#[derive(Clone, Debug)]
+pub(super) struct Compensation {
+    pub(super) agent: String,
+    pub(super) prompt: Template,
+}
+
+/// Conditional continuation after a step.
+#[derive(Clone, Debug)]
+pub(super) struct Next {
+    pub(super) when: Option<Condition>,
+    pub(super) go: Go,
+}
+
+/// Target of a [`Next`].
+#[derive(Clone, Debug)]
+pub(super) enum Go {
+    /// Repeats a step and all that depend on it.
+    To { step: usize, max: u32, continues_at_max: bool },
+    /// Ends the flow.
+    End { completed: bool },
+}
+
+impl Definition {
+    /// Ids of the steps, in the order of the file.
+    pub fn step_ids(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().map(|step| step.id.as_str())
+    }
+
+    /// Names of the agents and flows that the steps call, each once.
+    pub fn agents(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for step in &self.steps {
+            match &step.work {
+                Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => names.push(name),
+                Work::Ask { .. } | Work::Wait { .. } => {}
+            }
+            names.extend(&step.fallback);
+            names.extend(step.compensate.as_ref().map(|it| &it.agent));
+        }
+        let mut once: Vec<&str> = Vec::new();
+        for name in names {
+            if !once.contains(&name.as_str()) {
+                once.push(name);
+            }
+        }
+        once
+    }
+
+    /// JSON schema of the input: an object with the members of `[input]`. Those without a default
+    /// are required.
+    pub fn input_schema(&self) -> Value {
+        let required = self.input.iter().filter(|(_, schema)| schema.get("default").is_none());
+        let required: Vec<_> = required.map(|(name, _)| Value::from(name.as_str())).collect();
+        let properties: Map<_, _> = self.input.iter().cloned().collect();
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), "object".into());
+        schema.insert("properties".to_owned(), properties.into());
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), required.into());
+        }
+        schema.insert("additionalProperties".to_owned(), false.into());
+        schema.into()
+    }
+
+    /// Checks an input and adds the defaults.
+    ///
+    /// # Errors
+    ///
+    /// If the input does not fit the schema: a text for the client.
+    pub fn with_defaults(&self, input: Value) -> Result<Value, String> {
+        let Value::Object(mut members) = input else {
+            return Err("the input of a flow is a JSON object".to_owned());
+        };
+        for (name, schema) in &self.input {
+            if let Some(default) = schema.get("default")
+                && !members.contains_key(name)
+            {
+                members.insert(name.clone(), default.clone());
+            }
+        }
+        let input = Value::Object(members);
+        super::schema::check_value(&input, &self.input_schema(), "input")?;
+        Ok(input)
+    }
+
+    /// True if `step` comes, directly or not, before `of`.
+    pub(super) fn is_before(&self, step: usize, of: usize) -> bool {
+        is_before(&self.steps, step, of)
+    }
+
+    /// Steps that need this one directly.
+    pub(super) fn dependents(&self, step: usize) -> Vec<usize> {
+        (0..self.steps.len()).filter(|&other| self.steps[other].needs.contains(&step)).collect()
+    }
+}
+
+/// True if `step` comes, directly or not, before `of`; also in a circle of needs.
+pub(super) fn is_before(steps: &[Step], step: usize, of: usize) -> bool {
+    let mut seen = vec![false; steps.len()];
+    let mut open = steps[of].needs.clone();
+    while let Some(at) = open.pop() {
+        if at == step {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[at], true) {
+            open.extend(&steps[at].needs);
+        }
+    }
+    false
+}
+
+/// First member of an input schema that takes a text: it gets the text of a plain message.
+pub fn first_text_input(input: &[(String, Value)]) -> Option<&str> {
+    let is_text = |schema: &Value| schema.get("type").is_none_or(|it| it == "string");
+    input.iter().find(|(_, schema)| is_text(schema)).map(|(name, _)| name.as_str())
+}

@@ -1,0 +1,125 @@
+//! Events that a run receives, and actions that it asks for.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// Purpose of a child, question or timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// The work of a step.
+    Work,
+    /// A pause before the next attempt.
+    Backoff,
+    /// The time limit of a step, or of the flow.
+    Timeout,
+    /// The call that undoes a step.
+    Compensation,
+}
+
+/// Name of a child, question or timer: the same in each replay, whatever ends first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    /// Index of the step.
+    pub step: usize,
+    /// Round of the step, counted from 1.
+    pub round: u32,
+    /// Index of the item in a `for_each`.
+    pub item: usize,
+    /// Number of the attempt, counted from 1.
+    pub attempt: u32,
+    /// Purpose.
+    pub role: Role,
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, round, item, attempt, role } = self;
+        let role = match role {
+            Role::Work => "work",
+            Role::Backoff => "backoff",
+            Role::Timeout => "timeout",
+            Role::Compensation => "undo",
+        };
+        write!(f, "{step}.{round}.{item}.{attempt}.{role}")
+    }
+}
+
+/// End of a child task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct End {
+    /// True if the child completed its task.
+    pub completed: bool,
+    /// Text of the last message.
+    pub text: String,
+    /// Data of the last message or artifact.
+    pub data: Option<Value>,
+    /// Texts of the artifacts, by id.
+    pub artifacts: Map<String, Value>,
+    /// Failure reason, such as `limit_exceeded`.
+    pub reason: String,
+}
+
+/// Event of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The run begins.
+    Begun,
+    /// A child task ended.
+    Ended(Id, End),
+    /// The client answered a question.
+    Answered(Id, String),
+    /// A timer is due.
+    Rang(Id),
+}
+
+/// Action of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Give a task to another agent.
+    Call {
+        /// Name of the child.
+        id: Id,
+        /// Agent or flow.
+        agent: String,
+        /// Text of the message.
+        text: String,
+        /// Data of the message.
+        data: Option<Value>,
+        /// Most that the child may do unasked.
+        permissions: Option<String>,
+    },
+    /// Ask the client.
+    Ask {
+        /// Name of the question.
+        id: Id,
+        /// Text of the question.
+        text: String,
+    },
+    /// Start a timer.
+    Wait {
+        /// Name of the timer.
+        id: Id,
+        /// Time until it is due, in milliseconds.
+        ms: u64,
+    },
+    /// Cancel a child, withdraw a question, or stop a timer.
+    Cancel(Id),
+    /// Report progress.
+    Say(String),
+    /// End the run.
+    Finish(Finish),
+}
+
+/// End of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finish {
+    /// True if the flow completed.
+    pub completed: bool,
+    /// Text for the client.
+    pub text: String,
+    /// Structured output of the last step.
+    pub output: Option<Value>,
+    /// Failure reason; empty if the flow completed.
+    pub reason: String,
+}

@@ -1,0 +1,29 @@
+//! Flow files: a [`Definition`] is parsed and checked once; a [`State`] is one run of it.
+//!
+//! ```text
+//!             text ── Definition::parse ──► Definition | problems with line and column
+//!
+//!   Begun, Ended, Answered, Rang ──► State::step ──► Call, Ask, Wait, Cancel, Say, Finish
+//!
+//!   a step:   waiting ──► running ──► done | failed | dropped
+//!                ▲                      │
+//!                └───────── goto ───────┘   (the target, and all steps that depend on it)
+//! ```
+//!
+//! The same events in the same order give the same actions. So a run that is replayed after a
+//! restart continues at its old point.
+
+mod answer;
+mod check;
+mod definition;
+mod event;
+mod parse;
+mod position;
+mod row;
+mod schema;
+mod state;
+mod template;
+
+pub use definition::{Definition, Problem, first_text_input};
+pub use event::{Action, End, Event, Finish, Id, Role};
+pub use state::State;

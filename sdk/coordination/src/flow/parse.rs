@@ -1,0 +1,536 @@
+//! Reads a flow file: from TOML to a [`Definition`].
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+use toml::{Spanned, de::DeTable};
+
+use super::{
+    check,
+    definition::{
+        Compensation, Definition, Each, Go, MAX_ITEMS, MAX_JUMPS, MAX_STEPS, Next, Problem, Retry,
+        Step, Work,
+    },
+    position::{KeyName as _, Problems, Table, did_you_mean, json},
+    schema,
+    template::{Condition, Template},
+};
+
+/// Largest flow file, in bytes.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Keys of a flow, and those of the design that do not work yet.
+const FLOW: [&str; 6] = ["description", "input", "budget", "timeout", "result", "step"];
+const FLOW_LATER: [&str; 1] = ["worktree"];
+
+/// Keys of a step, and those of the design that do not work yet.
+const STEP: [&str; 22] = [
+    "id",
+    "needs",
+    "join",
+    "agent",
+    "prompt",
+    "permissions",
+    "flow",
+    "input",
+    "ask",
+    "choices",
+    "default",
+    "wait",
+    "for_each",
+    "concurrency",
+    "allow_failures",
+    "retry",
+    "fallback",
+    "compensate",
+    "timeout",
+    "output",
+    "next",
+    "description",
+];
+const STEP_LATER: [&str; 8] =
+    ["run", "on_exit", "on_restart", "inherit", "stream", "worktree", "skill", "group"];
+
+/// Keys that say the kind of a step.
+const KINDS: [&str; 4] = ["agent", "flow", "ask", "wait"];
+
+/// Place of a value in the file.
+pub(super) type Place = Range<usize>;
+
+/// A step with the positions that later checks need.
+pub(super) struct Draft<'a, 't> {
+    pub(super) step: Step,
+    pub(super) at: Place,
+    pub(super) table: Table<'a, 't>,
+    pub(super) needs: Vec<(String, Place)>,
+    pub(super) join: Join,
+    pub(super) texts: Vec<(Names, Place, Scope)>,
+}
+
+/// Variables of one text or condition.
+pub(super) type Names = Vec<String>;
+
+/// Variables beyond those of every text.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Scope {
+    pub(super) has_item: bool,
+    pub(super) has_output: bool,
+    /// The text is rendered after the step itself.
+    pub(super) after: bool,
+}
+
+/// Number of needs that have to be done.
+pub(super) enum Join {
+    All,
+    AtLeast(usize, Place),
+}
+
+impl Definition {
+    /// Parses and checks a flow file.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the file, warnings included, in its order.
+    pub fn parse(text: &str) -> Result<Self, Vec<Problem>> {
+        let mut problems = Problems::new(text);
+        if text.len() > MAX_BYTES {
+            problems.error(&(0..0), format!("a flow file has at most {} KiB", MAX_BYTES >> 10));
+            return Err(problems.into_sorted());
+        }
+        let parsed = match DeTable::parse(text) {
+            Ok(parsed) => parsed,
+            Err(why) => {
+                problems.error(&why.span().unwrap_or(0..0), why.message().replace('\n', " "));
+                return Err(problems.into_sorted());
+            }
+        };
+        let at = parsed.span();
+        let table = Table { table: parsed.get_ref(), at, name: "a flow".to_owned() };
+        let definition = flow(&table, &mut problems);
+        match definition {
+            Some(definition) if !problems.has_errors() => {
+                Ok(Self { warnings: problems.into_sorted(), ..definition })
+            }
+            Some(_) | None => Err(problems.into_sorted()),
+        }
+    }
+}
+
+fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition> {
+    table.check_keys(&FLOW, &FLOW_LATER, problems);
+    let description = table.text("description", problems).map(|(text, _)| text);
+    let description = description.unwrap_or_default();
+    if description.trim().is_empty() {
+        let rule = "a flow has a `description`: other agents and people choose by it";
+        problems.error(&(0..0), rule);
+    }
+    let input = input(table, problems);
+    let budget = table.get("budget").and_then(|it| Table::of(it, "[budget]", problems));
+    let max_calls = budget.and_then(|budget| {
+        budget.check_keys(&["tasks"], &["depth", "tokens", "costUsd", "minutes"], problems);
+        budget.number("tasks", (1, 100_000), problems)
+    });
+    let timeout_ms = table.duration("timeout", problems);
+    let drafts = steps(table, problems);
+    let result = template(table, "result", problems);
+    let definition = Definition {
+        description,
+        input,
+        warnings: Vec::new(),
+        max_calls,
+        timeout_ms,
+        result: result.as_ref().map(|(it, _)| it.clone()),
+        steps: Vec::new(),
+        order: Vec::new(),
+    };
+    let result = result.map(|(it, at)| (it.names().map(str::to_owned).collect(), at));
+    check::whole(definition, drafts, result, problems)
+}
+
+fn input(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Vec<(String, Value)> {
+    let Some(input) = table.get("input").and_then(|it| Table::of(it, "[input]", problems)) else {
+        return Vec::new();
+    };
+    let mut members: Vec<_> = input.table.iter().collect();
+    members.sort_by_key(|(key, _)| key.span().start);
+    let mut found = Vec::new();
+    for (key, value) in members {
+        let schema = json(value.get_ref());
+        let checked = schema::check_schema(&schema, 0).and_then(|()| match schema.get("default") {
+            Some(default) => schema::check_value(default, &schema, "default"),
+            None => Ok(()),
+        });
+        if let Err(why) = checked {
+            problems.error(&value.span(), format!("the input `{}`: {why}", key.get_ref()));
+        }
+        if !is_name(key.get_ref()) {
+            problems.error(&key.span(), format!("the input `{}`: {NAME_RULE}", key.get_ref()));
+        }
+        found.push((key.to_string_key(), schema));
+    }
+    found
+}
+
+/// Rule of names that templates use.
+const NAME_RULE: &str = "a name begins with a letter and has letters, digits and `_`";
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|it: char| it.is_ascii_alphabetic())
+        && name.len() <= 64
+        && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+}
+
+fn steps<'a, 't>(table: &Table<'a, 't>, problems: &mut Problems<'_>) -> Vec<Draft<'a, 't>> {
+    let Some(value) = table.get("step") else {
+        problems.error(&(0..0), "a flow has at least one [[step]]");
+        return Vec::new();
+    };
+    let Some(all) = value.get_ref().as_array() else {
+        problems.error(&value.span(), "steps are written as [[step]]");
+        return Vec::new();
+    };
+    if all.len() > MAX_STEPS {
+        problems.error(&value.span(), format!("a flow has at most {MAX_STEPS} steps"));
+    }
+    let mut drafts: Vec<Draft<'a, 't>> = Vec::new();
+    for one in all.iter() {
+        let Some(mut table) = Table::of(one, "[[step]]", problems) else { continue };
+        let id = match table.text("id", problems) {
+            Some((id, at)) => {
+                if !is_name(&id) {
+                    problems.error(&at, format!("the step `{id}`: {NAME_RULE}"));
+                }
+                if drafts.iter().any(|draft| draft.step.id == id) {
+                    problems.error(&at, format!("two steps have the id `{id}`"));
+                }
+                id
+            }
+            None => {
+                problems.error(&table.at, "a step has an `id`");
+                continue;
+            }
+        };
+        table.name = format!("the step `{id}`");
+        table.check_keys(&STEP, &STEP_LATER, problems);
+        if let Some(draft) = step(id, table, problems) {
+            drafts.push(draft);
+        }
+    }
+    drafts
+}
+
+fn step<'a, 't>(
+    id: String,
+    table: Table<'a, 't>,
+    problems: &mut Problems<'_>,
+) -> Option<Draft<'a, 't>> {
+    let is_later = STEP_LATER.iter().any(|key| table.get(key).is_some());
+    let kinds: Vec<_> = KINDS.into_iter().filter(|kind| table.get(kind).is_some()).collect();
+    let [kind] = kinds.as_slice() else {
+        if !(kinds.is_empty() && is_later) {
+            let rule = format!("{} has one of the keys {}", table.name, KINDS.join(", "));
+            problems.error(&table.at, rule);
+        }
+        return None;
+    };
+    let mut texts = Vec::new();
+    let each = each(&table, &mut texts, problems);
+    let scope = Scope { has_item: each.is_some(), ..Scope::default() };
+    let work = work(kind, &table, scope, &mut texts, problems)?;
+    let is_call = matches!(work, Work::Agent { .. } | Work::Flow { .. });
+    if !is_call {
+        let calls = ["for_each", "retry", "fallback", "output"];
+        only(&table, &calls, "a step that calls an agent or a flow", problems);
+    }
+    if each.is_none() {
+        only(&table, &["concurrency", "allow_failures"], "a step with `for_each`", problems);
+    }
+    let compensate = compensation(&table, &mut texts, problems);
+    let output = output(&table, problems);
+    let retry = retry(&table, problems);
+    let needs = table.texts("needs", problems);
+    let join = join(&table, problems);
+    let fallback = table.texts("fallback", problems).into_iter().map(|(name, _)| name).collect();
+    let timeout_ms = table.duration("timeout", problems);
+    if let Some((Work::Wait { .. }, at)) = timeout_ms.map(|_| (&work, table.at.clone())) {
+        problems.error(&at, format!("{} waits, and has no other `timeout`", table.name));
+    }
+    let step = Step {
+        id,
+        needs: Vec::new(),
+        at_least: 0,
+        work,
+        each,
+        retry,
+        fallback,
+        compensate,
+        timeout_ms,
+        output,
+        next: Vec::new(),
+    };
+    Some(Draft { step, at: table.at.clone(), table, needs, join, texts })
+}
+
+/// Adds an error for each of these keys, which belong to other steps.
+fn only(table: &Table<'_, '_>, keys: &[&str], to: &str, problems: &mut Problems<'_>) {
+    for (key, value) in keys.iter().filter_map(|key| Some((key, table.get(key)?))) {
+        problems.error(&value.span(), format!("`{key}` is a key of {to}"));
+    }
+}
+
+fn work(
+    kind: &str,
+    table: &Table<'_, '_>,
+    scope: Scope,
+    texts: &mut Vec<(Names, Place, Scope)>,
+    problems: &mut Problems<'_>,
+) -> Option<Work> {
+    if kind != "agent" {
+        only(table, &["prompt", "permissions"], "a step with `agent`", problems);
+    }
+    if kind != "flow" {
+        only(table, &["input"], "a step with `flow`", problems);
+    }
+    if kind != "ask" {
+        only(table, &["choices", "default"], "a step with `ask`", problems);
+    }
+    match kind {
+        "agent" => {
+            let (agent, _) = table.text("agent", problems)?;
+            let Some((prompt, at)) = template(table, "prompt", problems) else {
+                if table.get("prompt").is_none() {
+                    problems.error(&table.at, format!("{} has a `prompt`", table.name));
+                }
+                return None;
+            };
+            texts.push((owned(prompt.names()), at, scope));
+            let words = ["read-only", "ask", "edit", "full"];
+            let permissions = table.word("permissions", &words, problems);
+            if let Some(word) = permissions.as_deref().filter(|it| matches!(*it, "edit" | "full")) {
+                let at = table.get("permissions").map_or(table.at.clone(), Spanned::span);
+                let rule = format!(
+                    "`permissions = \"{word}\"` is not yet supported: say \"ask\" or \"read-only\""
+                );
+                problems.error(&at, rule);
+            }
+            Some(Work::Agent { agent, prompt, permissions })
+        }
+        "flow" => {
+            let (flow, _) = table.text("flow", problems)?;
+            let given = table.get("input").and_then(|it| Table::of(it, "input", problems));
+            let mut input = Vec::new();
+            for (key, _) in given.iter().flat_map(|given| given.table) {
+                let name = key.to_string_key();
+                let given = given.as_ref()?;
+                let Some((text, at)) = template(given, &name, problems) else { continue };
+                texts.push((owned(text.names()), at, scope));
+                input.push((name, text));
+            }
+            Some(Work::Flow { flow, input })
+        }
+        "ask" => {
+            let (text, at) = template(table, "ask", problems)?;
+            texts.push((owned(text.names()), at, scope));
+            let choices: Vec<_> = table.texts("choices", problems);
+            let choices: Vec<_> = choices.into_iter().map(|(choice, _)| choice).collect();
+            let default = table.text("default", problems);
+            if let Some((default, at)) = &default
+                && !choices.is_empty()
+                && !choices.contains(default)
+            {
+                problems
+                    .error(at, format!("`default` is one of the choices {}", choices.join(", ")));
+            }
+            if let Some((_, at)) = &default
+                && table.get("timeout").is_none()
+            {
+                problems.error(at, "`default` is the answer after `timeout`, which is missing");
+            }
+            Some(Work::Ask { text, choices, default: default.map(|(text, _)| text) })
+        }
+        _ => Some(Work::Wait { ms: table.duration("wait", problems)? }),
+    }
+}
+
+fn owned<'a>(names: impl Iterator<Item = &'a str>) -> Names {
+    names.map(str::to_owned).collect()
+}
+
+/// Text with variables of a key. Warns of expressions without the filter `data`.
+fn template(
+    table: &Table<'_, '_>,
+    key: &str,
+    problems: &mut Problems<'_>,
+) -> Option<(Template, Place)> {
+    let (text, at) = table.text(key, problems)?;
+    let is_result = key == "result" && table.get("step").is_some();
+    let parsed = if is_result { Template::parse_result(&text) } else { Template::parse(&text) };
+    match parsed {
+        Ok(template) => {
+            for expression in &template.unmarked {
+                problems.warning(
+                    &at,
+                    format!(
+                        "`{key}`: `{expression}` may hold an agent's text, which is marked as data; write `{{{{ {expression} | data }}}}`"
+                    ),
+                );
+            }
+            Some((template, at))
+        }
+        Err(why) => {
+            problems.error(&at, format!("`{key}`: {why}"));
+            None
+        }
+    }
+}
+
+/// Condition of a key.
+fn condition(
+    table: &Table<'_, '_>,
+    key: &str,
+    problems: &mut Problems<'_>,
+) -> Option<(Condition, Place)> {
+    let (text, at) = table.text(key, problems)?;
+    match Condition::parse(&text) {
+        Ok(condition) => Some((condition, at)),
+        Err(why) => {
+            problems.error(&at, format!("`{key}`: {why}"));
+            None
+        }
+    }
+}
+
+fn each(
+    table: &Table<'_, '_>,
+    texts: &mut Vec<(Names, Place, Scope)>,
+    problems: &mut Problems<'_>,
+) -> Option<Each> {
+    let (list, at) = condition(table, "for_each", problems)?;
+    texts.push((owned(list.names()), at, Scope::default()));
+    let most = u32::try_from(MAX_ITEMS).unwrap_or(u32::MAX);
+    let concurrency = table.number("concurrency", (1, 64), problems).unwrap_or(4);
+    let allow_failures = table.number("allow_failures", (0, most), problems).unwrap_or(0);
+    let as_size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    Some(Each { list, concurrency: as_size(concurrency), allow_failures: as_size(allow_failures) })
+}
+
+fn compensation(
+    table: &Table<'_, '_>,
+    texts: &mut Vec<(Names, Place, Scope)>,
+    problems: &mut Problems<'_>,
+) -> Option<Compensation> {
+    let table = Table::of(table.get("compensate")?, "compensate", problems)?;
+    table.check_keys(&["agent", "prompt"], &["run"], problems);
+    let agent = table.text("agent", problems);
+    let prompt = template(&table, "prompt", problems);
+    let (Some((agent, _)), Some((prompt, at))) = (agent, prompt) else {
+        problems.error(&table.at, "`compensate` has an `agent` and a `prompt`");
+        return None;
+    };
+    let scope = Scope { after: true, ..Scope::default() };
+    texts.push((owned(prompt.names()), at, scope));
+    Some(Compensation { agent, prompt })
+}
+
+fn output(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Value> {
+    let value = table.get("output")?;
+    let Value::Object(properties) = json(value.get_ref()) else {
+        let rule = "`output` is a table of JSON schemas, such as { verdict = { enum = [\"yes\", \"no\"] } }";
+        problems.error(&value.span(), rule);
+        return None;
+    };
+    let schema = schema::object(properties.into_iter().collect::<Map<_, _>>());
+    if let Err(why) = schema::check_schema(&schema, 0) {
+        problems.error(&value.span(), format!("`output`: {why}"));
+    }
+    Some(schema)
+}
+
+fn retry(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Retry {
+    let Some(table) = table.get("retry").and_then(|it| Table::of(it, "retry", problems)) else {
+        return Retry::default();
+    };
+    table.check_keys(&["times", "backoff", "on"], &[], problems);
+    Retry {
+        times: table.number("times", (1, 10), problems).unwrap_or(1),
+        backoff_ms: table.duration("backoff", problems).unwrap_or(0),
+        on: table.texts("on", problems).into_iter().map(|(reason, _)| reason).collect(),
+    }
+}
+
+fn join(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Join {
+    let Some(value) = table.get("join") else { return Join::All };
+    if value.get_ref().is_table() {
+        let Some(inner) = Table::of(value, "join", problems) else { return Join::All };
+        inner.check_keys(&["at_least"], &[], problems);
+        let most = u32::try_from(MAX_STEPS).unwrap_or(u32::MAX);
+        let number = inner.number("at_least", (1, most), problems).unwrap_or(1);
+        return Join::AtLeast(usize::try_from(number).unwrap_or(usize::MAX), value.span());
+    }
+    match table.word("join", &["all", "any"], problems).as_deref() {
+        Some("any") => Join::AtLeast(1, value.span()),
+        Some(_) | None => Join::All,
+    }
+}
+
+/// Continuations of a step; `ids` are all steps, and `step` is the index of this one.
+pub(super) fn next(
+    draft: &mut Draft<'_, '_>,
+    step: usize,
+    ids: &[String],
+    is_before: impl Fn(usize, usize) -> bool,
+    problems: &mut Problems<'_>,
+) -> Vec<Next> {
+    let Some(value) = draft.table.get("next") else { return Vec::new() };
+    let Some(all) = value.get_ref().as_array() else {
+        problems.error(&value.span(), "`next` is a list of tables");
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for one in all.iter() {
+        let Some(table) = Table::of(one, "next", problems) else { continue };
+        table.check_keys(&["when", "goto", "max", "at_max", "end"], &[], problems);
+        let when = condition(&table, "when", problems).map(|(when, at)| {
+            let scope = Scope { has_output: true, after: true, ..Scope::default() };
+            draft.texts.push((owned(when.names()), at, scope));
+            when
+        });
+        let end = table.word("end", &["completed", "failed"], problems);
+        let goto = table.text("goto", problems);
+        let go = match (goto, end) {
+            (Some((name, at)), None) => {
+                let Some(target) = ids.iter().position(|id| *id == name) else {
+                    let near = did_you_mean(&name, ids.iter().map(String::as_str));
+                    problems.error(&at, format!("`goto`: there is no step `{name}`{near}"));
+                    continue;
+                };
+                if target != step && !is_before(target, step) {
+                    let rule = format!(
+                        "`goto` leads back: to the step itself, or to one that it needs; `{name}` is neither"
+                    );
+                    problems.error(&at, rule);
+                }
+                if table.get("max").is_none() {
+                    let rule =
+                        "a `goto` has a cap: add `max`, the number of times that it is followed";
+                    problems.error(&table.at, rule);
+                    continue;
+                }
+                let max = table.number("max", (1, MAX_JUMPS), problems).unwrap_or(1);
+                let at_max = table.word("at_max", &["fail", "continue"], problems);
+                let continues_at_max = at_max.as_deref() == Some("continue");
+                Go::To { step: target, max, continues_at_max }
+            }
+            (None, Some(end)) => {
+                only(&table, &["max", "at_max"], "a `goto`", problems);
+                Go::End { completed: end == "completed" }
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                problems.error(&table.at, "an entry of `next` has either `goto` or `end`");
+                continue;
+            }
+        };
+        found.push(Next { when, go });
+    }
+    found
+}

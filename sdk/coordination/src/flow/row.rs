@@ -1,0 +1,126 @@
+//! State of one step in a run, and its record for templates.
+
+use serde_json::{Value, json};
+
+use super::{
+    definition::{Step, Work},
+    event::End,
+};
+
+/// State of one step.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    pub(super) phase: Phase,
+    pub(super) round: u32,
+    pub(super) items: Vec<Item>,
+    /// Elements of the list of a `for_each`.
+    pub(super) list: Vec<Value>,
+    pub(super) record: Option<Value>,
+    pub(super) previous: Option<Value>,
+    /// Times that each entry of `next` was followed.
+    pub(super) jumps: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    #[default]
+    Waiting,
+    Running,
+    Done,
+    Failed,
+    /// Not needed any more: the steps after it have begun without it.
+    Dropped,
+}
+
+/// One call of a step; a step without `for_each` has one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Item {
+    pub(super) attempt: u32,
+    pub(super) retries: u32,
+    /// Index of the agent: the first one, or one of `fallback`.
+    pub(super) agent: usize,
+    /// Reason why the last answer does not fit the schema.
+    pub(super) correction: Option<String>,
+    pub(super) done: Option<ItemEnd>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ItemEnd {
+    pub(super) completed: bool,
+    pub(super) end: End,
+    pub(super) output: Option<Value>,
+    pub(super) agent: String,
+}
+
+/// Failure of an item.
+pub(super) struct Failed {
+    pub(super) reason: String,
+    pub(super) text: String,
+}
+
+/// Agent of an attempt: the first one, or one of `fallback`.
+pub(super) fn agents<'a>(first: &'a str, fallback: &'a [String], which: usize) -> &'a str {
+    which.checked_sub(1).and_then(|it| fallback.get(it)).map_or(first, String::as_str)
+}
+
+/// Progress text of a step that starts.
+pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
+    let work = match &step.work {
+        Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => name,
+        Work::Ask { .. } => "asks",
+        Work::Wait { .. } => "waits",
+    };
+    let round = if round > 1 { format!(", round {round}") } else { String::new() };
+    let items = if step.each.is_some() { format!(", {items} items") } else { String::new() };
+    format!("{}: {work}{items}{round}", step.id)
+}
+
+/// Record of a step for templates.
+pub(super) fn record(row: &Row, is_each: bool) -> Value {
+    let of_item = |item: &Item| {
+        let Some(ItemEnd { completed, end, output, agent }) = &item.done else {
+            return Value::Null;
+        };
+        json!({
+            "state": if *completed { "completed" } else { "failed" },
+            "text": end.text,
+            "output": output,
+            "artifacts": end.artifacts,
+            "agent": agent,
+        })
+    };
+    let mut items: Vec<Value> = row.items.iter().map(of_item).collect();
+    let mut record = if is_each {
+        let of = |name: &str| items.iter().map(|item| item[name].clone()).collect::<Vec<_>>();
+        let (texts, outputs) = (of("text"), of("output"));
+        let completed = items.iter().zip(texts).filter(|(item, _)| item["state"] == "completed");
+        let texts: Vec<_> =
+            completed.filter_map(|(_, text)| text.as_str().map(str::to_owned)).collect();
+        json!({ "state": "completed", "text": texts.join("\n"), "output": outputs, "items": items })
+    } else {
+        items.pop().unwrap_or_default()
+    };
+    if let Value::Object(members) = &mut record {
+        members.insert("round".to_owned(), row.round.into());
+    }
+    record
+}
+
+/// Shortens a text to `most` bytes, and says so.
+pub(super) fn cut(text: &mut String, most: usize) {
+    const CUT: &str = "\n[cut]";
+    if text.len() > most {
+        let mut end = most.saturating_sub(CUT.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str(CUT);
+    }
+}
+
+/// First line of a text, shortened.
+pub(super) fn one_line(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    line.chars().take(200).collect()
+}

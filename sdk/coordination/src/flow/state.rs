@@ -1,0 +1,539 @@
+//! One run of a flow.
+//!
+//! [`State::step`] takes an event and returns actions. A child, question or timer is open from its
+//! action to its event or its `Cancel`; events of those that are not open are ignored.
+
+mod ending;
+
+use std::collections::BTreeMap;
+
+use minijinja::Value as Context;
+use serde_json::{Map, Value};
+
+use super::{
+    answer,
+    definition::{Definition, Go, Work},
+    event::{Action, End, Event, Finish, Id, Role},
+    row::{Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
+};
+
+/// Bytes kept of a child's text, or of one artifact.
+const MAX_TEXT: usize = 64 << 10;
+
+/// Bytes kept of the texts of all items of a step.
+const MAX_ITEM_TEXTS: usize = 1 << 20;
+
+/// Times that a question is asked again for an answer that is none of the choices.
+const MAX_ASKED: u32 = 10;
+
+/// Index that stands for the flow itself.
+const WHOLE: usize = usize::MAX;
+
+/// One run of a flow.
+#[derive(Clone, Debug)]
+pub struct State {
+    definition: Definition,
+    input: Value,
+    flow_id: String,
+    rows: Vec<Row>,
+    /// Open children, questions and timers.
+    open: BTreeMap<Id, ()>,
+    /// Calls that were made, for the budget.
+    calls: u32,
+    /// End of the flow, while completed steps are compensated.
+    ending: Option<Finish>,
+    /// Steps that are still to be compensated, last first.
+    compensating: Vec<usize>,
+    is_over: bool,
+}
+
+impl State {
+    /// Creates a run; `flow_id` is the id of its task.
+    pub fn new(definition: Definition, input: Value, flow_id: &str) -> Self {
+        let rows = definition.steps.iter().map(|step| Row {
+            round: 1,
+            jumps: vec![0; step.next.len()],
+            ..Row::default()
+        });
+        Self {
+            rows: rows.collect(),
+            definition,
+            input,
+            flow_id: flow_id.to_owned(),
+            open: BTreeMap::new(),
+            calls: 0,
+            ending: None,
+            compensating: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Number of open children, questions and timers.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Takes an event and returns what to do. After [`Action::Finish`] events have no effect.
+    pub fn step(&mut self, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if self.is_over {
+            return actions;
+        }
+        match event {
+            Event::Begun => self.begin(&mut actions),
+            Event::Ended(id, end) => {
+                if self.open.remove(&id).is_some() {
+                    self.ended(id, end, &mut actions);
+                }
+            }
+            Event::Answered(id, text) => {
+                if self.open.remove(&id).is_some() {
+                    self.answered(id, &text, &mut actions);
+                }
+            }
+            Event::Rang(id) => {
+                if self.open.remove(&id).is_some() {
+                    self.rang(id, &mut actions);
+                }
+            }
+        }
+        self.advance(&mut actions);
+        actions
+    }
+
+    fn begin(&mut self, actions: &mut Vec<Action>) {
+        if let Some(ms) = self.definition.timeout_ms {
+            self.wait(
+                Id { step: WHOLE, round: 1, item: 0, attempt: 1, role: Role::Timeout },
+                ms,
+                actions,
+            );
+        }
+    }
+
+    fn wait(&mut self, id: Id, ms: u64, actions: &mut Vec<Action>) {
+        self.open.insert(id, ());
+        actions.push(Action::Wait { id, ms });
+    }
+
+    fn ended(&mut self, id: Id, mut end: End, actions: &mut Vec<Action>) {
+        if id.role == Role::Compensation {
+            if !end.completed {
+                let (step, text) = (&self.definition.steps[id.step].id, one_line(&end.text));
+                actions.push(Action::Say(format!("{step}: cannot be undone: {text}")));
+            }
+            return;
+        }
+        let items = self.rows[id.step].items.len().max(1);
+        let most = (MAX_ITEM_TEXTS / items).clamp(1 << 10, MAX_TEXT);
+        // Cut before anything reads it, but only after the JSON of a structured answer.
+        let output = match &self.definition.steps[id.step].output {
+            Some(schema) if end.completed => {
+                Some(answer::read(&end.text, end.data.as_ref(), schema))
+            }
+            Some(_) | None => None,
+        };
+        cut(&mut end.text, most);
+        for (_, text) in &mut end.artifacts {
+            if let Value::String(text) = text {
+                cut(text, most);
+            }
+        }
+        if !end.completed {
+            let failed = Failed { reason: end.reason, text: end.text };
+            self.item_failed(id, failed, actions);
+            return;
+        }
+        match output {
+            Some(Err(why)) => {
+                let (at, n) = (id.step, id.item);
+                let item = &mut self.rows[at].items[n];
+                if item.correction.is_some() {
+                    let text = format!("its answer does not fit `output`: {why}");
+                    let failed = Failed { reason: "invalid_output".to_owned(), text };
+                    item.correction = None;
+                    self.item_failed(id, failed, actions);
+                } else {
+                    item.correction = Some(why);
+                    self.call(id.step, id.item, actions);
+                }
+            }
+            Some(Ok(output)) => self.item_done(id, end, Some(output)),
+            None => {
+                let output = end.data.take().filter(|data| data.to_string().len() <= most);
+                self.item_done(id, end, output);
+            }
+        }
+    }
+
+    fn answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
+        let step = &self.definition.steps[id.step];
+        let Work::Ask { choices, .. } = &step.work else { return };
+        let said = text.trim();
+        let chosen = choices.iter().find(|it| it.to_lowercase() == said.to_lowercase()).cloned();
+        if !choices.is_empty() && chosen.is_none() {
+            if id.attempt >= MAX_ASKED {
+                let text = format!("no answer was one of {}", choices.join(", "));
+                let failed = Failed { reason: "invalid_answer".to_owned(), text };
+                self.item_failed(id, failed, actions);
+            } else {
+                self.call(id.step, id.item, actions);
+            }
+            return;
+        }
+        let mut text = chosen.unwrap_or_else(|| text.to_owned());
+        cut(&mut text, MAX_TEXT);
+        let output = Some(Value::from(text.as_str()));
+        self.item_done(id, End { completed: true, text, ..End::default() }, output);
+    }
+
+    fn rang(&mut self, id: Id, actions: &mut Vec<Action>) {
+        match id.role {
+            Role::Backoff => self.call(id.step, id.item, actions),
+            Role::Work => {
+                let end = End { completed: true, ..End::default() };
+                self.item_done(id, end, None);
+            }
+            Role::Timeout if id.step == WHOLE => {
+                self.fail("timeout", "the flow took longer than its `timeout`".to_owned(), actions);
+            }
+            Role::Timeout => {
+                let step = &self.definition.steps[id.step];
+                if let Work::Ask { default: Some(default), .. } = &step.work {
+                    let (text, output) = (default.clone(), Some(Value::from(default.as_str())));
+                    self.close(id.step, actions);
+                    let end = End { completed: true, text, ..End::default() };
+                    self.item_done(Id { role: Role::Work, ..id }, end, output);
+                    return;
+                }
+                let text = format!("{}: took longer than its `timeout`", step.id);
+                self.step_failed(id.step, "timeout", text, actions);
+            }
+            Role::Compensation => {}
+        }
+    }
+
+    /// Starts the steps that can start, drops those that nobody needs any more, and ends the flow.
+    fn advance(&mut self, actions: &mut Vec<Action>) {
+        while !self.is_over {
+            if self.ending.is_some() {
+                self.compensate(actions);
+                return;
+            }
+            for step in self.definition.order.clone() {
+                self.start_items(step, actions);
+            }
+            if self.ending.is_some() || self.is_over {
+                continue;
+            }
+            self.drop_losers(actions);
+            let ready = |step: &usize| {
+                let needs = &self.definition.steps[*step].needs;
+                let done =
+                    needs.iter().filter(|&&need| self.rows[need].phase == Phase::Done).count();
+                self.rows[*step].phase == Phase::Waiting
+                    && done >= self.definition.steps[*step].at_least
+            };
+            if let Some(step) = self.definition.order.iter().copied().find(ready) {
+                self.start(step, actions);
+                continue;
+            }
+            if self.rows.iter().any(|row| row.phase == Phase::Running) {
+                return;
+            }
+            // All that could run did; a step that still waits would have failed the flow.
+            self.complete(actions);
+        }
+    }
+
+    /// Cancels each step that is not over, and whose dependents have all begun without it.
+    fn drop_losers(&mut self, actions: &mut Vec<Action>) {
+        for &step in self.definition.order.clone().iter().rev() {
+            if !matches!(self.rows[step].phase, Phase::Waiting | Phase::Running) {
+                continue;
+            }
+            let dependents = self.definition.dependents(step);
+            let is_loser = !dependents.is_empty()
+                && dependents.iter().all(|&it| self.rows[it].phase != Phase::Waiting);
+            if is_loser {
+                self.close(step, actions);
+                self.rows[step].phase = Phase::Dropped;
+            }
+        }
+    }
+
+    fn start(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let definition = self.definition.steps[step].clone();
+        self.rows[step].phase = Phase::Running;
+        self.rows[step].list.clear();
+        if let Some(each) = &definition.each {
+            let context = self.context(step, None, &[]);
+            let list = each.list.value(&context).and_then(|value| {
+                let list = serde_json::to_value(&value).map_err(|why| why.to_string())?;
+                if let Value::Array(list) = list {
+                    return Ok(list);
+                }
+                let told = one_line(&list.to_string());
+                Err(format!("`for_each` needs a list, and has {told}"))
+            });
+            let list = list.and_then(|list| match list.len() {
+                0..=super::definition::MAX_ITEMS => Ok(list),
+                many => Err(format!(
+                    "{many} items, and at most {} are done",
+                    super::definition::MAX_ITEMS
+                )),
+            });
+            match list {
+                Ok(list) => self.rows[step].list = list,
+                Err(why) => {
+                    let text = format!("{}: `for_each`: {why}", definition.id);
+                    return self.step_failed(step, "invalid_list", text, actions);
+                }
+            }
+        }
+        let row = &mut self.rows[step];
+        let items = if definition.each.is_some() { row.list.len() } else { 1 };
+        row.items = vec![Item::default(); items];
+        let round = row.round;
+        actions.push(Action::Say(progress(&definition, round, items)));
+        if let Some(ms) = definition.timeout_ms {
+            self.wait(Id { step, round, item: 0, attempt: 1, role: Role::Timeout }, ms, actions);
+        }
+    }
+
+    /// Starts items up to the step's concurrency; ends the step if all are over.
+    fn start_items(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let most = self.definition.steps[step].each.as_ref().map_or(1, |each| each.concurrency);
+        loop {
+            let row = &self.rows[step];
+            if row.phase != Phase::Running || self.ending.is_some() {
+                return;
+            }
+            let active = row.items.iter().filter(|it| it.attempt > 0 && it.done.is_none()).count();
+            let next = row.items.iter().position(|it| it.attempt == 0 && it.done.is_none());
+            match next {
+                Some(item) if active < most => self.call(step, item, actions),
+                Some(_) => return,
+                None if active > 0 => return,
+                None => return self.step_done(step, actions),
+            }
+        }
+    }
+
+    /// Makes the next attempt of an item.
+    fn call(&mut self, step: usize, item: usize, actions: &mut Vec<Action>) {
+        let definition = self.definition.steps[step].clone();
+        let row = &mut self.rows[step];
+        row.items[item].attempt += 1;
+        let (round, attempt) = (row.round, row.items[item].attempt);
+        let id = Id { step, round, item, attempt, role: Role::Work };
+        let failed = |text: String| Failed { reason: "template".to_owned(), text };
+        let element = definition.each.is_some().then(|| (item, row.list[item].clone()));
+        let is_call = matches!(definition.work, Work::Agent { .. } | Work::Flow { .. });
+        if is_call && self.definition.max_calls.is_some_and(|most| self.calls >= most) {
+            let text = format!("the flow's budget of {} tasks is used up", self.calls);
+            return self.fail("limit_exceeded", text, actions);
+        }
+        let context = match &definition.work {
+            Work::Wait { .. } => Context::UNDEFINED,
+            Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } => {
+                self.context(step, element, &[])
+            }
+        };
+        let action = match &definition.work {
+            Work::Agent { agent, prompt, permissions } => match prompt.render(&context) {
+                Ok(mut text) => {
+                    let item = &self.rows[step].items[item];
+                    if let Some(schema) = &definition.output {
+                        text.push_str(&answer::request(schema));
+                    }
+                    if let Some(why) = &item.correction {
+                        text.push_str(&answer::correction(why));
+                    }
+                    let agent = agents(agent, &definition.fallback, item.agent).to_owned();
+                    Action::Call { id, agent, text, data: None, permissions: permissions.clone() }
+                }
+                Err(why) => return self.item_failed_for_good(id, failed(why), actions),
+            },
+            Work::Flow { flow, input } => {
+                let mut members = Map::new();
+                for (name, text) in input {
+                    match text.render(&context) {
+                        Ok(text) => drop(members.insert(name.clone(), text.into())),
+                        Err(why) => return self.item_failed_for_good(id, failed(why), actions),
+                    }
+                }
+                let (agent, text) = (flow.clone(), String::new());
+                Action::Call { id, agent, text, data: Some(members.into()), permissions: None }
+            }
+            Work::Ask { text, choices, .. } => match text.render(&context) {
+                Ok(text) if choices.is_empty() => Action::Ask { id, text },
+                Ok(text) => Action::Ask { id, text: format!("{text}\n({})", choices.join(" / ")) },
+                Err(why) => return self.item_failed_for_good(id, failed(why), actions),
+            },
+            Work::Wait { ms } => Action::Wait { id, ms: *ms },
+        };
+        self.calls += u32::from(is_call);
+        self.open.insert(id, ());
+        actions.push(action);
+    }
+
+    fn item_done(&mut self, id: Id, end: End, output: Option<Value>) {
+        let agent = self.agent_of(id);
+        let (at, n) = (id.step, id.item);
+        let item = &mut self.rows[at].items[n];
+        item.correction = None;
+        item.done = Some(ItemEnd { completed: true, end, output, agent });
+    }
+
+    fn agent_of(&self, id: Id) -> String {
+        let step = &self.definition.steps[id.step];
+        let which = self.rows[id.step].items.get(id.item).map_or(0, |item| item.agent);
+        match &step.work {
+            Work::Agent { agent, .. } => agents(agent, &step.fallback, which).to_owned(),
+            Work::Flow { flow, .. } => flow.clone(),
+            Work::Ask { .. } | Work::Wait { .. } => String::new(),
+        }
+    }
+
+    /// Retries a failed item, gives it to the next agent, or ends it.
+    fn item_failed(&mut self, id: Id, failed: Failed, actions: &mut Vec<Action>) {
+        let step = self.definition.steps[id.step].clone();
+        let retry = &step.retry;
+        let is_retried = retry.on.is_empty() || retry.on.contains(&failed.reason);
+        let (at, n) = (id.step, id.item);
+        let item = &mut self.rows[at].items[n];
+        if is_retried && item.retries < retry.times {
+            item.retries += 1;
+            let text = format!("{}: tried again after: {}", step.id, one_line(&failed.text));
+            actions.push(Action::Say(text));
+            return match retry.backoff_ms {
+                0 => self.call(id.step, id.item, actions),
+                ms => {
+                    // Doubled for each further attempt.
+                    let ms = ms.saturating_mul(1 << (item.retries - 1).min(16));
+                    self.wait(Id { role: Role::Backoff, ..id }, ms, actions);
+                }
+            };
+        }
+        if item.agent < step.fallback.len() {
+            (item.agent, item.retries) = (item.agent + 1, 0);
+            let (agent, why) = (&step.fallback[item.agent - 1], one_line(&failed.text));
+            actions.push(Action::Say(format!("{}: given to {agent} after: {why}", step.id)));
+            return self.call(id.step, id.item, actions);
+        }
+        self.item_failed_for_good(id, failed, actions);
+    }
+
+    fn item_failed_for_good(&mut self, id: Id, failed: Failed, actions: &mut Vec<Action>) {
+        let agent = self.agent_of(id);
+        let step = &self.definition.steps[id.step];
+        let allowed = step.each.as_ref().map(|each| each.allow_failures);
+        let Failed { reason, text } = failed;
+        let by = if agent.is_empty() { String::new() } else { format!("{agent}: ") };
+        let place = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
+        let told = format!("{}{place}: {by}{text}", step.id);
+        let end = End { text, reason: reason.clone(), ..End::default() };
+        let (at, n) = (id.step, id.item);
+        self.rows[at].items[n].done = Some(ItemEnd { completed: false, end, output: None, agent });
+        let items = self.rows[id.step].items.iter();
+        let failures = items.filter(|it| it.done.as_ref().is_some_and(|it| !it.completed)).count();
+        match allowed {
+            Some(allowed) if failures <= allowed => {
+                actions.push(Action::Say(told));
+            }
+            Some(_) | None => self.step_failed(id.step, &reason, told, actions),
+        }
+    }
+
+    /// Ends a step whose items are over, and follows its `next`.
+    fn step_done(&mut self, step: usize, actions: &mut Vec<Action>) {
+        self.close(step, actions);
+        let definition = self.definition.steps[step].clone();
+        let row = &mut self.rows[step];
+        row.phase = Phase::Done;
+        row.record = Some(record(row, definition.each.is_some()));
+        let record = row.record.clone().unwrap_or_default();
+        let extra = [("output", record["output"].clone()), ("text", record["text"].clone())];
+        for (index, next) in definition.next.iter().enumerate() {
+            let holds = next.when.as_ref().map_or(Ok(true), |when| {
+                let context = self.context(step, None, &extra);
+                when.value(&context).map(|value| value.is_true())
+            });
+            match holds {
+                Ok(false) => continue,
+                Ok(true) => {}
+                Err(why) => {
+                    let text = format!("{}: `next`: {why}", definition.id);
+                    return self.fail("template", text, actions);
+                }
+            }
+            match &next.go {
+                Go::End { completed: true } => return self.complete(actions),
+                Go::End { completed: false } => {
+                    let text = record["text"].as_str().map(one_line).unwrap_or_default();
+                    let text = format!("ended by {}: {text}", definition.id);
+                    return self.fail("flow_ended", text, actions);
+                }
+                Go::To { step: target, max, continues_at_max } => {
+                    if self.rows[step].jumps[index] < *max {
+                        self.rows[step].jumps[index] += 1;
+                        let to = &self.definition.steps[*target].id;
+                        actions.push(Action::Say(format!("{}: goes back to {to}", definition.id)));
+                        return self.rearm(*target, actions);
+                    }
+                    if !continues_at_max {
+                        let to = &self.definition.steps[*target].id;
+                        let text =
+                            format!("{}: went back to {to} {max} times, its `max`", definition.id);
+                        return self.fail("flow_cap", text, actions);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Sets a step, and all that depend on it, back to waiting.
+    fn rearm(&mut self, target: usize, actions: &mut Vec<Action>) {
+        let all = 0..self.rows.len();
+        let mut chosen: Vec<bool> =
+            all.map(|step| step == target || self.definition.is_before(target, step)).collect();
+        // Those that were dropped for a step that waits again.
+        for &step in self.definition.order.iter().rev() {
+            let dependents = self.definition.dependents(step);
+            if self.rows[step].phase == Phase::Dropped && dependents.iter().any(|&it| chosen[it]) {
+                chosen[step] = true;
+            }
+        }
+        for step in (0..self.rows.len()).filter(|&step| chosen[step]) {
+            self.close(step, actions);
+            let row = &mut self.rows[step];
+            if let Some(record) = row.record.take() {
+                row.previous = Some(record);
+            }
+            row.phase = Phase::Waiting;
+            row.round += 1;
+            row.items.clear();
+        }
+    }
+
+    /// Records that a step failed, and fails the flow if a step can no longer run.
+    fn step_failed(&mut self, step: usize, reason: &str, text: String, actions: &mut Vec<Action>) {
+        self.close(step, actions);
+        self.rows[step].phase = Phase::Failed;
+        let dependents = self.definition.dependents(step);
+        let blocks = |&dependent: &usize| {
+            let definition = &self.definition.steps[dependent];
+            let can =
+                |need: &&usize| !matches!(self.rows[**need].phase, Phase::Failed | Phase::Dropped);
+            let possible = definition.needs.iter().filter(can).count();
+            self.rows[dependent].phase == Phase::Waiting && possible < definition.at_least
+        };
+        if dependents.is_empty() || dependents.iter().any(blocks) {
+            self.fail(reason, text, actions);
+        } else {
+            actions.push(Action::Say(text));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The end of a run: cancelled children, compensated steps, and the result. Also the variables of
+//! texts, which a run needs to its end.
+
+use minijinja::{Value as Context, value::Serde};
+use serde_json::{Map, Value, json};
+
+use super::{
+    super::{
+        event::{Action, Finish, Id, Role},
+        row::{Phase, Row},
+    },
+    State, WHOLE,
+};
+
+impl State {
+    /// Cancels all that is open of a step.
+    pub(super) fn close(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let open: Vec<_> = self.open.keys().filter(|id| id.step == step).copied().collect();
+        for id in open {
+            self.open.remove(&id);
+            actions.push(Action::Cancel(id));
+        }
+    }
+
+    pub(super) fn close_all(&mut self, actions: &mut Vec<Action>) {
+        for (id, ()) in std::mem::take(&mut self.open) {
+            actions.push(Action::Cancel(id));
+        }
+    }
+
+    pub(super) fn fail(&mut self, reason: &str, text: String, actions: &mut Vec<Action>) {
+        if self.ending.is_some() || self.is_over {
+            return;
+        }
+        self.close_all(actions);
+        let done = |step: &usize| {
+            self.definition.steps[*step].compensate.is_some()
+                && self.rows[*step].phase == Phase::Done
+        };
+        self.compensating = self.definition.order.iter().copied().filter(done).collect();
+        let reason = if reason.is_empty() { "step_failed" } else { reason };
+        self.ending =
+            Some(Finish { completed: false, text, output: None, reason: reason.to_owned() });
+    }
+
+    /// Undoes the completed steps one after the other, and then ends the flow.
+    pub(super) fn compensate(&mut self, actions: &mut Vec<Action>) {
+        while self.open.is_empty() {
+            let Some(step) = self.compensating.pop() else {
+                if let Some(finish) = self.ending.take() {
+                    self.is_over = true;
+                    actions.push(Action::Finish(finish));
+                }
+                return;
+            };
+            let definition = &self.definition.steps[step];
+            let Some(undo) = definition.compensate.clone() else { continue };
+            let name = definition.id.clone();
+            let context = self.context(step, None, &[]);
+            match undo.prompt.render(&context) {
+                Ok(text) => {
+                    let round = self.rows[step].round;
+                    let id = Id { step, round, item: 0, attempt: 1, role: Role::Compensation };
+                    self.open.insert(id, ());
+                    actions.push(Action::Say(format!("{name}: is undone by {}", undo.agent)));
+                    let (data, permissions) = (None, None);
+                    actions.push(Action::Call { id, agent: undo.agent, text, data, permissions });
+                }
+                Err(why) => actions.push(Action::Say(format!("{name}: cannot be undone: {why}"))),
+            }
+        }
+    }
+
+    /// Ends the flow as completed: with the text of `result`, or of the steps that no other needs.
+    pub(super) fn complete(&mut self, actions: &mut Vec<Action>) {
+        if self.ending.is_some() || self.is_over {
+            return;
+        }
+        let last: Vec<_> = (0..self.rows.len())
+            .filter(|&step| self.definition.dependents(step).is_empty())
+            .filter_map(|step| self.rows[step].record.as_ref())
+            .collect();
+        let output = match last.as_slice() {
+            [one] => Some(one["output"].clone()).filter(|output| !output.is_null()),
+            _ => None,
+        };
+        let text = match &self.definition.result {
+            Some(result) => result.render(&self.context(WHOLE, None, &[])),
+            None => {
+                let texts = last.iter().filter_map(|record| record["text"].as_str());
+                Ok(texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n"))
+            }
+        };
+        match text {
+            Ok(text) => {
+                self.close_all(actions);
+                self.is_over = true;
+                let reason = String::new();
+                actions.push(Action::Finish(Finish { completed: true, text, output, reason }));
+            }
+            Err(why) => self.fail("template", format!("`result`: {why}"), actions),
+        }
+    }
+
+    /// Variables of a step's texts.
+    pub(super) fn context(
+        &self,
+        step: usize,
+        item: Option<(usize, Value)>,
+        extra: &[(&str, Value)],
+    ) -> Context {
+        let records = |record: fn(&Row) -> &Option<Value>| -> Map<String, Value> {
+            let named = self.definition.steps.iter().zip(&self.rows);
+            named
+                .map(|(step, row)| (step.id.clone(), record(row).clone().unwrap_or_default()))
+                .collect()
+        };
+        let round = self.rows.get(step).map_or(1, |row| row.round);
+        let mut all = Map::new();
+        all.insert("input".to_owned(), self.input.clone());
+        all.insert("steps".to_owned(), records(|row| &row.record).into());
+        all.insert("previous".to_owned(), records(|row| &row.previous).into());
+        all.insert("flow".to_owned(), json!({ "id": self.flow_id, "round": round }));
+        if let Some((index, item)) = item {
+            all.insert("item".to_owned(), item);
+            all.insert("index".to_owned(), index.into());
+        }
+        all.extend(extra.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        Context::from(Serde(Value::Object(all)))
+    }
+}
