@@ -19,6 +19,7 @@
 mod anthropic;
 mod chat;
 mod dialect;
+mod dialogue;
 mod gemini;
 mod heard;
 mod marker;
@@ -34,6 +35,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use dialect::{Dialect, Turn};
+pub use dialogue::Dialogue;
 use marker::Refusal;
 use parking_lot::Mutex;
 use plan::Plan;
@@ -68,6 +70,7 @@ pub struct Seen {
 struct Shared {
     seen: Mutex<Vec<Seen>>,
     key: Mutex<Option<String>>,
+    dialogue: Mutex<Option<Dialogue>>,
     /// How often each prompt was refused already.
     refused: Mutex<HashMap<String, u32>>,
 }
@@ -97,6 +100,12 @@ impl ModelServer {
     /// From now on answers 401 to whoever does not bring `key`.
     pub fn with_key(self, key: &str) -> Self {
         *self.shared.key.lock() = Some(key.to_owned());
+        self
+    }
+
+    /// Answers the prompt of `dialogue` as scripted, and every other one as before.
+    pub fn with_dialogue(self, dialogue: Dialogue) -> Self {
+        *self.shared.dialogue.lock() = Some(dialogue);
         self
     }
 
@@ -181,7 +190,8 @@ async fn speak(
         return refuse(dialect, 401, "invalid api key");
     }
     let heard = dialect.hear(request);
-    let plan = Plan::of(&heard);
+    let scripted = shared.dialogue.lock().as_ref().and_then(|it| Plan::scripted(it, &heard));
+    let plan = scripted.unwrap_or_else(|| Plan::of(&heard));
     if let Some(status) = plan.refusal.and_then(|refusal| shared.refuses(refusal, &heard.prompt)) {
         return refuse(dialect, status, &format!("mock error {status}"));
     }

@@ -1,6 +1,7 @@
 //! From the markers in a prompt to what is answered.
 
 use super::{
+    dialogue::Dialogue,
     heard::{Heard, Tool},
     marker::{Ending, Marker, Refusal, markers},
 };
@@ -40,16 +41,40 @@ impl fmt::Display for Reply {
 }
 
 impl Plan {
-    /// The plan for what was heard.
-    pub(super) fn of(heard: &Heard) -> Self {
-        let mut plan = Self {
+    /// A whole answer, at once.
+    fn reply(reply: Reply) -> Self {
+        Self {
             refusal: None,
             hangs: false,
             thinks: false,
             pace: None,
             ending: Ending::Whole,
-            reply: Reply::Text(String::new()),
-        };
+            reply,
+        }
+    }
+
+    /// The next step of `dialogue`: its command, then its answer. `None` for other prompts, and for
+    /// requests without tools, such as one for the title of a session.
+    pub(super) fn scripted(dialogue: &Dialogue, heard: &Heard) -> Option<Self> {
+        if !heard.prompt.contains(&dialogue.prompt) || heard.tools.is_empty() {
+            return None;
+        }
+        let mut plan = Self::reply(match heard.results.is_empty() {
+            true => run(&dialogue.command, &heard.tools),
+            false => Reply::Text(dialogue.answer.clone()),
+        });
+        if let Reply::Call { arguments, .. } = &mut plan.reply
+            && arguments.get("description").is_some()
+        {
+            arguments["description"] = dialogue.purpose.as_str().into();
+        }
+        plan.pace = Some(dialogue.pace);
+        Some(plan)
+    }
+
+    /// The plan for what was heard.
+    pub(super) fn of(heard: &Heard) -> Self {
+        let mut plan = Self::reply(Reply::Text(String::new()));
         let mut words = None;
         let mut calls = Vec::new();
         for marker in markers(&heard.prompt) {
@@ -192,6 +217,26 @@ mod tests {
         }
         let Reply::Text(text) = Plan::of(&heard).reply else { panic!("every tool was used") };
         assert!(text.ends_with(r#"{"is_error":false,"text":"done"}]"#), "{text}");
+    }
+
+    #[test]
+    fn dialogue_runs_command_then_answers() {
+        let dialogue = Dialogue {
+            prompt: "why".into(),
+            command: "make test".into(),
+            purpose: "Run the tests".into(),
+            answer: "because".into(),
+            pace: Duration::ZERO,
+        };
+        let schema = json!({"properties": {"command": {}, "description": {}}});
+        let tools = vec![Tool::new(&"Bash".into(), &schema)];
+        let mut heard = Heard { prompt: "why?".into(), tools, ..Heard::default() };
+        let arguments = json!({"command": "make test", "description": "Run the tests"});
+        let next = |heard: &Heard| Plan::scripted(&dialogue, heard).map(|plan| plan.reply);
+        assert_eq!(next(&heard), Some(Reply::Call { tool: "Bash".into(), arguments }));
+        heard.tool("failed", false);
+        assert_eq!(next(&heard), Some(says("because")));
+        assert_eq!(next(&Heard { prompt: "how?".into(), ..heard }), None);
     }
 
     #[test]

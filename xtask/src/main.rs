@@ -80,6 +80,12 @@ enum Cli {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Record the session that the README shows: docs/media/session.cast and session.svg
+    Record {
+        /// Only draw the picture again, from the recording in docs/media
+        #[arg(long)]
+        draw: bool,
+    },
     /// Install the real agent CLIs that the tests talk to, at the versions in tests/clis.json
     Clis {
         /// Where they are put [default: target/clis in the workspace]
@@ -133,6 +139,7 @@ fn dispatch(cli: Cli) -> Result<()> {
             sizes::tell(&program.unwrap_or_else(|| target_dir(root).join("dist/a2a-hub")))
         }
         Cli::Bench { arguments } => bench(root, &arguments),
+        Cli::Record { draw } => record(root, draw),
         Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
         Cli::Sdks { dir } => sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks"))),
         Cli::Languages { dir } => {
@@ -272,6 +279,19 @@ fn bench(root: &Path, arguments: &[String]) -> Result<()> {
     dist::carry(&hub, &hub)?;
     run(&mut dist::compile(root, "bench"))?;
     run(Command::new(target_dir(root).join("dist/bench")).current_dir(root).args(arguments))
+}
+
+/// Records a session in a terminal, with Claude Code and a scripted model.
+fn record(root: &Path, draw: bool) -> Result<()> {
+    let mut programs = vec!["--bin", "record"];
+    if !draw {
+        guests::build(root, guests::Which::Agents)?;
+        programs.extend(["--bin", "a2a-hub"]);
+    }
+    run(cargo(root).args(BUILD).args(programs))?;
+    let mut record = Command::new(target_dir(root).join("debug/record"));
+    record.current_dir(root).arg("docs/media");
+    run(record.args(draw.then_some("--draw")))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod book;
 mod json_index;
+mod linux;
 mod manifests;
 mod ratchets;
 mod selectors;
