@@ -206,16 +206,17 @@ mod tests {
                 hubs.push(hub);
             }
             let hubs = Mutex::new(hubs);
-            let accept = async || match hubs.lock().pop() {
-                Some(hub) => Ok(hub),
-                None => {
+            let accept = async || {
+                let hub = hubs.lock().pop();
+                let Some(hub) = hub else {
                     // Lets the connections begin to wait.
                     for _ in 0..10 {
                         yield_now().await;
                     }
                     started.cancel();
-                    pending().await
-                }
+                    return pending().await;
+                };
+                Ok(hub)
             };
             assert_eq!(hold(accept, look, started.clone()).await.len(), clients.len());
         }
