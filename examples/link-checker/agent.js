@@ -3,7 +3,7 @@
  * check.
  */
 
-import { Cancelled, Failure, defineAgent } from "a2a-hub";
+import { Cancelled, Failure, defineAgent } from "a2a-hub-sdk";
 
 const MAX_LINKS = 200;
 const LINK = /<(?:a|link|img|script|iframe|source)\b[^>]*?\b(?:href|src)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/gi;

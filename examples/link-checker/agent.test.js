@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Failure } from "a2a-hub";
-import { ScriptedHost } from "a2a-hub/testing";
+import { Failure } from "a2a-hub-sdk";
+import { ScriptedHost } from "a2a-hub-sdk/testing";
 import agent, { linksOf } from "./agent.js";
 
 const PAGE = `<a href="/well">x</a> <a class=y href='broken?a=1&amp;b=2#part'>x</a> <!-- <a href="/hidden">x</a> -->

@@ -78,7 +78,7 @@ export const agent = serve(its.default, { ${hosts} });`;
     stdin: { contents, resolveDir: root, sourcefile: "agent_entry.js" },
     absWorkingDir: root,
     inject,
-    alias: { "a2a-hub": join(SDK, "src/index.js") },
+    alias: { "a2a-hub-sdk": join(SDK, "src/index.js") },
     nodePaths: [join(root, "node_modules")],
     bundle: true,
     write: false,

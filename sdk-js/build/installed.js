@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-if (!existsSync(join(process.cwd(), "node_modules", "a2a-hub"))) {
+if (!existsSync(join(process.cwd(), "node_modules", "a2a-hub-sdk"))) {
   console.error("error: the packages of this project are not installed yet\nhelp: npm install");
   process.exitCode = 1;
 }

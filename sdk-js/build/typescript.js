@@ -1,5 +1,5 @@
 /**
- * `node --import a2a-hub/typescript --test`: lets Node.js load TypeScript by esbuild, which keeps
+ * `node --import a2a-hub-sdk/typescript --test`: lets Node.js load TypeScript by esbuild, which keeps
  * lines.
  */
 

@@ -16,7 +16,7 @@ const project = async (files) => {
 
 test("TypeScript is built, with its manifest", { skip }, async () => {
   const root = await project({
-    "agent.ts": `import { defineAgent, type Context } from "a2a-hub";
+    "agent.ts": `import { defineAgent, type Context } from "a2a-hub-sdk";
 export default defineAgent({ card: { name: "t", description: "t", version: "0.1.0" }, async run(ctx: Context) { return ctx.done("x"); } });`,
     "manifest.toml": 'description = "t"\n',
   });
@@ -36,5 +36,5 @@ test("what is wrong with an agent is said", { skip }, async () => {
   assert.match(await wrong("export const x = 1;"), /exports nothing by default/);
   assert.match(await wrong("", "other.js"), /there is no other\.js/);
   assert.match(await wrong('import "node:fs";'), /node:fs/);
-  assert.match(await wrong('import { defineAgent } from "a2a-hub"; export default defineAgent({ run() {} });'), /card\.name/);
+  assert.match(await wrong('import { defineAgent } from "a2a-hub-sdk"; export default defineAgent({ run() {} });'), /card\.name/);
 });

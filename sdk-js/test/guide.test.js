@@ -16,7 +16,7 @@ async function blocks(page) {
 /** What a block exports, or does. */
 function load(source) {
   const here = (file) => JSON.stringify(new URL(file, import.meta.url).href);
-  const text = source.replace('"a2a-hub"', here("../src/index.js")).replace('"a2a-hub/testing"', here("../src/testing.js"));
+  const text = source.replace('"a2a-hub-sdk"', here("../src/index.js")).replace('"a2a-hub-sdk/testing"', here("../src/testing.js"));
   return import(`data:text/javascript,${encodeURIComponent(text)}`);
 }
 
@@ -55,5 +55,5 @@ await load(example);
 
 const [notes, its] = await blocks("guide/two-agents.md");
 const sdk = JSON.stringify(new URL("../src/index.js", import.meta.url).href);
-const agent = `data:text/javascript,${encodeURIComponent(notes.replace('"a2a-hub"', sdk))}`;
+const agent = `data:text/javascript,${encodeURIComponent(notes.replace('"a2a-hub-sdk"', sdk))}`;
 await load(its.replace('"./agent.js"', JSON.stringify(agent)));

@@ -1,6 +1,6 @@
 /** {{title}}: keeps short notes, and tells them again. */
 
-import { defineAgent } from "a2a-hub";
+import { defineAgent } from "a2a-hub-sdk";
 
 export default defineAgent({
   card: {

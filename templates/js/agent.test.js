@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ScriptedHost } from "a2a-hub/testing";
+import { ScriptedHost } from "a2a-hub-sdk/testing";
 import agent from "./agent.js";
 
 test("it keeps and lists", async () => {

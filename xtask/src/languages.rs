@@ -49,7 +49,7 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
     npm.args(["install", "--save-exact", "--no-audit", "--no-fund", "--prefix"]).arg(&dir);
     run(npm.args(packages(root)?)).context("npm comes with Node.js; is it on PATH?")?;
     // A copy as npm would install it, so that it finds its tools beside it.
-    copy(&root.join("sdk-js"), &dir.join("node_modules/a2a-hub"))?;
+    copy(&root.join("sdk-js"), &dir.join("node_modules/a2a-hub-sdk"))?;
     let python = dir.join("venv");
     run(Command::new("python3").args(["-m", "venv"]).arg(&python))
         .context("Python's `venv` comes in a package of its own on Debian: python3-venv")?;
@@ -83,7 +83,7 @@ fn build(root: &Path, dir: &Path, project: &Path, language: Language) -> Command
         }
         Language::JavaScript => {
             let mut node = Command::new("node");
-            node.arg(dir.join("node_modules/a2a-hub/build/main.js"));
+            node.arg(dir.join("node_modules/a2a-hub-sdk/build/main.js"));
             node
         }
     };

@@ -12,6 +12,7 @@ mod languages;
 mod lint;
 mod needs;
 mod proofs;
+mod publishable;
 mod sdks;
 mod shell;
 mod sizes;
@@ -80,6 +81,8 @@ enum Cli {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Check that the SDKs could be published: crates, and packages of npm and Python
+    Publishable,
     /// Record the session that the README shows: docs/media/session.cast and session.svg
     Record {
         /// Only draw the picture again, from the recording in docs/media
@@ -139,6 +142,7 @@ fn dispatch(cli: Cli) -> Result<()> {
             sizes::tell(&program.unwrap_or_else(|| target_dir(root).join("dist/a2a-hub")))
         }
         Cli::Bench { arguments } => bench(root, &arguments),
+        Cli::Publishable => publishable::check(root),
         Cli::Record { draw } => record(root, draw),
         Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
         Cli::Sdks { dir } => sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks"))),

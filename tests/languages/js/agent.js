@@ -3,7 +3,7 @@
  * same.
  */
 
-import { Failure, defineAgent } from "a2a-hub";
+import { Failure, defineAgent } from "a2a-hub-sdk";
 import { boom } from "./helper.js";
 
 export default defineAgent({

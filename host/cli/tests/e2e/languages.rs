@@ -33,7 +33,7 @@ async fn python_sdk_template_and_example_pass() -> Result<()> {
 #[tokio::test]
 async fn javascript_sdk_template_and_example_pass() -> Result<()> {
     let tools = languages().join("node_modules");
-    node_tests(&tools.join("a2a-hub/test")).await.context("sdk-js")?;
+    node_tests(&tools.join("a2a-hub-sdk/test")).await.context("sdk-js")?;
     node_tests(&languages().join("link-checker")).await.context("examples/link-checker")?;
     let project = project("js")?;
     std::os::unix::fs::symlink(&tools, project.path().join("node_modules"))?;
