@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// Terminal type that the programs are told.
+/// Terminal type, as the programs learn it.
 pub(crate) const TERM: &str = "xterm-256color";
 
 /// Prompt of the shell.

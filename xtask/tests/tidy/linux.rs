@@ -31,7 +31,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "callers",
         &[
             "host/server/src/peer/identity.rs",
-            "host/server/src/peer/socket_owner.rs",
+            "host/process/src/socket_owner.rs",
             "host/server/src/unix/socket.rs",
             "host/cli/src/client/hub_client.rs",
         ],
