@@ -29,6 +29,7 @@ mod result;
 mod session;
 mod session_manager;
 mod sessions;
+mod structured;
 mod tools;
 mod watch;
 

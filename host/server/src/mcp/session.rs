@@ -3,7 +3,7 @@
 use super::{
     call::Call,
     capabilities::capabilities,
-    question, resources, result,
+    question, resources, result, structured,
     tools::{self, Called, Miscalled},
     watch::AgentWatch,
 };
@@ -172,7 +172,7 @@ impl McpSession {
 
     async fn list(&self, caller: &Principal) -> Result<CallToolResponse, A2aError> {
         let agents = self.agents(caller, true).await?;
-        Ok(CallToolResult::structured(tools::listed(&agents)).into())
+        Ok(CallToolResult::structured(structured::of_agents(&agents)).into())
     }
 }
 
