@@ -131,7 +131,7 @@ fn cut(text: &str) -> String {
 }
 
 /// Line with the state of the task and the next step.
-fn standing(task: &Task) -> String {
+pub(super) fn standing(task: &Task) -> String {
     let (id, context, state) = (&task.id, &task.context_id, task.status.state.name());
     let how = match task.status.state {
         TaskState::Submitted | TaskState::Working => {
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(result["content"][0]["text"], "may I?");
         assert_eq!(result["_meta"]["a2a-hub/questionId"], question.id.as_str());
         assert_eq!(result["_meta"]["a2a-hub/questionKind"], "permission");
-        let form = question::form(&task, "codex").unwrap();
+        let form = question::form(&task, Some("codex")).unwrap();
         let asks = json!(asks(&task, form));
         assert_eq!(asks["inputRequests"][INPUT]["method"], "elicitation/create");
         assert_eq!(asks["resultType"], "input_required");

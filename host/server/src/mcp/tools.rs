@@ -20,6 +20,9 @@ pub(super) const ANSWER_TASK: &str = "answer_task";
 /// Default wait of a call in seconds, because several clients time out after a minute.
 const WAIT: u64 = 50;
 
+/// Default wait in seconds before a call becomes a task: quick answers need no poll.
+const WAIT_AS_TASK: u64 = 5;
+
 /// Maximum wait of a call in seconds.
 const MAX_WAIT: u64 = 3600;
 
@@ -97,6 +100,11 @@ impl Ask {
     /// Maximum wait for the end of the task.
     pub(super) fn wait(&self) -> Duration {
         wait(self.wait_seconds)
+    }
+
+    /// Wait after which the call becomes a task: a short one, unless the call names another.
+    pub(super) fn wait_as_task(&self) -> Duration {
+        wait(self.wait_seconds.or(Some(WAIT_AS_TASK)))
     }
 }
 
