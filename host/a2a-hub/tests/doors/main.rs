@@ -3,6 +3,7 @@
 
 mod acp;
 mod agents_http;
+mod ard;
 mod bindings;
 mod confinement;
 mod connections;
