@@ -3,6 +3,7 @@
 use super::running_hub;
 use crate::ui::{
     console::{Console, Wish},
+    exit::Scheme,
     failure::{CommandError, HUB_NOT_RUNNING},
     render::shell_word,
     text::Text,
@@ -37,6 +38,9 @@ pub(crate) struct Global {
     /// Print without colours, and Markdown as source text
     #[arg(long, global = true)]
     pub(crate) plain: bool,
+    /// Meaning of the exit code: of this program, or of the official A2A CLI
+    #[arg(long, global = true, value_enum, default_value_t = Scheme::Hub)]
+    pub(crate) exit: Scheme,
     /// Log at level `debug`
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
