@@ -33,7 +33,7 @@ const MAX_NAME: usize = 80;
 /// Number of tasks on a page.
 const PAGE: usize = 50;
 
-/// Pause between two looks at a task that waits for an answer from elsewhere.
+/// Pause between two looks at a task that waits for an answer by another client.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Time after which a wait for the end of a task begins anew.

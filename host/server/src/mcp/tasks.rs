@@ -1,9 +1,9 @@
 //! Tasks of the hub as tasks of MCP. Two revisions of MCP have them, with other names and forms:
 //!
-//! | revision | where | methods |
-//! | --- | --- | --- |
-//! | 2025-11-25 | core, experimental: the client asks for a task by a member `task` | `tasks/get`, `/result`, `/list`, `/cancel` |
-//! | 2026-07-28 | extension (SEP-2663): the server answers a long call with a task | `tasks/get`, `/update`, `/cancel` |
+//! - 2025-11-25, core and experimental: the client asks for a task by a member `task`, and calls
+//!   `tasks/get`, `tasks/result`, `tasks/list` and `tasks/cancel`;
+//! - 2026-07-28, an extension (SEP-2663): the server answers a long call with a task, and the client
+//!   calls `tasks/get`, `tasks/update` and `tasks/cancel`.
 //!
 //! The SDK has the extension only. What it lacks of the core form is added to its JSON here.
 
@@ -22,8 +22,8 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-/// Prefix that `message` puts before methods of tasks, and before the method of a call that asks for
-/// a task, so that the SDK passes them on unread: it knows the form of the extension only.
+/// Prefix that `message` puts before methods of tasks, and before the method of a call that asks
+/// for a task, so that the SDK passes them on unread: it knows the form of the extension only.
 pub(super) const UNREAD: &str = "a2a-hub/";
 
 /// Member of `_meta` that names the task of a message in 2025-11-25.

@@ -113,7 +113,7 @@ async fn core_question_is_form_of_its_task() {
     assert_eq!(told["result"]["structuredContent"]["text"], "blue", "{told}");
 }
 
-/// A user who gives no answer is not asked again; an answer from elsewhere ends the wait.
+/// A user who gives no answer is not asked again; an answer of another client ends the wait.
 #[tokio::test(start_paused = true)]
 async fn declined_core_question_waits_for_other_answer() {
     let stand = Stand::new().await;

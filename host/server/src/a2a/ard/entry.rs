@@ -1,4 +1,4 @@
-//! Agents as entries of Agentic Resource Discovery (ARD v0.91, section 4), and the filters over them.
+//! Agents as entries of Agentic Resource Discovery (ARD v0.91, section 4), and filters over them.
 
 use a2a_hub_protocol::id::AgentId;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Agentic Resource Discovery (ARD v0.91): the hub's agents as a static catalogue at well-known URLs,
-//! and as a registry below `/ard`. A caller sees the agents that it may list.
+//! Agentic Resource Discovery (ARD v0.91): the hub's agents as a catalogue at well-known URLs, and
+//! as a registry below `/ard`. A caller sees the agents that it may list.
 //!
 //! `GET /agents` of the root has another form, of the hub's own search; see `registry`.
 
