@@ -3,7 +3,6 @@
 
 mod acp;
 mod agents_http;
-mod ard;
 mod bindings;
 mod confinement;
 mod connections;

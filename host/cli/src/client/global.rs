@@ -3,7 +3,7 @@
 use super::running_hub;
 use crate::ui::{
     console::{Console, Wish},
-    exit::Scheme,
+    exit::ExitScheme,
     failure::{CommandError, HUB_NOT_RUNNING},
     render::shell_word,
     text::Text,
@@ -39,8 +39,8 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) plain: bool,
     /// Meaning of the exit code: of this program, or of the official A2A CLI
-    #[arg(long, global = true, value_enum, default_value_t = Scheme::Hub)]
-    pub(crate) exit: Scheme,
+    #[arg(long, global = true, value_enum, default_value_t = ExitScheme::Hub)]
+    pub(crate) exit: ExitScheme,
     /// Log at level `debug`
     #[arg(long, global = true)]
     pub(crate) verbose: bool,

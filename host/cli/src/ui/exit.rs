@@ -11,9 +11,9 @@ Exit status:
   3    the task waits for an answer or a login
   130  Ctrl-C, or the reader of the output closed it; `send` cancels its task";
 
-/// Scheme of exit statuses.
+/// ExitScheme of exit statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scheme {
+pub(crate) enum ExitScheme {
     /// Exit codes of this program, which tell what became of a task
     Hub,
     /// Exit codes of the official A2A CLI, which tell only whether the command did its job
@@ -39,12 +39,12 @@ pub(crate) enum Exit {
 impl Exit {
     /// Status of the process in this scheme. `ends_task` is true for a command whose status tells
     /// what became of a task, which is no failure of the command (`a2a-cli` 0.2, section 9.6).
-    pub(crate) fn status(self, scheme: Scheme, ends_task: bool) -> u8 {
+    pub(crate) fn status(self, scheme: ExitScheme, ends_task: bool) -> u8 {
         match (scheme, self) {
-            (Scheme::A2a, Self::TaskFailed | Self::NeedsInput) if ends_task => 0,
+            (ExitScheme::A2a, Self::TaskFailed | Self::NeedsInput) if ends_task => 0,
             // 2 and 3 have other meanings there.
-            (Scheme::A2a, Self::Fault | Self::TaskFailed | Self::NeedsInput) => 1,
-            (Scheme::A2a, Self::Done | Self::Interrupted) | (Scheme::Hub, _) => self as u8,
+            (ExitScheme::A2a, Self::Fault | Self::TaskFailed | Self::NeedsInput) => 1,
+            (ExitScheme::A2a, Self::Done | Self::Interrupted) | (ExitScheme::Hub, _) => self as u8,
         }
     }
 }
@@ -62,9 +62,9 @@ mod tests {
             (Exit::NeedsInput, 3, 0, 1),
             (Exit::Interrupted, 130, 130, 130),
         ] {
-            assert_eq!([true, false].map(|is| exit.status(Scheme::Hub, is)), [hub; 2]);
-            assert_eq!(exit.status(Scheme::A2a, true), of_task, "{exit:?}");
-            assert_eq!(exit.status(Scheme::A2a, false), of_command, "{exit:?}");
+            assert_eq!([true, false].map(|is| exit.status(ExitScheme::Hub, is)), [hub; 2]);
+            assert_eq!(exit.status(ExitScheme::A2a, true), of_task, "{exit:?}");
+            assert_eq!(exit.status(ExitScheme::A2a, false), of_command, "{exit:?}");
         }
     }
 }

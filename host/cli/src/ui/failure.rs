@@ -1,7 +1,7 @@
 //! Error of a command: a line for people, one JSON object for programs.
 
 use super::{
-    exit::{Exit, Scheme},
+    exit::{Exit, ExitScheme},
     text::HELPS,
 };
 use a2a_hub_authoring::{AuthoringError, Kind};
@@ -185,8 +185,8 @@ pub(crate) fn is_broken_pipe(why: &anyhow::Error) -> bool {
 }
 
 /// Exit status for any error in this scheme.
-pub(crate) fn status(why: &anyhow::Error, scheme: Scheme) -> u8 {
-    if scheme == Scheme::Hub {
+pub(crate) fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
+    if scheme == ExitScheme::Hub {
         return Exit::Fault as u8;
     }
     let of = CommandError::of(why);
@@ -238,8 +238,8 @@ mod tests {
             (FAILED, 1),
         ] {
             let why = anyhow::Error::from(CommandError::new(reason, "no")).context("send");
-            assert_eq!(status(&why, Scheme::A2a), code, "{reason}");
-            assert_eq!(status(&why, Scheme::Hub), 2, "{reason}");
+            assert_eq!(status(&why, ExitScheme::A2a), code, "{reason}");
+            assert_eq!(status(&why, ExitScheme::Hub), 2, "{reason}");
         }
     }
 

@@ -67,7 +67,7 @@ pub(super) enum Heard {
 }
 
 /// Outcome of a form.
-pub(super) enum Filled {
+pub(super) enum FormOutcome {
     /// The user gave this answer.
     Answered(String),
     /// The user gave no answer.
@@ -319,7 +319,7 @@ impl Call<'_> {
             return Ok(Put::Form(Box::new(result::asks(task, form).into())));
         }
         Ok(match self.fill(task, form).await {
-            Filled::Answered(answer) => {
+            FormOutcome::Answered(answer) => {
                 let answer = message_builder::answer(
                     &task.id,
                     message_builder::text(&answer),
@@ -327,8 +327,8 @@ impl Call<'_> {
                 )?;
                 Put::Answered(Box::new(answer))
             }
-            Filled::Left => Put::Left,
-            Filled::Cancelled => {
+            FormOutcome::Left => Put::Left,
+            FormOutcome::Cancelled => {
                 if let Heard::Cancelled = self.left() {
                     self.end(&task.id).await?;
                 }
@@ -338,13 +338,14 @@ impl Call<'_> {
     }
 
     /// Shows the user the form of a task's question, in versions with requests of the server.
-    pub(super) async fn fill(&self, task: &Task, form: ElicitRequestParams) -> Filled {
+    pub(super) async fn fill(&self, task: &Task, form: ElicitRequestParams) -> FormOutcome {
         let filled = tokio::select! {
             filled = timeout(PATIENCE, self.context.peer.create_elicitation(form)) => filled,
-            () = self.context.ct.cancelled() => return Filled::Cancelled,
+            () = self.context.ct.cancelled() => return FormOutcome::Cancelled,
         };
-        let Ok(Ok(filled)) = filled else { return Filled::Left };
-        question::answer(question_view::kind(task), &filled).map_or(Filled::Left, Filled::Answered)
+        let Ok(Ok(filled)) = filled else { return FormOutcome::Left };
+        question::answer(question_view::kind(task), &filled)
+            .map_or(FormOutcome::Left, FormOutcome::Answered)
     }
 
     async fn standing(&self, task: &TaskId) -> Result<rmcp::model::CallToolResult, A2aError> {

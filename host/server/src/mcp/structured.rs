@@ -3,10 +3,7 @@
 //! Several clients give a model the structured content in place of the blocks, so it has all text
 //! of the blocks. Images and other bytes are left out; the resource of their artifact has them.
 
-use super::{
-    resources::{artifact_uri, task_uri},
-    tools::object,
-};
+use super::resources::{artifact_uri, task_uri};
 use crate::rpc::question_view;
 use a2a_hub_protocol::{
     message::Message,
@@ -131,6 +128,12 @@ pub(super) fn list_schema() -> Arc<JsonObject> {
         "properties": { "agents": { "type": "array", "items": agent } },
         "required": ["agents"],
     }))
+}
+
+/// A schema, which is a JSON object.
+pub(super) fn object(schema: Value) -> Arc<JsonObject> {
+    let Value::Object(members) = schema else { return Arc::default() };
+    Arc::new(members)
 }
 
 /// Text of the blocks, one below the other.

@@ -2,7 +2,7 @@
 //! and a call that asks for a task.
 
 use super::{
-    call::{Call, Filled, Heard, asks_users},
+    call::{Call, FormOutcome, Heard, asks_users},
     failure::error,
     question, resources,
     tasks::{self, RELATED, TaskForm, UNREAD},
@@ -43,14 +43,14 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Debug)]
 pub(super) struct TaskRequest {
     form: TaskForm,
-    what: Asked,
+    what: TaskMethod,
 }
 
 #[derive(Debug)]
-enum Asked {
+enum TaskMethod {
     Get(OfTask),
     Cancel(OfTask),
-    Update(Update),
+    Update(UpdateParameters),
     Result(OfTask),
     List(Value),
     Begin(Box<CallToolRequestParams>),
@@ -64,7 +64,7 @@ struct OfTask {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Update {
+struct UpdateParameters {
     task_id: String,
     input_responses: InputResponses,
 }
@@ -78,15 +78,17 @@ impl TaskRequest {
     ) -> Result<Self, ErrorData> {
         let method = method.strip_prefix(UNREAD).unwrap_or(method);
         let what = match (form, method) {
-            (Some(_), "tasks/get") => Asked::Get(params_of(method, params)?),
-            (Some(_), "tasks/cancel") => Asked::Cancel(params_of(method, params)?),
+            (Some(_), "tasks/get") => TaskMethod::Get(params_of(method, params)?),
+            (Some(_), "tasks/cancel") => TaskMethod::Cancel(params_of(method, params)?),
             (Some(TaskForm::Extension), "tasks/update") => {
-                Asked::Update(params_of(method, params)?)
+                TaskMethod::Update(params_of(method, params)?)
             }
-            (Some(TaskForm::Core), "tasks/result") => Asked::Result(params_of(method, params)?),
-            (Some(TaskForm::Core), "tasks/list") => Asked::List(params),
+            (Some(TaskForm::Core), "tasks/result") => {
+                TaskMethod::Result(params_of(method, params)?)
+            }
+            (Some(TaskForm::Core), "tasks/list") => TaskMethod::List(params),
             (Some(TaskForm::Core), "tools/call") => {
-                Asked::Begin(Box::new(params_of(method, params)?))
+                TaskMethod::Begin(Box::new(params_of(method, params)?))
             }
             _ => {
                 let method = plain_text::line(method, MAX_NAME);
@@ -116,24 +118,24 @@ impl Call<'_> {
             return Err(ErrorData::missing_required_client_capability(needed));
         }
         match (request.form, request.what) {
-            (TaskForm::Core, Asked::Get(of)) => self.core_task(&of.task_id).await,
-            (TaskForm::Extension, Asked::Get(of)) => {
+            (TaskForm::Core, TaskMethod::Get(of)) => self.core_task(&of.task_id).await,
+            (TaskForm::Extension, TaskMethod::Get(of)) => {
                 Ok(json!(self.extension_task(&of.task_id).await?))
             }
-            (form @ TaskForm::Core, Asked::Cancel(of)) => {
+            (form @ TaskForm::Core, TaskMethod::Cancel(of)) => {
                 Ok(tasks::core(&self.cancel_task(form, &of.task_id).await?))
             }
-            (form @ TaskForm::Extension, Asked::Cancel(of)) => {
+            (form @ TaskForm::Extension, TaskMethod::Cancel(of)) => {
                 self.cancel_task(form, &of.task_id).await?;
                 Ok(json!(TaskAckResult::new()))
             }
-            (_, Asked::Update(update)) => {
+            (_, TaskMethod::Update(update)) => {
                 self.update_task(&update.task_id, &update.input_responses).await?;
                 Ok(json!(TaskAckResult::new()))
             }
-            (_, Asked::Result(of)) => Ok(json!(self.task_result(&of.task_id).await?)),
-            (_, Asked::List(params)) => self.list_tasks(&params).await,
-            (_, Asked::Begin(request)) => self.begin_task(*request, directory).await,
+            (_, TaskMethod::Result(of)) => Ok(json!(self.task_result(&of.task_id).await?)),
+            (_, TaskMethod::List(params)) => self.list_tasks(&params).await,
+            (_, TaskMethod::Begin(request)) => self.begin_task(*request, directory).await,
         }
     }
 
@@ -292,11 +294,11 @@ impl Call<'_> {
             return Ok(false);
         };
         match self.fill(task, related(form, &task.id)).await {
-            Filled::Answered(said) => {
+            FormOutcome::Answered(said) => {
                 self.say(task, &said).await.map_err(|why| error(&why))?;
                 Ok(true)
             }
-            Filled::Left | Filled::Cancelled => Ok(false),
+            FormOutcome::Left | FormOutcome::Cancelled => Ok(false),
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! - 2025-11-25, core and experimental: the client asks for a task by a member `task`, and calls
 //!   `tasks/get`, `tasks/result`, `tasks/list` and `tasks/cancel`;
-//! - 2026-07-28, an extension (SEP-2663): the server answers a long call with a task, and the client
-//!   calls `tasks/get`, `tasks/update` and `tasks/cancel`.
+//! - 2026-07-28, an extension (SEP-2663): the server answers a long call with a task, and the
+//!   client calls `tasks/get`, `tasks/update` and `tasks/cancel`.
 //!
 //! The SDK has the extension only. What it lacks of the core form is added to its JSON here.
 
@@ -13,6 +13,7 @@ use a2a_hub_clock as clock;
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_protocol::{
     id::AgentId,
+    member,
     task::{Task, TaskState},
 };
 use rmcp::model::{
@@ -108,7 +109,7 @@ pub(super) fn core(task: &Task) -> Value {
 pub(super) fn core_created(task: &Task) -> Value {
     let mut told = core(task);
     // Each task of this form begins at work.
-    told["status"] = json!(TaskStatus::Working);
+    member::set(&mut told, "status", json!(TaskStatus::Working));
     json!({ "task": told, "_meta": { AT_ONCE: result::standing(task) } })
 }
 
@@ -179,7 +180,7 @@ pub(super) fn in_core_form(
 fn result_in_core_form(result: &ServerResult) -> Option<Value> {
     if let ServerResult::InitializeResult(result) = result {
         let mut told = json!(result);
-        let capabilities = told["capabilities"].as_object_mut()?;
+        let capabilities = told.get_mut("capabilities")?.as_object_mut()?;
         // The extension stands for tasks of either form until here.
         capabilities.remove("extensions")?;
         let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
@@ -188,9 +189,9 @@ fn result_in_core_form(result: &ServerResult) -> Option<Value> {
     }
     let ServerResult::ListToolsResult(tools) = result else { return None };
     let mut told = json!(tools);
-    for tool in told["tools"].as_array_mut()? {
+    for tool in told.get_mut("tools")?.as_array_mut()? {
         if tool["name"].as_str().is_some_and(|name| AgentId::parse(name).is_ok()) {
-            tool["execution"] = json!({ "taskSupport": "optional" });
+            member::set(tool, "execution", json!({ "taskSupport": "optional" }));
         }
     }
     Some(told)

@@ -1,7 +1,7 @@
 //! Tools for MCP clients: one for each agent, named by its id, and four to manage tasks. Agent ids
 //! contain no underscore, so the names cannot collide.
 
-use super::structured;
+use super::structured::{self, object};
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
@@ -10,7 +10,7 @@ use a2a_hub_protocol::{
 use rmcp::model::{Icon, JsonObject, Tool, ToolAnnotations};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 pub(super) const LIST_AGENTS: &str = "list_agents";
 pub(super) const CHECK_TASK: &str = "check_task";
@@ -285,11 +285,6 @@ fn wait_schema() -> Value {
         "How long to wait for the end before the task goes on without the call, in seconds; {WAIT} if left out"
     );
     json!({ "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": what })
-}
-
-pub(super) fn object(schema: Value) -> Arc<JsonObject> {
-    let Value::Object(members) = schema else { return Arc::default() };
-    Arc::new(members)
 }
 
 #[cfg(test)]

@@ -114,9 +114,9 @@ pub(super) fn is_identifier(text: &str) -> bool {
 
 /// Constraints of a search: all terms must match, each by one of its values.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Filter(Vec<(String, Vec<String>)>);
+pub(super) struct EntryFilter(Vec<(String, Vec<String>)>);
 
-impl Filter {
+impl EntryFilter {
     /// Reads the `filter` of a query.
     pub(super) fn read(said: &Value) -> Result<Self, String> {
         let members = match said {
@@ -301,11 +301,11 @@ mod tests {
             (json!({ "publisher": ["h"], "displayName": ["REVIEWER"] }), true),
             (json!({ "capabilities": [] }), false),
         ] {
-            assert_eq!(Filter::read(&said).unwrap().matches(&entry), matches, "{said}");
+            assert_eq!(EntryFilter::read(&said).unwrap().matches(&entry), matches, "{said}");
         }
         for said in [json!([]), json!({ "tags": [7] }), json!({ "tags": {} }), json!({ "x": "y" })]
         {
-            assert!(Filter::read(&said).is_err(), "{said}");
+            assert!(EntryFilter::read(&said).is_err(), "{said}");
         }
         for (said, matches) in [
             ("", true),
@@ -313,10 +313,10 @@ mod tests {
             ("type = 'x,application/a2a-agent-card+json' AND publisherId=\"h\"", true),
             ("publisherId = 'other'", false),
         ] {
-            assert_eq!(Filter::read_list(said).unwrap().matches(&entry), matches, "{said}");
+            assert_eq!(EntryFilter::read_list(said).unwrap().matches(&entry), matches, "{said}");
         }
         for said in ["type", "type = x", "createdAfter = '2026'", "type > 'a'", "= 'x'"] {
-            assert!(Filter::read_list(said).is_err(), "{said}");
+            assert!(EntryFilter::read_list(said).is_err(), "{said}");
         }
     }
 

@@ -24,7 +24,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use entry::{Filter, Publisher};
+use entry::{EntryFilter, Publisher};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
@@ -50,13 +50,13 @@ pub(crate) fn routes() -> Router<Dispatcher> {
 }
 
 /// Error of a request.
-struct Refused {
+struct ArdError {
     status: StatusCode,
     code: &'static str,
     why: String,
 }
 
-impl Refused {
+impl ArdError {
     fn argument(why: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, code: "INVALID_ARGUMENT", why: why.into() }
     }
@@ -85,7 +85,7 @@ async fn entries(
     dispatcher: &Dispatcher,
     caller: &Principal,
     publisher: &Publisher,
-) -> Result<Vec<Value>, Refused> {
+) -> Result<Vec<Value>, ArdError> {
     let list = Operation::ListAgents { include_health: false };
     match dispatcher.hub().handle(caller, None, list).await {
         Ok(Reply::One(Answer::Agents(agents))) => Ok(agents
@@ -93,8 +93,8 @@ async fn entries(
             .map(|agent| publisher.agent(&agent.id, &agent.card, Some(&agent.registered_at)))
             .collect()),
         // Unreachable: a list of agents is answered with agents.
-        Ok(_) => Err(Refused::of(&A2aError::new(ErrorKind::Internal, "the list failed"))),
-        Err(why) => Err(Refused::of(&why)),
+        Ok(_) => Err(ArdError::of(&A2aError::new(ErrorKind::Internal, "the list failed"))),
+        Err(why) => Err(ArdError::of(&why)),
     }
 }
 
@@ -116,14 +116,14 @@ async fn catalogue(
 
 /// Parameters of a list.
 #[derive(Debug, Default)]
-struct Listing {
+struct ListParameters {
     filter: String,
     order_by: String,
     page_size: Option<String>,
     page_token: Option<String>,
 }
 
-impl Listing {
+impl ListParameters {
     /// Reads a URL's query. Other parameters, such as the A2A version, do not matter.
     fn read(query: Option<&str>) -> Self {
         let mut asked = Self::default();
@@ -147,21 +147,21 @@ async fn list(
     headers: HeaderMap,
 ) -> Response {
     let publisher = Publisher::of(&own_url(&dispatcher, &headers));
-    let asked = Listing::read(uri.query());
+    let asked = ListParameters::read(uri.query());
     let listed = async {
-        let filter = Filter::read_list(&asked.filter).map_err(Refused::argument)?;
+        let filter = EntryFilter::read_list(&asked.filter).map_err(ArdError::argument)?;
         let size = asked.page_size.as_deref().map(str::parse);
-        let size = size.transpose().map_err(|_| Refused::argument(wrong_size()))?;
+        let size = size.transpose().map_err(|_| ArdError::argument(wrong_size()))?;
         let size = page_size(size, LIST_PAGE)?;
         let mut entries = entries(&dispatcher, &principal, &publisher).await?;
         entries.retain(|entry| filter.matches(entry));
-        entry::sort(&mut entries, &asked.order_by).map_err(Refused::argument)?;
+        entry::sort(&mut entries, &asked.order_by).map_err(ArdError::argument)?;
         let total = entries.len();
         let (items, next) =
-            entry::page(entries, size, asked.page_token.as_deref()).map_err(Refused::argument)?;
+            entry::page(entries, size, asked.page_token.as_deref()).map_err(ArdError::argument)?;
         Ok(paged(json!({ "items": items, "total": total }), next))
     };
-    listed.await.map_or_else(Refused::response, fresh)
+    listed.await.map_or_else(ArdError::response, fresh)
 }
 
 async fn retrieve(
@@ -173,17 +173,17 @@ async fn retrieve(
     let publisher = Publisher::of(&own_url(&dispatcher, &headers));
     let found = async {
         if !entry::is_identifier(&identifier) {
-            return Err(Refused::argument("an identifier is like urn:air:HOST:agent:NAME"));
+            return Err(ArdError::argument("an identifier is like urn:air:HOST:agent:NAME"));
         }
         let entries = entries(&dispatcher, &principal, &publisher).await?;
         let mut all = entries.into_iter().chain([publisher.registry()]);
         let none = || {
             let why = "no entry has this identifier; `GET /ard/agents` lists them".to_owned();
-            Refused { status: StatusCode::NOT_FOUND, code: "NOT_FOUND", why }
+            ArdError { status: StatusCode::NOT_FOUND, code: "NOT_FOUND", why }
         };
         all.find(|entry| entry["identifier"] == identifier).ok_or_else(none)
     };
-    found.await.map_or_else(Refused::response, fresh)
+    found.await.map_or_else(ArdError::response, fresh)
 }
 
 async fn search(State(dispatcher): State<Dispatcher>, request: Request) -> Response {
@@ -191,14 +191,14 @@ async fn search(State(dispatcher): State<Dispatcher>, request: Request) -> Respo
     let publisher = Publisher::of(&own_url(&dispatcher, request.headers()));
     let body = match read_body(&dispatcher, request).await {
         Ok(body) => body,
-        Err(unread) => return unread.answer(Refused::of(&unread.why).response()),
+        Err(unread) => return unread.answer(ArdError::of(&unread.why).response()),
     };
     let found = async {
         let asked = foreign::read(&body)
-            .map_err(|why| Refused::argument(format!("the body is not JSON: {}", why.why)))?;
+            .map_err(|why| ArdError::argument(format!("the body is not JSON: {}", why.why)))?;
         found(&dispatcher, &principal, &publisher, &asked).await
     };
-    found.await.map_or_else(Refused::response, |told| Json(told).into_response())
+    found.await.map_or_else(ArdError::response, |told| Json(told).into_response())
 }
 
 /// Result of a search over the hub's own agents.
@@ -207,24 +207,24 @@ async fn found(
     caller: &Principal,
     publisher: &Publisher,
     asked: &Value,
-) -> Result<Value, Refused> {
+) -> Result<Value, ArdError> {
     let text = asked["query"]["text"].as_str().map(str::trim).filter(|text| !text.is_empty());
     let text = text.ok_or_else(|| {
-        Refused::argument("`query.text` must say what is needed, such as \"review a patch\"")
+        ArdError::argument("`query.text` must say what is needed, such as \"review a patch\"")
     })?;
-    let filter = Filter::read(&asked["query"]["filter"]).map_err(Refused::argument)?;
+    let filter = EntryFilter::read(&asked["query"]["filter"]).map_err(ArdError::argument)?;
     if !matches!(asked["federation"].as_str(), Some("auto" | "referrals" | "none"))
         && !asked["federation"].is_null()
     {
-        return Err(Refused::argument("`federation` must be auto, referrals or none"));
+        return Err(ArdError::argument("`federation` must be auto, referrals or none"));
     }
     let said = |name: &str| asked.get(name).filter(|said| !said.is_null());
     let size = said("pageSize").map(|size| size.as_u64().ok_or_else(wrong_size)).transpose();
-    let size = page_size(size.map_err(Refused::argument)?, SEARCH_PAGE)?;
-    let wrong_token = || Refused::argument("`pageToken` must be that of the page before");
+    let size = page_size(size.map_err(ArdError::argument)?, SEARCH_PAGE)?;
+    let wrong_token = || ArdError::argument("`pageToken` must be that of the page before");
     let token =
         said("pageToken").map(|token| token.as_str().ok_or_else(wrong_token)).transpose()?;
-    let mut query = registry::read_query(None).map_err(|why| Refused::of(&why))?;
+    let mut query = registry::read_query(None).map_err(|why| ArdError::of(&why))?;
     query.text = Some(text.to_owned());
     query.limit = MAX_FOUND;
     // Entries of other registries have no identifier that this one could retrieve.
@@ -232,8 +232,10 @@ async fn found(
     let reply = dispatcher.hub().handle(caller, None, Operation::FindAgents(query)).await;
     let found = match reply {
         Ok(Reply::One(Answer::Found(found))) => found,
-        Ok(_) => return Err(Refused::of(&A2aError::new(ErrorKind::Internal, "the search failed"))),
-        Err(why) => return Err(Refused::of(&why)),
+        Ok(_) => {
+            return Err(ArdError::of(&A2aError::new(ErrorKind::Internal, "the search failed")));
+        }
+        Err(why) => return Err(ArdError::of(&why)),
     };
     let best = found.agents.iter().map(|agent| agent.score).fold(0.0, f64::max);
     let results = found.agents.iter().filter_map(|agent| {
@@ -249,20 +251,21 @@ async fn found(
         entry["source"] = json!(publisher.registry_url());
         Some(entry)
     });
-    let (results, next) = entry::page(results.collect(), size, token).map_err(Refused::argument)?;
+    let (results, next) =
+        entry::page(results.collect(), size, token).map_err(ArdError::argument)?;
     Ok(paged(json!({ "results": results }), next))
 }
 
 async fn explore() -> Response {
     let why = "this registry has no facets; search by `POST /ard/search`".to_owned();
     let status = StatusCode::NOT_IMPLEMENTED;
-    Refused { status, code: "NOT_IMPLEMENTED", why }.response()
+    ArdError { status, code: "NOT_IMPLEMENTED", why }.response()
 }
 
-fn page_size(said: Option<u64>, default: u64) -> Result<usize, Refused> {
+fn page_size(said: Option<u64>, default: u64) -> Result<usize, ArdError> {
     let size = said.unwrap_or(default);
     let size = (1..=MAX_PAGE).contains(&size).then(|| usize::try_from(size).ok()).flatten();
-    size.ok_or_else(|| Refused::argument(wrong_size()))
+    size.ok_or_else(|| ArdError::argument(wrong_size()))
 }
 
 fn wrong_size() -> String {
