@@ -92,6 +92,37 @@ async function errors() {
   same(refused?.code, -32602);
 }
 
+async function tasks() {
+  const { tasks } = client.experimental;
+  const { tools: all } = await client.listTools();
+  same(all.find((tool) => tool.name === 'guest').execution, { taskSupport: 'optional' });
+  const call = (message) => ({ name: 'guest', arguments: { message } });
+  const states = [];
+  for await (const told of tasks.callToolStream(call('tick 4 300'))) states.push(told);
+  same(states.at(0).type, 'taskCreated');
+  so(states.some((told) => told.type === 'taskStatus' && told.task.status === 'working'), states);
+  same(states.at(-1).result?.content[0].text, '1\n2\n3\n4\n');
+
+  answers.push({ action: 'accept', content: { answer: 'green' } });
+  let last;
+  for await (const told of tasks.callToolStream(call('ask'))) last = told;
+  same(last.result?.structuredContent.text, 'green');
+
+  const begun = [];
+  for await (const told of tasks.callToolStream(call('tick 300 100'))) {
+    begun.push(told);
+    if (told.type === 'taskCreated') {
+      const { taskId } = told.task;
+      so((await tasks.listTasks()).tasks.some((task) => task.taskId === taskId), taskId);
+      same((await tasks.cancelTask(taskId)).status, 'cancelled');
+      same((await tasks.getTaskResult(taskId, types.CallToolResultSchema)).isError, true);
+    }
+  }
+  same(begun.at(-1).type, 'error');
+  const unknown = await tasks.getTask('unknown').then(() => null, (why) => why);
+  same(unknown?.code, -32602);
+}
+
 async function list_changed() {
   await ask('hub/agents/deregister', { agentId: 'echo' });
   for (let n = 0; n < 100 && changes === 0; n += 1) await sleep(100);
@@ -100,4 +131,4 @@ async function list_changed() {
   same(names.includes('echo'), false);
 }
 
-await tell({ initialize, tools, progress, elicitation, cancellation, resources, errors, list_changed });
+await tell({ initialize, tools, progress, elicitation, cancellation, resources, errors, tasks, list_changed });

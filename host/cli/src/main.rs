@@ -42,10 +42,12 @@ fn follow_the_command_line() -> ExitCode {
         Ok(parsed) => parsed,
         Err(why) => return not_understood(&why),
     };
-    let exit = carry_out(&global, command).unwrap_or_else(|why| {
+    let ends_task = matches!(command, Some(Command::Send(_) | Command::Task(_)));
+    let carried_out = carry_out(&global, command).map(|exit| exit.status(global.exit, ends_task));
+    let status = carried_out.unwrap_or_else(|why| {
         // The reader of the output has enough of it, as `head` does.
         if ui::failure::is_broken_pipe(&why) {
-            return Exit::Done;
+            return Exit::Done as u8;
         }
         match global.format {
             Format::Pretty => global.console().note(ui::failure::to_text(&why)),
@@ -54,9 +56,9 @@ fn follow_the_command_line() -> ExitCode {
                 drop(global.console().print_json(&ui::failure::to_json(&why, Exit::Fault)));
             }
         }
-        Exit::Fault
+        ui::failure::status(&why, global.exit)
     });
-    ExitCode::from(exit as u8)
+    ExitCode::from(status)
 }
 
 /// Reports a command-line error, or prints the requested help.

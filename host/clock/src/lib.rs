@@ -64,6 +64,13 @@ pub fn now_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
+/// A time in milliseconds since the Unix epoch, in the format of [`now`]; `None` if it is after the
+/// year 9999.
+pub fn at_ms(ms: u64) -> Option<String> {
+    let time = jiff::Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok()?;
+    Some(format!("{time:.3}"))
+}
+
 /// Time after a pause, in the format of [`now`].
 pub fn after(pause: Duration) -> String {
     let then = jiff::Timestamp::now().saturating_add(pause);
@@ -102,6 +109,8 @@ mod tests {
             assert_eq!(canonical(none), None, "{none}");
         }
         assert_eq!(canonical(&now()).unwrap().len(), "2026-01-31T10:30:00.000Z".len());
+        assert_eq!(at_ms(1_645_557_742_000).as_deref(), Some("2022-02-22T19:22:22.000Z"));
+        assert_eq!([at_ms(1 << 60), at_ms(u64::MAX)], [None, None]);
         assert_eq!(
             http_date("2026-01-31T10:30:00Z").as_deref(),
             Some("Sat, 31 Jan 2026 10:30:00 GMT")

@@ -10,6 +10,7 @@ mod connections;
 pub(crate) mod json_shapes;
 pub(crate) mod line_strategy;
 mod mcp;
+mod mcp_tasks;
 mod shapes;
 
 use crate::{Dispatcher, PublicEndpoints};

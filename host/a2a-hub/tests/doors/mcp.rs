@@ -127,7 +127,9 @@ async fn agent_program_sees_only_tools_capability() -> Result<()> {
         send(&Client::http(&hub), "guest", &format!("sh python3 announced.py {url}")).await?;
     assert_eq!(artifact(&told), "{\"tools\": {}}\n".repeat(2), "{told}");
     let operator = Command::new("python3").arg(&script).arg(&url).output().await?;
-    let everything = "{\"resources\": {}, \"tools\": {\"listChanged\": true}}\n".repeat(2);
+    let listed = "\"resources\": {}, \"tools\": {\"listChanged\": true}}\n";
+    let tasks = "{\"extensions\": {\"io.modelcontextprotocol/tasks\": {}}, ";
+    let everything = format!("{{{listed}{tasks}{listed}");
     assert_eq!(String::from_utf8(operator.stdout)?, everything);
     Ok(())
 }

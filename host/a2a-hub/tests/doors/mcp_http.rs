@@ -61,6 +61,15 @@ impl Session {
         data.map(|data| serde_json::from_str(data).with_context(|| text.clone())).collect()
     }
 
+    /// Sends a request and returns its response, which is the last event but priming ones.
+    async fn ask(&self, id: u8, method: &str, params: &Value) -> Result<Value> {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let text = self.post(&body.to_string()).await?.error_for_status()?.text().await?;
+        let data = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+        let last = data.filter(|data| !data.is_empty()).next_back();
+        Ok(serde_json::from_str(last.context(text.clone())?)?)
+    }
+
     fn note(&mut self, text: &str) {
         let ids = text.lines().filter_map(|line| line.strip_prefix("id:"));
         self.events.extend(ids.map(|id| id.trim().to_owned()));
@@ -168,5 +177,26 @@ async fn batch_over_http_is_served() -> Result<()> {
     assert_eq!(of(json!(1)).len(), 2, "{told:?}");
     let notices = json!([notice, notice]).to_string();
     assert_eq!(session.post(&notices).await?.status(), 202);
+    Ok(())
+}
+
+/// A task of one session is found by the next one, and its result is that of the call.
+#[tokio::test]
+async fn task_outlives_its_session() -> Result<()> {
+    let hub = hub().await?;
+    let first = Session::begin(&hub, "2025-11-25").await?;
+    let call = json!({ "name": "guest", "arguments": { "message": "tick 3 100" }, "task": {} });
+    let created = first.ask(1, "tools/call", &call).await?;
+    let of = json!({ "taskId": created["result"]["task"]["taskId"] });
+    assert_eq!(created["result"]["task"]["status"], "working", "{created}");
+    first.request(Method::DELETE).send().await?.error_for_status()?;
+
+    let second = Session::begin(&hub, "2025-11-25").await?;
+    let told = second.ask(1, "tasks/result", &of).await?;
+    assert_eq!(told["result"]["content"][0]["text"], "1\n2\n3\n", "{told}");
+    let listed = second.ask(2, "tasks/list", &json!({})).await?;
+    assert_eq!(listed["result"]["tasks"][0]["taskId"], of["taskId"], "{listed}");
+    let earlier = Session::begin(&hub, "2025-06-18").await?;
+    assert_eq!(earlier.ask(1, "tasks/get", &of).await?["error"]["code"], -32601);
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Tests of the agent registry: listing, health checks, registration, removal, reload and events.
 
+mod ard;
+
 use crate::{
     hub::InProcessHub,
     stage::{hear, listen, said, send, state, stream, until},

@@ -3,6 +3,7 @@
 use super::running_hub;
 use crate::ui::{
     console::{Console, Wish},
+    exit::ExitScheme,
     failure::{CommandError, HUB_NOT_RUNNING},
     interactive::{Progress, ProgressOutput},
     render::shell_word,
@@ -38,6 +39,9 @@ pub(crate) struct Global {
     /// Print without colours, and Markdown as source text
     #[arg(long, global = true)]
     pub(crate) plain: bool,
+    /// Meaning of the exit code: of this program, or of the official A2A CLI
+    #[arg(long, global = true, value_enum, default_value_t = ExitScheme::Hub)]
+    pub(crate) exit: ExitScheme,
     /// Log at level `debug`
     #[arg(long, global = true)]
     pub(crate) verbose: bool,

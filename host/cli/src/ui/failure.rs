@@ -1,6 +1,9 @@
 //! Error of a command: a line for people, one JSON object for programs.
 
-use super::{exit::Exit, text::HELPS};
+use super::{
+    exit::{Exit, ExitScheme},
+    text::HELPS,
+};
 use a2a_hub_authoring::{AuthoringError, Kind};
 use a2a_hub_client::ClientError;
 use a2a_hub_config::ConfigError;
@@ -181,6 +184,30 @@ pub(crate) fn is_broken_pipe(why: &anyhow::Error) -> bool {
     })
 }
 
+/// Exit status for any error in this scheme.
+pub(crate) fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
+    if scheme == ExitScheme::Hub {
+        return Exit::Fault as u8;
+    }
+    let of = CommandError::of(why);
+    let unreachable = [
+        HUB_NOT_RUNNING,
+        HUB_HANGS,
+        HUB_STARTING,
+        CONNECTION_LOST,
+        AGENT_UNREACHABLE,
+        ErrorKind::AgentNotFound.reason(),
+    ];
+    // Appendix E of the specification of `a2a-cli` 0.2.
+    match &*of.reason {
+        USAGE => 2,
+        reason if unreachable.contains(&reason) => 3,
+        reason if reason == ErrorKind::Authentication.reason() => 4,
+        reason if reason == ErrorKind::Timeout.reason() => 5,
+        _ => Exit::Fault.status(scheme, false),
+    }
+}
+
 /// Converts any error to the JSON object for programs.
 pub(crate) fn to_json(why: &anyhow::Error, exit: Exit) -> Value {
     CommandError::of(why).to_json(exit)
@@ -197,6 +224,24 @@ pub(crate) fn usage(why: &clap::Error) -> Value {
 mod tests {
     use super::*;
     use anyhow::Context as _;
+
+    #[test]
+    fn failure_has_status_of_official_cli() {
+        for (reason, code) in [
+            (USAGE, 2),
+            (HUB_NOT_RUNNING, 3),
+            ("AGENT_NOT_FOUND", 3),
+            (AGENT_UNREACHABLE, 3),
+            ("AUTHENTICATION_ERROR", 4),
+            ("TIMEOUT_ERROR", 5),
+            ("TASK_NOT_FOUND", 1),
+            (FAILED, 1),
+        ] {
+            let why = anyhow::Error::from(CommandError::new(reason, "no")).context("send");
+            assert_eq!(status(&why, ExitScheme::A2a), code, "{reason}");
+            assert_eq!(status(&why, ExitScheme::Hub), 2, "{reason}");
+        }
+    }
 
     #[test]
     fn failure_json_keeps_reason_of_cause() {

@@ -44,6 +44,7 @@ const JAVASCRIPT: &[&str] = &[
     "cancellation",
     "resources",
     "errors",
+    "tasks",
     "list_changed",
 ];
 

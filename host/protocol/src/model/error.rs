@@ -1,6 +1,7 @@
 //! Errors that clients receive: one type, and one table that maps its kinds to codes, statuses and
 //! reasons (A2A 1.0, sections 3.3.2 and 5.4).
 
+use super::id::MAX_ID;
 use crate::member;
 use serde_json::{Value, json};
 
@@ -230,12 +231,12 @@ impl A2aError {
 
     /// Creates a refusal for an unknown task.
     pub fn no_task(id: impl std::fmt::Display) -> Self {
-        Self::new(ErrorKind::TaskNotFound, format!("no task is called `{id}`"))
+        Self::new(ErrorKind::TaskNotFound, format!("no task is called `{}`", quoted(id)))
     }
 
     /// Creates a refusal for an unknown context.
     pub fn no_context(id: impl std::fmt::Display) -> Self {
-        Self::new(ErrorKind::ContextNotFound, format!("no context is called `{id}`"))
+        Self::new(ErrorKind::ContextNotFound, format!("no context is called `{}`", quoted(id)))
     }
 
     /// Adds details for machines.
@@ -378,6 +379,16 @@ pub(crate) fn reason(details: &Value) -> Option<&str> {
         None => details,
     };
     info.get("reason")?.as_str()
+}
+
+/// An id for an error message: the client may have sent one of any length.
+fn quoted(id: impl std::fmt::Display) -> String {
+    let mut id = id.to_string();
+    if id.len() > MAX_ID {
+        id.truncate(id.floor_char_boundary(MAX_ID));
+        id.push('…');
+    }
+    id
 }
 
 #[cfg(test)]

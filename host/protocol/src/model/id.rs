@@ -53,6 +53,17 @@ id!(
     /// only the program that embeds the hub may choose it.
     TaskId
 );
+
+impl TaskId {
+    /// Time of the task's creation in milliseconds since the Unix epoch, from an id that the hub
+    /// generated; `None` for others.
+    pub fn created_ms(&self) -> Option<u64> {
+        let id = Uuid::try_parse(&self.0).ok().filter(|id| id.get_version_num() == 7)?;
+        // The first 48 bits (RFC 9562, section 5.7).
+        u64::try_from(id.as_u128() >> 80).ok()
+    }
+}
+
 id!(
     /// Id of a message, chosen by its sender.
     MessageId

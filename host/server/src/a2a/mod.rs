@@ -1,5 +1,6 @@
-//! The official A2A bindings: REST, gRPC, agent cards, their keys and the registry.
+//! The official A2A bindings: REST, gRPC, agent cards, their keys, the registry, and ARD.
 
+pub(super) mod ard;
 pub(super) mod cards;
 pub(super) mod grpc;
 pub(super) mod jwks;

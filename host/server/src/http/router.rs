@@ -10,7 +10,7 @@ use super::{
     starting::look,
 };
 use crate::{
-    a2a::{cards, grpc, jwks, registry, rest},
+    a2a::{ard, cards, grpc, jwks, registry, rest},
     five_step,
     mcp::McpHttp,
     monitoring::{metrics, probes},
@@ -98,6 +98,7 @@ impl Http {
             .merge(metrics::routes())
             .merge(cards::routes())
             .merge(registry::routes())
+            .merge(ard::routes())
             .merge(jwks::routes())
             .merge(rest::routes())
             .merge(five_step::routes())

@@ -3,6 +3,7 @@
 use super::{
     progress::Narration,
     question, result,
+    tasks::{self, TaskForm},
     tools::{Answer, Ask},
 };
 use crate::{
@@ -29,8 +30,8 @@ use http::request::Parts;
 use rmcp::{
     RoleServer,
     model::{
-        CallToolResponse, ClientCapabilities, JsonObject, ProgressNotificationParam,
-        ProtocolVersion,
+        CallToolResponse, ClientCapabilities, ElicitRequestParams, JsonObject,
+        ProgressNotificationParam, ProtocolVersion,
     },
     service::RequestContext,
 };
@@ -54,13 +55,23 @@ pub(super) struct Call<'a> {
 }
 
 /// End of an event stream.
-enum Heard {
+pub(super) enum Heard {
     /// The task has ended, or waits for an answer.
     Task,
     /// The agent replied with a message; no task exists.
     Message(Message),
     /// The call's timeout has expired.
     Late,
+    /// The client cancelled the call.
+    Cancelled,
+}
+
+/// Outcome of a form.
+pub(super) enum FormOutcome {
+    /// The user gave this answer.
+    Answered(String),
+    /// The user gave no answer.
+    Left,
     /// The client cancelled the call.
     Cancelled,
 }
@@ -92,25 +103,37 @@ impl Call<'_> {
                 asked.question.as_deref(),
             )?,
             Some((asked, None)) => return Ok(self.standing(&asked.task).await?.into()),
-            None => {
-                if ask.message.trim().is_empty() {
-                    return Err(A2aError::invalid("message", "is empty; say what is to be done"));
-                }
-                let beginning = Beginning {
-                    effort: None,
-                    agent: Some(agent),
-                    parts: message_builder::text(&ask.message),
-                    context: ask.context_id.as_deref(),
-                    directory: ask.working_directory.as_deref().or(directory),
-                    model: ask.model.as_deref(),
-                    permissions: None,
-                };
-                let mut operation = beginning.operation()?;
-                operation.in_trace(&self.trace());
-                operation
-            }
+            None => self.beginning(agent, ask, directory)?,
         };
-        self.converse(operation, agent.as_str(), ask.wait()).await
+        let form = TaskForm::of(self.context.protocol_version().as_ref(), &self.caller);
+        let client = self.context.client_capabilities();
+        let hands_over = form.is_some_and(|form| form.hands_over(client.as_ref()));
+        let wait = if hands_over { ask.wait_as_task() } else { ask.wait() };
+        self.converse(operation, Some(agent.as_str()), wait, hands_over).await
+    }
+
+    /// Builds the message to an agent.
+    pub(super) fn beginning(
+        &self,
+        agent: &AgentId,
+        ask: &Ask,
+        directory: Option<&str>,
+    ) -> Result<Operation, A2aError> {
+        if ask.message.trim().is_empty() {
+            return Err(A2aError::invalid("message", "is empty; say what is to be done"));
+        }
+        let beginning = Beginning {
+            effort: None,
+            agent: Some(agent),
+            parts: message_builder::text(&ask.message),
+            context: ask.context_id.as_deref(),
+            directory: ask.working_directory.as_deref().or(directory),
+            model: ask.model.as_deref(),
+            permissions: None,
+        };
+        let mut operation = beginning.operation()?;
+        operation.in_trace(&self.trace());
+        Ok(operation)
     }
 
     /// Trace context of the call: from its `_meta`, otherwise from the headers of its request.
@@ -132,7 +155,7 @@ impl Call<'_> {
             message_builder::text(&answer.message),
             answer.question_id.as_deref(),
         )?;
-        self.converse(operation, "of this task", answer.wait()).await
+        self.converse(operation, None, answer.wait(), false).await
     }
 
     /// Waits for the end of a running task and returns its state.
@@ -159,7 +182,7 @@ impl Call<'_> {
 
     /// Cancels a task.
     pub(super) async fn cancel(&self, task: &TaskId) -> Result<CallToolResponse, A2aError> {
-        let task = self.stop(task).await?;
+        let task = self.end(task).await?;
         let mut result = result::of_task(&task);
         // A cancelled task is the requested result, not an error.
         result.is_error = Some(task.status.state != TaskState::Canceled);
@@ -167,15 +190,17 @@ impl Call<'_> {
     }
 
     /// Sends a message and follows its task, including questions that the user answers. Dropping
-    /// the call earlier cancels its task.
+    /// the call earlier cancels its task. With `hands_over`, a call that takes longer than `wait`
+    /// is answered with a task.
     async fn converse(
         &self,
         operation: Operation,
-        agent: &str,
+        agent: Option<&str>,
         wait: Duration,
+        hands_over: bool,
     ) -> Result<CallToolResponse, A2aError> {
         let mut guard = None;
-        let came = self.hear_out(operation, agent, wait, &mut guard).await;
+        let came = self.hear_out(operation, agent, (wait, hands_over), &mut guard).await;
         if let Some(guard) = guard {
             guard.disarm();
         }
@@ -185,8 +210,8 @@ impl Call<'_> {
     async fn hear_out(
         &self,
         mut operation: Operation,
-        agent: &str,
-        wait: Duration,
+        agent: Option<&str>,
+        (wait, hands_over): (Duration, bool),
         guard: &mut Option<CancelOnDrop>,
     ) -> Result<CallToolResponse, A2aError> {
         loop {
@@ -198,12 +223,17 @@ impl Call<'_> {
             }
             match self.hear(&mut heard, until).await? {
                 Heard::Message(message) => return Ok(result::of_message(&message).into()),
-                Heard::Cancelled => return Ok(result::of_task(&self.stop(&id).await?).into()),
+                Heard::Cancelled => return Ok(result::of_task(&self.end(&id).await?).into()),
                 Heard::Late | Heard::Task => {}
             }
             let task = self.task(&id).await?;
             if !task.status.state.is_interrupted() {
-                return Ok(result::of_task(&task).into());
+                let goes_on = hands_over && !task.status.state.is_final();
+                return Ok(if goes_on {
+                    tasks::created(&task).into()
+                } else {
+                    result::of_task(&task).into()
+                });
             }
             match self.put(&task, agent).await? {
                 Put::Answered(answer) => operation = *answer,
@@ -214,7 +244,11 @@ impl Call<'_> {
     }
 
     /// Follows the events until the task ends or waits, and sends progress to the client.
-    async fn hear(&self, heard: &mut ReplyStream, until: Instant) -> Result<Heard, A2aError> {
+    pub(super) async fn hear(
+        &self,
+        heard: &mut ReplyStream,
+        until: Instant,
+    ) -> Result<Heard, A2aError> {
         let ReplyStream::Task(heard) = heard else { return Err(unexpected()) };
         let (mut narration, mut tell_at) = (Narration::default(), None);
         let mut told = 0;
@@ -274,7 +308,7 @@ impl Call<'_> {
     }
 
     /// Presents a task's question to the user, if the client supports it.
-    async fn put(&self, task: &Task, agent: &str) -> Result<Put, A2aError> {
+    async fn put(&self, task: &Task, agent: Option<&str>) -> Result<Put, A2aError> {
         // A question of an agent's child task goes to the client of the root task instead.
         let is_program = matches!(self.caller, Principal::AgentTask { .. });
         if is_program || !self.context.client_capabilities().is_some_and(|can| asks_users(&can)) {
@@ -284,18 +318,8 @@ impl Call<'_> {
         if self.context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28) {
             return Ok(Put::Form(Box::new(result::asks(task, form).into())));
         }
-        let filled = tokio::select! {
-            filled = timeout(PATIENCE, self.context.peer.create_elicitation(form)) => filled,
-            () = self.context.ct.cancelled() => {
-                if let Heard::Cancelled = self.left() {
-                    self.stop(&task.id).await?;
-                }
-                return Ok(Put::Left);
-            }
-        };
-        let Ok(Ok(filled)) = filled else { return Ok(Put::Left) };
-        Ok(match question::answer(question_view::kind(task), &filled) {
-            Some(answer) => {
+        Ok(match self.fill(task, form).await {
+            FormOutcome::Answered(answer) => {
                 let answer = message_builder::answer(
                     &task.id,
                     message_builder::text(&answer),
@@ -303,23 +327,42 @@ impl Call<'_> {
                 )?;
                 Put::Answered(Box::new(answer))
             }
-            None => Put::Left,
+            FormOutcome::Left => Put::Left,
+            FormOutcome::Cancelled => {
+                if let Heard::Cancelled = self.left() {
+                    self.end(&task.id).await?;
+                }
+                Put::Left
+            }
         })
+    }
+
+    /// Shows the user the form of a task's question, in versions with requests of the server.
+    pub(super) async fn fill(&self, task: &Task, form: ElicitRequestParams) -> FormOutcome {
+        let filled = tokio::select! {
+            filled = timeout(PATIENCE, self.context.peer.create_elicitation(form)) => filled,
+            () = self.context.ct.cancelled() => return FormOutcome::Cancelled,
+        };
+        let Ok(Ok(filled)) = filled else { return FormOutcome::Left };
+        question::answer(question_view::kind(task), &filled)
+            .map_or(FormOutcome::Left, FormOutcome::Answered)
     }
 
     async fn standing(&self, task: &TaskId) -> Result<rmcp::model::CallToolResult, A2aError> {
         Ok(result::of_task(&self.task(task).await?))
     }
 
-    async fn task(&self, id: &TaskId) -> Result<Task, A2aError> {
+    pub(super) async fn task(&self, id: &TaskId) -> Result<Task, A2aError> {
         self.one(Operation::GetTask { id: id.clone(), history_length: Some(0) }).await
     }
 
-    async fn stop(&self, id: &TaskId) -> Result<Task, A2aError> {
+    /// Cancels the task.
+    pub(super) async fn end(&self, id: &TaskId) -> Result<Task, A2aError> {
         self.one(Operation::CancelTask { id: id.clone() }).await
     }
 
-    async fn one(&self, operation: Operation) -> Result<Task, A2aError> {
+    /// Carries out an operation whose answer is a task.
+    pub(super) async fn one(&self, operation: Operation) -> Result<Task, A2aError> {
         match self.dispatcher.ask(&self.caller, operation).await?.0 {
             Reply::One(operation::Answer::Task(task)) => Ok(*task),
             Reply::One(_) | Reply::Stream(_) => Err(unexpected()),
@@ -328,7 +371,7 @@ impl Call<'_> {
 }
 
 /// True if the client can show forms. Elicitation without modes means forms.
-fn asks_users(client: &ClientCapabilities) -> bool {
+pub(super) fn asks_users(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
 }
 

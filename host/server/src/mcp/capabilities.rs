@@ -6,9 +6,17 @@
 use super::resources;
 use a2a_hub_core::access_control::{Principal, needed};
 use a2a_hub_protocol::operation::Operation;
-use rmcp::model::{ResourcesCapability, ServerCapabilities, ToolsCapability};
+use rmcp::model::{
+    JsonObject, ResourcesCapability, ServerCapabilities, TASKS_EXTENSION_ID, ToolsCapability,
+};
 
-/// Capabilities for this caller.
+/// True if this caller may have calls as tasks, which includes a list of its tasks.
+pub(super) fn offers_tasks(caller: &Principal) -> bool {
+    caller.may(needed(&resources::list(None))).is_ok()
+}
+
+/// Capabilities for this caller. Those of 2025-11-25 name tasks in another form, which `tasks`
+/// writes.
 pub(super) fn capabilities(caller: &Principal) -> ServerCapabilities {
     let may = |operation: &Operation| caller.may(needed(operation)).is_ok();
     let mut tools = ToolsCapability::default();
@@ -16,6 +24,8 @@ pub(super) fn capabilities(caller: &Principal) -> ServerCapabilities {
     let mut capabilities = ServerCapabilities::default();
     capabilities.tools = Some(tools);
     capabilities.resources = may(&resources::list(None)).then(ResourcesCapability::default);
+    let tasks = offers_tasks(caller).then(|| (TASKS_EXTENSION_ID.to_owned(), JsonObject::new()));
+    capabilities.extensions = tasks.map(|tasks| [tasks].into_iter().collect());
     capabilities
 }
 
@@ -27,7 +37,11 @@ mod tests {
 
     #[test]
     fn capabilities_follow_access_of_caller() {
-        let everything = json!({ "tools": { "listChanged": true }, "resources": {} });
+        let everything = json!({
+            "tools": { "listChanged": true },
+            "resources": {},
+            "extensions": { TASKS_EXTENSION_ID: {} },
+        });
         let program = Principal::of_tree(AgentId::parse("gemini").unwrap(), "1");
         for (caller, announced) in [
             (Principal::Operator, everything.clone()),

@@ -6,6 +6,7 @@ use super::{
     message::{self, ClientMessage, Frame, Read, Refusal},
     request_ids::RequestIds,
     session::McpSession,
+    tasks,
 };
 use crate::rpc::{dispatcher::Dispatcher, line_reader::LineReader};
 use a2a_hub_core::access_control::Principal;
@@ -174,23 +175,24 @@ impl Lines {
     }
 
     /// Notes a message of the SDK, and returns what is sent for it.
-    fn give(&mut self, message: &ServerJsonRpcMessage) -> Result<Option<Vec<u8>>, io::Error> {
+    fn give(&mut self, message: ServerJsonRpcMessage) -> Result<Option<Vec<u8>>, io::Error> {
         let answered = match &message {
             JsonRpcMessage::Response(response) => {
                 if let ServerResult::InitializeResult(result) = &response.result {
                     self.version = Some(result.protocol_version.clone());
                 }
-                Some(&response.id)
+                Some(response.id.clone())
             }
-            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Error(error) => error.id.clone(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
-        let Some(id) = answered else { return Ok(Some(serde_json::to_vec(message)?)) };
-        self.ids.answered(id);
-        if !self.batches.has(id) {
-            return Ok(Some(serde_json::to_vec(message)?));
+        let message = tasks::in_core_form(message, self.version.as_ref());
+        let Some(id) = answered else { return Ok(Some(serde_json::to_vec(&message)?)) };
+        self.ids.answered(&id);
+        if !self.batches.has(&id) {
+            return Ok(Some(serde_json::to_vec(&message)?));
         }
-        let all = self.batches.answered(id, Some(serde_json::to_value(message)?));
+        let all = self.batches.answered(&id, Some(serde_json::to_value(&message)?));
         Ok(all.map(|all| all.to_string().into_bytes()))
     }
 }
@@ -202,7 +204,7 @@ impl Transport<RoleServer> for Lines {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let line = self.give(&message);
+        let line = self.give(message);
         let outbox = self.outbox.clone();
         async move {
             let Some(line) = line? else { return Ok(()) };

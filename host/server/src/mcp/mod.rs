@@ -5,19 +5,20 @@
 //! unix socket  hub/speak { protocol: mcp }    lines ──┐
 //!                                                     ├── session ── call ── Dispatcher ── Hub
 //! HTTP         /mcp, behind the origin guard  http ───┘      │         │
-//!                                              tools, resources   result, question, progress
+//!                       tools, resources, task_requests    result, question, progress
 //! ```
 //!
 //! The SDK implements the protocol in all its versions. `message` reads what clients send, and
 //! answers what the SDK would answer wrongly or not at all. The session converts messages to
 //! operations and back. The conversions are pure: `capabilities` (offered to a caller), `tools`
-//! (descriptions and arguments), `result` (of a call), `question` (a task's question as a form),
-//! `progress` and `resources`.
+//! (descriptions and arguments), `result` and `structured` (of a call), `question` (a task's
+//! question as a form), `tasks` (as two revisions have them), `progress` and `resources`.
 
 mod accept;
 mod batch;
 mod call;
 mod capabilities;
+mod failure;
 mod http;
 mod lines;
 mod message;
@@ -29,6 +30,9 @@ mod result;
 mod session;
 mod session_manager;
 mod sessions;
+mod structured;
+mod task_requests;
+mod tasks;
 mod tools;
 mod watch;
 

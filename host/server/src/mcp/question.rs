@@ -41,7 +41,7 @@ impl CallState {
 }
 
 /// Form for the question; `None` if the SDK does not support its schema.
-pub(super) fn form(task: &Task, agent: &str) -> Option<ElicitRequestParams> {
+pub(super) fn form(task: &Task, agent: Option<&str>) -> Option<ElicitRequestParams> {
     let member = match question_view::kind(task) {
         QuestionKind::Permission => {
             json!({ "decision": { "type": "string", "title": "Decision", "enum": question_view::choices(task) } })
@@ -54,7 +54,8 @@ pub(super) fn form(task: &Task, agent: &str) -> Option<ElicitRequestParams> {
     let schema = json!({ "type": "object", "properties": member, "required": required });
     let requested_schema = ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok()?;
     let prompt: String = question_view::prompt(task).chars().take(MAX_PROMPT).collect();
-    let message = format!("The agent `{agent}` asks: {}", terminal::clean(&prompt));
+    let agent = agent.map(|agent| format!(" `{agent}`")).unwrap_or_default();
+    let message = format!("The agent{agent} asks: {}", terminal::clean(&prompt));
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
@@ -100,7 +101,7 @@ mod tests {
     }
 
     fn shown(task: &Task) -> Value {
-        json!(form(task, "codex").unwrap())
+        json!(form(task, Some("codex")).unwrap())
     }
 
     #[test]

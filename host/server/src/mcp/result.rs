@@ -1,10 +1,11 @@
 //! Result of a tool call: one block for each message part and artifact part, followed by a line of
-//! the hub with the task's state and the next step. Escape sequences are preserved, because a
-//! program reads the JSON strings.
+//! the hub with the task's state and the next step. Structured content repeats all of it but binary
+//! data. Escape sequences are preserved, because a program reads the JSON strings.
 
 use super::{
     question::{self, INPUT},
     resources::{of_artifact, task_uri},
+    structured,
     tools::{ANSWER_TASK, CHECK_TASK},
 };
 use crate::rpc::question_view;
@@ -31,23 +32,28 @@ pub(super) fn of_task(task: &Task) -> CallToolResult {
     if let Some(said) = &task.status.message {
         content.extend(said.parts.iter().filter(|part| !repeats(task, part)).filter_map(block));
     }
+    let structured = structured::of_task(task, &content, &standing(task));
     content.push(ContentBlock::text(standing(task)));
     let failed =
         matches!(task.status.state, TaskState::Failed | TaskState::Rejected | TaskState::Canceled);
-    let result =
+    let mut result =
         if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = Some(structured);
     result.with_meta(Some(meta(task)))
 }
 
 /// Converts a message without a task to a result.
 pub(super) fn of_message(said: &Message) -> CallToolResult {
     let mut content: Vec<_> = said.parts.iter().filter_map(block).collect();
+    let structured = structured::of_message(said, &content);
     if let Some(context) = &said.context_id {
         let line =
             format!("[a2a-hub] answered; context_id `{context}` goes on with the conversation");
         content.push(ContentBlock::text(line));
     }
-    CallToolResult::success(content)
+    let mut result = CallToolResult::success(content);
+    result.structured_content = Some(structured);
+    result
 }
 
 /// Result for a refusal, which the model reads to correct its call.
@@ -125,7 +131,7 @@ fn cut(text: &str) -> String {
 }
 
 /// Line with the state of the task and the next step.
-fn standing(task: &Task) -> String {
+pub(super) fn standing(task: &Task) -> String {
     let (id, context, state) = (&task.id, &task.context_id, task.status.state.name());
     let how = match task.status.state {
         TaskState::Submitted | TaskState::Working => {
@@ -251,7 +257,7 @@ mod tests {
         assert_eq!(result["content"][0]["text"], "may I?");
         assert_eq!(result["_meta"]["a2a-hub/questionId"], question.id.as_str());
         assert_eq!(result["_meta"]["a2a-hub/questionKind"], "permission");
-        let form = question::form(&task, "codex").unwrap();
+        let form = question::form(&task, Some("codex")).unwrap();
         let asks = json!(asks(&task, form));
         assert_eq!(asks["inputRequests"][INPUT]["method"], "elicitation/create");
         assert_eq!(asks["resultType"], "input_required");

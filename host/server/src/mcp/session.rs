@@ -2,14 +2,15 @@
 
 use super::{
     call::Call,
-    capabilities::capabilities,
-    question, resources, result,
+    capabilities::{capabilities, offers_tasks},
+    failure::{answered, error},
+    question, resources, result, structured,
+    task_requests::{self, TaskRequest},
+    tasks::TaskForm,
     tools::{self, Called, Miscalled},
     watch::AgentWatch,
 };
-use crate::rpc::{
-    begun_tasks::unexpected, catch_panic::caught, dispatcher::Dispatcher, question_view,
-};
+use crate::rpc::{begun_tasks::unexpected, dispatcher::Dispatcher, question_view};
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
@@ -22,18 +23,24 @@ use parking_lot::Mutex;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, DiscoverResult, ErrorCode, Extensions,
-        Implementation, InitializeRequestParams, InitializeResult, InputResponses,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-        ReadResourceResponse, ReadResourceResult, ServerConfig, SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskMethod,
+        CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
+        ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Extensions,
+        GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+        InitializeResult, InputResponses, ListPromptsRequestMethod, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+        ServerConfig, ServerResult, SubscriptionFilter, UpdateTaskMethod, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
+use serde_json::json;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+/// Method of a call that asks for a task, as `message` names it.
+const CALL_WITH_TASK: &str = "a2a-hub/tools/call";
 
 /// Maximum length of an unknown tool's name in an error, in characters.
 const MAX_NAME: usize = 80;
@@ -72,6 +79,24 @@ impl McpSession {
         let of_request =
             extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Principal>());
         of_request.or(self.caller.as_ref()).cloned().unwrap_or(Principal::Anonymous)
+    }
+
+    /// A request of the client with its caller.
+    fn call_of(&self, context: RequestContext<RoleServer>) -> Call<'_> {
+        let caller = self.principal(&context.extensions);
+        Call { dispatcher: &self.dispatcher, stop: &self.stop, caller, context }
+    }
+
+    /// A request about tasks, from a caller that may have them.
+    fn call_with_tasks<M: ConstString>(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Call<'_>, ErrorData> {
+        let call = self.call_of(context);
+        if offers_tasks(&call.caller) {
+            return Ok(call);
+        }
+        Err(ErrorData::method_not_found::<M>())
     }
 
     async fn agents(&self, caller: &Principal, health: bool) -> Result<Vec<AgentInfo>, A2aError> {
@@ -127,7 +152,7 @@ impl McpSession {
             }
             None => None,
         };
-        let call = Call { dispatcher: &self.dispatcher, stop: &self.stop, caller, context };
+        let call = self.call_of(context);
         Ok(match called {
             Called::Agent(agent, ask) => {
                 call.agent(&agent, &ask, self.directory.as_deref(), back).await
@@ -172,7 +197,7 @@ impl McpSession {
 
     async fn list(&self, caller: &Principal) -> Result<CallToolResponse, A2aError> {
         let agents = self.agents(caller, true).await?;
-        Ok(CallToolResult::structured(tools::listed(&agents)).into())
+        Ok(CallToolResult::structured(structured::of_agents(&agents)).into())
     }
 }
 
@@ -191,6 +216,10 @@ impl ServerHandler for McpSession {
         context.peer.set_peer_info(request.clone());
         let mut result = self.negotiate_initialize(&request)?;
         result.capabilities = capabilities(&self.principal(&context.extensions));
+        if result.protocol_version < ProtocolVersion::V_2025_11_25 {
+            // Earlier versions have neither tasks nor extensions.
+            result.capabilities.extensions = None;
+        }
         Ok(result)
     }
 
@@ -326,6 +355,57 @@ impl ServerHandler for McpSession {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let call = self.call_with_tasks::<GetTaskMethod>(context)?;
+        answered(call.extension_task(&request.task_id)).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let call = self.call_with_tasks::<UpdateTaskMethod>(context)?;
+        answered(call.update_task(&request.task_id, &request.input_responses)).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let call = self.call_with_tasks::<CancelTaskMethod>(context)?;
+        answered(call.cancel_task(TaskForm::Extension, &request.task_id)).await.map(drop)
+    }
+
+    /// Serves the requests about tasks that the SDK does not know, or takes for others.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let version = context.protocol_version();
+        let form = TaskForm::of(version.as_ref(), &self.principal(&context.extensions));
+        if request.method == CALL_WITH_TASK && form != Some(TaskForm::Core) {
+            // Who has no tasks of this form ignores the wish for one.
+            let params =
+                task_requests::params_of("tools/call", request.params.unwrap_or_default())?;
+            let mut told = ServerResult::from(self.call_tool(params, context).await?);
+            if version < Some(ProtocolVersion::V_2026_07_28) {
+                told.strip_result_type_for_legacy_peer();
+            }
+            return Ok(CustomResult::new(json!(told)));
+        }
+        let call = self.call_of(context);
+        let read = TaskRequest::read(form, &request.method, request.params.unwrap_or_default())?;
+        let served = call.serve_task(read, self.directory.as_deref());
+        answered(Box::pin(served)).await.map(CustomResult::new)
+    }
+
     /// In protocol versions with a handshake, clients get notifications about changed tools from
     /// here on.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -371,22 +451,4 @@ impl ServerHandler for McpSession {
 fn server_info(caller: &Principal) -> ServerConfig {
     let us = Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION")).with_title("A2A Local Hub");
     ServerConfig::new(capabilities(caller)).with_server_info(us).with_instructions(INSTRUCTIONS)
-}
-
-/// Runs a handler and converts a panic to an error, because the SDK sends no response after a
-/// panic.
-async fn answered<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
-    caught(work).await.map_err(|why| error(&why)).flatten()
-}
-
-/// Converts a refusal of the hub to an MCP error.
-fn error(why: &A2aError) -> ErrorData {
-    let code = if why.kind == ErrorKind::Internal {
-        ErrorCode::INTERNAL_ERROR
-    } else if why.kind == ErrorKind::Authentication {
-        ErrorCode::INVALID_REQUEST
-    } else {
-        ErrorCode::INVALID_PARAMS
-    };
-    ErrorData::new(code, why.message.clone(), why.details.clone())
 }

@@ -1,6 +1,7 @@
 //! Sessions of MCP over HTTP for the SDK: its own manager, with the event ids and priming events of
 //! the session's version.
 
+use super::tasks;
 use futures::{Stream, StreamExt as _, future::ready, stream};
 use parking_lot::Mutex;
 use rmcp::{
@@ -17,7 +18,10 @@ use rmcp::{
 };
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -81,7 +85,7 @@ impl SessionManager for HubSessionManager {
         {
             self.versions.lock().insert(id.clone(), result.protocol_version.clone());
         }
-        Ok(response)
+        Ok(tasks::in_core_form(response, self.version(id).as_ref()))
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
@@ -98,9 +102,12 @@ impl SessionManager for HubSessionManager {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let is_primed = self.is_primed(id);
+        let (is_primed, version) = (self.is_primed(id), self.version(id));
         let events = self.local.create_stream(id, message).await?;
-        Ok(events.filter(move |event| ready(is_primed || event.message.is_some())))
+        Ok(events.filter_map(move |event| {
+            let is_heard = is_primed || event.message.is_some();
+            ready(is_heard.then(|| in_core_form(event, version.as_ref())))
+        }))
     }
 
     async fn accept_message(
@@ -137,7 +144,26 @@ impl SessionManager for HubSessionManager {
         // The SDK repeats the event that the client had last.
         let is_new =
             move |event: &ServerSseMessage| event.event_id.as_deref() != Some(&last_event_id);
-        Ok(events
-            .filter(move |event| ready(is_new(event) && (is_primed || event.message.is_some()))))
+        let version = self.version(id);
+        Ok(events.filter_map(move |event| {
+            let is_heard = is_new(&event) && (is_primed || event.message.is_some());
+            ready(is_heard.then(|| in_core_form(event, version.as_ref())))
+        }))
     }
+}
+
+/// An event with what tasks add to its message in this version.
+fn in_core_form(
+    mut event: ServerSseMessage,
+    version: Option<&ProtocolVersion>,
+) -> ServerSseMessage {
+    event.message = event.message.map(|message| match &*message {
+        JsonRpcMessage::Response(_) => {
+            Arc::new(tasks::in_core_form(Arc::unwrap_or_clone(message), version))
+        }
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) | JsonRpcMessage::Error(_) => {
+            message
+        }
+    });
+    event
 }

@@ -1,15 +1,16 @@
 //! Tools for MCP clients: one for each agent, named by its id, and four to manage tasks. Agent ids
 //! contain no underscore, so the names cannot collide.
 
+use super::structured::{self, object};
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     operation::AgentInfo,
 };
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{Icon, JsonObject, Tool, ToolAnnotations};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 pub(super) const LIST_AGENTS: &str = "list_agents";
 pub(super) const CHECK_TASK: &str = "check_task";
@@ -18,6 +19,9 @@ pub(super) const ANSWER_TASK: &str = "answer_task";
 
 /// Default wait of a call in seconds, because several clients time out after a minute.
 const WAIT: u64 = 50;
+
+/// Default wait in seconds before a call becomes a task: quick answers need no poll.
+const WAIT_AS_TASK: u64 = 5;
 
 /// Maximum wait of a call in seconds.
 const MAX_WAIT: u64 = 3600;
@@ -29,6 +33,9 @@ const MAX_SKILL: usize = 160;
 
 /// Maximum number of skills in the description of a tool.
 const MAX_SKILLS: usize = 8;
+
+/// Maximum length in bytes of an icon's URI: a client receives all icons with each list of tools.
+const MAX_ICON: usize = 8_192;
 
 /// A parsed tool call.
 #[derive(Debug, PartialEq)]
@@ -93,6 +100,11 @@ impl Ask {
     /// Maximum wait for the end of the task.
     pub(super) fn wait(&self) -> Duration {
         wait(self.wait_seconds)
+    }
+
+    /// Wait after which the call becomes a task: a short one, unless the call names another.
+    pub(super) fn wait_as_task(&self) -> Duration {
+        wait(self.wait_seconds.or(Some(WAIT_AS_TASK)))
     }
 }
 
@@ -175,8 +187,23 @@ fn of_agent(agent: &AgentInfo) -> Tool {
     });
     let tool = Tool::new(agent.id.to_string(), describe(agent), object(schema));
     // Agents act beyond this machine and may change files.
-    tool.with_title(plain_text::line(&agent.name, 80))
-        .with_annotations(ToolAnnotations::new().read_only(false).open_world(true))
+    let tool = tool
+        .with_title(plain_text::line(&agent.name, 80))
+        .with_raw_output_schema(structured::result_schema())
+        .with_annotations(ToolAnnotations::new().read_only(false).open_world(true));
+    match icon(&agent.card["iconUrl"]) {
+        Some(icon) => tool.with_icons(vec![icon]),
+        None => tool,
+    }
+}
+
+/// Icon of an agent's card. Clients load it, so other schemes than those of MCP are left out:
+/// `javascript:`, `file:`, and `http:`, which others can change on its way.
+fn icon(url: &Value) -> Option<Icon> {
+    let url = url.as_str().filter(|url| url.len() <= MAX_ICON)?;
+    let parsed = url::Url::parse(url).ok()?;
+    let is_image = parsed.scheme() == "data" && parsed.path().starts_with("image/");
+    (is_image || parsed.scheme() == "https").then(|| Icon::new(url))
 }
 
 /// Description of an agent's tool: the hub's text first, then the agent's own words, marked as
@@ -219,18 +246,21 @@ fn of_tasks() -> [Tool; 4] {
             "Lists the agents of this hub: what each is good for, in its own words, and how it is.",
             takes(json!({}), &[]),
         )
+        .with_raw_output_schema(structured::list_schema())
         .with_annotations(looks()),
         Tool::new(
             CHECK_TASK,
             "Tells what became of a task that an agent works on: its result, what it asks, or that it is still at work.",
             takes(json!({ "task_id": task, "wait_seconds": wait_schema() }), &["task_id"]),
         )
+        .with_raw_output_schema(structured::result_schema())
         .with_annotations(looks()),
         Tool::new(
             CANCEL_TASK,
             "Stops a task and the programs that it runs.",
             takes(json!({ "task_id": task }), &["task_id"]),
         )
+        .with_raw_output_schema(structured::result_schema())
         .with_annotations(acts().destructive(true).idempotent(true)),
         Tool::new(
             ANSWER_TASK,
@@ -245,6 +275,7 @@ fn of_tasks() -> [Tool; 4] {
                 &["task_id", "message"],
             ),
         )
+        .with_raw_output_schema(structured::result_schema())
         .with_annotations(acts()),
     ]
 }
@@ -254,29 +285,6 @@ fn wait_schema() -> Value {
         "How long to wait for the end before the task goes on without the call, in seconds; {WAIT} if left out"
     );
     json!({ "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": what })
-}
-
-fn object(schema: Value) -> Arc<JsonObject> {
-    let Value::Object(members) = schema else { return Arc::default() };
-    Arc::new(members)
-}
-
-/// Result of `list_agents`.
-pub(super) fn listed(agents: &[AgentInfo]) -> Value {
-    let one = |agent: &AgentInfo| {
-        let skills = agent.card["skills"].as_array().into_iter().flatten();
-        let skills: Vec<_> = skills
-            .map(|skill| json!({ "name": skill["name"], "description": skill["description"] }))
-            .collect();
-        json!({
-            "id": agent.id,
-            "name": agent.name,
-            "description": agent.card["description"],
-            "skills": skills,
-            "health": agent.health.as_ref().map(|health| health.status),
-        })
-    };
-    json!({ "agents": agents.iter().map(one).collect::<Vec<_>>() })
 }
 
 #[cfg(test)]
@@ -322,6 +330,29 @@ mod tests {
         for tool in &tools {
             assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
             assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
+            let output = tool.output_schema.as_deref().unwrap();
+            assert_eq!(output["type"], "object", "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn only_safe_icon_is_passed_on() {
+        let long = format!("https://example.com/{}", "x".repeat(MAX_ICON));
+        for (url, passes) in [
+            (json!("https://example.com/icon.png"), true),
+            (json!("data:image/svg+xml;base64,PHN2Zy8+"), true),
+            (json!("data:text/html,<script>"), false),
+            (json!("http://example.com/icon.png"), false),
+            (json!("javascript:alert(1)"), false),
+            (json!("file:///etc/passwd"), false),
+            (json!("/icon.png"), false),
+            (json!(long), false),
+            (json!(7), false),
+            (Value::Null, false),
+        ] {
+            let card = json!({ "name": "A", "description": "", "iconUrl": url });
+            let icons = all(&[agent("a", card)])[0].icons.clone();
+            assert_eq!(icons.map(|icons| json!(icons[0].src)), passes.then_some(url));
         }
     }
 

@@ -95,6 +95,11 @@ impl Connection {
         Self::open(stand, Protocol::Mcp)
     }
 
+    /// Client of MCP with these rights that has sent nothing yet.
+    pub(super) fn mcp_of(stand: &Stand, caller: Principal) -> Self {
+        Self::open_as(stand, Protocol::Mcp, caller)
+    }
+
     fn open(stand: &Stand, protocol: Protocol) -> Self {
         Self::open_as(stand, protocol, Principal::Operator)
     }
