@@ -33,8 +33,8 @@ pub(crate) fn of(name: &str, text: &str) -> Card {
 
 /// Card of the agent that checks flow files.
 pub(crate) fn of_checker() -> Card {
-    let what = "Checks the flow file in a message, and runs the files of the folder `flows`";
-    Card::new("flow", what, env!("CARGO_PKG_VERSION")).skill(
+    let what = "Checks, tests or runs the flow file in a message, and runs the files of the folder `flows`";
+    Card::new("flow", what, env!("CARGO_PKG_VERSION")).inputs(&["text/plain", "application/json"]).skill(
         "check-flow-file",
         "Check a flow file",
         "Says whether the TOML text of a flow file is right, with line and column of each error",

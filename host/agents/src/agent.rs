@@ -18,7 +18,7 @@ pub use health_check::lately;
 pub(crate) use health_check_limits::Turns;
 pub use health_monitor::Unavailable;
 pub use report::{Late, NotWorking};
-pub(crate) use source::Source;
+pub(crate) use source::{FLOW_RUNNER, Source};
 pub use version::AgentVersion;
 
 use crate::{
@@ -198,7 +198,7 @@ impl Agent {
             ..
         } = deps;
         let AgentDeps { peers, breaker, events, asking, left, .. } = deps;
-        source.relax(&mut config);
+        source.relax(&id, &mut config);
         let mut held = intersect(runtime.ask(), &terms.grant);
         held.furnish(&config.programs, &config.env);
         for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {

@@ -8,6 +8,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 /// Default time of a flow, and of each of its questions: 30 days.
 const FLOW_TIME_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
+/// Id of the bundled component that runs flows.
+pub(crate) const FLOW_RUNNER: &str = "flow";
+
 /// Source of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -36,9 +39,10 @@ impl Source {
     }
 
     /// Gives a flow time for its children, its client and its pauses, where the operator says
-    /// nothing else.
-    pub(crate) fn relax(&self, config: &mut AgentConfig) {
-        if let Self::Flow(..) = self {
+    /// nothing else; also the bundled agent that runs flow files of messages.
+    pub(crate) fn relax(&self, id: &AgentId, config: &mut AgentConfig) {
+        let is_runner = matches!(self, Self::BuiltIn) && id.as_str() == FLOW_RUNNER;
+        if is_runner || matches!(self, Self::Flow(..)) {
             let default = AgentConfig::default();
             if config.timeout_ms == default.timeout_ms {
                 config.timeout_ms = FLOW_TIME_MS;

@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::{
-    agent::{Agent, Source},
+    agent::{Agent, FLOW_RUNNER, Source},
     registry::JoinError,
 };
 use a2a_hub_process::run_blocking;
@@ -37,9 +37,6 @@ const MAX_BYTES: u64 = 64 << 10;
 
 /// Most flow files: each has a card in every list of agents.
 const MAX_FILES: usize = 256;
-
-/// Id of the bundled component that runs flows.
-const RUNNER: &str = "flow";
 
 /// Extension of a card that lists a file's errors.
 const PROBLEMS: &str = "https://a2a-hub.invalid/extensions/flow-problems";
@@ -161,10 +158,10 @@ impl FlowFolder {
     async fn runner(&self) -> Result<(Plugin, Bytes), FileError> {
         let missing = || {
             FileError::Flow(format!(
-                "this program has no agent `{RUNNER}`, which runs flow files; build it with `cargo xtask install`"
+                "this program has no agent `{FLOW_RUNNER}`, which runs flow files; build it with `cargo xtask install`"
             ))
         };
-        let id = AgentId::parse(RUNNER)?;
+        let id = AgentId::parse(FLOW_RUNNER)?;
         let bytes = self.agents.shared.built_in.component(&id).ok_or_else(missing)?;
         let bytes = Bytes::from_static(bytes);
         let loaded = Plugin::load(&self.agents.shared.engine, bytes.clone()).await;

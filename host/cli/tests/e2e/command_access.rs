@@ -59,6 +59,8 @@ const COMMANDS: &[(&str, For)] = &[
     ("flow list", For::Operator),
     ("flow show made-here", For::Anybody),
     ("flow check FILE", For::Anybody),
+    ("flow test FILE --with FILE", For::Anybody),
+    ("run echo hello", For::Anybody),
     ("send echo hello", For::Anybody),
     ("acp echo", For::Anybody),
     ("mcp", For::Anybody),

@@ -17,13 +17,17 @@ mod answer;
 mod check;
 mod definition;
 mod event;
+mod fakes;
+mod mermaid;
 mod parse;
 mod position;
 mod row;
 mod schema;
+mod simulation;
 mod state;
 mod template;
 
 pub use definition::{Definition, Problem, first_text_input};
 pub use event::{Action, End, Event, Finish, Id, Role};
+pub use simulation::Simulation;
 pub use state::State;
