@@ -29,6 +29,13 @@ pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
              `flows` of the data directory, and call the flow by its name.",
         ),
         "run" => parsed(ctx, flow, |ctx, definition| {
+            let needs = definition.needs();
+            if !(needs.run.is_empty() && needs.permissions.is_empty()) {
+                return ctx.reject(
+                    "Run a flow file: it runs programs or has permissions above `ask`, which a file in a message cannot \
+                     get. Put it into the folder `flows` of the data directory, and trust it: `a2a-hub flow trust NAME`.",
+                );
+            }
             let given = match data.get("input") {
                 Some(input) => Ok(input.clone()),
                 None => input_of_text(definition, text("text")),

@@ -12,8 +12,9 @@ fn examples_of_the_book_are_right() {
     let blocks: Vec<_> = PAGES.iter().flat_map(|page| page.split("```toml\n").skip(1)).collect();
     let texts = blocks.iter().map(|block| block.split("```").next().unwrap_or_default());
     let (fakes, flows): (Vec<_>, Vec<_>) = texts.partition(|text| text.contains("[answers]"));
-    assert_eq!((flows.len(), fakes.len()), (3, 1));
-    let review = flows.iter().find(|text| text.contains("claude-code"));
+    assert_eq!((flows.len(), fakes.len()), (4, 1));
+    let review =
+        flows.iter().find(|text| text.contains("id = \"review\"") && text.contains("findings"));
     let review = Definition::parse(review.copied().unwrap_or_default());
     let simulation = review.and_then(|review| review.simulate(fakes[0]));
     let simulation = simulation.unwrap_or_else(|why| panic!("{why:#?}"));

@@ -23,6 +23,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+mod trust;
+
 /// File of a new flow.
 const NEW: &str = include_str!("new.flow.toml");
 
@@ -52,6 +54,20 @@ pub(crate) enum Flow {
         #[arg(long, value_name = "FAKES")]
         with: PathBuf,
     },
+    /// Trust the file of a flow that runs programs, or whose agents may do more than ask
+    ///
+    /// Shows the file, or how it differs from the one that is trusted, and asks at a terminal.
+    Trust {
+        /// Name of the flow
+        #[arg(add = completion::agents())]
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Trust it no longer
+        #[arg(long, conflicts_with = "yes")]
+        revoke: bool,
+    },
     /// Create the file of a flow with two steps in the data directory
     New {
         /// Name of the flow
@@ -66,7 +82,7 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
             let text = fs::read_to_string(file_of(global, name)?);
             let text = text.with_context(|| format!("show the flow {name}"))?;
             if *mermaid {
-                let task = request(global, json!({ "do": "mermaid", "flow": text }))?;
+                let task = request(global, &json!({ "do": "mermaid", "flow": text }))?;
                 return answered(global, json!({ "name": name }), "mermaid", &task);
             }
             (json!({ "name": name, "text": text }), text.into())
@@ -74,15 +90,16 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
         Flow::Test { file, with } => {
             let flow = read(file, "test")?;
             let fakes = read(with, "test a flow with")?;
-            let task = request(global, json!({ "do": "test", "flow": flow, "fakes": fakes }))?;
+            let task = request(global, &json!({ "do": "test", "flow": flow, "fakes": fakes }))?;
             let about = json!({ "file": file, "with": with });
             return answered(global, about, "passed", &task);
         }
         Flow::Check { file } => {
             let definition = read(file, "check")?;
-            let task = request(global, json!({ "do": "check", "flow": definition }))?;
+            let task = request(global, &json!({ "do": "check", "flow": definition }))?;
             return answered(global, json!({ "file": file }), "right", &task);
         }
+        Flow::Trust { name, yes, revoke } => return trust::trust(global, name, *yes, *revoke),
         Flow::New { name } => {
             refuse_below_agent("create a flow")?;
             let path = file_of(global, name)?;
@@ -103,7 +120,7 @@ pub(super) fn read(file: &Path, what: &str) -> anyhow::Result<String> {
 }
 
 /// Asks the agent `flow`; returns its task, which has ended.
-fn request(global: &Global, data: Value) -> anyhow::Result<Value> {
+fn request(global: &Global, data: &Value) -> anyhow::Result<Value> {
     let message = json!({ "kind": "message", "messageId": MessageId::fresh(), "role": "user",
         "parts": [{ "kind": "data", "data": data }], "metadata": { "targetAgent": "flow" } });
     ask(global, "message/send", json!({ "message": message }))
@@ -143,7 +160,7 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
 }
 
 /// File of the flow with this name.
-fn file_of(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn file_of(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
     let id = AgentId::parse(name).context("the name of a flow is the id of an agent")?;
     Ok(global.data_dir()?.join("flows").join(format!("{id}.flow.toml")))
 }

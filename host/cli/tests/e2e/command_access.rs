@@ -56,6 +56,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("plugin remove added", For::Operator),
     ("plugin test FILE", For::Anybody),
     ("flow new made-here", For::Operator),
+    ("flow trust made-here --yes", For::Operator),
     ("flow list", For::Operator),
     ("flow show made-here", For::Anybody),
     ("flow check FILE", For::Anybody),

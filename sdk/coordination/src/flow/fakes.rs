@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Keys of an answer, and of the expectations.
-const ANSWER: [&str; 4] = ["text", "output", "failed", "after"];
+const ANSWER: [&str; 5] = ["text", "output", "failed", "after", "exit"];
 const EXPECT: [&str; 5] = ["state", "reason", "text", "output", "steps"];
 
 /// Scripted world of one simulation.
@@ -30,6 +30,8 @@ pub(super) struct Answer {
     pub(super) output: Option<Value>,
     /// Failure reason; none if the call completes.
     pub(super) failed: Option<String>,
+    /// Exit code of a program.
+    pub(super) exit: u32,
     /// Simulated time from call to answer.
     pub(super) after_ms: u64,
 }
@@ -123,6 +125,7 @@ fn answer(value: &Spanned<DeValue<'_>>, problems: &mut Problems<'_>) -> Answer {
         text: text.or_else(|| output.as_ref().map(Value::to_string)).unwrap_or_default(),
         output,
         failed: table.text("failed", problems).map(|(reason, _)| reason),
+        exit: table.number("exit", (0, 255), problems).unwrap_or(0),
         after_ms: table.duration("after", problems).unwrap_or(0),
     }
 }

@@ -15,6 +15,7 @@ impl Definition {
                 Work::Flow { .. } => ("[[", "]]"),
                 Work::Ask { .. } => ("{{", "}}"),
                 Work::Wait { .. } => ("([", "])"),
+                Work::Run(_) => ("[/", "/]"),
             };
             lines.push(format!("    s{index}{open}\"{}\"{close}", label(step)));
         }
@@ -60,6 +61,7 @@ fn label(step: &Step) -> String {
     let work = match &step.work {
         Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => name.clone(),
         Work::Ask { .. } => "asks".to_owned(),
+        Work::Run(script) => format!("runs {}", script.command.join(" ")),
         Work::Wait { ms } => format!("waits {}", super::simulation::time(*ms)),
     };
     let each = if step.each.is_some() { ", for each" } else { "" };

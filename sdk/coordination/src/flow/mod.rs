@@ -23,11 +23,13 @@ mod parse;
 mod position;
 mod row;
 mod schema;
+mod script;
 mod simulation;
 mod state;
 mod template;
 
-pub use definition::{Definition, Problem, first_text_input};
+pub use definition::{Definition, Needs, Problem, RunNeed, TreeBudget, first_text_input};
 pub use event::{Action, End, Event, Finish, Id, Role};
+pub use script::SCRIPT;
 pub use simulation::Simulation;
 pub use state::State;

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
+
 use super::{
     State,
     definition::{Definition, Problem, Work},
     event::{Action, End, Event, Finish, Id, Role},
     fakes::{Expect, Fakes},
     row::one_line,
+    script::SCRIPT,
 };
 
 /// Most events of one simulation.
@@ -91,7 +94,11 @@ impl World<'_> {
     fn act(&mut self, action: Action) {
         match action {
             Action::Call { id, agent, text, data, .. } => {
-                let text = data.map_or(text, |data| data.to_string());
+                let text = match data {
+                    Some(data) if agent == SCRIPT => data["run"].to_string(),
+                    Some(data) => data.to_string(),
+                    None => text,
+                };
                 self.line(&format!("  -> {}: {agent}: {}", self.name(id), one_line(&text)));
                 self.answer(id);
             }
@@ -132,7 +139,10 @@ impl World<'_> {
         let call = self.calls.entry(step.id.clone()).or_default();
         let answer = answers[(*call).min(answers.len() - 1)].clone();
         *call += 1;
+        // A test has no restarts, so each question is one of a step.
         let is_question = matches!(step.work, Work::Ask { .. });
+        let is_run = matches!(step.work, Work::Run(_));
+        let data = if is_run { Some(json!({ "exit": answer.exit })) } else { answer.output };
         let event = if is_question && answer.failed.is_none() {
             Event::Answered(id, answer.text)
         } else {
@@ -141,7 +151,7 @@ impl World<'_> {
                 End {
                     completed: answer.failed.is_none(),
                     text: answer.text,
-                    data: answer.output,
+                    data,
                     reason: answer.failed.unwrap_or_default(),
                     ..End::default()
                 },
@@ -167,8 +177,12 @@ impl World<'_> {
         let name = self.name(id);
         let text = match event {
             Event::Begun => return,
-            Event::Ended(_, End { completed: true, text, .. }) => {
-                format!("  <- {name}: completed: {}", one_line(text))
+            Event::Ended(_, End { completed: true, text, data, .. }) => {
+                let is_run = self.flow.steps.get(id.step).map(|it| &it.work);
+                let is_run = matches!(is_run, Some(Work::Run(_)));
+                let exit = data.as_ref().filter(|_| is_run).and_then(|data| data.get("exit"));
+                let exit = exit.map(|exit| format!(" (exit {exit})")).unwrap_or_default();
+                format!("  <- {name}: completed{exit}: {}", one_line(text))
             }
             Event::Ended(_, End { reason, text, .. }) => {
                 format!("  <- {name}: failed ({reason}): {}", one_line(text))

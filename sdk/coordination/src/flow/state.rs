@@ -12,9 +12,10 @@ use serde_json::{Map, Value};
 
 use super::{
     answer,
-    definition::{Definition, Go, Work},
+    definition::{Definition, Go, OnRestart, Work, is_elevated},
     event::{Action, End, Event, Finish, Id, Role},
     row::{Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
+    script::{self, SCRIPT},
 };
 
 /// Bytes kept of a child's text, or of one artifact.
@@ -25,6 +26,10 @@ const MAX_ITEM_TEXTS: usize = 1 << 20;
 
 /// Times that a question is asked again for an answer that is none of the choices.
 const MAX_ASKED: u32 = 10;
+
+/// Failure reasons of a task that the end of its hub cut off: by a kill, or by a shutdown.
+const HUB_ENDED: [&str; 2] = [HUB_RESTARTED, "hub_stopped"];
+const HUB_RESTARTED: &str = "hub_restarted";
 
 /// Index that stands for the flow itself.
 const WHOLE: usize = usize::MAX;
@@ -141,8 +146,29 @@ impl State {
         }
         if !end.completed {
             let failed = Failed { reason: end.reason, text: end.text };
-            self.item_failed(id, failed, actions);
+            match &self.definition.steps[id.step].work {
+                Work::Run(script) if HUB_ENDED.contains(&failed.reason.as_str()) => {
+                    self.cut_off(id, script.on_restart, failed, actions);
+                }
+                Work::Run(_)
+                | Work::Agent { .. }
+                | Work::Flow { .. }
+                | Work::Ask { .. }
+                | Work::Wait { .. } => self.item_failed(id, failed, actions),
+            }
             return;
+        }
+        if let Work::Run(script) = &self.definition.steps[id.step].work {
+            let takes_any_exit = script.takes_any_exit;
+            return match script::exit_of(end.data.as_ref()) {
+                Some(exit) if exit == 0 || takes_any_exit => self.item_done(id, end, None),
+                exit => {
+                    let exit = exit.map_or_else(|| "no exit code".to_owned(), |it| it.to_string());
+                    let text = format!("the program ended with {exit}\n{}", end.text);
+                    let failed = Failed { reason: "exit_nonzero".to_owned(), text };
+                    self.item_failed(id, failed, actions);
+                }
+            };
         }
         match output {
             Some(Err(why)) => {
@@ -166,7 +192,37 @@ impl State {
         }
     }
 
+    /// Continues after a restart of the hub that cut off a program.
+    fn cut_off(&mut self, id: Id, rule: OnRestart, failed: Failed, actions: &mut Vec<Action>) {
+        let step = &self.definition.steps[id.step].id;
+        match rule {
+            OnRestart::Retry => {
+                actions.push(Action::Say(format!("{step}: runs again after a restart of the hub")));
+                self.call(id.step, id.item, actions);
+            }
+            OnRestart::Ask => {
+                let text = format!(
+                    "The program of the step {step} was cut off by a restart of the hub, and may have done a part of its work. \
+                     Run it again?\n(yes / no)"
+                );
+                let id = Id { role: Role::Restart, ..id };
+                self.open.insert(id, ());
+                actions.push(Action::Ask { id, text });
+            }
+            OnRestart::Fail => self.item_failed_for_good(id, failed, actions),
+        }
+    }
+
     fn answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
+        if id.role == Role::Restart {
+            let says_yes = ["yes", "y"].contains(&text.trim().to_lowercase().as_str());
+            if says_yes {
+                return self.call(id.step, id.item, actions);
+            }
+            let text = "its program was cut off by a restart of the hub".to_owned();
+            let failed = Failed { reason: HUB_RESTARTED.to_owned(), text };
+            return self.item_failed_for_good(Id { role: Role::Work, ..id }, failed, actions);
+        }
         let step = &self.definition.steps[id.step];
         let Work::Ask { choices, .. } = &step.work else { return };
         let said = text.trim();
@@ -209,7 +265,7 @@ impl State {
                 let text = format!("{}: took longer than its `timeout`", step.id);
                 self.step_failed(id.step, "timeout", text, actions);
             }
-            Role::Compensation => {}
+            Role::Compensation | Role::Restart => {}
         }
     }
 
@@ -329,15 +385,16 @@ impl State {
         let id = Id { step, round, item, attempt, role: Role::Work };
         let failed = |text: String| Failed { reason: "template".to_owned(), text };
         let element = definition.each.is_some().then(|| (item, row.list[item].clone()));
-        let is_call = matches!(definition.work, Work::Agent { .. } | Work::Flow { .. });
+        let is_call =
+            matches!(definition.work, Work::Agent { .. } | Work::Flow { .. } | Work::Run(_));
         if is_call && self.definition.max_calls.is_some_and(|most| self.calls >= most) {
             let text = format!("the flow's budget of {} tasks is used up", self.calls);
             return self.fail("limit_exceeded", text, actions);
         }
         let context = match &definition.work {
-            Work::Wait { .. } => Context::UNDEFINED,
+            Work::Wait { .. } | Work::Run(_) => Context::UNDEFINED,
             Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } => {
-                self.context(step, element, &[])
+                self.context(step, element.clone(), &[])
             }
         };
         let action = match &definition.work {
@@ -351,7 +408,8 @@ impl State {
                         text.push_str(&answer::correction(why));
                     }
                     let agent = agents(agent, &definition.fallback, item.agent).to_owned();
-                    Action::Call { id, agent, text, data: None, permissions: permissions.clone() }
+                    let permissions = self.permitted(permissions.as_ref());
+                    Action::Call { id, agent, text, data: None, permissions }
                 }
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
@@ -363,8 +421,23 @@ impl State {
                         Err(why) => return self.item_failed_for_good(id, failed(why), actions),
                     }
                 }
-                let (agent, text) = (flow.clone(), String::new());
-                Action::Call { id, agent, text, data: Some(members.into()), permissions: None }
+                let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
+                Action::Call { id, agent, text, data, permissions: self.permitted(None) }
+            }
+            Work::Run(script) => {
+                let rows = &self.rows;
+                let input = &self.input;
+                let element = element.as_ref();
+                match script::request(script, &self.definition, step, rows, input, element) {
+                    Ok(data) => {
+                        let (agent, text) = (SCRIPT.to_owned(), String::new());
+                        Action::Call { id, agent, text, data: Some(data), permissions: None }
+                    }
+                    Err(text) => {
+                        let failed = Failed { reason: "invalid_input".to_owned(), text };
+                        return self.item_failed_for_good(id, failed, actions);
+                    }
+                }
             }
             Work::Ask { text, choices, .. } => match text.render(&context) {
                 Ok(text) if choices.is_empty() => Action::Ask { id, text },
@@ -378,12 +451,25 @@ impl State {
         actions.push(action);
     }
 
+    /// Permissions that a child is told. In a flow with an agent that may do more than ask, the
+    /// others are told to ask.
+    pub(super) fn permitted(&self, wanted: Option<&String>) -> Option<String> {
+        let elevated = |step: &super::definition::Step| match &step.work {
+            Work::Agent { permissions, .. } => permissions.as_deref().is_some_and(is_elevated),
+            Work::Flow { .. } | Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => false,
+        };
+        let ask = || self.definition.steps.iter().any(elevated).then(|| "ask".to_owned());
+        wanted.cloned().or_else(ask)
+    }
+
     fn item_done(&mut self, id: Id, end: End, output: Option<Value>) {
         let agent = self.agent_of(id);
+        let is_run = matches!(self.definition.steps[id.step].work, Work::Run(_));
+        let exit = script::exit_of(end.data.as_ref()).filter(|_| is_run);
         let (at, n) = (id.step, id.item);
         let item = &mut self.rows[at].items[n];
         item.correction = None;
-        item.done = Some(ItemEnd { completed: true, end, output, agent });
+        item.done = Some(ItemEnd { completed: true, end, output, agent, exit });
     }
 
     fn agent_of(&self, id: Id) -> String {
@@ -392,7 +478,7 @@ impl State {
         match &step.work {
             Work::Agent { agent, .. } => agents(agent, &step.fallback, which).to_owned(),
             Work::Flow { flow, .. } => flow.clone(),
-            Work::Ask { .. } | Work::Wait { .. } => String::new(),
+            Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => String::new(),
         }
     }
 
@@ -435,7 +521,8 @@ impl State {
         let told = format!("{}{place}: {by}{text}", step.id);
         let end = End { text, reason: reason.clone(), ..End::default() };
         let (at, n) = (id.step, id.item);
-        self.rows[at].items[n].done = Some(ItemEnd { completed: false, end, output: None, agent });
+        let (completed, output, exit) = (false, None, None);
+        self.rows[at].items[n].done = Some(ItemEnd { completed, end, output, agent, exit });
         let items = self.rows[id.step].items.iter();
         let failures = items.filter(|it| it.done.as_ref().is_some_and(|it| !it.completed)).count();
         match allowed {
@@ -454,7 +541,7 @@ impl State {
         row.phase = Phase::Done;
         row.record = Some(record(row, definition.each.is_some()));
         let record = row.record.clone().unwrap_or_default();
-        let extra = [("output", record["output"].clone()), ("text", record["text"].clone())];
+        let extra = ["output", "text", "exit"].map(|name| (name, record[name].clone()));
         for (index, next) in definition.next.iter().enumerate() {
             let holds = next.when.as_ref().map_or(Ok(true), |when| {
                 let context = self.context(step, None, &extra);

@@ -263,16 +263,13 @@ impl Agents {
         let configured = self.shared.config().agent(id).grant;
         let own = |grant| Terms { installation: InstallationId::from(id), grant };
         match source {
-            Source::BuiltIn | Source::Acp | Source::Native => own(match configured {
-                Some(grant) => grant.trusting(ask),
-                None => Grant::everything(ask),
-            }),
-            Source::Flow(..) => own(configured.unwrap_or_else(|| {
-                // A flow does nothing else than to call agents, which ask before they act.
-                let mut grant = Grant::default();
-                grant.delegate.allow("*".to_owned());
-                grant
-            })),
+            Source::BuiltIn | Source::Acp | Source::Native | Source::Script => {
+                own(match configured {
+                    Some(grant) => grant.trusting(ask),
+                    None => Grant::everything(ask),
+                })
+            }
+            Source::Flow(flow) => own(configured.unwrap_or_else(|| flow.needs.grant())),
             Source::Remote(_) => own(configured.unwrap_or_default()),
             Source::File(_) => {
                 let grants = self.shared.ledger.grants();
@@ -292,7 +289,7 @@ impl Agents {
     /// Records the configuration's grant for a component that has not joined yet.
     pub(in crate::registry) fn adopt(&self, id: &AgentId, file: &str, bytes: &Bytes) {
         let Ok(ask) = manifest::read(bytes) else { return };
-        let there = self.shared.built_in.component(id).is_some();
+        let there = self.shared.built_in.reserves(id);
         if there || ask.is_for(id).is_err() {
             return;
         }
