@@ -3,7 +3,7 @@
 //! A text is a flow file to check. JSON data has the members `flow` (text of the file) and `do`:
 //! `check`, `mermaid`, `test` (with `fakes`) or `run` (with `input` or `text`).
 
-use a2a_hub_coordination::flow::{Definition, Simulation};
+use a2a_hub_coordination::flow::{Definition, Needs, Simulation};
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
 
@@ -29,11 +29,12 @@ pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
              `flows` of the data directory, and call the flow by its name.",
         ),
         "run" => parsed(ctx, flow, |ctx, definition| {
-            let needs = definition.needs();
-            if !(needs.run.is_empty() && needs.permissions.is_empty()) {
+            // The hub gives these to files that it reads itself.
+            if definition.needs() != Needs::default() {
                 return ctx.reject(
-                    "Run a flow file: it runs programs or has permissions above `ask`, which a file in a message cannot \
-                     get. Put it into the folder `flows` of the data directory, and trust it: `a2a-hub flow trust NAME`.",
+                    "Run a flow file: a file in a message has no `run`, no `permissions` above `ask`, and no budget of \
+                     `depth`, `tokens` or `costUsd`. Put it into the folder `flows` of the data directory; if it is held \
+                     back, trust it: `a2a-hub flow trust NAME`.",
                 );
             }
             let given = match data.get("input") {

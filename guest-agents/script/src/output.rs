@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn long_output_keeps_both_ends() {
         let mut tail = Tail::default();
-        for part in [b"begin".as_slice(), &vec![b'.'; 10 << 20], &vec![b','; 100], b"end"] {
+        for part in [b"begin".as_slice(), &vec![b'.'; 10 << 20], &[b','; 100], b"end"] {
             tail.push(part);
         }
         let text = tail.into_text();

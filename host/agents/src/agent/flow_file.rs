@@ -1,9 +1,7 @@
 //! Flow file of an agent, and the rights that the file needs beyond those of every flow.
 
 use a2a_hub_config::{AgentConfig, Permissions};
-use a2a_hub_core::grant::{
-    Ask, Grant, ProgramAsk, argument_patterns::Forms, delegate::DelegateTerms,
-};
+use a2a_hub_core::grant::{Ask, Grant, argument_patterns::Forms, delegate::DelegateTerms};
 use a2a_hub_protocol::card::AgentCard;
 use serde::Deserialize;
 use serde_json::Value;
@@ -107,7 +105,7 @@ impl FlowNeeds {
     pub(crate) fn add_to(&self, ask: &mut Ask) {
         for RunNeed { command, variables } in &self.run {
             let Some((program, args)) = command.split_first() else { continue };
-            let asked = ask.process.entry(program.clone()).or_insert_with(ProgramAsk::default);
+            let asked = ask.process.entry(program.clone()).or_default();
             let mut forms = asked.args.written().to_vec();
             if !forms.contains(&args.to_vec()) {
                 forms.push(args.to_vec());
@@ -120,8 +118,8 @@ impl FlowNeeds {
         }
     }
 
-    /// Grant of a flow: calls of all agents, which ask before they act, but for those that a
-    /// trusted file names.
+    /// Grant of a flow: calls of all agents, which ask before they act. Those that a trusted file
+    /// names have its permissions.
     pub(crate) fn grant(&self) -> Grant {
         let mut grant = Grant::default();
         grant.delegate.allow("*".to_owned());
@@ -155,7 +153,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn needs(value: Value) -> FlowNeeds {
+    fn needs(value: &Value) -> FlowNeeds {
         let mut card: AgentCard = serde_json::from_value(json!({
             "name": "a", "description": "", "version": "1",
             "capabilities": { "extensions": [{ "uri": "other" }, { "uri": NEEDS, "params": value }] },
@@ -169,7 +167,7 @@ mod tests {
 
     #[test]
     fn needs_leave_card_and_become_exact_grants() {
-        let needs = needs(json!({
+        let needs = needs(&json!({
             "run": [
                 { "command": ["cargo", "test"], "variables": ["A2A_INPUT_TASK"] },
                 { "command": ["cargo", "fmt", "--check"], "variables": ["A2A_STEP_A_TEXT"] },

@@ -1,5 +1,5 @@
-//! Steps with `run`: one program, whose arguments stand in the file. No text is part of them; values
-//! reach the program as variables of its environment.
+//! Steps with `run`: one program, whose arguments stand in the file. Values reach the program as
+//! variables of its environment.
 
 use serde_json::{Map, Value, json};
 

@@ -4,6 +4,7 @@
 //! action to its event or its `Cancel`; events of those that are not open are ignored.
 
 mod ending;
+mod programs;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{
     answer,
-    definition::{Definition, Go, OnRestart, Work, is_elevated},
+    definition::{Definition, Go, Work},
     event::{Action, End, Event, Finish, Id, Role},
     row::{Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
     script::{self, SCRIPT},
@@ -26,10 +27,6 @@ const MAX_ITEM_TEXTS: usize = 1 << 20;
 
 /// Times that a question is asked again for an answer that is none of the choices.
 const MAX_ASKED: u32 = 10;
-
-/// Failure reasons of a task that the end of its hub cut off: by a kill, or by a shutdown.
-const HUB_ENDED: [&str; 2] = [HUB_RESTARTED, "hub_stopped"];
-const HUB_RESTARTED: &str = "hub_restarted";
 
 /// Index that stands for the flow itself.
 const WHOLE: usize = usize::MAX;
@@ -147,7 +144,7 @@ impl State {
         if !end.completed {
             let failed = Failed { reason: end.reason, text: end.text };
             match &self.definition.steps[id.step].work {
-                Work::Run(script) if HUB_ENDED.contains(&failed.reason.as_str()) => {
+                Work::Run(script) if programs::is_cut_off(&failed.reason) => {
                     self.cut_off(id, script.on_restart, failed, actions);
                 }
                 Work::Run(_)
@@ -160,15 +157,7 @@ impl State {
         }
         if let Work::Run(script) = &self.definition.steps[id.step].work {
             let takes_any_exit = script.takes_any_exit;
-            return match script::exit_of(end.data.as_ref()) {
-                Some(exit) if exit == 0 || takes_any_exit => self.item_done(id, end, None),
-                exit => {
-                    let exit = exit.map_or_else(|| "no exit code".to_owned(), |it| it.to_string());
-                    let text = format!("the program ended with {exit}\n{}", end.text);
-                    let failed = Failed { reason: "exit_nonzero".to_owned(), text };
-                    self.item_failed(id, failed, actions);
-                }
-            };
+            return self.program_ended(id, end, takes_any_exit, actions);
         }
         match output {
             Some(Err(why)) => {
@@ -192,36 +181,9 @@ impl State {
         }
     }
 
-    /// Continues after a restart of the hub that cut off a program.
-    fn cut_off(&mut self, id: Id, rule: OnRestart, failed: Failed, actions: &mut Vec<Action>) {
-        let step = &self.definition.steps[id.step].id;
-        match rule {
-            OnRestart::Retry => {
-                actions.push(Action::Say(format!("{step}: runs again after a restart of the hub")));
-                self.call(id.step, id.item, actions);
-            }
-            OnRestart::Ask => {
-                let text = format!(
-                    "The program of the step {step} was cut off by a restart of the hub, and may have done a part of its work. \
-                     Run it again?\n(yes / no)"
-                );
-                let id = Id { role: Role::Restart, ..id };
-                self.open.insert(id, ());
-                actions.push(Action::Ask { id, text });
-            }
-            OnRestart::Fail => self.item_failed_for_good(id, failed, actions),
-        }
-    }
-
     fn answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
         if id.role == Role::Restart {
-            let says_yes = ["yes", "y"].contains(&text.trim().to_lowercase().as_str());
-            if says_yes {
-                return self.call(id.step, id.item, actions);
-            }
-            let text = "its program was cut off by a restart of the hub".to_owned();
-            let failed = Failed { reason: HUB_RESTARTED.to_owned(), text };
-            return self.item_failed_for_good(Id { role: Role::Work, ..id }, failed, actions);
+            return self.restart_answered(id, text, actions);
         }
         let step = &self.definition.steps[id.step];
         let Work::Ask { choices, .. } = &step.work else { return };
@@ -449,17 +411,6 @@ impl State {
         self.calls += u32::from(is_call);
         self.open.insert(id, ());
         actions.push(action);
-    }
-
-    /// Permissions that a child is told. In a flow with an agent that may do more than ask, the
-    /// others are told to ask.
-    pub(super) fn permitted(&self, wanted: Option<&String>) -> Option<String> {
-        let elevated = |step: &super::definition::Step| match &step.work {
-            Work::Agent { permissions, .. } => permissions.as_deref().is_some_and(is_elevated),
-            Work::Flow { .. } | Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => false,
-        };
-        let ask = || self.definition.steps.iter().any(elevated).then(|| "ask".to_owned());
-        wanted.cloned().or_else(ask)
     }
 
     fn item_done(&mut self, id: Id, end: End, output: Option<Value>) {

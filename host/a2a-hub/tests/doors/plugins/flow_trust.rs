@@ -6,7 +6,7 @@ use crate::{
 };
 use a2a_hub_config::TrustedFlows;
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_tests::{Client, message_to, test_guests};
+use a2a_hub_tests::{Client, delegation::tree, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
@@ -118,7 +118,7 @@ async fn only_trusted_flow_reaches_programs() -> Result<()> {
     assert!(!said(&of_guest).contains("got"), "{of_guest}");
     assert!(said(&of_guest).contains("script"), "{of_guest}");
 
-    // The text of a flow in a message gets no rights, whoever sends it.
+    // The text of a flow in a message gets no rights.
     let inline = json!({ "do": "run", "flow": SHIP, "text": "x" });
     let refused = data(&client, "flow", inline).await?;
     assert_eq!(state(&refused), "rejected");
@@ -129,5 +129,49 @@ async fn only_trusted_flow_reaches_programs() -> Result<()> {
     let limited = client.call("message/send", message).await?;
     assert_eq!(state(&limited), "failed");
     assert!(said(&limited).contains("limited to `read-only`"), "{limited}");
+    Ok(())
+}
+
+/// Two agents, of which the first may edit; the last is found by its skill.
+const EDITS: &str = r#"
+description = "Edits"
+[[step]]
+id = "edit"
+agent = "guest"
+permissions = "edit"
+prompt = "reply done"
+[[step]]
+id = "look"
+needs = ["edit"]
+skill = "echo"
+prompt = "looked"
+"#;
+
+#[tokio::test]
+async fn trusted_permissions_are_for_named_agent_only() -> Result<()> {
+    let hub = hub().await?;
+    let client = Client::http(&hub);
+    put(&hub, EDITS)?;
+    held_back(&client, "\\\"guest\\\" works with the permissions `edit`").await?;
+    let (flows, id) = trusted(&hub)?;
+    flows.trust(&id, EDITS)?;
+    hub.joined("ship").await?;
+    assert!(!is_there(&client, "script").await, "no flow runs a program");
+
+    let granted = async |permissions: Option<&str>| -> Result<Vec<Value>> {
+        let mut message = message_to("ship", "");
+        message["message"]["parts"] = json!([{ "kind": "data", "data": {} }]);
+        if let Some(word) = permissions {
+            message["message"]["metadata"]["permissions"] = json!(word);
+        }
+        let task = client.call("message/send", message).await?;
+        assert_eq!((state(&task), said(&task)), ("completed", "looked"), "{task}");
+        let tasks = tree(&client, &task["id"]).await?;
+        let most = |task: &Value| task["metadata"]["grantedPermissions"].clone();
+        let of = |agent: &str| tasks.iter().find(|it| it["metadata"]["agentId"] == agent).map(most);
+        Ok([of("guest"), of("echo")].into_iter().flatten().collect())
+    };
+    assert_eq!(granted(None).await?, [json!("edit"), Value::Null]);
+    assert_eq!(granted(Some("ask")).await?, [Value::Null, Value::Null], "the caller has less");
     Ok(())
 }
