@@ -4,7 +4,7 @@ use super::{
     completion, duration, flow,
     memory_options::Inheriting,
     send::{Send, send},
-    send_options::{Chosen, pair},
+    send_options::{Chosen, input_pair},
 };
 use crate::{Exit, Global, client::remote::Elsewhere};
 use a2a_hub_protocol::member;
@@ -24,7 +24,7 @@ pub(crate) struct Run {
     #[arg(conflicts_with = "input")]
     text: Option<String>,
     /// Input of the flow; VALUE is JSON, or else text. May be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input_pair)]
     input: Vec<(String, Value)>,
     /// Directory in which the agents work [default: the current directory]
     #[arg(long, value_name = "DIR")]

@@ -7,7 +7,7 @@ use super::{
     memory_options::Inheriting,
     question::{self, Asked},
     save_files::{self, Saved},
-    send_options::{CONVERSATION, Chosen, pair},
+    send_options::{CONVERSATION, Chosen, input_pair},
     start,
     task_output::Shown,
 };
@@ -64,7 +64,7 @@ pub(crate) struct Send {
     pub(super) message: String,
     /// Member of the message's JSON data, such as an input of a flow; VALUE is JSON, or else text.
     /// May be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input_pair)]
     pub(super) input: Vec<(String, Value)>,
     /// JSON data of the message in place of `input`, set by `run`.
     #[arg(skip)]

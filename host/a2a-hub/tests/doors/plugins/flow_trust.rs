@@ -168,7 +168,7 @@ async fn trusted_permissions_are_for_named_agent_only() -> Result<()> {
         assert_eq!((state(&task), said(&task)), ("completed", "looked"), "{task}");
         let tasks = tree(&client, &task["id"]).await?;
         let most = |task: &Value| task["metadata"]["grantedPermissions"].clone();
-        let of = |agent: &str| tasks.iter().find(|it| it["metadata"]["agentId"] == agent).map(most);
+        let of = |agent: &str| tasks.iter().find(|it| it["agentId"] == agent).map(most);
         Ok([of("guest"), of("echo")].into_iter().flatten().collect())
     };
     assert_eq!(granted(None).await?, [json!("edit"), Value::Null]);
