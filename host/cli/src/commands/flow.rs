@@ -1,6 +1,9 @@
 //! `flow`: lists, shows, checks, tests and creates flow files. The hub's agent `flow` reads them.
 
-use super::{completion, status::agents_text};
+use super::{
+    completion,
+    status::{agents_text, rejected_text},
+};
 use crate::{
     Exit, Global, ask,
     client::owner::refuse_below_agent,
@@ -153,6 +156,10 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
     let rejected = of_flows(&status["rejectedPlugins"], "file");
     let shown = if list(&agents).is_empty() && list(&rejected).is_empty() {
         Text::from("There are no flows; `a2a-hub flow new NAME` creates one.\n".to_owned())
+    } else if list(&agents).is_empty() {
+        let mut shown = Text::new();
+        rejected_text(&mut shown, &rejected, global.console().columns());
+        shown
     } else {
         agents_text(&agents, &rejected, global.console().columns())
     };
