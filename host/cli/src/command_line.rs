@@ -4,7 +4,7 @@ use crate::{
     client::global::Global,
     commands::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
-        restart, run_flow, send, start, stop, task, tasks, workspace,
+        restart, send, start, stop, task, tasks, workspace,
     },
     ui::exit::EXIT_CODES,
 };
@@ -50,7 +50,7 @@ pub(super) enum Command {
     #[command(subcommand)]
     Flow(flow::Flow),
     /// Run a flow, or a flow file once, and print the answer
-    Run(Box<run_flow::Run>),
+    Run(Box<flow::run::RunFlow>),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on standard input and output

@@ -1,7 +1,10 @@
 //! Flow file of an agent, and the rights that the file needs beyond those of every flow.
 
 use a2a_hub_config::{AgentConfig, Permissions};
-use a2a_hub_core::grant::{Ask, Grant, argument_patterns::Forms, delegate::DelegateTerms};
+use a2a_hub_core::{
+    grant::{Ask, Grant, argument_patterns::Forms, delegate::DelegateTerms},
+    text::plain_text::line,
+};
 use a2a_hub_protocol::card::AgentCard;
 use serde::Deserialize;
 use serde_json::Value;
@@ -64,7 +67,8 @@ impl FlowNeeds {
         let Some(at) = all.iter().position(|extension| extension["uri"] == NEEDS) else {
             return Ok(Self::default());
         };
-        serde_json::from_value(all.remove(at)["params"].take())
+        let needs = all.remove(at).get_mut("params").map(Value::take);
+        serde_json::from_value(needs.unwrap_or_default())
     }
 
     /// True if the operator has to trust the file.
@@ -85,16 +89,14 @@ impl FlowNeeds {
     /// Rights that the operator has to trust, for a message.
     pub(crate) fn told(&self) -> String {
         let shown = |need: &RunNeed| {
-            let words = need.command.iter().map(|word| format!("{word:?}"));
-            let command: String =
-                words.collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect();
-            format!("it runs {command}")
+            let command = line(&need.command.join(" "), MAX_SHOWN);
+            format!("it runs `{command}`")
         };
         let runs = self.run.iter().map(shown);
         let edits = self
             .permissions
             .iter()
-            .map(|(agent, most)| format!("{agent:?} works with the permissions `{}`", most.word()));
+            .map(|(agent, most)| format!("`{agent}` works with the permissions `{}`", most.word()));
         let all: Vec<_> = runs.chain(edits).collect();
         let more = all.len().saturating_sub(MAX_LISTED);
         let listed = all.into_iter().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
@@ -196,7 +198,7 @@ mod tests {
         let told = needs.told();
         assert_eq!(
             told,
-            r#"it runs "cargo" "test", it runs "cargo" "fmt" "--check", "codex" works with the permissions `edit`"#
+            "it runs `cargo test`, it runs `cargo fmt --check`, `codex` works with the permissions `edit`"
         );
     }
 

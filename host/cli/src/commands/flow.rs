@@ -26,6 +26,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub(crate) mod run;
 mod trust;
 
 /// File of a new flow.
@@ -102,7 +103,9 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
             let task = request(global, &json!({ "do": "check", "flow": definition }))?;
             return answered(global, json!({ "file": file }), "right", &task);
         }
-        Flow::Trust { name, yes, revoke } => return trust::trust(global, name, *yes, *revoke),
+        Flow::Trust { name, yes, revoke } => {
+            return trust::trust(global, name, &file_of(global, name)?, *yes, *revoke);
+        }
         Flow::New { name } => {
             refuse_below_agent("create a flow")?;
             let path = file_of(global, name)?;
@@ -118,7 +121,7 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
 }
 
 /// Text of a flow file or of a file of answers.
-pub(super) fn read(file: &Path, what: &str) -> anyhow::Result<String> {
+fn read(file: &Path, what: &str) -> anyhow::Result<String> {
     fs::read_to_string(file).with_context(|| format!("{what} {}", file.display()))
 }
 
@@ -167,7 +170,7 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
 }
 
 /// File of the flow with this name.
-pub(super) fn file_of(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
+fn file_of(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
     let id = AgentId::parse(name).context("the name of a flow is the id of an agent")?;
     Ok(global.data_dir()?.join("flows").join(format!("{id}.flow.toml")))
 }

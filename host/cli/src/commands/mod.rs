@@ -20,7 +20,6 @@ pub(super) mod question;
 pub(super) mod restart;
 mod resume_in_cli;
 pub(super) mod run;
-pub(super) mod run_flow;
 pub(super) mod save_files;
 pub(super) mod send;
 pub(super) mod send_options;

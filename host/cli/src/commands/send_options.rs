@@ -102,7 +102,7 @@ pub(super) fn pair(text: &str) -> Result<(String, Value), String> {
 
 /// Parses `KEY=VALUE` with any key, since an author names the inputs; the value is JSON, or else
 /// text.
-pub(super) fn input_pair(text: &str) -> Result<(String, Value), String> {
+pub(in crate::commands) fn input_pair(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
     Ok((key.to_owned(), json_or_text(value)))
 }

@@ -71,7 +71,7 @@ async fn flow_with_program_waits_for_trust() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     put(&hub, SHIP)?;
-    held_back(&client, "held back until you trust it: it runs \\\"sh\\\" \\\"-c\\\"").await?;
+    held_back(&client, "held back until you trust it: it runs `sh -c").await?;
     assert!(!is_there(&client, "ship").await && !is_there(&client, "script").await);
 
     let (flows, id) = trusted(&hub)?;
@@ -152,7 +152,7 @@ async fn trusted_permissions_are_for_named_agent_only() -> Result<()> {
     let hub = hub().await?;
     let client = Client::http(&hub);
     put(&hub, EDITS)?;
-    held_back(&client, "\\\"guest\\\" works with the permissions `edit`").await?;
+    held_back(&client, "`guest` works with the permissions `edit`").await?;
     let (flows, id) = trusted(&hub)?;
     flows.trust(&id, EDITS)?;
     hub.joined("ship").await?;

@@ -1,6 +1,5 @@
 //! `flow trust`: shows a flow file, or its difference to the trusted one, and trusts it.
 
-use super::file_of;
 use crate::{
     Exit, Format, Global, block_on,
     client::owner::Owner,
@@ -31,7 +30,13 @@ const MAX_BYTES: u64 = 64 << 10;
 const AROUND: usize = 3;
 
 /// Trusts the file of a flow as it is shown, or no longer.
-pub(super) fn trust(global: &Global, name: &str, yes: bool, revoke: bool) -> anyhow::Result<Exit> {
+pub(super) fn trust(
+    global: &Global,
+    name: &str,
+    file: &Path,
+    yes: bool,
+    revoke: bool,
+) -> anyhow::Result<Exit> {
     let id = AgentId::parse(name).context("the name of a flow is the id of an agent")?;
     let dir = global.data_dir()?;
     // A hub refuses programs of agents; without one, the command looks at its own ancestors.
@@ -48,8 +53,7 @@ pub(super) fn trust(global: &Global, name: &str, yes: bool, revoke: bool) -> any
         global.show(&json!({ "name": id, "trusted": false }), || Ok(said.into()))?;
         return Ok(Exit::Done);
     }
-    let file = file_of(global, name)?;
-    let text = text_of(&file).with_context(|| format!("trust {}", file.display()))?;
+    let text = text_of(file).with_context(|| format!("trust {}", file.display()))?;
     let before =
         trusted.text(&id).with_context(|| format!("read {}", trusted.path(&id).display()))?;
     let answer = json!({ "name": id, "trusted": true, "sha256": digest_of(text.as_bytes()) });

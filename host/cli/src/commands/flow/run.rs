@@ -1,22 +1,26 @@
 //! `run`: runs a flow by its name, or once from a file, as `send` sends a message.
 
-use super::{
-    completion, duration, flow,
-    memory_options::Inheriting,
-    send::{Send, send},
-    send_options::{Chosen, input_pair},
+use crate::{
+    Exit, Global,
+    client::remote::Elsewhere,
+    commands::{
+        completion, duration,
+        memory_options::Inheriting,
+        send::{Send, send},
+        send_options::{Chosen, input_pair},
+    },
 };
-use crate::{Exit, Global, client::remote::Elsewhere};
 use a2a_hub_protocol::member;
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::{fs, path::PathBuf};
 
 /// Agent that runs flow files which are no agents.
 const RUNNER: &str = "flow";
 
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunFlow {
     /// Name of a flow, or the path of a flow file, which is run once without becoming an agent
     #[arg(add = completion::agents())]
     flow: String,
@@ -44,11 +48,12 @@ pub(crate) struct Run {
 }
 
 /// Runs a flow, and prints its answer.
-pub(crate) fn run(global: &Global, run: Run) -> anyhow::Result<Exit> {
+pub(crate) fn run(global: &Global, run: RunFlow) -> anyhow::Result<Exit> {
     let input: Map<_, _> = run.input.into_iter().collect();
     let is_file = run.flow.contains('/') || run.flow.ends_with(".toml");
     let (agent, message, data) = if is_file {
-        let definition = flow::read(Path::new(&run.flow), "run")?;
+        let definition = fs::read_to_string(&run.flow);
+        let definition = definition.with_context(|| format!("run {}", run.flow))?;
         let mut data = json!({ "do": "run", "flow": definition });
         match run.text {
             Some(text) => member::set(&mut data, "text", text),
