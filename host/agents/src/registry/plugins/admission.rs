@@ -9,7 +9,7 @@ use super::{
     held_back::HeldBackError,
 };
 use crate::{
-    agent::{Agent, Source, Terms},
+    agent::{Agent, FLOW_RUNNER, Source, Terms, flow_file::FlowNeeds},
     registry::{Agents, JoinError},
 };
 use a2a_hub_clock as clock;
@@ -263,6 +263,10 @@ impl Agents {
         let configured = self.shared.config().agent(id).grant;
         let own = |grant| Terms { installation: InstallationId::from(id), grant };
         match source {
+            // It runs the flow files in messages of clients, with the rights of every flow.
+            Source::BuiltIn if configured.is_none() && id.as_str() == FLOW_RUNNER => {
+                own(FlowNeeds::default().grant())
+            }
             Source::BuiltIn | Source::Acp | Source::Native | Source::Script => {
                 own(match configured {
                     Some(grant) => grant.trusting(ask),
