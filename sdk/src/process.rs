@@ -174,6 +174,16 @@ impl Child {
         }
     }
 
+    /// Next piece of output as the program wrote it, or its exit, for output that may be no lines.
+    /// Lines that other calls have buffered are not part of it.
+    pub fn next_output(&mut self, timeout: Option<Duration>) -> Result<Output, Failure> {
+        let output = Process::next(&self.process, timeout)?;
+        if let Output::Exited(status) = &output {
+            self.exit = Some(*status);
+        }
+        Ok(output)
+    }
+
     /// True if a line is buffered.
     pub fn has_line(&self) -> bool {
         !self.lines.is_empty()

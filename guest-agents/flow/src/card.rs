@@ -1,12 +1,17 @@
 //! Cards: of a flow, and of the agent that checks flow files.
 
-use a2a_hub_coordination::flow::Definition;
+use a2a_hub_coordination::flow::{Definition, Needs, RunNeed, TreeBudget};
 use a2a_hub_sdk::prelude::*;
+use a2a_hub_sdk::serde_json::Value;
 
 use crate::list;
 
 /// Extension that lists the problems of a flow file. A card with it does not become an agent.
 const PROBLEMS: &str = "https://a2a-hub.invalid/extensions/flow-problems";
+
+/// Extension that states the rights of a flow beyond those of every flow, and its budget. The hub
+/// reads it and takes it off the card.
+const NEEDS: &str = "https://a2a-hub.invalid/extensions/flow-needs";
 
 /// Card of a flow.
 pub(crate) fn of(name: &str, text: &str) -> Card {
@@ -28,13 +33,29 @@ pub(crate) fn of(name: &str, text: &str) -> Card {
     if !definition.input.is_empty() {
         card = card.input_schema(&definition.input_schema());
     }
+    let needs = definition.needs();
+    if needs != Needs::default() {
+        card = card.extension(NEEDS, "Rights that the flow needs", false).params(&params(&needs));
+    }
     card
+}
+
+/// Needs of a flow as the hub reads them.
+fn params(Needs { run, permissions, budget }: &Needs) -> Value {
+    let of_run = |RunNeed { command, variables }: &RunNeed| json!({ "command": command, "variables": variables });
+    let run: Vec<_> = run.iter().map(of_run).collect();
+    let TreeBudget { depth, tokens, cost_usd } = budget;
+    json!({
+        "run": run,
+        "permissions": permissions,
+        "budget": { "depth": depth, "tokens": tokens, "costUsd": cost_usd },
+    })
 }
 
 /// Card of the agent that checks flow files.
 pub(crate) fn of_checker() -> Card {
-    let what = "Checks the flow file in a message, and runs the files of the folder `flows`";
-    Card::new("flow", what, env!("CARGO_PKG_VERSION")).skill(
+    let what = "Checks, tests or runs the flow file in a message, and runs the files of the folder `flows`";
+    Card::new("flow", what, env!("CARGO_PKG_VERSION")).inputs(&["text/plain", "application/json"]).skill(
         "check-flow-file",
         "Check a flow file",
         "Says whether the TOML text of a flow file is right, with line and column of each error",

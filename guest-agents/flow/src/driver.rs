@@ -59,9 +59,15 @@ fn act(
         Action::Call { id, agent, text, data, permissions } => {
             let parts = data.map_or_else(|| Part::text(text), |data| Part::data(&data));
             let mut message = Message::user(vec![parts]);
-            if let Some(permissions) = permissions {
-                message = message.with_metadata(&json!({ "permissions": permissions }));
+            let skill = agent.strip_prefix("skill:");
+            let mut metadata = Map::new();
+            metadata.extend(permissions.map(|word| ("permissions".to_owned(), word.into())));
+            metadata.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
+            if !metadata.is_empty() {
+                message = message.with_metadata(&Value::Object(metadata));
             }
+            // A skill is taken by any agent that has it.
+            let agent = if skill.is_some() { String::new() } else { agent };
             let options = CallOptions::new().key(id.to_string());
             match ctx.call_with(&agent, message, &options) {
                 Ok(call) => drop(open.insert(id, Open::Call(call, Artifacts::new()))),

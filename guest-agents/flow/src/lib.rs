@@ -1,11 +1,12 @@
 //! Runs flow files: agents that work in steps.
 //!
-//! The hub gives the text of the flow file as the setting `flow`. Without it, the agent checks the
-//! flow file that its message holds. The agent only calls other agents, asks its client and waits;
-//! its run is replayed after a restart of the hub.
+//! The hub gives the text of the flow file as the setting `flow`. Without it, the agent checks,
+//! tests or runs the flow file that its message holds. The agent only calls other agents, asks its
+//! client and waits; its run is replayed after a restart of the hub.
 
 mod card;
 mod driver;
+mod request;
 
 use a2a_hub_coordination::flow::{Definition, Problem, first_text_input};
 use a2a_hub_sdk::prelude::*;
@@ -29,7 +30,7 @@ impl Agent for Flow {
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {
-        let Some(text) = ctx.setting(DEFINITION) else { return check(ctx, task) };
+        let Some(text) = ctx.setting(DEFINITION) else { return request::answer(ctx, task) };
         let definition = match Definition::parse(&text) {
             Ok(definition) => definition,
             Err(problems) => return ctx.fail("invalid_flow", list(&problems)),
@@ -60,28 +61,16 @@ fn input(definition: &Definition, task: &Task) -> Result<Value, String> {
     if let Some(data) = task.message.data() {
         return Ok(data);
     }
-    let text = task.text();
+    input_of_text(definition, &task.text())
+}
+
+/// Input of a plain text: the first input that takes one gets it.
+fn input_of_text(definition: &Definition, text: &str) -> Result<Value, String> {
     match first_text_input(&definition.input) {
+        Some(_) if text.is_empty() => Ok(json!({})),
         Some(name) => Ok(json!({ name: text })),
         None if text.trim().is_empty() || definition.input.is_empty() => Ok(json!({})),
         None => Err("the flow takes no text; send its input as JSON data".to_owned()),
-    }
-}
-
-/// Checks the flow file in a message.
-fn check(ctx: &Context, task: &Task) -> Run {
-    match Definition::parse(&task.text()) {
-        Ok(definition) => {
-            let count = definition.step_ids().count();
-            let steps = if count == 1 { "1 step".to_owned() } else { format!("{count} steps") };
-            let mut text = format!("The flow is right: {steps}.");
-            if !definition.warnings.is_empty() {
-                text.push_str("\nWarnings:\n");
-                text.push_str(&list(&definition.warnings));
-            }
-            ctx.done(text)
-        }
-        Err(problems) => ctx.fail("invalid_flow", list(&problems)),
     }
 }
 
@@ -161,5 +150,41 @@ output = { verdict = { enum = ["approve"] } }
         assert_eq!(told.state(), Some(TaskState::Failed));
         let first = "line 11, column 1: the step `ok` has no key `neds`; did you mean `needs`?\n";
         assert!(told.text().starts_with(first), "{}", told.text());
+    }
+
+    /// Outcome of a request with this JSON data, in a task with this metadata.
+    fn request(host: &ScriptedHost, data: &Value, metadata: Option<&Value>) -> Outcome {
+        let message = Message::user(vec![Part::data(data)]);
+        let metadata = metadata.map(Value::to_string);
+        let task = Task { message, metadata, ..a2a_hub_sdk::testing::task("") };
+        Flow::run(&host.context(), &task).unwrap()
+    }
+
+    #[test]
+    fn test_request_compares_expectations() {
+        const FAKES: &str = "[input]\ntask = \"a poem\"\n[answers]\nwrite = \"roses\"\nok = \"yes\"\nreview = { output = { verdict = \"approve\" } }\n";
+        let host = ScriptedHost::new();
+        let data = json!({ "do": "test", "flow": FLOW, "fakes": FAKES });
+        let passed = request(&host, &data, None);
+        assert!(passed.text().ends_with("\nThe test passed."), "{}", passed.text());
+        let fakes = format!("{FAKES}[expect]\nsteps = [\"write\", \"review\"]\n");
+        let failed = request(&host, &json!({ "do": "test", "flow": FLOW, "fakes": fakes }), None);
+        assert_eq!(failed.metadata()["reason"], "flow_test_failed");
+        let why = "- `steps` is `write, ok, review`, and `write, review` was expected";
+        assert!(failed.text().ends_with(why), "{}", failed.text());
+    }
+
+    #[test]
+    fn run_request_of_another_agent_is_rejected() {
+        let host = ScriptedHost::new();
+        host.agent("writer", finished("roses"));
+        host.answer("yes");
+        host.agent("reviewer", finished("{\"verdict\": \"approve\"}"));
+        let data = json!({ "do": "run", "flow": FLOW, "text": "a poem" });
+        let outcome = request(&host, &data, None);
+        assert_eq!(outcome.state(), Some(TaskState::Completed), "{}", outcome.text());
+        let of_agent = json!({ "parentTaskId": "task-of-an-agent" });
+        let outcome = request(&host, &data, Some(&of_agent));
+        assert_eq!(outcome.state(), Some(TaskState::Rejected));
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod acp;
 mod calls;
+pub(crate) mod flow_file;
 mod grant_hint;
 mod health_check;
 mod health_check_limits;
@@ -11,6 +12,7 @@ mod lending;
 mod permission_limits;
 mod refusals;
 mod report;
+mod script;
 mod source;
 mod version;
 
@@ -18,7 +20,8 @@ pub use health_check::lately;
 pub(crate) use health_check_limits::Turns;
 pub use health_monitor::Unavailable;
 pub use report::{Late, NotWorking};
-pub(crate) use source::Source;
+pub(crate) use script::SCRIPT;
+pub(crate) use source::{FLOW_RUNNER, Source};
 pub use version::AgentVersion;
 
 use crate::{
@@ -198,7 +201,7 @@ impl Agent {
             ..
         } = deps;
         let AgentDeps { peers, breaker, events, asking, left, .. } = deps;
-        source.relax(&mut config);
+        source.relax(&id, &mut config);
         let mut held = intersect(runtime.ask(), &terms.grant);
         held.furnish(&config.programs, &config.env);
         for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
@@ -207,7 +210,7 @@ impl Agent {
         let granted =
             held.directories.as_ref().map(|dirs| dirs.iter().map(PathBuf::from).collect());
         let workspaces = granted.or_else(|| config.workspaces.clone()).unwrap_or(workspaces);
-        let is_stranger = matches!(source, Source::File(_));
+        let is_stranger = matches!(source, Source::File(_) | Source::Script);
         let confining = Confining::of(&id, source.origin(), &config, &data_dir);
         let delegates = !held.agents.is_empty();
         let door = deps.door.filter(|_| delegates);
@@ -511,7 +514,7 @@ impl Agent {
     pub(crate) fn not_granted(&self) -> Vec<NotGranted> {
         let came_along = matches!(
             self.source,
-            Source::BuiltIn | Source::Acp | Source::Native | Source::Flow(..)
+            Source::BuiltIn | Source::Acp | Source::Native | Source::Flow(..) | Source::Script
         );
         if came_along && self.config.grant.is_none() {
             return Vec::new();

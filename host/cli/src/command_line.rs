@@ -46,9 +46,11 @@ pub(super) enum Command {
     /// Add plug-ins, grant them permissions, and approve their updates
     #[command(subcommand)]
     Plugin(plugin::Plugin),
-    /// List, check or create flows: agents that work in steps
+    /// List, check, test or create flows: agents that work in steps
     #[command(subcommand)]
     Flow(flow::Flow),
+    /// Run a flow, or a flow file once, and print the answer
+    Run(Box<flow::run::RunFlow>),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on standard input and output

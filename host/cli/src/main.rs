@@ -98,6 +98,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Agent(agent) => commands::agent::agent(global, &agent),
         Command::Flow(flow) => commands::flow::flow(global, &flow),
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
+        Command::Run(run) => commands::flow::run::run(global, *run),
         Command::Send(send) => {
             let send = send.with_message()?;
             if client::remote::is_url(&send.agent) {

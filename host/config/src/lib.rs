@@ -28,6 +28,7 @@ mod settings;
 #[cfg(test)]
 mod surface;
 mod telemetry;
+mod trusted_flows;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
 pub use acp::AcpProgram;
@@ -58,3 +59,4 @@ pub use settings::{
     Socket, Stop,
 };
 pub use telemetry::{Otlp, Telemetry};
+pub use trusted_flows::{TrustStamp, TrustedFlows};

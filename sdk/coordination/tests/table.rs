@@ -399,14 +399,16 @@ fn wrong_file_names_line_and_way_out() {
         ),
         (
             "agent = \"writer\"",
-            "run = [\"cargo\", \"test\"]",
-            "`run` is not yet supported in the step `write`",
+            "agent = \"writer\"\nstream = true",
+            "`stream` is not yet supported in the step `write`",
         ),
         (
             "agent = \"writer\"",
-            "agent = \"writer\"\npermissions = \"edit\"",
-            "`permissions = \"edit\"` is not yet supported",
+            "skill = \"write\"\npermissions = \"edit\"",
+            "permissions above \"ask\" are for one agent: name it by `agent`",
         ),
+        ("agent = \"writer\"", "agent = \"script\"", "the agent `script` works for `run` only"),
+        ("[input]", "[budget]\nminutes = 3\n\n[input]", "`minutes` is not yet supported"),
         ("agent = \"writer\"", "agent = 3", "line 9, column 9: `agent` is a text, and no integer"),
         (
             "description = \"Writes a text, and has it reviewed\"",

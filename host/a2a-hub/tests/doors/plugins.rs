@@ -1,5 +1,6 @@
 //! Tests of the plugins folder: a component in it becomes an agent, and an invalid one is rejected.
 
+mod flow_trust;
 mod flows;
 
 use crate::{

@@ -48,7 +48,9 @@ impl Agent {
     /// Resolves an id or alias among the agents that this one may know; returns `name` if none
     /// matches.
     pub fn peer_called(&self, name: &AgentId) -> AgentId {
-        self.peers.as_ref().map_or_else(|| name.clone(), |peers| peers.called(name))
+        // No alias takes the commands of a flow.
+        let peers = self.peers.as_ref().filter(|_| !self.calls_script(name));
+        peers.map_or_else(|| name.clone(), |peers| peers.called(name))
     }
 
     /// Aliases that the agent's manifest claims; they count once the operator approves the agent.
@@ -59,6 +61,9 @@ impl Agent {
     /// Refuses a call to an agent that this one may not call now.
     pub fn may_call(&self, agent: &AgentId) -> Result<(), Failure> {
         match &self.peers {
+            Some(_) if self.calls_script(agent) && self.live.now().may_call(agent.as_str()) => {
+                Ok(())
+            }
             Some(peers) => peers.require_allowed(agent),
             None => {
                 Err(Failure::Denied(format!("call `{agent}`: no agent is granted to this one")))

@@ -28,10 +28,11 @@ impl Agent {
     /// Digest of the agent's flow file; none if the agent is no flow.
     pub fn flow_digest(&self) -> Option<String> {
         match &self.source {
-            Source::Flow(_, text) => Some(digest_of(text.as_bytes())),
+            Source::Flow(flow) => Some(digest_of(flow.text.as_bytes())),
             Source::BuiltIn
             | Source::Acp
             | Source::Native
+            | Source::Script
             | Source::File(_)
             | Source::Remote(_) => None,
         }

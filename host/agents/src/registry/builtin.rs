@@ -1,5 +1,6 @@
 //! Agents bundled with the executable, so that one file is the whole installation.
 
+use crate::agent::SCRIPT;
 use a2a_hub_protocol::id::AgentId;
 
 /// Bundled components: the id and the bytes of each agent.
@@ -10,10 +11,28 @@ pub struct BuiltIn(pub &'static [(&'static str, &'static [u8])]);
 /// is no agent.
 const ACP: &str = "acp";
 
+/// Components that are no agents by themselves: the hub makes agents of them where they are needed.
+const MADE_AGENTS: [&str; 2] = [ACP, SCRIPT];
+
 impl BuiltIn {
     /// Bundled component of the agent `id`, if any.
     pub(super) fn component(self, id: &AgentId) -> Option<&'static [u8]> {
-        self.named(id.as_str()).filter(|_| id.as_str() != ACP)
+        self.named(id.as_str()).filter(|_| !MADE_AGENTS.contains(&id.as_str()))
+    }
+
+    /// True if no agent of another source may have this id.
+    pub(super) fn reserves(self, id: &AgentId) -> bool {
+        self.component(id).is_some() || self.is_script(id)
+    }
+
+    /// True if this is the id of the agent that runs the programs of flows.
+    pub(super) fn is_script(self, id: &AgentId) -> bool {
+        id.as_str() == SCRIPT && self.script().is_some()
+    }
+
+    /// Bundled component that runs the programs of flows.
+    pub(super) fn script(self) -> Option<&'static [u8]> {
+        self.named(SCRIPT)
     }
 
     /// Bundled component for programs of the Agent Client Protocol.
@@ -33,7 +52,7 @@ impl BuiltIn {
 
     /// Ids of all bundled agents.
     pub(super) fn ids(self) -> impl Iterator<Item = AgentId> {
-        let agents = self.0.iter().filter(|(name, _)| *name != ACP);
+        let agents = self.0.iter().filter(|(name, _)| !MADE_AGENTS.contains(name));
         agents.filter_map(|(name, _)| AgentId::parse(*name).ok())
     }
 }

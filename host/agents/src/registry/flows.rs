@@ -13,9 +13,13 @@ use super::{
     },
 };
 use crate::{
-    agent::{Agent, Source},
+    agent::{
+        Agent, FLOW_RUNNER, SCRIPT, Source,
+        flow_file::{FlowFile, FlowNeeds},
+    },
     registry::JoinError,
 };
+use a2a_hub_config::{TrustStamp, TrustedFlows};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 use a2a_hub_sandbox::{LoadError, Plugin};
@@ -38,9 +42,6 @@ const MAX_BYTES: u64 = 64 << 10;
 /// Most flow files: each has a card in every list of agents.
 const MAX_FILES: usize = 256;
 
-/// Id of the bundled component that runs flows.
-const RUNNER: &str = "flow";
-
 /// Extension of a card that lists a file's errors.
 const PROBLEMS: &str = "https://a2a-hub.invalid/extensions/flow-problems";
 
@@ -48,6 +49,7 @@ const PROBLEMS: &str = "https://a2a-hub.invalid/extensions/flow-problems";
 pub(in crate::registry) struct FlowFolder {
     agents: Agents,
     dir: PathBuf,
+    trusted: TrustedFlows,
     seen: Mutex<BTreeMap<String, SeenFlow>>,
 }
 
@@ -57,6 +59,8 @@ struct SeenFlow {
     is_read: bool,
     /// The operator's setting when the file was read.
     is_enabled: bool,
+    /// Copy that the operator trusts, when the file was read.
+    trust: Option<TrustStamp>,
 }
 
 impl FlowFolder {
@@ -65,7 +69,8 @@ impl FlowFolder {
     pub(in crate::registry) fn open(agents: Agents) -> io::Result<Self> {
         let dir = agents.shared.data_dir.join("flows");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        Ok(Self { agents, dir, seen: Mutex::default() })
+        let trusted = TrustedFlows::of(&agents.shared.data_dir);
+        Ok(Self { agents, dir, trusted, seen: Mutex::default() })
     }
 
     /// Loads the current files at the start, without waiting for them to be unchanged.
@@ -87,6 +92,7 @@ impl FlowFolder {
             }
         };
         let gone: Vec<_> = seen.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
+        let has_gone = !gone.is_empty();
         for name in gone {
             seen.remove(&name);
             if let Ok(id) = named_by(&name)
@@ -96,16 +102,22 @@ impl FlowFolder {
             }
             self.agents.set_rejected(&listed(&name), None);
         }
+        let mut is_changed = has_gone;
         for (name, stamp) in there {
             let is_enabled =
                 named_by(&name).map_or(true, |id| self.agents.shared.config().agent(&id).enabled);
-            let new = SeenFlow { stamp, is_read: false, is_enabled };
+            let trust = named_by(&name).ok().and_then(|id| self.trusted.stamp(&id));
+            let new = SeenFlow { stamp, is_read: false, is_enabled, trust };
             match seen.get_mut(&name) {
                 None => drop(seen.insert(name, new)),
                 Some(before) if before.stamp != stamp => *before = new,
-                Some(before) if before.is_read && before.is_enabled == is_enabled => {}
+                Some(before)
+                    if before.is_read
+                        && before.is_enabled == is_enabled
+                        && before.trust == trust => {}
                 Some(before) => {
                     *before = SeenFlow { is_read: true, ..new };
+                    is_changed = true;
                     let refused = self.take(&name).await.err();
                     if let Some(FileError::Join(JoinError::Load(LoadError::NotNow(_)))) = &refused {
                         before.is_read = false;
@@ -118,12 +130,54 @@ impl FlowFolder {
                 }
             }
         }
+        if is_changed && let Err(why) = self.update_script().await {
+            tracing::error!(%why, "the programs of flows cannot be run");
+        }
+    }
+
+    /// Registers the agent that runs the programs of the registered flows, with exactly their
+    /// commands; removes it once no flow runs a program.
+    async fn update_script(&self) -> Result<(), FileError> {
+        let (agents, id) = (&self.agents, AgentId::parse(SCRIPT)?);
+        let there = agents.find(&id).filter(|there| there.is_script());
+        let all = agents.all();
+        let flows = all.iter().filter_map(|agent| match &agent.source {
+            Source::Flow(flow) if flow.needs.runs_programs() => Some(flow),
+            Source::Flow(_)
+            | Source::BuiltIn
+            | Source::Acp
+            | Source::Native
+            | Source::Script
+            | Source::File(_)
+            | Source::Remote(_) => None,
+        });
+        let flows: Vec<_> = flows.collect();
+        if flows.is_empty() || !agents.shared.config().agent(&id).enabled {
+            if there.is_some() {
+                agents.leave(&id);
+            }
+            return Ok(());
+        }
+        let Some(bytes) = agents.shared.built_in.script() else { return Err(lacks(SCRIPT)) };
+        let (plugin, card) =
+            agents.prepare(&id, Bytes::from_static(bytes), &Source::Script).await?;
+        let mut ask = plugin.ask().clone();
+        flows.iter().for_each(|flow| flow.needs.add_to(&mut ask));
+        if there.is_some_and(|there| *there.runtime.ask() == ask) {
+            return Ok(());
+        }
+        let plugin = plugin.asking(ask);
+        let terms = agents.terms_of(&id, &Source::Script, plugin.ask(), None);
+        let deps = agents.deps_of(&id, terms);
+        agents.register(Agent::new(id, Arc::new(plugin), card, Source::Script, deps));
+        Ok(())
     }
 
     /// True if the agent is from this file.
     fn is_of(&self, id: &AgentId, name: &str) -> bool {
         let there = self.agents.find(id);
-        there.is_some_and(|it| matches!(&it.source, Source::Flow(file, _) if *file == listed(name)))
+        there
+            .is_some_and(|it| matches!(&it.source, Source::Flow(flow) if flow.file == listed(name)))
     }
 
     /// Reads a file and registers its agent.
@@ -139,17 +193,25 @@ impl FlowFolder {
         let text = String::from_utf8(text.to_vec())
             .map_err(|why| FileError::Flow(format!("it is no UTF-8 text: {why}")))?;
         let there = agents.find(&id).map(|there| there.source.to_string());
-        let reserved = agents.shared.built_in.component(&id).map(|_| Source::BuiltIn.to_string());
+        let reserved = agents.shared.built_in.reserves(&id).then(|| Source::BuiltIn.to_string());
         if let Some(there) = reserved.or(there).filter(|there| *there != listed(name)) {
             return Err(JoinError::Taken(id, there).into());
         }
         agents.require_no_alias(&id)?;
         let (plugin, bytes) = self.runner().await?;
-        let source = Source::Flow(listed(name), Arc::from(text));
-        let card = plugin.card_with(&id, source.settings(&id)).await.map_err(JoinError::Load)?;
+        let needs = FlowNeeds::default();
+        let flow = FlowFile { file: listed(name), text: Arc::from(text), needs };
+        let settings = Source::Flow(flow.clone()).settings(&id);
+        let mut card = plugin.card_with(&id, settings).await.map_err(JoinError::Load)?;
         if let Some(problems) = problems(&card) {
             return Err(FileError::Flow(problems));
         }
+        let needs = FlowNeeds::take(&mut card)
+            .map_err(|why| FileError::Flow(format!("its needs cannot be read: {why}")))?;
+        if needs.wants_trust() {
+            self.require_trust(&id, name, &flow.text, &needs).await?;
+        }
+        let source = Source::Flow(FlowFile { needs, ..flow });
         agents.keep_for_replays(&id, &plugin, bytes).await;
         let terms = agents.terms_of(&id, &source, plugin.ask(), None);
         let deps = agents.deps_of(&id, terms);
@@ -157,19 +219,61 @@ impl FlowFolder {
         Ok(())
     }
 
+    /// Refuses a file that is not the one that the operator trusts. The agent of an earlier file
+    /// leaves, unless that one is still trusted.
+    async fn require_trust(
+        &self,
+        id: &AgentId,
+        name: &str,
+        text: &str,
+        needs: &FlowNeeds,
+    ) -> Result<(), FileError> {
+        let (trusted, flow) = (self.trusted.clone(), id.clone());
+        let trusted =
+            run_blocking(move || trusted.text(&flow)).await.map_err(io::Error::other)??;
+        if trusted.as_deref() == Some(text) {
+            return Ok(());
+        }
+        let serves = |agent: &Agent| match &agent.source {
+            Source::Flow(flow) => {
+                !flow.needs.wants_trust() || trusted.as_deref() == Some(&*flow.text)
+            }
+            Source::BuiltIn
+            | Source::Acp
+            | Source::Native
+            | Source::Script
+            | Source::File(_)
+            | Source::Remote(_) => false,
+        };
+        let there = self.agents.find(id).filter(|_| self.is_of(id, name));
+        let is_served = there.as_ref().is_some_and(|there| serves(there));
+        if there.is_some() && !is_served {
+            self.agents.leave(id);
+        }
+        let state = match (is_served, trusted.is_some()) {
+            (true, _) => "it has changed, and the file before it serves on",
+            (false, true) => "it has changed since you trusted it",
+            (false, false) => "nobody has trusted it yet",
+        };
+        Err(FileError::FlowHeldBack { name: id.to_string(), needs: needs.told(), state })
+    }
+
     /// The bundled component that runs flows. It is compiled once; later loads find its code.
     async fn runner(&self) -> Result<(Plugin, Bytes), FileError> {
-        let missing = || {
-            FileError::Flow(format!(
-                "this program has no agent `{RUNNER}`, which runs flow files; build it with `cargo xtask install`"
-            ))
-        };
-        let id = AgentId::parse(RUNNER)?;
+        let missing = || lacks(FLOW_RUNNER);
+        let id = AgentId::parse(FLOW_RUNNER)?;
         let bytes = self.agents.shared.built_in.component(&id).ok_or_else(missing)?;
         let bytes = Bytes::from_static(bytes);
         let loaded = Plugin::load(&self.agents.shared.engine, bytes.clone()).await;
         Ok((loaded.map_err(JoinError::Load)?, bytes))
     }
+}
+
+/// Error for a program without one of the agents that flows need.
+fn lacks(agent: &str) -> FileError {
+    FileError::Flow(format!(
+        "this program has no agent `{agent}`, which flow files need; build it with `cargo xtask install`"
+    ))
 }
 
 /// Name of a file in lists and messages.

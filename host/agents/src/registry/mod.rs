@@ -301,7 +301,11 @@ impl Agents {
         source: &Source,
     ) -> Result<(Plugin, AgentCard), JoinError> {
         let there = self.find(id).map(|there| there.source.clone());
-        let there = there.or_else(|| self.shared.built_in.component(id).map(|_| Source::BuiltIn));
+        let reserved = || {
+            // Registered by the flows that need it.
+            if self.shared.built_in.is_script(id) { Source::Script } else { Source::BuiltIn }
+        };
+        let there = there.or_else(|| self.shared.built_in.reserves(id).then(reserved));
         if let Some(there) = there.filter(|there| there != source) {
             return Err(JoinError::Taken(id.clone(), there.to_string()));
         }
@@ -374,7 +378,9 @@ impl Agents {
                 is_vouched_for: agent.is_vouched_for(),
                 card: agent.card.published(Some(&agent.id)),
             };
-            agents.all().into_iter().map(peer).collect()
+            // Flows call the agent of their programs without looking for it.
+            let others = agents.all().into_iter().filter(|agent| !agent.is_script());
+            others.map(peer).collect()
         });
         Peers { list, find }
     }

@@ -404,7 +404,14 @@ fn rejected_verdict(rejected: &Value) -> Finding {
             &why,
             format!("fix that, then run `a2a-hub agent reload {id}`"),
         ),
-        _ => warn(kind, format!("{file}: {why}"), "replace or remove it"),
+        _ => {
+            let name = file.strip_prefix("flows/").and_then(|file| file.strip_suffix(".flow.toml"));
+            let fix = match name.filter(|_| why.starts_with("held back until you trust it")) {
+                Some(name) => format!("a2a-hub flow trust {name}"),
+                None => "replace or remove it".to_owned(),
+            };
+            warn(kind, format!("{file}: {why}"), fix)
+        }
     }
 }
 

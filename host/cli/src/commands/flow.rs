@@ -1,6 +1,9 @@
-//! `flow`: lists, shows, checks and creates flow files. The hub's agent `flow` checks them.
+//! `flow`: lists, shows, checks, tests and creates flow files. The hub's agent `flow` reads them.
 
-use super::{completion, status::agents_text};
+use super::{
+    completion,
+    status::{agents_text, rejected_text},
+};
 use crate::{
     Exit, Global, ask,
     client::owner::refuse_below_agent,
@@ -9,7 +12,10 @@ use crate::{
         text::Text,
     },
 };
-use a2a_hub_protocol::id::{AgentId, MessageId};
+use a2a_hub_protocol::{
+    id::{AgentId, MessageId},
+    member,
+};
 use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -17,8 +23,11 @@ use std::{
     fs::{self, OpenOptions},
     io::Write as _,
     os::unix::fs::OpenOptionsExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
+
+pub(crate) mod run;
+mod trust;
 
 /// File of a new flow.
 const NEW: &str = include_str!("new.flow.toml");
@@ -32,11 +41,36 @@ pub(crate) enum Flow {
         /// Name of the flow
         #[arg(add = completion::agents())]
         name: String,
+        /// Print its steps as a flowchart for Mermaid
+        #[arg(long)]
+        mermaid: bool,
     },
     /// Check a flow file; its agent is not changed
     Check {
         /// Flow file
         file: PathBuf,
+    },
+    /// Run a flow file with scripted answers, and print each transition; no agent is called
+    Test {
+        /// Flow file
+        file: PathBuf,
+        /// File with the input, the answers of each step, and the expected end
+        #[arg(long, value_name = "FAKES")]
+        with: PathBuf,
+    },
+    /// Trust the file of a flow that runs programs, or whose agents may do more than ask
+    ///
+    /// Shows the file, or how it differs from the one that is trusted, and asks at a terminal.
+    Trust {
+        /// Name of the flow
+        #[arg(add = completion::agents())]
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Trust it no longer
+        #[arg(long, conflicts_with = "yes")]
+        revoke: bool,
     },
     /// Create the file of a flow with two steps in the data directory
     New {
@@ -48,22 +82,29 @@ pub(crate) enum Flow {
 pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
     let (answer, said): (_, Text) = match flow {
         Flow::List => flows(global)?,
-        Flow::Show { name } => {
+        Flow::Show { name, mermaid } => {
             let text = fs::read_to_string(file_of(global, name)?);
             let text = text.with_context(|| format!("show the flow {name}"))?;
+            if *mermaid {
+                let task = request(global, &json!({ "do": "mermaid", "flow": text }))?;
+                return answered(global, json!({ "name": name }), "mermaid", &task);
+            }
             (json!({ "name": name, "text": text }), text.into())
         }
+        Flow::Test { file, with } => {
+            let flow = read(file, "test")?;
+            let fakes = read(with, "test a flow with")?;
+            let task = request(global, &json!({ "do": "test", "flow": flow, "fakes": fakes }))?;
+            let about = json!({ "file": file, "with": with });
+            return answered(global, about, "passed", &task);
+        }
         Flow::Check { file } => {
-            let definition = fs::read_to_string(file);
-            let definition = definition.with_context(|| format!("check {}", file.display()))?;
-            let message = json!({ "kind": "message", "messageId": MessageId::fresh(), "role": "user",
-                "parts": [{ "kind": "text", "text": definition }], "metadata": { "targetAgent": "flow" } });
-            let task = ask(global, "message/send", json!({ "message": message }))?;
-            let said = text(&task["status"]["message"]["parts"][0]["text"]);
-            let is_right = task["status"]["state"] == "completed";
-            let answer = json!({ "file": file, "right": is_right, "text": said });
-            global.show(&answer, || Ok(format!("{said}\n").into()))?;
-            return Ok(if is_right { Exit::Done } else { Exit::TaskFailed });
+            let definition = read(file, "check")?;
+            let task = request(global, &json!({ "do": "check", "flow": definition }))?;
+            return answered(global, json!({ "file": file }), "right", &task);
+        }
+        Flow::Trust { name, yes, revoke } => {
+            return trust::trust(global, name, &file_of(global, name)?, *yes, *revoke);
         }
         Flow::New { name } => {
             refuse_below_agent("create a flow")?;
@@ -71,12 +112,40 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
             let made = made.and_then(|mut file| file.write_all(NEW.as_bytes()));
             made.with_context(|| format!("create {}; the hub makes its folder", path.display()))?;
-            let said = format!("created {}; then: a2a-hub send {name} TEXT\n", path.display());
+            let said = format!("created {}; then: a2a-hub run {name} TEXT\n", path.display());
             (json!({ "name": name, "path": path }), said.into())
         }
     };
     global.show(&answer, || Ok(said))?;
     Ok(Exit::Done)
+}
+
+/// Text of a flow file or of a file of answers.
+fn read(file: &Path, what: &str) -> anyhow::Result<String> {
+    fs::read_to_string(file).with_context(|| format!("{what} {}", file.display()))
+}
+
+/// Asks the agent `flow`; returns its task, which has ended.
+fn request(global: &Global, data: &Value) -> anyhow::Result<Value> {
+    let message = json!({ "kind": "message", "messageId": MessageId::fresh(), "role": "user",
+        "parts": [{ "kind": "data", "data": data }], "metadata": { "targetAgent": "flow" } });
+    ask(global, "message/send", json!({ "message": message }))
+}
+
+/// Prints the answer of the agent `flow`. The member `is_right` of the JSON output says whether
+/// the task completed; so does the exit status.
+fn answered(
+    global: &Global,
+    mut about: Value,
+    is_right: &str,
+    task: &Value,
+) -> anyhow::Result<Exit> {
+    let said = text(&task["status"]["message"]["parts"][0]["text"]);
+    let done = task["status"]["state"] == "completed";
+    member::set(&mut about, is_right, done);
+    member::set(&mut about, "text", said);
+    global.show(&about, || Ok(format!("{}\n", said.trim_end()).into()))?;
+    Ok(if done { Exit::Done } else { Exit::TaskFailed })
 }
 
 /// Agents from flow files, and the files that are not agents.
@@ -90,6 +159,10 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
     let rejected = of_flows(&status["rejectedPlugins"], "file");
     let shown = if list(&agents).is_empty() && list(&rejected).is_empty() {
         Text::from("There are no flows; `a2a-hub flow new NAME` creates one.\n".to_owned())
+    } else if list(&agents).is_empty() {
+        let mut shown = Text::new();
+        rejected_text(&mut shown, &rejected, global.console().columns());
+        shown
     } else {
         agents_text(&agents, &rejected, global.console().columns())
     };

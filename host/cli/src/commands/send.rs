@@ -7,7 +7,7 @@ use super::{
     memory_options::Inheriting,
     question::{self, Asked},
     save_files::{self, Saved},
-    send_options::{CONVERSATION, Chosen, pair},
+    send_options::{CONVERSATION, Chosen, input_pair},
     start,
     task_output::Shown,
 };
@@ -60,14 +60,17 @@ pub(crate) struct Send {
         required_unless_present = "input",
         default_value_if("input", ArgPredicate::IsPresent, Some(""))
     )]
-    message: String,
+    pub(super) message: String,
     /// Member of the message's JSON data, such as an input of a flow; VALUE is JSON, or else text.
     /// May be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
-    input: Vec<(String, Value)>,
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input_pair)]
+    pub(super) input: Vec<(String, Value)>,
+    /// JSON data of the message in place of `input`, set by `run`.
+    #[arg(skip)]
+    pub(super) data: Option<Value>,
     /// File to attach. May be given several times
     #[arg(long = "file", value_name = "PATH")]
-    files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
     /// Directory in which the agent works [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
@@ -76,16 +79,16 @@ pub(crate) struct Send {
     pub(crate) stream: bool,
     /// Directory in which the agent's files are saved; existing files are never overwritten
     #[arg(long, value_name = "DIR")]
-    save: Option<PathBuf>,
+    pub(super) save: Option<PathBuf>,
     /// Time limit of the task, such as `5s` or `2m`; a bare number counts milliseconds
     #[arg(long, value_name = "TIME", value_parser = duration::milliseconds)]
     pub(crate) timeout: Option<u64>,
     /// Start the hub first if it does not run
     #[arg(long)]
-    start: bool,
+    pub(super) start: bool,
     /// Continue this conversation
     #[arg(long, value_name = "ID", help_heading = CONVERSATION, add = completion::contexts())]
-    context: Option<String>,
+    pub(super) context: Option<String>,
     /// Continue the latest conversation with this agent in this directory
     #[arg(
         long = "continue",
@@ -95,14 +98,14 @@ pub(crate) struct Send {
     pub(crate) go_on: bool,
     /// Answer the question of this task
     #[arg(long, value_name = "ID", help_heading = CONVERSATION, add = completion::tasks())]
-    task: Option<String>,
+    pub(super) task: Option<String>,
     /// Id of the question to answer; refused if the task asks another question by now
     #[arg(long, value_name = "ID", help_heading = CONVERSATION, requires = "task")]
-    question: Option<String>,
+    pub(super) question: Option<String>,
     #[command(flatten)]
-    chosen: Chosen,
+    pub(super) chosen: Chosen,
     #[command(flatten)]
-    inheriting: Inheriting,
+    pub(super) inheriting: Inheriting,
     #[command(flatten)]
     pub(crate) elsewhere: Elsewhere,
 }
@@ -307,7 +310,15 @@ impl Send {
     /// Turns the command into the answer to a task's question.
     pub(crate) fn answering(self, task: String, answer: String, shown: &Shown) -> Self {
         let (task, question) = (Some(task), shown.told.question().map(str::to_owned));
-        Self { message: answer, task, question, files: Vec::new(), input: Vec::new(), ..self }
+        Self {
+            message: answer,
+            task,
+            question,
+            files: Vec::new(),
+            input: Vec::new(),
+            data: None,
+            ..self
+        }
     }
 }
 
@@ -384,8 +395,8 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     if !send.message.is_empty() {
         parts.push(json!({ "kind": "text", "text": send.message }));
     }
-    if !send.input.is_empty() {
-        let data: Map<_, _> = send.input.iter().cloned().collect();
+    let input = (!send.input.is_empty()).then(|| send.input.iter().cloned().collect());
+    if let Some(data) = send.data.clone().or(input.map(Value::Object)) {
         parts.push(json!({ "kind": "data", "data": data }));
     }
     for file in &send.files {

@@ -97,8 +97,18 @@ pub(super) fn pair(text: &str) -> Result<(String, Value), String> {
     if let Some((_, way_out)) = OTHERS.iter().find(|(other, _)| *other == key) {
         return Err(format!("`{key}` cannot be set by `--metadata`: {way_out}"));
     }
-    let json = serde_json::from_str(value);
-    Ok((key.to_owned(), json.unwrap_or_else(|_| Value::from(value))))
+    Ok((key.to_owned(), json_or_text(value)))
+}
+
+/// Parses `KEY=VALUE` with any key, since an author names the inputs; the value is JSON, or else
+/// text.
+pub(in crate::commands) fn input_pair(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    Ok((key.to_owned(), json_or_text(value)))
+}
+
+fn json_or_text(value: &str) -> Value {
+    serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))
 }
 
 #[cfg(test)]

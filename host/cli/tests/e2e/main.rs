@@ -21,6 +21,7 @@ mod examples;
 mod faults;
 mod finding;
 mod five_step;
+mod flows;
 mod forest;
 mod full_disk;
 mod grants;

@@ -12,7 +12,11 @@ use a2a_hub_core::{
     routing::{NotChosen, Routing, Wanted},
     task::idempotency::{self, RequestText},
 };
-use a2a_hub_protocol::{budget::Budget, error::A2aError, operation::SendMessage};
+use a2a_hub_protocol::{
+    budget::Budget,
+    error::{A2aError, ErrorKind},
+    operation::SendMessage,
+};
 use std::sync::Arc;
 
 /// Addressee of a message.
@@ -136,6 +140,15 @@ impl Hub {
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Refused> {
         let by_agent = |reason, why: HubError| Refused::ByAgent(reason, why.into());
+        if agent.is_script() {
+            let why = format!(
+                "send to `{}`: it runs the programs of trusted flows, and only these call it; run a flow by its name, as \
+                 `a2a-hub run NAME` does",
+                agent.id
+            );
+            let why = A2aError::new(ErrorKind::UnsupportedOperation, why);
+            return Err(Refused::ByHub(why.into()));
+        }
         agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
         let Beginning { send, by, request, response, budget } = beginning;

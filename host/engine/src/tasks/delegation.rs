@@ -140,6 +140,7 @@ impl Delegation {
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Failure> {
         let ChildRequest { message, key, timeout_ms, budget, context_id, inherit, .. } = request;
+        self.agent.require_own_command(&child, &self.task, &message)?;
         let inherit = asked_for(inherit, &message)?;
         let answers = request.answers_questions;
         let directory = self.directory(request.working_directory)?;
@@ -348,7 +349,9 @@ impl Calls for Delegation {
             // The child would be shut down as it begins.
             return Err(Failure::HubNotUp("call another agent: the hub is stopping".to_owned()));
         }
-        if let Some(wanted) = self.wanted(&request)? {
+        let is_script = AgentId::parse(&request.agent).is_ok_and(|it| self.agent.calls_script(&it));
+        // No group takes the commands of a flow.
+        if !is_script && let Some(wanted) = self.wanted(&request)? {
             let this = self.clone();
             return self.to_its_end(async move { this.open_routed(request, wanted).await }).await;
         }

@@ -4,10 +4,12 @@ use super::{
     definition::{Definition, Work, is_before},
     parse::{Draft, Join, Names, Place, Scope, next},
     position::{Problems, did_you_mean},
+    script,
 };
 
 /// Variables of a step's record.
-const RECORD: [&str; 7] = ["text", "output", "artifacts", "state", "agent", "items", "round"];
+const RECORD: [&str; 8] =
+    ["text", "output", "artifacts", "state", "agent", "items", "round", "exit"];
 
 /// Functions of the template engine.
 const FUNCTIONS: [&str; 4] = ["range", "dict", "namespace", "loop"];
@@ -73,6 +75,7 @@ pub(super) fn whole(
         }
         check_fallback(&definition, index, draft, problems);
     }
+    script::check_variables(&definition, problems);
     if let Some((names, at)) = result {
         check_names(&definition, None, &names, &at, Scope::default(), problems);
     }
@@ -172,7 +175,7 @@ fn check_name(
         },
         "item" | "index" if scope.has_item => Ok(()),
         "item" | "index" => Err(format!("`{name}` is only there in a step with `for_each`")),
-        "output" | "text" if scope.has_output => Ok(()),
+        "output" | "text" | "exit" if scope.has_output => Ok(()),
         other if FUNCTIONS.contains(&other) => Ok(()),
         "worktree" => Err(format!("`{name}`: worktrees are not yet supported")),
         other => {

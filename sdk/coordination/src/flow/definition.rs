@@ -1,6 +1,9 @@
 //! Checked form of a flow file.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde_json::{Map, Value};
 
@@ -45,11 +48,62 @@ pub struct Definition {
     /// Warnings; the flow runs nevertheless.
     pub warnings: Vec<Problem>,
     pub(super) max_calls: Option<u32>,
+    pub(super) budget: TreeBudget,
     pub(super) timeout_ms: Option<u64>,
     pub(super) result: Option<Template>,
     pub(super) steps: Vec<Step>,
     /// Steps so that each comes after those it needs.
     pub(super) order: Vec<usize>,
+}
+
+/// Rights of a flow beyond those of every flow, and its budget.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// Programs that its steps run, each command once.
+    pub run: Vec<RunNeed>,
+    /// Permissions above `ask`, by the agent that gets them.
+    pub permissions: BTreeMap<String, String>,
+    /// Limits of the tasks below the flow's.
+    pub budget: TreeBudget,
+}
+
+/// Program with its arguments, and the names of its variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunNeed {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Names of the variables.
+    pub variables: BTreeSet<String>,
+}
+
+/// Limits of the tree of tasks below a flow, which the hub counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TreeBudget {
+    /// Levels of tasks.
+    pub depth: Option<u32>,
+    /// Tokens, as the agents report them.
+    pub tokens: Option<u32>,
+    /// Dollars, as the agents report them.
+    pub cost_usd: Option<f64>,
+}
+
+/// Variables of an item of a `for_each`.
+pub(super) const ITEM: &str = "A2A_ITEM";
+pub(super) const INDEX: &str = "A2A_INDEX";
+
+/// Variable of an input.
+pub(super) fn input_variable(name: &str) -> String {
+    format!("A2A_INPUT_{}", name.to_ascii_uppercase())
+}
+
+/// Variable of a step's text.
+pub(super) fn text_variable(id: &str) -> String {
+    format!("A2A_STEP_{}_TEXT", id.to_ascii_uppercase())
+}
+
+/// True if these permissions allow more than asking.
+pub(super) fn is_elevated(permissions: &str) -> bool {
+    matches!(permissions, "edit" | "full")
 }
 
 /// One step.
@@ -83,6 +137,27 @@ pub(super) enum Work {
     Ask { text: Template, choices: Vec<String>, default: Option<String> },
     /// A pause.
     Wait { ms: u64 },
+    /// A program with its arguments, as they stand in the file.
+    Run(Script),
+}
+
+/// Program of a step.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    pub(super) command: Vec<String>,
+    /// True if an exit code other than 0 completes the step: `on_exit` says what follows.
+    pub(super) takes_any_exit: bool,
+    pub(super) on_restart: OnRestart,
+}
+
+/// Continuation of a program that a restart of the hub cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum OnRestart {
+    Retry,
+    /// The client decides: nobody knows how far the program came.
+    #[default]
+    Ask,
+    Fail,
 }
 
 /// Repetition of a step over a list.
@@ -138,7 +213,7 @@ impl Definition {
         for step in &self.steps {
             match &step.work {
                 Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => names.push(name),
-                Work::Ask { .. } | Work::Wait { .. } => {}
+                Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => {}
             }
             names.extend(&step.fallback);
             names.extend(step.compensate.as_ref().map(|it| &it.agent));
@@ -150,6 +225,42 @@ impl Definition {
             }
         }
         once
+    }
+
+    /// Rights beyond those of every flow, which the operator has to trust.
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs { budget: self.budget, ..Needs::default() };
+        for (index, step) in self.steps.iter().enumerate() {
+            match &step.work {
+                Work::Run(script) => {
+                    let variables = self.variable_names(index);
+                    let command = script.command.clone();
+                    match needs.run.iter_mut().find(|other| other.command == command) {
+                        Some(other) => other.variables.extend(variables),
+                        None => needs.run.push(RunNeed { command, variables }),
+                    }
+                }
+                Work::Agent { agent, permissions: Some(word), .. } if is_elevated(word) => {
+                    for name in std::iter::once(agent).chain(&step.fallback) {
+                        let most = needs.permissions.entry(name.clone()).or_default();
+                        if most != "full" {
+                            word.clone_into(most);
+                        }
+                    }
+                }
+                Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } | Work::Wait { .. } => {}
+            }
+        }
+        needs
+    }
+
+    /// Names of the variables that the program of a step may get.
+    fn variable_names(&self, step: usize) -> BTreeSet<String> {
+        let inputs = self.input.iter().map(|(name, _)| input_variable(name));
+        let before = (0..self.steps.len()).filter(|&other| self.is_before(other, step));
+        let texts = before.map(|other| text_variable(&self.steps[other].id));
+        let of_item = self.steps[step].each.as_ref().map(|_| [ITEM, INDEX].map(str::to_owned));
+        inputs.chain(texts).chain(of_item.into_iter().flatten()).collect()
     }
 
     /// JSON schema of the input: an object with the members of `[input]`. Those without a default

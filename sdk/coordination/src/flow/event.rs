@@ -15,6 +15,8 @@ pub enum Role {
     Timeout,
     /// The call that undoes a step.
     Compensation,
+    /// The question whether a program that a restart cut off runs again.
+    Restart,
 }
 
 /// Name of a child, question or timer: the same in each replay, whatever ends first.
@@ -40,6 +42,7 @@ impl fmt::Display for Id {
             Role::Backoff => "backoff",
             Role::Timeout => "timeout",
             Role::Compensation => "undo",
+            Role::Restart => "restart",
         };
         write!(f, "{step}.{round}.{item}.{attempt}.{role}")
     }

@@ -9,10 +9,10 @@ use super::{
     check,
     definition::{
         Compensation, Definition, Each, Go, MAX_ITEMS, MAX_JUMPS, MAX_STEPS, Next, Problem, Retry,
-        Step, Work,
+        Step, TreeBudget, Work, is_elevated,
     },
     position::{KeyName as _, Problems, Table, did_you_mean, json},
-    schema,
+    schema, script,
     template::{Condition, Template},
 };
 
@@ -24,7 +24,7 @@ const FLOW: [&str; 6] = ["description", "input", "budget", "timeout", "result", 
 const FLOW_LATER: [&str; 1] = ["worktree"];
 
 /// Keys of a step, and those of the design that do not work yet.
-const STEP: [&str; 22] = [
+const STEP: [&str; 26] = [
     "id",
     "needs",
     "join",
@@ -47,12 +47,15 @@ const STEP: [&str; 22] = [
     "output",
     "next",
     "description",
+    "run",
+    "on_exit",
+    "on_restart",
+    "skill",
 ];
-const STEP_LATER: [&str; 8] =
-    ["run", "on_exit", "on_restart", "inherit", "stream", "worktree", "skill", "group"];
+const STEP_LATER: [&str; 4] = ["inherit", "stream", "worktree", "group"];
 
 /// Keys that say the kind of a step.
-const KINDS: [&str; 4] = ["agent", "flow", "ask", "wait"];
+const KINDS: [&str; 6] = ["agent", "skill", "flow", "ask", "wait", "run"];
 
 /// Place of a value in the file.
 pub(super) type Place = Range<usize>;
@@ -126,8 +129,14 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
     }
     let input = input(table, problems);
     let budget = table.get("budget").and_then(|it| Table::of(it, "[budget]", problems));
+    let mut limits = TreeBudget::default();
     let max_calls = budget.and_then(|budget| {
-        budget.check_keys(&["tasks"], &["depth", "tokens", "costUsd", "minutes"], problems);
+        budget.check_keys(&["tasks", "depth", "tokens", "costUsd"], &["minutes"], problems);
+        limits = TreeBudget {
+            depth: budget.number("depth", (1, 100), problems),
+            tokens: budget.number("tokens", (1, u32::MAX), problems),
+            cost_usd: budget.amount("costUsd", problems),
+        };
         budget.number("tasks", (1, 100_000), problems)
     });
     let timeout_ms = table.duration("timeout", problems);
@@ -138,6 +147,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
         input,
         warnings: Vec::new(),
         max_calls,
+        budget: limits,
         timeout_ms,
         result: result.as_ref().map(|(it, _)| it.clone()),
         steps: Vec::new(),
@@ -239,8 +249,16 @@ fn step<'a, 't>(
     let work = work(kind, &table, scope, &mut texts, problems)?;
     let is_call = matches!(work, Work::Agent { .. } | Work::Flow { .. });
     if !is_call {
-        let calls = ["for_each", "retry", "fallback", "output"];
+        let calls = ["fallback", "output"];
         only(&table, &calls, "a step that calls an agent or a flow", problems);
+    }
+    if !is_call && !matches!(work, Work::Run(_)) {
+        only(
+            &table,
+            &["for_each", "retry"],
+            "a step that calls an agent, a flow or a program",
+            problems,
+        );
     }
     if each.is_none() {
         only(&table, &["concurrency", "allow_failures"], "a step with `for_each`", problems);
@@ -250,7 +268,11 @@ fn step<'a, 't>(
     let retry = retry(&table, problems);
     let needs = table.texts("needs", problems);
     let join = join(&table, problems);
-    let fallback = table.texts("fallback", problems).into_iter().map(|(name, _)| name).collect();
+    let fallback = table.texts("fallback", problems);
+    for (name, at) in &fallback {
+        script::refuse_by_name(name, at, problems);
+    }
+    let fallback = fallback.into_iter().map(|(name, _)| name).collect();
     let timeout_ms = table.duration("timeout", problems);
     if let Some((Work::Wait { .. }, at)) = timeout_ms.map(|_| (&work, table.at.clone())) {
         problems.error(&at, format!("{} waits, and has no other `timeout`", table.name));
@@ -285,8 +307,11 @@ fn work(
     texts: &mut Vec<(Names, Place, Scope)>,
     problems: &mut Problems<'_>,
 ) -> Option<Work> {
-    if kind != "agent" {
-        only(table, &["prompt", "permissions"], "a step with `agent`", problems);
+    if !matches!(kind, "agent" | "skill") {
+        only(table, &["prompt", "permissions"], "a step with `agent` or `skill`", problems);
+    }
+    if kind != "run" {
+        only(table, &["on_exit", "on_restart"], "a step with `run`", problems);
     }
     if kind != "flow" {
         only(table, &["input"], "a step with `flow`", problems);
@@ -295,8 +320,12 @@ fn work(
         only(table, &["choices", "default"], "a step with `ask`", problems);
     }
     match kind {
-        "agent" => {
-            let (agent, _) = table.text("agent", problems)?;
+        "run" => script::parse(table, problems).map(Work::Run),
+        "agent" | "skill" => {
+            let (name, at) = table.text(kind, problems)?;
+            script::refuse_by_name(&name, &at, problems);
+            // An agent's name has no colon.
+            let agent = if kind == "skill" { format!("skill:{name}") } else { name };
             let Some((prompt, at)) = template(table, "prompt", problems) else {
                 if table.get("prompt").is_none() {
                     problems.error(&table.at, format!("{} has a `prompt`", table.name));
@@ -306,17 +335,17 @@ fn work(
             texts.push((owned(prompt.names()), at, scope));
             let words = ["read-only", "ask", "edit", "full"];
             let permissions = table.word("permissions", &words, problems);
-            if let Some(word) = permissions.as_deref().filter(|it| matches!(*it, "edit" | "full")) {
+            let is_routed = agent.contains(':');
+            if is_routed && permissions.as_deref().is_some_and(is_elevated) {
                 let at = table.get("permissions").map_or(table.at.clone(), Spanned::span);
-                let rule = format!(
-                    "`permissions = \"{word}\"` is not yet supported: say \"ask\" or \"read-only\""
-                );
+                let rule = "permissions above \"ask\" are for one agent: name it by `agent` in place of `skill`";
                 problems.error(&at, rule);
             }
             Some(Work::Agent { agent, prompt, permissions })
         }
         "flow" => {
-            let (flow, _) = table.text("flow", problems)?;
+            let (flow, at) = table.text("flow", problems)?;
+            script::refuse_by_name(&flow, &at, problems);
             let given = table.get("input").and_then(|it| Table::of(it, "input", problems));
             let mut input = Vec::new();
             for (key, _) in given.iter().flat_map(|given| given.table) {
@@ -423,6 +452,9 @@ fn compensation(
     table.check_keys(&["agent", "prompt"], &["run"], problems);
     let agent = table.text("agent", problems);
     let prompt = template(&table, "prompt", problems);
+    if let Some((name, at)) = &agent {
+        script::refuse_by_name(name, at, problems);
+    }
     let (Some((agent, _)), Some((prompt, at))) = (agent, prompt) else {
         problems.error(&table.at, "`compensate` has an `agent` and a `prompt`");
         return None;
@@ -481,12 +513,14 @@ pub(super) fn next(
     is_before: impl Fn(usize, usize) -> bool,
     problems: &mut Problems<'_>,
 ) -> Vec<Next> {
-    let Some(value) = draft.table.get("next") else { return Vec::new() };
+    let mut found = Vec::new();
+    let targets = Targets { step, ids, is_before: &is_before };
+    found.extend(script::on_exit(&draft.table, &targets, problems));
+    let Some(value) = draft.table.get("next") else { return found };
     let Some(all) = value.get_ref().as_array() else {
         problems.error(&value.span(), "`next` is a list of tables");
-        return Vec::new();
+        return found;
     };
-    let mut found = Vec::new();
     for one in all.iter() {
         let Some(table) = Table::of(one, "next", problems) else { continue };
         table.check_keys(&["when", "goto", "max", "at_max", "end"], &[], problems);
@@ -498,29 +532,10 @@ pub(super) fn next(
         let end = table.word("end", &["completed", "failed"], problems);
         let goto = table.text("goto", problems);
         let go = match (goto, end) {
-            (Some((name, at)), None) => {
-                let Some(target) = ids.iter().position(|id| *id == name) else {
-                    let near = did_you_mean(&name, ids.iter().map(String::as_str));
-                    problems.error(&at, format!("`goto`: there is no step `{name}`{near}"));
-                    continue;
-                };
-                if target != step && !is_before(target, step) {
-                    let rule = format!(
-                        "`goto` leads back: to the step itself, or to one that it needs; `{name}` is neither"
-                    );
-                    problems.error(&at, rule);
-                }
-                if table.get("max").is_none() {
-                    let rule =
-                        "a `goto` has a cap: add `max`, the number of times that it is followed";
-                    problems.error(&table.at, rule);
-                    continue;
-                }
-                let max = table.number("max", (1, MAX_JUMPS), problems).unwrap_or(1);
-                let at_max = table.word("at_max", &["fail", "continue"], problems);
-                let continues_at_max = at_max.as_deref() == Some("continue");
-                Go::To { step: target, max, continues_at_max }
-            }
+            (Some((name, at)), None) => match goto_of(&table, &name, &at, &targets, problems) {
+                Some(go) => go,
+                None => continue,
+            },
             (None, Some(end)) => {
                 only(&table, &["max", "at_max"], "a `goto`", problems);
                 Go::End { completed: end == "completed" }
@@ -533,4 +548,40 @@ pub(super) fn next(
         found.push(Next { when, go });
     }
     found
+}
+
+/// Steps that a `goto` may name.
+pub(super) struct Targets<'a> {
+    step: usize,
+    ids: &'a [String],
+    is_before: &'a dyn Fn(usize, usize) -> bool,
+}
+
+/// Way back of a table with `goto`, `max` and `at_max`.
+pub(super) fn goto_of(
+    table: &Table<'_, '_>,
+    name: &str,
+    at: &Place,
+    Targets { step, ids, is_before }: &Targets<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<Go> {
+    let Some(target) = ids.iter().position(|id| id == name) else {
+        let near = did_you_mean(name, ids.iter().map(String::as_str));
+        problems.error(at, format!("`goto`: there is no step `{name}`{near}"));
+        return None;
+    };
+    if target != *step && !is_before(target, *step) {
+        let rule = format!(
+            "`goto` leads back: to the step itself, or to one that it needs; `{name}` is neither"
+        );
+        problems.error(at, rule);
+    }
+    if table.get("max").is_none() {
+        let rule = "a `goto` has a cap: add `max`, the number of times that it is followed";
+        problems.error(&table.at, rule);
+        return None;
+    }
+    let max = table.number("max", (1, MAX_JUMPS), problems).unwrap_or(1);
+    let at_max = table.word("at_max", &["fail", "continue"], problems);
+    Some(Go::To { step: target, max, continues_at_max: at_max.as_deref() == Some("continue") })
 }

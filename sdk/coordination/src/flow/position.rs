@@ -132,6 +132,16 @@ impl<'a, 't> Table<'a, 't> {
         number
     }
 
+    /// Amount of dollars of a key.
+    pub(super) fn amount(&self, key: &str, problems: &mut Problems<'_>) -> Option<f64> {
+        let value = self.get(key)?;
+        let number = json(value.get_ref()).as_f64().filter(|number| *number > 0.0);
+        if number.is_none() {
+            problems.error(&value.span(), format!("`{key}` is a number above 0"));
+        }
+        number
+    }
+
     /// Duration of a key, in milliseconds.
     pub(super) fn duration(&self, key: &str, problems: &mut Problems<'_>) -> Option<u64> {
         let (text, at) = self.text(key, problems)?;

@@ -50,6 +50,8 @@ pub(super) struct ItemEnd {
     pub(super) end: End,
     pub(super) output: Option<Value>,
     pub(super) agent: String,
+    /// Exit code of a program.
+    pub(super) exit: Option<i64>,
 }
 
 /// Failure of an item.
@@ -69,6 +71,7 @@ pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
         Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => name,
         Work::Ask { .. } => "asks",
         Work::Wait { .. } => "waits",
+        Work::Run(script) => &format!("runs {}", one_line(&script.command.join(" "))),
     };
     let round = if round > 1 { format!(", round {round}") } else { String::new() };
     let items = if step.each.is_some() { format!(", {items} items") } else { String::new() };
@@ -78,7 +81,7 @@ pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
 /// Record of a step for templates.
 pub(super) fn record(row: &Row, is_each: bool) -> Value {
     let of_item = |item: &Item| {
-        let Some(ItemEnd { completed, end, output, agent }) = &item.done else {
+        let Some(ItemEnd { completed, end, output, agent, exit }) = &item.done else {
             return Value::Null;
         };
         json!({
@@ -87,6 +90,7 @@ pub(super) fn record(row: &Row, is_each: bool) -> Value {
             "output": output,
             "artifacts": end.artifacts,
             "agent": agent,
+            "exit": exit,
         })
     };
     let mut items: Vec<Value> = row.items.iter().map(of_item).collect();

@@ -4,6 +4,7 @@
 //! action to its event or its `Cancel`; events of those that are not open are ignored.
 
 mod ending;
+mod programs;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use super::{
     definition::{Definition, Go, Work},
     event::{Action, End, Event, Finish, Id, Role},
     row::{Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
+    script::{self, SCRIPT},
 };
 
 /// Bytes kept of a child's text, or of one artifact.
@@ -141,8 +143,21 @@ impl State {
         }
         if !end.completed {
             let failed = Failed { reason: end.reason, text: end.text };
-            self.item_failed(id, failed, actions);
+            match &self.definition.steps[id.step].work {
+                Work::Run(script) if programs::is_cut_off(&failed.reason) => {
+                    self.cut_off(id, script.on_restart, failed, actions);
+                }
+                Work::Run(_)
+                | Work::Agent { .. }
+                | Work::Flow { .. }
+                | Work::Ask { .. }
+                | Work::Wait { .. } => self.item_failed(id, failed, actions),
+            }
             return;
+        }
+        if let Work::Run(script) = &self.definition.steps[id.step].work {
+            let takes_any_exit = script.takes_any_exit;
+            return self.program_ended(id, end, takes_any_exit, actions);
         }
         match output {
             Some(Err(why)) => {
@@ -167,6 +182,9 @@ impl State {
     }
 
     fn answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
+        if id.role == Role::Restart {
+            return self.restart_answered(id, text, actions);
+        }
         let step = &self.definition.steps[id.step];
         let Work::Ask { choices, .. } = &step.work else { return };
         let said = text.trim();
@@ -209,7 +227,7 @@ impl State {
                 let text = format!("{}: took longer than its `timeout`", step.id);
                 self.step_failed(id.step, "timeout", text, actions);
             }
-            Role::Compensation => {}
+            Role::Compensation | Role::Restart => {}
         }
     }
 
@@ -329,15 +347,16 @@ impl State {
         let id = Id { step, round, item, attempt, role: Role::Work };
         let failed = |text: String| Failed { reason: "template".to_owned(), text };
         let element = definition.each.is_some().then(|| (item, row.list[item].clone()));
-        let is_call = matches!(definition.work, Work::Agent { .. } | Work::Flow { .. });
+        let is_call =
+            matches!(definition.work, Work::Agent { .. } | Work::Flow { .. } | Work::Run(_));
         if is_call && self.definition.max_calls.is_some_and(|most| self.calls >= most) {
             let text = format!("the flow's budget of {} tasks is used up", self.calls);
             return self.fail("limit_exceeded", text, actions);
         }
         let context = match &definition.work {
-            Work::Wait { .. } => Context::UNDEFINED,
+            Work::Wait { .. } | Work::Run(_) => Context::UNDEFINED,
             Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } => {
-                self.context(step, element, &[])
+                self.context(step, element.clone(), &[])
             }
         };
         let action = match &definition.work {
@@ -351,7 +370,8 @@ impl State {
                         text.push_str(&answer::correction(why));
                     }
                     let agent = agents(agent, &definition.fallback, item.agent).to_owned();
-                    Action::Call { id, agent, text, data: None, permissions: permissions.clone() }
+                    let permissions = self.permitted(permissions.as_ref());
+                    Action::Call { id, agent, text, data: None, permissions }
                 }
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
@@ -363,8 +383,23 @@ impl State {
                         Err(why) => return self.item_failed_for_good(id, failed(why), actions),
                     }
                 }
-                let (agent, text) = (flow.clone(), String::new());
-                Action::Call { id, agent, text, data: Some(members.into()), permissions: None }
+                let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
+                Action::Call { id, agent, text, data, permissions: self.permitted(None) }
+            }
+            Work::Run(script) => {
+                let rows = &self.rows;
+                let input = &self.input;
+                let element = element.as_ref();
+                match script::request(script, &self.definition, step, rows, input, element) {
+                    Ok(data) => {
+                        let (agent, text) = (SCRIPT.to_owned(), String::new());
+                        Action::Call { id, agent, text, data: Some(data), permissions: None }
+                    }
+                    Err(text) => {
+                        let failed = Failed { reason: "invalid_input".to_owned(), text };
+                        return self.item_failed_for_good(id, failed, actions);
+                    }
+                }
             }
             Work::Ask { text, choices, .. } => match text.render(&context) {
                 Ok(text) if choices.is_empty() => Action::Ask { id, text },
@@ -380,10 +415,12 @@ impl State {
 
     fn item_done(&mut self, id: Id, end: End, output: Option<Value>) {
         let agent = self.agent_of(id);
+        let is_run = matches!(self.definition.steps[id.step].work, Work::Run(_));
+        let exit = script::exit_of(end.data.as_ref()).filter(|_| is_run);
         let (at, n) = (id.step, id.item);
         let item = &mut self.rows[at].items[n];
         item.correction = None;
-        item.done = Some(ItemEnd { completed: true, end, output, agent });
+        item.done = Some(ItemEnd { completed: true, end, output, agent, exit });
     }
 
     fn agent_of(&self, id: Id) -> String {
@@ -392,7 +429,7 @@ impl State {
         match &step.work {
             Work::Agent { agent, .. } => agents(agent, &step.fallback, which).to_owned(),
             Work::Flow { flow, .. } => flow.clone(),
-            Work::Ask { .. } | Work::Wait { .. } => String::new(),
+            Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => String::new(),
         }
     }
 
@@ -435,7 +472,8 @@ impl State {
         let told = format!("{}{place}: {by}{text}", step.id);
         let end = End { text, reason: reason.clone(), ..End::default() };
         let (at, n) = (id.step, id.item);
-        self.rows[at].items[n].done = Some(ItemEnd { completed: false, end, output: None, agent });
+        let (completed, output, exit) = (false, None, None);
+        self.rows[at].items[n].done = Some(ItemEnd { completed, end, output, agent, exit });
         let items = self.rows[id.step].items.iter();
         let failures = items.filter(|it| it.done.as_ref().is_some_and(|it| !it.completed)).count();
         match allowed {
@@ -454,7 +492,7 @@ impl State {
         row.phase = Phase::Done;
         row.record = Some(record(row, definition.each.is_some()));
         let record = row.record.clone().unwrap_or_default();
-        let extra = [("output", record["output"].clone()), ("text", record["text"].clone())];
+        let extra = ["output", "text", "exit"].map(|name| (name, record[name].clone()));
         for (index, next) in definition.next.iter().enumerate() {
             let holds = next.when.as_ref().map_or(Ok(true), |when| {
                 let context = self.context(step, None, &extra);

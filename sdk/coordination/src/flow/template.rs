@@ -106,6 +106,11 @@ impl Condition {
         self.names.iter().map(String::as_str)
     }
 
+    /// Text of the expression.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
     /// Evaluates the expression.
     ///
     /// # Errors

@@ -393,7 +393,7 @@ impl PluginFolder {
     /// Refuses the id of an agent that is not a plug-in: no file can replace it.
     fn require_plugin_name(&self, id: &AgentId) -> Result<(), PluginEditError> {
         let source = self.agents.find(id).map(|there| there.source.clone());
-        let built_in = || self.agents.shared.built_in.component(id).map(|_| Source::BuiltIn);
+        let built_in = || self.agents.shared.built_in.reserves(id).then_some(Source::BuiltIn);
         match source.or_else(built_in) {
             None | Some(Source::File(_)) => Ok(()),
             Some(source) => Err(PluginEditError::Taken(id.clone(), source.to_string())),

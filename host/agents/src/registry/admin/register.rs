@@ -135,6 +135,7 @@ impl PluginFolder {
             | Source::Acp
             | Source::Native
             | Source::Flow(..)
+            | Source::Script
             | Source::Remote(_) => true,
             Source::File(name) => {
                 let (dir, file) = (Arc::clone(&self.dir), name.clone());

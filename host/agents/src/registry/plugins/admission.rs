@@ -9,7 +9,7 @@ use super::{
     held_back::HeldBackError,
 };
 use crate::{
-    agent::{Agent, Source, Terms},
+    agent::{Agent, FLOW_RUNNER, Source, Terms, flow_file::FlowNeeds},
     registry::{Agents, JoinError},
 };
 use a2a_hub_clock as clock;
@@ -263,16 +263,17 @@ impl Agents {
         let configured = self.shared.config().agent(id).grant;
         let own = |grant| Terms { installation: InstallationId::from(id), grant };
         match source {
-            Source::BuiltIn | Source::Acp | Source::Native => own(match configured {
-                Some(grant) => grant.trusting(ask),
-                None => Grant::everything(ask),
-            }),
-            Source::Flow(..) => own(configured.unwrap_or_else(|| {
-                // A flow does nothing else than to call agents, which ask before they act.
-                let mut grant = Grant::default();
-                grant.delegate.allow("*".to_owned());
-                grant
-            })),
+            // It runs the flow files in messages of clients, with the rights of every flow.
+            Source::BuiltIn if configured.is_none() && id.as_str() == FLOW_RUNNER => {
+                own(FlowNeeds::default().grant())
+            }
+            Source::BuiltIn | Source::Acp | Source::Native | Source::Script => {
+                own(match configured {
+                    Some(grant) => grant.trusting(ask),
+                    None => Grant::everything(ask),
+                })
+            }
+            Source::Flow(flow) => own(configured.unwrap_or_else(|| flow.needs.grant())),
             Source::Remote(_) => own(configured.unwrap_or_default()),
             Source::File(_) => {
                 let grants = self.shared.ledger.grants();
@@ -292,7 +293,7 @@ impl Agents {
     /// Records the configuration's grant for a component that has not joined yet.
     pub(in crate::registry) fn adopt(&self, id: &AgentId, file: &str, bytes: &Bytes) {
         let Ok(ask) = manifest::read(bytes) else { return };
-        let there = self.shared.built_in.component(id).is_some();
+        let there = self.shared.built_in.reserves(id);
         if there || ask.is_for(id).is_err() {
             return;
         }

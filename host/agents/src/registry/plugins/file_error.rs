@@ -48,6 +48,18 @@ pub enum FileError {
     /// The flow file has errors: their text, with line and column.
     #[error("{0}")]
     Flow(String),
+    /// The operator does not trust the flow file, which needs more than other flows.
+    #[error(
+        "held back until you trust it: {needs}; {state}; `a2a-hub flow trust {name}` shows the file and lets it in"
+    )]
+    FlowHeldBack {
+        /// Name of the flow.
+        name: String,
+        /// Rights that the file needs.
+        needs: String,
+        /// State of the flow until then.
+        state: &'static str,
+    },
     /// The agent may not join.
     #[error(transparent)]
     Join(#[from] JoinError),

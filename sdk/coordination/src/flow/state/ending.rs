@@ -63,7 +63,7 @@ impl State {
                     let id = Id { step, round, item: 0, attempt: 1, role: Role::Compensation };
                     self.open.insert(id, ());
                     actions.push(Action::Say(format!("{name}: is undone by {}", undo.agent)));
-                    let (data, permissions) = (None, None);
+                    let (data, permissions) = (None, self.permitted(None));
                     actions.push(Action::Call { id, agent: undo.agent, text, data, permissions });
                 }
                 Err(why) => actions.push(Action::Say(format!("{name}: cannot be undone: {why}"))),

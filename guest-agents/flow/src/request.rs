@@ -1,0 +1,95 @@
+//! Requests to the agent `flow` itself: check, draw, test or run the flow file in a message.
+//!
+//! A text is a flow file to check. JSON data has the members `flow` (text of the file) and `do`:
+//! `check`, `mermaid`, `test` (with `fakes`) or `run` (with `input` or `text`).
+
+use a2a_hub_coordination::flow::{Definition, Needs, Simulation};
+use a2a_hub_sdk::prelude::*;
+use a2a_hub_sdk::serde_json::{Map, Value};
+
+use crate::{driver, input_of_text, list};
+
+/// Words of the member `do`.
+const DO: [&str; 4] = ["check", "mermaid", "test", "run"];
+
+/// Answers a request.
+pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
+    let Some(Value::Object(data)) = task.message.data() else {
+        return parsed(ctx, &task.text(), check);
+    };
+    let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (flow, word) = (text("flow"), text("do"));
+    match word {
+        "check" | "" => parsed(ctx, flow, check),
+        "mermaid" => parsed(ctx, flow, |ctx, definition| ctx.done(definition.mermaid())),
+        "test" => parsed(ctx, flow, |ctx, definition| test(ctx, definition, text("fakes"))),
+        // The grants of the agent `flow` would otherwise count for every agent that may call it.
+        "run" if is_child(task) => ctx.reject(
+            "Run a flow file: another agent asks, and only a client may. Put the file into the folder \
+             `flows` of the data directory, and call the flow by its name.",
+        ),
+        "run" => parsed(ctx, flow, |ctx, definition| {
+            // The hub gives these to files that it reads itself.
+            if definition.needs() != Needs::default() {
+                return ctx.reject(
+                    "Run a flow file: a file in a message has no `run`, no `permissions` above `ask`, and no budget of \
+                     `depth`, `tokens` or `costUsd`. Put it into the folder `flows` of the data directory; if it is held \
+                     back, trust it: `a2a-hub flow trust NAME`.",
+                );
+            }
+            let given = match data.get("input") {
+                Some(input) => Ok(input.clone()),
+                None => input_of_text(definition, text("text")),
+            };
+            match given.and_then(|input| definition.with_defaults(input)) {
+                Ok(input) => driver::run(ctx, task, definition.clone(), input),
+                Err(why) => ctx.reject(format!("This input cannot be used: {why}.")),
+            }
+        }),
+        _ => ctx.reject(format!("`do` is one of {}, and here is `{word}`.", DO.join(", "))),
+    }
+}
+
+/// Passes on the definition, or fails with the file's problems.
+fn parsed(ctx: &Context, text: &str, then: impl FnOnce(&Context, &Definition) -> Run) -> Run {
+    match Definition::parse(text) {
+        Ok(definition) => then(ctx, &definition),
+        Err(problems) => ctx.fail("invalid_flow", list(&problems)),
+    }
+}
+
+fn check(ctx: &Context, definition: &Definition) -> Run {
+    let count = definition.step_ids().count();
+    let steps = if count == 1 { "1 step".to_owned() } else { format!("{count} steps") };
+    let mut text = format!("The flow is right: {steps}.");
+    if !definition.warnings.is_empty() {
+        text.push_str("\nWarnings:\n");
+        text.push_str(&list(&definition.warnings));
+    }
+    ctx.done(text)
+}
+
+/// Simulates the flow with scripted answers.
+fn test(ctx: &Context, definition: &Definition, fakes: &str) -> Run {
+    let Simulation { transitions, failures } = match definition.simulate(fakes) {
+        Ok(simulation) => simulation,
+        Err(problems) => return ctx.fail("invalid_fakes", list(&problems)),
+    };
+    let transitions = transitions.join("\n");
+    if failures.is_empty() {
+        return ctx.done(format!("{transitions}\nThe test passed."));
+    }
+    let failures: Vec<_> = failures.iter().map(|why| format!("- {why}")).collect();
+    let text = format!("{transitions}\nThe test failed:\n{}", failures.join("\n"));
+    ctx.fail("flow_test_failed", text)
+}
+
+/// True if another agent gave this task: the hub names its parent.
+fn is_child(task: &Task) -> bool {
+    let of = |metadata: &Option<String>| {
+        let metadata = metadata.as_deref().unwrap_or_default();
+        let all: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();
+        all.contains_key("parentTaskId")
+    };
+    of(&task.metadata) || of(&task.message.metadata)
+}

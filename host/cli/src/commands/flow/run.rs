@@ -1,0 +1,89 @@
+//! `run`: runs a flow by its name, or once from a file, as `send` sends a message.
+
+use crate::{
+    Exit, Global,
+    client::remote::Elsewhere,
+    commands::{
+        completion, duration,
+        memory_options::Inheriting,
+        send::{Send, send},
+        send_options::{Chosen, input_pair},
+    },
+};
+use a2a_hub_protocol::member;
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::{fs, path::PathBuf};
+
+/// Agent that runs flow files which are no agents.
+const RUNNER: &str = "flow";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunFlow {
+    /// Name of a flow, or the path of a flow file, which is run once without becoming an agent
+    #[arg(add = completion::agents())]
+    flow: String,
+    /// Text for the first input that takes one
+    #[arg(conflicts_with = "input")]
+    text: Option<String>,
+    /// Input of the flow; VALUE is JSON, or else text. May be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input_pair)]
+    input: Vec<(String, Value)>,
+    /// Directory in which the agents work [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Print the answer while it arrives
+    #[arg(long)]
+    stream: bool,
+    /// Directory in which the flow's files are saved; existing files are never overwritten
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    /// Time limit of the flow, such as `30m`; a bare number counts milliseconds
+    #[arg(long, value_name = "TIME", value_parser = duration::milliseconds)]
+    timeout: Option<u64>,
+    /// Start the hub first if it does not run
+    #[arg(long)]
+    start: bool,
+}
+
+/// Runs a flow, and prints its answer.
+pub(crate) fn run(global: &Global, run: RunFlow) -> anyhow::Result<Exit> {
+    let input: Map<_, _> = run.input.into_iter().collect();
+    let is_file = run.flow.contains('/') || run.flow.ends_with(".toml");
+    let (agent, message, data) = if is_file {
+        let definition = fs::read_to_string(&run.flow);
+        let definition = definition.with_context(|| format!("run {}", run.flow))?;
+        let mut data = json!({ "do": "run", "flow": definition });
+        match run.text {
+            Some(text) => member::set(&mut data, "text", text),
+            None => member::set(&mut data, "input", input),
+        }
+        (RUNNER.to_owned(), String::new(), Some(data))
+    } else {
+        let data = run.text.is_none().then_some(Value::Object(input));
+        (run.flow, run.text.unwrap_or_default(), data)
+    };
+    send(
+        global,
+        Send {
+            agent,
+            message,
+            input: Vec::new(),
+            data,
+            files: Vec::new(),
+            cwd: run.cwd,
+            stream: run.stream,
+            save: run.save,
+            timeout: run.timeout,
+            start: run.start,
+            context: None,
+            go_on: false,
+            task: None,
+            question: None,
+            chosen: Chosen::default(),
+            inheriting: Inheriting::default(),
+            elsewhere: Elsewhere::default(),
+        },
+    )
+}

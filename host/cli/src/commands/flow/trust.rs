@@ -1,0 +1,150 @@
+//! `flow trust`: shows a flow file, or its difference to the trusted one, and trusts it.
+
+use crate::{
+    Exit, Format, Global, block_on,
+    client::owner::Owner,
+    ui::{
+        failure::CommandError,
+        terminal::{self, Answer},
+        text::{FAINT, PLAIN, Text},
+    },
+};
+use a2a_hub_config::{
+    TrustedFlows,
+    own_file::{self, NotOwn},
+};
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::digest_of;
+use anyhow::{Context as _, bail};
+use serde_json::json;
+use similar::{ChangeTag, TextDiff};
+use std::{io::Read as _, path::Path};
+
+/// Reason of a refusal: nobody was asked whether to trust the flow.
+const NOT_CONFIRMED: &str = "NOT_CONFIRMED";
+
+/// Largest flow file, in bytes.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Unchanged lines around a change.
+const AROUND: usize = 3;
+
+/// Trusts the file of a flow as it is shown, or no longer.
+pub(super) fn trust(
+    global: &Global,
+    name: &str,
+    file: &Path,
+    yes: bool,
+    revoke: bool,
+) -> anyhow::Result<Exit> {
+    let id = AgentId::parse(name).context("the name of a flow is the id of an agent")?;
+    let dir = global.data_dir()?;
+    // A hub refuses programs of agents; without one, the command looks at its own ancestors.
+    block_on(async {
+        if let Owner::Hub(mut hub) = Owner::of(global, &dir, "trust a flow").await? {
+            hub.call("hub/status", json!({})).await.context("trust a flow")?;
+        }
+        anyhow::Ok(())
+    })?;
+    let trusted = TrustedFlows::of(&dir);
+    if revoke {
+        trusted.revoke(&id).with_context(|| format!("trust the flow {id} no longer"))?;
+        let said = format!("the flow {id} is not trusted any more\n");
+        global.show(&json!({ "name": id, "trusted": false }), || Ok(said.into()))?;
+        return Ok(Exit::Done);
+    }
+    let text = text_of(file).with_context(|| format!("trust {}", file.display()))?;
+    let before =
+        trusted.text(&id).with_context(|| format!("read {}", trusted.path(&id).display()))?;
+    let answer = json!({ "name": id, "trusted": true, "sha256": digest_of(text.as_bytes()) });
+    if before.as_deref() == Some(&text) {
+        let said = format!("the flow {id} is trusted already\n");
+        global.show(&answer, || Ok(said.into()))?;
+        return Ok(Exit::Done);
+    }
+    if !yes && !confirmed(global, &id, before.as_deref(), &text)? {
+        let said = format!("the flow {id} is not trusted\n");
+        global.show(&json!({ "name": id, "trusted": false }), || Ok(said.into()))?;
+        return Ok(Exit::Done);
+    }
+    // The text that was shown, whatever the file holds by now.
+    trusted.trust(&id, &text).with_context(|| format!("trust the flow {id}"))?;
+    global.show(&answer, || Ok(format!("the flow {id} is trusted\n").into()))?;
+    Ok(Exit::Done)
+}
+
+/// Text of a flow file that nobody else can have written.
+fn text_of(file: &Path) -> anyhow::Result<String> {
+    let open = own_file::open(file, 0o022).map_err(|why| match why {
+        NotOwn::Io(why) => anyhow::Error::from(why),
+        NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared => anyhow::anyhow!(
+            "it is a link, or others can have written it; make it a plain file of your own, and run `chmod go-w` on it"
+        ),
+    })?;
+    let mut text = String::new();
+    open.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        bail!("it is larger than {} KiB", MAX_BYTES >> 10);
+    }
+    Ok(text)
+}
+
+/// Shows the file or its changes, and asks whether to trust it.
+fn confirmed(
+    global: &Global,
+    id: &AgentId,
+    before: Option<&str>,
+    text: &str,
+) -> anyhow::Result<bool> {
+    let console = global.console();
+    let mut shown = Text::new();
+    shown.append(match before {
+        Some(before) => difference(before, text),
+        None => Text::from(text.to_owned()),
+    });
+    if !console.is_attended() || global.format == Format::Json {
+        console.note(shown);
+        let why = format!(
+            "trust the flow {id}: nobody can be asked here; read the file above, then give `--yes`"
+        );
+        let mend = format!("a2a-hub flow trust {id} --yes");
+        return Err(CommandError::new(NOT_CONFIRMED, why).mended_by(mend).into());
+    }
+    shown.push(PLAIN, "\nIts programs run, and its agents work, with these rights whenever it is called. Trust it? [y/N]");
+    console.note(shown);
+    let answer = block_on(terminal::ask(console, "y trusts it; an empty answer does not"))?;
+    Ok(matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&&*word.to_lowercase())))
+}
+
+/// Lines that differ, each behind `+` or `-`, with those around them.
+fn difference(before: &str, after: &str) -> Text {
+    let mut shown = Text::new();
+    let compared = TextDiff::from_lines(before, after);
+    for (index, group) in compared.grouped_ops(AROUND).iter().enumerate() {
+        if index > 0 {
+            shown.push(FAINT, "...\n");
+        }
+        for change in group.iter().flat_map(|part| compared.iter_changes(part)) {
+            let (mark, style) = match change.tag() {
+                ChangeTag::Delete => ("-", PLAIN),
+                ChangeTag::Insert => ("+", PLAIN),
+                ChangeTag::Equal => (" ", FAINT),
+            };
+            shown.push(style, &format!("{mark} {}\n", change.value().trim_end_matches('\n')));
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn difference_marks_changed_lines() {
+        let before = "a\nb\nc\nd\ne\nf\ng\nrun = [\"true\"]\n";
+        let after = before.replace("true", "sh").replace("a\n", "");
+        let expected = "- a\n  b\n  c\n  d\n  e\n  f\n  g\n- run = [\"true\"]\n+ run = [\"sh\"]\n";
+        assert_eq!(difference(before, &after).words(), expected);
+    }
+}

@@ -1,0 +1,111 @@
+//! Flow files that the operator trusts: a copy of each in the folder `trusted-flows` of the data
+//! directory. A flow is trusted as long as its file equals the copy.
+//!
+//! Write access to this folder is operator access: a copy that others may write to counts as none.
+
+use crate::own_file::{self, NotOwn};
+use a2a_hub_protocol::id::AgentId;
+use std::{
+    fs::{self, DirBuilder},
+    io::{self, Read as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+/// Name of the folder in the data directory.
+const FOLDER: &str = "trusted-flows";
+
+/// Size limit of a copy, which is that of a flow file.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Trusted flows of one data directory.
+#[derive(Clone, Debug)]
+pub struct TrustedFlows {
+    dir: PathBuf,
+}
+
+/// Metadata that changes with a copy.
+pub type TrustStamp = (u64, u64, i64, i64);
+
+impl TrustedFlows {
+    /// Trusted flows of the hub with this data directory.
+    pub fn of(data_dir: &Path) -> Self {
+        Self { dir: data_dir.join(FOLDER) }
+    }
+
+    /// Path of a flow's copy.
+    pub fn path(&self, flow: &AgentId) -> PathBuf {
+        self.dir.join(format!("{flow}.flow.toml"))
+    }
+
+    /// Metadata of a flow's copy, to detect changes; `None` without a copy.
+    pub fn stamp(&self, flow: &AgentId) -> Option<TrustStamp> {
+        let meta = fs::symlink_metadata(self.path(flow)).ok()?;
+        Some((meta.ino(), meta.len(), meta.ctime(), meta.ctime_nsec()))
+    }
+
+    /// Text of a flow that is trusted; `None` without a copy that counts. Blocks on disk I/O.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if the copy cannot be read.
+    pub fn text(&self, flow: &AgentId) -> io::Result<Option<String>> {
+        let file = match own_file::open(&self.path(flow), 0o022) {
+            Ok(file) => file,
+            Err(NotOwn::Io(why)) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(NotOwn::Io(why)) => return Err(why),
+            Err(NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared) => {
+                return Ok(None);
+            }
+        };
+        let mut text = String::new();
+        file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+        Ok(Some(text).filter(|text| text.len() as u64 <= MAX_BYTES))
+    }
+
+    /// Trusts a flow with this text.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system; the old copy is then unchanged.
+    pub fn trust(&self, flow: &AgentId, text: &str) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        own_file::replace(&self.path(flow), text.as_bytes())
+    }
+
+    /// Trusts a flow no longer.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if the copy still exists.
+    pub fn revoke(&self, flow: &AgentId) -> io::Result<()> {
+        own_file::gone(fs::remove_file(self.path(flow)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn only_own_private_copy_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let (flows, id) = (TrustedFlows::of(dir.path()), AgentId::parse("review").unwrap());
+        assert_eq!(flows.text(&id).unwrap(), None);
+        flows.trust(&id, "one").unwrap();
+        let stamp = flows.stamp(&id);
+        assert_eq!(flows.text(&id).unwrap().as_deref(), Some("one"));
+        flows.trust(&id, "two").unwrap();
+        assert_eq!(flows.text(&id).unwrap().as_deref(), Some("two"));
+        assert_ne!(flows.stamp(&id), stamp);
+        fs::set_permissions(flows.path(&id), fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(flows.text(&id).unwrap(), None, "others may write to it");
+        flows.revoke(&id).unwrap();
+        flows.revoke(&id).unwrap();
+        let other = dir.path().join("other");
+        fs::write(&other, "three").unwrap();
+        symlink(&other, flows.path(&id)).unwrap();
+        assert_eq!(flows.text(&id).unwrap(), None, "it is a link");
+    }
+}

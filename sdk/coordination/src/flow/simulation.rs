@@ -1,0 +1,283 @@
+//! Simulation of a flow with scripted answers and simulated time: `flow test`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::{
+    State,
+    definition::{Definition, Problem, Work},
+    event::{Action, End, Event, Finish, Id, Role},
+    fakes::{Expect, Fakes},
+    row::one_line,
+    script::SCRIPT,
+};
+
+/// Most events of one simulation.
+const MAX_EVENTS: usize = 10_000;
+
+/// Most lines of the transitions.
+const MAX_LINES: usize = 2_000;
+
+/// Course of a simulated flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Simulation {
+    /// Transitions, one a line, each with its simulated time.
+    pub transitions: Vec<String>,
+    /// Expectations that do not hold; empty if the test passes.
+    pub failures: Vec<String>,
+}
+
+/// State of a simulation at work.
+struct World<'a> {
+    flow: &'a Definition,
+    fakes: &'a Fakes,
+    now_ms: u64,
+    /// Coming events by due time, in the order in which they were scheduled.
+    due: BTreeMap<(u64, usize), (Id, Event)>,
+    scheduled: usize,
+    /// Calls of each step.
+    calls: BTreeMap<String, usize>,
+    /// Ids of the steps in the order in which they began.
+    begun: Vec<String>,
+    finish: Option<Finish>,
+    simulation: Simulation,
+}
+
+impl Definition {
+    /// Runs the flow with the scripted answers of `fakes`, the text of a TOML file, and compares
+    /// its end with the expectations there.
+    ///
+    /// # Errors
+    ///
+    /// The problems of that file.
+    pub fn simulate(&self, fakes: &str) -> Result<Simulation, Vec<Problem>> {
+        let fakes = Fakes::parse(fakes, self)?;
+        let mut world = World {
+            flow: self,
+            fakes: &fakes,
+            now_ms: 0,
+            due: BTreeMap::new(),
+            scheduled: 0,
+            calls: BTreeMap::new(),
+            begun: Vec::new(),
+            finish: None,
+            simulation: Simulation::default(),
+        };
+        world.run();
+        Ok(world.simulation)
+    }
+}
+
+impl World<'_> {
+    fn run(&mut self) {
+        let mut state = State::new(self.flow.clone(), self.fakes.input.clone(), "test");
+        let mut event = Event::Begun;
+        for _ in 0..MAX_EVENTS {
+            for action in state.step(event) {
+                self.act(action);
+            }
+            if let Some(finish) = self.finish.take() {
+                return self.compare(&finish);
+            }
+            if !self.simulation.failures.is_empty() {
+                return;
+            }
+            let Some(((at, _), (id, next))) = self.due.pop_first() else { break };
+            self.now_ms = at;
+            self.report(id, &next);
+            event = next;
+        }
+        self.fail(format!("the flow did not end within {MAX_EVENTS} events"));
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Call { id, agent, text, data, .. } => {
+                let text = match data {
+                    Some(data) if agent == SCRIPT => data["run"].to_string(),
+                    Some(data) => data.to_string(),
+                    None => text,
+                };
+                self.line(&format!("  -> {}: {agent}: {}", self.name(id), one_line(&text)));
+                self.answer(id);
+            }
+            Action::Ask { id, text } => {
+                self.line(&format!("  -> {}: asks: {}", self.name(id), one_line(&text)));
+                self.answer(id);
+            }
+            Action::Wait { id, ms } => {
+                if id.role != Role::Timeout {
+                    self.line(&format!("  -> {}: waits {}", self.name(id), time(ms)));
+                }
+                self.note_begin(id);
+                self.schedule(id, ms, Event::Rang(id));
+            }
+            Action::Cancel(id) => {
+                if id.role != Role::Timeout {
+                    self.line(&format!("  -- {}: is cancelled", self.name(id)));
+                }
+                self.due.retain(|_, (other, _)| *other != id);
+            }
+            Action::Say(text) => self.line(&text),
+            Action::Finish(finish) => self.finish = Some(finish),
+        }
+    }
+
+    /// Schedules the scripted answer of a call or question.
+    fn answer(&mut self, id: Id) {
+        self.note_begin(id);
+        if id.role == Role::Compensation {
+            let end = End { completed: true, ..End::default() };
+            return self.schedule(id, 0, Event::Ended(id, end));
+        }
+        let step = &self.flow.steps[id.step];
+        let Some(answers) = self.fakes.answers.get(&step.id).filter(|all| !all.is_empty()) else {
+            let id = &step.id;
+            return self.fail(format!("the step `{id}` began, and [answers] has no `{id}`"));
+        };
+        let call = self.calls.entry(step.id.clone()).or_default();
+        let answer = answers[(*call).min(answers.len() - 1)].clone();
+        *call += 1;
+        // A test has no restarts, so each question is one of a step.
+        let is_question = matches!(step.work, Work::Ask { .. });
+        let is_run = matches!(step.work, Work::Run(_));
+        let data = if is_run { Some(json!({ "exit": answer.exit })) } else { answer.output };
+        let event = if is_question && answer.failed.is_none() {
+            Event::Answered(id, answer.text)
+        } else {
+            Event::Ended(
+                id,
+                End {
+                    completed: answer.failed.is_none(),
+                    text: answer.text,
+                    data,
+                    reason: answer.failed.unwrap_or_default(),
+                    ..End::default()
+                },
+            )
+        };
+        self.schedule(id, answer.after_ms, event);
+    }
+
+    fn note_begin(&mut self, id: Id) {
+        if id.role == Role::Work && (id.item, id.attempt) == (0, 1) {
+            self.begun.push(self.flow.steps[id.step].id.clone());
+        }
+    }
+
+    fn schedule(&mut self, id: Id, after_ms: u64, event: Event) {
+        let at = self.now_ms.saturating_add(after_ms);
+        self.due.insert((at, self.scheduled), (id, event));
+        self.scheduled += 1;
+    }
+
+    /// Adds the line of a coming event.
+    fn report(&mut self, id: Id, event: &Event) {
+        let name = self.name(id);
+        let text = match event {
+            Event::Begun => return,
+            Event::Ended(_, End { completed: true, text, data, .. }) => {
+                let is_run = self.flow.steps.get(id.step).map(|it| &it.work);
+                let is_run = matches!(is_run, Some(Work::Run(_)));
+                let exit = data.as_ref().filter(|_| is_run).and_then(|data| data.get("exit"));
+                let exit = exit.map(|exit| format!(" (exit {exit})")).unwrap_or_default();
+                format!("  <- {name}: completed{exit}: {}", one_line(text))
+            }
+            Event::Ended(_, End { reason, text, .. }) => {
+                format!("  <- {name}: failed ({reason}): {}", one_line(text))
+            }
+            Event::Answered(_, text) => format!("  <- {name}: answered: {}", one_line(text)),
+            Event::Rang(id) if id.role == Role::Timeout => format!("  <- {name}: time limit"),
+            Event::Rang(_) => format!("  <- {name}: waited"),
+        };
+        self.line(&text);
+    }
+
+    /// Step of a child, with its item, round and attempt where they say something.
+    fn name(&self, id: Id) -> String {
+        let Some(step) = self.flow.steps.get(id.step) else { return "the flow".to_owned() };
+        let mut name = step.id.clone();
+        if step.each.is_some() {
+            name.push_str(&format!("[{}]", id.item));
+        }
+        if id.attempt > 1 {
+            name.push_str(&format!(", attempt {}", id.attempt));
+        }
+        name
+    }
+
+    fn line(&mut self, text: &str) {
+        let transitions = &mut self.simulation.transitions;
+        match transitions.len() {
+            0..MAX_LINES => {
+                transitions.push(format!("{:>8}  {}", time(self.now_ms), one_line_of(text)));
+            }
+            MAX_LINES => transitions.push("[cut]".to_owned()),
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, text: String) {
+        self.simulation.failures.push(text);
+    }
+
+    fn compare(&mut self, finish: &Finish) {
+        let state = if finish.completed { "completed" } else { "failed" };
+        let reason = match finish.reason.as_str() {
+            "" => String::new(),
+            reason => format!(" ({reason})"),
+        };
+        self.line(&format!("the flow {state}{reason}: {}", one_line(&finish.text)));
+        let Expect { state: want, reason, text, output, steps } = self.fakes.expect.clone();
+        // Without a wish, a flow is expected to complete.
+        let want = want.unwrap_or_else(|| {
+            if reason.is_some() { "failed".to_owned() } else { "completed".to_owned() }
+        });
+        self.check("state", state == want, &want, state);
+        if let Some(reason) = reason {
+            self.check("reason", finish.reason == reason, &reason, &finish.reason);
+        }
+        if let Some(text) = text {
+            self.check("text", finish.text.contains(&text), &text, &finish.text);
+        }
+        if let Some(output) = output {
+            let found = finish.output.clone().unwrap_or_default();
+            self.check("output", found == output, &output.to_string(), &found.to_string());
+        }
+        if let Some(steps) = steps {
+            self.check("steps", self.begun == steps, &steps.join(", "), &self.begun.join(", "));
+        }
+        let begun: BTreeSet<_> = self.begun.iter().collect();
+        let unused: Vec<_> = self.fakes.answers.keys().filter(|id| !begun.contains(id)).collect();
+        if let [first, ..] = unused.as_slice() {
+            let why = format!("[answers] has `{first}`, and the step did not begin");
+            self.fail(why);
+        }
+    }
+
+    fn check(&mut self, key: &str, holds: bool, want: &str, found: &str) {
+        if !holds {
+            let (want, found) = (one_line(want), one_line(found));
+            self.fail(format!("`{key}` is `{found}`, and `{want}` was expected"));
+        }
+    }
+}
+
+/// First line of a text, with its indentation.
+fn one_line_of(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Duration in its largest units, such as `2h 5m`.
+pub(super) fn time(ms: u64) -> String {
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+    let (mut rest, mut parts) = (ms, Vec::new());
+    for (unit, size) in units {
+        if rest >= size {
+            parts.push(format!("{}{unit}", rest / size));
+            rest %= size;
+        }
+    }
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}

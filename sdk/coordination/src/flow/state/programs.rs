@@ -1,0 +1,90 @@
+//! Programs of steps: exit codes and restarts of the hub. Also the permissions of a step's agent.
+
+use super::{
+    super::{
+        definition::{OnRestart, Step, Work, is_elevated},
+        event::{Action, End, Id, Role},
+        row::Failed,
+        script,
+    },
+    State,
+};
+
+/// Failure reasons of a task that the end of its hub cut off: by a kill, or by a shutdown.
+const HUB_ENDED: [&str; 2] = [HUB_RESTARTED, "hub_stopped"];
+const HUB_RESTARTED: &str = "hub_restarted";
+
+/// True if a task with this failure reason was cut off by the end of its hub.
+pub(super) fn is_cut_off(reason: &str) -> bool {
+    HUB_ENDED.contains(&reason)
+}
+
+impl State {
+    /// Ends the item of a program by its exit code.
+    pub(super) fn program_ended(
+        &mut self,
+        id: Id,
+        end: End,
+        takes_any_exit: bool,
+        actions: &mut Vec<Action>,
+    ) {
+        match script::exit_of(end.data.as_ref()) {
+            Some(exit) if exit == 0 || takes_any_exit => self.item_done(id, end, None),
+            exit => {
+                let exit = exit.map_or_else(|| "no exit code".to_owned(), |it| it.to_string());
+                let text = format!("the program ended with {exit}\n{}", end.text);
+                let failed = Failed { reason: "exit_nonzero".to_owned(), text };
+                self.item_failed(id, failed, actions);
+            }
+        }
+    }
+
+    /// Continues after a restart of the hub that cut off a program.
+    pub(super) fn cut_off(
+        &mut self,
+        id: Id,
+        rule: OnRestart,
+        failed: Failed,
+        actions: &mut Vec<Action>,
+    ) {
+        let step = &self.definition.steps[id.step].id;
+        match rule {
+            OnRestart::Retry => {
+                actions.push(Action::Say(format!("{step}: runs again after a restart of the hub")));
+                self.call(id.step, id.item, actions);
+            }
+            OnRestart::Ask => {
+                let text = format!(
+                    "The program of the step {step} was cut off by a restart of the hub, and may have done a part of its work. \
+                     Run it again?\n(yes / no)"
+                );
+                let id = Id { role: Role::Restart, ..id };
+                self.open.insert(id, ());
+                actions.push(Action::Ask { id, text });
+            }
+            OnRestart::Fail => self.item_failed_for_good(id, failed, actions),
+        }
+    }
+
+    /// Follows the answer of the client about a program that was cut off.
+    pub(super) fn restart_answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
+        let says_yes = ["yes", "y"].contains(&text.trim().to_lowercase().as_str());
+        if says_yes {
+            return self.call(id.step, id.item, actions);
+        }
+        let text = "its program was cut off by a restart of the hub".to_owned();
+        let failed = Failed { reason: HUB_RESTARTED.to_owned(), text };
+        self.item_failed_for_good(Id { role: Role::Work, ..id }, failed, actions);
+    }
+
+    /// Permissions of a child: those of its step. If an agent of the flow may do more than ask, all
+    /// others get `ask`.
+    pub(super) fn permitted(&self, wanted: Option<&String>) -> Option<String> {
+        let elevated = |step: &Step| match &step.work {
+            Work::Agent { permissions, .. } => permissions.as_deref().is_some_and(is_elevated),
+            Work::Flow { .. } | Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => false,
+        };
+        let ask = || self.definition.steps.iter().any(elevated).then(|| "ask".to_owned());
+        wanted.cloned().or_else(ask)
+    }
+}
