@@ -8,7 +8,6 @@ mod http;
 mod mcp;
 mod monitoring;
 mod peer;
-mod rpc;
 mod starting;
 #[cfg(test)]
 mod tests;
@@ -16,10 +15,12 @@ mod unix;
 
 pub use crate::{
     http::router::Http,
-    peer::identity::Lineage,
-    rpc::dispatcher::{Dispatcher, PublicEndpoints},
     starting::Progress,
     unix::socket::{Unix, UnixError},
+};
+pub use a2a_hub_rpc::{
+    dispatcher::{Dispatcher, PublicEndpoints},
+    lineage::Lineage,
 };
 
 /// Maximum size of a request in bytes. Larger input must be passed as a file.

@@ -5,12 +5,12 @@
 //! The bytes of a connection are looked at without taking them (`MSG_PEEK`), so that the hub reads
 //! the whole request later.
 
-use crate::rpc::{dispatcher::COME_AGAIN, jsonrpc};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
     operation::HubStart,
 };
+use a2a_hub_rpc::{dispatcher::COME_AGAIN, jsonrpc};
 use rustix::{io::Errno, net::RecvFlags};
 use serde_json::json;
 use std::{io, os::fd::AsFd, sync::Arc, time::Duration};

@@ -6,6 +6,7 @@ mod acp_schema;
 mod acp_sessions;
 mod acp_turns;
 mod connections;
+mod dispatcher;
 #[path = "../../../tests/harness/shapes.rs"]
 pub(crate) mod json_shapes;
 pub(crate) mod line_strategy;

@@ -29,6 +29,7 @@ const CRATES: &[&str] = &[
     "agents",
     "authoring",
     "engine",
+    "rpc",
     "server",
     "a2a-hub",
     "cli",

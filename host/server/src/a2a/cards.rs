@@ -1,12 +1,9 @@
 //! Cards of the hub and its agents at well-known URLs.
 
-use crate::{
-    http::{
-        caller::Caller,
-        context::{own_url, version},
-        origin_guard, reply,
-    },
-    rpc::dispatcher::Dispatcher,
+use crate::http::{
+    caller::Caller,
+    context::{own_url, version},
+    origin_guard, reply,
 };
 use a2a_hub_clock as clock;
 use a2a_hub_core::access_control::Principal;
@@ -19,6 +16,7 @@ use a2a_hub_protocol::{
     member,
     operation::{Answer, Operation},
 };
+use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
     Extension, Json, Router,
     extract::{ConnectInfo, Path, State},

@@ -10,10 +10,6 @@ use crate::{
         context::{self, is_grpc, own_url},
         origin_guard,
     },
-    rpc::{
-        dispatcher::{Dispatcher, Place, Spelled, SpelledAnswer},
-        task_stream::{Item, ItemContent, TaskStream},
-    },
 };
 use a2a_hub_core::{access_control::Principal, text::duration::Span};
 use a2a_hub_engine::Reply;
@@ -23,6 +19,10 @@ use a2a_hub_protocol::{
     error::A2aError,
     id::{AgentId, TenantId},
     operation::Operation,
+};
+use a2a_hub_rpc::{
+    dispatcher::{Dispatcher, Place, Spelled, SpelledAnswer},
+    task_stream::{Item, ItemContent, TaskStream},
 };
 use axum::{
     Router,

@@ -1,10 +1,10 @@
 //! Public keys with which receivers verify the hub's notifications: a JSON Web Key Set (RFC 7517,
 //! section 5).
 
-use crate::rpc::dispatcher::Dispatcher;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{hub, operation::Operation};
+use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
     Router,
     extract::State,

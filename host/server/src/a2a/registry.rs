@@ -1,11 +1,8 @@
 //! `GET /agents`: agent search in registry form, by skill, tags, words and version.
 
-use crate::{
-    http::{
-        context::own_url,
-        reply::{TODAYS, json_body, refusal},
-    },
-    rpc::dispatcher::Dispatcher,
+use crate::http::{
+    context::own_url,
+    reply::{TODAYS, json_body, refusal},
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
@@ -13,6 +10,7 @@ use a2a_hub_protocol::{
     hub::registry::{self, HOPS},
     operation::{Answer, Operation},
 };
+use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
     Extension, Router,
     extract::State,

@@ -2,26 +2,24 @@
 //! serves JSON-RPC itself, REST below `rest`, and its card at the well-known path.
 
 use super::cards;
-use crate::{
-    http::{
-        body::{Unread, read_body},
-        caller::Caller,
-        context::{context, extensions_header, own_url, version, with_extensions},
-        origin_guard,
-        paths::EndpointPath,
-        reply::{TODAYS, answer, json_body, media, refusal, rest_body},
-        sse::{event_stream, frames},
-    },
-    rpc::{
-        dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
-        jsonrpc::{self, Stream},
-    },
+use crate::http::{
+    body::{Unread, read_body},
+    caller::Caller,
+    context::{context, extensions_header, own_url, version, with_extensions},
+    origin_guard,
+    paths::EndpointPath,
+    reply::{TODAYS, answer, json_body, media, refusal, rest_body},
+    sse::{event_stream, frames},
 };
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     binding::rest::Verb,
     dialect::{Dialect, rest},
     error::{A2aError, ErrorKind},
+};
+use a2a_hub_rpc::{
+    dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
+    jsonrpc::{self, Stream},
 };
 use axum::{
     Router,

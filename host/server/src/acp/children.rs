@@ -1,7 +1,6 @@
 //! Child tasks of a turn as tool calls: the work that the agent gave to other agents, with its
 //! state.
 
-use crate::rpc::dispatcher::Dispatcher;
 use a2a_hub_core::{
     access_control::{self, Principal},
     text::plain_text,
@@ -14,6 +13,7 @@ use a2a_hub_protocol::{
     operation::{Answer, Operation, TaskTree, TreeQuery, TreeTask},
     task::{Task, TaskState},
 };
+use a2a_hub_rpc::dispatcher::Dispatcher;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::{

@@ -9,18 +9,18 @@ use super::{
     updates,
     wire::{self, CANCEL_REQUEST, Heard, Refusal, Wire},
 };
-use crate::rpc::{
-    catch_panic::caught,
-    dispatcher::Dispatcher,
-    line_reader::LineReader,
-    message_builder::{self, Beginning},
-};
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     id::AgentId,
     operation::{Answer, Operation},
     trace::TraceContext,
+};
+use a2a_hub_rpc::{
+    catch_panic::caught,
+    dispatcher::Dispatcher,
+    line_reader::LineReader,
+    message_builder::{self, Beginning},
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, de::DeserializeOwned};

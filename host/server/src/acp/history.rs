@@ -7,7 +7,6 @@ use super::{
     updates::{self, MESSAGE, SentTexts},
     wire::{Refusal, Wire},
 };
-use crate::rpc::{begun_tasks::unexpected, dispatcher::Dispatcher};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -18,6 +17,7 @@ use a2a_hub_protocol::{
     operation::{Answer, Operation, Page, TaskQuery},
     task::TaskState,
 };
+use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

@@ -8,7 +8,6 @@ use super::{
     turn::{Open, refusal},
     wire::Refusal,
 };
-use crate::rpc::question_view;
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -18,6 +17,7 @@ use a2a_hub_protocol::{
     question::QuestionKind,
     task::Task,
 };
+use a2a_hub_rpc::question_view;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;

@@ -8,12 +8,6 @@ use super::{
     updates::{self, SentTexts},
     wire::{Refusal, Wire},
 };
-use crate::rpc::{
-    begun_tasks::{Begun, CancelOnDrop, unexpected},
-    dispatcher::Dispatcher,
-    message_builder, question_view,
-    stream_quota::StreamPermit,
-};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -23,6 +17,12 @@ use a2a_hub_protocol::{
     operation::{Answer, Operation},
     question::{Question, QuestionKind},
     task::{Task, TaskState},
+};
+use a2a_hub_rpc::{
+    begun_tasks::{Begun, CancelOnDrop, unexpected},
+    dispatcher::Dispatcher,
+    message_builder, question_view,
+    stream_quota::StreamPermit,
 };
 use serde_json::{Value, json};
 use std::future::pending;

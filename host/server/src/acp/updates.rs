@@ -1,7 +1,6 @@
 //! Conversion of a task's events to session updates.
 
 use super::activity::TurnActivity;
-use crate::rpc::question_view;
 use a2a_hub_core::{task::progress, text::plain_text};
 use a2a_hub_protocol::{
     event::TaskEvent,
@@ -10,6 +9,7 @@ use a2a_hub_protocol::{
     message::{Content, Message, Part, joined_text},
     task::{Artifact, Task, TaskState},
 };
+use a2a_hub_rpc::question_view;
 use serde_json::{Value, json};
 
 /// Maximum length of a permission request's title in characters.

@@ -16,7 +16,7 @@ mod status;
 mod submit;
 mod updates;
 
-use crate::rpc::dispatcher::Dispatcher;
+use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
     Extension, Router,
     routing::{get, post},

@@ -1,11 +1,11 @@
 //! Agent lookup by path, and error responses.
 
-use crate::rpc::dispatcher::{COME_AGAIN, Dispatcher};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     five_step,
     id::AgentId,
 };
+use a2a_hub_rpc::dispatcher::{COME_AGAIN, Dispatcher};
 use axum::{
     Json,
     http::{StatusCode, header},

@@ -4,13 +4,10 @@ use super::{
     refusals::{named, refused},
     schemas::InputSchemas,
 };
-use crate::{
-    http::{
-        body::read_body,
-        context::{own_url, trace},
-        origin_guard,
-    },
-    rpc::{begun_tasks::unexpected, dispatcher::Dispatcher},
+use crate::http::{
+    body::read_body,
+    context::{own_url, trace},
+    origin_guard,
 };
 use a2a_hub_core::{
     access_control::Principal,
@@ -26,6 +23,7 @@ use a2a_hub_protocol::{
     operation::{Answer, CardOf, Operation},
     task::Task,
 };
+use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher};
 use axum::{
     Extension, Json,
     extract::{Path, Request, State},

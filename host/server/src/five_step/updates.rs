@@ -9,16 +9,9 @@ use super::{
     refusals::{named, refused},
     status::TaskSnapshot,
 };
-use crate::{
-    http::{
-        context::{last_event, own_url},
-        sse::{Named, event_stream, from_the_start, kept_alive},
-    },
-    rpc::{
-        begun_tasks::unexpected,
-        dispatcher::{Dispatcher, HUB},
-        stream_quota::StreamPermit,
-    },
+use crate::http::{
+    context::{last_event, own_url},
+    sse::{Named, event_stream, from_the_start, kept_alive},
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
@@ -31,6 +24,11 @@ use a2a_hub_protocol::{
     interface::Version,
     operation::{Answer, Operation},
     task::{Artifact, Task},
+};
+use a2a_hub_rpc::{
+    begun_tasks::unexpected,
+    dispatcher::{Dispatcher, HUB},
+    stream_quota::StreamPermit,
 };
 use axum::{
     Extension,

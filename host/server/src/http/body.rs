@@ -1,10 +1,8 @@
 //! Reader for HTTP request bodies with limits on size and time.
 
-use crate::{
-    MAX_REQUEST,
-    rpc::dispatcher::{Dispatcher, dawdled},
-};
+use crate::MAX_REQUEST;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_rpc::dispatcher::{Dispatcher, dawdled};
 use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, FromRequest as _, Request},

@@ -1,6 +1,5 @@
 //! Request context from HTTP headers and the query string.
 
-use crate::rpc::dispatcher::{Active, Dispatcher, RequestContext};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     binding::{jsonrpc::Beside, service_params},
@@ -10,6 +9,7 @@ use a2a_hub_protocol::{
     interface::check_version,
     trace::{TRACESTATE, TraceContext},
 };
+use a2a_hub_rpc::dispatcher::{Active, Dispatcher, RequestContext};
 use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, header},
     response::Response,

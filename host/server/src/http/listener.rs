@@ -2,16 +2,15 @@
 //! closes connections whose requests do not arrive in time (slow loris).
 
 use super::{caller::Caller, http2_frames::FrameCounter, origin_guard::OriginGuard, reply};
-use crate::{
-    peer::{batch::Peers, identity::Lineages},
-    rpc::{
-        catch_panic::caught,
-        connections::{Busy, Connections, OpenConnection},
-        jsonrpc::{self, Refused},
-        write_timeout::WriteTimeout,
-    },
-};
+use crate::peer::batch::Peers;
 use a2a_hub_protocol::error::A2aError;
+use a2a_hub_rpc::lineage::Lineages;
+use a2a_hub_rpc::{
+    catch_panic::caught,
+    connections::{Busy, Connections, OpenConnection},
+    jsonrpc::{self, Refused},
+    write_timeout::WriteTimeout,
+};
 use axum::{
     Router,
     body::Body,

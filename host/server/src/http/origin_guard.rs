@@ -15,10 +15,7 @@ use super::{
     paths::EndpointPath,
     reply::{self, TODAYS, json_body},
 };
-use crate::{
-    a2a::jwks,
-    rpc::{dispatcher::HUB, jsonrpc},
-};
+use crate::a2a::jwks;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::token::{TOKEN_FILE, Tokens};
 use a2a_hub_protocol::{
@@ -27,6 +24,7 @@ use a2a_hub_protocol::{
     five_step::SUBMIT,
     hub::answer::AGENTS,
 };
+use a2a_hub_rpc::{dispatcher::HUB, jsonrpc};
 use axum::{
     Json,
     body::HttpBody,

@@ -1,11 +1,11 @@
 //! Paths of official A2A's endpoints: `/a2a` for the hub, `/agents/{id}` for each agent.
 
-use crate::rpc::dispatcher::HUB;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::answer::AGENTS,
     id::AgentId,
 };
+use a2a_hub_rpc::dispatcher::HUB;
 
 /// Parsed path of an official A2A endpoint.
 #[derive(Debug, PartialEq)]

@@ -1,15 +1,15 @@
 //! HTTP responses for JSON-RPC and REST: answers, streams and errors.
 
 use super::sse::{event_stream, frame, frames};
-use crate::rpc::{
-    dispatcher::COME_AGAIN,
-    jsonrpc::{Enveloped, Refused, Update},
-};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     dialect::{Dialect, Wire},
     error::A2aError,
     interface::{Binding, Version},
+};
+use a2a_hub_rpc::{
+    dispatcher::COME_AGAIN,
+    jsonrpc::{Enveloped, Refused, Update},
 };
 use axum::{
     body::Body,

@@ -14,14 +14,14 @@ use crate::{
     five_step,
     mcp::McpHttp,
     monitoring::{metrics, probes},
-    rpc::{
-        dispatcher::{Dispatcher, RequestContext},
-        jsonrpc,
-    },
     starting::{self, Progress},
 };
 use a2a_hub_engine::token::Tokens;
 use a2a_hub_protocol::dialect::Dialect;
+use a2a_hub_rpc::{
+    dispatcher::{Dispatcher, RequestContext},
+    jsonrpc,
+};
 use axum::{
     Router,
     extract::{Request, State},

@@ -1,6 +1,6 @@
 //! Server-sent events of a stream, over HTTP.
 
-use crate::rpc::{
+use a2a_hub_rpc::{
     dispatcher::COME_AGAIN,
     jsonrpc::{Stream, Update},
 };

@@ -1,11 +1,9 @@
 //! HTTP requests that a starting hub answers: `GET /health` and `GET /ready`.
 
 use super::origin_guard::Names;
-use crate::{
-    rpc::dispatcher::COME_AGAIN,
-    starting::{Seen, refusal},
-};
+use crate::starting::{Seen, refusal};
 use a2a_hub_protocol::operation::HubStart;
+use a2a_hub_rpc::dispatcher::COME_AGAIN;
 use serde_json::json;
 
 /// End of a request's head.

@@ -6,15 +6,7 @@ use super::{
     tasks::{self, TaskForm},
     tools::{Answer, Ask},
 };
-use crate::{
-    http::context,
-    rpc::{
-        begun_tasks::{Begun, CancelOnDrop, unexpected},
-        dispatcher::Dispatcher,
-        message_builder::{self, Beginning},
-        question_view,
-    },
-};
+use crate::http::context;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -25,6 +17,12 @@ use a2a_hub_protocol::{
     operation::{self, Operation},
     task::{Task, TaskState},
     trace::TraceContext,
+};
+use a2a_hub_rpc::{
+    begun_tasks::{Begun, CancelOnDrop, unexpected},
+    dispatcher::Dispatcher,
+    message_builder::{self, Beginning},
+    question_view,
 };
 use http::request::Parts;
 use rmcp::{

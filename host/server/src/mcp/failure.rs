@@ -1,7 +1,7 @@
 //! Errors of a handler as errors of MCP.
 
-use crate::rpc::catch_panic::caught;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_rpc::catch_panic::caught;
 use rmcp::{ErrorData, model::ErrorCode};
 
 /// Runs a handler and converts a panic to an error, because the SDK sends no response after a

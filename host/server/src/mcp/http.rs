@@ -12,9 +12,9 @@ use super::{
 use crate::{
     MAX_REQUEST,
     http::{body::read_body, origin_guard},
-    rpc::dispatcher::{COME_AGAIN, Dispatcher},
 };
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_rpc::dispatcher::{COME_AGAIN, Dispatcher};
 use axum::{
     Json, Router,
     body::{Body, BodyDataStream, Bytes, to_bytes},

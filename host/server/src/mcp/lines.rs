@@ -8,9 +8,9 @@ use super::{
     session::McpSession,
     tasks,
 };
-use crate::rpc::{dispatcher::Dispatcher, line_reader::LineReader};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_rpc::{dispatcher::Dispatcher, line_reader::LineReader};
 use rmcp::{
     RoleServer, ServiceExt as _,
     model::{

@@ -1,9 +1,9 @@
 //! Conversion of a task's question to a form for the user (elicitation), and of the filled-in form
 //! to an answer.
 
-use crate::rpc::question_view;
 use a2a_hub_core::text::terminal;
 use a2a_hub_protocol::{id::TaskId, question::QuestionKind, task::Task};
+use a2a_hub_rpc::question_view;
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputResponses,
 };

@@ -8,11 +8,11 @@ use super::{
     structured,
     tools::{ANSWER_TASK, CHECK_TASK},
 };
-use crate::rpc::question_view;
 use a2a_hub_protocol::{
     message::{Content, Message, Part},
     task::{Artifact, Task, TaskState},
 };
+use a2a_hub_rpc::question_view;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rmcp::model::{
     CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, InputRequest, InputRequests,

@@ -10,7 +10,6 @@ use super::{
     tools::{self, Called, Miscalled},
     watch::AgentWatch,
 };
-use crate::rpc::{begun_tasks::unexpected, dispatcher::Dispatcher, question_view};
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
@@ -18,6 +17,7 @@ use a2a_hub_protocol::{
     operation::{AgentInfo, Answer, ListedTask, Operation, TaskPlace},
     v1::{read_token, write_token},
 };
+use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher, question_view};
 use http::request::Parts;
 use parking_lot::Mutex;
 use rmcp::{

@@ -4,13 +4,13 @@
 //! of the blocks. Images and other bytes are left out; the resource of their artifact has them.
 
 use super::resources::{artifact_uri, task_uri};
-use crate::rpc::question_view;
 use a2a_hub_protocol::{
     message::Message,
     operation::AgentInfo,
     question::QuestionKind,
     task::{Artifact, Task, TaskState},
 };
+use a2a_hub_rpc::question_view;
 use rmcp::model::{ContentBlock, JsonObject};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -8,7 +8,6 @@ use super::{
     tasks::{self, RELATED, TaskForm, UNREAD},
     tools::{self, Called, Miscalled},
 };
-use crate::rpc::{begun_tasks::unexpected, message_builder, question_view};
 use a2a_hub_core::text::plain_text;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
@@ -18,6 +17,7 @@ use a2a_hub_protocol::{
     task::Task,
     v1::{read_token, write_token},
 };
+use a2a_hub_rpc::{begun_tasks::unexpected, message_builder, question_view};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ElicitRequestParams, ErrorCode,
     ErrorData, GetTaskResult, InputResponses, RequestMetaObject, TaskAckResult,

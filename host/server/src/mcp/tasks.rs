@@ -8,7 +8,6 @@
 //! The SDK has the extension only. What it lacks of the core form is added to its JSON here.
 
 use super::{capabilities::offers_tasks, question, result, tools::ANSWER_TASK};
-use crate::rpc::question_view;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_protocol::{
@@ -16,6 +15,7 @@ use a2a_hub_protocol::{
     member,
     task::{Task, TaskState},
 };
+use a2a_hub_rpc::question_view;
 use rmcp::model::{
     CallToolResult, ClientCapabilities, CreateTaskResult, CustomResult, DetailedTask,
     ElicitRequest, InputRequest, InputRequests, JsonObject, JsonRpcMessage, ProtocolVersion,

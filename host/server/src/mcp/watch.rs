@@ -1,12 +1,12 @@
 //! Notifications about changed agents, for clients that keep a list of tools.
 
-use crate::rpc::dispatcher::Dispatcher;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream, observability::hub_events::Listener};
 use a2a_hub_protocol::{
     hub::event::{Happened, StreamEnd},
     operation::Operation,
 };
+use a2a_hub_rpc::dispatcher::Dispatcher;
 
 /// Watches the set of agents for a caller.
 pub(super) struct AgentWatch {

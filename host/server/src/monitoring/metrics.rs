@@ -1,9 +1,10 @@
 //! Metrics endpoint, in the format OpenMetrics 1.0, which Prometheus reads since its version 2.5.
 
-use crate::{http::reply, rpc::dispatcher::Dispatcher};
+use crate::http::reply;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::operation::{Answer, Operation};
+use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
     Extension, Router,
     extract::State,

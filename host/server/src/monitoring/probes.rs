@@ -1,12 +1,12 @@
 //! Liveness and readiness probes, for a supervisor or a load balancer.
 
-use crate::rpc::dispatcher::{COME_AGAIN, Dispatcher};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     member,
     operation::{Answer, HubStatus, Operation},
 };
+use a2a_hub_rpc::dispatcher::{COME_AGAIN, Dispatcher};
 use axum::{
     Json, Router,
     extract::State,

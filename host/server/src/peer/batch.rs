@@ -2,9 +2,10 @@
 //! one connection and for a thousand. Therefore connections that arrive during a lookup share the
 //! next one.
 
-use crate::peer::identity::{self, Ends, Lineages};
+use crate::peer::identity::{self, Ends};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_process::run_blocking;
+use a2a_hub_rpc::lineage::Lineages;
 use parking_lot::Mutex;
 use std::{
     mem::{replace, take},
@@ -77,7 +78,7 @@ impl Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::identity::Lineage;
+    use a2a_hub_rpc::lineage::Lineage;
     use futures::future::join_all;
     use std::{
         net::{TcpListener, TcpStream},

@@ -6,6 +6,7 @@
 
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_process::socket_owner::SocketOwner;
+use a2a_hub_rpc::lineage::Lineages;
 use nix::{
     errno::Errno,
     sys::socket::{getsockopt, sockopt::PeerPidfd},
@@ -14,25 +15,14 @@ use std::{
     fs,
     net::SocketAddr,
     os::fd::{AsFd, AsRawFd as _, OwnedFd},
-    sync::Arc,
 };
-
-/// Maps processes and sockets to principals.
-pub trait Lineage: Send + Sync {
-    /// Principal of a process of the hub's own user: the operator, or an agent's program. `None` if
-    /// the process is unknown, so that it needs a token like another user's.
-    fn of_process(&self, pid: i32) -> Option<Principal>;
-
-    /// Principals of the owners of the sockets with these inodes, in the same order.
-    fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>>;
-}
 
 /// Lineage that maps every socket to the same principal.
 #[cfg(test)]
 pub(crate) struct Always(pub(crate) Option<Principal>);
 
 #[cfg(test)]
-impl Lineage for Always {
+impl a2a_hub_rpc::lineage::Lineage for Always {
     fn of_process(&self, _: i32) -> Option<Principal> {
         None
     }
@@ -41,22 +31,6 @@ impl Lineage for Always {
         inodes.iter().map(|_| self.0.clone()).collect()
     }
 }
-
-/// Lineage without process tracking: each process of the hub's own user is the operator.
-pub(crate) struct NoLineage;
-
-impl Lineage for NoLineage {
-    fn of_process(&self, _: i32) -> Option<Principal> {
-        Some(Principal::Operator)
-    }
-
-    fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
-        vec![Some(Principal::Operator); inodes.len()]
-    }
-}
-
-/// Shared lineage for the servers.
-pub(crate) type Lineages = Arc<dyn Lineage>;
 
 /// Identifies the peer of a Unix socket; `None` for another user.
 ///
@@ -113,7 +87,11 @@ pub(crate) fn over_tcp(connections: &[Ends], lineage: &Lineages) -> Vec<Option<P
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use a2a_hub_rpc::lineage::{Lineage, NoLineage};
+    use std::{
+        net::{TcpListener, TcpStream},
+        sync::Arc,
+    };
 
     /// Lineage in which this process is an agent's program, and so is the owner of its descriptor.
     struct Agents(i32);

@@ -1,7 +1,7 @@
 //! Tasks of a connection are cancelled at its end, for any reason.
 
 use super::{PANIC, PANIC_TEXT, Stand, acp_schema::AcpSchema};
-use crate::{acp, mcp, rpc::line_reader::LineReader};
+use crate::{acp, mcp};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
@@ -9,6 +9,7 @@ use a2a_hub_protocol::{
     operation::{Answer, Operation, Page, TaskQuery},
     task::TaskState,
 };
+use a2a_hub_rpc::line_reader::LineReader;
 use serde_json::{Value, json};
 use std::{
     io,

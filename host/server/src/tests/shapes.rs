@@ -6,10 +6,10 @@ use super::{
     connections::Connection,
     json_shapes::{reshaped, shapes},
 };
-use crate::rpc::dispatcher::RequestContext;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{binding::jsonrpc::Beside, error::A2aError, hub::methods::METHODS};
+use a2a_hub_rpc::dispatcher::RequestContext;
 use serde_json::{Value, json};
 
 /// True for the error response to a panic.

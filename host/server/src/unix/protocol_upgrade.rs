@@ -2,15 +2,13 @@
 //! protocol, which the connection speaks after the response. `a2a-hub mcp` and `a2a-hub acp` send
 //! it and then relay their standard input and output.
 
-use crate::{
-    acp, mcp,
-    rpc::{dispatcher::Dispatcher, line_reader::LineReader},
-};
+use crate::{acp, mcp};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::AgentId,
 };
+use a2a_hub_rpc::{dispatcher::Dispatcher, line_reader::LineReader};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::{io::AsyncRead, sync::mpsc};

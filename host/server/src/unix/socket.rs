@@ -6,15 +6,7 @@ use super::{protocol_upgrade, starting::look};
 use crate::{
     MAX_REQUEST,
     http::router::BACKLOG,
-    peer::identity::{self, Lineages},
-    rpc::{
-        catch_panic::caught,
-        connections::{Connections, OpenConnection, Requests},
-        dispatcher::{Dispatcher, RequestContext},
-        jsonrpc::{self, Refused},
-        line_reader::LineReader,
-        write_timeout::WriteTimeout,
-    },
+    peer::identity::{self},
     starting::{self, Progress},
 };
 use a2a_hub_core::{access_control::Principal, scheduling::connection_quota::QuotaReached};
@@ -24,6 +16,15 @@ use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
     dialect::Dialect,
     error::{A2aError, ErrorKind},
+};
+use a2a_hub_rpc::lineage::Lineages;
+use a2a_hub_rpc::{
+    catch_panic::caught,
+    connections::{Connections, OpenConnection, Requests},
+    dispatcher::{Dispatcher, RequestContext},
+    jsonrpc::{self, Refused},
+    line_reader::LineReader,
+    write_timeout::WriteTimeout,
 };
 use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 use std::{

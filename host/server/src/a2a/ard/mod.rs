@@ -5,10 +5,7 @@
 
 mod entry;
 
-use crate::{
-    http::{body::read_body, context::own_url, origin_guard, reply},
-    rpc::dispatcher::Dispatcher,
-};
+use crate::http::{body::read_body, context::own_url, origin_guard, reply};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
@@ -17,6 +14,7 @@ use a2a_hub_protocol::{
     hub::registry,
     operation::{Answer, MAX_FOUND, Operation},
 };
+use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
     Extension, Json, Router,
     extract::{Path, Request, State},

@@ -1,7 +1,7 @@
 //! Tasks tied to the connection that started them: they are cancelled when it closes, breaks, is
 //! dropped, or panics.
 
-use super::{dispatcher::Dispatcher, stream_quota::StreamPermit};
+use crate::{dispatcher::Dispatcher, stream_quota::StreamPermit};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Hub, Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -12,18 +12,21 @@ use a2a_hub_protocol::{
 use tokio_util::sync::CancellationToken;
 
 /// A started or resumed task with its event stream.
-pub(crate) struct Begun {
-    pub(crate) heard: ReplyStream,
-    pub(crate) task: TaskId,
-    pub(crate) guard: CancelOnDrop,
+pub struct Begun {
+    /// Events of the task.
+    pub heard: ReplyStream,
+    /// Id of the task.
+    pub task: TaskId,
+    /// Cancels the task when it is dropped.
+    pub guard: CancelOnDrop,
     /// The stream's place among those that the hub serves.
-    pub(crate) permit: Option<StreamPermit>,
+    pub permit: Option<StreamPermit>,
 }
 
 /// Cancels its task on drop, unless the guard was disarmed or the hub stops. After a stop, the next
 /// process resumes the task.
 #[must_use]
-pub(crate) struct CancelOnDrop {
+pub struct CancelOnDrop {
     hub: Hub,
     caller: Principal,
     task: Option<TaskId>,
@@ -32,7 +35,7 @@ pub(crate) struct CancelOnDrop {
 
 impl CancelOnDrop {
     /// Disarms the guard, so that the task continues.
-    pub(crate) fn disarm(mut self) {
+    pub fn disarm(mut self) {
         self.task = None;
     }
 }
@@ -49,7 +52,7 @@ impl Dispatcher {
     /// Sends a message whose task ends with the connection of `caller`. If this future is dropped
     /// before the task is known, the task is cancelled afterwards. After `stop`, which signals the
     /// hub's shutdown, nothing is cancelled.
-    pub(crate) async fn begin(
+    pub async fn begin(
         &self,
         caller: &Principal,
         operation: Operation,
@@ -69,6 +72,6 @@ impl Dispatcher {
 }
 
 /// Error for an answer that does not match the caller's operation.
-pub(crate) fn unexpected() -> A2aError {
+pub fn unexpected() -> A2aError {
     A2aError::new(ErrorKind::Internal, "the hub answered with something else than was asked for")
 }

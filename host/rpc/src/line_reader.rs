@@ -1,7 +1,7 @@
 //! Reader for a client's lines (NDJSON), with a maximum length and a deadline for each line, to
 //! withstand slow clients (slow loris).
 
-use super::dispatcher::dawdled;
+use crate::dispatcher::dawdled;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use bytes::{Bytes, BytesMut};
 use std::{io, time::Duration};
@@ -15,7 +15,7 @@ use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, Decoder as _}
 const READ: usize = 16 << 10;
 
 /// Reads lines from a connection.
-pub(crate) struct LineReader<R> {
+pub struct LineReader<R> {
     read: R,
     codec: AnyDelimiterCodec,
     /// Bytes that are not part of a complete line yet.
@@ -32,7 +32,7 @@ pub(crate) struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Creates a reader for lines of at most `max` bytes.
-    pub(crate) fn new(read: R, max: usize, patience: Duration) -> Self {
+    pub fn new(read: R, max: usize, patience: Duration) -> Self {
         Self {
             read,
             codec: AnyDelimiterCodec::new_with_max_length(b"\n".into(), b"\n".into(), max),
@@ -45,21 +45,21 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The underlying connection.
-    pub(crate) fn get_ref(&self) -> &R {
+    pub fn get_ref(&self) -> &R {
         &self.read
     }
 
     /// Next line without its terminator; `None` at the end of the input. A line that is overlong or
     /// not UTF-8 yields an error and is skipped. A timeout yields an error and ends the input.
     /// Cancel-safe.
-    pub(crate) async fn next_line(&mut self) -> Result<Option<String>, A2aError> {
+    pub async fn next_line(&mut self) -> Result<Option<String>, A2aError> {
         let line = self.next_bytes().await?.map(|line| String::from_utf8(line.into()));
         line.transpose().map_err(|_| A2aError::new(ErrorKind::Parse, "the line is not in UTF-8"))
     }
 
     /// Next line of another protocol's client, as [`next_line`](Self::next_line); U+FFFD replaces
     /// bytes that are not UTF-8, since the request's id is readable nevertheless.
-    pub(crate) async fn next_lossy_line(&mut self) -> Result<Option<String>, A2aError> {
+    pub async fn next_lossy_line(&mut self) -> Result<Option<String>, A2aError> {
         let line = self.next_bytes().await?;
         Ok(line.map(|line| String::from_utf8_lossy(&line).into_owned()))
     }

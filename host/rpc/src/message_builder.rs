@@ -12,21 +12,26 @@ use a2a_hub_protocol::{
 use serde_json::{Value, json};
 
 /// A message that creates a task.
-pub(crate) struct Beginning<'a> {
+pub struct Beginning<'a> {
     /// Target agent; the hub's default agent, if `None`.
-    pub(crate) agent: Option<&'a AgentId>,
-    pub(crate) parts: Vec<Value>,
-    pub(crate) context: Option<&'a str>,
-    pub(crate) directory: Option<&'a str>,
-    pub(crate) model: Option<&'a str>,
-    pub(crate) effort: Option<&'a str>,
+    pub agent: Option<&'a AgentId>,
+    /// Parts, in the JSON of A2A 0.3.
+    pub parts: Vec<Value>,
+    /// Conversation.
+    pub context: Option<&'a str>,
+    /// Working directory.
+    pub directory: Option<&'a str>,
+    /// Model of the agent's program.
+    pub model: Option<&'a str>,
+    /// Effort of the model.
+    pub effort: Option<&'a str>,
     /// Permissions of the agent's programs, if less than the operator's setting.
-    pub(crate) permissions: Option<&'a str>,
+    pub permissions: Option<&'a str>,
 }
 
 impl Beginning<'_> {
     /// Builds the operation.
-    pub(crate) fn operation(self) -> Result<Operation, A2aError> {
+    pub fn operation(self) -> Result<Operation, A2aError> {
         let mut message = message(self.parts);
         let mut facts = json!({
             "targetAgent": self.agent, "workingDirectory": self.directory, "model": self.model,
@@ -44,7 +49,7 @@ impl Beginning<'_> {
 }
 
 /// Builds the answer to a task's question, or to its current one if `question` is `None`.
-pub(crate) fn answer(
+pub fn answer(
     task: &TaskId,
     said: Vec<Value>,
     question: Option<&str>,
@@ -58,7 +63,7 @@ pub(crate) fn answer(
 }
 
 /// Wraps a text as message parts.
-pub(crate) fn text(said: &str) -> Vec<Value> {
+pub fn text(said: &str) -> Vec<Value> {
     vec![json!({ "kind": "text", "text": said })]
 }
 

@@ -1,6 +1,6 @@
 //! Execution of JSON-RPC 2.0 requests, in any dialect and over any transport.
 
-use super::{
+use crate::{
     dispatcher::{Dispatcher, OperationRefusal, Place, RequestContext, SpelledAnswer},
     task_stream::{Item, ItemContent, TaskStream},
 };
@@ -27,24 +27,20 @@ const BATCH_AT_ONCE: usize = 16;
 const USUAL: usize = 1 << 10;
 
 /// Encoded answer of a request; `None` for a notification.
-pub(crate) type Enveloped = Result<Option<Reply<Vec<u8>, Box<Stream>>>, Refused>;
+pub type Enveloped = Result<Option<Reply<Vec<u8>, Box<Stream>>>, Refused>;
 
 /// An encoded refusal.
-pub(crate) struct Refused {
+pub struct Refused {
     /// Encoded error response.
-    pub(crate) text: Vec<u8>,
+    pub text: Vec<u8>,
     /// True if the hub is at capacity, so that the client may retry.
-    pub(crate) is_busy: bool,
+    pub is_busy: bool,
 }
 
 impl Dispatcher {
     /// Executes a request and encodes the answer. The input is dropped after parsing, because a
     /// task may take days, and parts of a request keep a connection's buffer alive.
-    pub(crate) async fn respond(
-        &self,
-        sent: impl AsRef<[u8]>,
-        of: &RequestContext<'_>,
-    ) -> Enveloped {
+    pub async fn respond(&self, sent: impl AsRef<[u8]>, of: &RequestContext<'_>) -> Enveloped {
         let read = dialect::jsonrpc::read(sent.as_ref(), of.spelled, of.beside);
         drop(sent);
         match read {
@@ -157,17 +153,17 @@ fn in_batch(request: Request) -> Request {
 }
 
 /// Error response to unreadable input.
-pub(crate) fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
+pub fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
     Envelope::of_no_request().error(&dialect.write_error(why))
 }
 
 /// Answer to every request on a refused connection, in the hub's own dialect.
-pub(crate) fn no_room(why: &QuotaReached) -> Vec<u8> {
+pub fn no_room(why: &QuotaReached) -> Vec<u8> {
     unreadable(Dialect::Hub, &A2aError::new(ErrorKind::AgentUnavailable, why.to_string()))
 }
 
 /// A stream of answers, each in the same envelope.
-pub(crate) struct Stream {
+pub struct Stream {
     /// Envelope of the answers with its first part; `None` for REST, which has no envelope.
     around: Option<(Vec<u8>, Envelope)>,
     dialect: Dialect,
@@ -177,23 +173,23 @@ pub(crate) struct Stream {
 }
 
 /// An answer of a stream.
-pub(crate) struct Update {
+pub struct Update {
     /// Sequence number of the event, after which a client can resume.
-    pub(crate) number: Option<u64>,
+    pub number: Option<u64>,
     /// Encoded answer.
-    pub(crate) text: Vec<u8>,
+    pub text: Vec<u8>,
     /// True for an error without an envelope, which ends the stream.
-    pub(crate) is_error: bool,
+    pub is_error: bool,
 }
 
 impl Stream {
     /// Creates a stream without envelopes, for REST.
-    pub(crate) fn bare(dialect: Dialect, stream: Box<TaskStream>) -> Self {
+    pub fn bare(dialect: Dialect, stream: Box<TaskStream>) -> Self {
         Self { around: None, dialect, stream, failed: false }
     }
 
     /// Next answer; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<Update> {
+    pub async fn next(&mut self) -> Option<Update> {
         let Item { number, told } = self.stream.next().await?;
         self.failed = told.is_err();
         let is_error = self.failed && self.around.is_none();
@@ -220,7 +216,7 @@ impl Stream {
 
     /// Final answer for transports that cannot signal the end of a stream; `None` after an error,
     /// and for streams other than a task's.
-    pub(crate) fn end(&self) -> Option<Vec<u8>> {
+    pub fn end(&self) -> Option<Vec<u8>> {
         let (ReplyStream::Task(heard), Some((_, envelope)), false) =
             (self.stream.heard(), &self.around, self.failed)
         else {

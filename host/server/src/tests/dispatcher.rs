@@ -3,15 +3,23 @@
 
 mod tenants;
 
-use super::*;
-use crate::{
-    rpc::jsonrpc::{Enveloped, Refused},
-    tests::Stand,
-};
+use super::Stand;
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
+    dialect::{Dialect, Wire},
+    error::ErrorKind,
     hub::methods::METHODS,
+    id::{AgentId, TenantId},
     interface::{Binding, Version},
+    operation::OpenStreams,
 };
+use a2a_hub_rpc::{
+    dispatcher::RequestContext,
+    jsonrpc::{Enveloped, Refused},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// URL of the hub for its clients.

@@ -1,6 +1,6 @@
 //! Items of a stream for one client, before they are encoded and wrapped.
 
-use super::stream_quota::StreamPermit;
+use crate::stream_quota::StreamPermit;
 use a2a_hub_engine::ReplyStream;
 use a2a_hub_protocol::{
     dialect::{Dialect, HeardEvent},
@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 const UNDECIDED: Duration = Duration::from_millis(250);
 
 /// A stream of events for one client. `next` is cancel-safe.
-pub(crate) struct TaskStream {
+pub struct TaskStream {
     dialect: Dialect,
     heard: ReplyStream,
     /// Deadline for the decision between message and task; `None` after the decision.
@@ -34,15 +34,15 @@ pub(crate) struct TaskStream {
 }
 
 /// An item of a stream.
-pub(crate) struct Item {
+pub struct Item {
     /// Sequence number of the event, after which a client can resume.
-    pub(crate) number: Option<u64>,
+    pub number: Option<u64>,
     /// Content of the item, or the error that ends the stream.
-    pub(crate) told: Result<ItemContent, A2aError>,
+    pub told: Result<ItemContent, A2aError>,
 }
 
 /// Content of an item before it is encoded.
-pub(crate) enum ItemContent {
+pub enum ItemContent {
     /// Event of a task, but never the client's own message.
     Event(Arc<HeardEvent>),
     /// Event of the hub.
@@ -52,7 +52,7 @@ pub(crate) enum ItemContent {
 impl TaskStream {
     /// Creates a stream of the events in `heard`. Only the answer to a message that created a task
     /// may be a direct message.
-    pub(crate) fn new(dialect: Dialect, heard: ReplyStream, permit: Option<StreamPermit>) -> Self {
+    pub fn new(dialect: Dialect, heard: ReplyStream, permit: Option<StreamPermit>) -> Self {
         let may_be_message = match &heard {
             ReplyStream::Task(heard) => heard.may_be_message() && dialect != Dialect::Hub,
             ReplyStream::Hub(_) => false,
@@ -69,12 +69,12 @@ impl TaskStream {
     }
 
     /// Underlying event stream.
-    pub(crate) fn heard(&self) -> &ReplyStream {
+    pub fn heard(&self) -> &ReplyStream {
         &self.heard
     }
 
     /// Next item; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<Item> {
+    pub async fn next(&mut self) -> Option<Item> {
         if self.over {
             return None;
         }

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 1;
 
 /// Serializer of answers. Clones share its limit.
 #[derive(Clone)]
-pub(crate) struct LongAnswers(Arc<Semaphore>);
+pub struct LongAnswers(Arc<Semaphore>);
 
 impl Default for LongAnswers {
     fn default() -> Self {
@@ -32,7 +32,7 @@ impl Default for LongAnswers {
 
 impl LongAnswers {
     /// Serializes the answer, or returns it if it has no text form.
-    pub(crate) async fn text(
+    pub async fn text(
         &self,
         dialect: Dialect,
         answer: Answer,

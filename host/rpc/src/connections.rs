@@ -33,7 +33,7 @@ const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 /// The connections of one endpoint. Clones share their state.
 #[derive(Clone)]
-pub(crate) struct Connections(Arc<Shared>);
+pub struct Connections(Arc<Shared>);
 
 struct Shared {
     quota: Mutex<ConnectionQuota<Arc<Activity>>>,
@@ -60,7 +60,7 @@ impl Activity {
 
 /// Reason for which the hub closes an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CloseReason {
+pub enum CloseReason {
     /// Another connection replaced it.
     GaveWay,
     /// The connection reached this idle limit.
@@ -84,7 +84,7 @@ impl fmt::Display for CloseReason {
 impl Connections {
     /// Creates the state of an endpoint with at most `most` connections, and a timeout for slow
     /// clients.
-    pub(crate) fn new(most: usize, patience: Duration) -> Self {
+    pub fn new(most: usize, patience: Duration) -> Self {
         let quota = Mutex::new(ConnectionQuota::new(Unit::Connections, most));
         let arrivals = (most / 16).clamp(LEAST_ARRIVALS, MOST_ARRIVALS);
         let arrivals = Arc::new(Semaphore::new(arrivals));
@@ -93,16 +93,13 @@ impl Connections {
 
     /// Takes a permit for a connection whose holder is not yet known. The permit is taken before
     /// the connection is accepted, and released once the holder is known.
-    pub(crate) async fn arrival(&self) -> Option<OwnedSemaphorePermit> {
+    pub async fn arrival(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.0.arrivals).acquire_owned().await.ok()
     }
 
     /// Admits a connection of this principal, in place of an idle one if a limit is reached.
-    pub(crate) fn admit(
-        &self,
-        principal: Option<&Principal>,
-    ) -> Result<OpenConnection, QuotaReached> {
+    pub fn admit(&self, principal: Option<&Principal>) -> Result<OpenConnection, QuotaReached> {
         let holder = Holder::from(principal);
         let limit = idle_limit(&holder, self.0.patience);
         let gives_way = CancellationToken::new();
@@ -128,14 +125,14 @@ impl Connections {
     }
 
     /// Records that a connection was accepted.
-    pub(crate) fn accepted(&self) {
+    pub fn accepted(&self) {
         *self.0.is_accept_failing.lock() = false;
     }
 
     /// Handles a failure of `accept`. If the system has no free descriptors, an idle connection is
     /// closed. The next `accept` follows after a pause, because a connection that stays in the
     /// backlog makes `accept` fail again at once.
-    pub(crate) async fn accept_failed(&self, why: &io::Error) {
+    pub async fn accept_failed(&self, why: &io::Error) {
         match Errno::from_io_error(why) {
             // The client closed the connection, or a signal interrupted the call.
             Some(Errno::CONNABORTED | Errno::CONNRESET | Errno::INTR) => return,
@@ -160,7 +157,7 @@ fn since(activity: &Arc<Activity>) -> Option<std::time::Instant> {
 }
 
 /// An admitted connection. It counts in the quota until this is dropped.
-pub(crate) struct OpenConnection {
+pub struct OpenConnection {
     key: u64,
     /// Idle limit, if any.
     limit: Option<Duration>,
@@ -170,17 +167,17 @@ pub(crate) struct OpenConnection {
 
 impl OpenConnection {
     /// Returns the counter of requests in progress.
-    pub(crate) fn requests(&self) -> Requests {
+    pub fn requests(&self) -> Requests {
         Requests(Arc::clone(&self.activity))
     }
 
     /// True if no request is in progress.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.activity.idle_since().is_some()
     }
 
     /// Waits until the connection is to be closed, and returns the reason.
-    pub(crate) async fn is_to_close(&self) -> CloseReason {
+    pub async fn is_to_close(&self) -> CloseReason {
         tokio::select! {
             () = self.activity.gives_way.cancelled() => CloseReason::GaveWay,
             limit = self.idle_for_long() => CloseReason::Idle(limit),
@@ -213,11 +210,11 @@ impl Drop for OpenConnection {
 
 /// Counts the requests of one connection that are in progress. Clones share their state.
 #[derive(Clone)]
-pub(crate) struct Requests(Arc<Activity>);
+pub struct Requests(Arc<Activity>);
 
 impl Requests {
     /// Counts a request as in progress until the result is dropped.
-    pub(crate) fn begin(&self) -> Busy {
+    pub fn begin(&self) -> Busy {
         let mut requests = self.0.requests.lock();
         *requests = (requests.0 + 1, Instant::now());
         Busy(Arc::clone(&self.0))
@@ -225,7 +222,7 @@ impl Requests {
 }
 
 /// A request in progress.
-pub(crate) struct Busy(Arc<Activity>);
+pub struct Busy(Arc<Activity>);
 
 impl Drop for Busy {
     fn drop(&mut self) {

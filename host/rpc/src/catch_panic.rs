@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 
 /// Runs `work` and converts a panic to an internal error without details; the panic hook has logged
 /// the text.
-pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, A2aError> {
+pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, A2aError> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
         tracing::error!("a request ended with a panic");
         A2aError::internal()

@@ -15,7 +15,7 @@ use tokio::{
 
 /// A connection that fails when its client reads nothing for the timeout. The task's log keeps the
 /// events that the client missed.
-pub(crate) struct WriteTimeout<C> {
+pub struct WriteTimeout<C> {
     connection: C,
     patience: Duration,
     /// End of the timeout, while a write is pending.
@@ -23,12 +23,13 @@ pub(crate) struct WriteTimeout<C> {
 }
 
 impl<C> WriteTimeout<C> {
-    pub(crate) fn new(connection: C, patience: Duration) -> Self {
+    /// Wraps a connection; `patience` is the longest time of one write.
+    pub fn new(connection: C, patience: Duration) -> Self {
         Self { connection, patience, deadline: None }
     }
 
     /// The underlying connection, to identify its peer.
-    pub(crate) fn get_ref(&self) -> &C {
+    pub fn get_ref(&self) -> &C {
         &self.connection
     }
 

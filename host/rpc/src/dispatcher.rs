@@ -1,13 +1,13 @@
 //! Dispatches operations of every transport to the hub, together with their caller, origin and
 //! protocol version, and writes the answers in the caller's dialect.
 
-use super::{
+use crate::lineage::{Lineage, Lineages, NoLineage};
+use crate::{
     catch_panic::caught,
     long_answers::LongAnswers,
     stream_quota::{StreamPermit, StreamQuota},
     task_stream::TaskStream,
 };
-use crate::peer::identity::{Lineage, Lineages, NoLineage};
 use a2a_hub_core::{
     access_control::{Caller, Principal},
     scheduling::connection_quota::{ConnectionBudget, QuotaReached},
@@ -31,10 +31,10 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use url::Url;
 
 /// Path of the hub's endpoint for official A2A.
-pub(crate) const HUB: &str = "/a2a";
+pub const HUB: &str = "/a2a";
 
 /// Seconds that a refused client waits before it tries again (`Retry-After`).
-pub(crate) const COME_AGAIN: u32 = 1;
+pub const COME_AGAIN: u32 = 1;
 
 /// Least number of HTTP connections that are admitted, if descriptors allow it. Each costs some ten
 /// kilobytes.
@@ -70,43 +70,44 @@ pub struct PublicEndpoints {
 }
 
 /// Facts that a transport knows about a request in addition to its text.
-pub(crate) struct RequestContext<'a> {
+pub struct RequestContext<'a> {
     /// Caller that the transport identified.
-    pub(crate) caller: Principal,
+    pub caller: Principal,
     /// URL at which the client reached this hub.
-    pub(crate) url: &'a str,
+    pub url: &'a str,
     /// Number of the last event that the client received before it lost its connection
     /// (`Last-Event-ID`).
-    pub(crate) heard: Option<u64>,
+    pub heard: Option<u64>,
     /// Dialect of requests whose method does not determine one.
-    pub(crate) spelled: Dialect,
+    pub spelled: Dialect,
     /// Addresses of the endpoint for official A2A; none where no A2A card is served.
-    pub(crate) endpoints: Option<Endpoints>,
+    pub endpoints: Option<Endpoints>,
     /// Agent whose endpoint received the request.
-    pub(crate) agent: Option<AgentId>,
+    pub agent: Option<AgentId>,
     /// URIs of the extensions that the client requests.
-    pub(crate) extensions: Vec<String>,
+    pub extensions: Vec<String>,
     /// Requested extensions that are active.
-    pub(crate) active: Active,
+    pub active: Active,
     /// Version that the client names; an error if the hub does not speak it.
-    pub(crate) version: Result<Option<Version>, A2aError>,
+    pub version: Result<Option<Version>, A2aError>,
     /// Source of the agent, the extensions and the version: the headers, or the request's metadata.
-    pub(crate) beside: Beside,
+    pub beside: Beside,
     /// Trace of the client, sent along with its request.
-    pub(crate) trace: TraceContext,
+    pub trace: TraceContext,
 }
 
 /// Agent and tenant to which a request is addressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// Addressed agent; `None` for the hub.
-    pub(crate) agent: Option<AgentId>,
-    pub(crate) tenant: TenantId,
+    pub agent: Option<AgentId>,
+    /// Tenant of the caller.
+    pub tenant: TenantId,
 }
 
 /// Extensions that are active for the operations of a request that were carried out so far.
 #[derive(Default)]
-pub(crate) struct Active(Mutex<Vec<String>>);
+pub struct Active(Mutex<Vec<String>>);
 
 impl Active {
     fn add(&self, active: Vec<String>) {
@@ -115,14 +116,15 @@ impl Active {
         all.extend(new);
     }
 
-    pub(crate) fn all(&self) -> Vec<String> {
+    /// URIs of these extensions.
+    pub fn all(&self) -> Vec<String> {
         self.0.lock().clone()
     }
 }
 
 impl<'a> RequestContext<'a> {
     /// Creates the context of a request in the Local Hub's dialect.
-    pub(crate) fn of_hub(caller: Principal, url: &'a str, heard: Option<u64>) -> Self {
+    pub fn of_hub(caller: Principal, url: &'a str, heard: Option<u64>) -> Self {
         Self {
             caller,
             url,
@@ -140,7 +142,7 @@ impl<'a> RequestContext<'a> {
 
     /// Refuses a request of A2A if the client names another version than the one it is written in.
     /// The hub's own methods have no version.
-    pub(crate) fn require_version(
+    pub fn require_version(
         &self,
         dialect: Dialect,
         operation: Option<&Operation>,
@@ -155,7 +157,7 @@ impl<'a> RequestContext<'a> {
 
     /// Error for a request with invalid parameters: those of another version are invalid for this
     /// reason.
-    pub(crate) fn unreadable(&self, dialect: Dialect, why: A2aError) -> A2aError {
+    pub fn unreadable(&self, dialect: Dialect, why: A2aError) -> A2aError {
         if why.kind != ErrorKind::InvalidParams {
             return why;
         }
@@ -163,16 +165,16 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Describes the client as a client of this version of official A2A, at an agent or the hub.
-    pub(crate) fn visit(&self, wire: Wire, agent: Option<AgentId>) -> ClientContext {
+    pub fn visit(&self, wire: Wire, agent: Option<AgentId>) -> ClientContext {
         ClientContext { agent, version: wire.version, extensions: self.extensions.clone() }
     }
 }
 
 /// Result of an operation, written in its dialect, without the envelope of the transport.
-pub(crate) type Spelled = Result<Reply<SpelledAnswer, Box<TaskStream>>, OperationRefusal>;
+pub type Spelled = Result<Reply<SpelledAnswer, Box<TaskStream>>, OperationRefusal>;
 
 /// Answer written in the client's dialect.
-pub(crate) enum SpelledAnswer {
+pub enum SpelledAnswer {
     /// JSON values, for a transport that inspects or serializes them. gRPC always gets values.
     Tree(Value),
     /// JSON text on one line, ready to be sent.
@@ -180,11 +182,11 @@ pub(crate) enum SpelledAnswer {
 }
 
 /// Refusal of an operation.
-pub(crate) struct OperationRefusal {
+pub struct OperationRefusal {
     /// Error that the client receives.
-    pub(crate) why: A2aError,
+    pub why: A2aError,
     /// True if the hub is at capacity, and the request itself is valid.
-    pub(crate) is_busy: bool,
+    pub is_busy: bool,
 }
 
 impl From<A2aError> for OperationRefusal {
@@ -238,49 +240,44 @@ impl Dispatcher {
     }
 
     /// Lookup that identifies callers by their processes.
-    pub(crate) fn lineage(&self) -> Lineages {
+    pub fn lineage(&self) -> Lineages {
         Arc::clone(&self.lineage)
     }
 
     /// Number of open streams.
-    pub(crate) fn streams(&self) -> OpenStreams {
+    pub fn streams(&self) -> OpenStreams {
         self.streams.count()
     }
 
     /// Maximum number of connections for each endpoint.
-    pub(crate) fn connection_budget(&self) -> ConnectionBudget {
+    pub fn connection_budget(&self) -> ConnectionBudget {
         self.connections
     }
 
     /// Timeout for slow reads and writes of a client.
-    pub(crate) fn patience(&self) -> Duration {
+    pub fn patience(&self) -> Duration {
         self.patience
     }
 
     /// The hub behind the dispatcher.
-    pub(crate) fn hub(&self) -> &Hub {
+    pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
     /// Addresses at which others reach the hub.
-    pub(crate) fn public_endpoints(&self) -> &PublicEndpoints {
+    pub fn public_endpoints(&self) -> &PublicEndpoints {
         &self.public_endpoints
     }
 
     /// Addresses of an agent, or of the hub itself, for a client that reached the hub at `url` over
     /// HTTP. The socket is for the hub's own user, who needs no token.
-    pub(crate) fn endpoints(
-        &self,
-        url: &str,
-        agent: Option<&AgentId>,
-        needs_token: bool,
-    ) -> Endpoints {
+    pub fn endpoints(&self, url: &str, agent: Option<&AgentId>, needs_token: bool) -> Endpoints {
         let socket = if needs_token { None } else { self.socket_url() };
         Endpoints { socket, ..over_http(url, agent, needs_token) }
     }
 
     /// URL of the unix socket, if it is served.
-    pub(crate) fn socket_url(&self) -> Option<String> {
+    pub fn socket_url(&self) -> Option<String> {
         let path = std::path::absolute(self.public_endpoints.socket.as_ref()?).ok()?;
         let url = Url::from_file_path(path).ok()?;
         Some(format!("unix://{}", url.path()))
@@ -289,10 +286,7 @@ impl Dispatcher {
     /// Resolves the `tenant` of a request without a path: a tenant of the hub, an agent, or both,
     /// separated by a slash. An unknown name is an error, because a message for one agent must not
     /// go to another.
-    pub(crate) fn of_tenant(
-        &self,
-        said: Option<&str>,
-    ) -> Result<(Option<AgentId>, TenantId), A2aError> {
+    pub fn of_tenant(&self, said: Option<&str>) -> Result<(Option<AgentId>, TenantId), A2aError> {
         let Some(said) = said.filter(|said| !said.is_empty()) else {
             return Ok((None, TenantId::default()));
         };
@@ -320,7 +314,7 @@ impl Dispatcher {
     /// Resolves the `tenant` of a request whose path names the agent. A hub without tenants accepts
     /// any value as the default tenant. Every hub does so with the name of an agent, because
     /// clients may copy it from the agent's card.
-    pub(crate) fn tenant(&self, said: Option<&str>) -> Result<TenantId, A2aError> {
+    pub fn tenant(&self, said: Option<&str>) -> Result<TenantId, A2aError> {
         let Some(said) = said.filter(|said| !said.is_empty() && self.hub.has_tenants()) else {
             return Ok(TenantId::default());
         };
@@ -333,11 +327,7 @@ impl Dispatcher {
 
     /// Resolves the `tenant` of a request of official A2A to an agent and a tenant. Where the URL
     /// names no agent, the tenant may, as over gRPC; otherwise both must name the same one.
-    pub(crate) fn place(
-        &self,
-        said: Option<&str>,
-        at: Option<&AgentId>,
-    ) -> Result<Place, A2aError> {
+    pub fn place(&self, said: Option<&str>, at: Option<&AgentId>) -> Result<Place, A2aError> {
         let tenant = self.tenant(said)?;
         let named = said.and_then(|said| self.agent_of_tenant(said));
         if let (Some(at), Some(named)) = (at, &named)
@@ -361,11 +351,7 @@ impl Dispatcher {
     }
 
     /// Restricts the caller to this tenant. An operator may act as a client of any tenant.
-    pub(crate) fn narrowed(
-        &self,
-        caller: Principal,
-        tenant: TenantId,
-    ) -> Result<Principal, A2aError> {
+    pub fn narrowed(&self, caller: Principal, tenant: TenantId) -> Result<Principal, A2aError> {
         if tenant.is_default() {
             return Ok(caller);
         }
@@ -379,7 +365,7 @@ impl Dispatcher {
 
     /// Carries out an operation in this dialect, at the agent and for the tenant that the request
     /// names.
-    pub(crate) async fn carry_out(
+    pub async fn carry_out(
         &self,
         dialect: Dialect,
         operation: Operation,
@@ -489,7 +475,7 @@ impl Dispatcher {
 
     /// Carries out an operation for an endpoint that writes its own answers. A stream counts in the
     /// stream quota until the returned permit is dropped.
-    pub(crate) async fn ask(
+    pub async fn ask(
         &self,
         caller: &Principal,
         operation: Operation,
@@ -500,7 +486,7 @@ impl Dispatcher {
     }
 
     /// Takes a permit from the stream quota for this principal.
-    pub(crate) fn admit(&self, caller: &Principal) -> Result<StreamPermit, OperationRefusal> {
+    pub fn admit(&self, caller: &Principal) -> Result<StreamPermit, OperationRefusal> {
         self.streams.open(caller).map_err(|reached| {
             let (QuotaReached::Own { most, .. }
             | QuotaReached::Shared { most, .. }
@@ -548,13 +534,10 @@ fn has_port(host: &str) -> bool {
 }
 
 /// Error for a client that did not finish sending before the timeout.
-pub(crate) fn dawdled(what: &str, patience: Duration) -> A2aError {
+pub fn dawdled(what: &str, patience: Duration) -> A2aError {
     let patience = Span(patience);
     let why = format!(
         "the {what} did not come to its end within {patience}; send it in one go, or raise `clients.timeout_ms`"
     );
     A2aError::new(ErrorKind::InvalidRequest, why)
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 /// Quota on the open streams of a hub. Clones share their state.
 #[derive(Clone)]
-pub(crate) struct StreamQuota(Arc<Mutex<ConnectionQuota<()>>>);
+pub struct StreamQuota(Arc<Mutex<ConnectionQuota<()>>>);
 
 impl StreamQuota {
     /// Creates a quota of `most` open streams.
-    pub(crate) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self(Arc::new(Mutex::new(ConnectionQuota::new(Unit::Streams, most))))
     }
 
     /// Takes a permit for one more stream of this principal.
-    pub(crate) fn open(&self, principal: &Principal) -> Result<StreamPermit, QuotaReached> {
+    pub fn open(&self, principal: &Principal) -> Result<StreamPermit, QuotaReached> {
         let holder = Holder::from(Some(principal));
         // A stream is never idle, because waiting is its purpose.
         let admitted = self.0.lock().admit(holder, (), |()| None)?;
@@ -27,14 +27,14 @@ impl StreamQuota {
     }
 
     /// Number of open streams, and their limit.
-    pub(crate) fn count(&self) -> OpenStreams {
+    pub fn count(&self) -> OpenStreams {
         let streams = self.0.lock();
         OpenStreams { open: streams.open(), most: streams.most() }
     }
 }
 
 /// An open stream, counted until this is dropped.
-pub(crate) struct StreamPermit {
+pub struct StreamPermit {
     key: u64,
     streams: StreamQuota,
 }
