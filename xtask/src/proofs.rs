@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn each_proof_names_existing_test_and_variable() {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/cli/tests/e2e");
-        let files = ["faults.rs", "restarts.rs", "forest.rs"];
+        let files = ["lifecycle/faults.rs", "lifecycle/restarts.rs", "coordination/forest.rs"];
         let text: String =
             files.iter().map(|file| fs::read_to_string(tests.join(file)).unwrap()).collect();
         for proof in Proof::value_variants() {

@@ -43,7 +43,7 @@ fn follow_the_command_line() -> ExitCode {
         Err(why) => return not_understood(&why),
     };
     let ends_task = matches!(command, Some(Command::Send(_) | Command::Task(_)));
-    let carried_out = carry_out(&global, command).map(|exit| exit.status(global.exit, ends_task));
+    let carried_out = carry_out(&global, command).map(|exit| global.exit.status(exit, ends_task));
     let status = carried_out.unwrap_or_else(|why| {
         // The reader of the output has enough of it, as `head` does.
         if ui::failure::is_broken_pipe(&why) {

@@ -4,12 +4,15 @@
 
 pub mod console;
 pub mod dialogue;
+pub mod difference;
 pub mod duration;
+pub mod exit;
 pub mod interactive;
 pub mod log_line;
 pub mod markdown;
 pub mod pager;
 pub mod render;
 pub mod table;
+pub mod task_snapshot;
 pub mod text;
 pub mod width;

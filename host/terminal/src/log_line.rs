@@ -1,7 +1,11 @@
 //! Formats a line of the hub's log for people.
 
-use crate::text::{FAINT, Text, style_of};
+use crate::{
+    console::Console,
+    text::{FAINT, Text, style_of},
+};
 use serde_json::Value;
+use std::io::{self, Write};
 
 /// Indentation of a message's continuation lines: a multi-line message of an agent cannot imitate a
 /// log line of the hub (log injection, CWE-117).
@@ -31,6 +35,37 @@ pub fn line_text(line: &str) -> Text {
     text.append(format!(" {}", message.trim_end().replace('\n', GOES_ON)).into());
     text.push(FAINT, &facts.collect::<String>().replace('\n', GOES_ON));
     text
+}
+
+/// Writer that shows the log of a hub in the foreground on its terminal.
+pub struct LogScreen {
+    console: Console,
+    /// True if lines are formatted for people; else they stay JSON.
+    is_pretty: bool,
+}
+
+impl LogScreen {
+    /// Creates a writer to the standard error of `console`.
+    pub fn new(console: Console, is_pretty: bool) -> Self {
+        Self { console, is_pretty }
+    }
+}
+
+/// Each write is one event, as JSON with a line end.
+impl Write for LogScreen {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let json = String::from_utf8_lossy(event);
+        if self.is_pretty {
+            self.console.log(&line_text(json.trim_end()))?;
+        } else {
+            self.console.log_json(json.trim_end())?;
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -10,4 +10,5 @@ pub(super) mod remote_task;
 pub(super) mod running_hub;
 pub(super) mod runtime;
 pub(super) mod signals;
-pub(super) mod task_snapshot;
+
+pub(super) use a2a_hub_terminal::task_snapshot;

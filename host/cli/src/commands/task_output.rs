@@ -3,7 +3,7 @@
 
 use crate::{
     Exit, Format, Global,
-    client::task_snapshot::Told,
+    client::task_snapshot::{Told, said_at_work, with_fix},
     ui::{
         console::Console,
         dialogue,
@@ -13,7 +13,6 @@ use crate::{
         text::{FAINT, Text},
     },
 };
-use a2a_hub_core::task::progress;
 use serde_json::{Map, Value, json};
 use std::{collections::HashMap, io};
 
@@ -375,45 +374,5 @@ impl Shown {
 
     fn is_canceled(&self) -> bool {
         self.told.state == "canceled"
-    }
-}
-
-/// Returns the progress message of a stream event, with the reported progress.
-fn said_at_work(event: &Value) -> Option<String> {
-    let status = &event["status"];
-    if status["state"] != "working" {
-        return None;
-    }
-    let said = status["message"].is_object().then(|| parts_text(&status["message"]["parts"]));
-    progress::told(event["metadata"].as_object(), said)
-}
-
-/// Combines the agent's failure message with the agent's suggested fix.
-fn with_fix(said: String, fix: Option<&str>) -> String {
-    match fix.filter(|fix| !fix.trim().is_empty()) {
-        Some(fix) => format!("{said}\nfix: {fix}"),
-        None => said,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn progress_is_shown_only_while_working() {
-        let event = |state: &str, said: &str| {
-            let status = json!({ "state": state, "message": { "parts": [{ "kind": "text", "text": said }] } });
-            json!({ "kind": "status-update", "status": status, "metadata": { "progress": { "percent": 40 } } })
-        };
-        assert_eq!(said_at_work(&event("working", "compiles")).unwrap(), "40 % · compiles");
-        assert_eq!(said_at_work(&event("completed", "done")), None);
-    }
-
-    #[test]
-    fn fix_follows_failure_message() {
-        let said = |fix| with_fix("nobody is logged in".to_owned(), fix);
-        assert_eq!(said(Some("x login")), "nobody is logged in\nfix: x login");
-        assert_eq!((said(Some(" ")), said(None)), (said(None), "nobody is logged in".to_owned()));
     }
 }

@@ -1,4 +1,5 @@
 //! The hub's log: its files, and the form of one line.
 
 pub(super) mod hub_log;
-pub(super) mod log_line;
+
+pub(super) use a2a_hub_terminal::log_line;

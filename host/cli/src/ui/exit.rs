@@ -1,5 +1,6 @@
 //! Exit status of the program.
 
+pub(crate) use a2a_hub_terminal::exit::Exit;
 use clap::ValueEnum;
 
 /// Text at the end of `--help` and of the manual.
@@ -11,7 +12,7 @@ Exit status:
   3    the task waits for an answer or a login
   130  Ctrl-C, or the reader of the output closed it; `send` cancels its task";
 
-/// ExitScheme of exit statuses.
+/// Scheme of exit statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExitScheme {
     /// Exit codes of this program, which tell what became of a task
@@ -20,31 +21,15 @@ pub(crate) enum ExitScheme {
     A2a,
 }
 
-/// Exit status: documented in `docs/reference/exit-codes.md` and in [`EXIT_CODES`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// The command succeeded.
-    Done = 0,
-    /// The task failed, was rejected, or was cancelled by another client.
-    TaskFailed = 1,
-    /// The command, the configuration or the hub is at fault, or a stream ended before its task
-    /// did.
-    Fault = 2,
-    /// The task waits for an answer or a login.
-    NeedsInput = 3,
-    /// Ctrl-C, or standard output was closed: the task was cancelled.
-    Interrupted = 130,
-}
-
-impl Exit {
-    /// Status of the process in this scheme. `ends_task` is true for a command whose status tells
+impl ExitScheme {
+    /// Status of the process for `exit`. `ends_task` is true for a command whose status tells
     /// what became of a task, which is no failure of the command (`a2a-cli` 0.2, section 9.6).
-    pub(crate) fn status(self, scheme: ExitScheme, ends_task: bool) -> u8 {
-        match (scheme, self) {
-            (ExitScheme::A2a, Self::TaskFailed | Self::NeedsInput) if ends_task => 0,
+    pub(crate) fn status(self, exit: Exit, ends_task: bool) -> u8 {
+        match (self, exit) {
+            (Self::A2a, Exit::TaskFailed | Exit::NeedsInput) if ends_task => 0,
             // 2 and 3 have other meanings there.
-            (ExitScheme::A2a, Self::Fault | Self::TaskFailed | Self::NeedsInput) => 1,
-            (ExitScheme::A2a, Self::Done | Self::Interrupted) | (ExitScheme::Hub, _) => self as u8,
+            (Self::A2a, Exit::Fault | Exit::TaskFailed | Exit::NeedsInput) => 1,
+            (Self::A2a, Exit::Done | Exit::Interrupted) | (Self::Hub, _) => exit as u8,
         }
     }
 }
@@ -62,9 +47,9 @@ mod tests {
             (Exit::NeedsInput, 3, 0, 1),
             (Exit::Interrupted, 130, 130, 130),
         ] {
-            assert_eq!([true, false].map(|is| exit.status(ExitScheme::Hub, is)), [hub; 2]);
-            assert_eq!(exit.status(ExitScheme::A2a, true), of_task, "{exit:?}");
-            assert_eq!(exit.status(ExitScheme::A2a, false), of_command, "{exit:?}");
+            assert_eq!([true, false].map(|is| ExitScheme::Hub.status(exit, is)), [hub; 2]);
+            assert_eq!(ExitScheme::A2a.status(exit, true), of_task, "{exit:?}");
+            assert_eq!(ExitScheme::A2a.status(exit, false), of_command, "{exit:?}");
         }
     }
 }

@@ -204,7 +204,7 @@ pub(crate) fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
         reason if unreachable.contains(&reason) => 3,
         reason if reason == ErrorKind::Authentication.reason() => 4,
         reason if reason == ErrorKind::Timeout.reason() => 5,
-        _ => Exit::Fault.status(scheme, false),
+        _ => scheme.status(Exit::Fault, false),
     }
 }
 

@@ -5,5 +5,5 @@ pub(super) mod exit;
 pub(super) mod failure;
 
 pub(super) use a2a_hub_terminal::{
-    console, dialogue, interactive, markdown, pager, render, table, text, width,
+    console, dialogue, difference, interactive, markdown, pager, render, table, text, width,
 };

@@ -2,7 +2,7 @@
 //! receives updates.
 
 use crate::{
-    examples::{example, output},
+    plugin::examples::{example, output},
     stage::{GRANT, no_program_left},
 };
 use a2a_hub_tests::{

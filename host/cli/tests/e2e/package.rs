@@ -2,7 +2,7 @@
 
 use crate::{
     command_line::{Ran, finish},
-    full_disk::run_program_after,
+    lifecycle::full_disk::run_program_after,
     stage::home,
 };
 use a2a_hub_tests::hub_binary;

@@ -3,7 +3,7 @@
 //! exercised, and changed while it runs. The module `authoring` tests Rust.
 
 use crate::{
-    authoring::{Desk, Developing, typed, typed_at},
+    plugin::authoring::{Desk, Developing, typed, typed_at},
     stage::{artifact, eventually_async, get, said, send, state, stream, tell, until},
 };
 use a2a_hub_tests::{Client, TestHub, message_to};

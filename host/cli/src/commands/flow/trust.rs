@@ -4,9 +4,10 @@ use crate::{
     Exit, Format, Global, block_on,
     client::owner::Owner,
     ui::{
+        difference::difference,
         failure::CommandError,
-        terminal::{self, Answer},
-        text::{FAINT, PLAIN, Text},
+        interactive::{self, Answer},
+        text::{PLAIN, Text},
     },
 };
 use a2a_hub_config::{
@@ -17,7 +18,6 @@ use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::digest_of;
 use anyhow::{Context as _, bail};
 use serde_json::json;
-use similar::{ChangeTag, TextDiff};
 use std::{io::Read as _, path::Path};
 
 /// Reason of a refusal: nobody was asked whether to trust the flow.
@@ -25,9 +25,6 @@ const NOT_CONFIRMED: &str = "NOT_CONFIRMED";
 
 /// Largest flow file, in bytes.
 const MAX_BYTES: u64 = 64 << 10;
-
-/// Unchanged lines around a change.
-const AROUND: usize = 3;
 
 /// Trusts the file of a flow as it is shown, or no longer.
 pub(super) fn trust(
@@ -112,39 +109,6 @@ fn confirmed(
     }
     shown.push(PLAIN, "\nIts programs run, and its agents work, with these rights whenever it is called. Trust it? [y/N]");
     console.note(shown);
-    let answer = block_on(terminal::ask(console, "y trusts it; an empty answer does not"))?;
+    let answer = block_on(interactive::ask(console, "y trusts it; an empty answer does not"))?;
     Ok(matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&&*word.to_lowercase())))
-}
-
-/// Lines that differ, each behind `+` or `-`, with those around them.
-fn difference(before: &str, after: &str) -> Text {
-    let mut shown = Text::new();
-    let compared = TextDiff::from_lines(before, after);
-    for (index, group) in compared.grouped_ops(AROUND).iter().enumerate() {
-        if index > 0 {
-            shown.push(FAINT, "...\n");
-        }
-        for change in group.iter().flat_map(|part| compared.iter_changes(part)) {
-            let (mark, style) = match change.tag() {
-                ChangeTag::Delete => ("-", PLAIN),
-                ChangeTag::Insert => ("+", PLAIN),
-                ChangeTag::Equal => (" ", FAINT),
-            };
-            shown.push(style, &format!("{mark} {}\n", change.value().trim_end_matches('\n')));
-        }
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn difference_marks_changed_lines() {
-        let before = "a\nb\nc\nd\ne\nf\ng\nrun = [\"true\"]\n";
-        let after = before.replace("true", "sh").replace("a\n", "");
-        let expected = "- a\n  b\n  c\n  d\n  e\n  f\n  g\n- run = [\"true\"]\n+ run = [\"sh\"]\n";
-        assert_eq!(difference(before, &after).words(), expected);
-    }
 }

@@ -1,6 +1,6 @@
 //! Agents as entries of Agentic Resource Discovery (ARD v0.91, section 4), and filters over them.
 
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::{id::AgentId, member};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use url::Url;
@@ -69,11 +69,11 @@ impl Publisher {
         });
         for name in ["description", "version"] {
             if let Some(said) = card[name].as_str().filter(|said| !said.is_empty()) {
-                entry[name] = json!(said);
+                member::set(&mut entry, name, said);
             }
         }
         if let Some(time) = registered_at.filter(|time| !time.is_empty()) {
-            entry["updatedAt"] = json!(time);
+            member::set(&mut entry, "updatedAt", time);
         }
         let skills = || card["skills"].as_array().into_iter().flatten().take(MAX_SKILLS);
         let texts = |name: &'static str| {
@@ -92,7 +92,7 @@ impl Publisher {
             ("representativeQueries", queries, MIN_QUERIES),
         ] {
             if all.len() >= least {
-                entry[name] = json!(all);
+                member::set(&mut entry, name, json!(all));
             }
         }
         entry

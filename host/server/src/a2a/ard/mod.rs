@@ -12,6 +12,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     foreign,
     hub::registry,
+    member,
     operation::{Answer, MAX_FOUND, Operation},
 };
 use a2a_hub_rpc::dispatcher::Dispatcher;
@@ -245,8 +246,8 @@ async fn found(
             // They serve the index of a registry.
             members.remove("representativeQueries");
         }
-        entry["score"] = json!(entry::percent(agent.score, best));
-        entry["source"] = json!(publisher.registry_url());
+        member::set(&mut entry, "score", entry::percent(agent.score, best));
+        member::set(&mut entry, "source", publisher.registry_url());
         Some(entry)
     });
     let (results, next) =
@@ -272,7 +273,7 @@ fn wrong_size() -> String {
 
 fn paged(mut told: Value, next: Option<String>) -> Value {
     if let Some(next) = next {
-        told["pageToken"] = json!(next);
+        member::set(&mut told, "pageToken", next);
     }
     told
 }

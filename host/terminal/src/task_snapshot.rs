@@ -1,36 +1,35 @@
 //! State of a task, accumulated from complete tasks and from events.
 
 use crate::{
-    Exit,
-    ui::{
-        render::{list, message_text, parts_text},
-        width::one_line,
-    },
+    exit::Exit,
+    render::{list, message_text, parts_text},
+    width::one_line,
 };
+use a2a_hub_core::task::progress;
 use serde_json::{Map, Value, json};
 
 /// State of a task according to its events, in the JSON of A2A 0.3.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub struct Told {
     /// Id of the task, once known; `None` if the agent answered with a message.
-    pub(crate) task: Option<String>,
+    pub task: Option<String>,
     /// Id of the conversation, once known.
-    pub(crate) context: Option<String>,
+    pub context: Option<String>,
     /// State of the task; empty if unknown.
-    pub(crate) state: String,
+    pub state: String,
     /// Last message of the agent, except progress messages.
     message: Option<Value>,
     /// Artifacts in the order of their creation.
-    pub(crate) artifacts: Vec<Value>,
+    pub artifacts: Vec<Value>,
     /// Further metadata of the task.
     metadata: Map<String, Value>,
     /// Exit status, once the task ended or waits for its client.
-    pub(crate) exit: Option<Exit>,
+    pub exit: Option<Exit>,
 }
 
 impl Told {
     /// Processes an event of a stream, or a complete task.
-    pub(crate) fn take(&mut self, event: &Value) {
+    pub fn take(&mut self, event: &Value) {
         let name = |value: &Value| value.as_str().map(str::to_owned);
         match event["kind"].as_str() {
             Some("task") => {
@@ -57,19 +56,19 @@ impl Told {
     }
 
     /// Returns the id of the pending question, if it has one.
-    pub(crate) fn question(&self) -> Option<&str> {
+    pub fn question(&self) -> Option<&str> {
         self.metadata.get("question")?["id"].as_str()
     }
 
     /// Returns the agents that relay the pending question, ending with the one that asks; empty if
     /// the task's own agent asks.
-    pub(crate) fn asked_through(&self) -> Vec<&str> {
+    pub fn asked_through(&self) -> Vec<&str> {
         let path = self.metadata.get("question").and_then(|question| question["path"].as_array());
         path.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Returns the text of the pending question, without the hub's note of who asks.
-    pub(crate) fn asked(&self) -> Option<String> {
+    pub fn asked(&self) -> Option<String> {
         let mut message = self.message.clone()?;
         if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
             parts.retain(|part| part["metadata"]["note"] != "asked_by");
@@ -78,7 +77,7 @@ impl Told {
     }
 
     /// Returns the agent's suggested fix for the failure.
-    pub(crate) fn fix(&self) -> Option<&str> {
+    pub fn fix(&self) -> Option<&str> {
         self.metadata.get("fix")?.as_str()
     }
 
@@ -133,13 +132,13 @@ impl Told {
     }
 
     /// Returns the text of the agent's last message, if any.
-    pub(crate) fn said(&self) -> Option<String> {
+    pub fn said(&self) -> Option<String> {
         self.message.as_ref().map(message_text)
     }
 
     /// Returns the agent's last message, unless it is blank or repeats the text of the artifacts:
     /// the whole of it, its beginning or its end.
-    pub(crate) fn last_words(&self) -> Option<String> {
+    pub fn last_words(&self) -> Option<String> {
         let words = self.said().filter(|words| !words.trim().is_empty())?;
         let made = self.artifacts.iter().map(|made| one_line(&parts_text(&made["parts"])));
         let made: Vec<_> = made.filter(|made| !made.is_empty()).collect();
@@ -154,14 +153,14 @@ impl Told {
     }
 
     /// True if an artifact contains more than files.
-    pub(crate) fn made_text(&self) -> bool {
+    pub fn made_text(&self) -> bool {
         let mut parts = self.artifacts.iter().flat_map(|made| list(&made["parts"]));
         parts.any(|part| part["kind"] != "file")
     }
 
     /// Iterates over the parts of all artifacts and of the last message, each with its artifact's
     /// name.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = (Option<&str>, &Value)> {
+    pub fn parts(&self) -> impl Iterator<Item = (Option<&str>, &Value)> {
         let said = self.message.iter().map(|message| (None, message));
         let made = self.artifacts.iter().map(|made| (made["name"].as_str(), made));
         made.chain(said).flat_map(|(name, whole)| {
@@ -170,7 +169,7 @@ impl Told {
     }
 
     /// Returns the task's ids and state as JSON members.
-    pub(crate) fn known(&self) -> Map<String, Value> {
+    pub fn known(&self) -> Map<String, Value> {
         let state = Some(&self.state).filter(|state| !state.is_empty());
         object([
             ("taskId", json!(self.task)),
@@ -180,7 +179,7 @@ impl Told {
     }
 
     /// Returns the whole task as JSON members, with `message` as the agent's last message.
-    pub(crate) fn whole(&self, message: Option<&str>, exit: Exit) -> Map<String, Value> {
+    pub fn whole(&self, message: Option<&str>, exit: Exit) -> Map<String, Value> {
         let parts = self.message.as_ref().map(|message| &message["parts"]);
         let mut whole = self.known();
         whole.append(&mut object([
@@ -234,6 +233,24 @@ fn append(parts: &mut Vec<Value>, part: &Value) {
         text.push_str(more);
     } else {
         parts.push(part.clone());
+    }
+}
+
+/// Returns the progress message of a stream event, with the reported progress.
+pub fn said_at_work(event: &Value) -> Option<String> {
+    let status = &event["status"];
+    if status["state"] != "working" {
+        return None;
+    }
+    let said = status["message"].is_object().then(|| parts_text(&status["message"]["parts"]));
+    progress::told(event["metadata"].as_object(), said)
+}
+
+/// Combines the agent's failure message with the agent's suggested fix.
+pub fn with_fix(said: String, fix: Option<&str>) -> String {
+    match fix.filter(|fix| !fix.trim().is_empty()) {
+        Some(fix) => format!("{said}\nfix: {fix}"),
+        None => said,
     }
 }
 
@@ -354,5 +371,22 @@ mod tests {
         ];
         let shown = all.map(|(made, said)| words(made, said));
         assert_eq!(shown, [false, false, false, true, true, true, false]);
+    }
+
+    #[test]
+    fn progress_is_shown_only_while_working() {
+        let event = |state: &str, said: &str| {
+            let status = json!({ "state": state, "message": { "parts": [{ "kind": "text", "text": said }] } });
+            json!({ "kind": "status-update", "status": status, "metadata": { "progress": { "percent": 40 } } })
+        };
+        assert_eq!(said_at_work(&event("working", "compiles")).unwrap(), "40 % · compiles");
+        assert_eq!(said_at_work(&event("completed", "done")), None);
+    }
+
+    #[test]
+    fn fix_follows_failure_message() {
+        let said = |fix| with_fix("nobody is logged in".to_owned(), fix);
+        assert_eq!(said(Some("x login")), "nobody is logged in\nfix: x login");
+        assert_eq!((said(Some(" ")), said(None)), (said(None), "nobody is logged in".to_owned()));
     }
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-const README: &str = include_str!("../../../../README.md");
+const README: &str = include_str!("../../../../../README.md");
 
 /// Exit code if the command line, the configuration or the hub is at fault.
 const FAULT: i32 = 2;

@@ -2,7 +2,7 @@
 //! the guarantee that it attacks; `docs/SECURITY.md` defines the guarantees.
 
 use crate::{
-    plugin_command::plugin,
+    plugin::command::plugin,
     stage::{another_build, eventually_async, said, send},
 };
 use a2a_hub_config::GrantsFile;

@@ -2,7 +2,7 @@
 //! needs.
 
 use crate::{
-    full_disk::run_after,
+    lifecycle::full_disk::run_after,
     stage::{GRANT, home},
 };
 use a2a_hub_tests::test_guests;

@@ -24,9 +24,9 @@ use tokio::{
 
 /// Readme of a new project, by its language.
 const READMES: [(&str, &str); 3] = [
-    ("rust", include_str!("../../../../templates/rust/README.md")),
-    ("python", include_str!("../../../../templates/python/README.md")),
-    ("js", include_str!("../../../../templates/js/README.md")),
+    ("rust", include_str!("../../../../../templates/rust/README.md")),
+    ("python", include_str!("../../../../../templates/python/README.md")),
+    ("js", include_str!("../../../../../templates/js/README.md")),
 ];
 
 /// Timeout of a first compilation, including the standard library, on a machine that runs other

@@ -1,7 +1,7 @@
 //! Tests of agents whose runs are replayed after a restart of the hub and continue where they were.
 
 use crate::{
-    plugin_command::plugin,
+    plugin::command::plugin,
     stage::{artifact, eventually_async, get, said, send, state},
 };
 use a2a_hub_tests::{Client, TestHub, durable_guest, message_to, test_guests};

@@ -1,0 +1,10 @@
+//! Tests of agents that work together: delegation, flows, routing, context memory, other hubs.
+
+mod delegation;
+mod elsewhere;
+mod finding;
+mod flows;
+mod forest;
+mod minds;
+mod remotes;
+mod routing;

@@ -1,0 +1,16 @@
+//! Tests of what happens to tasks and data when a hub is started, stopped, killed or short of
+//! something.
+
+mod backups;
+mod crash;
+mod faults;
+pub(crate) mod full_disk;
+mod logging;
+mod queue;
+mod repeats;
+mod replay;
+mod restarts;
+mod ulimits;
+mod upkeep;
+mod waiting;
+mod which_hub;

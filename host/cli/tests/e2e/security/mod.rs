@@ -1,0 +1,7 @@
+//! Tests of limits on what programs, components and tenants may do.
+
+mod command_access;
+mod confinement;
+mod red_team;
+mod tenants;
+mod who_asks;
