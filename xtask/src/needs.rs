@@ -63,7 +63,7 @@ const NEEDS: [Need; 15] = [
     Need {
         name: "the Python SDK 1.x",
         place: "sdks/py1",
-        tests: "test(/^sdks::.*python_1/) + test(/^pushes::proof::a_receiver_in_python/)",
+        tests: "test(/^sdks::.*python_1/) + test(/^clients::pushes::proof::a_receiver_in_python/)",
         brought_by: SDKS,
     },
     Need {

@@ -1,0 +1,7 @@
+//! Tests of agents that work together: delegation, routing, context memory, other hubs.
+
+mod delegation;
+mod finding;
+mod minds;
+mod remotes;
+mod routing;

@@ -1,0 +1,11 @@
+//! Tests of a hub that starts, waits, is replaced or is interrupted.
+
+mod crash;
+mod loading;
+mod patience;
+mod queue;
+mod repeats;
+mod replacing;
+mod soak;
+mod upkeep;
+mod waiting;

@@ -1,0 +1,5 @@
+//! Tests of metrics and traces.
+
+mod metrics;
+mod spans;
+mod traces;

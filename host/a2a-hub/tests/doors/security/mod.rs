@@ -1,0 +1,9 @@
+//! Tests of limits on what programs, components and tenants may do.
+
+mod agents_http;
+mod confinement;
+mod hostile;
+mod red_team;
+mod tenants;
+mod who_asks;
+mod working_directories;

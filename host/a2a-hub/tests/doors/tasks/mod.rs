@@ -1,0 +1,6 @@
+//! Tests of messages, conversations, questions and operations on tasks.
+
+mod contexts;
+mod messages;
+mod operations;
+mod questions;
