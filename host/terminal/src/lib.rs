@@ -7,6 +7,7 @@ pub mod dialogue;
 pub mod difference;
 pub mod duration;
 pub mod exit;
+pub mod grant_effect;
 pub mod interactive;
 pub mod log_line;
 pub mod markdown;

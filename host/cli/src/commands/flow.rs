@@ -8,6 +8,7 @@ use crate::{
     Exit, Global, ask,
     client::owner::refuse_below_agent,
     ui::{
+        failure::CommandError,
         render::{list, text},
         text::Text,
     },
@@ -20,14 +21,20 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::{
-    fs::{self, OpenOptions},
-    io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 pub(crate) mod run;
 mod trust;
+
+/// Reason of a refusal: no flow has this name.
+const NO_FLOW: &str = "FLOW_NOT_FOUND";
+
+/// Reason of a refusal: a flow has this name.
+const FLOW_EXISTS: &str = "FLOW_EXISTS";
 
 /// File of a new flow.
 const NEW: &str = include_str!("new.flow.toml");
@@ -83,8 +90,16 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
     let (answer, said): (_, Text) = match flow {
         Flow::List => flows(global)?,
         Flow::Show { name, mermaid } => {
-            let text = fs::read_to_string(file_of(global, name)?);
-            let text = text.with_context(|| format!("show the flow {name}"))?;
+            let text = match fs::read_to_string(file_of(global, name)?) {
+                Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                    let said =
+                        format!("no flow is called `{name}`; `a2a-hub flow list` lists them");
+                    return Err(CommandError::new(NO_FLOW, said)
+                        .mended_by("a2a-hub flow list")
+                        .into());
+                }
+                text => text.with_context(|| format!("show the flow {name}"))?,
+            };
             if *mermaid {
                 let task = request(global, &json!({ "do": "mermaid", "flow": text }))?;
                 return answered(global, json!({ "name": name }), "mermaid", &task);
@@ -109,9 +124,17 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
         Flow::New { name } => {
             refuse_below_agent("create a flow")?;
             let path = file_of(global, name)?;
-            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-            let made = made.and_then(|mut file| file.write_all(NEW.as_bytes()));
-            made.with_context(|| format!("create {}; the hub makes its folder", path.display()))?;
+            let show = format!("a2a-hub flow show {name}");
+            match made(&path) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+                    let said = format!(
+                        "create the flow `{name}`: {} exists already; `{show}` prints it; take another name",
+                        path.display()
+                    );
+                    return Err(CommandError::new(FLOW_EXISTS, said).mended_by(show).into());
+                }
+                made => made.with_context(|| format!("create {}", path.display()))?,
+            }
             let said = format!("created {}; then: a2a-hub run {name} TEXT\n", path.display());
             (json!({ "name": name, "path": path }), said.into())
         }
@@ -170,6 +193,15 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
 }
 
 /// File of the flow with this name.
+/// Creates the example, in a folder that is made if it is missing, for this user only.
+fn made(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(NEW.as_bytes())
+}
+
 fn file_of(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
     let id = AgentId::parse(name).context("the name of a flow is the id of an agent")?;
     Ok(global.data_dir()?.join("flows").join(format!("{id}.flow.toml")))

@@ -11,7 +11,6 @@ mod docs;
 mod edit;
 mod fetch;
 mod grant;
-mod grant_effect;
 mod grant_options;
 mod inspect;
 mod list;
@@ -26,6 +25,7 @@ use super::{
     plugin::grant_options::{UPDATES, Wanted},
 };
 use crate::{Exit, Global};
+use a2a_hub_terminal::grant_effect;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -19,6 +19,10 @@ async fn run(hub: &TestHub, args: &[&str]) -> Result<Ran> {
 async fn flow_is_tested_run_and_trusted() -> Result<()> {
     let hub = TestHub::builder().config("[agents.script]\nconfine = false\n").start().await?;
     run(&hub, &["flow", "new", "answer"]).await?;
+    let again = run(&hub, &["flow", "new", "answer"]).await?;
+    assert!(again.stderr.contains("exists already"), "{}", again.stderr);
+    let unknown = run(&hub, &["flow", "show", "nope"]).await?;
+    assert!(unknown.stderr.contains("no flow is called `nope`"), "{}", unknown.stderr);
     let file = hub.data_dir().join("flows/answer.flow.toml").display().to_string();
     let fakes = hub.data_dir().join("fakes.toml");
     fs::write(&fakes, FAKES)?;

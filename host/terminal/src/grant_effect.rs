@@ -1,6 +1,6 @@
 //! State of a plug-in after a change of its grant.
 
-use crate::ui::{
+use crate::{
     render::{list, text},
     width::one_line as line_of,
 };
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Describes a plug-in's state in one line: JSON null if the hub no longer knows the plug-in,
 /// `None` if no hub runs.
-pub(super) fn line(standing: Option<&Value>) -> String {
+pub fn line(standing: Option<&Value>) -> String {
     let Some(plugin) = standing else {
         return "no hub runs; the change applies from its next start".to_owned();
     };
@@ -33,12 +33,12 @@ pub(super) fn line(standing: Option<&Value>) -> String {
 }
 
 /// True if the hub compiles the plug-in's component, or loads it.
-pub(super) fn is_compiling(plugin: &Value) -> bool {
+pub fn is_compiling(plugin: &Value) -> bool {
     plugin["compiling"].is_object()
 }
 
 /// Describes a compilation: what serves until it is done.
-pub(super) fn compiling(plugin: &Value) -> String {
+pub fn compiling(plugin: &Value) -> String {
     let serves = match (&plugin["joined"], plugin["version"].as_str()) {
         (Value::Bool(true), Some(version)) => format!("{} serves until then", line_of(version)),
         (Value::Bool(true), None) => "the previous component serves until then".to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn compiling(plugin: &Value) -> String {
 }
 
 /// True if the hub refused to load the plug-in.
-pub(super) fn is_refused(standing: Option<&Value>) -> bool {
+pub fn is_refused(standing: Option<&Value>) -> bool {
     standing.is_some_and(|plugin| plugin["error"].is_string() && plugin["joined"] != true)
 }
 
