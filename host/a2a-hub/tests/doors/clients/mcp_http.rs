@@ -65,8 +65,8 @@ impl Session {
     async fn ask(&self, id: u8, method: &str, params: &Value) -> Result<Value> {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let text = self.post(&body.to_string()).await?.error_for_status()?.text().await?;
-        let data = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
-        let last = data.filter(|data| !data.is_empty()).next_back();
+        let mut data = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+        let last = data.rfind(|data| !data.is_empty());
         Ok(serde_json::from_str(last.context(text.clone())?)?)
     }
 
