@@ -57,7 +57,7 @@ pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
         let words = format!(
             "created {id} in {folder}: {files} files; begin with README.md; GUIDE.md is the \
              reference\n\n  cd {folder}\n  a2a-hub plugin build      builds the component\n  \
-             a2a-hub plugin dev        builds it into the running hub (`a2a-hub start`) on each \
+             a2a-hub plugin dev        builds it into the running hub on each \
              change\n",
         );
         Ok(words.into())

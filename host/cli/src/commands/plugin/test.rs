@@ -17,8 +17,11 @@ use clap::Args;
 use std::{cell::RefCell, path::PathBuf};
 use tokio::time::sleep;
 
-/// Width, in columns, of a report for people.
+/// Width, in columns, of a report in a pipe or a file.
 const COLUMNS: usize = 100;
+
+/// Width of the verdict and the id of a check, in columns.
+const INDENT: usize = 27;
 
 /// Text at the end of `plugin test --help`.
 const MORE: &str = "\
@@ -79,7 +82,8 @@ pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
     // A guest that still runs must not delay the exit.
     runtime.shutdown_background();
     let Some(report) = report? else { return Ok(Exit::Interrupted) };
-    global.show(&report.to_json(), || Ok(shown(report.checks())))?;
+    let columns = global.console().columns().unwrap_or(COLUMNS);
+    global.show(&report.to_json(), || Ok(shown(report.checks(), columns)))?;
     Ok(if report.is_passed() { Exit::Done } else { Exit::TaskFailed })
 }
 
@@ -93,14 +97,16 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 /// Formats the report for people.
-fn shown(checks: &[Check]) -> Text {
+fn shown(checks: &[Check], columns: usize) -> Text {
     let mut out = Text::new();
     for Check { id, rule, verdict, found, fix } in checks {
         out.push(style_of(word(*verdict)), &format!("{:<5}", word(*verdict)));
         out.push(PLAIN, &format!("{id:<22}"));
+        let beside = columns.saturating_sub(INDENT).max(INDENT);
+        let rule = wrapped(rule, beside).join(&format!("\n{:INDENT$}", ""));
         out.push(FAINT, &format!("{rule}\n"));
         let mut below = |mark: &str, said: &str| {
-            for line in wrapped(said, COLUMNS) {
+            for line in wrapped(said, columns.saturating_sub(9).max(INDENT)) {
                 out.push(PLAIN, &format!("       {mark}{line}\n"));
             }
         };
@@ -135,7 +141,7 @@ mod tests {
         let rule = "it compiles within the hub's limits and fits the contract";
         let fix = Some("build it again");
         let failed = check("component.loads", rule, Verdict::Failed, "it is [2J not", fix);
-        insta::assert_snapshot!(shown(&[passed, failed]).words(), @"
+        insta::assert_snapshot!(shown(&[passed, failed], COLUMNS).words(), @"
         ok   manifest.read         its manifest can be followed
         fail component.loads       it compiles within the hub's limits and fits the contract
                it is [2J not
