@@ -71,7 +71,7 @@ pub(crate) struct Send {
     /// File to attach. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     pub(super) files: Vec<PathBuf>,
-    /// Directory in which the agent works [default: the current directory]
+    /// Directory in which the agent works [default: the current directory, or the task's]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// Print the answer while it arrives
@@ -382,7 +382,6 @@ fn directory(send: &Send) -> anyhow::Result<String> {
 }
 
 fn params(send: &Send) -> anyhow::Result<Value> {
-    let directory = directory(send)?;
     let mut room = MAX_MESSAGE;
     let Some(left) = room.checked_sub(send.message.len()) else {
         bail!(
@@ -407,7 +406,10 @@ fn params(send: &Send) -> anyhow::Result<Value> {
         None => ("targetAgent", send.agent.as_str()),
     };
     let mut facts = Map::new();
-    facts.insert("workingDirectory".to_owned(), json!(directory));
+    // An answer from another directory must not move the task there.
+    if send.task.is_none() || send.cwd.is_some() {
+        facts.insert("workingDirectory".to_owned(), json!(directory(send)?));
+    }
     facts.insert(whom.to_owned(), json!(name));
     facts.extend(send.chosen.facts());
     facts.extend(send.inheriting.facts());

@@ -98,6 +98,23 @@ async fn continue_resumes_latest_directory_conversation() -> Result<()> {
 }
 
 #[tokio::test]
+async fn answer_leaves_task_in_its_directory() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let asked = sent(&hub, &["send", "guest", "ask which one?"]).await?;
+    let task = asked["taskId"].as_str().context("no task")?;
+    let other = hub.workspace().join("other");
+    fs::create_dir(&other)?;
+    let mut answer = command(hub.socket(), &hub.home(), &["send", "guest", "--task", task, "blue"])?;
+    answer.current_dir(&other);
+    let answered = finish(answer).await?;
+    assert_eq!(answered.code, Some(0), "{}", answered.stderr);
+    let latest: Value =
+        serde_json::from_str(&run(&hub, &["--format", "json", "task", "show"]).await?.stdout)?;
+    assert_eq!(latest["id"], task, "the latest task of this directory");
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_empty_message_is_refused() -> Result<()> {
     let hub = hub_with_guest().await?;
     for empty in ["", " \n\t"] {
