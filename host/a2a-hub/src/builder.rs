@@ -241,7 +241,9 @@ impl Builder {
         limits::survive_large_files().context("handle signals")?;
         let open_files =
             limits::raise_open_files().context("start under the limits of this system")?;
-        let Opened { dir, temporary, storage, losses } = place.open()?;
+        // While it waits for the lock, this runtime drops what is left of an earlier hub.
+        let opened = run_blocking(move || place.open()).await.context("open the hub's store")?;
+        let Opened { dir, temporary, storage, losses } = opened?;
         let config = with_rules(Config { data_dir: Some(dir.clone()), ..config }, &rules);
         sweep(&dir);
         // Bound first, so that a taken port is found before any other work.
