@@ -10,7 +10,7 @@ use std::path::Path;
 pub(crate) fn grants(data_dir: &Path) -> Finding {
     let file = GrantsFile::of(data_dir);
     match file.read() {
-        Ok(all) => ok("grants", format!("for {} plug-ins", all.plugins.len())),
+        Ok(all) => ok("grants", format!("for {} plug-in(s)", all.plugins.len())),
         Err(why) => fail(
             "grants",
             why.to_string(),
