@@ -104,7 +104,8 @@ async fn answer_leaves_task_in_its_directory() -> Result<()> {
     let task = asked["taskId"].as_str().context("no task")?;
     let other = hub.workspace().join("other");
     fs::create_dir(&other)?;
-    let mut answer = command(hub.socket(), &hub.home(), &["send", "guest", "--task", task, "blue"])?;
+    let mut answer =
+        command(hub.socket(), &hub.home(), &["send", "guest", "--task", task, "blue"])?;
     answer.current_dir(&other);
     let answered = finish(answer).await?;
     assert_eq!(answered.code, Some(0), "{}", answered.stderr);
