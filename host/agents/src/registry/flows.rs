@@ -281,6 +281,11 @@ fn listed(name: &str) -> String {
     format!("flows/{name}")
 }
 
+/// Name of an agent's file in lists and messages.
+pub(super) fn listed_of(id: &AgentId) -> String {
+    listed(&format!("{id}{ENDING}"))
+}
+
 /// Agent id that a file's name stands for.
 fn named_by(file: &str) -> Result<AgentId, FileError> {
     Ok(AgentId::parse(file.strip_suffix(ENDING).unwrap_or(file))?)

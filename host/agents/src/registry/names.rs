@@ -1,6 +1,6 @@
 //! Names of agents: their ids, and the aliases from the configuration and the manifests.
 
-use super::{Agents, JoinError};
+use super::{Agents, JoinError, admin::register::file_name, flows, remote};
 use a2a_hub_core::discovery::{
     aliases::{Aliases, Claim, ClaimedBy},
     did_you_mean::nearest,
@@ -24,6 +24,13 @@ impl Agents {
             operators.into_iter().chain(own.map(claim(ClaimedBy::Manifest)))
         });
         Aliases::new(&ids, claims.collect())
+    }
+
+    /// Listed name of the file or setting that would have been this agent, and was refused.
+    pub fn rejected_file(&self, id: &AgentId) -> Option<String> {
+        let rejected = self.rejected();
+        let mut names = [file_name(id), flows::listed_of(id), remote::table(id)].into_iter();
+        names.find(|name| rejected.iter().any(|it| it.file == *name))
     }
 
     /// Resolves an id or alias to an id; none if no agent has the name.

@@ -127,6 +127,6 @@ impl Agents {
 }
 
 /// Name of the agent's table in the configuration.
-fn table(id: &AgentId) -> String {
+pub(super) fn table(id: &AgentId) -> String {
     format!("remote.{id}")
 }

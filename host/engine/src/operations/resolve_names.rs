@@ -45,8 +45,7 @@ impl Hub {
             return A2aError::new(ErrorKind::AgentUnavailable, why).with(details);
         }
         let there: Vec<_> = self.agents.all().iter().map(|agent| agent.id.to_string()).collect();
-        let mut files = self.agents.rejected().into_iter().map(|rejected| rejected.file);
-        let hint = match files.find(|file| names_file(file, name)) {
+        let hint = match self.agents.rejected_file(name) {
             Some(file) => format!("`{file}` was not loaded, and `a2a-hub status` says why; "),
             None => self.did_you_mean(name.as_str()),
         };
@@ -88,12 +87,6 @@ impl Hub {
             *named = id;
         }
     }
-}
-
-/// True if a listed file is that of the agent `name`: a plug-in, a flow or a remote agent.
-fn names_file(file: &str, name: &AgentId) -> bool {
-    let file = file.strip_prefix("flows/").or(file.strip_prefix("remote.")).unwrap_or(file);
-    file.strip_prefix(name.as_str()).is_some_and(|rest| matches!(rest, "" | ".wasm" | ".flow.toml"))
 }
 
 /// Agent that an operation names.

@@ -196,7 +196,8 @@ impl PluginFolder {
     }
 }
 
-fn file_name(id: &AgentId) -> String {
+/// Name of a plug-in's file in the folder.
+pub(in crate::registry) fn file_name(id: &AgentId) -> String {
     format!("{id}.wasm")
 }
 
