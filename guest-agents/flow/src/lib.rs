@@ -31,14 +31,10 @@ impl Agent for Flow {
 
     fn run(ctx: &Context, task: &Task) -> Run {
         let Some(text) = ctx.setting(DEFINITION) else { return request::answer(ctx, task) };
-        let definition = match Definition::parse(&text) {
-            Ok(definition) => definition,
-            Err(problems) => return ctx.fail("invalid_flow", list(&problems)),
-        };
-        match input(&definition, task).and_then(|input| definition.with_defaults(input)) {
-            Ok(input) => driver::run(ctx, task, definition, input),
-            Err(why) => ctx.reject(format!("this input cannot be used: {why}")),
-        }
+        parsed(ctx, &text, |ctx, definition| {
+            let input = input(&definition, task);
+            begin(ctx, task, definition, input)
+        })
     }
 }
 export!(Flow, manifest = "../manifest.toml");
@@ -54,6 +50,22 @@ fn definition_of_card() -> Option<(String, String)> {
 #[cfg(not(target_arch = "wasm32"))]
 fn definition_of_card() -> Option<(String, String)> {
     None
+}
+
+/// Passes on the definition, or fails with the file's problems.
+fn parsed(ctx: &Context, text: &str, then: impl FnOnce(&Context, Definition) -> Run) -> Run {
+    match Definition::parse(text) {
+        Ok(definition) => then(ctx, definition),
+        Err(problems) => ctx.fail("invalid_flow", list(&problems)),
+    }
+}
+
+/// Runs the flow with this input and its defaults, or rejects the task.
+fn begin(ctx: &Context, task: &Task, definition: Definition, input: Result<Value, String>) -> Run {
+    match input.and_then(|input| definition.with_defaults(input)) {
+        Ok(input) => driver::run(ctx, task, definition, input),
+        Err(why) => ctx.reject(format!("this input cannot be used: {why}")),
+    }
 }
 
 /// Input of a task: its data, or its text as the first input that takes one.

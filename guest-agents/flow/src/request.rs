@@ -7,7 +7,7 @@ use a2a_hub_coordination::flow::{Definition, Needs, Simulation};
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
 
-use crate::{driver, input_of_text, list};
+use crate::{begin, input_of_text, list, parsed};
 
 /// Words of the member `do`.
 const DO: [&str; 4] = ["check", "mermaid", "test", "run"];
@@ -22,7 +22,7 @@ pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
     match word {
         "check" | "" => parsed(ctx, flow, check),
         "mermaid" => parsed(ctx, flow, |ctx, definition| ctx.done(definition.mermaid())),
-        "test" => parsed(ctx, flow, |ctx, definition| test(ctx, definition, text("fakes"))),
+        "test" => parsed(ctx, flow, |ctx, definition| test(ctx, &definition, text("fakes"))),
         // The grants of the agent `flow` would otherwise count for every agent that may call it.
         "run" if is_child(task) => ctx.reject(
             "Run a flow file: another agent asks, and only a client may. Put the file into the folder \
@@ -39,26 +39,16 @@ pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
             }
             let given = match data.get("input") {
                 Some(input) => Ok(input.clone()),
-                None => input_of_text(definition, text("text")),
+                None => input_of_text(&definition, text("text")),
             };
-            match given.and_then(|input| definition.with_defaults(input)) {
-                Ok(input) => driver::run(ctx, task, definition.clone(), input),
-                Err(why) => ctx.reject(format!("This input cannot be used: {why}.")),
-            }
+            begin(ctx, task, definition, given)
         }),
         _ => ctx.reject(format!("`do` is one of {}, and here is `{word}`.", DO.join(", "))),
     }
 }
 
-/// Passes on the definition, or fails with the file's problems.
-fn parsed(ctx: &Context, text: &str, then: impl FnOnce(&Context, &Definition) -> Run) -> Run {
-    match Definition::parse(text) {
-        Ok(definition) => then(ctx, &definition),
-        Err(problems) => ctx.fail("invalid_flow", list(&problems)),
-    }
-}
-
-fn check(ctx: &Context, definition: &Definition) -> Run {
+#[expect(clippy::needless_pass_by_value, reason = "`parsed` passes the definition on")]
+fn check(ctx: &Context, definition: Definition) -> Run {
     let count = definition.step_ids().count();
     let steps = if count == 1 { "1 step".to_owned() } else { format!("{count} steps") };
     let mut text = format!("The flow is right: {steps}.");
