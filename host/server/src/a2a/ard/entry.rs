@@ -22,6 +22,9 @@ const MAX_QUERIES: usize = 5;
 const FILTERS: [&str; 7] =
     ["type", "tags", "capabilities", "version", "displayName", "identifier", "publisher"];
 
+/// Rule for `pageToken`.
+pub(super) const WRONG_TOKEN: &str = "`pageToken` must be that of the page before";
+
 /// Addresses and name of the hub as a publisher.
 #[derive(Debug)]
 pub(super) struct Publisher {
@@ -231,7 +234,7 @@ pub(super) fn page(
         Some(token) => token
             .strip_prefix('n')
             .and_then(|number| number.parse::<usize>().ok())
-            .ok_or("`pageToken` must be that of the page before")?,
+            .ok_or(WRONG_TOKEN)?,
     };
     let rest = all.len().saturating_sub(after);
     let next = (rest > size).then(|| format!("n{}", after.saturating_add(size)));

@@ -220,7 +220,7 @@ async fn found(
     let said = |name: &str| asked.get(name).filter(|said| !said.is_null());
     let size = said("pageSize").map(|size| size.as_u64().ok_or_else(wrong_size)).transpose();
     let size = page_size(size.map_err(ArdError::argument)?, SEARCH_PAGE)?;
-    let wrong_token = || ArdError::argument("`pageToken` must be that of the page before");
+    let wrong_token = || ArdError::argument(entry::WRONG_TOKEN);
     let token =
         said("pageToken").map(|token| token.as_str().ok_or_else(wrong_token)).transpose()?;
     let mut query = registry::read_query(None).map_err(|why| ArdError::of(&why))?;
