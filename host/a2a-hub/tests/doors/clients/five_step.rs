@@ -3,7 +3,7 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{GRANT, artifact, bearer, eventually, get, send, state},
+    stage::{GRANT, artifact, bearer, eventually, get, hub_with_calling_guest, send, state},
 };
 use a2a_hub_tests::{
     Client, ModelServer, WebServer, example_agent,
@@ -363,11 +363,7 @@ async fn five_step_endpoints_reject_web_pages() -> Result<()> {
 /// A program that claims to be the operator keeps its own identity, even with the operator's token.
 #[tokio::test]
 async fn agent_program_submits_only_within_grant() -> Result<()> {
-    let config = GRANT
-        .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
-        .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
-    let hub =
-        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub = hub_with_calling_guest().await?;
     let client = Client::http(&hub);
     let other = send(&client, "echo", "not for the guest").await?;
     let root = format!("http://{}", hub.http());

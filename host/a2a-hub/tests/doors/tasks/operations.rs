@@ -3,11 +3,11 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{GRANT, artifact, send, state, stream},
+    stage::{artifact, hub_with_calling_guest, send, state, stream},
 };
 use a2a_hub_core::access_control::{Access, needed};
 use a2a_hub_protocol::hub::methods::{METHODS, operation};
-use a2a_hub_tests::{Client, RpcError, test_guests};
+use a2a_hub_tests::{Client, RpcError};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
@@ -74,11 +74,7 @@ fn is_denied(answer: &Value) -> bool {
 
 #[tokio::test]
 async fn agent_program_access_matches_table() -> Result<()> {
-    let config = GRANT
-        .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
-        .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
-    let hub =
-        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub = hub_with_calling_guest().await?;
     let client = Client::http(&hub);
     let other = send(&client, "echo", "not for the guest").await?;
     let mut asked = requests()?;

@@ -2,9 +2,9 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{GRANT, artifact, send},
+    stage::{artifact, hub_with_calling_guest, send},
 };
-use a2a_hub_tests::{Client, test_guests};
+use a2a_hub_tests::Client;
 use anyhow::{Context as _, Result};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -101,11 +101,7 @@ async fn odd_ard_request_is_explained() -> Result<()> {
 /// A program that an agent started finds the agents that its agent may call, and no others.
 #[tokio::test]
 async fn agent_program_finds_granted_agents_only() -> Result<()> {
-    let config = GRANT
-        .replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
-        .replace("    memory = true", "    memory = true\n    delegate = ['echo']");
-    let hub =
-        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub = hub_with_calling_guest().await?;
     let url = format!("http://{}/.well-known/ard.json", hub.http());
     let read =
         format!("import urllib.request; print(urllib.request.urlopen('{url}').read().decode())");

@@ -24,7 +24,7 @@ const CONFIG: &str = "
 
 /// One step, whose program prints a value that it gets.
 const SHIP: &str = r#"
-description = "Prints what it is told"
+description = "Prints its input"
 [input]
 what = { type = "string" }
 [[step]]
