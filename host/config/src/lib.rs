@@ -59,4 +59,4 @@ pub use settings::{
     Socket, Stop,
 };
 pub use telemetry::{Otlp, Telemetry};
-pub use trusted_flows::{TrustStamp, TrustedFlows};
+pub use trusted_flows::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows};

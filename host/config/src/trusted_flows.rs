@@ -15,8 +15,8 @@ use std::{
 /// Name of the folder in the data directory.
 const FOLDER: &str = "trusted-flows";
 
-/// Size limit of a copy, which is that of a flow file.
-const MAX_BYTES: u64 = 64 << 10;
+/// Size limit of a flow file and of its copy, in bytes.
+pub const MAX_FLOW_BYTES: u64 = 64 << 10;
 
 /// Trusted flows of one data directory.
 #[derive(Clone, Debug)]
@@ -59,8 +59,8 @@ impl TrustedFlows {
             }
         };
         let mut text = String::new();
-        file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-        Ok(Some(text).filter(|text| text.len() as u64 <= MAX_BYTES))
+        file.take(MAX_FLOW_BYTES + 1).read_to_string(&mut text)?;
+        Ok(Some(text).filter(|text| text.len() as u64 <= MAX_FLOW_BYTES))
     }
 
     /// Trusts a flow with this text.

@@ -65,6 +65,14 @@ impl Outlet {
         Self { columns, look: Look { cleaned, coloured } }
     }
 
+    /// Wraps sentences at the terminal's width; nothing where every byte is printed unchanged.
+    fn fitted(self, text: Text) -> Text {
+        match self.columns.filter(|_| self.look.cleaned) {
+            Some(columns) => text.wrapped(columns),
+            None => text,
+        }
+    }
+
     /// Returns JSON text as it is printed to this stream.
     fn json(self, json: &str) -> String {
         if self.look.cleaned { terminal::clean_json(json).into_owned() } else { json.to_owned() }
@@ -80,6 +88,15 @@ impl Console {
     /// Prints a result. Standard output holds nothing but results.
     pub fn print(self, text: &Text) -> io::Result<()> {
         print(&text.shown(self.out.look))
+    }
+
+    /// Prints a whole result, whose sentences are wrapped at the terminal's width.
+    ///
+    /// # Errors
+    ///
+    /// Standard output cannot be written.
+    pub fn print_fitted(self, text: Text) -> io::Result<()> {
+        self.print(&self.out.fitted(text))
     }
 
     /// Shows a long result: by the user's pager on a terminal, which is a command for the shell.
@@ -107,11 +124,7 @@ impl Console {
 
     /// Prints a note on standard error, as a line.
     pub fn note(self, text: impl Into<Text>) {
-        let text = text.into();
-        match self.err.columns.filter(|_| self.err.look.cleaned) {
-            Some(columns) => self.say(&text.wrapped(columns), "\n"),
-            None => self.say(&text, "\n"),
-        }
+        self.say(&self.err.fitted(text.into()), "\n");
     }
 
     /// Prints a prompt on standard error, without a line break.
@@ -227,6 +240,14 @@ mod tests {
         assert_eq!(look(Some(80), Wish { plain: true, ..WISH }), (true, false));
         assert_eq!(look(Some(80), Wish { raw: true, ..WISH }), (false, false));
         assert_eq!(look(None, WISH), (false, false));
+    }
+
+    #[test]
+    fn raw_output_is_not_wrapped() {
+        let fitted = |columns, wish| Outlet::new(columns, wish).fitted("one two".into()).words();
+        assert_eq!(fitted(Some(4), WISH), "one\ntwo");
+        assert_eq!(fitted(Some(4), Wish { raw: true, ..WISH }), "one two");
+        assert_eq!(fitted(None, WISH), "one two");
     }
 
     #[test]

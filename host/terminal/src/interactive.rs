@@ -155,6 +155,14 @@ pub enum Answer {
     Interrupted,
 }
 
+impl Answer {
+    /// True if the answer is one of these lower-case words, in any case.
+    #[must_use]
+    pub fn is_one_of(&self, words: &[&str]) -> bool {
+        matches!(self, Self::Text(word) if words.contains(&&*word.trim().to_lowercase()))
+    }
+}
+
 /// Hint at a task's question, with the effect of an empty answer.
 pub const TO_A_TASK: &str = "your answer; an empty one leaves the task waiting";
 

@@ -19,7 +19,7 @@ use crate::{
     },
     registry::JoinError,
 };
-use a2a_hub_config::{TrustStamp, TrustedFlows};
+use a2a_hub_config::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 use a2a_hub_sandbox::{LoadError, Plugin};
@@ -35,9 +35,6 @@ use tokio::sync::Mutex;
 
 /// End of a flow file's name.
 const ENDING: &str = ".flow.toml";
-
-/// Largest flow file, in bytes.
-const MAX_BYTES: u64 = 64 << 10;
 
 /// Most flow files: each has a card in every list of agents.
 const MAX_FILES: usize = 256;
@@ -188,7 +185,7 @@ impl FlowFolder {
             return Ok(());
         }
         let file = self.dir.join(name);
-        let read = run_blocking(move || read_trusted(&file, MAX_BYTES)).await;
+        let read = run_blocking(move || read_trusted(&file, MAX_FLOW_BYTES)).await;
         let text = read.map_err(io::Error::other)??;
         let text = String::from_utf8(text.to_vec())
             .map_err(|why| FileError::Flow(format!("it is no UTF-8 text: {why}")))?;

@@ -93,13 +93,7 @@ impl Global {
     ) -> anyhow::Result<()> {
         match self.format {
             Format::Json => self.console().print_json(answer)?,
-            Format::Pretty => {
-                let (console, text) = (self.console(), text()?);
-                match console.columns() {
-                    Some(columns) => console.print(&text.wrapped(columns))?,
-                    None => console.print(&text)?,
-                }
-            }
+            Format::Pretty => self.console().print_fitted(text()?)?,
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::{
         ids::{self, Kind},
     },
     ui::{
-        interactive::{self, Answer},
+        interactive,
         render::{ago, list, text},
         table::{Cell, Table},
         text::Text,
@@ -109,7 +109,7 @@ async fn confirmed(global: &Global, client: &mut Client, id: &str) -> anyhow::Re
     let at_least = if tasks == MANY { "at least " } else { "" };
     console.note(format!("delete the conversation {id} with {at_least}{tasks} task(s)? [y/N]"));
     let answer = interactive::ask(console, "y deletes it; an empty answer keeps it").await?;
-    Ok(matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&&*word.to_lowercase())))
+    Ok(answer.is_one_of(&["y", "yes"]))
 }
 
 /// Maximum number of tasks that are counted before a conversation is deleted.

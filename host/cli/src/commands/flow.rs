@@ -36,6 +36,9 @@ const NO_FLOW: &str = "FLOW_NOT_FOUND";
 /// Reason of a refusal: a flow has this name.
 const FLOW_EXISTS: &str = "FLOW_EXISTS";
 
+/// Agent that reads flow files, and runs those that are no agents.
+const RUNNER: &str = "flow";
+
 /// File of a new flow.
 const NEW: &str = include_str!("new.flow.toml");
 
@@ -90,7 +93,7 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
     let (answer, said): (_, Text) = match flow {
         Flow::List => flows(global)?,
         Flow::Show { name, mermaid } => {
-            let text = match fs::read_to_string(file_of(global, name)?) {
+            let text = match fs::read_to_string(file_of(global, &id_of(name)?)?) {
                 Err(why) if why.kind() == io::ErrorKind::NotFound => {
                     let said =
                         format!("no flow is called `{name}`; `a2a-hub flow list` lists them");
@@ -119,11 +122,12 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
             return answered(global, json!({ "file": file }), "right", &task);
         }
         Flow::Trust { name, yes, revoke } => {
-            return trust::trust(global, name, &file_of(global, name)?, *yes, *revoke);
+            let id = id_of(name)?;
+            return trust::trust(global, &id, &file_of(global, &id)?, *yes, *revoke);
         }
         Flow::New { name } => {
             refuse_below_agent("create a flow")?;
-            let path = file_of(global, name)?;
+            let path = file_of(global, &id_of(name)?)?;
             let show = format!("a2a-hub flow show {name}");
             match made(&path) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
@@ -151,7 +155,7 @@ fn read(file: &Path, what: &str) -> anyhow::Result<String> {
 /// Asks the agent `flow`; returns its task, which has ended.
 fn request(global: &Global, data: &Value) -> anyhow::Result<Value> {
     let message = json!({ "kind": "message", "messageId": MessageId::fresh(), "role": "user",
-        "parts": [{ "kind": "data", "data": data }], "metadata": { "targetAgent": "flow" } });
+        "parts": [{ "kind": "data", "data": data }], "metadata": { "targetAgent": RUNNER } });
     ask(global, "message/send", json!({ "message": message }))
 }
 
@@ -192,7 +196,6 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
     Ok((json!({ "flows": agents, "rejected": rejected }), shown))
 }
 
-/// File of the flow with this name.
 /// Creates the example, in a folder that is made if it is missing, for this user only.
 fn made(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
@@ -202,7 +205,11 @@ fn made(path: &Path) -> io::Result<()> {
     file.write_all(NEW.as_bytes())
 }
 
-fn file_of(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
-    let id = AgentId::parse(name).context("the name of a flow is the id of an agent")?;
+fn id_of(name: &str) -> anyhow::Result<AgentId> {
+    AgentId::parse(name).context("the name of a flow is the id of an agent")
+}
+
+/// File of a flow in the data directory.
+fn file_of(global: &Global, id: &AgentId) -> anyhow::Result<PathBuf> {
     Ok(global.data_dir()?.join("flows").join(format!("{id}.flow.toml")))
 }

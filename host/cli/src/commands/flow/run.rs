@@ -1,5 +1,6 @@
 //! `run`: runs a flow by its name, or once from a file, as `send` sends a message.
 
+use super::RUNNER;
 use crate::{
     Exit, Global,
     client::remote::Elsewhere,
@@ -15,9 +16,6 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::{fs, path::PathBuf};
-
-/// Agent that runs flow files which are no agents.
-const RUNNER: &str = "flow";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunFlow {

@@ -6,12 +6,12 @@ use crate::{
     ui::{
         difference::difference,
         failure::CommandError,
-        interactive::{self, Answer},
+        interactive,
         text::{PLAIN, Text},
     },
 };
 use a2a_hub_config::{
-    TrustedFlows,
+    MAX_FLOW_BYTES, TrustedFlows,
     own_file::{self, NotOwn},
 };
 use a2a_hub_protocol::id::AgentId;
@@ -23,18 +23,14 @@ use std::{io::Read as _, path::Path};
 /// Reason of a refusal: nobody was asked whether to trust the flow.
 const NOT_CONFIRMED: &str = "NOT_CONFIRMED";
 
-/// Largest flow file, in bytes.
-const MAX_BYTES: u64 = 64 << 10;
-
 /// Trusts the file of a flow as it is shown, or no longer.
 pub(super) fn trust(
     global: &Global,
-    name: &str,
+    id: &AgentId,
     file: &Path,
     yes: bool,
     revoke: bool,
 ) -> anyhow::Result<Exit> {
-    let id = AgentId::parse(name).context("the name of a flow is the id of an agent")?;
     let dir = global.data_dir()?;
     // A hub refuses programs of agents; without one, the command looks at its own ancestors.
     block_on(async {
@@ -45,27 +41,27 @@ pub(super) fn trust(
     })?;
     let trusted = TrustedFlows::of(&dir);
     if revoke {
-        trusted.revoke(&id).with_context(|| format!("trust the flow {id} no longer"))?;
+        trusted.revoke(id).with_context(|| format!("trust the flow {id} no longer"))?;
         let said = format!("the flow {id} is not trusted any more\n");
         global.show(&json!({ "name": id, "trusted": false }), || Ok(said.into()))?;
         return Ok(Exit::Done);
     }
     let text = text_of(file).with_context(|| format!("trust {}", file.display()))?;
     let before =
-        trusted.text(&id).with_context(|| format!("read {}", trusted.path(&id).display()))?;
+        trusted.text(id).with_context(|| format!("read {}", trusted.path(id).display()))?;
     let answer = json!({ "name": id, "trusted": true, "sha256": digest_of(text.as_bytes()) });
     if before.as_deref() == Some(&text) {
         let said = format!("the flow {id} is trusted already\n");
         global.show(&answer, || Ok(said.into()))?;
         return Ok(Exit::Done);
     }
-    if !yes && !confirmed(global, &id, before.as_deref(), &text)? {
+    if !yes && !confirmed(global, id, before.as_deref(), &text)? {
         let said = format!("the flow {id} is not trusted\n");
         global.show(&json!({ "name": id, "trusted": false }), || Ok(said.into()))?;
         return Ok(Exit::Done);
     }
     // The text that was shown, whatever the file holds by now.
-    trusted.trust(&id, &text).with_context(|| format!("trust the flow {id}"))?;
+    trusted.trust(id, &text).with_context(|| format!("trust the flow {id}"))?;
     global.show(&answer, || Ok(format!("the flow {id} is trusted\n").into()))?;
     Ok(Exit::Done)
 }
@@ -79,9 +75,9 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
         ),
     })?;
     let mut text = String::new();
-    open.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        bail!("it is larger than {} KiB", MAX_BYTES >> 10);
+    open.take(MAX_FLOW_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FLOW_BYTES {
+        bail!("it is larger than {} KiB", MAX_FLOW_BYTES >> 10);
     }
     Ok(text)
 }
@@ -110,5 +106,5 @@ fn confirmed(
     shown.push(PLAIN, "\nIts programs run, and its agents work, with these rights whenever it is called. Trust it? [y/N]");
     console.note(shown);
     let answer = block_on(interactive::ask(console, "y trusts it; an empty answer does not"))?;
-    Ok(matches!(answer, Answer::Text(word) if ["y", "yes"].contains(&&*word.to_lowercase())))
+    Ok(answer.is_one_of(&["y", "yes"]))
 }

@@ -10,7 +10,7 @@ use crate::{
     ui::{
         console::Console,
         failure::CommandError,
-        interactive::{self, Answer},
+        interactive,
         render::list,
         text::{PLAIN, Text},
     },
@@ -202,7 +202,7 @@ fn confirmed(
     console.prompt(&shown);
     let answer =
         block_on(interactive::ask(console, "y grants it; an empty answer grants nothing"))?;
-    Ok(is_word(&answer, ["y", "yes"]).then_some(wanted))
+    Ok(answer.is_one_of(&["y", "yes"]).then_some(wanted))
 }
 
 /// Asks what an update that wants more than its present grant gets.
@@ -215,14 +215,9 @@ fn update(console: Console, shown: &mut Text, wanted: Wanted) -> anyhow::Result<
     console.prompt(shown);
     let hint = "a, o or n; an empty answer approves nothing";
     let answer = block_on(interactive::ask(console, hint))?;
-    Ok(if is_word(&answer, ["a", "all"]) {
+    Ok(if answer.is_one_of(&["a", "all"]) {
         Some(Wanted { all: true, ..wanted })
     } else {
-        is_word(&answer, ["o", "only"]).then_some(wanted)
+        answer.is_one_of(&["o", "only"]).then_some(wanted)
     })
-}
-
-/// True if the answer is one of these words, in any case.
-fn is_word(answer: &Answer, words: [&str; 2]) -> bool {
-    matches!(answer, Answer::Text(word) if words.contains(&word.trim().to_lowercase().as_str()))
 }
