@@ -521,13 +521,13 @@ impl Parts {
 /// Collects and logs the faults that do not keep a hub from working.
 fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<String> {
     let pool = engine.lacks_pool().then(|| {
-        let most = engine.room().most;
+        let most = engine.run_capacity().max;
         format!(
             "there are too few addresses for a pool of guests: at most {most} run at once, and each starts more slowly; raise \
              `ulimit -v`, or set `max_tasks` lower"
         )
     });
-    let most = engine.room().most;
+    let most = engine.run_capacity().max;
     let is_fewer = |max: &u32| !engine.lacks_pool() && *max as usize > most;
     let fewer = max_tasks.filter(is_fewer).map(|max| {
         let more = if most < MAX_INSTANCES as usize { ", or raise `vm.max_map_count`" } else { "" };

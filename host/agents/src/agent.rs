@@ -25,7 +25,7 @@ pub(crate) use source::{FLOW_RUNNER, Source};
 pub use version::AgentVersion;
 
 use crate::{
-    agent::refusals::RefusedCapabilities,
+    agent::refusals::RefusalsByTask,
     event_sink::EventSink,
     port::{
         confinement::{self, Confining},
@@ -50,9 +50,9 @@ use a2a_hub_core::{
     grant::{EffectiveGrant, Grant, Reports, Resume, intersect},
     health::circuit_breaker,
     plugin::{installation::InstallationId, missing_grants::lacks},
-    scheduling::run_quota,
+    scheduling::task_admission,
     task::{
-        metadata::{self, Lacked},
+        metadata::{self, RefusedCapabilities},
         recovery::Resumability,
         trace_context::PARENT_TASK,
     },
@@ -70,7 +70,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Failure, HubWork, Room, Run, Runtime, Work,
+    Call, Failure, HubWork, Run, RunCapacity, Runtime, Work,
     port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
 };
 use a2a_hub_store::Memories;
@@ -174,7 +174,7 @@ pub struct Agent {
     /// Time of registration: RFC 3339 in UTC.
     pub registered_at: String,
     monitor: HealthMonitor,
-    refusals: RefusedCapabilities,
+    refusals: RefusalsByTask,
     /// Held during a health check, so that concurrent checks share one.
     checking: Mutex<()>,
     asking: Arc<Turns>,
@@ -263,7 +263,7 @@ impl Agent {
             peers,
             registered_at: clock::now(),
             monitor,
-            refusals: RefusedCapabilities::default(),
+            refusals: RefusalsByTask::default(),
             checking: Mutex::default(),
             asking,
             left,
@@ -297,12 +297,12 @@ impl Agent {
 
     /// True if the agent has capacity for one more task.
     pub fn has_room(&self) -> bool {
-        self.room().is_none_or(|room| room.taken < room.most)
+        self.run_capacity().is_none_or(|capacity| capacity.running < capacity.max)
     }
 
     /// Capacity that the agent's tasks share; none if its tasks use none.
-    pub fn room(&self) -> Option<Room> {
-        self.runtime.room()
+    pub fn run_capacity(&self) -> Option<RunCapacity> {
+        self.runtime.run_capacity()
     }
 
     /// Reason why this machine cannot confine the agent's programs as required, with the ways out;
@@ -312,7 +312,7 @@ impl Agent {
     }
 
     /// Limits on the agent's running and queued tasks.
-    pub fn quota(&self) -> run_quota::QuotaLimits {
+    pub fn quota(&self) -> task_admission::QuotaLimits {
         self.config.quota(!self.held.programs.is_empty())
     }
 
@@ -341,8 +341,8 @@ impl Agent {
     }
 
     /// Does hub work for the agent's tasks at the same priority as the agent's own work.
-    pub async fn on_behalf(&self, work: HubWork) {
-        self.runtime.on_behalf(work).await;
+    pub async fn run_hub_work(&self, work: HubWork) {
+        self.runtime.run_hub_work(work).await;
     }
 
     /// True if the agent has changed since it was registered and has to be registered anew.
@@ -493,7 +493,7 @@ impl Agent {
 
     /// The operator's limits for the agent, and its health status.
     pub fn operated(&self) -> Operated {
-        let run_quota::QuotaLimits { max_running, max_queued, .. } = self.quota();
+        let task_admission::QuotaLimits { max_running, max_queued, .. } = self.quota();
         let timeout = self.config.timeout().as_millis();
         Operated {
             status: self.health().status,
@@ -505,8 +505,8 @@ impl Agent {
 
     /// Capabilities that a task of the agent requested in vain, with the command that grants them;
     /// `None` if it requested none in vain.
-    pub fn lacked(&self, task: &TaskId) -> Option<Lacked> {
-        self.refusals.lacked(task, &self.id, || self.not_granted())
+    pub fn refused_in(&self, task: &TaskId) -> Option<RefusedCapabilities> {
+        self.refusals.refused_in(task, &self.id, || self.not_granted())
     }
 
     /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit

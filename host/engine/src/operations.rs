@@ -470,7 +470,7 @@ impl Hub {
             can_store: !self.tasks.can_be_stored().await.is_failing(),
             backlog: self.tasks.backlog(),
             agents: self.briefs(),
-            guests: self.agents.room(),
+            guests: self.agents.run_capacity(),
             streams,
         };
         let text = self.events.metrics().text(&now);

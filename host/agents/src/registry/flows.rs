@@ -163,7 +163,7 @@ impl FlowFolder {
         if there.is_some_and(|there| *there.runtime.ask() == ask) {
             return Ok(());
         }
-        let plugin = plugin.asking(ask);
+        let plugin = plugin.with_ask(ask);
         let terms = agents.terms_of(&id, &Source::Script, plugin.ask(), None);
         let deps = agents.deps_of(&id, terms);
         agents.register(Agent::new(id, Arc::new(plugin), card, Source::Script, deps));

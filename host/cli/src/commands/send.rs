@@ -346,7 +346,7 @@ const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
 
 /// Builds the message to a remote agent, without local paths.
 pub(crate) fn message(send: &Send) -> anyhow::Result<Message> {
-    if !send.inheriting.facts().is_empty() {
+    if !send.inheriting.metadata().is_empty() {
         bail!(CommandError::usage(format!(
             "send to `{}`: memory cannot be passed to a remote agent; leave out the options that \
              do so",
@@ -411,8 +411,8 @@ fn params(send: &Send) -> anyhow::Result<Value> {
         facts.insert("workingDirectory".to_owned(), json!(directory(send)?));
     }
     facts.insert(whom.to_owned(), json!(name));
-    facts.extend(send.chosen.facts());
-    facts.extend(send.inheriting.facts());
+    facts.extend(send.chosen.metadata());
+    facts.extend(send.inheriting.metadata());
     if let Some(question) = &send.question {
         facts.insert(QUESTION.to_owned(), json!(question));
     }

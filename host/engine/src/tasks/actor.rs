@@ -442,8 +442,8 @@ impl TaskActor {
             }
             ActorEvent::Ended(ended) => {
                 let (state, mut event) = last(self.recorder.task(), ended);
-                if let Some(lacked) = self.agent.lacked(&self.recorder.task().id) {
-                    event = metadata::with_lacked(event, lacked);
+                if let Some(refused) = self.agent.refused_in(&self.recorder.task().id) {
+                    event = metadata::with_refused(event, refused);
                 }
                 payload.events = vec![event];
                 Signal::Ended(state)
@@ -497,8 +497,9 @@ impl TaskActor {
                 // The first of them is the input of the next run.
                 let later = self.unheard().split_off(1.min(self.unheard.len()));
                 let ends = payload.events.drain(..);
-                let told: Vec<_> =
-                    ends.flat_map(|end| metadata::interim(task, end, &later, &now)).collect();
+                let told: Vec<_> = ends
+                    .flat_map(|end| metadata::end_of_run_events(task, end, &later, &now))
+                    .collect();
                 told.into_iter().for_each(|event| self.recorder.record(event));
                 return;
             }

@@ -347,7 +347,7 @@ impl Tasks {
                 let _ = left.send(actor.run().await);
             };
             // The agent may run on its own threads; those are in the span as well.
-            of.on_behalf(Box::pin(run)).await;
+            of.run_hub_work(Box::pin(run)).await;
             let remains = remains.await;
             if !remains.as_ref().is_ok_and(|remains| remains.keeps_children) {
                 // Whatever the task's end was, its children end too.

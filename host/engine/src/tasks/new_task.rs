@@ -4,7 +4,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access_control::Principal, context_memory::transfer::Inherited, routing::Routing,
-    scheduling::run_quota::Busy, task::tree_budget::TreeLimits,
+    scheduling::task_admission::Busy, task::tree_budget::TreeLimits,
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,

@@ -74,7 +74,7 @@ async fn transferred(
         // The receiver may be gone.
         let _ = done.send(transfer(from.clone(), working, items, &asked, &text));
     });
-    parent.on_behalf(work).await;
+    parent.run_hub_work(work).await;
     let made = made.await.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))?;
     let taken = other.take_in(made.changes()).await;
     match taken.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))? {

@@ -16,7 +16,7 @@ use a2a_hub_core::{
     failure_reason::FailureReason,
     task::{
         metadata::{self, QUEUED, REASON, RECOVERY},
-        question::heard_after_restart,
+        question::{has_undelivered_answer, heard_after_restart},
         recovery::{
             Asks, Recovery, Resumability, UnfinishedTask, Unheard, answered_for_child, asked_anew,
             still_asks,
@@ -208,7 +208,7 @@ impl Tasks {
         Ok(UnfinishedTask {
             state: head.state,
             queued: metadata::has(task, QUEUED),
-            answered: metadata::is_answered(task),
+            answered: has_undelivered_answer(task),
             hold,
             asks: Asks::of(task),
             has_children: all.parents.contains(&head.task),
