@@ -13,6 +13,7 @@ pub mod http2_flood;
 pub mod plugin;
 pub mod push;
 pub mod routing;
+pub mod schedule;
 pub mod scheduling;
 #[cfg(test)]
 mod surface;
