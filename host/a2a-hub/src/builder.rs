@@ -22,6 +22,7 @@ use a2a_hub_engine::{
     observability::{hub_events::Events, span_export::Spans, storage_monitor::look_after},
     push::{Pushes, Sender, WebhookSigner},
     routing::Routes,
+    schedules::{Schedules, WallClock},
     tasks::{Directory, Recovered, Tasks},
     token::{find_secret, open_secret},
 };
@@ -77,6 +78,7 @@ pub struct Builder {
     command: Option<PathBuf>,
     owns_process: bool,
     reload: Option<(ReadConfig, SetLevel)>,
+    clock: WallClock,
 }
 
 /// Storage location of a hub.
@@ -124,6 +126,7 @@ impl Builder {
             command: None,
             owns_process: false,
             reload: None,
+            clock: Arc::new(jiff::Timestamp::now),
         }
     }
 
@@ -220,6 +223,12 @@ impl Builder {
         Self { reload: Some((read, set_level)), ..self }
     }
 
+    /// Replaces the clock of the schedules, for tests: they follow the time of day.
+    #[must_use]
+    pub fn schedule_clock(self, clock: WallClock) -> Self {
+        Self { clock, ..self }
+    }
+
     /// Starts the hub: recovers the tasks of an earlier hub in the same directory, and serves the
     /// configured endpoints. For the whole process, it raises the soft limit on open files to the
     /// hard one, and turns the signal for a file that is too large into an error.
@@ -236,8 +245,8 @@ impl Builder {
             );
         }
         let Self { place, config, built_in, native, agents, rules, .. } = self;
-        let (minder, command, owns_process, reload) =
-            (self.minder, self.command, self.owns_process, self.reload);
+        let (minder, command, owns_process, reload, clock) =
+            (self.minder, self.command, self.owns_process, self.reload, self.clock);
         limits::survive_large_files().context("handle signals")?;
         let open_files =
             limits::raise_open_files().context("start under the limits of this system")?;
@@ -268,10 +277,12 @@ impl Builder {
         let native = native.into_iter().chain(made_here).collect();
         let starting = parts.agents.clone();
         let progress = Arc::new(move || starting.start_progress());
-        let begin = parts.begin(&config, native, losses, reload);
+        let begin = parts.begin(&config, native, losses, reload, clock);
         let (engine, live) = doors.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.look_after(exporter, &running, &stop);
+        let schedules = engine.clone().keep_schedules();
+        running.spawn(stop.clone().run_until_cancelled_owned(schedules));
 
         let http = doors.address();
         let (streams, patience) = (config.max_streams(), config.clients.timeout());
@@ -423,6 +434,7 @@ impl Parts {
         native: Vec<(AgentId, AgentCard, Native)>,
         losses: Vec<String>,
         reload: Option<(ReadConfig, SetLevel)>,
+        clock: WallClock,
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
         let joined = self.join(native).await?;
         self.warn_of_walls().await;
@@ -431,6 +443,8 @@ impl Parts {
         let whole = whole.with_warnings(self.warnings.clone()).with_losses(losses);
         let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
         let whole = whole.with_copies(self.storage.clone());
+        let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock);
+        let whole = whole.with_schedules(schedules);
         let (live, whole) = match reload {
             Some((read, set_level)) => {
                 let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));

@@ -1,7 +1,10 @@
 //! Snapshot of the words of `core` that clients and operators read in answers and logs: a change
 //! breaks a program that depends on them.
 
-use crate::{failure_reason::FailureReason, grant::permissions::Permissions, task::metadata};
+use crate::{
+    failure_reason::FailureReason, grant::permissions::Permissions, schedule::SCHEDULE,
+    task::metadata,
+};
 use std::fmt::Write as _;
 
 #[test]
@@ -20,6 +23,7 @@ fn public_words_are_stable() {
         metadata::UNHEARD,
         metadata::GRANTED_PERMISSIONS,
         metadata::FLOW_FILE,
+        SCHEDULE,
     ];
     for name in of_tasks {
         writeln!(out, "task {name}").unwrap();

@@ -13,6 +13,7 @@ mod parts;
 mod read_task;
 mod reload;
 mod resolve_names;
+mod schedules;
 mod send_message;
 mod starting_hub;
 mod tenants;
@@ -225,6 +226,10 @@ impl Hub {
             Operation::Status => Answer::Status(self.status().await?),
             Operation::ReadMetrics { streams } => Answer::Metrics(self.metrics(streams).await?),
             Operation::ReloadConfig => Answer::Reloaded(Box::pin(self.reload()).await?),
+            Operation::ListSchedules => self.list_schedules().await?,
+            Operation::RunSchedule { name } => Box::pin(self.run_schedule(&name)).await?,
+            Operation::PauseSchedule { name } => self.pause_schedule(&name, true).await?,
+            Operation::ResumeSchedule { name } => self.pause_schedule(&name, false).await?,
             Operation::ListPlugins => Answer::Plugins(self.plugins.plugins().await),
             Operation::RefreshPlugins => {
                 Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)
@@ -331,6 +336,7 @@ impl Hub {
                 }
                 Principal::Operator
                 | Principal::OperatorToken
+                | Principal::Automation { .. }
                 | Principal::Client(_)
                 | Principal::Anonymous => {
                     if Inherit::of(send.message.metadata.as_ref())?.is_some() {

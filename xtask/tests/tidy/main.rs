@@ -47,6 +47,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "token",
             "observability",
             "idempotency",
+            "schedules",
             "testing",
             "contexts",
             "routing",
@@ -60,7 +61,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// Modules that the transports use only through the hub. The agents are in a crate that they may
 /// not depend on.
-const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push"];
+const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push", "schedules"];
 
 /// Dependencies that a crate must not have, because it was split off to be free of them.
 const FORBIDDEN: &[(&str, &[&str])] = &[

@@ -5,6 +5,7 @@ use crate::{
     context_memory::transfer::INHERITED,
     failure_reason::FailureReason,
     routing::ROUTING,
+    schedule::{Answers, SCHEDULE},
     task::{
         prices::{PRICED, UNCOUNTED},
         question, trace_context,
@@ -19,6 +20,7 @@ use a2a_hub_protocol::{
     question::{QUESTION, Question, QuestionKind},
     task::{Task, TaskState, TaskStatus},
 };
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Metadata member of a task that is still queued.
@@ -84,6 +86,14 @@ pub fn said_last<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     task.history.iter().rev().filter(|message| message.role == Role::User).find_map(said)
 }
 
+/// True if nobody answers questions of the task: a schedule started it, or a task above it, and the
+/// operator does not answer for that schedule.
+pub fn denies_answers(task: &Task) -> bool {
+    let run = task.metadata.as_ref().and_then(|facts| facts.get(SCHEDULE));
+    let answers = run.and_then(|run| run.get("answers"));
+    answers.is_some_and(|answers| *answers == json!(Answers::Deny))
+}
+
 /// True if the client answered the task's question and the agent has not received the answer: the
 /// question is in the history.
 pub fn is_answered(task: &Task) -> bool {
@@ -141,6 +151,7 @@ pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
         FLOW_FILE,
         ROUTING,
         INHERITED,
+        SCHEDULE,
         QUESTION,
         EARLIER_USAGE,
         PRICED,

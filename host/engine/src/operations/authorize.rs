@@ -73,6 +73,7 @@ impl Hub {
             Principal::AgentTask { agent: by, .. } => self.may_see(by, &agent.id).is_ok(),
             Principal::Operator
             | Principal::OperatorToken
+            | Principal::Automation { .. }
             | Principal::Client(_)
             | Principal::Anonymous => true,
         }

@@ -155,6 +155,7 @@ impl Hub {
         let new = Box::new(NewTask {
             id: send.own_id,
             permissions: None,
+            facts: send.own_facts,
             inherited: None,
             agent: Arc::clone(agent),
             message: send.message,

@@ -31,6 +31,7 @@ impl Hub {
             Principal::AgentTask { task, .. } => self.tenant_of(task).await?,
             Principal::Operator
             | Principal::OperatorToken
+            | Principal::Automation { .. }
             | Principal::Client(_)
             | Principal::Anonymous => TenantId::default(),
         };

@@ -183,7 +183,10 @@ impl TaskActor {
         patience: Duration,
         begin: Begin,
     ) -> Self {
-        let patience = Patience { task: patience, answer: agent.config.answer_timeout() };
+        // A question that nobody answers is over at once: the agent gets its timeout.
+        let is_unanswered = metadata::denies_answers(recorder.task());
+        let answer = if is_unanswered { Duration::ZERO } else { agent.config.answer_timeout() };
+        let patience = Patience { task: patience, answer };
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
         let mut answers = Answers::default();

@@ -36,6 +36,7 @@ use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access_control::Principal,
     routing::Routing,
+    schedule::facts_of_child,
     task::{
         metadata,
         tree_budget::{Exhausted, Usage},
@@ -177,6 +178,7 @@ impl Delegation {
             id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|most| *most != Permissions::default()),
+            facts: facts_of_child(&self.task, answers),
             inherited,
             agent: Arc::clone(&child),
             message,

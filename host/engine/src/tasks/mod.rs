@@ -196,6 +196,7 @@ impl Tasks {
             by,
             tenant,
             permissions,
+            facts,
             inherited,
             trace,
             routing,
@@ -222,6 +223,7 @@ impl Tasks {
                 .map(|trace| trace.members())
                 .unwrap_or_default(),
         };
+        known.extend(facts.into_iter().flatten());
         known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
         known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
         known.extend(agent.flow_digest().map(|it| (FLOW_FILE.to_owned(), json!({ "sha256": it }))));

@@ -9,7 +9,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::{AgentId, TaskId, TenantId},
-    message::Message,
+    message::{Message, Metadata},
     trace::TraceContext,
 };
 use a2a_hub_store::StorageError;
@@ -90,6 +90,8 @@ pub struct NewTask {
     /// Most that its agent's program may do without asking, in a task that another agent gives;
     /// beyond that it asks.
     pub permissions: Option<Permissions>,
+    /// Members of its metadata from the schedule that started it, or a task above it.
+    pub facts: Option<Metadata>,
     /// Record of the memory that another agent transferred to its agent.
     pub inherited: Option<Inherited>,
     /// Trace context that the client sent beside its message.

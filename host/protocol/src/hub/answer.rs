@@ -42,6 +42,8 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Status(status) => json!(status),
         Answer::Metrics(text) => json!(text),
         Answer::Reloaded(reloaded) => json!(reloaded),
+        Answer::Schedules(schedules) => json!(schedules),
+        Answer::Schedule(schedule) => json!(schedule),
         Answer::Plugins(plugins) => json!(plugins),
         Answer::PluginsRefreshed(refreshed) => json!(refreshed),
         Answer::PluginChanged(changed) => json!(changed),

@@ -6,7 +6,8 @@ use crate::{
         error::{A2aError, ErrorKind},
         operation::{
             AgentHealth, AgentInfo, BackedUp, ContextInfo, Deregistered, FoundAgents, HubStatus,
-            Operation, PluginChanged, PluginInfo, PluginsRefreshed, Pong, Reloaded, TaskTree,
+            Operation, PluginChanged, PluginInfo, PluginsRefreshed, Pong, Reloaded, ScheduleInfo,
+            TaskTree,
         },
         push::Delivery,
     },
@@ -146,6 +147,44 @@ pub static METHODS: &[HubMethod] = &[
         params: params::ReloadAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentInfo>,
         read: params::reload_agent,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/schedules/list",
+        summary: "List the schedules with their next time and their latest run",
+        admin: true,
+        result: SchemaGenerator::subschema_for::<Vec<ScheduleInfo>>,
+        read: |_| Ok(Operation::ListSchedules),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/schedules/run",
+        summary: "Start a run of a schedule now, also of a paused one, and return its task",
+        example: r#"{"name": "nightly"}"#,
+        admin: true,
+        params: params::OneSchedule::json_schema,
+        read: |said| Ok(Operation::RunSchedule { name: params::one_schedule(said)? }),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/schedules/pause",
+        summary: "Pause a schedule, also over restarts: planned times get no run until it is \
+                  resumed",
+        example: r#"{"name": "nightly"}"#,
+        admin: true,
+        params: params::OneSchedule::json_schema,
+        result: SchemaGenerator::subschema_for::<ScheduleInfo>,
+        read: |said| Ok(Operation::PauseSchedule { name: params::one_schedule(said)? }),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/schedules/resume",
+        summary: "Resume a paused schedule; planned times during the pause get no run",
+        example: r#"{"name": "nightly"}"#,
+        admin: true,
+        params: params::OneSchedule::json_schema,
+        result: SchemaGenerator::subschema_for::<ScheduleInfo>,
+        read: |said| Ok(Operation::ResumeSchedule { name: params::one_schedule(said)? }),
         ..PLAIN
     },
     HubMethod {

@@ -12,6 +12,7 @@ mod page;
 mod placing;
 mod plugins;
 mod requirements;
+mod schedules;
 mod send;
 mod tier;
 mod tree;
@@ -32,6 +33,7 @@ pub use plugins::{
     PluginsRefreshed,
 };
 pub use requirements::{AgentGroup, AgentRequirements};
+pub use schedules::{ScheduleInfo, ScheduleRun};
 pub use send::{RequestForm, SendMessage, Wait};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
@@ -154,6 +156,23 @@ pub enum Operation {
     /// Reloads the configuration and applies all changes that need no restart. For administrators
     /// only.
     ReloadConfig,
+    /// Lists the schedules of the configuration. For administrators only.
+    ListSchedules,
+    /// Starts a run of a schedule now. For administrators only.
+    RunSchedule {
+        /// Schedule to run.
+        name: String,
+    },
+    /// Pauses a schedule: planned times get no run. For administrators only.
+    PauseSchedule {
+        /// Schedule to pause.
+        name: String,
+    },
+    /// Resumes a paused schedule. For administrators only.
+    ResumeSchedule {
+        /// Schedule to resume.
+        name: String,
+    },
     /// Lists plug-ins with their requested and granted capabilities. For administrators only.
     ListPlugins,
     /// Rereads the file of grants and the plugins folder at once. Grants nothing. For
@@ -446,6 +465,10 @@ pub enum Answer {
     Metrics(String),
     /// Result of reloading the configuration.
     Reloaded(Reloaded),
+    /// Schedules of the configuration.
+    Schedules(Vec<ScheduleInfo>),
+    /// Schedule that was paused or resumed.
+    Schedule(Box<ScheduleInfo>),
     /// Plug-ins with their requested and granted capabilities.
     Plugins(Vec<PluginInfo>),
     /// Changes found by a refresh of plug-ins.

@@ -44,6 +44,9 @@ pub struct SendMessage {
     pub message: Message,
     /// Id for the new task. Only a program that embeds the hub may set it; no wire form carries it.
     pub own_id: Option<TaskId>,
+    /// Members of the new task's metadata. Only the hub's own schedules set them; no wire form
+    /// carries them.
+    pub own_facts: Option<Metadata>,
     /// Agent that receives the message. An answer to a task's question always goes to the task's
     /// agent.
     pub agent: Option<AgentId>,
@@ -102,6 +105,7 @@ impl SendMessage {
         Ok(Self {
             message,
             own_id: None,
+            own_facts: None,
             agent,
             requirements,
             working_directory,
