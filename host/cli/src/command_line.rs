@@ -4,7 +4,7 @@ use crate::{
     client::global::Global,
     commands::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
-        restart, send, start, stop, task, tasks, workspace,
+        restart, schedule, send, start, stop, task, tasks, workspace,
     },
     ui::exit::EXIT_CODES,
 };
@@ -49,6 +49,9 @@ pub(super) enum Command {
     /// List, check, test or create flows: agents that work in steps
     #[command(subcommand)]
     Flow(flow::Flow),
+    /// List, run, pause or resume schedules: messages that the hub sends at planned times
+    #[command(subcommand)]
+    Schedule(schedule::Schedule),
     /// Run a flow, or a flow file once, and print the answer
     Run(Box<flow::run::RunFlow>),
     /// Send a message to an agent and print the answer

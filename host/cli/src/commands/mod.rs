@@ -21,6 +21,7 @@ pub(super) mod restart;
 mod resume_in_cli;
 pub(super) mod run;
 pub(super) mod save_files;
+pub(super) mod schedule;
 pub(super) mod send;
 pub(super) mod send_options;
 pub(super) mod start;

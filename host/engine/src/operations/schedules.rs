@@ -333,11 +333,11 @@ fn message_of(config: &Schedule, run: &Run, id: TaskId) -> Result<SendMessage, A
     Ok(send)
 }
 
-fn count(missed: u32) -> String {
+fn count(missed: u32, what: &str) -> String {
     match missed {
-        1 => "one planned time".to_owned(),
-        MAX_COUNTED => format!("{MAX_COUNTED} planned times or more"),
-        missed => format!("{missed} planned times"),
+        1 => format!("one {what} was"),
+        MAX_COUNTED => format!("{MAX_COUNTED} {what}s or more were"),
+        missed => format!("{missed} {what}s were"),
     }
 }
 
@@ -346,10 +346,11 @@ fn missed_note(due: Due) -> Option<String> {
     match (due.is_late, due.missed) {
         (false, 0) => None,
         (true, 0) => {
-            Some("the hub did not run at the planned time; the run started late".to_owned())
+            Some("the hub did not run at the planned time, and started the run late".to_owned())
         }
         (_, missed) => {
-            Some(format!("{} before it got no run, since the hub did not run", count(missed)))
+            let missed = count(missed, "earlier planned time");
+            Some(format!("{missed} missed, and got no run"))
         }
     }
 }
@@ -359,8 +360,8 @@ fn skipped_note(at: &str, due: Due, why: Skipped) -> String {
         Skipped::Running => format!("{at} got no run: the one before it was still at work"),
         Skipped::Queued => format!("{at} got no run: another one waits for the one at work"),
         Skipped::Missed => {
-            let missed = count(due.missed.saturating_add(1).min(MAX_COUNTED));
-            format!("{missed} up to {at} got no run, since the hub did not run")
+            let missed = count(due.missed.saturating_add(1).min(MAX_COUNTED), "planned time");
+            format!("{missed} missed up to {at}, and got no run")
         }
     }
 }
