@@ -51,7 +51,7 @@ pub(super) enum Command {
     Flow(flow::Flow),
     /// List, run, pause or resume schedules: messages that the hub sends at planned times
     #[command(subcommand)]
-    Schedule(schedule::Schedule),
+    Schedule(schedule::ScheduleCommand),
     /// Run a flow, or a flow file once, and print the answer
     Run(Box<flow::run::RunFlow>),
     /// Send a message to an agent and print the answer

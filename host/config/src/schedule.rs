@@ -1,11 +1,9 @@
 //! Settings of schedules, which send messages at planned times.
 
 use crate::error::ConfigError;
-use a2a_hub_core::{
-    grant::permissions::Permissions,
-    schedule::{Answers, Missed, Overlap, Plan, Times},
-};
-use a2a_hub_protocol::{budget::Budget, id::AgentId};
+use a2a_hub_clock::schedule::{Missed, Overlap, SchedulePlan, Times};
+use a2a_hub_core::grant::permissions::Permissions;
+use a2a_hub_protocol::{budget::Budget, id::AgentId, scheduled::AnswerRule};
 use jiff::{SignedDuration, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
@@ -38,17 +36,17 @@ pub struct Schedule {
     pub overlap: Overlap,
     /// Rule for planned times at which the hub did not run.
     pub missed: Missed,
-    /// Upper bound of the delay after a planned time, such as `5m`; by default there is none.
+    /// Upper bound of the delay after a planned time, such as `5m`; none by default.
     pub jitter: Option<String>,
     /// Rule for questions of the task.
-    pub answers: Answers,
+    pub answers: AnswerRule,
     /// Working directory of the task.
     pub working_directory: Option<PathBuf>,
 }
 
 impl Schedule {
     /// Plan of the schedule; the error is the reason and the way out.
-    pub fn plan(&self, name: &str) -> Result<Plan, ConfigError> {
+    pub fn plan(&self, name: &str) -> Result<SchedulePlan, ConfigError> {
         let refuse = |key: &str, why: String| ConfigError::Schedule {
             name: name.to_owned(),
             key: key.to_owned(),
@@ -117,7 +115,7 @@ impl Schedule {
                 refuse("jitter", why)
             })?,
         };
-        Ok(Plan { times, overlap: self.overlap, missed: self.missed, jitter })
+        Ok(SchedulePlan { times, overlap: self.overlap, missed: self.missed, jitter })
     }
 
     pub(crate) fn check(&self, name: &str) -> Result<(), ConfigError> {

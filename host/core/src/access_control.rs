@@ -150,13 +150,8 @@ pub fn needed(operation: &Operation) -> Access {
         {
             Access::Administer
         }
-        Operation::SendMessage(send) | Operation::StreamMessage(send)
-            if send.push.is_none() && send.message.task_id.is_none() =>
-        {
-            Access::Send
-        }
         Operation::SendMessage(send) | Operation::StreamMessage(send) if send.push.is_none() => {
-            Access::Delegate
+            if send.message.task_id.is_none() { Access::Send } else { Access::Delegate }
         }
         Operation::GetTask { .. }
         | Operation::CancelTask { .. }
@@ -218,14 +213,8 @@ impl Principal {
 
     /// Process tree of the calling program, until its current task is resolved.
     pub fn tree(&self) -> Option<&str> {
-        match self {
-            Self::AgentTask { task, .. } => task.as_str().strip_prefix(TREE),
-            Self::Operator
-            | Self::OperatorToken
-            | Self::Automation { .. }
-            | Self::Client(_)
-            | Self::Anonymous => None,
-        }
+        let Self::AgentTask { task, .. } = self else { return None };
+        task.as_str().strip_prefix(TREE)
     }
 
     /// Identity across tasks: an agent is the same for all its tasks, and the operator is the same

@@ -9,11 +9,9 @@ pub mod discovery;
 pub mod failure_reason;
 pub mod grant;
 pub mod health;
-pub mod http2_flood;
 pub mod plugin;
 pub mod push;
 pub mod routing;
-pub mod schedule;
 pub mod scheduling;
 #[cfg(test)]
 mod surface;

@@ -1,10 +1,8 @@
 //! Snapshot of the words of `core` that clients and operators read in answers and logs: a change
 //! breaks a program that depends on them.
 
-use crate::{
-    failure_reason::FailureReason, grant::permissions::Permissions, schedule::SCHEDULE,
-    task::metadata,
-};
+use crate::{failure_reason::FailureReason, grant::permissions::Permissions, task::metadata};
+use a2a_hub_protocol::scheduled::SCHEDULE;
 use std::fmt::Write as _;
 
 #[test]

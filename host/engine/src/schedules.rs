@@ -1,8 +1,8 @@
 //! Schedules of the configuration: their plans, and their states in the store.
 
+use a2a_hub_clock::schedule::{SchedulePlan, State};
 use a2a_hub_config::Schedule;
-use a2a_hub_core::schedule::{Plan, Run, State};
-use a2a_hub_protocol::id::TaskId;
+use a2a_hub_protocol::{id::TaskId, scheduled::ScheduledRun};
 use a2a_hub_store::{ScheduleStates, StorageError};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// A schedule of the configuration, with its plan.
 pub(crate) struct Planned {
     pub(crate) config: Schedule,
-    pub(crate) plan: Plan,
+    pub(crate) plan: SchedulePlan,
 }
 
 /// Schedules and their states. The states are locked while a step is carried out, so that none is
@@ -34,11 +34,11 @@ pub struct Schedules {
 }
 
 /// Cached states, by the names of the schedules.
-pub(crate) type States = BTreeMap<String, Kept>;
+pub(crate) type States = BTreeMap<String, KnownState>;
 
 /// State of a schedule in this process.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct KnownState {
     pub(crate) state: State,
     /// True if the latest run is known to be over.
     pub(crate) is_over: bool,
@@ -83,7 +83,9 @@ impl Schedules {
             Some(states) => states,
             None => {
                 let stored = self.store.schedules().await?.into_iter();
-                stored.map(|(name, state)| (name, Kept { state, ..Kept::default() })).collect()
+                stored
+                    .map(|(name, state)| (name, KnownState { state, ..KnownState::default() }))
+                    .collect()
             }
         };
         let now = self.now();
@@ -106,7 +108,7 @@ impl Schedules {
                 Entry::Vacant(vacant) => {
                     let state = State::new(&rule, now);
                     self.store.set_schedule(name, &state).await?;
-                    vacant.insert(Kept { state, ..Kept::default() });
+                    vacant.insert(KnownState { state, ..KnownState::default() });
                 }
                 Entry::Occupied(mut known) => {
                     let mut state = known.get().state.clone();
@@ -137,7 +139,7 @@ pub(crate) struct StatesGuard<'s>(MutexGuard<'s, Option<States>>);
 
 impl StatesGuard<'_> {
     /// State of a schedule.
-    pub(crate) fn of(&mut self, name: &str) -> Option<&mut Kept> {
+    pub(crate) fn of(&mut self, name: &str) -> Option<&mut KnownState> {
         self.0.as_mut()?.get_mut(name)
     }
 }
@@ -156,11 +158,32 @@ fn plans(config: &BTreeMap<String, Schedule>) -> BTreeMap<String, Arc<Planned>> 
 
 /// Id of the task of a planned time: the same in each process, so that the log, which has one task
 /// of an id, gets one run of each planned time. The id is a version 7 UUID, which sorts by time.
-pub(crate) fn task_of(run: &Run, planned: Timestamp) -> TaskId {
+pub(crate) fn task_of(run: &ScheduledRun, planned: Timestamp) -> TaskId {
     let digest = digest(&SHA256, format!("schedule:{}:{}", run.name, run.planned).as_bytes());
     let mut random = [0; 10];
     random.copy_from_slice(&digest.as_ref()[..10]);
     let ms = u64::try_from(planned.as_millisecond()).unwrap_or_default();
     let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
     TaskId::new(id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::scheduled::AnswerRule;
+
+    /// A hub of another version must find the task that this one began.
+    #[test]
+    fn task_id_follows_from_planned_time() {
+        let id = |name: &str, planned: &str| {
+            let time: Timestamp = planned.parse().unwrap();
+            let (name, planned) = (name.to_owned(), format!("{time:.3}"));
+            task_of(&ScheduledRun { name, planned, answers: AnswerRule::Deny }, time)
+        };
+        let nightly = id("nightly", "2026-06-01T03:00:00Z");
+        assert_eq!(nightly.as_str(), "019e811f-b780-7739-aea5-37eee3339546");
+        assert_eq!(nightly.created_ms(), Some(1_780_282_800_000), "it sorts by its time");
+        assert_ne!(nightly, id("weekly", "2026-06-01T03:00:00Z"));
+        assert_ne!(nightly, id("nightly", "2026-06-01T03:00:01Z"));
+    }
 }

@@ -18,11 +18,11 @@ pub use error::{BackupError, StorageError};
 pub use log::fold;
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
+use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
     plugin::installation::InstallationId,
-    schedule,
 };
 use a2a_hub_protocol::{
     dialect::FinishedTask,

@@ -10,11 +10,11 @@ use super::{
     log::{self, Conversation},
 };
 use crate::health::Judgement;
+use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
     plugin::installation::InstallationId,
-    schedule,
     task::state::IllegalEvent,
 };
 use a2a_hub_protocol::{

@@ -17,11 +17,11 @@ use super::{
     HeadPage, Looked, Outbox, Progress, PushFilter, Request, RunJournal, ScheduleStates, Search,
     StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
+use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
     plugin::installation::InstallationId,
-    schedule,
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},

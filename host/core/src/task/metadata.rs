@@ -5,7 +5,6 @@ use crate::{
     context_memory::transfer::INHERITED,
     failure_reason::FailureReason,
     routing::ROUTING,
-    schedule::{Answers, SCHEDULE},
     task::{
         prices::{PRICED, UNCOUNTED},
         question, trace_context,
@@ -18,9 +17,9 @@ use a2a_hub_protocol::{
     id::TaskId,
     message::{Message, Metadata, Role},
     question::{QUESTION, Question, QuestionKind},
+    scheduled::SCHEDULE,
     task::{Task, TaskState, TaskStatus},
 };
-use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Metadata member of a task that is still queued.
@@ -84,14 +83,6 @@ pub fn directory_of(message: &Message) -> Option<&str> {
 pub fn said_last<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     let said = |message: &'a Message| message.metadata.as_ref()?.get(name)?.as_str();
     task.history.iter().rev().filter(|message| message.role == Role::User).find_map(said)
-}
-
-/// True if nobody answers questions of the task: a schedule started it, or a task above it, and the
-/// operator does not answer for that schedule.
-pub fn denies_answers(task: &Task) -> bool {
-    let run = task.metadata.as_ref().and_then(|facts| facts.get(SCHEDULE));
-    let answers = run.and_then(|run| run.get("answers"));
-    answers.is_some_and(|answers| *answers == json!(Answers::Deny))
 }
 
 /// True if the client answered the task's question and the agent has not received the answer: the

@@ -4,22 +4,20 @@
 //! under the id of that planned time, and the time is marked as dealt with. A hub that is killed
 //! between two of them repeats the step: the planned time is due again, and finds its task.
 
-use super::Hub;
+use super::{Hub, Reply};
 use crate::{
     error::HubError,
-    schedules::{Kept, Planned, Schedules, task_of},
+    schedules::{KnownState, Planned, Schedules, task_of},
 };
+use a2a_hub_clock::schedule::{Due, MAX_COUNTED, Skipped, Step, at};
 use a2a_hub_config::Schedule;
-use a2a_hub_core::{
-    access_control::Principal,
-    discovery::did_you_mean::nearest,
-    schedule::{Due, MAX_COUNTED, Run, Skipped, Step, at},
-};
+use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::nearest};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{MessageId, TaskId},
     message::{Message, Metadata, Part, Role},
     operation::{Answer, Operation, ScheduleInfo, ScheduleRun, SendMessage, Wait},
+    scheduled::ScheduledRun,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -33,8 +31,8 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Number of attempts to start a run, one at each look: an agent may be busy, or load just now.
 const ATTEMPTS: u32 = 30;
 
-/// Why a run was not started.
-enum NotStarted {
+/// Error of starting a run.
+enum RunRefusal {
     /// Another attempt may succeed.
     Refused(A2aError),
     /// The hub cannot say now.
@@ -92,7 +90,7 @@ impl Hub {
         schedules: &Schedules,
         name: &str,
         planned: &Planned,
-        kept: &mut Kept,
+        kept: &mut KnownState,
     ) -> Result<Option<Timestamp>, HubError> {
         loop {
             let is_running = self.is_running(kept).await?;
@@ -114,7 +112,7 @@ impl Hub {
                 }
                 Step::Start(due) | Step::Replace(due) => {
                     if let (Step::Replace(_), Some(before)) = (step, &state.last_task) {
-                        self.replace(name, before).await?;
+                        self.replace(name, &TaskId::new(before.as_str())).await?;
                     }
                     let run = run_of(name, &planned.config, due.planned);
                     let id = task_of(&run, due.planned);
@@ -126,14 +124,14 @@ impl Hub {
                                 tracing::warn!(schedule = name, %task, "{note}");
                             }
                             tracing::info!(schedule = name, %task, "a schedule started a task");
-                            (state.last_task, is_over) = (Some(task), false);
+                            (state.last_task, is_over) = (Some(task.to_string()), false);
                         }
-                        Err(NotStarted::Unknown(why)) => return Err(why),
-                        Err(NotStarted::Refused(_)) if kept.attempts + 1 < ATTEMPTS => {
+                        Err(RunRefusal::Unknown(why)) => return Err(why),
+                        Err(RunRefusal::Refused(_)) if kept.attempts + 1 < ATTEMPTS => {
                             kept.attempts += 1;
                             return Ok(None);
                         }
-                        Err(NotStarted::Refused(why)) => {
+                        Err(RunRefusal::Refused(why)) => {
                             let at = planned.plan.times.shown(due.planned);
                             let note = format!("the run of {at} did not start: {why}");
                             tracing::warn!(schedule = name, "{note}");
@@ -144,16 +142,16 @@ impl Hub {
                 }
             }
             schedules.store(name, &state).await?;
-            *kept = Kept { state, is_over, attempts: 0 };
+            *kept = KnownState { state, is_over, attempts: 0 };
         }
     }
 
     /// True if the latest run of a schedule is still at work.
-    async fn is_running(&self, kept: &mut Kept) -> Result<bool, HubError> {
+    async fn is_running(&self, kept: &mut KnownState) -> Result<bool, HubError> {
         let Some(task) = kept.state.last_task.as_ref().filter(|_| !kept.is_over) else {
             return Ok(false);
         };
-        let stored = self.tasks.stored(task).await?;
+        let stored = self.tasks.stored(&TaskId::new(task.as_str())).await?;
         kept.is_over = stored.is_none_or(|stored| stored.task.status.state.is_final());
         Ok(!kept.is_over)
     }
@@ -173,17 +171,20 @@ impl Hub {
     async fn start_run(
         &self,
         config: &Schedule,
-        run: Run,
+        run: ScheduledRun,
         id: TaskId,
-    ) -> Result<TaskId, NotStarted> {
+    ) -> Result<TaskId, RunRefusal> {
         let is_there = self.tasks.stored(&id).await;
-        if is_there.map_err(|why| NotStarted::Unknown(why.into()))?.is_some() {
+        if is_there.map_err(|why| RunRefusal::Unknown(why.into()))?.is_some() {
             return Ok(id);
         }
-        let send = message_of(config, &run, id.clone()).map_err(NotStarted::Refused)?;
+        let send = message_of(config, &run, id.clone()).map_err(RunRefusal::Refused)?;
         let by = Principal::Automation { name: run.name };
         let sent = self.handle(by, None, Operation::SendMessage(Box::new(send))).await;
-        sent.map(|_| id).map_err(NotStarted::Refused)
+        match sent.map_err(RunRefusal::Refused)? {
+            Reply::One(Answer::Task(task)) => Ok(task.id),
+            Reply::One(_) | Reply::Stream(_) => Ok(id),
+        }
     }
 
     fn schedules(&self) -> Result<Arc<Schedules>, HubError> {
@@ -221,14 +222,14 @@ impl Hub {
         let run = run_of(name, &planned.config, now);
         let started = self.start_run(&planned.config, run, TaskId::fresh()).await;
         let task = started.map_err(|why| match why {
-            NotStarted::Refused(why) => why.into(),
-            NotStarted::Unknown(why) => why,
+            RunRefusal::Refused(why) => why.into(),
+            RunRefusal::Unknown(why) => why,
         })?;
         let mut states = schedules.states(&schedules.all()).await?;
         if let Some(kept) = states.of(name) {
             let mut state = kept.state.clone();
             state.last_planned_ms = Some(now.as_millisecond());
-            state.last_task = Some(task.clone());
+            state.last_task = Some(task.to_string());
             schedules.store(name, &state).await?;
             (kept.state, kept.is_over) = (state, false);
         }
@@ -269,9 +270,10 @@ impl Hub {
         let shown = |ms: i64| plan.times.shown(at(ms));
         let last = match (state.last_planned_ms, &state.last_task) {
             (Some(ms), Some(task)) => {
-                let stored = self.tasks.stored(task).await?;
+                let task = TaskId::new(task.as_str());
+                let stored = self.tasks.stored(&task).await?;
                 let state = stored.map(|stored| stored.task.status.state);
-                Some(ScheduleRun { planned: shown(ms), task: task.clone(), state })
+                Some(ScheduleRun { planned: shown(ms), task, state })
             }
             (_, _) => None,
         };
@@ -305,13 +307,16 @@ impl Hub {
     }
 }
 
-fn run_of(name: &str, config: &Schedule, planned: Timestamp) -> Run {
-    Run { name: name.to_owned(), planned: format!("{planned:.3}"), answers: config.answers }
+fn run_of(name: &str, config: &Schedule, planned: Timestamp) -> ScheduledRun {
+    ScheduledRun {
+        name: name.to_owned(),
+        planned: format!("{planned:.3}"),
+        answers: config.answers,
+    }
 }
 
-/// Message of a run. Its id is that of the run, so that the message is one request, however often it
-/// is sent.
-fn message_of(config: &Schedule, run: &Run, id: TaskId) -> Result<SendMessage, A2aError> {
+/// Message of a run. Its id is that of the run, so that each attempt sends the same request.
+fn message_of(config: &Schedule, run: &ScheduledRun, id: TaskId) -> Result<SendMessage, A2aError> {
     let part = match &config.input {
         Some(input) => Part::data(json!(input)),
         None => Part::text(config.message.as_deref().unwrap_or_default()),

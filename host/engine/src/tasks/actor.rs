@@ -43,7 +43,11 @@ use a2a_hub_core::{
     },
 };
 use a2a_hub_protocol::{
-    error::A2aError, event::TaskEvent, message::Message, question::Question as Asked,
+    error::A2aError,
+    event::TaskEvent,
+    message::Message,
+    question::Question as Asked,
+    scheduled::{AnswerRule, ScheduledRun},
     task::TaskState,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
@@ -184,7 +188,8 @@ impl TaskActor {
         begin: Begin,
     ) -> Self {
         // A question that nobody answers is over at once: the agent gets its timeout.
-        let is_unanswered = metadata::denies_answers(recorder.task());
+        let run = ScheduledRun::of(recorder.task().metadata.as_ref());
+        let is_unanswered = run.is_some_and(|run| run.answers == AnswerRule::Deny);
         let answer = if is_unanswered { Duration::ZERO } else { agent.config.answer_timeout() };
         let patience = Patience { task: patience, answer };
         let (task, now) = (recorder.task(), Instant::now().into_std());

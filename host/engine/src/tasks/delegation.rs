@@ -36,7 +36,6 @@ use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access_control::Principal,
     routing::Routing,
-    schedule::facts_of_child,
     task::{
         metadata,
         tree_budget::{Exhausted, Usage},
@@ -49,6 +48,7 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     operation::{AgentQuery, FoundAgents},
     parent::Parent,
+    scheduled::ScheduledRun,
     task::Task,
 };
 use a2a_hub_runtime::{
@@ -178,7 +178,8 @@ impl Delegation {
             id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|most| *most != Permissions::default()),
-            facts: facts_of_child(&self.task, answers),
+            facts: ScheduledRun::of(self.task.metadata.as_ref())
+                .map(|run| run.for_child(answers).facts()),
             inherited,
             agent: Arc::clone(&child),
             message,

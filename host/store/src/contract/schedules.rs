@@ -1,15 +1,14 @@
 //! Contract tests for states of schedules.
 
 use crate::Storage;
-use a2a_hub_core::schedule::State;
-use a2a_hub_protocol::id::TaskId;
+use a2a_hub_clock::schedule::State;
 
 pub(super) async fn schedule_states_are_replaced_by_name(storage: &impl Storage) {
     assert_eq!(storage.schedules().await, Ok(Vec::new()));
     let state = |done_until_ms| State {
         rule: "0 3 * * * in Europe/Berlin".to_owned(),
         done_until_ms,
-        last_task: Some(TaskId::new("t")),
+        last_task: Some("t".to_owned()),
         ..State::default()
     };
     let paused = State { paused: true, note: Some("\"quoted\" \n".to_owned()), ..state(5) };

@@ -2,7 +2,7 @@
 
 use super::db::failure::Failure;
 use crate::StorageError;
-use a2a_hub_core::schedule::State;
+use a2a_hub_clock::schedule::State;
 use rusqlite::Connection;
 
 fn corrupt(name: &str, why: &serde_json::Error) -> StorageError {

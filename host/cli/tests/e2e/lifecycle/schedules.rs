@@ -7,10 +7,7 @@ use crate::{
 use a2a_hub_tests::{Client, TestHub};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use std::{
-    path::Path,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{path::Path, time::Duration};
 use tokio::time::sleep;
 
 /// A schedule whose latest planned time was missed for as long as the test makes it so.
@@ -30,11 +27,10 @@ const SOON: Duration = Duration::from_secs(60);
 /// Sets the state of the schedule to one of a year ago: the hub was down at the planned time, or
 /// was killed before it had marked that as done.
 fn set_back(data_dir: &Path) -> Result<()> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
-    let year_ago = i64::try_from(now)? - 366 * 24 * 60 * 60 * 1000;
     let db = rusqlite::Connection::open(data_dir.join("hub.db"))?;
-    let sql = "UPDATE schedules SET state = json_set(state, '$.doneUntilMs', ?1)";
-    ensure!(db.execute(sql, [year_ago])? == 1, "the schedule has no state");
+    let sql = "UPDATE schedules
+        SET state = json_set(state, '$.doneUntilMs', 1000 * (unixepoch() - 366 * 24 * 60 * 60))";
+    ensure!(db.execute(sql, [])? == 1, "the schedule has no state");
     Ok(())
 }
 
@@ -72,7 +68,7 @@ async fn schedule_command_runs_and_pauses() -> Result<()> {
     let hub = TestHub::builder().config(YEARLY).start().await?;
     let listed = run(&hub, &["schedule", "list"]).await?;
     ensure!(listed.code == Some(0) && listed.stdout.contains("yearly"), "{}", listed.stderr);
-    let ran = run(&hub, &["-o", "json", "schedule", "run", "yearly"]).await?;
+    let ran = run(&hub, &["--format", "json", "schedule", "run", "yearly"]).await?;
     let task: Value = serde_json::from_str(&ran.stdout).with_context(|| ran.stderr.clone())?;
     let client = Client::http(&hub);
     let id = task["id"].as_str().context("no id")?;

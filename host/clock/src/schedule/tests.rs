@@ -1,3 +1,5 @@
+//! Tests of schedules: tables of clock jumps, clock changes, missed times and overlaps.
+
 use super::*;
 use proptest::prelude::*;
 
@@ -6,10 +8,10 @@ fn berlin() -> TimeZone {
     TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap()
 }
 
-fn plan(cron: &str) -> Plan {
+fn plan(cron: &str) -> SchedulePlan {
     let times = Times::parse(cron, berlin()).unwrap();
     let (overlap, missed) = (Overlap::Skip, Missed::Once);
-    Plan { times, overlap, missed, jitter: Duration::ZERO }
+    SchedulePlan { times, overlap, missed, jitter: Duration::ZERO }
 }
 
 fn time(text: &str) -> Timestamp {
@@ -23,7 +25,7 @@ fn since(text: &str) -> State {
 
 /// Looks at the clock at each of these times, carries the steps out, and lists the planned times
 /// that got a run.
-fn runs(plan: &Plan, begun: &str, looks: &[&str]) -> Vec<String> {
+fn runs(plan: &SchedulePlan, begun: &str, looks: &[&str]) -> Vec<String> {
     let mut state = since(begun);
     let mut found = Vec::new();
     for now in looks {
@@ -125,7 +127,7 @@ fn missed_times_get_one_run_or_none() {
     assert_eq!(hourly.step("x", &state, false, soon), Step::Start(on_time));
     // The latest time is not missed, and gets the run of all before it.
     let year = since("2024-06-01T00:30:00");
-    let every_minute = Plan { missed: Missed::Skip, ..plan("* * * * *") };
+    let every_minute = SchedulePlan { missed: Missed::Skip, ..plan("* * * * *") };
     let latest = Due { planned: now, missed: MAX_COUNTED, is_late: false };
     assert_eq!(every_minute.step("x", &year, false, now), Step::Start(latest));
 }
@@ -146,7 +148,7 @@ fn overlap_table() {
         (Overlap::Queue, &queued, true, Step::Skip(due, Skipped::Queued)),
         (Overlap::Queue, &queued, false, Step::Start(waiting)),
     ] {
-        let plan = Plan { overlap, ..plan("0 * * * *") };
+        let plan = SchedulePlan { overlap, ..plan("0 * * * *") };
         assert_eq!(plan.step("x", state, is_running, now), step, "{overlap:?} {is_running}");
     }
     let mut state = idle;
@@ -179,7 +181,7 @@ fn pause_and_new_rule_miss_nothing() {
 
 #[test]
 fn jitter_is_stable_and_keeps_order() {
-    let plan = Plan { jitter: Duration::from_secs(300), ..plan("* * * * *") };
+    let plan = SchedulePlan { jitter: Duration::from_secs(300), ..plan("* * * * *") };
     let (first, second) = (time("2026-06-01T05:00:00"), time("2026-06-01T05:01:00"));
     let delays = [first, second].map(|planned| plan.delay("x", planned));
     assert_eq!(delays, [first, second].map(|planned| plan.delay("x", planned)));
@@ -192,7 +194,7 @@ fn jitter_is_stable_and_keeps_order() {
 #[test]
 fn state_round_trips_as_json() {
     let mut state = State::new("0 3 * * *", time("2026-06-01T00:30:00"));
-    state.last_task = Some(TaskId::new("t"));
+    state.last_task = Some("t".to_owned());
     let text = serde_json::to_string(&state).unwrap();
     assert_eq!(serde_json::from_str::<State>(&text).unwrap(), state);
     let later = r#"{"rule":"r","doneUntilMs":5,"later":true}"#;
@@ -208,7 +210,7 @@ proptest! {
         jitter in 0_u64..600,
     ) {
         let begin = time("2026-10-24T12:00:00");
-        let plan = Plan { jitter: Duration::from_secs(jitter), ..plan(cron) };
+        let plan = SchedulePlan { jitter: Duration::from_secs(jitter), ..plan(cron) };
         let mut state = State::new("", begin);
         let mut ran = std::collections::BTreeSet::new();
         for minutes in looks {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Schedule {
+pub(crate) enum ScheduleCommand {
     /// List the schedules with their next time and their latest run
     List,
     /// Start a run of a schedule now, also of a paused one
@@ -33,26 +33,26 @@ pub(crate) enum Schedule {
     },
 }
 
-pub(crate) fn schedule(global: &Global, schedule: &Schedule) -> anyhow::Result<Exit> {
+pub(crate) fn schedule(global: &Global, schedule: &ScheduleCommand) -> anyhow::Result<Exit> {
     let (answer, shown): (_, Text) = match schedule {
-        Schedule::List => {
+        ScheduleCommand::List => {
             let answer = ask(global, "hub/schedules/list", json!({}))?;
             let shown = schedules_text(list(&answer), Timestamp::now(), global.console().columns());
             (answer, shown)
         }
-        Schedule::Run { name } => {
+        ScheduleCommand::Run { name } => {
             let task = ask(global, "hub/schedules/run", json!({ "name": name }))?;
             let id = shell_word(text(&task["id"]));
             let shown = format!("started the task {id}; then: a2a-hub task watch {id}\n");
             (task, shown.into())
         }
-        Schedule::Pause { name } => {
+        ScheduleCommand::Pause { name } => {
             let answer = ask(global, "hub/schedules/pause", json!({ "name": name }))?;
             let again = shell_word(name);
             let shown = format!("paused `{name}`; to go on: a2a-hub schedule resume {again}\n");
             (answer, shown.into())
         }
-        Schedule::Resume { name } => {
+        ScheduleCommand::Resume { name } => {
             let answer = ask(global, "hub/schedules/resume", json!({ "name": name }))?;
             let shown = match answer["next"].as_str() {
                 Some(next) => format!("resumed `{name}`; next run: {next}\n"),

@@ -10,18 +10,13 @@
 //! [`State::done_until_ms`] is dealt with: a clock that goes back finds nothing due, and a clock
 //! that goes forward finds the missed times, of which at most the latest gets a run.
 
-use a2a_hub_protocol::{id::TaskId, message::Metadata, task::Task};
 use croner::{
     Cron,
     parser::{CronParser, Seconds, Year},
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::time::Duration;
-
-/// Metadata member of a task that a schedule started, and of the tasks below it: see [`Run`].
-pub const SCHEDULE: &str = "schedule";
 
 /// Delay up to which a run counts as on time: more than the hub's pause between two looks at the
 /// clock, and enough to start again after a crash.
@@ -118,50 +113,9 @@ pub enum Missed {
     Skip,
 }
 
-/// Rule for questions of a scheduled task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answers {
-    /// A question counts as unanswered at once, since nobody is there.
-    #[default]
-    Deny,
-    /// The task waits for the operator, as any other task does.
-    Inbox,
-}
-
-/// Origin of a scheduled task; [`SCHEDULE`] in its metadata.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Run {
-    /// Name of the schedule.
-    pub name: String,
-    /// Planned time: RFC 3339 in UTC with milliseconds.
-    pub planned: String,
-    /// Rule for questions.
-    pub answers: Answers,
-}
-
-impl Run {
-    /// Members of the metadata of a task that the schedule started.
-    pub fn facts(&self) -> Metadata {
-        Metadata::from_iter([(SCHEDULE.to_owned(), json!(self))])
-    }
-}
-
-/// Members of the metadata of a child task: it belongs to the schedule of its parent. An agent that
-/// `answers` its child's questions keeps the time for that.
-pub fn facts_of_child(parent: &Task, answers: bool) -> Option<Metadata> {
-    let run = parent.metadata.as_ref()?.get(SCHEDULE)?;
-    let mut run = Run::deserialize(run).ok()?;
-    if answers {
-        run.answers = Answers::Inbox;
-    }
-    Some(run.facts())
-}
-
 /// A schedule: its planned times, and its rules.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SchedulePlan {
     /// Planned times.
     pub times: Times,
     /// Rule for overlapping runs.
@@ -189,9 +143,9 @@ pub struct State {
     /// Planned time of the latest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_planned_ms: Option<i64>,
-    /// Task of the latest run.
+    /// Id of the task of the latest run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_task: Option<TaskId>,
+    pub last_task: Option<String>,
     /// Note about planned times without a run, such as missed ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -267,7 +221,7 @@ pub enum Skipped {
 /// Step that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing before this time, if there is one.
+    /// Nothing is due before this time; without a time, nothing is due at all.
     Wait(Option<Timestamp>),
     /// Start a run.
     Start(Due),
@@ -279,7 +233,7 @@ pub enum Step {
     Skip(Due, Skipped),
 }
 
-impl Plan {
+impl SchedulePlan {
     /// Step of the schedule `name` at the time `now`. `is_running` says if its latest run is still
     /// at work.
     pub fn step(&self, name: &str, state: &State, is_running: bool, now: Timestamp) -> Step {
