@@ -59,8 +59,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Modules that the transports use only through the hub. The agents are in a crate that they may
-/// not depend on.
+/// Modules that the transports use only through the hub; their crates cannot depend on `agents`.
 const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push", "schedules"];
 
 /// Dependencies that a crate must not have, because it was split off to be free of them.
