@@ -8,5 +8,6 @@
 //! same actions. Agents are named by text, and an event of an unknown agent changes nothing.
 
 mod amount;
+pub mod auction;
 pub mod flow;
 pub mod vote;
