@@ -9,5 +9,6 @@
 
 mod amount;
 pub mod auction;
+pub mod contract_net;
 pub mod flow;
 pub mod vote;
