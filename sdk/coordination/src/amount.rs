@@ -1,6 +1,6 @@
 //! Whole numbers in place of fractions: sums of them do not depend on the order of their parts.
 
-/// Parts of one: a confidence of 1 has so many millionths.
+/// Parts of one: a confidence of 1 has 1,000,000 millionths.
 pub(crate) const ONE: u64 = 1_000_000;
 
 /// Highest value that counts; larger ones are taken for it.

@@ -1,10 +1,11 @@
 //! Contract net: a manager calls for proposals, and awards work to the best of them.
 //!
 //! ```text
-//!   new ── Begun ──► called ── all replied, or the deadline passed ──► awarded ──► over
-//!                     ▲    │                                              │
-//!                     └────┘ too few acceptable proposals: the next round │ one report a contractor:
-//!                            (at most `max_rounds`)                       │ failure, done or result
+//!   new ── Begun ──► called ── all replied, or the deadline ──► awarded ──► over
+//!                     ▲    │                                       │
+//!                     └────┘                                       one report a contractor:
+//!     too few acceptable proposals: the next round,                failure, done or result
+//!     at most `max_rounds`
 //! ```
 //!
 //! The rules are those of FIPA SC00029H (Contract Net Interaction Protocol) and, for more than one

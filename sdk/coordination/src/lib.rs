@@ -9,6 +9,7 @@
 
 mod amount;
 pub mod auction;
+pub mod blackboard;
 pub mod contract_net;
 pub mod flow;
 pub mod vote;
