@@ -11,5 +11,6 @@ mod amount;
 pub mod auction;
 pub mod blackboard;
 pub mod contract_net;
+pub mod election;
 pub mod flow;
 pub mod vote;
