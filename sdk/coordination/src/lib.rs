@@ -13,4 +13,5 @@ pub mod blackboard;
 pub mod contract_net;
 pub mod election;
 pub mod flow;
+pub mod negotiation;
 pub mod vote;
