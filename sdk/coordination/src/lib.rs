@@ -11,6 +11,7 @@ mod amount;
 pub mod auction;
 pub mod blackboard;
 pub mod contract_net;
+pub mod delphi;
 pub mod election;
 pub mod flow;
 pub mod negotiation;
