@@ -40,7 +40,7 @@ fn healthy_member_with_best_score_leads() {
 }
 
 #[test]
-fn silent_leader_is_replaced_and_its_term_refused() {
+fn term_of_silent_leader_is_refused() {
     let mut state = election(2);
     state.step(0, Event::Begun);
     state.step(1, report(0, 0.9));
@@ -100,7 +100,7 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
 
 proptest! {
     #[test]
-    fn term_has_one_leader_and_only_it_acts(events in events()) {
+    fn only_leader_of_newest_term_acts(events in events()) {
         let mut state = election(4);
         let (mut leaders, mut fence, mut now) = (BTreeMap::new(), Fence::default(), 0);
         let mut all = state.step(0, Event::Begun);

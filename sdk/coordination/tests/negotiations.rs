@@ -89,7 +89,7 @@ fn negotiations_with_wrong_rules_are_refused() {
 
 proptest! {
     #[test]
-    fn every_course_ends_and_agreement_is_of_all(
+    fn every_course_ends_and_all_sign(
         parties in 2..5_usize,
         cap in 1..6_u32,
         // Bit by bit: who answers, and whether it accepts.

@@ -91,7 +91,7 @@ fn dissent_and_failures_are_kept() {
 }
 
 #[test]
-fn late_second_and_foreign_ballots_do_not_count() {
+fn late_second_and_foreign_ballots_are_ignored() {
     let mut state = State::new(poll(2, Rule::Majority)).unwrap();
     let begun = state.step(5, Event::Begun);
     assert_eq!(begun.last(), Some(&Action::Wait(1_005)));

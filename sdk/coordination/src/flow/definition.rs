@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::template::{Condition, Template};
+use super::{
+    template::{Condition, Template},
+    vote_step::VoteStep,
+};
 
 /// Most steps of a flow.
 pub(super) const MAX_STEPS: usize = 100;
@@ -139,6 +142,22 @@ pub(super) enum Work {
     Wait { ms: u64 },
     /// A program with its arguments, as they stand in the file.
     Run(Script),
+    /// A vote of agents.
+    Vote(VoteStep),
+}
+
+impl Work {
+    /// Agents that vote; none in other steps.
+    pub(super) fn voters(&self) -> &[String] {
+        match self {
+            Self::Vote(vote) => &vote.agents,
+            Self::Agent { .. }
+            | Self::Flow { .. }
+            | Self::Ask { .. }
+            | Self::Wait { .. }
+            | Self::Run(_) => &[],
+        }
+    }
 }
 
 /// Program of a step.
@@ -213,6 +232,7 @@ impl Definition {
         for step in &self.steps {
             match &step.work {
                 Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => names.push(name),
+                Work::Vote(vote) => names.extend(&vote.agents),
                 Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => {}
             }
             names.extend(&step.fallback);
@@ -248,7 +268,11 @@ impl Definition {
                         }
                     }
                 }
-                Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } | Work::Wait { .. } => {}
+                Work::Agent { .. }
+                | Work::Flow { .. }
+                | Work::Ask { .. }
+                | Work::Wait { .. }
+                | Work::Vote(_) => {}
             }
         }
         needs

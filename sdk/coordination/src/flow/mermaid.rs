@@ -16,6 +16,7 @@ impl Definition {
                 Work::Ask { .. } => ("{{", "}}"),
                 Work::Wait { .. } => ("([", "])"),
                 Work::Run(_) => ("[/", "/]"),
+                Work::Vote(_) => ("{", "}"),
             };
             lines.push(format!("    s{index}{open}\"{}\"{close}", label(step)));
         }
@@ -61,6 +62,7 @@ fn label(step: &Step) -> String {
     let work = match &step.work {
         Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => name.clone(),
         Work::Ask { .. } => "asks".to_owned(),
+        Work::Vote(vote) => vote.label(),
         Work::Run(script) => format!("runs {}", script.command.join(" ")),
         Work::Wait { ms } => format!("waits {}", super::simulation::time(*ms)),
     };

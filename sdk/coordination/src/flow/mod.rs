@@ -27,6 +27,7 @@ mod script;
 mod simulation;
 mod state;
 mod template;
+mod vote_step;
 
 pub use definition::{Definition, Needs, Problem, RunNeed, TreeBudget, first_text_input};
 pub use event::{Action, End, Event, Finish, Id, Role};

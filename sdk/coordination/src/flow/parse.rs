@@ -14,6 +14,7 @@ use super::{
     position::{KeyName as _, Problems, Table, did_you_mean, json},
     schema, script,
     template::{Condition, Template},
+    vote_step,
 };
 
 /// Largest flow file, in bytes.
@@ -24,7 +25,7 @@ const FLOW: [&str; 6] = ["description", "input", "budget", "timeout", "result", 
 const FLOW_LATER: [&str; 1] = ["worktree"];
 
 /// Keys of a step, and those of the design that do not work yet.
-const STEP: [&str; 26] = [
+const STEP: [&str; 27] = [
     "id",
     "needs",
     "join",
@@ -51,11 +52,12 @@ const STEP: [&str; 26] = [
     "on_exit",
     "on_restart",
     "skill",
+    "vote",
 ];
 const STEP_LATER: [&str; 4] = ["inherit", "stream", "worktree", "group"];
 
 /// Keys that say the kind of a step.
-const KINDS: [&str; 6] = ["agent", "skill", "flow", "ask", "wait", "run"];
+const KINDS: [&str; 7] = ["agent", "skill", "flow", "ask", "wait", "run", "vote"];
 
 /// Place of a value in the file.
 pub(super) type Place = Range<usize>;
@@ -67,11 +69,14 @@ pub(super) struct Draft<'a, 't> {
     pub(super) table: Table<'a, 't>,
     pub(super) needs: Vec<(String, Place)>,
     pub(super) join: Join,
-    pub(super) texts: Vec<(Names, Place, Scope)>,
+    pub(super) texts: Texts,
 }
 
 /// Variables of one text or condition.
 pub(super) type Names = Vec<String>;
+
+/// Variables of all texts of a step.
+pub(super) type Texts = Vec<(Names, Place, Scope)>;
 
 /// Variables beyond those of every text.
 #[derive(Clone, Copy, Default)]
@@ -252,19 +257,17 @@ fn step<'a, 't>(
         let calls = ["fallback", "output"];
         only(&table, &calls, "a step that calls an agent or a flow", problems);
     }
+    let is_vote = matches!(work, Work::Vote(_));
     if !is_call && !matches!(work, Work::Run(_)) {
-        only(
-            &table,
-            &["for_each", "retry"],
-            "a step that calls an agent, a flow or a program",
-            problems,
-        );
+        let of = "a step that calls an agent, a flow or a program";
+        only(&table, if is_vote { &["for_each"] } else { &["for_each", "retry"] }, of, problems);
     }
     if each.is_none() {
         only(&table, &["concurrency", "allow_failures"], "a step with `for_each`", problems);
     }
     let compensate = compensation(&table, &mut texts, problems);
-    let output = output(&table, problems);
+    let output =
+        if let Work::Vote(vote) = &work { Some(vote.ballot()) } else { output(&table, problems) };
     let retry = retry(&table, problems);
     let needs = table.texts("needs", problems);
     let join = join(&table, problems);
@@ -304,11 +307,14 @@ fn work(
     kind: &str,
     table: &Table<'_, '_>,
     scope: Scope,
-    texts: &mut Vec<(Names, Place, Scope)>,
+    texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<Work> {
     if !matches!(kind, "agent" | "skill") {
-        only(table, &["prompt", "permissions"], "a step with `agent` or `skill`", problems);
+        only(table, &["permissions"], "a step with `agent` or `skill`", problems);
+    }
+    if !matches!(kind, "agent" | "skill" | "vote") {
+        only(table, &["prompt"], "a step with `agent`, `skill` or `vote`", problems);
     }
     if kind != "run" {
         only(table, &["on_exit", "on_restart"], "a step with `run`", problems);
@@ -321,6 +327,7 @@ fn work(
     }
     match kind {
         "run" => script::parse(table, problems).map(Work::Run),
+        "vote" => vote_step::parse(table, scope, texts, problems).map(Work::Vote),
         "agent" | "skill" => {
             let (name, at) = table.text(kind, problems)?;
             script::refuse_by_name(&name, &at, problems);
@@ -381,12 +388,12 @@ fn work(
     }
 }
 
-fn owned<'a>(names: impl Iterator<Item = &'a str>) -> Names {
+pub(super) fn owned<'a>(names: impl Iterator<Item = &'a str>) -> Names {
     names.map(str::to_owned).collect()
 }
 
 /// Text with variables of a key. Warns of expressions without the filter `data`.
-fn template(
+pub(super) fn template(
     table: &Table<'_, '_>,
     key: &str,
     problems: &mut Problems<'_>,
@@ -429,11 +436,7 @@ fn condition(
     }
 }
 
-fn each(
-    table: &Table<'_, '_>,
-    texts: &mut Vec<(Names, Place, Scope)>,
-    problems: &mut Problems<'_>,
-) -> Option<Each> {
+fn each(table: &Table<'_, '_>, texts: &mut Texts, problems: &mut Problems<'_>) -> Option<Each> {
     let (list, at) = condition(table, "for_each", problems)?;
     texts.push((owned(list.names()), at, Scope::default()));
     let most = u32::try_from(MAX_ITEMS).unwrap_or(u32::MAX);
@@ -445,7 +448,7 @@ fn each(
 
 fn compensation(
     table: &Table<'_, '_>,
-    texts: &mut Vec<(Names, Place, Scope)>,
+    texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<Compensation> {
     let table = Table::of(table.get("compensate")?, "compensate", problems)?;

@@ -198,6 +198,9 @@ impl World<'_> {
     fn name(&self, id: Id) -> String {
         let Some(step) = self.flow.steps.get(id.step) else { return "the flow".to_owned() };
         let mut name = step.id.clone();
+        if let Some(voter) = step.work.voters().get(id.item) {
+            name.push_str(&format!("[{voter}]"));
+        }
         if step.each.is_some() {
             name.push_str(&format!("[{}]", id.item));
         }

@@ -5,6 +5,7 @@
 
 mod ending;
 mod programs;
+mod voters;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use super::{
     event::{Action, End, Event, Finish, Id, Role},
     row::{Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
     script::{self, SCRIPT},
+    vote_step::READ_ONLY,
 };
 
 /// Bytes kept of a child's text, or of one artifact.
@@ -151,7 +153,8 @@ impl State {
                 | Work::Agent { .. }
                 | Work::Flow { .. }
                 | Work::Ask { .. }
-                | Work::Wait { .. } => self.item_failed(id, failed, actions),
+                | Work::Wait { .. }
+                | Work::Vote(_) => self.item_failed(id, failed, actions),
             }
             return;
         }
@@ -223,6 +226,9 @@ impl State {
                     let end = End { completed: true, text, ..End::default() };
                     self.item_done(Id { role: Role::Work, ..id }, end, output);
                     return;
+                }
+                if matches!(step.work, Work::Vote(_)) {
+                    return self.vote_timed_out(id.step, actions);
                 }
                 let text = format!("{}: took longer than its `timeout`", step.id);
                 self.step_failed(id.step, "timeout", text, actions);
@@ -310,7 +316,8 @@ impl State {
             }
         }
         let row = &mut self.rows[step];
-        let items = if definition.each.is_some() { row.list.len() } else { 1 };
+        let voters = definition.work.voters().len();
+        let items = if definition.each.is_some() { row.list.len() } else { voters.max(1) };
         row.items = vec![Item::default(); items];
         let round = row.round;
         actions.push(Action::Say(progress(&definition, round, items)));
@@ -321,7 +328,9 @@ impl State {
 
     /// Starts items up to the step's concurrency; ends the step if all are over.
     fn start_items(&mut self, step: usize, actions: &mut Vec<Action>) {
-        let most = self.definition.steps[step].each.as_ref().map_or(1, |each| each.concurrency);
+        let definition = &self.definition.steps[step];
+        let voters = definition.work.voters().len();
+        let most = definition.each.as_ref().map_or(voters.max(1), |each| each.concurrency);
         loop {
             let row = &self.rows[step];
             if row.phase != Phase::Running || self.ending.is_some() {
@@ -347,15 +356,14 @@ impl State {
         let id = Id { step, round, item, attempt, role: Role::Work };
         let failed = |text: String| Failed { reason: "template".to_owned(), text };
         let element = definition.each.is_some().then(|| (item, row.list[item].clone()));
-        let is_call =
-            matches!(definition.work, Work::Agent { .. } | Work::Flow { .. } | Work::Run(_));
+        let is_call = !matches!(definition.work, Work::Ask { .. } | Work::Wait { .. });
         if is_call && self.definition.max_calls.is_some_and(|most| self.calls >= most) {
             let text = format!("the flow's budget of {} tasks is used up", self.calls);
             return self.fail("limit_exceeded", text, actions);
         }
         let context = match &definition.work {
             Work::Wait { .. } | Work::Run(_) => Context::UNDEFINED,
-            Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } => {
+            Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } | Work::Vote(_) => {
                 self.context(step, element.clone(), &[])
             }
         };
@@ -385,6 +393,17 @@ impl State {
                 }
                 let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
                 Action::Call { id, agent, text, data, permissions: self.permitted(None) }
+            }
+            Work::Vote(vote) => {
+                let correction = self.rows[step].items[item].correction.as_ref();
+                match vote.text(&context, correction) {
+                    Ok(text) => {
+                        let (agent, data) = (vote.agents[item].clone(), None);
+                        let permissions = Some(READ_ONLY.to_owned());
+                        Action::Call { id, agent, text, data, permissions }
+                    }
+                    Err(why) => return self.item_failed_for_good(id, failed(why), actions),
+                }
             }
             Work::Run(script) => {
                 let rows = &self.rows;
@@ -429,6 +448,7 @@ impl State {
         match &step.work {
             Work::Agent { agent, .. } => agents(agent, &step.fallback, which).to_owned(),
             Work::Flow { flow, .. } => flow.clone(),
+            Work::Vote(vote) => vote.agents.get(id.item).cloned().unwrap_or_default(),
             Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => String::new(),
         }
     }
@@ -469,6 +489,8 @@ impl State {
         let Failed { reason, text } = failed;
         let by = if agent.is_empty() { String::new() } else { format!("{agent}: ") };
         let place = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
+        // A vote goes on without the voters that fail.
+        let allowed = allowed.or(matches!(step.work, Work::Vote(_)).then_some(usize::MAX));
         let told = format!("{}{place}: {by}{text}", step.id);
         let end = End { text, reason: reason.clone(), ..End::default() };
         let (at, n) = (id.step, id.item);
@@ -490,7 +512,7 @@ impl State {
         let definition = self.definition.steps[step].clone();
         let row = &mut self.rows[step];
         row.phase = Phase::Done;
-        row.record = Some(record(row, definition.each.is_some()));
+        row.record = Some(record(row, &definition));
         let record = row.record.clone().unwrap_or_default();
         let extra = ["output", "text", "exit"].map(|name| (name, record[name].clone()));
         for (index, next) in definition.next.iter().enumerate() {

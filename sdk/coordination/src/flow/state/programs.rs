@@ -82,7 +82,11 @@ impl State {
     pub(super) fn permitted(&self, wanted: Option<&String>) -> Option<String> {
         let elevated = |step: &Step| match &step.work {
             Work::Agent { permissions, .. } => permissions.as_deref().is_some_and(is_elevated),
-            Work::Flow { .. } | Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => false,
+            Work::Flow { .. }
+            | Work::Ask { .. }
+            | Work::Wait { .. }
+            | Work::Run(_)
+            | Work::Vote(_) => false,
         };
         let ask = || self.definition.steps.iter().any(elevated).then(|| "ask".to_owned());
         wanted.cloned().or_else(ask)
