@@ -115,6 +115,21 @@ fn slow_winner_and_late_bid_lose() {
 }
 
 #[test]
+fn bidder_that_left_is_passed_over() {
+    let mut state = State::new(lot(3, Side::Sell, Price::Second, Some(1))).unwrap();
+    state.step(0, Event::Begun);
+    for (who, amount) in [(0, 9), (1, 7), (2, 5)] {
+        state.step(1, bid(who, amount));
+    }
+    let left = |who: &str| Event::Failed(who.to_owned(), "gone".to_owned());
+    assert_eq!(state.step(2, left("b1")), [], "it was not awarded");
+    let next = state.step(3, left("b0"));
+    assert_eq!(next, [Action::Award("b2".to_owned(), 1), Action::Wait(5_003)]);
+    let done = state.step(4, Event::Done("b2".to_owned()));
+    assert_eq!(outcome(&done).winner, Some(("b2".to_owned(), 1)));
+}
+
+#[test]
 fn buyer_at_second_price_needs_reserve() {
     let why = State::new(lot(1, Side::Buy, Price::Second, None)).map(drop).unwrap_err();
     assert!(why.contains("sets a `reserve`"), "{why}");

@@ -41,8 +41,8 @@ fn finished(actions: &[Action]) -> Option<&Outcome> {
 fn rounds_end_when_answers_are_stable() {
     let mut state = State::new(rules(3, true)).unwrap();
     state.step(0, Event::Begun);
-    state.step(1, answered(2, 1, number(30.0)));
-    state.step(1, answered(0, 1, number(10.0)));
+    state.step(1, answered(2, 1, number(10.0)));
+    state.step(1, answered(0, 1, number(30.0)));
     let second = state.step(2, answered(1, 1, number(20.0)));
     let Action::Call(_, 2, Some(summary)) = &second[0] else { panic!("{second:?}") };
     assert_eq!(summary.figures, Figures::Quartiles(10.0, 20.0, 30.0));

@@ -102,7 +102,8 @@ fn late_second_and_foreign_ballots_are_ignored() {
     let [Action::Cancel(late), Action::Finish(outcome)] = actions.as_slice() else {
         panic!("{actions:?}")
     };
-    assert_eq!((late.as_str(), outcome.ballots.len()), ("v1", 1));
+    let first = ("v0".to_owned(), ballot("yes", 1.0));
+    assert_eq!((late.as_str(), outcome.ballots.as_slice()), ("v1", [first].as_slice()));
     assert_eq!(state.step(1_006, event(1, Some(("no", 1.0)))), []);
 }
 
