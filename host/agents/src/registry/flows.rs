@@ -152,6 +152,8 @@ impl FlowFolder {
         if flows.is_empty() || !agents.shared.config().agent(&id).enabled {
             if there.is_some() {
                 agents.leave(&id);
+                // No flow may run a program any more: those at work end.
+                agents.shared.seats.revoke(&id);
             }
             return Ok(());
         }
@@ -246,6 +248,8 @@ impl FlowFolder {
         let is_served = there.as_ref().is_some_and(|there| serves(there));
         if there.is_some() && !is_served {
             self.agents.leave(id);
+            // Its tasks at work lose their rights with the trust, and so do their programs.
+            self.agents.shared.seats.revoke(id);
         }
         let state = match (is_served, trusted.is_some()) {
             (true, _) => "it has changed, and the file before it serves on",
