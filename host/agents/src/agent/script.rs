@@ -1,6 +1,6 @@
 //! The agent that runs the programs of flows: only flows call it, each with its own commands.
 
-use super::{Agent, Source, permission_limits::most};
+use super::{Agent, FLOW_RUNNER, Source, permission_limits::most};
 use a2a_hub_core::{
     grant::permissions::Permissions,
     task::{metadata, trace_context::PARENT_TASK},
@@ -20,6 +20,12 @@ impl Agent {
     /// True if this is the agent that runs the programs of flows.
     pub fn is_script(&self) -> bool {
         matches!(self.source, Source::Script)
+    }
+
+    /// True if the agent runs a flow file: its own one, or those in messages of clients.
+    pub fn is_flow(&self) -> bool {
+        let is_runner = matches!(self.source, Source::BuiltIn) && self.id.as_str() == FLOW_RUNNER;
+        is_runner || matches!(self.source, Source::Flow(_))
     }
 
     /// True if the name is that of the agent that runs the programs of flows, and this agent is a

@@ -2,7 +2,7 @@
 //! metadata.
 
 use super::utilisation::MemoryBudget;
-use a2a_hub_protocol::{error::A2aError, message::Metadata};
+use a2a_hub_protocol::{error::A2aError, id::TaskId, message::Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,16 +54,19 @@ pub struct Inherit {
     pub names: Vec<String>,
     /// Size limit.
     pub budget: MemoryBudget,
+    /// Child of the calling flow's task whose agent gives the memory; without it, the flow does.
+    pub from: Option<TaskId>,
 }
 
 /// Members of a message's metadata with these options.
-pub const MEMBERS: [&str; 6] = [
+pub const MEMBERS: [&str; 7] = [
     "inheritWorkingMemory",
     "inheritMemory",
     "memoryQuery",
     "memoryScope",
     "memoryNames",
     "memoryBudget",
+    "memoryFrom",
 ];
 
 impl Inherit {
@@ -75,7 +78,8 @@ impl Inherit {
     /// Parses the options from the metadata of a message; `None` if it asks for no inheritance.
     pub fn of(said: Option<&Metadata>) -> Result<Option<Self>, A2aError> {
         let Some(said) = said else { return Ok(None) };
-        let [working, memory, query, scope, names, budget] = MEMBERS.map(|name| said.get(name));
+        let [working, memory, query, scope, names, budget, from] =
+            MEMBERS.map(|name| said.get(name));
         let mut asked = Self {
             working_memory: flag(MEMBERS[0], working)?,
             query: text(MEMBERS[2], query)?,
@@ -104,6 +108,7 @@ impl Inherit {
             asked.budget = MemoryBudget::deserialize(budget)
                 .map_err(|why| invalid(MEMBERS[5], format!("{how}: {why}")))?;
         }
+        asked.from = text(MEMBERS[6], from)?.map(TaskId::new);
         Ok(Some(asked).filter(Self::is_asked))
     }
 }
@@ -168,6 +173,7 @@ mod tests {
         assert_eq!(of(&json!({"inheritWorkingMemory": true})), Ok(Some(plain)));
         let all = json!({
             "inheritMemory": "sqlite", "memoryScope": "minimal", "memoryNames": ["db"], "memoryBudget": {"tokens": 100},
+            "memoryFrom": "task-1",
         });
         let asked = Inherit {
             memory: true,
@@ -175,6 +181,7 @@ mod tests {
             scope: Scope::Minimal,
             names: vec!["db".to_owned()],
             budget: MemoryBudget { bytes: None, tokens: Some(100) },
+            from: Some(TaskId::new("task-1")),
             ..Inherit::default()
         };
         assert_eq!(of(&all), Ok(Some(asked)));

@@ -23,7 +23,7 @@ use super::{
         call_errors::{failed, no_child, refused},
         child_call::ChildCall,
         lent_permit::LentTurn,
-        memory_transfer::{asked_for, hand_over},
+        memory_transfer::{GiverTask, asked_for, hand_over},
         question_relay::QuestionRelay,
         recorded_calls::RecordedCalls,
     },
@@ -35,6 +35,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access_control::Principal,
+    context_memory::inherit::Inherit,
     routing::Routing,
     task::{
         metadata,
@@ -165,8 +166,11 @@ impl Delegation {
         let of_kin = self.tasks.is_at_work(&above, &child.id);
         let message =
             child_message::told(&self.task, message, &id, context_id, directory.as_deref());
-        let giver = (&self.agent, &self.task);
-        let (message, inherited, fresh) = match hand_over(giver, &child, message, inherit).await {
+        let handed_over = async {
+            let giver = self.giver(inherit.as_ref()).await?;
+            hand_over(&giver, &child, message, inherit).await
+        };
+        let (message, inherited, fresh) = match handed_over.await {
             Ok(handed_over) => handed_over,
             Err(why) => {
                 self.tasks.trees().fell(&id);
@@ -207,6 +211,32 @@ impl Delegation {
                     SubmitError::Storage(why) => failed("call another agent", why),
                 })
             }
+        }
+    }
+
+    /// Agent and task whose memory a child gets: this one or, for a flow, a child that it names.
+    async fn giver(&self, asked: Option<&Inherit>) -> Result<GiverTask, Failure> {
+        let Some(from) = asked.and_then(|asked| asked.from.as_ref()) else {
+            return Ok((Arc::clone(&self.agent), self.task.clone()));
+        };
+        let what = format!("hand over the memory of task `{from}`");
+        let denied = |rule: &str| Err(Failure::Denied(format!("{what}: {rule}")));
+        if !self.agent.is_flow() {
+            return denied(
+                "only flows name the giver, by `inherit` of a step; leave `memoryFrom` out",
+            );
+        }
+        let children = self.tasks.children(&self.task.id).await;
+        let children = children.map_err(|why| failed(&what, &why))?;
+        if !children.iter().any(|child| child.task == *from) {
+            return denied("it is no child of this flow's task");
+        }
+        let StoredTask { agent, task, .. } = self.tasks.get(from).await.map_err(refused)?;
+        match self.tasks.directory.agent(&agent) {
+            Some(agent) => Ok((agent, task)),
+            None => Err(Failure::Unavailable(format!(
+                "{what}: its agent `{agent}` is not there any more"
+            ))),
         }
     }
 

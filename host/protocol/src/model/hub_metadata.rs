@@ -56,7 +56,7 @@ const fn heard(name: &'static str, takes: Takes) -> Member {
 }
 
 /// All members.
-const MEMBERS: [Member; 19] = [
+const MEMBERS: [Member; 20] = [
     routing("targetAgent", Takes::Agent),
     routing("targetSkill", Takes::Text),
     routing("targetVersion", Takes::Text),
@@ -76,6 +76,7 @@ const MEMBERS: [Member; 19] = [
     heard("memoryScope", Takes::Text),
     heard("memoryNames", Takes::Names),
     heard("memoryBudget", Takes::Any),
+    heard("memoryFrom", Takes::Text),
 ];
 
 /// Names of all members.
@@ -233,6 +234,7 @@ mod tests {
         ("memoryScope", r#""full""#, &["1"]),
         ("memoryNames", r#"["goal"]"#, &["\"goal\""]),
         ("memoryBudget", "{}", &[]),
+        ("memoryFrom", r#""task""#, &["1"]),
     ];
 
     #[test]

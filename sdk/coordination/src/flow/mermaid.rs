@@ -1,6 +1,6 @@
 //! Flowchart of a flow, in the language of Mermaid.
 
-use super::definition::{Definition, Go, Step, Work};
+use super::definition::{Definition, Go, Step, Undo, Work};
 
 /// Longest text of a node, in characters.
 const MAX_TEXT: usize = 60;
@@ -41,7 +41,10 @@ impl Definition {
                 }
             }
             if let Some(undo) = &step.compensate {
-                let name = text(&undo.agent);
+                let name = match undo {
+                    Undo::Agent { agent, .. } => text(agent),
+                    Undo::Run(script) => text(&format!("runs {}", script.command.join(" "))),
+                };
                 lines.push(format!("    s{index} -. \"undo\" .-> u{index}[\"{name}\"]"));
             }
         }

@@ -8,23 +8,27 @@ use toml::{Spanned, de::DeTable};
 use super::{
     check,
     definition::{
-        Compensation, Definition, Each, Go, MAX_ITEMS, MAX_JUMPS, MAX_STEPS, Next, Problem, Retry,
-        Step, TreeBudget, Work, is_elevated,
+        Definition, Each, Go, MAX_ITEMS, MAX_JUMPS, MAX_STEPS, Next, Problem, Retry, Step,
+        TreeBudget, Work, is_elevated,
     },
     position::{KeyName as _, Problems, Table, did_you_mean, json},
     schema, script,
     template::{Condition, Template},
+    undo,
 };
 
 /// Largest flow file, in bytes.
 const MAX_BYTES: usize = 64 << 10;
+
+/// Most minutes of a budget: 366 days.
+const MAX_MINUTES: u32 = 366 * 24 * 60;
 
 /// Keys of a flow, and those of the design that do not work yet.
 const FLOW: [&str; 6] = ["description", "input", "budget", "timeout", "result", "step"];
 const FLOW_LATER: [&str; 1] = ["worktree"];
 
 /// Keys of a step, and those of the design that do not work yet.
-const STEP: [&str; 26] = [
+const STEP: [&str; 27] = [
     "id",
     "needs",
     "join",
@@ -51,8 +55,9 @@ const STEP: [&str; 26] = [
     "on_exit",
     "on_restart",
     "skill",
+    "inherit",
 ];
-const STEP_LATER: [&str; 4] = ["inherit", "stream", "worktree", "group"];
+const STEP_LATER: [&str; 2] = ["stream", "worktree"];
 
 /// Keys that say the kind of a step.
 const KINDS: [&str; 6] = ["agent", "skill", "flow", "ask", "wait", "run"];
@@ -129,9 +134,10 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
     }
     let input = input(table, problems);
     let budget = table.get("budget").and_then(|it| Table::of(it, "[budget]", problems));
-    let mut limits = TreeBudget::default();
+    let (mut limits, mut minutes) = (TreeBudget::default(), None);
     let max_calls = budget.and_then(|budget| {
-        budget.check_keys(&["tasks", "depth", "tokens", "costUsd"], &["minutes"], problems);
+        budget.check_keys(&["tasks", "depth", "tokens", "costUsd", "minutes"], &[], problems);
+        minutes = budget.number("minutes", (1, MAX_MINUTES), problems);
         limits = TreeBudget {
             depth: budget.number("depth", (1, 100), problems),
             tokens: budget.number("tokens", (1, u32::MAX), problems),
@@ -148,6 +154,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
         warnings: Vec::new(),
         max_calls,
         budget: limits,
+        minutes,
         timeout_ms,
         result: result.as_ref().map(|(it, _)| it.clone()),
         steps: Vec::new(),
@@ -249,7 +256,7 @@ fn step<'a, 't>(
     let work = work(kind, &table, scope, &mut texts, problems)?;
     let is_call = matches!(work, Work::Agent { .. } | Work::Flow { .. });
     if !is_call {
-        let calls = ["fallback", "output"];
+        let calls = ["fallback", "output", "inherit"];
         only(&table, &calls, "a step that calls an agent or a flow", problems);
     }
     if !is_call && !matches!(work, Work::Run(_)) {
@@ -263,7 +270,7 @@ fn step<'a, 't>(
     if each.is_none() {
         only(&table, &["concurrency", "allow_failures"], "a step with `for_each`", problems);
     }
-    let compensate = compensation(&table, &mut texts, problems);
+    let compensate = undo::parse(&table, &mut texts, problems);
     let output = output(&table, problems);
     let retry = retry(&table, problems);
     let needs = table.texts("needs", problems);
@@ -286,6 +293,7 @@ fn step<'a, 't>(
         retry,
         fallback,
         compensate,
+        inherit: None,
         timeout_ms,
         output,
         next: Vec::new(),
@@ -294,7 +302,7 @@ fn step<'a, 't>(
 }
 
 /// Adds an error for each of these keys, which belong to other steps.
-fn only(table: &Table<'_, '_>, keys: &[&str], to: &str, problems: &mut Problems<'_>) {
+pub(super) fn only(table: &Table<'_, '_>, keys: &[&str], to: &str, problems: &mut Problems<'_>) {
     for (key, value) in keys.iter().filter_map(|key| Some((key, table.get(key)?))) {
         problems.error(&value.span(), format!("`{key}` is a key of {to}"));
     }
@@ -381,12 +389,12 @@ fn work(
     }
 }
 
-fn owned<'a>(names: impl Iterator<Item = &'a str>) -> Names {
+pub(super) fn owned<'a>(names: impl Iterator<Item = &'a str>) -> Names {
     names.map(str::to_owned).collect()
 }
 
 /// Text with variables of a key. Warns of expressions without the filter `data`.
-fn template(
+pub(super) fn template(
     table: &Table<'_, '_>,
     key: &str,
     problems: &mut Problems<'_>,
@@ -441,27 +449,6 @@ fn each(
     let allow_failures = table.number("allow_failures", (0, most), problems).unwrap_or(0);
     let as_size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Some(Each { list, concurrency: as_size(concurrency), allow_failures: as_size(allow_failures) })
-}
-
-fn compensation(
-    table: &Table<'_, '_>,
-    texts: &mut Vec<(Names, Place, Scope)>,
-    problems: &mut Problems<'_>,
-) -> Option<Compensation> {
-    let table = Table::of(table.get("compensate")?, "compensate", problems)?;
-    table.check_keys(&["agent", "prompt"], &["run"], problems);
-    let agent = table.text("agent", problems);
-    let prompt = template(&table, "prompt", problems);
-    if let Some((name, at)) = &agent {
-        script::refuse_by_name(name, at, problems);
-    }
-    let (Some((agent, _)), Some((prompt, at))) = (agent, prompt) else {
-        problems.error(&table.at, "`compensate` has an `agent` and a `prompt`");
-        return None;
-    };
-    let scope = Scope { after: true, ..Scope::default() };
-    texts.push((owned(prompt.names()), at, scope));
-    Some(Compensation { agent, prompt })
 }
 
 fn output(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Value> {

@@ -4,7 +4,9 @@
 //! action to its event or its `Cancel`; events of those that are not open are ignored.
 
 mod ending;
+mod minutes;
 mod programs;
+mod undo;
 
 use std::collections::BTreeMap;
 
@@ -47,6 +49,10 @@ pub struct State {
     /// Steps that are still to be compensated, last first.
     compensating: Vec<usize>,
     is_over: bool,
+    /// Open children; true for those that work, and do not wait for a person.
+    working: BTreeMap<Id, bool>,
+    /// Parts of the working time that were counted.
+    parts: u32,
 }
 
 impl State {
@@ -67,6 +73,8 @@ impl State {
             ending: None,
             compensating: Vec::new(),
             is_over: false,
+            working: BTreeMap::new(),
+            parts: 0,
         }
     }
 
@@ -98,8 +106,11 @@ impl State {
                     self.rang(id, &mut actions);
                 }
             }
+            Event::Paused(id) => self.set_working(id, false),
+            Event::Resumed(id) => self.set_working(id, true),
         }
         self.advance(&mut actions);
+        self.count_minutes(&mut actions);
         actions
     }
 
@@ -120,11 +131,7 @@ impl State {
 
     fn ended(&mut self, id: Id, mut end: End, actions: &mut Vec<Action>) {
         if id.role == Role::Compensation {
-            if !end.completed {
-                let (step, text) = (&self.definition.steps[id.step].id, one_line(&end.text));
-                actions.push(Action::Say(format!("{step}: cannot be undone: {text}")));
-            }
-            return;
+            return self.undone(id, &end, actions);
         }
         let items = self.rows[id.step].items.len().max(1);
         let most = (MAX_ITEM_TEXTS / items).clamp(1 << 10, MAX_TEXT);
@@ -227,6 +234,7 @@ impl State {
                 let text = format!("{}: took longer than its `timeout`", step.id);
                 self.step_failed(id.step, "timeout", text, actions);
             }
+            Role::Minutes => self.part_worked(actions),
             Role::Compensation | Role::Restart => {}
         }
     }
@@ -371,7 +379,8 @@ impl State {
                     }
                     let agent = agents(agent, &definition.fallback, item.agent).to_owned();
                     let permissions = self.permitted(permissions.as_ref());
-                    Action::Call { id, agent, text, data: None, permissions }
+                    let inherit = self.inheritance(step);
+                    Action::Call { id, agent, text, data: None, permissions, inherit }
                 }
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
@@ -384,7 +393,8 @@ impl State {
                     }
                 }
                 let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
-                Action::Call { id, agent, text, data, permissions: self.permitted(None) }
+                let (permissions, inherit) = (self.permitted(None), self.inheritance(step));
+                Action::Call { id, agent, text, data, permissions, inherit }
             }
             Work::Run(script) => {
                 let rows = &self.rows;
@@ -393,7 +403,8 @@ impl State {
                 match script::request(script, &self.definition, step, rows, input, element) {
                     Ok(data) => {
                         let (agent, text) = (SCRIPT.to_owned(), String::new());
-                        Action::Call { id, agent, text, data: Some(data), permissions: None }
+                        let (data, permissions, inherit) = (Some(data), None, None);
+                        Action::Call { id, agent, text, data, permissions, inherit }
                     }
                     Err(text) => {
                         let failed = Failed { reason: "invalid_input".to_owned(), text };
