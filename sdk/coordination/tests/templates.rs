@@ -1,7 +1,5 @@
 //! Templates of `flow new`: each one is right, and runs with scripted answers.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use a2a_hub_coordination::flow::{Definition, Needs, Simulation};
 
 macro_rules! template {
