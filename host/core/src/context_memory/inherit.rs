@@ -93,9 +93,8 @@ impl Inherit {
             said => flag(MEMBERS[1], said)?,
         };
         if let Some(word) = text(MEMBERS[3], scope)? {
-            let scope = Scope::named(&word);
-            asked.scope = scope
-                .ok_or_else(|| invalid(MEMBERS[3], "must be `full`, `minimal` or `summary`"))?;
+            let unknown = || invalid(MEMBERS[3], "must be `full`, `minimal` or `summary`");
+            asked.scope = Scope::named(&word).ok_or_else(unknown)?;
         }
         if let Some(names) = names.filter(|names| !names.is_null()) {
             let names = Vec::<String>::deserialize(names).ok();
@@ -143,13 +142,9 @@ fn flag(name: &str, said: Option<&Value>) -> Result<bool, A2aError> {
 }
 
 fn text(name: &str, said: Option<&Value>) -> Result<Option<String>, A2aError> {
-    match said {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Err(invalid(name, "must be a text"))
-        }
-    }
+    let wrong = || invalid(name, "must be a text");
+    let said = said.filter(|said| !said.is_null());
+    said.map(|said| said.as_str().map(str::to_owned).ok_or_else(wrong)).transpose()
 }
 
 fn invalid(name: &str, why: impl std::fmt::Display) -> A2aError {

@@ -1,6 +1,6 @@
-//! Working time of a flow, for `minutes` of its budget: the time in which a child works. A run has no
-//! clock, so a timer counts a sixtieth of the budget, and runs only while a child works. Parts that
-//! were counted stay counted after a restart of the hub.
+//! Working time of a flow, for `minutes` of its budget: the time in which a child works. A run has
+//! no clock, so a timer counts a sixtieth of the budget, and runs only while a child works. Parts
+//! that were counted stay counted after a restart of the hub.
 
 use super::{
     super::event::{Action, Id, Role},

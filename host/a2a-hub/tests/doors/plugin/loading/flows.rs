@@ -213,12 +213,19 @@ async fn step_inherits_memory_of_other_step() -> Result<()> {
     assert_eq!(from, [Some("guest"), Some("guest"), Some("inherits")], "{facts:?}");
     assert!(facts.iter().all(|fact| fact["delivered"] == true), "{facts:?}");
     assert!(!format!("{others:?}").contains("hunter2"), "private memory stays: {others:?}");
+    Ok(())
+}
 
-    // A caller passes its memory on to the flow, and the flow to its step.
-    let call = "think-and-call inherits full the parser";
-    let caller = send(&client, "guest", call).await?;
-    let last = of_other(&client, &caller).await?.pop().context("no step")?;
-    assert_eq!(goal(&last)?, "ship the parser", "{last} {:?}", tree(&client, &caller["id"]).await?);
+#[tokio::test]
+async fn step_inherits_memory_of_caller() -> Result<()> {
+    const FLOW: &str = "description = \"Passes on\"\n[input]\nwhat = { type = \"string\" }\n[[step]]\nid = \"only\"\nagent = \"other\"\ninherit = { from = \"caller\" }\nprompt = \"mind details\"\n";
+    let hub = hub().await?;
+    put(&hub, "inherits", FLOW)?;
+    hub.joined("inherits").await?;
+    let client = Client::http(&hub);
+    let caller = send(&client, "guest", "think-and-call inherits full the parser").await?;
+    let step = of_other(&client, &caller).await?.pop().context("no step")?;
+    assert_eq!(goal(&step)?, "ship the parser", "{step}");
     Ok(())
 }
 
