@@ -1,6 +1,6 @@
 //! The agent that runs the programs of flows: only flows call it, each with its own commands.
 
-use super::{Agent, FLOW_RUNNER, Source, permission_limits::most};
+use super::{Agent, Source, permission_limits::most};
 use a2a_hub_core::{
     grant::permissions::Permissions,
     task::{metadata, trace_context::PARENT_TASK},
@@ -24,8 +24,7 @@ impl Agent {
 
     /// True if the agent runs a flow file: its own one, or those in messages of clients.
     pub fn is_flow(&self) -> bool {
-        let is_runner = matches!(self.source, Source::BuiltIn) && self.id.as_str() == FLOW_RUNNER;
-        is_runner || matches!(self.source, Source::Flow(_))
+        self.source.runs_flows(&self.id)
     }
 
     /// True if the name is that of the agent that runs the programs of flows, and this agent is a
