@@ -4,7 +4,7 @@ use a2a_hub_coordination::flow::{Definition, Needs, Simulation};
 
 macro_rules! template {
     ($name:literal) => {
-        include_str!(concat!("../../../host/cli/src/commands/flow/templates/", $name, ".flow.toml"))
+        include_str!(concat!("../../../host/authoring/src/flow_template/", $name, ".flow.toml"))
     };
 }
 

@@ -13,6 +13,7 @@ use crate::{
         text::Text,
     },
 };
+use a2a_hub_authoring::flow_template;
 use a2a_hub_protocol::{
     id::{AgentId, MessageId},
     member,
@@ -21,11 +22,12 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::{
-    fs, io,
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
-mod new;
 pub(crate) mod run;
 mod trust;
 
@@ -85,10 +87,10 @@ pub(crate) enum Flow {
         /// Name of the flow
         name: String,
         /// Template of the file; by default a flow with two steps
-        #[arg(long, value_enum)]
-        from: Option<new::Template>,
+        #[arg(long, value_name = "TEMPLATE", value_parser = flow_template::NAMES)]
+        from: Option<String>,
         /// Agents that take the parts of the template in turn; by default those that are installed
-        #[arg(long, value_name = "AGENT", value_delimiter = ',', requires = "from", value_parser = new::agent)]
+        #[arg(long, value_name = "AGENT", value_delimiter = ',', requires = "from", value_parser = |name: &str| AgentId::parse(name))]
         agents: Vec<AgentId>,
     },
 }
@@ -133,7 +135,7 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
             refuse_below_agent("create a flow")?;
             let path = file_of(global, &id_of(name)?)?;
             let show = format!("a2a-hub flow show {name}");
-            match new::create(&path, &new::text(*from, agents)) {
+            match made(&path, &flow_template::text(from.as_deref(), agents)) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
                     let said = format!(
                         "create the flow `{name}`: {} exists already; `{show}` prints it; take another name",
@@ -198,6 +200,15 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
         agents_text(&agents, &rejected, global.console().columns())
     };
     Ok((json!({ "flows": agents, "rejected": rejected }), shown))
+}
+
+/// Creates a flow file, in a folder that is made if it is missing, for this user only.
+fn made(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 fn id_of(name: &str) -> anyhow::Result<AgentId> {
