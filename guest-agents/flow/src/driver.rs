@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event as Told, Finish, Id, State};
+use a2a_hub_coordination::flow::{
+    Action, Definition, End, Event as Told, Finish, Id, Inheritance, State,
+};
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
 
@@ -26,6 +28,7 @@ type Artifacts = Map<String, Value>;
 pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Value) -> Run {
     let mut state = State::new(definition, input, &task.id);
     let mut open = BTreeMap::<Id, Open>::new();
+    let mut children = Children::new();
     let mut actions = state.step(Told::Begun);
     loop {
         let mut events = Vec::new();
@@ -36,7 +39,7 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
                 | Action::Ask { .. }
                 | Action::Wait { .. }
                 | Action::Cancel(_)
-                | Action::Say(_)) => events.extend(act(ctx, action, &mut open)?),
+                | Action::Say(_)) => events.extend(act(ctx, action, &mut open, &mut children)?),
             }
         }
         if events.is_empty() {
@@ -49,20 +52,25 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
     }
 }
 
+/// Task ids of the children, by name.
+type Children = BTreeMap<Id, String>;
+
 /// Carries out one action. A call that cannot start ends at once.
 fn act(
     ctx: &Context,
     action: Action,
     open: &mut BTreeMap<Id, Open>,
+    children: &mut Children,
 ) -> Result<Option<Told>, Failure> {
     match action {
-        Action::Call { id, agent, text, data, permissions } => {
+        Action::Call { id, agent, text, data, permissions, inherit } => {
             let parts = data.map_or_else(|| Part::text(text), |data| Part::data(&data));
             let mut message = Message::user(vec![parts]);
             let skill = agent.strip_prefix("skill:");
             let mut metadata = Map::new();
             metadata.extend(permissions.map(|word| ("permissions".to_owned(), word.into())));
             metadata.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
+            metadata.extend(inherit.into_iter().flat_map(|it| memory(it, children)));
             if !metadata.is_empty() {
                 message = message.with_metadata(&Value::Object(metadata));
             }
@@ -70,7 +78,10 @@ fn act(
             let agent = if skill.is_some() { String::new() } else { agent };
             let options = CallOptions::new().key(id.to_string());
             match ctx.call_with(&agent, message, &options) {
-                Ok(call) => drop(open.insert(id, Open::Call(call, Artifacts::new()))),
+                Ok(call) => {
+                    children.insert(id, call.task_id());
+                    open.insert(id, Open::Call(call, Artifacts::new()));
+                }
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
                 Err(why) => return Ok(Some(Told::Ended(id, failed(&why)))),
             }
@@ -123,8 +134,18 @@ fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failu
                     events.push(Told::Ended(id, ended(&outcome, artifacts)));
                 }
                 Ok(Update::Event(event)) => {
-                    if let Event::Artifact(update) = event {
-                        keep(&mut artifacts, &update);
+                    match event {
+                        Event::Artifact(update) => keep(&mut artifacts, &update),
+                        Event::Status(status) => {
+                            let asks = [TaskState::InputRequired, TaskState::AuthRequired];
+                            let told = if asks.contains(&status.state) {
+                                Told::Paused
+                            } else {
+                                Told::Resumed
+                            };
+                            events.push(told(id));
+                        }
+                        Event::Other(_) => {}
                     }
                     open.insert(id, Open::Call(call, artifacts));
                 }
@@ -135,6 +156,19 @@ fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failu
         }
     }
     Ok(events)
+}
+
+/// Metadata of a message whose child gets memory before it begins.
+fn memory(Inheritance { from, scope }: Inheritance, children: &Children) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    if let Some(from) = from {
+        let Some(task) = children.get(&from) else { return metadata };
+        metadata.insert("memoryFrom".to_owned(), task.as_str().into());
+    }
+    metadata.insert("inheritWorkingMemory".to_owned(), true.into());
+    metadata.insert("inheritMemory".to_owned(), true.into());
+    metadata.insert("memoryScope".to_owned(), scope.into());
+    metadata
 }
 
 /// Adds a piece of an artifact, within bounds.

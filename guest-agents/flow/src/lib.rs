@@ -142,6 +142,24 @@ output = { verdict = { enum = ["approve"] } }
     }
 
     #[test]
+    fn voters_decide_without_failed_one() {
+        const VOTE: &str = "description = \"Votes\"\n[[step]]\nid = \"decide\"\nprompt = \"Well?\"\n\
+            vote = { agents = [\"a\", \"b\", \"c\"], rule = { quorum = 2 }, choices = [\"yes\", \"no\"] }\n";
+        let ballot = |choice: &str| {
+            finished(&json!({ "choice": choice, "confidence": 1, "reason": "so" }).to_string())
+        };
+        let host = ScriptedHost::new();
+        host.setting("flow", VOTE);
+        host.agent("a", ballot("yes"));
+        host.agent("b", vec![Update::Finished(Outcome::failed("quota", "no tokens left"))]);
+        host.agent("c", ballot("yes"));
+        let outcome = host.run::<Flow>("").unwrap();
+        assert_eq!(outcome.state(), Some(TaskState::Completed));
+        assert_eq!(outcome.text(), "decided: yes\nyes (2): a, c\nno ballot of b: no tokens left");
+        assert!(host.artifact("output").is_some());
+    }
+
+    #[test]
     fn failed_child_fails_flow_with_its_reason() {
         let host = ScriptedHost::new();
         host.setting("flow", FLOW);

@@ -30,7 +30,8 @@ pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
         ),
         "run" => parsed(ctx, flow, |ctx, definition| {
             // The hub gives these to files that it reads itself.
-            if definition.needs() != Needs::default() {
+            let needs = Needs { memory: false, ..definition.needs() };
+            if needs != Needs::default() {
                 return ctx.reject(
                     "Run a flow file: a file in a message has no `run`, no `permissions` above `ask`, and no budget of \
                      `depth`, `tokens` or `costUsd`. Put it into the folder `flows` of the data directory; if it is held \

@@ -12,7 +12,7 @@ use crate::{
 use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
 use a2a_hub_clock as clock;
-use a2a_hub_config::{Config, Retention};
+use a2a_hub_config::{self as config, Config, Retention};
 use a2a_hub_core::task::prices::Prices;
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
@@ -22,6 +22,7 @@ use a2a_hub_engine::{
     observability::{hub_events::Events, span_export::Spans, storage_monitor::look_after},
     push::{Pushes, Sender, WebhookSigner},
     routing::Routes,
+    schedules::{Schedules, WallClock},
     tasks::{Directory, Recovered, Tasks},
     token::{find_secret, open_secret},
 };
@@ -35,6 +36,7 @@ use a2a_hub_sandbox::{
 };
 use a2a_hub_server::{Dispatcher, PublicEndpoints};
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
+use a2a_hub_worktrees::Worktrees;
 use anyhow::{Context as _, bail};
 use std::{
     net::SocketAddr,
@@ -77,6 +79,7 @@ pub struct Builder {
     command: Option<PathBuf>,
     owns_process: bool,
     reload: Option<(ReadConfig, SetLevel)>,
+    clock: WallClock,
 }
 
 /// Storage location of a hub.
@@ -124,6 +127,7 @@ impl Builder {
             command: None,
             owns_process: false,
             reload: None,
+            clock: Arc::new(jiff::Timestamp::now),
         }
     }
 
@@ -220,6 +224,12 @@ impl Builder {
         Self { reload: Some((read, set_level)), ..self }
     }
 
+    /// Replaces the clock of the schedules, for tests: they follow the time of day.
+    #[must_use]
+    pub fn schedule_clock(self, clock: WallClock) -> Self {
+        Self { clock, ..self }
+    }
+
     /// Starts the hub: recovers the tasks of an earlier hub in the same directory, and serves the
     /// configured endpoints. For the whole process, it raises the soft limit on open files to the
     /// hard one, and turns the signal for a file that is too large into an error.
@@ -236,8 +246,8 @@ impl Builder {
             );
         }
         let Self { place, config, built_in, native, agents, rules, .. } = self;
-        let (minder, command, owns_process, reload) =
-            (self.minder, self.command, self.owns_process, self.reload);
+        let (minder, command, owns_process, reload, clock) =
+            (self.minder, self.command, self.owns_process, self.reload, self.clock);
         limits::survive_large_files().context("handle signals")?;
         let open_files =
             limits::raise_open_files().context("start under the limits of this system")?;
@@ -268,10 +278,12 @@ impl Builder {
         let native = native.into_iter().chain(made_here).collect();
         let starting = parts.agents.clone();
         let progress = Arc::new(move || starting.start_progress());
-        let begin = parts.begin(&config, native, losses, reload);
+        let begin = parts.begin(&config, native, losses, reload, clock);
         let (engine, live) = doors.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.look_after(exporter, &running, &stop);
+        let schedules = engine.clone().keep_schedules();
+        running.spawn(stop.clone().run_until_cancelled_owned(schedules));
 
         let http = doors.address();
         let (streams, patience) = (config.max_streams(), config.clients.timeout());
@@ -321,6 +333,17 @@ fn with_rules(mut config: Config, rules: &Rules) -> Config {
         grant.get_or_insert_default().delegate.allow(callee.to_string());
     }
     config
+}
+
+/// Worktrees of the tasks, in the data directory.
+fn worktrees(dir: &Path, supervisor: &Supervisor) -> Worktrees {
+    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let home = config::environment(&["HOME".to_owned()].into())
+        .into_iter()
+        .next()
+        .map(|(_, home)| home.into());
+    let git = config::find_program("git");
+    Worktrees::new(real.join(a2a_hub_worktrees::FOLDER), supervisor.clone(), git, home)
 }
 
 /// Chooses the program that compiles components in worker processes: the minder, or this program if
@@ -391,7 +414,7 @@ impl Parts {
         let routes = Routes::new(agents.clone(), &events);
         let directory = Directory::new(routes.clone());
         let tasks = Tasks::new(storage.clone(), events.clone(), directory);
-        let tasks = tasks.with_spans(spans.clone());
+        let tasks = tasks.with_spans(spans.clone()).with_worktrees(worktrees(dir, &supervisor));
         tasks.set_prices(Prices(config.prices.clone()));
         let contexts = Contexts::new(storage.clone(), config);
         let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
@@ -423,6 +446,7 @@ impl Parts {
         native: Vec<(AgentId, AgentCard, Native)>,
         losses: Vec<String>,
         reload: Option<(ReadConfig, SetLevel)>,
+        clock: WallClock,
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
         let joined = self.join(native).await?;
         self.warn_of_walls().await;
@@ -431,6 +455,8 @@ impl Parts {
         let whole = whole.with_warnings(self.warnings.clone()).with_losses(losses);
         let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
         let whole = whole.with_copies(self.storage.clone());
+        let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock);
+        let whole = whole.with_schedules(schedules);
         let (live, whole) = match reload {
             Some((read, set_level)) => {
                 let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
@@ -521,13 +547,13 @@ impl Parts {
 /// Collects and logs the faults that do not keep a hub from working.
 fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<String> {
     let pool = engine.lacks_pool().then(|| {
-        let most = engine.room().most;
+        let most = engine.run_capacity().max;
         format!(
             "there are too few addresses for a pool of guests: at most {most} run at once, and each starts more slowly; raise \
              `ulimit -v`, or set `max_tasks` lower"
         )
     });
-    let most = engine.room().most;
+    let most = engine.run_capacity().max;
     let is_fewer = |max: &u32| !engine.lacks_pool() && *max as usize > most;
     let fewer = max_tasks.filter(is_fewer).map(|max| {
         let more = if most < MAX_INSTANCES as usize { ", or raise `vm.max_map_count`" } else { "" };

@@ -1,7 +1,7 @@
 //! Identifies peers of the hub's transports by the process trees that the supervisor knows.
 
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_process::{Kin, OnBehalf, Supervisor};
+use a2a_hub_process::{Kin, Supervisor, TreeOwner};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_server::Lineage;
 
@@ -24,7 +24,7 @@ fn principal(kin: Kin) -> Option<Principal> {
         // The process is the hub itself: an agent's HTTP request may have reached the hub.
         Kin::Own => return None,
         // The task is looked up at each request, because a connection may outlive a task.
-        Kin::Tree(OnBehalf { agent, tree, .. }) => {
+        Kin::Tree(TreeOwner { agent, tree, .. }) => {
             // Only agents with valid ids start programs.
             let agent = AgentId::parse(agent);
             agent.map_or(Principal::Anonymous, |agent| Principal::of_tree(agent, &tree))

@@ -25,7 +25,7 @@ pub(crate) use source::{FLOW_RUNNER, Source};
 pub use version::AgentVersion;
 
 use crate::{
-    agent::refusals::RefusedCapabilities,
+    agent::refusals::RefusalsByTask,
     event_sink::EventSink,
     port::{
         confinement::{self, Confining},
@@ -50,9 +50,9 @@ use a2a_hub_core::{
     grant::{EffectiveGrant, Grant, Reports, Resume, intersect},
     health::circuit_breaker,
     plugin::{installation::InstallationId, missing_grants::lacks},
-    scheduling::run_quota,
+    scheduling::task_admission,
     task::{
-        metadata::{self, Lacked},
+        metadata::{self, RefusedCapabilities},
         recovery::Resumability,
         trace_context::PARENT_TASK,
     },
@@ -70,7 +70,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Failure, HubWork, Room, Run, Runtime, Work,
+    Call, Failure, HubWork, Run, RunCapacity, Runtime, Work,
     port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
 };
 use a2a_hub_store::Memories;
@@ -174,7 +174,7 @@ pub struct Agent {
     /// Time of registration: RFC 3339 in UTC.
     pub registered_at: String,
     monitor: HealthMonitor,
-    refusals: RefusedCapabilities,
+    refusals: RefusalsByTask,
     /// Held during a health check, so that concurrent checks share one.
     checking: Mutex<()>,
     asking: Arc<Turns>,
@@ -212,6 +212,8 @@ impl Agent {
         let workspaces = granted.or_else(|| config.workspaces.clone()).unwrap_or(workspaces);
         let is_stranger = matches!(source, Source::File(_) | Source::Script);
         let confining = Confining::of(&id, source.origin(), &config, &data_dir);
+        let worktrees = data_dir.canonicalize().unwrap_or_else(|_| data_dir.clone());
+        let worktrees = worktrees.join(a2a_hub_worktrees::FOLDER);
         let delegates = !held.agents.is_empty();
         let door = deps.door.filter(|_| delegates);
         let at_the_door = door.iter().flat_map(Door::told).collect::<Vec<_>>();
@@ -219,7 +221,8 @@ impl Agent {
         let seat = Seat { agent: id.clone(), kept: deps.kept, limits: kept, left: left.clone() };
         let programs =
             Programs::new(seat, &held, &workspaces, home, confining, supervisor, is_stranger)
-                .at(door);
+                .at(door)
+                .with_worktrees(worktrees);
         let mut passed = held.passed();
         passed.extend(config.mcp.values().flat_map(|server| server.env.iter().cloned()));
         let passed = config::environment(&passed);
@@ -263,7 +266,7 @@ impl Agent {
             peers,
             registered_at: clock::now(),
             monitor,
-            refusals: RefusedCapabilities::default(),
+            refusals: RefusalsByTask::default(),
             checking: Mutex::default(),
             asking,
             left,
@@ -297,12 +300,12 @@ impl Agent {
 
     /// True if the agent has capacity for one more task.
     pub fn has_room(&self) -> bool {
-        self.room().is_none_or(|room| room.taken < room.most)
+        self.run_capacity().is_none_or(|capacity| capacity.running < capacity.max)
     }
 
     /// Capacity that the agent's tasks share; none if its tasks use none.
-    pub fn room(&self) -> Option<Room> {
-        self.runtime.room()
+    pub fn run_capacity(&self) -> Option<RunCapacity> {
+        self.runtime.run_capacity()
     }
 
     /// Reason why this machine cannot confine the agent's programs as required, with the ways out;
@@ -312,7 +315,7 @@ impl Agent {
     }
 
     /// Limits on the agent's running and queued tasks.
-    pub fn quota(&self) -> run_quota::QuotaLimits {
+    pub fn quota(&self) -> task_admission::QuotaLimits {
         self.config.quota(!self.held.programs.is_empty())
     }
 
@@ -341,8 +344,8 @@ impl Agent {
     }
 
     /// Does hub work for the agent's tasks at the same priority as the agent's own work.
-    pub async fn on_behalf(&self, work: HubWork) {
-        self.runtime.on_behalf(work).await;
+    pub async fn run_hub_work(&self, work: HubWork) {
+        self.runtime.run_hub_work(work).await;
     }
 
     /// True if the agent has changed since it was registered and has to be registered anew.
@@ -388,7 +391,10 @@ impl Agent {
             settings: Arc::clone(&settings),
         };
         let live = self.live.clone();
-        let programs = Programs::of(&self.programs, owner, holder, Arc::clone(&files), live);
+        let directory = working_directory.as_deref();
+        let workspace = Workspace::of(&self.programs, directory, &self.live);
+        let files_of = Arc::clone(&files);
+        let programs = Programs::of(&self.programs, owner, directory, holder, files_of, live);
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
@@ -396,7 +402,7 @@ impl Agent {
             context_memory: mind.map(|mind| Arc::new(mind) as _),
             files: self.held.files_bytes.map(|_| files as _),
             http: self.http.clone().map(|http| http as _),
-            workspace: Workspace::of(&self.programs, &self.live).map(|held| held as _),
+            workspace: workspace.map(|held| held as _),
             tools: self.tools.clone().map(|tools| tools as _),
             delegate: delegation.or_else(|| self.peers.clone().map(|peers| peers as _)),
             journal,
@@ -493,7 +499,7 @@ impl Agent {
 
     /// The operator's limits for the agent, and its health status.
     pub fn operated(&self) -> Operated {
-        let run_quota::QuotaLimits { max_running, max_queued, .. } = self.quota();
+        let task_admission::QuotaLimits { max_running, max_queued, .. } = self.quota();
         let timeout = self.config.timeout().as_millis();
         Operated {
             status: self.health().status,
@@ -505,18 +511,23 @@ impl Agent {
 
     /// Capabilities that a task of the agent requested in vain, with the command that grants them;
     /// `None` if it requested none in vain.
-    pub fn lacked(&self, task: &TaskId) -> Option<Lacked> {
-        self.refusals.lacked(task, &self.id, || self.not_granted())
+    pub fn refused_in(&self, task: &TaskId) -> Option<RefusedCapabilities> {
+        self.refusals.refused_in(task, &self.id, || self.not_granted())
+    }
+
+    /// True if the agent came with the hub or its program, or is a flow of the operator: it is no
+    /// plug-in, and not remote.
+    pub fn came_along(&self) -> bool {
+        matches!(
+            self.source,
+            Source::BuiltIn | Source::Acp | Source::Native | Source::Flow(..) | Source::Script
+        )
     }
 
     /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit
     /// grant lacks nothing.
     pub(crate) fn not_granted(&self) -> Vec<NotGranted> {
-        let came_along = matches!(
-            self.source,
-            Source::BuiltIn | Source::Acp | Source::Native | Source::Flow(..) | Source::Script
-        );
-        if came_along && self.config.grant.is_none() {
+        if self.came_along() && self.config.grant.is_none() {
             return Vec::new();
         }
         let is_by_command = matches!(self.source, Source::File(_)) && self.config.grant.is_none();

@@ -13,7 +13,7 @@ use a2a_hub_protocol::{
     task::{Artifact, TaskState},
 };
 use a2a_hub_runtime::{
-    Call, Crash, Ended, Failure, Report, Run, Runtime, Work,
+    Call, Crash, Ended, Failure, HealthReport, Run, Runtime, Work,
     port::{
         context_memory::ContextMemoryPort,
         delegate::{CallPort, ChildRequest, DelegatePort, Update},
@@ -197,8 +197,8 @@ impl Runtime for Native {
         Resumability::Nothing
     }
 
-    async fn health(&self, _call: Call) -> Result<Report, Failure> {
-        Ok(Report { status: HealthStatus::Healthy, version: None, detail: None, fix: None })
+    async fn health(&self, _call: Call) -> Result<HealthReport, Failure> {
+        Ok(HealthReport { status: HealthStatus::Healthy, version: None, detail: None, fix: None })
     }
 
     async fn clean_up(&self, _call: Call, _task: &TaskId) -> Result<(), Failure> {

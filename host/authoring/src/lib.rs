@@ -14,6 +14,7 @@ mod component;
 mod conformance;
 mod create;
 mod error;
+pub mod flow_template;
 mod guide;
 mod language;
 mod pack;

@@ -4,7 +4,7 @@ use crate::{
     client::global::Global,
     commands::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
-        restart, send, start, stop, task, tasks, workspace,
+        restart, schedule, send, start, stop, task, tasks, workspace, worktrees,
     },
     ui::exit::EXIT_CODES,
 };
@@ -49,6 +49,9 @@ pub(super) enum Command {
     /// List, check, test or create flows: agents that work in steps
     #[command(subcommand)]
     Flow(flow::Flow),
+    /// List, run, pause or resume schedules: messages that the hub sends at planned times
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
     /// Run a flow, or a flow file once, and print the answer
     Run(Box<flow::run::RunFlow>),
     /// Send a message to an agent and print the answer
@@ -74,6 +77,8 @@ pub(super) enum Command {
     /// Let agents work in a directory
     #[command(subcommand)]
     Workspace(workspace::WorkspaceCommand),
+    /// List the worktrees in which tasks work, print the path of one, or remove old ones
+    Worktrees(worktrees::Worktrees),
     /// Check the installation, and say how to fix what is wrong
     Doctor(doctor::Doctor),
     /// Print the completion script of a shell

@@ -97,6 +97,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Agents(asked) => commands::agents::agents(global, &asked),
         Command::Agent(agent) => commands::agent::agent(global, &agent),
         Command::Flow(flow) => commands::flow::flow(global, &flow),
+        Command::Schedule(schedule) => commands::schedule::schedule(global, &schedule),
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
         Command::Run(run) => commands::flow::run::run(global, *run),
         Command::Send(send) => {
@@ -116,6 +117,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Logs(logs) => commands::logs::logs(global, &logs),
         Command::Config(command) => commands::config::config(global, &command),
         Command::Workspace(command) => commands::workspace::workspace(global, &command),
+        Command::Worktrees(asked) => commands::worktrees::worktrees(global, &asked),
         Command::Doctor(doctor) => commands::doctor::doctor(global, &doctor),
         Command::Completions { shell } => commands::manual::completions(global, shell),
         Command::Carry { to } => bundle::carry_to(&to),

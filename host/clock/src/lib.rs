@@ -1,4 +1,6 @@
-//! Wall-clock time in the formats of A2A and HTTP.
+//! Wall-clock time in the formats of A2A and HTTP, and planned times.
+
+pub mod schedule;
 
 use std::time::Duration;
 

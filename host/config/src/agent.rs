@@ -7,7 +7,7 @@ use a2a_hub_core::{
         permissions::Permissions,
         resource_limits::{GrantedLimits, LimitName},
     },
-    scheduling::{process_pool::PoolCapacity, run_quota},
+    scheduling::{process_pool::PoolCapacity, task_admission},
     task::tree_budget::TreeLimits,
 };
 use a2a_hub_protocol::id::AgentId;
@@ -141,9 +141,9 @@ impl AgentConfig {
     }
 
     /// Limits of running and waiting tasks. The default depends on whether they may start programs.
-    pub fn quota(&self, runs_programs: bool) -> run_quota::QuotaLimits {
+    pub fn quota(&self, runs_programs: bool) -> task_admission::QuotaLimits {
         let max_running = self.max_running.unwrap_or(if runs_programs { 8 } else { 64 });
-        run_quota::QuotaLimits {
+        task_admission::QuotaLimits {
             max_running,
             max_queued: self.max_queued,
             max_waiting: self.max_waiting,

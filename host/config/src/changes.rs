@@ -81,6 +81,7 @@ impl Config {
             retention: new.retention,
             stop: new.stop,
             prices: new.prices.clone(),
+            schedule: new.schedule.clone(),
             // The compiler was started under these limits.
             plugins: Plugins {
                 compile_cpu_ms: old.plugins.compile_cpu_ms,

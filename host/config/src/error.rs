@@ -140,6 +140,26 @@ pub enum ConfigError {
         /// Reason.
         why: String,
     },
+    /// The setting of a schedule is missing or invalid.
+    #[error("set `schedule.{name}.{key}`: {why}")]
+    Schedule {
+        /// Name of the schedule.
+        name: String,
+        /// Name of the setting.
+        key: String,
+        /// Reason, and way out.
+        why: String,
+    },
+    /// The schedule has a name that tasks cannot carry.
+    #[error(
+        "call a schedule `{name}`: a name has 1 to {most} of a-z, 0-9, `-` and `_`; take such a name"
+    )]
+    ScheduleName {
+        /// Name of the schedule.
+        name: String,
+        /// Maximum length.
+        most: usize,
+    },
     /// The name of an agent's setting is invalid.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {

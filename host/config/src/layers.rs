@@ -5,7 +5,7 @@ use crate::{
     names::{self, EntryKind},
     settings::Config,
 };
-use a2a_hub_core::discovery::did_you_mean::nearest;
+use a2a_hub_core::discovery::did_you_mean;
 use serde::Deserialize as _;
 use std::{
     collections::BTreeMap,
@@ -260,8 +260,8 @@ fn known(
         return Ok((*field).to_owned());
     }
     let key = |name: &str| [section, &[name.to_owned()]].concat().join(".");
-    let hint = match nearest(&snake, fields.iter().copied()) {
-        Some(name) => format!("did you mean `{}`?", key(name)),
+    let hint = match did_you_mean::nearest(&snake, fields.iter().copied()) {
+        Some(name) => did_you_mean::question(&key(name)),
         None => format!("there are `{}`", fields.join("`, `")),
     };
     Err(ConfigError::Unknown { name: key(name), place: origin.to_string(), hint })
@@ -270,10 +270,8 @@ fn known(
 fn unknown_variable(name: &str) -> ConfigError {
     let variable = |path: &Vec<String>| format!("{PREFIX}{}", path.join("_").to_uppercase());
     let variables: Vec<_> = names::all::<Config>(&[]).iter().map(variable).collect();
-    let hint = match nearest(name, variables.iter().map(String::as_str)) {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "`a2a-hub config show` lists the settings".to_owned(),
-    };
+    let hint = did_you_mean::hint(name, variables.iter().map(String::as_str))
+        .unwrap_or_else(|| "`a2a-hub config show` lists the settings".to_owned());
     ConfigError::Unknown { name: name.to_owned(), place: "the environment".to_owned(), hint }
 }
 

@@ -24,6 +24,7 @@ mod ranges;
 mod registry;
 mod remote;
 mod routing;
+mod schedule;
 mod settings;
 #[cfg(test)]
 mod surface;
@@ -54,6 +55,7 @@ pub use push::Push;
 pub use registry::Registry;
 pub use remote::Remote;
 pub use routing::{RouteConfig, Routing};
+pub use schedule::Schedule;
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging, Retention,
     Socket, Stop,

@@ -9,6 +9,7 @@ use crate::{
     registry::Registry,
     remote::Remote,
     routing::{Routing, check_groups},
+    schedule::Schedule,
     telemetry::Telemetry,
 };
 use a2a_hub_core::{health::circuit_breaker, task::prices::Price};
@@ -89,6 +90,8 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// `[finding]`: search for agents by their abilities.
     pub finding: Finding,
+    /// `[schedule.<id>]`: messages that the hub sends at planned times.
+    pub schedule: BTreeMap<String, Schedule>,
 }
 
 /// Retention of conversations.
@@ -316,6 +319,7 @@ impl Config {
                 return Err(ConfigError::Registry { name, url });
             }
         }
+        self.schedule.iter().try_for_each(|(name, schedule)| schedule.check(name))?;
         self.check_aliases()?;
         let is_agent = |id: &AgentId| {
             let is_alias = self.agents.values().any(|agent| agent.aliases.contains(id));
@@ -469,7 +473,8 @@ mod tests {
         let rows: Vec<_> = documented().into_iter().map(|(key, _)| key.join(".")).collect();
         let agent = ["agents", "any"].map(str::to_owned);
         let remote = ["remote", "any"].map(str::to_owned);
-        let all = [&[][..], &agent, &remote].map(names::all::<Config>);
+        let schedule = ["schedule", "any"].map(str::to_owned);
+        let all = [&[][..], &agent, &remote, &schedule].map(names::all::<Config>);
         for key in all.into_iter().flatten() {
             let key = key.join(".").replace(".any.", ".<id>.");
             assert!(rows.contains(&key), "docs/reference/configuration.md: add a row for `{key}`");

@@ -3,7 +3,7 @@
 
 use a2a_hub_protocol::{
     id::{AgentId, TaskId, TenantId},
-    operation::Operation,
+    operation::{Operation, WorktreeRequest},
 };
 use std::fmt;
 
@@ -23,6 +23,12 @@ pub enum Principal {
         agent: AgentId,
         /// Task that the agent works on.
         task: TaskId,
+    },
+    /// A schedule of the operator's configuration, which sends messages at planned times and does
+    /// nothing else.
+    Automation {
+        /// Name of the schedule.
+        name: String,
     },
     /// A client with the token of the tenant of this name, and that tenant's rights.
     Client(String),
@@ -75,9 +81,10 @@ impl Caller {
             }
             Principal::Client(name) => TenantId::parse(name.as_str()).unwrap_or_default(),
             Principal::AgentTask { .. } => task.clone(),
-            Principal::Operator | Principal::OperatorToken | Principal::Anonymous => {
-                TenantId::default()
-            }
+            Principal::Operator
+            | Principal::OperatorToken
+            | Principal::Automation { .. }
+            | Principal::Anonymous => TenantId::default(),
         };
         if named.is_default() || *named == own {
             return Ok(own);
@@ -91,6 +98,8 @@ impl Caller {
 pub enum Access {
     /// None: the result is public.
     Public,
+    /// Access of a schedule: it begins tasks, and neither sees nor changes others.
+    Send,
     /// Access of an agent's program that works on a task and may call other agents: it lists them,
     /// gives them tasks, and manages these tasks.
     Delegate,
@@ -119,18 +128,30 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::DeregisterAgent { .. }
         | Operation::ReloadAgent { .. }
         | Operation::ReloadConfig
+        | Operation::ListSchedules
+        | Operation::RunSchedule { .. }
+        | Operation::PauseSchedule { .. }
+        | Operation::ResumeSchedule { .. }
         | Operation::ListPlugins
         // The results cover all tenants.
         | Operation::Status
         | Operation::ReadMetrics { .. }
         | Operation::RefreshPlugins
-        | Operation::DeleteContext { .. } => Access::Administer,
+        | Operation::DeleteContext { .. }
+        | Operation::Worktree(
+            WorktreeRequest::List
+            | WorktreeRequest::Diff { .. }
+            | WorktreeRequest::Discard { .. }
+            | WorktreeRequest::Prune { .. },
+        ) => Access::Administer,
         Operation::AddPlugin(_)
         | Operation::GrantPlugin(_)
         | Operation::DenyPlugin { .. }
         | Operation::RevokePlugin { .. }
         | Operation::RemovePlugin { .. }
-        | Operation::BackUp { .. } => Access::Own,
+        | Operation::BackUp { .. }
+        // It changes the operator's files.
+        | Operation::Worktree(WorktreeRequest::Apply { .. }) => Access::Own,
         // The session may contain data that no client of the hub ever saw.
         Operation::SendMessage(send) | Operation::StreamMessage(send)
             if send.resumes_a_session() =>
@@ -138,7 +159,7 @@ pub fn needed(operation: &Operation) -> Access {
             Access::Administer
         }
         Operation::SendMessage(send) | Operation::StreamMessage(send) if send.push.is_none() => {
-            Access::Delegate
+            if send.message.task_id.is_none() { Access::Send } else { Access::Delegate }
         }
         Operation::GetTask { .. }
         | Operation::CancelTask { .. }
@@ -177,6 +198,7 @@ impl Principal {
             Self::OperatorToken => Access::Administer,
             Self::Client(_) => Access::Use,
             Self::AgentTask { .. } => Access::Delegate,
+            Self::Automation { .. } => Access::Send,
             Self::Anonymous => Access::Public,
         };
         if access <= most {
@@ -199,10 +221,8 @@ impl Principal {
 
     /// Process tree of the calling program, until its current task is resolved.
     pub fn tree(&self) -> Option<&str> {
-        match self {
-            Self::AgentTask { task, .. } => task.as_str().strip_prefix(TREE),
-            Self::Operator | Self::OperatorToken | Self::Client(_) | Self::Anonymous => None,
-        }
+        let Self::AgentTask { task, .. } = self else { return None };
+        task.as_str().strip_prefix(TREE)
     }
 
     /// Identity across tasks: an agent is the same for all its tasks, and the operator is the same
@@ -211,7 +231,9 @@ impl Principal {
         match self {
             Self::AgentTask { agent, .. } => format!("agent:{agent}"),
             Self::OperatorToken => Self::Operator.to_log(),
-            Self::Operator | Self::Client(_) | Self::Anonymous => self.to_log(),
+            Self::Operator | Self::Automation { .. } | Self::Client(_) | Self::Anonymous => {
+                self.to_log()
+            }
         }
     }
 
@@ -221,6 +243,7 @@ impl Principal {
             Self::Operator => "operator".to_owned(),
             Self::OperatorToken => "operator-token".to_owned(),
             Self::AgentTask { agent, task } => format!("agent:{agent}/{task}"),
+            Self::Automation { name } => format!("automation:{name}"),
             Self::Client(name) => format!("client:{name}"),
             Self::Anonymous => "anonymous".to_owned(),
         }
@@ -233,6 +256,7 @@ impl Principal {
             None if word == "operator" => Some(Self::Operator),
             None if word == "operator-token" => Some(Self::OperatorToken),
             None if word == "anonymous" => Some(Self::Anonymous),
+            Some(("automation", name)) => Some(Self::Automation { name: name.to_owned() }),
             Some(("client", name)) => Some(Self::Client(name.to_owned())),
             Some(("agent", at_work)) => {
                 let (agent, task) = at_work.split_once('/')?;
@@ -252,6 +276,7 @@ impl fmt::Display for Principal {
             Self::AgentTask { agent, task } => {
                 write!(f, "the agent `{agent}` at work on task `{task}`")
             }
+            Self::Automation { name } => write!(f, "the schedule `{name}`"),
             Self::Client(name) => write!(f, "the client `{name}`"),
             Self::Anonymous => f.write_str("somebody whom the hub does not know"),
         }
@@ -262,7 +287,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Public => "it is for everybody",
-            Self::Delegate => "it is for clients of the hub, and for programs of agents that are at work on a task",
+            Self::Send | Self::Delegate => "it is for clients of the hub, and for programs of agents that are at work on a task",
             Self::Use => {
                 "it is for programs of the hub's own user that no agent started, and for others by the token in its data directory"
             }
@@ -294,6 +319,8 @@ mod tests {
             (agent.clone(), "", Some("other")),
             (agent.clone(), "other", Some("other")),
             (agent, "acme", None),
+            (Principal::Automation { name: "nightly".to_owned() }, "", Some("")),
+            (Principal::Automation { name: "nightly".to_owned() }, "acme", None),
             (Principal::Anonymous, "", Some("")),
             (Principal::Anonymous, "acme", None),
         ];
@@ -312,7 +339,7 @@ mod tests {
         operation::SendMessage,
     };
 
-    fn everybody() -> [Principal; 5] {
+    fn everybody() -> [Principal; 6] {
         let agent = AgentId::parse("codex").unwrap();
         [
             Principal::Operator,
@@ -320,6 +347,7 @@ mod tests {
             Principal::AgentTask { agent, task: TaskId::new("t") },
             Principal::Anonymous,
             Principal::OperatorToken,
+            Principal::Automation { name: "nightly".to_owned() },
         ]
     }
 
@@ -333,7 +361,7 @@ mod tests {
         assert_eq!(at_work.identity(), by_tree.identity());
         let identities: std::collections::HashSet<_> =
             everybody().iter().map(Principal::identity).collect();
-        assert_eq!(identities.len(), 4, "the operator is one, however that is proven");
+        assert_eq!(identities.len(), 5, "the operator is one, however that is proven");
         let named = Principal::Client("agent:codex".to_owned());
         assert_ne!(named.identity(), at_work.identity());
     }
@@ -355,22 +383,34 @@ mod tests {
             everybody().map(|one| one.may(access).is_ok())
         };
         let agent = || AgentId::parse("codex").unwrap();
-        //                                     operator client agent  anybody token
-        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true]);
-        assert_eq!(row(Operation::Status), [true, false, false, false, true]);
-        assert_eq!(row(Operation::GetAgent { id: agent() }), [true, true, true, false, true]);
+        //                                     operator client agent  anybody token schedule
+        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true, true]);
+        assert_eq!(row(Operation::Status), [true, false, false, false, true, false]);
+        assert_eq!(
+            row(Operation::GetAgent { id: agent() }),
+            [true, true, true, false, true, false]
+        );
         let cancel = Operation::CancelTask { id: TaskId::new("t") };
-        assert_eq!(row(cancel), [true, true, true, false, true]);
+        assert_eq!(row(cancel), [true, true, true, false, true, false]);
+        let pause = Operation::PauseSchedule { name: "nightly".to_owned() };
+        assert_eq!(row(pause), [true, false, false, false, true, false]);
+        let send = |task: Option<&str>| {
+            let message =
+                Message { task_id: task.map(TaskId::new), ..Message::text(Role::User, "hi") };
+            Operation::SendMessage(Box::new(SendMessage::new(message, None).unwrap()))
+        };
+        assert_eq!(row(send(None)), [true, true, true, false, true, true]);
+        assert_eq!(row(send(Some("t"))), [true, true, true, false, true, false]);
         let deregister = Operation::DeregisterAgent { id: agent() };
-        assert_eq!(row(deregister), [true, false, false, false, true]);
+        assert_eq!(row(deregister), [true, false, false, false, true, false]);
         let reload = Operation::ReloadAgent { id: agent(), accept: None };
-        assert_eq!(row(reload), [true, false, false, false, true]);
+        assert_eq!(row(reload), [true, false, false, false, true, false]);
         let delete = Operation::DeleteContext { id: ContextId::new("c") };
-        assert_eq!(row(delete), [true, false, false, false, true]);
+        assert_eq!(row(delete), [true, false, false, false, true, false]);
         let revoke = Operation::RevokePlugin { id: agent() };
-        assert_eq!(row(revoke), [true, false, false, false, false]);
+        assert_eq!(row(revoke), [true, false, false, false, false, false]);
         let back_up = Operation::BackUp { file: "/backup.db".into() };
-        assert_eq!(row(back_up), [true, false, false, false, false]);
+        assert_eq!(row(back_up), [true, false, false, false, false, false]);
     }
 
     /// A session of a vendor's program may contain data that no client of the hub ever saw.
@@ -382,7 +422,7 @@ mod tests {
             let message = Message { metadata, ..Message::text(Role::User, "go on") };
             SendMessage::new(message, None).unwrap()
         };
-        for (session, access) in [(None, Access::Delegate), (Some("s"), Access::Administer)] {
+        for (session, access) in [(None, Access::Send), (Some("s"), Access::Administer)] {
             assert_eq!(needed(&Operation::SendMessage(Box::new(send(session)))), access);
             assert_eq!(needed(&Operation::StreamMessage(Box::new(send(session)))), access);
         }
@@ -401,12 +441,13 @@ mod tests {
 
     #[test]
     fn refusal_names_caller_and_required_access() {
-        let [_, client, agent, anybody, token] = everybody();
+        let [_, client, agent, anybody, token, schedule] = everybody();
         let said = [
             token.may(Access::Own).unwrap_err().to_string(),
             client.may(Access::Administer).unwrap_err().to_string(),
             agent.may(Access::Use).unwrap_err().to_string(),
             anybody.may(Access::Use).unwrap_err().to_string(),
+            schedule.may(Access::Delegate).unwrap_err().to_string(),
         ];
         assert_eq!(
             said,
@@ -418,6 +459,8 @@ mod tests {
                  agent started, and for others by the token in its data directory",
                 "somebody whom the hub does not know may not do this: it is for programs of the hub's own user that no \
                  agent started, and for others by the token in its data directory",
+                "the schedule `nightly` may not do this: it is for clients of the hub, and for programs of agents that are at \
+                 work on a task",
             ]
         );
     }

@@ -9,7 +9,6 @@ pub mod discovery;
 pub mod failure_reason;
 pub mod grant;
 pub mod health;
-pub mod http2_flood;
 pub mod plugin;
 pub mod push;
 pub mod routing;

@@ -2,6 +2,7 @@
 //! breaks a program that depends on them.
 
 use crate::{failure_reason::FailureReason, grant::permissions::Permissions, task::metadata};
+use a2a_hub_protocol::scheduled::SCHEDULE;
 use std::fmt::Write as _;
 
 #[test]
@@ -20,6 +21,8 @@ fn public_words_are_stable() {
         metadata::UNHEARD,
         metadata::GRANTED_PERMISSIONS,
         metadata::FLOW_FILE,
+        SCHEDULE,
+        metadata::WORKTREE,
     ];
     for name in of_tasks {
         writeln!(out, "task {name}").unwrap();

@@ -7,7 +7,7 @@ use crate::{
     tasks::SubmitError,
 };
 use a2a_hub_agents::{Late, NotWorking, PluginEditError, RegistryError, Unavailable};
-use a2a_hub_core::scheduling::run_quota::Busy;
+use a2a_hub_core::scheduling::task_admission::Busy;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use a2a_hub_store::BackupError;
 use serde_json::json;
@@ -127,6 +127,7 @@ impl From<SubmitError> for HubError {
                 }
                 Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(details))
             }
+            SubmitError::Worktree(why) => why.into(),
             SubmitError::Storage(why) => why.into(),
         }
     }

@@ -15,6 +15,8 @@ pub mod routing;
 mod testing;
 pub mod token;
 
+pub mod schedules;
+
 pub mod contexts;
 pub mod tasks;
 

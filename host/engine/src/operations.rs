@@ -13,12 +13,14 @@ mod parts;
 mod read_task;
 mod reload;
 mod resolve_names;
+mod schedules;
 mod send_message;
 mod starting_hub;
 mod tenants;
 mod timestamp;
 mod wait;
 mod warnings;
+mod worktrees;
 
 use cards::{card_of, card_of_group, card_of_hub};
 pub use client_context::ClientContext;
@@ -218,6 +220,7 @@ impl Hub {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
             }
+            Operation::Worktree(request) => Box::pin(self.worktrees(request)).await?,
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 Answer::Pong(Pong { version, starting: None })
@@ -225,6 +228,10 @@ impl Hub {
             Operation::Status => Answer::Status(self.status().await?),
             Operation::ReadMetrics { streams } => Answer::Metrics(self.metrics(streams).await?),
             Operation::ReloadConfig => Answer::Reloaded(Box::pin(self.reload()).await?),
+            Operation::ListSchedules => self.list_schedules().await?,
+            Operation::RunSchedule { name } => Box::pin(self.run_schedule(&name)).await?,
+            Operation::PauseSchedule { name } => self.pause_schedule(&name, true).await?,
+            Operation::ResumeSchedule { name } => self.pause_schedule(&name, false).await?,
             Operation::ListPlugins => Answer::Plugins(self.plugins.plugins().await),
             Operation::RefreshPlugins => {
                 Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)
@@ -331,6 +338,7 @@ impl Hub {
                 }
                 Principal::Operator
                 | Principal::OperatorToken
+                | Principal::Automation { .. }
                 | Principal::Client(_)
                 | Principal::Anonymous => {
                     if Inherit::of(send.message.metadata.as_ref())?.is_some() {
@@ -470,7 +478,7 @@ impl Hub {
             can_store: !self.tasks.can_be_stored().await.is_failing(),
             backlog: self.tasks.backlog(),
             agents: self.briefs(),
-            guests: self.agents.room(),
+            guests: self.agents.run_capacity(),
             streams,
         };
         let text = self.events.metrics().text(&now);

@@ -7,7 +7,7 @@ use crate::{
 };
 use a2a_hub_agents::{Agent, Agents};
 use a2a_hub_core::{
-    discovery::did_you_mean::nearest,
+    discovery::did_you_mean,
     routing::{
         self, Balance, Candidate, Choice, NoCandidate, NotChosen, PassedOver, Requirement, Routing,
         Turns, Wanted,
@@ -265,11 +265,11 @@ fn no_candidate(why: &NoCandidate) -> HubError {
         |kind, text: String, details| HubError::from(A2aError::new(kind, text).with(details));
     match why {
         NoCandidate::NoSkill { skill, there, .. } => {
-            let near = nearest(skill, there.iter().map(String::as_str));
-            let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let hint = did_you_mean::hint(skill, there.iter().map(String::as_str));
+            let hint = hint.map(|hint| format!("{hint} ")).unwrap_or_default();
             let text = match there.as_slice() {
                 [] => why.to_string(),
-                some => format!("{why}; {near}the skills are {}", some.join(", ")),
+                some => format!("{why}; {hint}the skills are {}", some.join(", ")),
             };
             refused(ErrorKind::AgentNotFound, text, json!({ "skills": there }))
         }

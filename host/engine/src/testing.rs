@@ -15,7 +15,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Ended, Failure, Report, Room, Run, Runtime, Work, port::journal::JournalPort,
+    Call, Ended, Failure, HealthReport, Run, RunCapacity, Runtime, Work, port::journal::JournalPort,
 };
 use std::{
     collections::HashMap,
@@ -29,7 +29,7 @@ pub(crate) struct Fake {
     native: Native,
     ask: Ask,
     hold: Resumability,
-    room: Option<Room>,
+    room: Option<RunCapacity>,
     is_silent: bool,
     is_enclosed: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
@@ -81,7 +81,7 @@ impl Fake {
 
     /// Sets the capacity that its tasks use.
     pub(crate) fn in_room_for(self, most: usize) -> Self {
-        Self { room: Some(Room { taken: 0, most }), ..self }
+        Self { room: Some(RunCapacity { running: 0, max: most }), ..self }
     }
 
     /// Lets the agent ask to call other agents.
@@ -172,7 +172,7 @@ impl Runtime for Fake {
         &self.ask
     }
 
-    fn room(&self) -> Option<Room> {
+    fn run_capacity(&self) -> Option<RunCapacity> {
         self.room
     }
 
@@ -196,11 +196,11 @@ impl Runtime for Fake {
         self.hold
     }
 
-    async fn health(&self, _call: Call) -> Result<Report, Failure> {
+    async fn health(&self, _call: Call) -> Result<HealthReport, Failure> {
         if self.is_silent {
             std::future::pending::<()>().await;
         }
-        Ok(Report { status: HealthStatus::Healthy, version: None, detail: None, fix: None })
+        Ok(HealthReport { status: HealthStatus::Healthy, version: None, detail: None, fix: None })
     }
 
     async fn clean_up(&self, _call: Call, _task: &TaskId) -> Result<(), Failure> {

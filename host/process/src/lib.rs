@@ -68,7 +68,7 @@ pub use control_group::controllers_of_trees;
 pub use errand::errand;
 pub use inside::{in_agents_tree, is_below};
 pub use launch::{Launch, SpawnError};
-pub use lineage::{Kin, OnBehalf};
+pub use lineage::{Kin, TreeOwner};
 pub use supervisor::Supervisor;
 pub use worker::{Priority, WorkError, WorkLimits, Worker, work};
 pub use working_directory::WorkingDirectory;

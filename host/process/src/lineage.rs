@@ -18,9 +18,9 @@ use super::proc::{self, Process};
 /// Attempts to read a process's ancestors that change meanwhile.
 const LOOKS: usize = 8;
 
-/// Agent and owner on whose behalf a tree runs.
+/// Agent and task or other owner for which a process tree runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnBehalf {
+pub struct TreeOwner {
     /// See [`Launch::agent`](super::Launch::agent).
     pub agent: String,
     /// See [`Launch::owner`](super::Launch::owner).
@@ -37,13 +37,13 @@ pub enum Kin {
     /// This process itself, if it is only a hub: its requests are on behalf of their initiators.
     Own,
     /// Part of a tree that runs on this behalf.
-    Tree(OnBehalf),
+    Tree(TreeOwner),
     /// Below this process and in no known tree; or gone, or not found.
     Unknown,
 }
 
 /// Current behalf of a tree, shared by all that know the tree.
-pub(super) type Behalf = Arc<Mutex<OnBehalf>>;
+pub(super) type Behalf = Arc<Mutex<TreeOwner>>;
 
 /// Number of outside processes with recent connections that are checked first.
 const RECENT: usize = 8;
@@ -70,12 +70,12 @@ impl Minders {
     }
 
     /// Current behalf of a tree; none if it is gone.
-    pub(super) fn of_tree(&self, tree: &str) -> Option<OnBehalf> {
+    pub(super) fn of_tree(&self, tree: &str) -> Option<TreeOwner> {
         let all: Vec<Behalf> = self.with(|all| all.values().cloned().collect());
         all.iter().map(|behalf| behalf.lock().clone()).find(|behalf| behalf.tree == tree)
     }
 
-    fn on_behalf(&self, pid: Pid) -> Option<OnBehalf> {
+    fn owner_of_minder(&self, pid: Pid) -> Option<TreeOwner> {
         let behalf = self.with(|all| all.get(&pid.as_raw_pid()).cloned())?;
         let now = behalf.lock().clone();
         Some(now)
@@ -93,7 +93,7 @@ impl Minders {
         let Some(below) = line.iter().position(|process| process.pid == us) else {
             return Kin::Outside;
         };
-        match line[..below].iter().rev().find_map(|process| self.on_behalf(process.pid)) {
+        match line[..below].iter().rev().find_map(|process| self.owner_of_minder(process.pid)) {
             Some(behalf) => Kin::Tree(behalf),
             None if adopts => Kin::Unknown,
             None => Kin::Outside,
@@ -147,7 +147,7 @@ impl Minders {
         let orphans = proc::all()
             .into_iter()
             .filter(|process| process.is_ended_child_of(us.pid) && !process.shares_session(&us));
-        for orphan in orphans.filter(|orphan| self.on_behalf(orphan.pid).is_none()) {
+        for orphan in orphans.filter(|orphan| self.owner_of_minder(orphan.pid).is_none()) {
             let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG); // usually reaped already
         }
     }
@@ -279,8 +279,8 @@ mod tests {
     use std::os::fd::AsRawFd as _;
     use std::process::{Command, Stdio};
 
-    fn behalf() -> OnBehalf {
-        OnBehalf { agent: "codex".to_owned(), owner: "t".to_owned(), tree: "1.0".to_owned() }
+    fn behalf() -> TreeOwner {
+        TreeOwner { agent: "codex".to_owned(), owner: "t".to_owned(), tree: "1.0".to_owned() }
     }
 
     fn shared() -> Behalf {

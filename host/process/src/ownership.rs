@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::lineage::{Behalf, OnBehalf};
+use super::lineage::{Behalf, TreeOwner};
 
 /// Live trees by owner, and whether new ones are refused.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ pub(super) struct Lease(Owned);
 
 impl Lease {
     /// Registers a tree; none once starts are refused.
-    pub(super) fn take(trees: &watch::Sender<Trees>, behalf: OnBehalf) -> Option<(Owned, Self)> {
+    pub(super) fn take(trees: &watch::Sender<Trees>, behalf: TreeOwner) -> Option<(Owned, Self)> {
         let taken = trees.send_if_modified(|trees| {
             if !trees.closed {
                 trees.add(&behalf.owner);
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn tree_counts_for_its_current_owner() {
         let trees = watch::Sender::<Trees>::default();
-        let behalf = |owner: &str| OnBehalf {
+        let behalf = |owner: &str| TreeOwner {
             agent: "codex".to_owned(),
             owner: owner.to_owned(),
             tree: "1.0".to_owned(),

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::confine::{Confinement, NotConfined, Support};
 use super::control_group;
-use super::lineage::{Minders, OnBehalf};
+use super::lineage::{Minders, TreeOwner};
 use super::ownership::{Lease, Owned, Trees};
 use super::tree::{self, TreeSettings};
 use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, WorkingDirectory, proc};
@@ -92,8 +92,8 @@ impl Supervisor {
         self.settings.minders.kin_of_sockets(inodes, self.settings.adopts)
     }
 
-    /// Current behalf of the tree with this [`OnBehalf::tree`]; none if it is gone.
-    pub fn of_tree(&self, tree: &str) -> Option<OnBehalf> {
+    /// Current behalf of the tree with this [`TreeOwner::tree`]; none if it is gone.
+    pub fn of_tree(&self, tree: &str) -> Option<TreeOwner> {
         self.settings.minders.of_tree(tree)
     }
 
@@ -122,7 +122,7 @@ impl Supervisor {
     /// Registers the tree among the live ones.
     fn lease(&self, launch: &Launch) -> Result<(Owned, Lease), SpawnError> {
         let tree = format!("{}.{}", std::process::id(), NEXT_TREE.fetch_add(1, Ordering::Relaxed));
-        let behalf = OnBehalf { agent: launch.agent.clone(), owner: launch.owner.clone(), tree };
+        let behalf = TreeOwner { agent: launch.agent.clone(), owner: launch.owner.clone(), tree };
         Lease::take(&self.trees, behalf)
             .ok_or_else(|| SpawnError::ShuttingDown { program: launch.program.clone() })
     }

@@ -27,5 +27,5 @@ pub mod v1;
 pub use codec::limits::MAX_CONTENT;
 pub use model::{
     budget, client, error, event, hub_metadata, id, interface, message, method, operation, parent,
-    push, question, task, trace,
+    push, question, scheduled, task, trace,
 };

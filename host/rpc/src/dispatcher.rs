@@ -33,9 +33,6 @@ use url::Url;
 /// Path of the hub's endpoint for official A2A.
 pub const HUB: &str = "/a2a";
 
-/// Seconds that a refused client waits before it tries again (`Retry-After`).
-pub const COME_AGAIN: u32 = 1;
-
 /// Least number of HTTP connections that are admitted, if descriptors allow it. Each costs some ten
 /// kilobytes.
 const LEAST_HTTP_CONNECTIONS: usize = 4_000;

@@ -17,6 +17,7 @@ pub mod lineage;
 pub mod long_answers;
 pub mod message_builder;
 pub mod question_view;
+pub mod retry_after;
 pub mod stream_quota;
 pub mod task_stream;
 pub mod write_timeout;

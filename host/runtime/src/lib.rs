@@ -7,6 +7,7 @@
 
 mod ended;
 pub mod failure;
+mod health_report;
 pub mod limits;
 pub mod port;
 pub mod run;
@@ -14,6 +15,7 @@ mod runtime;
 
 pub use ended::Ended;
 pub use failure::{Crash, Failure};
-pub use limits::{Limits, Room};
-pub use run::{Call, Report, Work};
+pub use health_report::HealthReport;
+pub use limits::{Limits, RunCapacity};
+pub use run::{Call, Work};
 pub use runtime::{HubWork, Run, Runtime};

@@ -8,11 +8,11 @@ pub const MAX_MEMORY_BYTES: usize = (MAX_MEMORY_MB as usize) << 20;
 
 /// Capacity of this machine for runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct RunCapacity {
     /// Number of runs that use it.
-    pub taken: usize,
+    pub running: usize,
     /// Limit of concurrent runs.
-    pub most: usize,
+    pub max: usize,
 }
 
 /// Limits of one task's instance.

@@ -1,13 +1,11 @@
-//! One run of an agent: its input, its call, and its health report.
+//! One run of an agent: its input and its call.
 
 use crate::{
     limits::Limits,
     port::{Ports, journal::Journal},
 };
 use a2a_hub_core::{grant::EffectiveGrant, text::redact::Secrets};
-use a2a_hub_protocol::{
-    client::ClientCapabilities, id::AgentId, message::Message, operation::HealthStatus, task::Task,
-};
+use a2a_hub_protocol::{client::ClientCapabilities, id::AgentId, message::Message, task::Task};
 use std::sync::Arc;
 
 /// Input of a run.
@@ -50,17 +48,4 @@ impl Call {
         let (held, ports, secrets, client) = Default::default();
         Self { agent, limits, held, ports, secrets, working_directory: None, client }
     }
-}
-
-/// Health report of an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// Health status.
-    pub status: HealthStatus,
-    /// Version of the program behind it.
-    pub version: Option<String>,
-    /// Result of the check, for people; none if nothing is notable.
-    pub detail: Option<String>,
-    /// Command that fixes it.
-    pub fix: Option<String>,
 }

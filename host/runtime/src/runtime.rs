@@ -4,8 +4,9 @@
 use crate::{
     ended::Ended,
     failure::Failure,
-    limits::Room,
-    run::{Call, Report, Work},
+    health_report::HealthReport,
+    limits::RunCapacity,
+    run::{Call, Work},
 };
 use a2a_hub_core::{grant::Ask, task::recovery::Resumability};
 use a2a_hub_protocol::{id::TaskId, task::Task};
@@ -30,7 +31,7 @@ pub trait Runtime: Send + Sync {
     }
 
     /// Capacity of which a run uses one unit; none if a run uses none on this machine.
-    fn room(&self) -> Option<Room> {
+    fn run_capacity(&self) -> Option<RunCapacity> {
         None
     }
 
@@ -53,14 +54,14 @@ pub trait Runtime: Send + Sync {
     async fn resumability(&self, task: &TaskId) -> Resumability;
 
     /// Checks the agent's health. The caller sets the time limit.
-    async fn health(&self, call: Call) -> Result<Report, Failure>;
+    async fn health(&self, call: Call) -> Result<HealthReport, Failure>;
 
     /// Lets the agent clean up after a cancelled task. The caller sets the time limit.
     async fn clean_up(&self, call: Call, task: &TaskId) -> Result<(), Failure>;
 
     /// Runs some of the hub's own work for the agent, such as storing its events, with the agent's
     /// current priority and on its CPU account, if it has one.
-    async fn on_behalf(&self, work: HubWork) {
+    async fn run_hub_work(&self, work: HubWork) {
         work.await;
     }
 

@@ -16,7 +16,7 @@ pub use crate::{
     compile::{
         bundled_code::{CARRY, CarriedCode, carry},
         cache::{CacheSettings, CompileLimits},
-        compiled_code::CacheKey,
+        cache_key::CacheKey,
         compiler::{COMPILE, Hurry, compile_in_worker},
         digest::digest_of,
     },

@@ -10,7 +10,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     operation::HubStart,
 };
-use a2a_hub_rpc::{dispatcher::COME_AGAIN, jsonrpc};
+use a2a_hub_rpc::{jsonrpc, retry_after::RETRY_AFTER_SECONDS};
 use rustix::{io::Errno, net::RecvFlags};
 use serde_json::json;
 use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
@@ -153,11 +153,10 @@ fn peek(stream: &impl AsFd) -> (Vec<u8>, bool) {
 /// Refusal of a request that has waited for too long.
 pub(crate) fn refusal(start: &HubStart) -> Vec<u8> {
     let why = format!(
-        "the hub is starting: {start}; try again in {COME_AGAIN} s, or ask `hub/status` how far it is"
+        "the hub is starting: {start}; try again in {RETRY_AFTER_SECONDS} s, or ask `hub/status` how far it is"
     );
     let refusal = A2aError::new(ErrorKind::AgentUnavailable, why);
-    let details =
-        json!({ "reason": STARTING, "starting": start, "retryAfterMs": COME_AGAIN * 1000 });
+    let details = json!({ "reason": STARTING, "starting": start, "retryAfterMs": RETRY_AFTER_SECONDS * 1000 });
     jsonrpc::unreadable(Dialect::Hub, &refusal.with(details))
 }
 

@@ -18,6 +18,7 @@ pub use error::{BackupError, StorageError};
 pub use log::fold;
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
+use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
@@ -242,6 +243,19 @@ pub struct Search {
     pub is_use: bool,
 }
 
+/// States of schedules, by the schedules' names.
+#[async_trait::async_trait]
+pub trait ScheduleStates: Send + Sync {
+    /// State of each known schedule, by name.
+    async fn schedules(&self) -> Result<Vec<(String, schedule::State)>, StorageError>;
+
+    /// Stores the state of a schedule durably, in place of an earlier one.
+    async fn set_schedule(&self, name: &str, state: &schedule::State) -> Result<(), StorageError>;
+
+    /// Deletes the state of a schedule, if it exists.
+    async fn forget_schedule(&self, name: &str) -> Result<(), StorageError>;
+}
+
 /// Journals of replayable runs: the latest run's of each unfinished task. Entries are opaque.
 #[async_trait::async_trait]
 pub trait RunJournal: Send + Sync {
@@ -290,9 +304,9 @@ pub trait Copies: Send + Sync {
 }
 
 /// Complete store of a hub. Every implementation passes the tests in `contract`.
-pub trait Storage: TaskStore + Outbox + Memories + Copies {}
+pub trait Storage: TaskStore + Outbox + Memories + ScheduleStates + Copies {}
 
-impl<S: TaskStore + Outbox + Memories + Copies> Storage for S {}
+impl<S: TaskStore + Outbox + Memories + ScheduleStates + Copies> Storage for S {}
 
 /// Agents' memories: values by key, and context memories.
 pub trait Memories: AgentMemory + ContextMemory {}

@@ -8,14 +8,16 @@ mod log;
 mod memories;
 mod pushes;
 mod queries;
+mod schedules;
 #[cfg(test)]
 mod tests;
 
 use super::{
     AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
-    HeadPage, Looked, Outbox, Progress, PushFilter, Request, RunJournal, Search, StorageError,
-    StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    HeadPage, Looked, Outbox, Progress, PushFilter, Request, RunJournal, ScheduleStates, Search,
+    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
 };
+use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
@@ -261,6 +263,23 @@ impl RunJournal for SqliteStorage {
     async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
         let task = task.clone();
         self.readers.read(move |db| journals::recorded(db, &task)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl ScheduleStates for SqliteStorage {
+    async fn schedules(&self) -> Result<Vec<(String, schedule::State)>, StorageError> {
+        self.readers.read(schedules::list).await
+    }
+
+    async fn set_schedule(&self, name: &str, state: &schedule::State) -> Result<(), StorageError> {
+        let (name, state) = (name.to_owned(), state.clone());
+        self.writer.write(move |db| schedules::set(db, &name, &state)).await
+    }
+
+    async fn forget_schedule(&self, name: &str) -> Result<(), StorageError> {
+        let name = name.to_owned();
+        self.writer.write(move |db| schedules::forget(db, &name)).await
     }
 }
 

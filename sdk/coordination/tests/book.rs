@@ -12,13 +12,16 @@ fn examples_of_the_book_are_right() {
     let blocks: Vec<_> = PAGES.iter().flat_map(|page| page.split("```toml\n").skip(1)).collect();
     let texts = blocks.iter().map(|block| block.split("```").next().unwrap_or_default());
     let (fakes, flows): (Vec<_>, Vec<_>) = texts.partition(|text| text.contains("[answers]"));
-    assert_eq!((flows.len(), fakes.len()), (4, 1));
-    let review =
-        flows.iter().find(|text| text.contains("id = \"review\"") && text.contains("findings"));
-    let review = Definition::parse(review.copied().unwrap_or_default());
-    let simulation = review.and_then(|review| review.simulate(fakes[0]));
-    let simulation = simulation.unwrap_or_else(|why| panic!("{why:#?}"));
-    assert_eq!(simulation.failures, [""; 0], "{:#?}", simulation.transitions);
+    assert_eq!((flows.len(), fakes.len()), (5, 2));
+    let review = |text: &&&str| text.contains("id = \"review\"") && text.contains("findings");
+    let vote = |text: &&&str| text.contains("vote = {");
+    let tested = [flows.iter().find(vote), flows.iter().find(review)];
+    for (flow, fakes) in tested.into_iter().zip(&fakes) {
+        let definition = Definition::parse(flow.copied().unwrap_or_default());
+        let simulation = definition.and_then(|definition| definition.simulate(fakes));
+        let simulation = simulation.unwrap_or_else(|why| panic!("{why:#?}"));
+        assert_eq!(simulation.failures, [""; 0], "{:#?}", simulation.transitions);
+    }
     for text in flows {
         let definition = Definition::parse(text).unwrap_or_else(|why| panic!("{why:#?}\n{text}"));
         assert_eq!(definition.warnings, [], "{text}");

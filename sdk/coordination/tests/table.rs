@@ -408,7 +408,6 @@ fn wrong_file_names_line_and_way_out() {
             "permissions above \"ask\" are for one agent: name it by `agent`",
         ),
         ("agent = \"writer\"", "agent = \"script\"", "the agent `script` works for `run` only"),
-        ("[input]", "[budget]\nminutes = 3\n\n[input]", "`minutes` is not yet supported"),
         ("agent = \"writer\"", "agent = 3", "line 9, column 9: `agent` is a text, and no integer"),
         (
             "description = \"Writes a text, and has it reviewed\"",

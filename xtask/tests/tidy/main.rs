@@ -47,6 +47,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "token",
             "observability",
             "idempotency",
+            "schedules",
             "testing",
             "contexts",
             "routing",
@@ -58,9 +59,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Modules that the transports use only through the hub. The agents are in a crate that they may
-/// not depend on.
-const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push"];
+/// Modules that the transports use only through the hub; their crates cannot depend on `agents`.
+const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push", "schedules"];
 
 /// Dependencies that a crate must not have, because it was split off to be free of them.
 const FORBIDDEN: &[(&str, &[&str])] = &[

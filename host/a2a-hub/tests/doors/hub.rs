@@ -5,11 +5,15 @@ use crate::log;
 use a2a_hub::{Hub, config::Settings};
 use a2a_hub_tests::{Endpoints, Site, TemporarySite};
 use anyhow::{Context as _, Result};
+use jiff::Timestamp;
 use std::{env, ops::Deref, path::PathBuf, process, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// Helper program that minds the programs of agents and compiles components.
 const MINDER: &str = env!("CARGO_BIN_EXE_minding");
+
+/// Clock of the schedules.
+pub(crate) type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Timeout of the shutdown, which exceeds the hub's own grace period for programs.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
@@ -19,6 +23,7 @@ pub(crate) struct InProcessHub {
     hub: Option<Hub>,
     endpoints: Endpoints,
     site: TemporarySite,
+    clock: Option<WallClock>,
 }
 
 /// Configuration of a hub before its start.
@@ -26,6 +31,7 @@ pub(crate) struct InProcessHub {
 pub(crate) struct HubBuilder {
     config: String,
     plugins: Vec<(String, PathBuf)>,
+    clock: Option<WallClock>,
 }
 
 impl HubBuilder {
@@ -40,17 +46,22 @@ impl HubBuilder {
         self
     }
 
+    /// Sets the clock of the schedules.
+    pub(crate) fn clock(self, clock: WallClock) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
     /// Starts the hub, and waits until all its agents have joined.
     pub(crate) async fn start(self) -> Result<InProcessHub> {
         // Tests are in `<profile>/deps`, and the compile cache is in `<profile>`.
         let test = env::current_exe()?;
         let beside = test.ancestors().nth(2).context("no target directory")?.join("a2a-hub");
         let site = TemporarySite::new(&beside, Some(&self.config), &self.plugins)?;
-        let (hub, endpoints) = start(&site).await?;
+        let (hub, endpoints) = start(&site, self.clock.clone()).await?;
         for (name, _) in &self.plugins {
             endpoints.joined(name).await?;
         }
-        Ok(InProcessHub { hub: Some(hub), endpoints, site })
+        Ok(InProcessHub { hub: Some(hub), endpoints, site, clock: self.clock })
     }
 }
 
@@ -94,7 +105,7 @@ impl InProcessHub {
     /// Restarts the hub with the same data. Its port changes.
     pub(crate) async fn restart(&mut self) -> Result<()> {
         self.stop().await?;
-        let (hub, endpoints) = start(&self.site).await?;
+        let (hub, endpoints) = start(&self.site, self.clock.clone()).await?;
         self.hub = Some(hub);
         self.endpoints = endpoints;
         Ok(())
@@ -110,7 +121,7 @@ impl Deref for InProcessHub {
 }
 
 /// Starts a hub at this site like the program, with the built-in agents.
-async fn start(site: &TemporarySite) -> Result<(Hub, Endpoints)> {
+async fn start(site: &TemporarySite, clock: Option<WallClock>) -> Result<(Hub, Endpoints)> {
     log::start();
     let of = Site::clone(site);
     let read = move || -> Result<_> {
@@ -124,6 +135,10 @@ async fn start(site: &TemporarySite) -> Result<(Hub, Endpoints)> {
     let builder = Hub::builder(site.data_dir()).config(read()?).minder(MINDER).command(MINDER);
     let read_again = move || read().map_err(|why| format!("{why:#}"));
     let builder = builder.reloadable(Arc::new(read_again), Arc::new(|_| {}));
+    let builder = match clock {
+        Some(clock) => builder.schedule_clock(clock),
+        None => builder,
+    };
     let hub = builder.start().await?;
     let http = hub.http_address().context("it serves no HTTP")?.to_string();
     Ok((hub, Endpoints::new(http, site.path("hub.sock"), Site::clone(site))))

@@ -18,7 +18,7 @@ impl Agent {
 
     /// True if the agent's programs may work in `directory`.
     pub fn may_work_in(&self, directory: &str) -> bool {
-        self.programs.directory(Some(directory)).is_ok()
+        self.programs.directory(Some(directory), None).is_ok()
     }
 
     /// Checks that the agent's programs may work in `directory`. An agent without programs works in
@@ -27,8 +27,15 @@ impl Agent {
         if self.held.programs.is_empty() {
             return Ok(());
         }
+        self.require_directory(directory).await
+    }
+
+    /// Requires that a workspace of the agent contains `directory`, also of an agent without
+    /// programs.
+    pub async fn require_directory(&self, directory: &str) -> Result<(), Failure> {
         let (programs, directory) = (Arc::clone(&self.programs), directory.to_owned());
-        let opened = run_blocking(move || programs.directory(Some(&directory)).map(drop)).await;
+        let opened =
+            run_blocking(move || programs.directory(Some(&directory), None).map(drop)).await;
         opened.unwrap_or_else(|why| Err(Failure::Internal(why.to_string())))
     }
 

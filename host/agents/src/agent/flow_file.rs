@@ -2,7 +2,7 @@
 
 use a2a_hub_config::{AgentConfig, Permissions};
 use a2a_hub_core::{
-    grant::{Ask, Grant, argument_patterns::Forms, delegate::DelegateTerms},
+    grant::{Ask, Grant, argument_patterns::Forms, byte_limit::Allowance, delegate::DelegateTerms},
     text::plain_text::line,
 };
 use a2a_hub_protocol::card::AgentCard;
@@ -35,11 +35,13 @@ pub(crate) struct FlowFile {
 
 /// Rights that a flow needs beyond calls of agents, and its budget.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct FlowNeeds {
     run: Vec<RunNeed>,
     permissions: BTreeMap<String, Permissions>,
     budget: TreeNeed,
+    /// True if the flow passes on the memory that its caller passes to it.
+    memory: bool,
 }
 
 /// Program with its arguments, and the variables that it gets.
@@ -129,6 +131,9 @@ impl FlowNeeds {
             let terms = DelegateTerms { permissions, approve: false };
             grant.delegate.allow_on(agent.clone(), terms);
         }
+        if self.memory {
+            grant.memory = Allowance::AsAsked;
+        }
         grant
     }
 
@@ -176,6 +181,7 @@ mod tests {
             ],
             "permissions": { "codex": "edit" },
             "budget": { "tokens": 100 },
+            "memory": true,
         }));
         assert!(needs.wants_trust() && needs.runs(&["cargo", "test"]));
         assert!(!needs.runs(&["cargo"]) && !needs.runs(&["cargo", "test", "x"]));
@@ -186,6 +192,8 @@ mod tests {
         assert_eq!(cargo.args.written().len(), 2);
         assert_eq!((cargo.set.len(), cargo.pass.len()), (2, 0));
         let grant = needs.grant();
+        assert_eq!(grant.memory, Allowance::AsAsked);
+        assert!(FlowNeeds::default().grant().memory.is_none());
         assert_eq!(grant.delegate.terms("codex").unwrap().permissions, Permissions::Edit);
         assert_eq!(grant.delegate.terms("gemini").unwrap().permissions, Permissions::Ask);
         let mut config = AgentConfig::default();

@@ -1,6 +1,6 @@
 //! Capabilities that an agent's tasks requested in vain, for the report of a failed task.
 
-use a2a_hub_core::task::metadata::Lacked;
+use a2a_hub_core::task::metadata::RefusedCapabilities;
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     operation::NotGranted,
@@ -20,9 +20,9 @@ const MAX_NAME: usize = 100;
 
 /// Refused capabilities by task, until the task is over.
 #[derive(Clone, Default)]
-pub(super) struct RefusedCapabilities(Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>);
+pub(super) struct RefusalsByTask(Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>);
 
-impl RefusedCapabilities {
+impl RefusalsByTask {
     /// Port that records the refusals of a task.
     pub(super) fn port(&self, task: &str) -> Arc<RefusalPort> {
         let (all, task) = (Arc::clone(&self.0), task.to_owned());
@@ -46,12 +46,12 @@ impl RefusedCapabilities {
 
     /// Capabilities that a task of `agent` requested in vain, with the command that grants those
     /// which `not_granted` lists; `None` if it requested none in vain.
-    pub(super) fn lacked(
+    pub(super) fn refused_in(
         &self,
         task: &TaskId,
         agent: &AgentId,
         not_granted: impl FnOnce() -> Vec<NotGranted>,
-    ) -> Option<Lacked> {
+    ) -> Option<RefusedCapabilities> {
         let refused = self.of(task);
         if refused.is_empty() {
             return None;
@@ -67,7 +67,7 @@ impl RefusedCapabilities {
         let fixes = lacks.filter_map(|lack| Some(lack.command?.strip_prefix(&command)?.to_owned()));
         let fixes: String = fixes.collect();
         let fix = (!fixes.is_empty()).then(|| command + &fixes);
-        Some(Lacked { capabilities: refused, fix })
+        Some(RefusedCapabilities { capabilities: refused, fix })
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn refusals_are_bounded_and_forgotten() {
-        let (refusals, task) = (RefusedCapabilities::default(), TaskId::new("t"));
+        let (refusals, task) = (RefusalsByTask::default(), TaskId::new("t"));
         let port = refusals.port("t");
         port("memory");
         port(&"x".repeat(MAX_NAME + 1));
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn only_refused_capabilities_are_named() {
-        let (refusals, task) = (RefusedCapabilities::default(), TaskId::new("t"));
+        let (refusals, task) = (RefusalsByTask::default(), TaskId::new("t"));
         let notes = AgentId::parse("notes").unwrap();
         let lack = |capability: &str, argument: &str| NotGranted {
             capability: capability.to_owned(),
@@ -106,13 +106,13 @@ mod tests {
                 lack("files", "--files=1"),
             ]
         };
-        assert_eq!(refusals.lacked(&task, &notes, all), None);
+        assert_eq!(refusals.refused_in(&task, &notes, all), None);
         let port = refusals.port("t");
         port("memory");
         port("delegate");
-        let lacked = refusals.lacked(&task, &notes, all).unwrap();
+        let refused = refusals.refused_in(&task, &notes, all).unwrap();
         let fix = "a2a-hub plugin grant notes --memory=1 --delegate echo";
-        assert_eq!(lacked.fix.as_deref(), Some(fix));
-        assert_eq!(lacked.capabilities, ["delegate", "memory"].map(str::to_owned).into());
+        assert_eq!(refused.fix.as_deref(), Some(fix));
+        assert_eq!(refused.capabilities, ["delegate", "memory"].map(str::to_owned).into());
     }
 }

@@ -6,7 +6,7 @@ use a2a_hub_protocol::{
     id::AgentId,
     operation::{AgentHealth, HealthStatus},
 };
-use a2a_hub_runtime::{Failure, Report};
+use a2a_hub_runtime::{Failure, HealthReport};
 use std::time::Duration;
 
 /// A health check that got no answer in time.
@@ -45,11 +45,11 @@ pub(crate) fn as_its_own_words(health: &mut AgentHealth) {
 }
 
 pub(crate) fn judge(
-    report: Result<Report, Failure>,
+    report: Result<HealthReport, Failure>,
     took: Duration,
     deadline: Duration,
 ) -> AgentHealth {
-    let report = report.unwrap_or_else(|why| Report {
+    let report = report.unwrap_or_else(|why| HealthReport {
         // A full hub is not the agent's fault.
         status: if why == Failure::HubFull {
             HealthStatus::Unknown
@@ -89,7 +89,7 @@ mod tests {
     /// Another tested version is shown as a detail and is no error.
     #[test]
     fn detail_is_error_only_when_unhealthy() {
-        let report = |status| Report {
+        let report = |status| HealthReport {
             status,
             version: Some("2".to_owned()),
             detail: Some("tested with 1".to_owned()),

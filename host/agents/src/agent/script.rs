@@ -22,6 +22,11 @@ impl Agent {
         matches!(self.source, Source::Script)
     }
 
+    /// True if the agent runs a flow file: its own one, or those in messages of clients.
+    pub fn is_flow(&self) -> bool {
+        self.source.runs_flows(&self.id)
+    }
+
     /// True if the name is that of the agent that runs the programs of flows, and this agent is a
     /// flow with programs.
     pub fn calls_script(&self, name: &AgentId) -> bool {

@@ -33,6 +33,16 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// Flow file of the agent, if it is one.
+    pub(crate) fn flow(&self) -> Option<&FlowFile> {
+        if let Self::Flow(flow) = self { Some(flow) } else { None }
+    }
+
+    /// True if the agent runs a flow file: its own one, or those in messages of clients.
+    pub(crate) fn runs_flows(&self, id: &AgentId) -> bool {
+        self.flow().is_some() || (matches!(self, Self::BuiltIn) && id.as_str() == FLOW_RUNNER)
+    }
+
     /// Origin class of the agent for confinement defaults.
     pub(crate) fn origin(&self) -> Origin {
         match self {
@@ -45,8 +55,7 @@ impl Source {
     /// Gives a flow time for its children, its client and its pauses, where the operator says
     /// nothing else; also the bundled agent that runs flow files of messages.
     pub(crate) fn relax(&self, id: &AgentId, config: &mut AgentConfig) {
-        let is_runner = matches!(self, Self::BuiltIn) && id.as_str() == FLOW_RUNNER;
-        if is_runner || matches!(self, Self::Flow(..)) {
+        if self.runs_flows(id) {
             let default = AgentConfig::default();
             if config.timeout_ms == default.timeout_ms {
                 config.timeout_ms = FLOW_TIME_MS;

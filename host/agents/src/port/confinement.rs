@@ -74,6 +74,8 @@ pub(crate) struct ProgramPaths<'p> {
     pub(crate) keeps: Option<&'p BTreeSet<String>>,
     /// The granted directory that contains the working directory, with links resolved.
     pub(crate) workspace: &'p Path,
+    /// Directories with the objects of the repository of which the workspace is a worktree.
+    pub(crate) objects: &'p [PathBuf],
     /// Home directory of the agent's programs.
     pub(crate) home: &'p Path,
     /// The instance's directory for temporary files; files that the agent wrote for the program are
@@ -172,7 +174,12 @@ impl Confining {
         let kept = kept.into_iter().filter(|path| path.exists() && !is_the_systems(path)).collect();
         let door = place.door.map(Door::paths).into_iter().flatten();
         let confinement = Confinement {
-            read: files.into_iter().chain(named(&self.config.read)).chain(door).collect(),
+            read: files
+                .into_iter()
+                .chain(named(&self.config.read))
+                .chain(place.objects.iter().cloned())
+                .chain(door)
+                .collect(),
             write: [vec![workspace, instance, home], kept, named(&self.config.write)].concat(),
             hidden: self.hidden(),
             scratch,
@@ -310,6 +317,7 @@ mod tests {
             program: &root.join("link/bin/tool"),
             keeps: Some(&keeps),
             workspace: &root.join("work"),
+            objects: &[],
             home: &home,
             temporary: &temporary,
             door: None,

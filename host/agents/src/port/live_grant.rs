@@ -118,6 +118,15 @@ impl Seats {
         there.filter_map(|seat| seat.digest.clone()).collect()
     }
 
+    /// Revokes everything from all versions of `id`.
+    pub(crate) fn revoke(&self, id: &AgentId) {
+        for seat in self.0.lock().get(id).into_iter().flatten() {
+            if let Some(live) = seat.live.upgrade() {
+                live.send_replace(Arc::new(EffectiveGrant::default()));
+            }
+        }
+    }
+
     /// Narrows all versions of `id` with the same installation or the same component to `grant`.
     pub(crate) fn narrow(
         &self,

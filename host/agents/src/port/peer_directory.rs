@@ -1,7 +1,7 @@
 //! The other agents that one agent may know.
 
 use super::live_grant::LiveGrant;
-use a2a_hub_core::discovery::did_you_mean::nearest;
+use a2a_hub_core::discovery::did_you_mean;
 use a2a_hub_protocol::{
     error::A2aError,
     id::AgentId,
@@ -107,11 +107,11 @@ impl PeerDirectory {
             None if self.live.now().may_call(agent.as_str()) => {
                 let there: Vec<_> = peers.iter().filter(|peer| self.allows(peer)).collect();
                 let there: Vec<_> = there.iter().map(|peer| peer.id.as_str()).collect();
-                let near = nearest(agent.as_str(), there.iter().copied());
-                let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                let hint = did_you_mean::hint(agent.as_str(), there.iter().copied());
+                let hint = hint.map(|hint| format!("{hint} ")).unwrap_or_default();
                 let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
                 Err(Failure::Invalid(format!(
-                    "call `{agent}`: no agent is called so; {near}this one may call: {there}"
+                    "call `{agent}`: no agent is called so; {hint}this one may call: {there}"
                 )))
             }
             None => Err(not_granted(&self.agent, agent)),

@@ -24,6 +24,7 @@ use a2a_hub_runtime::{
     Failure,
     port::process::{ChildPort, Launch, ProcessPort},
 };
+use a2a_hub_worktrees::Access;
 use parking_lot::Mutex;
 use running::Running;
 pub use running::is_kept;
@@ -49,6 +50,8 @@ pub(crate) struct Programs {
     seat: Arc<Seat>,
     programs: BTreeMap<String, Program>,
     workspaces: Workspaces,
+    /// Directory with the worktrees of all tasks, with links resolved.
+    worktrees: PathBuf,
     /// Home directory of the programs, unless the grant passes on the hub's own `HOME`.
     home: PathBuf,
     /// Confinement of the programs; none if the operator trusts them.
@@ -92,13 +95,29 @@ impl Programs {
         });
         let programs = programs.collect();
         let (agent, seat, door) = (seat.agent.clone(), Arc::new(seat), None);
-        let workspaces = Workspaces::new(workspaces, &home);
-        Self { agent, seat, programs, workspaces, home, confining, door, supervisor, is_guarded }
+        let (workspaces, worktrees) = (Workspaces::new(workspaces, &home), PathBuf::new());
+        Self {
+            agent,
+            seat,
+            programs,
+            workspaces,
+            worktrees,
+            home,
+            confining,
+            door,
+            supervisor,
+            is_guarded,
+        }
     }
 
     /// Sets the connection to the hub for the programs.
     pub(crate) fn at(self, door: Option<Door>) -> Self {
         Self { door, ..self }
+    }
+
+    /// Sets the directory with the worktrees of all tasks.
+    pub(crate) fn with_worktrees(self, worktrees: PathBuf) -> Self {
+        Self { worktrees, ..self }
     }
 
     /// Confinement of the programs; none without programs or without confinement.
@@ -117,16 +136,25 @@ impl Programs {
         self.confining()?.shortfall(&self.supervisor).await
     }
 
-    /// Programs for one run on behalf of `owner`, whose temporary files are in `files`.
+    /// Programs for one run on behalf of `owner`, whose temporary files are in `files`. The run's task
+    /// works in `directory`, if it has one.
     pub(crate) fn of(
         programs: &Arc<Self>,
         owner: &str,
+        directory: Option<&str>,
         holder: Holder,
         files: Arc<InstanceFiles>,
         live: LiveGrant,
     ) -> OwnedPrograms {
         let (programs, owner) = (Arc::clone(programs), owner.to_owned());
-        OwnedPrograms { programs, owner, holder, files, live }
+        let directory = directory.map(str::to_owned);
+        OwnedPrograms { programs, owner, directory, holder, files, live }
+    }
+
+    /// Rights of a task that works in a worktree; none if its directory is in none. Blocks on the
+    /// disk.
+    pub(crate) fn worktree(&self, directory: Option<&str>) -> Option<Access> {
+        Access::to(&self.worktrees, Path::new(directory?))
     }
 
     /// Number of programs that stay idle between the agent's tasks.
@@ -193,9 +221,11 @@ impl Programs {
     }
 
     /// True if a program may still work in this directory, which a workspace contained at its
-    /// start. Blocks on the disk.
+    /// start. For a worktree, the user's checkout counts. Blocks on the disk.
     fn may_work_in(&self, cwd: &Path, held: &EffectiveGrant) -> bool {
         let Some(directories) = &held.directories else { return true };
+        let origin = Access::to(&self.worktrees, cwd).map(|worktree| worktree.origin);
+        let cwd = origin.as_deref().unwrap_or(cwd);
         let holds = |directory: &Path| {
             fs::canonicalize(directory).is_ok_and(|directory| cwd.starts_with(directory))
         };
@@ -208,13 +238,25 @@ impl Programs {
     }
 
     /// Opens the working directory: the requested one if a workspace contains it, or by default the
-    /// first workspace. Blocks on the disk.
-    pub(crate) fn directory(&self, asked: Option<&str>) -> Result<WorkingDirectory, Failure> {
+    /// first workspace. A task in a worktree works there and nowhere else. Blocks on the disk.
+    pub(crate) fn directory(
+        &self,
+        asked: Option<&str>,
+        worktree: Option<&Access>,
+    ) -> Result<WorkingDirectory, Failure> {
         if asked.is_none() && self.workspaces.is_home_alone() {
             self.make_home()
                 .map_err(|why| Failure::Unavailable(format!("make the agent's home: {why}")))?;
         }
-        self.workspaces.open(asked)
+        let opened = self.workspaces.open(asked, worktree)?;
+        // The data directory may lie in a workspace, as below a home directory.
+        if worktree.is_none() && opened.path().starts_with(&self.worktrees) {
+            return Err(Failure::Denied(format!(
+                "work in `{}`: it is in the worktree of another task",
+                opened.path().display()
+            )));
+        }
+        Ok(opened)
     }
 
     /// Builds a clean environment: required, passed and set variables.
@@ -246,6 +288,7 @@ impl Programs {
         &self,
         launch: Launch,
         owner: String,
+        directory: Option<&str>,
         files: &InstanceFiles,
     ) -> Result<Prepared, Failure> {
         let program = self.path(&launch.program)?;
@@ -253,15 +296,26 @@ impl Programs {
         let file = fingerprint(&program).ok();
         let keeps = self.programs.get(&launch.program).map(|program| &program.keeps);
         self.guard(&launch.program, &program)?;
-        let cwd = self.directory(launch.cwd.as_deref())?;
+        let worktree = self.worktree(directory);
+        let asked = launch.cwd.as_deref().or(directory.filter(|_| worktree.is_some()));
+        let cwd = self.directory(asked, worktree.as_ref())?;
         let temporary = self.make_places(files)?;
         let mut env = self.environment(&launch.pass, &launch.set, &program, &temporary);
         if let Some(door) = &self.door {
             door.furnish(&mut env);
         }
         let (door, args) = (self.door.as_ref(), launch.args);
-        let launch =
-            self.placed(Placing { owner, program, keeps, door, args, env, cwd, temporary })?;
+        let launch = self.placed(Placing {
+            owner,
+            program,
+            keeps,
+            door,
+            args,
+            env,
+            cwd,
+            worktree,
+            temporary,
+        })?;
         Ok(Prepared { launch, file })
     }
 
@@ -276,12 +330,14 @@ impl Programs {
 
     /// Adds the confinement, if any, to the launch.
     fn placed(&self, placing: Placing<'_>) -> Result<a2a_hub_process::Launch, Failure> {
-        let Placing { owner, program, keeps, door, args, env, cwd, temporary } = placing;
+        let Placing { owner, program, keeps, door, args, env, cwd, worktree, temporary } = placing;
         let (program, env, confinement) = match &self.confining {
             Some(confining) => {
-                let workspace = self.workspaces.holding(cwd.path());
+                let workspace = self.workspaces.holding(cwd.path(), worktree.as_ref());
+                let objects = worktree.as_ref().map_or(&[][..], |worktree| &worktree.objects);
                 let (program, home, temporary) = (&program, &self.home, &temporary);
-                let place = ProgramPaths { program, keeps, workspace, home, temporary, door };
+                let place =
+                    ProgramPaths { program, keeps, workspace, objects, home, temporary, door };
                 let Confined { program, env, confinement } = confining.confine(&place, env)?;
                 (program, env, Some(confinement))
             }
@@ -307,6 +363,7 @@ struct Placing<'p> {
     args: Vec<String>,
     env: Vec<(String, String)>,
     cwd: WorkingDirectory,
+    worktree: Option<Access>,
     temporary: PathBuf,
 }
 
@@ -320,6 +377,8 @@ fn search_path(program: &Path) -> String {
 pub(crate) struct OwnedPrograms {
     programs: Arc<Programs>,
     owner: String,
+    /// Working directory of the task.
+    directory: Option<String>,
     holder: Holder,
     files: Arc<InstanceFiles>,
     live: LiveGrant,
@@ -334,8 +393,11 @@ impl OwnedPrograms {
         files: &Arc<InstanceFiles>,
     ) -> Result<(a2a_hub_process::Launch, Fit), Failure> {
         let (programs, files) = (Arc::clone(&self.programs), Arc::clone(files));
-        let (owner, grant) = (self.owner.clone(), self.live.now());
-        let prepared = run_blocking(move || programs.prepare(launch, owner, &files)).await;
+        let (owner, directory, grant) =
+            (self.owner.clone(), self.directory.clone(), self.live.now());
+        let prepared =
+            run_blocking(move || programs.prepare(launch, owner, directory.as_deref(), &files));
+        let prepared = prepared.await;
         let Prepared { launch, file } =
             prepared.map_err(|why| Failure::Internal(why.to_string()))??;
         let fit =

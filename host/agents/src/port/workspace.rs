@@ -13,6 +13,8 @@ use std::{collections::BTreeSet, fs::File, sync::Arc};
 pub(crate) struct Workspace {
     programs: Arc<Programs>,
     access: WorkspaceAccess,
+    /// Working directory of the task.
+    work_in: Option<String>,
     /// Directories of the grant at the start of the agent's tasks.
     directories: Option<BTreeSet<String>>,
     /// Current grant.
@@ -21,11 +23,16 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     /// Workspaces of an agent; none if its grant has none.
-    pub(crate) fn of(programs: &Arc<Programs>, live: &LiveGrant) -> Option<Arc<Self>> {
+    pub(crate) fn of(
+        programs: &Arc<Programs>,
+        work_in: Option<&str>,
+        live: &LiveGrant,
+    ) -> Option<Arc<Self>> {
         let now = live.now();
         let (access, directories) = (now.workspace?, now.directories.clone());
         let (programs, live) = (Arc::clone(programs), live.clone());
-        Some(Arc::new(Self { programs, access, directories, live }))
+        let work_in = work_in.map(str::to_owned);
+        Some(Arc::new(Self { programs, access, work_in, directories, live }))
     }
 }
 
@@ -33,7 +40,9 @@ impl Workspace {
 impl WorkspacePort for Workspace {
     async fn open(&self, asked: Option<&str>) -> Result<OpenWorkspace, Failure> {
         let (programs, asked) = (Arc::clone(&self.programs), asked.map(str::to_owned));
-        let opened = run_blocking(move || open(&programs, asked.as_deref())).await;
+        let work_in = self.work_in.clone();
+        let opened =
+            run_blocking(move || open(&programs, asked.as_deref(), work_in.as_deref())).await;
         let directory = opened.map_err(|why| Failure::Internal(why.to_string()))??;
         Ok(OpenWorkspace { directory, access: self.access })
     }
@@ -49,8 +58,9 @@ impl WorkspacePort for Workspace {
 }
 
 /// Opens a directory to look into it: the one that was judged.
-fn open(programs: &Programs, asked: Option<&str>) -> Result<File, Failure> {
-    let directory = programs.directory(asked)?;
+fn open(programs: &Programs, asked: Option<&str>, work_in: Option<&str>) -> Result<File, Failure> {
+    let worktree = programs.worktree(work_in);
+    let directory = programs.directory(asked, worktree.as_ref())?;
     directory.reopen().map_err(|why| {
         Failure::Unavailable(format!("open the workspace {}: {why}", directory.path().display()))
     })

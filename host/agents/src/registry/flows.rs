@@ -138,20 +138,13 @@ impl FlowFolder {
         let (agents, id) = (&self.agents, AgentId::parse(SCRIPT)?);
         let there = agents.find(&id).filter(|there| there.is_script());
         let all = agents.all();
-        let flows = all.iter().filter_map(|agent| match &agent.source {
-            Source::Flow(flow) if flow.needs.runs_programs() => Some(flow),
-            Source::Flow(_)
-            | Source::BuiltIn
-            | Source::Acp
-            | Source::Native
-            | Source::Script
-            | Source::File(_)
-            | Source::Remote(_) => None,
-        });
-        let flows: Vec<_> = flows.collect();
+        let flows = all.iter().filter_map(|agent| agent.source.flow());
+        let flows: Vec<_> = flows.filter(|flow| flow.needs.runs_programs()).collect();
         if flows.is_empty() || !agents.shared.config().agent(&id).enabled {
             if there.is_some() {
                 agents.leave(&id);
+                // No flow may run a program any more: those at work end.
+                agents.shared.seats.revoke(&id);
             }
             return Ok(());
         }
@@ -163,7 +156,7 @@ impl FlowFolder {
         if there.is_some_and(|there| *there.runtime.ask() == ask) {
             return Ok(());
         }
-        let plugin = plugin.asking(ask);
+        let plugin = plugin.with_ask(ask);
         let terms = agents.terms_of(&id, &Source::Script, plugin.ask(), None);
         let deps = agents.deps_of(&id, terms);
         agents.register(Agent::new(id, Arc::new(plugin), card, Source::Script, deps));
@@ -173,8 +166,7 @@ impl FlowFolder {
     /// True if the agent is from this file.
     fn is_of(&self, id: &AgentId, name: &str) -> bool {
         let there = self.agents.find(id);
-        there
-            .is_some_and(|it| matches!(&it.source, Source::Flow(flow) if flow.file == listed(name)))
+        there.is_some_and(|it| it.source.flow().is_some_and(|flow| flow.file == listed(name)))
     }
 
     /// Reads a file and registers its agent.
@@ -231,21 +223,14 @@ impl FlowFolder {
         if trusted.as_deref() == Some(text) {
             return Ok(());
         }
-        let serves = |agent: &Agent| match &agent.source {
-            Source::Flow(flow) => {
-                !flow.needs.wants_trust() || trusted.as_deref() == Some(&*flow.text)
-            }
-            Source::BuiltIn
-            | Source::Acp
-            | Source::Native
-            | Source::Script
-            | Source::File(_)
-            | Source::Remote(_) => false,
-        };
         let there = self.agents.find(id).filter(|_| self.is_of(id, name));
-        let is_served = there.as_ref().is_some_and(|there| serves(there));
+        let is_served = there.as_ref().and_then(|there| there.source.flow()).is_some_and(|flow| {
+            !flow.needs.wants_trust() || trusted.as_deref() == Some(&*flow.text)
+        });
         if there.is_some() && !is_served {
             self.agents.leave(id);
+            // Its tasks at work lose their rights with the trust, and so do their programs.
+            self.agents.shared.seats.revoke(id);
         }
         let state = match (is_served, trusted.is_some()) {
             (true, _) => "it has changed, and the file before it serves on",

@@ -42,14 +42,14 @@ use crate::{
 use a2a_hub_client::Outbound;
 use a2a_hub_config::Config;
 use a2a_hub_core::{health::check_schedule, plugin::manifest::InvalidManifest};
-use a2a_hub_process::{OnBehalf, Supervisor};
+use a2a_hub_process::{Supervisor, TreeOwner};
 use a2a_hub_protocol::{
     card::AgentCard,
     hub::event::Happened,
     id::AgentId,
     operation::{AgentHealth, AgentInfo, CompilingPlugin, HeldBack, HubStart, RejectedPlugin},
 };
-use a2a_hub_runtime::{Room, Runtime};
+use a2a_hub_runtime::{RunCapacity, Runtime};
 use a2a_hub_sandbox::{Engine, LoadError, Plugin};
 use a2a_hub_store::Memories;
 use bytes::Bytes;
@@ -57,7 +57,7 @@ use finder::Finder;
 use futures::future;
 use joining::Joining;
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use plugins::{grants_ledger::Ledger, held_back::HeldBackError};
+use plugins::{grants_ledger::Ledger, held_back_error::HeldBackError};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -281,7 +281,7 @@ impl Agents {
                 Some(program) => {
                     let card = self.introduced(id, &program, card).await;
                     let ask = acp::ask(plugin.ask(), &program);
-                    (plugin.asking(ask), card)
+                    (plugin.with_ask(ask), card)
                 }
                 None => (plugin, card),
             };
@@ -321,7 +321,7 @@ impl Agents {
     }
 
     /// Owner of a process tree now; none if the tree is gone.
-    pub fn on_behalf(&self, tree: &str) -> Option<OnBehalf> {
+    pub fn owner_of_tree(&self, tree: &str) -> Option<TreeOwner> {
         self.shared.supervisor.of_tree(tree)
     }
 
@@ -335,8 +335,8 @@ impl Agents {
     }
 
     /// Capacity for concurrent guests.
-    pub fn room(&self) -> Room {
-        self.shared.engine.room()
+    pub fn run_capacity(&self) -> RunCapacity {
+        self.shared.engine.run_capacity()
     }
 
     /// Dependencies of the agent `id` under these terms.

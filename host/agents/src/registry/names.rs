@@ -3,7 +3,7 @@
 use super::{Agents, JoinError, admin::register::file_name, flows, remote};
 use a2a_hub_core::discovery::{
     aliases::{Aliases, Claim, ClaimedBy},
-    did_you_mean::nearest,
+    did_you_mean,
 };
 use a2a_hub_protocol::id::AgentId;
 
@@ -52,9 +52,7 @@ impl Agents {
     pub fn name_troubles(&self) -> Vec<String> {
         let config = self.shared.config();
         let all = self.all();
-        let near = |name: &AgentId| {
-            nearest(name.as_str(), all.iter().map(|agent| agent.id.as_str())).map(str::to_owned)
-        };
+        let names = || all.iter().map(|agent| agent.id.as_str());
         let mut troubles = Vec::new();
         for (setting, name) in
             [("default_agent", &config.default_agent), ("root_agent", &config.root_agent)]
@@ -63,17 +61,18 @@ impl Agents {
             if let Some(name) = name.as_ref().filter(|name| self.called(name).is_none())
                 && !is_group(name)
             {
-                let near = near(name);
-                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                troubles.push(format!("`{setting}` is `{name}`, and no agent is called so{near}"));
+                let hint = did_you_mean::hint(name.as_str(), names());
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                troubles.push(format!("`{setting}` is `{name}`, and no agent is called so{hint}"));
             }
         }
         let is_there = |name: &AgentId| self.find(name).is_some();
         let idle = config.agents.iter().filter(|(name, agent)| agent.enabled && !is_there(name));
         for (name, _) in idle {
-            if let Some(near) = near(name) {
+            if let Some(near) = did_you_mean::nearest(name.as_str(), names()) {
+                let hint = did_you_mean::question(&format!("agents.{near}"));
                 troubles.push(format!(
-                    "`agents.{name}` sets something for an agent that is not there; did you mean `agents.{near}`?"
+                    "`agents.{name}` sets something for an agent that is not there; {hint}"
                 ));
             }
         }

@@ -14,7 +14,7 @@ use a2a_hub_protocol::{
     operation::HealthStatus,
     task::Task,
 };
-use a2a_hub_runtime::{Call, Failure, Report, Run, Runtime, Work};
+use a2a_hub_runtime::{Call, Failure, HealthReport, Run, Runtime, Work};
 use a2a_hub_store::AgentMemory;
 use std::sync::{
     Arc,
@@ -93,19 +93,19 @@ impl RemoteAgent {
     }
 
     /// Fetches the card: healthy if it is the one in use or is trusted as well.
-    async fn check(&self) -> Report {
+    async fn check(&self) -> HealthReport {
         let now =
             Trusted::look(&self.id, &self.endpoint, &self.outbound, Some(&self.trusted), None)
                 .await;
         let report = |status, why: &TrustError| {
             let (detail, fix) = (Some(why.to_string()), why.fix());
-            Report { status, version: None, detail, fix }
+            HealthReport { status, version: None, detail, fix }
         };
         match now {
             Ok(now) => {
                 self.renewed.store(now.digest() != self.trusted.digest(), Ordering::Relaxed);
                 let version = Some(self.card.version.clone());
-                Report { status: HealthStatus::Healthy, version, detail: None, fix: None }
+                HealthReport { status: HealthStatus::Healthy, version, detail: None, fix: None }
             }
             Err(why) if why.is_distrust() => report(HealthStatus::Degraded, &why),
             Err(why) => report(HealthStatus::Unhealthy, &why),
@@ -131,7 +131,7 @@ impl Runtime for RemoteAgent {
         if self.peer.has(task).await { Resumability::Work } else { Resumability::Nothing }
     }
 
-    async fn health(&self, _call: Call) -> Result<Report, Failure> {
+    async fn health(&self, _call: Call) -> Result<HealthReport, Failure> {
         Ok(self.check().await)
     }
 

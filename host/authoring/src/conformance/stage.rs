@@ -10,7 +10,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_runtime::{
-    Call, Ended, Failure, Limits, Report, Runtime, Work,
+    Call, Ended, Failure, HealthReport, Limits, Runtime, Work,
     port::{
         Ports,
         context_memory::FleetingMind,
@@ -174,7 +174,7 @@ impl Stage {
     }
 
     /// Requests the health report; `None` after a timeout.
-    pub(super) async fn health(&self) -> Option<Result<Report, Failure>> {
+    pub(super) async fn health(&self) -> Option<Result<HealthReport, Failure>> {
         let (deadline, cpu) = HEALTH;
         let (call, _) = self.call(Limits { cpu, ..Limits::default() }, None);
         timeout(deadline, self.plugin.health(call)).await.ok()

@@ -9,7 +9,7 @@ use crate::{
         text::{PLAIN, Text},
     },
 };
-use a2a_hub_core::text::plain_text::line;
+use a2a_hub_core::{discovery::did_you_mean, text::plain_text::line};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -92,7 +92,7 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
         say("No agent has a matching version; these are older:");
     }
     if let Some(meant) = found["didYouMean"].as_str() {
-        say(&format!("No agent has that name; did you mean `{meant}`?"));
+        say(&format!("No agent has that name; {}", did_you_mean::question(meant)));
     }
     for registry in list(&found["unasked"]) {
         say(&format!(

@@ -3,7 +3,7 @@
 use crate::{Exit, Global};
 use a2a_hub::builtin;
 use a2a_hub_config::{Config, Settings, UnknownAgent, unset};
-use a2a_hub_core::text::redact::is_secret;
+use a2a_hub_core::{discovery::did_you_mean, text::redact::is_secret};
 use a2a_hub_sandbox::EngineSettings;
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
@@ -69,7 +69,7 @@ fn require_known_agents(global: &Global, config: &Config) -> anyhow::Result<()> 
     for UnknownAgent { id, meant } in config.unknown_agents(&known) {
         let why = format!("use the section `[agents.{id}]`: no agent is called `{id}`");
         match meant {
-            Some(meant) => bail!("{why}; did you mean `[agents.{meant}]`?"),
+            Some(meant) => bail!("{why}; {}", did_you_mean::question(&format!("[agents.{meant}]"))),
             None => global
                 .console()
                 .note(format!("warning: {why}; it counts once a plug-in of this name is added")),

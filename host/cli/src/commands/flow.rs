@@ -13,6 +13,7 @@ use crate::{
         text::Text,
     },
 };
+use a2a_hub_authoring::flow_template;
 use a2a_hub_protocol::{
     id::{AgentId, MessageId},
     member,
@@ -38,9 +39,6 @@ const FLOW_EXISTS: &str = "FLOW_EXISTS";
 
 /// Agent that reads flow files, and runs those that are no agents.
 const RUNNER: &str = "flow";
-
-/// File of a new flow.
-const NEW: &str = include_str!("new.flow.toml");
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Flow {
@@ -82,10 +80,18 @@ pub(crate) enum Flow {
         #[arg(long, conflicts_with = "yes")]
         revoke: bool,
     },
-    /// Create the file of a flow with two steps in the data directory
+    /// Create the file of a flow in the data directory
+    ///
+    /// The file has a comment on every choice. Put your own agents, prompts and limits into it.
     New {
         /// Name of the flow
         name: String,
+        /// Template of the file; by default a flow with two steps
+        #[arg(long, value_name = "TEMPLATE", value_parser = flow_template::NAMES)]
+        from: Option<String>,
+        /// Agents that take the parts of the template in turn; by default those that are installed
+        #[arg(long, value_name = "AGENT", value_delimiter = ',', requires = "from", value_parser = |name: &str| AgentId::parse(name))]
+        agents: Vec<AgentId>,
     },
 }
 
@@ -125,11 +131,11 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
             let id = id_of(name)?;
             return trust::trust(global, &id, &file_of(global, &id)?, *yes, *revoke);
         }
-        Flow::New { name } => {
+        Flow::New { name, from, agents } => {
             refuse_below_agent("create a flow")?;
             let path = file_of(global, &id_of(name)?)?;
             let show = format!("a2a-hub flow show {name}");
-            match made(&path) {
+            match made(&path, &flow_template::text(from.as_deref(), agents)) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
                     let said = format!(
                         "create the flow `{name}`: {} exists already; `{show}` prints it; take another name",
@@ -196,13 +202,13 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
     Ok((json!({ "flows": agents, "rejected": rejected }), shown))
 }
 
-/// Creates the example, in a folder that is made if it is missing, for this user only.
-fn made(path: &Path) -> io::Result<()> {
+/// Creates a flow file, in a folder that is made if it is missing, for this user only.
+fn made(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(NEW.as_bytes())
+    file.write_all(text.as_bytes())
 }
 
 fn id_of(name: &str) -> anyhow::Result<AgentId> {

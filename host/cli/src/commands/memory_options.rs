@@ -37,9 +37,9 @@ pub(crate) struct Inheriting {
 
 impl Inheriting {
     /// Returns the options as members of a message's metadata.
-    pub(crate) fn facts(&self) -> Map<String, Value> {
-        let mut facts = Map::new();
-        let mut also = |name: &str, value: Value| facts.insert(name.to_owned(), value);
+    pub(crate) fn metadata(&self) -> Map<String, Value> {
+        let mut metadata = Map::new();
+        let mut also = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
         if self.inherit_working_memory {
             also("inheritWorkingMemory", json!(true));
         }
@@ -57,7 +57,7 @@ impl Inheriting {
         if let Some(bytes) = self.memory_budget {
             also("memoryBudget", json!({ "bytes": bytes }));
         }
-        facts
+        metadata
     }
 }
 
@@ -76,21 +76,21 @@ mod tests {
         inheriting: Inheriting,
     }
 
-    fn facts(args: &[&str]) -> Value {
+    fn metadata(args: &[&str]) -> Value {
         let line = Line::try_parse_from([&["send"], args].concat()).unwrap();
-        Value::Object(line.inheriting.facts())
+        Value::Object(line.inheriting.metadata())
     }
 
     #[test]
     fn memory_options_become_message_metadata() {
-        assert_eq!(facts(&[]), json!({}));
+        assert_eq!(metadata(&[]), json!({}));
         let some = ["--inherit-working-memory", "--inherit-memory", "--scope", "minimal"];
         let told =
             json!({"inheritWorkingMemory": true, "inheritMemory": true, "memoryScope": "minimal"});
-        assert_eq!(facts(&some), told);
+        assert_eq!(metadata(&some), told);
         let named = ["--inherit-memory=the cache", "--memory-name=db", "--memory-budget", "100"];
         let told = json!({"inheritMemory": "the cache", "memoryNames": ["db"], "memoryBudget": {"bytes": 100}});
-        assert_eq!(facts(&named), told);
+        assert_eq!(metadata(&named), told);
         assert!(Line::try_parse_from(["send", "--scope", "all"]).is_err());
     }
 }

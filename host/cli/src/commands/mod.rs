@@ -21,6 +21,7 @@ pub(super) mod restart;
 mod resume_in_cli;
 pub(super) mod run;
 pub(super) mod save_files;
+pub(super) mod schedule;
 pub(super) mod send;
 pub(super) mod send_options;
 pub(super) mod start;
@@ -32,5 +33,6 @@ pub(super) mod task_ref;
 pub(super) mod tasks;
 pub(super) mod tree;
 pub(super) mod workspace;
+pub(super) mod worktrees;
 
 pub(super) use a2a_hub_terminal::duration;

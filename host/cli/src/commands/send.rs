@@ -27,7 +27,8 @@ use crate::{
     },
 };
 use a2a_hub_protocol::{
-    id::MessageId, member, message::Message, question::QUESTION, v03::params::OfferedMessage,
+    hub_metadata::WORKTREE, id::MessageId, member, message::Message, question::QUESTION,
+    v03::params::OfferedMessage,
 };
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, builder::ArgPredicate};
@@ -74,6 +75,17 @@ pub(crate) struct Send {
     /// Directory in which the agent works [default: the current directory, or the task's]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Work in a worktree: a working copy of the directory's git repository that starts from BASE.
+    /// `task diff` shows the changes, `task apply` takes them over
+    #[arg(
+        long,
+        value_name = "BASE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "HEAD",
+        conflicts_with = "task"
+    )]
+    pub(crate) worktree: Option<String>,
     /// Print the answer while it arrives
     #[arg(long)]
     pub(crate) stream: bool,
@@ -342,14 +354,21 @@ fn utf8_message(bytes: Vec<u8>) -> Result<String, CommandError> {
 const BY_SKILL: &str = "skill:";
 
 /// Metadata members that only the local hub understands.
-const OF_THIS_HUB: [&str; 2] = ["targetAgent", "workingDirectory"];
+const OF_THIS_HUB: [&str; 3] = ["targetAgent", "workingDirectory", WORKTREE];
 
 /// Builds the message to a remote agent, without local paths.
 pub(crate) fn message(send: &Send) -> anyhow::Result<Message> {
-    if !send.inheriting.facts().is_empty() {
+    if !send.inheriting.metadata().is_empty() {
         bail!(CommandError::usage(format!(
             "send to `{}`: memory cannot be passed to a remote agent; leave out the options that \
              do so",
+            send.agent
+        )));
+    }
+    if send.worktree.is_some() {
+        bail!(CommandError::usage(format!(
+            "send to `{}`: a remote agent works in no worktree of this machine; leave `--worktree` \
+             out",
             send.agent
         )));
     }
@@ -410,9 +429,12 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     if send.task.is_none() || send.cwd.is_some() {
         facts.insert("workingDirectory".to_owned(), json!(directory(send)?));
     }
+    if let Some(base) = &send.worktree {
+        facts.insert(WORKTREE.to_owned(), json!({ "base": base }));
+    }
     facts.insert(whom.to_owned(), json!(name));
-    facts.extend(send.chosen.facts());
-    facts.extend(send.inheriting.facts());
+    facts.extend(send.chosen.metadata());
+    facts.extend(send.inheriting.metadata());
     if let Some(question) = &send.question {
         facts.insert(QUESTION.to_owned(), json!(question));
     }

@@ -53,20 +53,20 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// Returns the options as members of a message's metadata.
-    pub(crate) fn facts(&self) -> Map<String, Value> {
-        let mut facts: Map<_, _> = self.metadata.iter().cloned().collect();
+    pub(crate) fn metadata(&self) -> Map<String, Value> {
+        let mut metadata: Map<_, _> = self.metadata.iter().cloned().collect();
         for (name, chosen) in
             [("model", &self.model), ("effort", &self.effort), ("resume", &self.resume)]
         {
             if let Some(chosen) = chosen {
-                facts.insert(name.to_owned(), json!(chosen));
+                metadata.insert(name.to_owned(), json!(chosen));
             }
         }
         if !self.budget.is_empty() {
             let limits: Map<_, _> = self.budget.iter().cloned().collect();
-            facts.insert("budget".to_owned(), Value::Object(limits));
+            metadata.insert("budget".to_owned(), Value::Object(limits));
         }
-        facts
+        metadata
     }
 }
 
@@ -128,24 +128,24 @@ mod tests {
         task: Option<String>,
     }
 
-    fn facts(args: &[&str]) -> Result<Value, String> {
+    fn metadata(args: &[&str]) -> Result<Value, String> {
         let line = Line::try_parse_from([&["send"], args].concat());
-        line.map(|line| line.chosen.facts().into()).map_err(|why| why.to_string())
+        line.map(|line| line.chosen.metadata().into()).map_err(|why| why.to_string())
     }
 
     #[test]
     fn options_become_message_metadata() {
         let all = ["--model", "m", "--effort", "low", "--resume", "s", "--metadata", "a=1"];
         let more = ["--metadata", "b=x=y", "--metadata", "allowedTools=[\"Bash\"]"];
-        let told = facts(&[&all[..], &more[..]].concat()).unwrap();
+        let told = metadata(&[&all[..], &more[..]].concat()).unwrap();
         let expected = json!({ "a": 1, "b": "x=y", "allowedTools": ["Bash"],
             "model": "m", "effort": "low", "resume": "s" });
         assert_eq!(told, expected);
         assert_eq!(
-            facts(&["--metadata", "model=a", "--model", "b"]).unwrap(),
+            metadata(&["--metadata", "model=a", "--model", "b"]).unwrap(),
             json!({ "model": "b" })
         );
-        assert_eq!(facts(&[]).unwrap(), json!({}));
+        assert_eq!(metadata(&[]).unwrap(), json!({}));
     }
 
     #[test]
@@ -156,18 +156,20 @@ mod tests {
             (["--metadata", "x"], "write it as KEY=VALUE"),
             (["--metadata", "=x"], "the key is empty"),
         ] {
-            let refused = facts(&args).unwrap_err();
+            let refused = metadata(&args).unwrap_err();
             assert!(refused.contains(why), "{refused}");
         }
-        assert!(facts(&["--resume", "s", "--task", "t"]).unwrap_err().contains("cannot be used"));
+        assert!(
+            metadata(&["--resume", "s", "--task", "t"]).unwrap_err().contains("cannot be used")
+        );
     }
 
     #[test]
     fn budget_becomes_metadata_member() {
         let line =
             Line::try_parse_from(["send", "--budget", "tasks=1,usd=0.5", "--budget=depth=2"]);
-        let facts = line.ok().unwrap().chosen.facts();
-        assert_eq!(facts["budget"], json!({ "tasks": 1, "costUsd": 0.5, "depth": 2 }));
+        let metadata = line.ok().unwrap().chosen.metadata();
+        assert_eq!(metadata["budget"], json!({ "tasks": 1, "costUsd": 0.5, "depth": 2 }));
         for wrong in ["tasks", "tasks=-1", "usd=NaN", "euro=1", "tokens=1.5", ""] {
             assert!(limit(wrong).is_err(), "{wrong}");
         }

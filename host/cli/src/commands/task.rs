@@ -9,6 +9,7 @@ use super::{
     task_output::Shown,
     task_ref::One,
     tree::{self, Tree},
+    worktrees::{self, Apply, Diff, Discard},
 };
 use crate::{
     Exit, Format, Global, ask, block_on,
@@ -37,6 +38,12 @@ pub(crate) enum Task {
     Watch(One),
     /// Show a task and its child tasks as a tree, with their states and usage
     Tree(Tree),
+    /// Print the changes of a task that works in a worktree, as a patch
+    Diff(Diff),
+    /// Take over the changes of a task into the repository that its worktree is of
+    Apply(Apply),
+    /// Remove the worktree of a task with all its files
+    Discard(Discard),
     /// Continue the session of a task in the vendor's own program, such as `claude --resume`
     ResumeInCli(ResumeInCli),
     /// Save the files of a task; existing files are never overwritten
@@ -75,6 +82,9 @@ pub(crate) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
             None => return watch(global, one.id.as_deref()),
         },
         Task::ResumeInCli(asked) => return resume_in_cli(global, asked),
+        Task::Diff(asked) => return worktrees::diff(global, asked),
+        Task::Apply(asked) => return worktrees::apply(global, asked),
+        Task::Discard(asked) => return worktrees::discard(global, asked),
         Task::Tree(tree) => return tree::tree(global, tree),
         Task::Save { one, dir } => save(global, one, dir)?,
     }

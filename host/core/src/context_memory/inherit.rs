@@ -2,7 +2,7 @@
 //! metadata.
 
 use super::utilisation::MemoryBudget;
-use a2a_hub_protocol::{error::A2aError, message::Metadata};
+use a2a_hub_protocol::{error::A2aError, id::TaskId, message::Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,16 +54,19 @@ pub struct Inherit {
     pub names: Vec<String>,
     /// Size limit.
     pub budget: MemoryBudget,
+    /// Child of the calling flow's task whose agent gives the memory; without it, the flow does.
+    pub from: Option<TaskId>,
 }
 
 /// Members of a message's metadata with these options.
-pub const MEMBERS: [&str; 6] = [
+pub const MEMBERS: [&str; 7] = [
     "inheritWorkingMemory",
     "inheritMemory",
     "memoryQuery",
     "memoryScope",
     "memoryNames",
     "memoryBudget",
+    "memoryFrom",
 ];
 
 impl Inherit {
@@ -75,7 +78,8 @@ impl Inherit {
     /// Parses the options from the metadata of a message; `None` if it asks for no inheritance.
     pub fn of(said: Option<&Metadata>) -> Result<Option<Self>, A2aError> {
         let Some(said) = said else { return Ok(None) };
-        let [working, memory, query, scope, names, budget] = MEMBERS.map(|name| said.get(name));
+        let [working, memory, query, scope, names, budget, from] =
+            MEMBERS.map(|name| said.get(name));
         let mut asked = Self {
             working_memory: flag(MEMBERS[0], working)?,
             query: text(MEMBERS[2], query)?,
@@ -89,9 +93,8 @@ impl Inherit {
             said => flag(MEMBERS[1], said)?,
         };
         if let Some(word) = text(MEMBERS[3], scope)? {
-            let scope = Scope::named(&word);
-            asked.scope = scope
-                .ok_or_else(|| invalid(MEMBERS[3], "must be `full`, `minimal` or `summary`"))?;
+            let unknown = || invalid(MEMBERS[3], "must be `full`, `minimal` or `summary`");
+            asked.scope = Scope::named(&word).ok_or_else(unknown)?;
         }
         if let Some(names) = names.filter(|names| !names.is_null()) {
             let names = Vec::<String>::deserialize(names).ok();
@@ -104,6 +107,7 @@ impl Inherit {
             asked.budget = MemoryBudget::deserialize(budget)
                 .map_err(|why| invalid(MEMBERS[5], format!("{how}: {why}")))?;
         }
+        asked.from = text(MEMBERS[6], from)?.map(TaskId::new);
         Ok(Some(asked).filter(Self::is_asked))
     }
 }
@@ -138,13 +142,9 @@ fn flag(name: &str, said: Option<&Value>) -> Result<bool, A2aError> {
 }
 
 fn text(name: &str, said: Option<&Value>) -> Result<Option<String>, A2aError> {
-    match said {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Err(invalid(name, "must be a text"))
-        }
-    }
+    let wrong = || invalid(name, "must be a text");
+    let said = said.filter(|said| !said.is_null());
+    said.map(|said| said.as_str().map(str::to_owned).ok_or_else(wrong)).transpose()
 }
 
 fn invalid(name: &str, why: impl std::fmt::Display) -> A2aError {
@@ -168,6 +168,7 @@ mod tests {
         assert_eq!(of(&json!({"inheritWorkingMemory": true})), Ok(Some(plain)));
         let all = json!({
             "inheritMemory": "sqlite", "memoryScope": "minimal", "memoryNames": ["db"], "memoryBudget": {"tokens": 100},
+            "memoryFrom": "task-1",
         });
         let asked = Inherit {
             memory: true,
@@ -175,6 +176,7 @@ mod tests {
             scope: Scope::Minimal,
             names: vec!["db".to_owned()],
             budget: MemoryBudget { bytes: None, tokens: Some(100) },
+            from: Some(TaskId::new("task-1")),
             ..Inherit::default()
         };
         assert_eq!(of(&all), Ok(Some(asked)));

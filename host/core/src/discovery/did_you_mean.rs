@@ -17,6 +17,16 @@ pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<
     by_distance.filter(|(slips, _)| *slips <= most).min().map(|(_, name)| name)
 }
 
+/// Question for the user who wrote `wrong`: the [`nearest`] of the known names, if one is near.
+pub fn hint<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+    nearest(wrong, names).map(question)
+}
+
+/// Text of the question whether `name` was meant.
+pub fn question(name: &str) -> String {
+    format!("did you mean `{name}`?")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,6 +37,8 @@ mod tests {
         assert_eq!(nearest("prot", names.into_iter()), Some("port"));
         assert_eq!(nearest("enable", names.into_iter()), Some("enabled"));
         assert_eq!(nearest("colour", names.into_iter()), None);
+        assert_eq!(hint("prot", names.into_iter()).as_deref(), Some("did you mean `port`?"));
+        assert_eq!(hint("colour", names.into_iter()), None);
         // Four letters of four bytes each.
         assert_eq!(nearest("𐐀𐐁𐐂𐐃", ["𐐀𐐁𐐂"].into_iter()), Some("𐐀𐐁𐐂"));
         assert_eq!(nearest(&"x".repeat(MAX_NAME + 1), ["x"].into_iter()), None);

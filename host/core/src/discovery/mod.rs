@@ -1,6 +1,5 @@
 //! Search for agents by words, skills and names.
 
 pub mod aliases;
-pub mod by_skill;
 pub mod did_you_mean;
 pub mod search;

@@ -52,7 +52,8 @@ impl From<Option<&Principal>> for Holder {
             Some(Principal::OperatorToken) => Self::OperatorToken,
             Some(Principal::AgentTask { agent, .. }) => Self::Agent(agent.clone()),
             Some(Principal::Client(name)) => Self::Client(name.clone()),
-            Some(Principal::Anonymous) | None => Self::Unknown,
+            // A schedule is a part of the hub, and has no connection.
+            Some(Principal::Automation { .. } | Principal::Anonymous) | None => Self::Unknown,
         }
     }
 }

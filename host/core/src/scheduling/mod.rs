@@ -3,5 +3,5 @@
 pub mod connection_quota;
 pub mod cpu_share;
 pub mod process_pool;
-pub mod run_quota;
+pub mod task_admission;
 pub mod token_bucket;

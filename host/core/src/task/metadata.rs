@@ -17,6 +17,7 @@ use a2a_hub_protocol::{
     id::TaskId,
     message::{Message, Metadata, Role},
     question::{QUESTION, Question, QuestionKind},
+    scheduled::SCHEDULE,
     task::{Task, TaskState, TaskStatus},
 };
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ const FIX: &str = "fix";
 
 /// Capabilities that a task requested in vain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lacked {
+pub struct RefusedCapabilities {
     /// Names in the words of a grant, such as `process.git`.
     pub capabilities: BTreeSet<String>,
     /// Command that grants them.
@@ -57,6 +58,9 @@ pub struct Lacked {
 /// Metadata member with the digest of the flow file that the task's agent had when the task began:
 /// `{"sha256": "…"}`.
 pub const FLOW_FILE: &str = "flowFile";
+
+/// Metadata member of a task with a worktree: `{"path": …, "base": …, "repository": …}`.
+pub const WORKTREE: &str = "worktree";
 
 /// Text of a metadata member.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
@@ -82,15 +86,6 @@ pub fn directory_of(message: &Message) -> Option<&str> {
 pub fn said_last<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     let said = |message: &'a Message| message.metadata.as_ref()?.get(name)?.as_str();
     task.history.iter().rev().filter(|message| message.role == Role::User).find_map(said)
-}
-
-/// True if the client answered the task's question and the agent has not received the answer: the
-/// question is in the history.
-pub fn is_answered(task: &Task) -> bool {
-    let last = task.history.last();
-    task.status.state.is_interrupted()
-        && task.status.message.is_none()
-        && last.is_some_and(|said| said.role == Role::User)
 }
 
 /// True if the task has a question that its client has not answered.
@@ -139,8 +134,10 @@ pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
         QUEUED,
         GRANTED_PERMISSIONS,
         FLOW_FILE,
+        WORKTREE,
         ROUTING,
         INHERITED,
+        SCHEDULE,
         QUESTION,
         EARLIER_USAGE,
         PRICED,
@@ -179,7 +176,12 @@ pub fn canceled(task: &Task, now: String) -> TaskEvent {
 /// agent's final message becomes a status and part of the history. The next run receives the next
 /// message; the messages that stay queued are `unheard`. That member is always present, because it
 /// separates one run from the next.
-pub fn interim(task: &Task, end: TaskEvent, unheard: &[MessageId], now: &str) -> Vec<TaskEvent> {
+pub fn end_of_run_events(
+    task: &Task,
+    end: TaskEvent,
+    unheard: &[MessageId],
+    now: &str,
+) -> Vec<TaskEvent> {
     let (message, metadata) = match end {
         TaskEvent::Status(update) => (update.status.message, update.metadata),
         TaskEvent::Reply(message) => (Some(message), None),
@@ -205,13 +207,13 @@ pub(crate) fn ends_run(update: &StatusUpdate) -> bool {
     is_over || (state.is_interrupted() && reason == Some(RECOVERY))
 }
 
-/// Adds the capabilities that the task lacked to the status of its failure, and the command that
+/// Adds the capabilities that the task refused to the status of its failure, and the command that
 /// grants them, unless the agent names a remedy itself.
-pub fn with_lacked(mut event: TaskEvent, lacked: Lacked) -> TaskEvent {
+pub fn with_refused(mut event: TaskEvent, refused: RefusedCapabilities) -> TaskEvent {
     if let TaskEvent::Status(update) = &mut event
         && update.status.state == TaskState::Failed
     {
-        let Lacked { capabilities, fix } = lacked;
+        let RefusedCapabilities { capabilities, fix } = refused;
         let said = update.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
         let facts = update.metadata.get_or_insert_with(Metadata::new);
         facts.insert(NOT_GRANTED.to_owned(), capabilities.into_iter().collect());
@@ -382,7 +384,7 @@ mod tests {
 
     #[test]
     fn failure_names_lacked_capabilities() {
-        let lacked = || Lacked {
+        let refused = || RefusedCapabilities {
             capabilities: ["memory".to_owned()].into(),
             fix: Some("a2a-hub plugin grant notes --memory".to_owned()),
         };
@@ -395,11 +397,11 @@ mod tests {
                 facts.as_object().cloned(),
                 String::new(),
             );
-            json!(told(with_lacked(event, lacked())).metadata)
+            json!(told(with_refused(event, refused())).metadata)
         };
         let (failed, named) = (TaskState::Failed, json!(["memory"]));
         let told = ended(failed, "it did not work", Value::Null);
-        assert_eq!(told, json!({ "notGranted": named, "fix": lacked().fix }));
+        assert_eq!(told, json!({ "notGranted": named, "fix": refused().fix }));
         let told = ended(failed, "say `a2a-hub plugin grant notes --memory`", Value::Null);
         assert_eq!(told, json!({ "notGranted": named }), "the text has the command");
         let told = ended(failed, "x", json!({ "fix": "buy more" }));
@@ -484,19 +486,5 @@ mod tests {
         let prompt = update.status.message.unwrap();
         assert!(prompt.joined_text().contains("Which one?"));
         assert_eq!((prompt.task_id, prompt.context_id), (Some(task.id), Some(task.context_id)));
-    }
-
-    #[test]
-    fn question_followed_by_user_message_is_answered() {
-        let mut task = task(TaskState::InputRequired, json!({}));
-        let said = |role| Message::text(role, "said");
-        for (history, message, answered) in [
-            (vec![said(Role::User)], None, true),
-            (vec![said(Role::User), said(Role::Agent)], None, false),
-            (vec![said(Role::User)], Some(said(Role::Agent)), false),
-        ] {
-            (task.history, task.status.message) = (history, message);
-            assert_eq!(is_answered(&task), answered, "{task:?}");
-        }
     }
 }

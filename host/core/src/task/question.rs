@@ -10,7 +10,7 @@ use a2a_hub_protocol::{
     id::{AgentId, QuestionId, TaskId},
     message::{Message, Metadata, Part, Role},
     question::{Question, QuestionKind, asks_permission},
-    task::TaskState,
+    task::{Task, TaskState},
 };
 
 /// Maximum quoted length of a lost question, in characters: enough to recognise it.
@@ -35,6 +35,15 @@ pub fn admit(asked: Option<&Question>, answered: Option<QuestionId>) -> Result<(
         Some(answered) if asked.is_none_or(|asked| asked.id != answered) => Err(Gone(answered)),
         Some(_) | None => Ok(()),
     }
+}
+
+/// True if the client answered the task's question and the agent has not received the answer: the
+/// question is in the history.
+pub fn has_undelivered_answer(task: &Task) -> bool {
+    let last = task.history.last();
+    task.status.state.is_interrupted()
+        && task.status.message.is_none()
+        && last.is_some_and(|said| said.role == Role::User)
 }
 
 /// Kind of a question by the task's state and the prompt's metadata, which marks requests for
@@ -126,6 +135,7 @@ pub fn heard_after_restart(mut message: Message, lost: QuestionKind) -> Message 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_protocol::{id::ContextId, task::TaskStatus};
     use std::fmt::Write as _;
 
     #[test]
@@ -206,5 +216,30 @@ mod tests {
         ---
         yes
         ");
+    }
+
+    #[test]
+    fn answer_without_later_prompt_is_undelivered() {
+        let mut task = Task {
+            id: TaskId::new("t"),
+            context_id: ContextId::new("c"),
+            status: TaskStatus {
+                state: TaskState::InputRequired,
+                message: None,
+                timestamp: String::new(),
+            },
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: None,
+        };
+        let said = |role| Message::text(role, "said");
+        for (history, message, answered) in [
+            (vec![said(Role::User)], None, true),
+            (vec![said(Role::User), said(Role::Agent)], None, false),
+            (vec![said(Role::User)], Some(said(Role::Agent)), false),
+        ] {
+            (task.history, task.status.message) = (history, message);
+            assert_eq!(has_undelivered_answer(&task), answered, "{task:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::task::{
     metadata::{self, REASON, RECOVERY},
-    question::handed_on,
+    question::{handed_on, has_undelivered_answer},
 };
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
@@ -187,7 +187,7 @@ pub fn answered_for_child(
     renamed: impl Fn(&QuestionId) -> Option<QuestionId>,
 ) -> Option<(Question, Message)> {
     let asked = Question::of(task.metadata.as_ref()).filter(|asked| asked.task.is_some())?;
-    let answer = task.history.last().filter(|_| metadata::is_answered(task))?;
+    let answer = task.history.last().filter(|_| has_undelivered_answer(task))?;
     let now = open_question(child)?;
     let is_it = now.id == asked.id || renamed(&asked.id).as_ref() == Some(&now.id);
     let was_heard = child.history.iter().any(|said| said.message_id == answer.message_id);
@@ -274,7 +274,7 @@ impl Unheard {
         let said: Vec<_> = said.map(|(at, _)| at).collect();
         let mut places = self.waiting.iter().filter_map(|number| said.get(*number).copied());
         let due = if self.is_due { places.next() } else { None };
-        let is_heard = !metadata::has(task, metadata::QUEUED) && !metadata::is_answered(task);
+        let is_heard = !metadata::has(task, metadata::QUEUED) && !has_undelivered_answer(task);
         (due.filter(|_| !is_heard), places.collect())
     }
 }
@@ -325,7 +325,7 @@ mod tests {
                 "again" | "silently" => {
                     let said = (word == "again").then(|| agent("done"));
                     let end = metadata::status(&task, TaskState::Completed, said, None, now());
-                    metadata::interim(&task, end, &[], &now())
+                    metadata::end_of_run_events(&task, end, &[], &now())
                 }
                 said => vec![TaskEvent::Input(Message::text(Role::User, said))],
             };

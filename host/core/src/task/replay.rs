@@ -183,7 +183,7 @@ impl<A, T> Replay<A, T> {
     }
 
     /// Returns the entry to record before the guest receives this answer.
-    pub fn answered(&mut self, asked: CallIdentity, answer: A, now_ms: u64) -> Recorded<A> {
+    pub fn record_answer(&mut self, asked: CallIdentity, answer: A, now_ms: u64) -> Recorded<A> {
         self.record(Entry::Answer(asked, answer), now_ms)
     }
 

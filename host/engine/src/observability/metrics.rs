@@ -7,7 +7,7 @@ use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     operation::{AgentBrief, BreakerState, HealthStatus, OpenStreams},
 };
-use a2a_hub_runtime::Room;
+use a2a_hub_runtime::RunCapacity;
 use a2a_hub_store::Tally;
 use parking_lot::Mutex;
 use prometheus_client::{
@@ -57,7 +57,7 @@ pub(crate) struct Snapshot {
     /// The agents, with their health and circuit breakers.
     pub agents: Vec<AgentBrief>,
     /// Number of live guests, and their limit.
-    pub guests: Room,
+    pub guests: RunCapacity,
     /// Number of open streams, and their limit.
     pub streams: OpenStreams,
 }
@@ -171,8 +171,8 @@ impl Metrics {
         );
         gauges(&mut registry, "agent_breaker_open", "Whether an agent is left alone (1)", is_open);
         for (name, help, value) in [
-            ("guests", "Guests that are alive", number(now.guests.taken)),
-            ("guests_max", "Guests that may be alive at once", number(now.guests.most)),
+            ("guests", "Guests that are alive", number(now.guests.running)),
+            ("guests_max", "Guests that may be alive at once", number(now.guests.max)),
             ("streams", "Streams that are open", number(now.streams.open)),
             ("streams_max", "Streams that may be open at once", number(now.streams.most)),
             ("store_backlog", "Changes that wait to be stored", number(now.backlog)),
@@ -252,7 +252,7 @@ mod tests {
             can_store: true,
             backlog: 0,
             agents: Vec::new(),
-            guests: Room { taken: 0, most: 0 },
+            guests: RunCapacity { running: 0, max: 0 },
             streams: OpenStreams { open: 0, most: 0 },
         }
     }
@@ -297,7 +297,7 @@ mod tests {
                 latency_ms: None,
                 kept: 1,
             }],
-            guests: Room { taken: 1, most: 4_000 },
+            guests: RunCapacity { running: 1, max: 4_000 },
             streams: OpenStreams { open: 3, most: 100 },
         };
         let told = metrics.text(&now).unwrap();

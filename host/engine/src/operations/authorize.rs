@@ -5,7 +5,7 @@ use super::{Caller, Hub, a2a::task_of};
 use crate::{error::HubError, idempotency::Claim, tasks::Subscription};
 use a2a_hub_agents::{Agent, is_kept};
 use a2a_hub_core::{access_control::Principal, task::idempotency};
-use a2a_hub_process::OnBehalf;
+use a2a_hub_process::TreeOwner;
 use a2a_hub_protocol::{
     budget::Budget,
     error::{A2aError, ErrorKind},
@@ -47,7 +47,7 @@ impl Hub {
     pub(super) fn at_work_now(&self, caller: Caller) -> Result<Caller, A2aError> {
         let Some(tree) = caller.principal.tree() else { return Ok(caller) };
         let refused = |why: &str| A2aError::new(ErrorKind::Authentication, why.to_owned());
-        let Some(OnBehalf { agent, owner, .. }) = self.agents.on_behalf(tree) else {
+        let Some(TreeOwner { agent, owner, .. }) = self.agents.owner_of_tree(tree) else {
             return Err(refused("the program that asks has ended"));
         };
         if is_kept(&owner) {
@@ -73,6 +73,7 @@ impl Hub {
             Principal::AgentTask { agent: by, .. } => self.may_see(by, &agent.id).is_ok(),
             Principal::Operator
             | Principal::OperatorToken
+            | Principal::Automation { .. }
             | Principal::Client(_)
             | Principal::Anonymous => true,
         }

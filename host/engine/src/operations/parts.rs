@@ -4,7 +4,7 @@
 use super::LiveConfig;
 use crate::{
     contexts::Contexts, idempotency::Repeats, observability::hub_events::Events, push::Pushes,
-    routing::Routes, tasks::Tasks,
+    routing::Routes, schedules::Schedules, tasks::Tasks,
 };
 use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -32,6 +32,7 @@ pub struct HubParts {
     pub(super) repeats: Repeats,
     pub(super) tenants: Arc<BTreeSet<TenantId>>,
     pub(super) routes: Routes,
+    pub(super) schedules: Option<Arc<Schedules>>,
     pub(super) started: Instant,
     pub(super) since: String,
     pub(super) closed: Arc<AtomicBool>,

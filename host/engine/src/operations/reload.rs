@@ -39,6 +39,9 @@ impl Hub {
         let left_out = self.plugins.follow(&followed).await;
         self.contexts.follow(&followed.config);
         self.tasks.set_prices(Prices(followed.config.prices.clone()));
+        if let Some(schedules) = &self.schedules {
+            schedules.follow(&followed.config.schedule);
+        }
         self.set_default(followed.config.default_agent.clone());
         live.set(followed.config);
 

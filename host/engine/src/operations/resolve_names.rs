@@ -3,7 +3,7 @@
 use super::Hub;
 use crate::error::HubError;
 use a2a_hub_agents::RegistryError;
-use a2a_hub_core::discovery::did_you_mean::nearest;
+use a2a_hub_core::discovery::did_you_mean;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::AgentId,
@@ -36,7 +36,7 @@ impl Hub {
     /// Error for an unknown agent name, or for a plug-in that is still being compiled; the same for
     /// every operation.
     pub(super) fn no_agent(&self, name: &AgentId) -> A2aError {
-        if let Some(compiling) = self.agents.loading(name) {
+        if let Some(compiling) = self.agents.load_of(name) {
             let since = &compiling.since;
             let why = format!(
                 "the plug-in `{name}` is being compiled, since {since}; try again when `a2a-hub agents` lists it"
@@ -60,8 +60,8 @@ impl Hub {
         let groups = self.routes.groups();
         let groups = groups.iter().map(|group| group.name.as_str());
         let names = names.chain(aliases.all().map(AgentId::as_str)).chain(groups);
-        let near = nearest(name, names.filter(|known| *known != name));
-        near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default()
+        let hint = did_you_mean::hint(name, names.filter(|known| *known != name));
+        hint.map(|hint| format!("{hint} ")).unwrap_or_default()
     }
 
     /// Converts a registry error; an unknown agent gets the common error for unknown names.

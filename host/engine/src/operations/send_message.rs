@@ -155,10 +155,12 @@ impl Hub {
         let new = Box::new(NewTask {
             id: send.own_id,
             permissions: None,
+            facts: send.own_facts,
             inherited: None,
             agent: Arc::clone(agent),
             message: send.message,
             working_directory: send.working_directory,
+            worktree: send.worktree,
             timeout_ms: send.timeout_ms,
             response,
             client: send.client,
@@ -171,7 +173,9 @@ impl Hub {
         });
         self.tasks.submit(new).await.map_err(|why| match why {
             busy @ SubmitError::Busy { .. } => by_agent(NotChosen::Busy, busy.into()),
-            why @ SubmitError::Storage(_) => Refused::ByHub(why.into()),
+            why @ (SubmitError::Storage(_) | SubmitError::Worktree(_)) => {
+                Refused::ByHub(why.into())
+            }
         })
     }
 

@@ -7,6 +7,7 @@ use crate::{
     observability::hub_events::Events,
     push::Pushes,
     routing::Routes,
+    schedules::Schedules,
     tasks::{Recovered, Tasks},
 };
 use a2a_hub_agents::Joined;
@@ -49,6 +50,7 @@ impl StartingHub {
             repeats: Repeats::default(),
             tenants: Arc::default(),
             routes,
+            schedules: None,
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
@@ -97,6 +99,12 @@ impl StartingHub {
     #[must_use]
     pub fn with_tenants(self, tenants: BTreeSet<TenantId>) -> Self {
         Self(HubParts { tenants: tenants.into(), ..self.0 })
+    }
+
+    /// Sets the schedules, which [`Hub::keep_schedules`] carries out.
+    #[must_use]
+    pub fn with_schedules(self, schedules: Schedules) -> Self {
+        Self(HubParts { schedules: Some(Arc::new(schedules)), ..self.0 })
     }
 
     /// Recovers the tasks of the previous process; operations can be carried out afterwards.

@@ -2,7 +2,7 @@
 
 use super::{Caller, Hub, a2a::task_of};
 use crate::error::HubError;
-use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::nearest};
+use a2a_hub_core::{access_control::Principal, discovery::did_you_mean};
 use a2a_hub_protocol::{
     error::A2aError,
     id::{TaskId, TenantId},
@@ -31,6 +31,7 @@ impl Hub {
             Principal::AgentTask { task, .. } => self.tenant_of(task).await?,
             Principal::Operator
             | Principal::OperatorToken
+            | Principal::Automation { .. }
             | Principal::Client(_)
             | Principal::Anonymous => TenantId::default(),
         };
@@ -61,8 +62,8 @@ impl Hub {
         else {
             return String::new();
         };
-        match nearest(tenant.as_str(), self.tenants.iter().map(TenantId::as_str)) {
-            Some(near) => format!("; did you mean `{near}`?"),
+        match did_you_mean::hint(tenant.as_str(), self.tenants.iter().map(TenantId::as_str)) {
+            Some(hint) => format!("; {hint}"),
             None => format!("; `[tenants.{tenant}]` in the configuration makes one"),
         }
     }

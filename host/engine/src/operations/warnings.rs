@@ -27,6 +27,8 @@ impl Hub {
         let grants = agents.grants_trouble().into_iter();
         let names = agents.name_troubles().into_iter().chain(agents.alias_troubles());
         let groups = agents.group_troubles().into_iter();
-        start.chain(grants).chain(names).chain(groups).chain(self.tasks.span_trouble()).collect()
+        let schedules = self.schedule_troubles().into_iter();
+        let current = grants.chain(names).chain(groups).chain(schedules);
+        start.chain(current).chain(self.tasks.span_trouble()).collect()
     }
 }

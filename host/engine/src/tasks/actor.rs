@@ -43,7 +43,11 @@ use a2a_hub_core::{
     },
 };
 use a2a_hub_protocol::{
-    error::A2aError, event::TaskEvent, message::Message, question::Question as Asked,
+    error::A2aError,
+    event::TaskEvent,
+    message::Message,
+    question::Question as Asked,
+    scheduled::{AnswerRule, ScheduledRun},
     task::TaskState,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
@@ -183,7 +187,11 @@ impl TaskActor {
         patience: Duration,
         begin: Begin,
     ) -> Self {
-        let patience = Patience { task: patience, answer: agent.config.answer_timeout() };
+        // A question that nobody answers is over at once: the agent gets its timeout.
+        let run = ScheduledRun::of(recorder.task().metadata.as_ref());
+        let is_unanswered = run.is_some_and(|run| run.answers == AnswerRule::Deny);
+        let answer = if is_unanswered { Duration::ZERO } else { agent.config.answer_timeout() };
+        let patience = Patience { task: patience, answer };
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
         let mut answers = Answers::default();
@@ -442,8 +450,8 @@ impl TaskActor {
             }
             ActorEvent::Ended(ended) => {
                 let (state, mut event) = last(self.recorder.task(), ended);
-                if let Some(lacked) = self.agent.lacked(&self.recorder.task().id) {
-                    event = metadata::with_lacked(event, lacked);
+                if let Some(refused) = self.agent.refused_in(&self.recorder.task().id) {
+                    event = metadata::with_refused(event, refused);
                 }
                 payload.events = vec![event];
                 Signal::Ended(state)
@@ -497,8 +505,9 @@ impl TaskActor {
                 // The first of them is the input of the next run.
                 let later = self.unheard().split_off(1.min(self.unheard.len()));
                 let ends = payload.events.drain(..);
-                let told: Vec<_> =
-                    ends.flat_map(|end| metadata::interim(task, end, &later, &now)).collect();
+                let told: Vec<_> = ends
+                    .flat_map(|end| metadata::end_of_run_events(task, end, &later, &now))
+                    .collect();
                 told.into_iter().for_each(|event| self.recorder.record(event));
                 return;
             }

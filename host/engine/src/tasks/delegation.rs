@@ -23,7 +23,7 @@ use super::{
         call_errors::{failed, no_child, refused},
         child_call::ChildCall,
         lent_permit::LentTurn,
-        memory_transfer::{asked_for, hand_over},
+        memory_transfer::{GiverTask, asked_for, hand_over},
         question_relay::QuestionRelay,
         recorded_calls::RecordedCalls,
     },
@@ -35,6 +35,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access_control::Principal,
+    context_memory::inherit::Inherit,
     routing::Routing,
     task::{
         metadata,
@@ -45,9 +46,12 @@ use a2a_hub_process::Panicked;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::StatusUpdate,
+    hub_metadata::{WORKTREE, worktree_base},
     id::{AgentId, ContextId, TaskId},
+    message::Message,
     operation::{AgentQuery, FoundAgents},
     parent::Parent,
+    scheduled::ScheduledRun,
     task::Task,
 };
 use a2a_hub_runtime::{
@@ -58,6 +62,7 @@ use a2a_hub_runtime::{
     },
 };
 use a2a_hub_store::StoredTask;
+use a2a_hub_worktrees::Worktrees;
 use futures::{
     FutureExt as _,
     future::{BoxFuture, join_all},
@@ -121,6 +126,22 @@ impl Delegation {
         }
     }
 
+    /// Commit from which a worktree of the child starts; none if its message asks for none. A
+    /// worktree costs the operator's disk, so only agents that came with the hub, and flows, may ask.
+    fn worktree(&self, message: &Message) -> Result<Option<String>, Failure> {
+        let asked = message.metadata.as_ref().and_then(|facts| facts.get(WORKTREE));
+        let Some(asked) = asked.filter(|asked| !asked.is_null()) else { return Ok(None) };
+        let base = worktree_base(asked, WORKTREE).map_err(|why| Failure::Invalid(why.message))?;
+        if base.is_some() && !self.agent.came_along() {
+            return Err(Failure::Denied(format!(
+                "have another agent work in a worktree: `{}` is a plug-in, and may not ask for that; its client can, \
+                 by `metadata.worktree`",
+                self.agent.id
+            )));
+        }
+        Ok(base)
+    }
+
     /// Existing child with this key. Fails if the key belongs to a child of another agent.
     async fn known(&self, key: &str, agent: &AgentId) -> Result<Option<TaskId>, Failure> {
         match self.child_under(key).await? {
@@ -140,6 +161,7 @@ impl Delegation {
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Failure> {
         let ChildRequest { message, key, timeout_ms, budget, context_id, inherit, .. } = request;
+        let worktree = self.worktree(&message)?;
         self.agent.require_own_command(&child, &self.task, &message)?;
         let inherit = asked_for(inherit, &message)?;
         let answers = request.answers_questions;
@@ -165,8 +187,11 @@ impl Delegation {
         let of_kin = self.tasks.is_at_work(&above, &child.id);
         let message =
             child_message::told(&self.task, message, &id, context_id, directory.as_deref());
-        let giver = (&self.agent, &self.task);
-        let (message, inherited, fresh) = match hand_over(giver, &child, message, inherit).await {
+        let handed_over = async {
+            let giver = self.giver(inherit.as_ref()).await?;
+            hand_over(&giver, &child, message, inherit).await
+        };
+        let (message, inherited, fresh) = match handed_over.await {
             Ok(handed_over) => handed_over,
             Err(why) => {
                 self.tasks.trees().fell(&id);
@@ -177,10 +202,13 @@ impl Delegation {
             id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|most| *most != Permissions::default()),
+            facts: ScheduledRun::of(self.task.metadata.as_ref())
+                .map(|run| run.for_child(answers).facts()),
             inherited,
             agent: Arc::clone(&child),
             message,
             working_directory: directory,
+            worktree,
             timeout_ms,
             response: ResponseMode::Stream,
             client: ClientCapabilities::default(),
@@ -199,14 +227,45 @@ impl Delegation {
             }
             Err(why) => {
                 self.tasks.trees().fell(&id);
+                self.tasks.abandon_worktree(&id).await;
                 if let Some(mind) = fresh {
                     mind.abandon().await;
                 }
                 Err(match &why {
                     SubmitError::Busy { .. } => Failure::Unavailable(why.to_string()),
+                    SubmitError::Worktree(of) if of.is_callers_fault() => {
+                        Failure::Invalid(why.to_string())
+                    }
+                    SubmitError::Worktree(_) => Failure::Unavailable(why.to_string()),
                     SubmitError::Storage(why) => failed("call another agent", why),
                 })
             }
+        }
+    }
+
+    /// Agent and task whose memory a child gets: this one or, for a flow, a child that it names.
+    async fn giver(&self, asked: Option<&Inherit>) -> Result<GiverTask, Failure> {
+        let Some(from) = asked.and_then(|asked| asked.from.as_ref()) else {
+            return Ok((Arc::clone(&self.agent), self.task.clone()));
+        };
+        let what = format!("hand over the memory of task `{from}`");
+        let denied = |rule: &str| Err(Failure::Denied(format!("{what}: {rule}")));
+        if !self.agent.is_flow() {
+            return denied(
+                "only flows name the giver, by `inherit` of a step; leave `memoryFrom` out",
+            );
+        }
+        let children = self.tasks.children(&self.task.id).await;
+        let children = children.map_err(|why| failed(&what, &why))?;
+        if !children.iter().any(|child| child.task == *from) {
+            return denied("it is no child of this flow's task");
+        }
+        let StoredTask { agent, task, .. } = self.tasks.get(from).await.map_err(refused)?;
+        match self.tasks.directory.agent(&agent) {
+            Some(agent) => Ok((agent, task)),
+            None => Err(Failure::Unavailable(format!(
+                "{what}: its agent `{agent}` is not there any more"
+            ))),
         }
     }
 
@@ -402,6 +461,10 @@ impl Tasks {
 
 #[async_trait::async_trait]
 impl OtherTasks for Tasks {
+    fn worktrees(&self) -> Option<&Worktrees> {
+        Self::worktrees(self).ok()
+    }
+
     fn delegation(
         &self,
         agent: &Arc<Agent>,

@@ -17,6 +17,7 @@ mod run_queue;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod worktree;
 
 pub use delegation::directory::Directory;
 pub use feed::subscription::{StreamEnd, Subscription};
@@ -35,7 +36,7 @@ use a2a_hub_core::{
     grant::Reports,
     routing::ROUTING,
     task::{
-        metadata::{FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, addressed, queued_behind},
+        metadata::{FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, WORKTREE, addressed, queued_behind},
         prices::{Prices, UNCOUNTED, uncounted},
         trace_context::{Trace, facts_of_child},
         tree_budget::{Trees, Usage},
@@ -56,8 +57,8 @@ use a2a_hub_store::{
     Head, HeadFilter, Looked, Readiness, StorageError, StoredTask, Tally, TaskLog, TaskStore,
     until_usable,
 };
-use actor::TaskActor;
 use actor::{
+    TaskActor,
     eviction::Parking,
     recorder::{DeferredCreation, Recorder},
 };
@@ -85,6 +86,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
+use worktree::{Settled, Settling};
 
 /// Capacity of an actor's command channel; senders wait beyond it.
 const COMMANDS: usize = 8;
@@ -92,13 +94,6 @@ const COMMANDS: usize = 8;
 /// Time that a cancellation waits for the task's end. The deadlines of an agent, its programs and
 /// its clean-up add up to less.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
-
-/// Error for a task that was given up before it reached the log.
-fn never_stored() -> StorageError {
-    StorageError::Unavailable(
-        "the task broke before it was stored; the hub's log says where".into(),
-    )
-}
 
 /// Polling interval for tasks that are ending.
 const LOOK: Duration = Duration::from_millis(25);
@@ -134,6 +129,7 @@ impl Tasks {
             parking,
             trees,
             prices,
+            worktrees: None,
             directory,
             phase: Phase::starting(),
             cut,
@@ -171,6 +167,7 @@ impl Tasks {
         let begun = self.submit_as(id.clone(), new, None, false).await;
         if begun.is_err() {
             self.trees().fell(&id);
+            self.abandon_worktree(&id).await;
         }
         begun
     }
@@ -189,6 +186,7 @@ impl Tasks {
             agent,
             mut message,
             working_directory,
+            worktree,
             timeout_ms,
             response,
             client,
@@ -196,6 +194,7 @@ impl Tasks {
             by,
             tenant,
             permissions,
+            facts,
             inherited,
             trace,
             routing,
@@ -214,6 +213,10 @@ impl Tasks {
         } else {
             self.queue.ask(asking).map_err(busy)?
         };
+        let is_child = parent.is_some();
+        let (of, directory, base) = (&agent, working_directory, worktree);
+        let new = Settling { id: &id, context: &context, agent: of, is_child, directory, base };
+        let Settled { directory, fact } = self.settle_directory(new, &mut message).await?;
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());
         let mut known = match &parent {
@@ -222,9 +225,11 @@ impl Tasks {
                 .map(|trace| trace.members())
                 .unwrap_or_default(),
         };
+        known.extend(facts.into_iter().flatten());
         known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
         known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
         known.extend(agent.flow_digest().map(|it| (FLOW_FILE.to_owned(), json!({ "sha256": it }))));
+        known.extend(fact.map(|worktree| (WORKTREE.to_owned(), worktree)));
         known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
         if matches!(admitted, Admitted::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));
@@ -273,7 +278,6 @@ impl Tasks {
             && agent.only_answers()
             && response.may_defer(&agent);
         let created = Arc::new(TaskEvent::Created(Box::new(created)));
-        let directory = working_directory;
         let start = Start {
             message,
             client,
@@ -283,7 +287,7 @@ impl Tasks {
             at: 0,
             by: Some(by.clone()),
         };
-        let patience = patience(&agent, timeout_ms);
+        let patience = new_task::patience(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted, PendingInputs::new());
         let feed = Feed::new(0);
         // Subscribed before the first event: nothing has to be read from the log.
@@ -295,7 +299,7 @@ impl Tasks {
             let unborn = DeferredCreation::new(by, told, response.is_unobserved());
             let recorder = recorder.beginning(created, unborn);
             self.spawn(None, recorder, agent, patience, begin);
-            stored.await.unwrap_or_else(|_| Err(never_stored()))?;
+            stored.await.unwrap_or_else(|_| Err(new_task::never_stored()))?;
             return Ok(heard);
         }
         let seq = self.storage.append_by(&id, 0, vec![Arc::clone(&created)], Some(&by)).await?;
@@ -347,7 +351,7 @@ impl Tasks {
                 let _ = left.send(actor.run().await);
             };
             // The agent may run on its own threads; those are in the span as well.
-            of.on_behalf(Box::pin(run)).await;
+            of.run_hub_work(Box::pin(run)).await;
             let remains = remains.await;
             if !remains.as_ref().is_ok_and(|remains| remains.keeps_children) {
                 // Whatever the task's end was, its children end too.
@@ -592,10 +596,4 @@ impl Tasks {
     fn running(&self) -> MutexGuard<'_, RunningTasks> {
         self.running.lock()
     }
-}
-
-/// Time limit of a task: the agent's, or the client's if that is shorter.
-fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
-    let timeout = agent.config.timeout();
-    timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))
 }

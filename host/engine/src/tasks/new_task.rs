@@ -4,16 +4,17 @@ use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access_control::Principal, context_memory::transfer::Inherited, routing::Routing,
-    scheduling::run_quota::Busy, task::tree_budget::TreeLimits,
+    scheduling::task_admission::Busy, task::tree_budget::TreeLimits,
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     id::{AgentId, TaskId, TenantId},
-    message::Message,
+    message::{Message, Metadata},
     trace::TraceContext,
 };
 use a2a_hub_store::StorageError;
-use std::sync::Arc;
+use a2a_hub_worktrees::WorktreeError;
+use std::{sync::Arc, time::Duration};
 
 /// Error of starting a task.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,9 @@ pub enum SubmitError {
         /// Limit that is reached.
         why: Busy,
     },
+    /// The task cannot get its worktree, or names one that is not its own.
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
     /// The store refused.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -73,6 +77,9 @@ pub struct NewTask {
     pub message: Message,
     /// Working directory that the client requested.
     pub working_directory: Option<String>,
+    /// Commit from which a worktree of that directory starts; none for a task that works in the
+    /// directory itself.
+    pub worktree: Option<String>,
     /// Time limit in milliseconds, if the client sets one; the agent's own limit applies as well.
     pub timeout_ms: Option<u64>,
     /// Form in which the client takes the answer.
@@ -90,10 +97,25 @@ pub struct NewTask {
     /// Most that its agent's program may do without asking, in a task that another agent gives;
     /// beyond that it asks.
     pub permissions: Option<Permissions>,
+    /// Members of its metadata from the schedule that started it, or a task above it.
+    pub facts: Option<Metadata>,
     /// Record of the memory that another agent transferred to its agent.
     pub inherited: Option<Inherited>,
     /// Trace context that the client sent beside its message.
     pub trace: Option<Box<TraceContext>>,
     /// Routing decision, if the client named no agent.
     pub routing: Option<Box<Routing>>,
+}
+
+/// Time limit of a task: the agent's, or the client's if that is shorter.
+pub(super) fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
+    let timeout = agent.config.timeout();
+    timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))
+}
+
+/// Error for a task that was given up before it reached the log.
+pub(super) fn never_stored() -> StorageError {
+    StorageError::Unavailable(
+        "the task broke before it was stored; the hub's log says where".into(),
+    )
 }

@@ -11,6 +11,7 @@ use a2a_hub_runtime::{
     Failure,
     port::delegate::{ChildRequest, DelegatePort},
 };
+use a2a_hub_worktrees::Worktrees;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -36,6 +37,9 @@ pub(super) trait OtherTasks: Send + Sync {
         queue: mpsc::Sender<GuestRequest>,
         run: RunKind,
     ) -> Arc<dyn DelegatePort>;
+
+    /// The worktrees of the tasks; none in a hub without them.
+    fn worktrees(&self) -> Option<&Worktrees>;
 
     /// True if a task has unfinished children.
     fn has_children(&self, task: &TaskId) -> bool;

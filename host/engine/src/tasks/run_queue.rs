@@ -1,9 +1,9 @@
-//! Run queue: grants run permits in the order that `core::quota` decides.
+//! Run queue: grants run permits in the order that `core::scheduling::task_admission` decides.
 
 use a2a_hub_agents::Agent;
 use a2a_hub_core::{
     grant::Resume,
-    scheduling::run_quota::{self, Busy, Quota, QuotaLimits, SharedRoom},
+    scheduling::task_admission::{self, Busy, Quota, QuotaLimits, SharedRoom},
 };
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
 use parking_lot::{Mutex, MutexGuard};
@@ -86,7 +86,7 @@ impl RunQueue {
         let limits = agent.quota();
         let mut lines = self.lines();
         let line = lines.entry(agent.id.clone()).or_insert_with(|| Line::new(limits));
-        line.shares_room = agent.room().is_some();
+        line.shares_room = agent.run_capacity().is_some();
         line.quota.wait();
         Wait { queue: self.clone(), agent: agent.id.clone() }
     }
@@ -99,14 +99,14 @@ impl RunQueue {
 
     /// Refuses an agent that cannot be evicted while it waits, if waiting tasks leave no capacity.
     fn look_for_room(&self, agent: &Agent) -> Result<(), Busy> {
-        let Some(room) = agent.room().filter(|_| agent.resume() != Resume::Session) else {
+        let Some(room) = agent.run_capacity().filter(|_| agent.resume() != Resume::Session) else {
             return Ok(());
         };
         let lines = self.lines();
         let sharing = lines.values().filter(|line| line.shares_room);
         let waiting = sharing.map(|line| line.quota.waiting()).sum();
         let own = lines.get(&agent.id).map_or(0, |line| line.quota.waiting());
-        SharedRoom { waiting, most: room.most }.admit(own)
+        SharedRoom { waiting, most: room.max }.admit(own)
     }
 
     /// Requests a permit for a task that was admitted before, by this process or the previous one,
@@ -154,15 +154,15 @@ impl RunQueue {
             TaskId,
             Option<ContextId>,
             QuotaLimits,
-        ) -> Result<run_quota::Turn, E>,
+        ) -> Result<task_admission::Turn, E>,
     ) -> Result<Admitted, E> {
         let mut lines = self.lines();
         let line = lines.entry(agent.clone()).or_insert_with(|| Line::new(limits));
         line.limits = limits;
         let behind = lane.as_ref().and_then(|lane| line.quota.holder(lane)).cloned();
         Ok(match ask(&mut line.quota, task.clone(), lane.clone(), limits)? {
-            run_quota::Turn::Now => Admitted::Now(self.turn(agent, lane)),
-            run_quota::Turn::Later => {
+            task_admission::Turn::Now => Admitted::Now(self.turn(agent, lane)),
+            task_admission::Turn::Later => {
                 let (call, called) = oneshot::channel();
                 line.waiting.insert(task.clone(), call);
                 let (queue, agent, task) = (self.clone(), agent.clone(), task.clone());

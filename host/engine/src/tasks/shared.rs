@@ -8,6 +8,7 @@ use crate::observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_core::task::{prices::Prices, tree_budget::Trees};
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_store::{Readiness, TaskStore};
+use a2a_hub_worktrees::Worktrees;
 use parking_lot::Mutex;
 use std::sync::{Arc, atomic::AtomicBool};
 use tokio_util::task::TaskTracker;
@@ -28,6 +29,8 @@ pub struct TasksParts {
     pub(super) trees: Arc<Mutex<Trees>>,
     /// Prices of models; tasks that begin later use a new list.
     pub(super) prices: Arc<Mutex<Arc<Prices>>>,
+    /// Worktrees of the tasks; none in a hub without them.
+    pub(super) worktrees: Option<Worktrees>,
     /// Finds agents by name, group and skill.
     pub(super) directory: Directory,
     /// Phase of the hub: starting, up or stopping.

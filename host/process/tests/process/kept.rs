@@ -2,7 +2,7 @@
 
 use super::python::{HEADLESS, in_a_thread};
 use super::*;
-use a2a_hub_process::{Kin, OnBehalf};
+use a2a_hub_process::{Kin, TreeOwner};
 
 /// All ways of a shell to start a process that outlives it.
 const BACKGROUND: &str = "\
@@ -117,7 +117,7 @@ async fn transferred_tree_counts_for_new_owner() {
     let hub = Fixture::new();
     let mut child = hub.sh(SHELL).await;
     let pid: i32 = does(&mut child, "echo $$").await.lines().next().unwrap().parse().unwrap();
-    let Kin::Tree(OnBehalf { owner, tree, .. }) = hub.supervisor.kin(pid) else {
+    let Kin::Tree(TreeOwner { owner, tree, .. }) = hub.supervisor.kin(pid) else {
         panic!("it is in a tree")
     };
     assert_eq!(owner, "task-1");
@@ -126,7 +126,7 @@ async fn transferred_tree_counts_for_new_owner() {
     let now = hub.supervisor.of_tree(&tree).unwrap();
     assert_eq!((now.owner.as_str(), now.agent.as_str()), ("task-2", "a"));
     let kin = hub.supervisor.kin(pid);
-    assert!(matches!(kin, Kin::Tree(OnBehalf { owner, .. }) if owner == "task-2"));
+    assert!(matches!(kin, Kin::Tree(TreeOwner { owner, .. }) if owner == "task-2"));
     assert_eq!(hub.supervisor.running(), 1);
     child.kill();
     while !matches!(child.next().await, Output::Exited(_)) {}

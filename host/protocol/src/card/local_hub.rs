@@ -1,7 +1,7 @@
 //! Cards in the form of the Local Hub specification.
 
 use crate::{
-    card::official::{OLD_VERSION, provider},
+    card::v1_and_v03::{OLD_VERSION, provider},
     five_step::ENDPOINTS,
     member,
     model::{card::AgentCard, id::AgentId},

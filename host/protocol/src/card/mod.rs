@@ -7,14 +7,14 @@ mod foreign;
 mod input_schema;
 mod interfaces;
 mod local_hub;
-mod official;
 mod parse;
 pub mod signed;
+mod v1_and_v03;
 
 pub use crate::model::card::{AgentCard, Skill, is_in_range};
 pub use foreign::ForeignCard;
 pub use input_schema::{INPUT_SCHEMA, InputSchema, InvalidInputSchema, Violation};
 pub use interfaces::read_interfaces;
 pub use local_hub::OF_THE_HUB;
-pub use official::{Endpoints, NDJSON};
 pub use parse::InvalidCard;
+pub use v1_and_v03::{Endpoints, NDJSON};

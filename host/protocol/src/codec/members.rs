@@ -181,7 +181,7 @@ impl Members {
     }
 
     /// Returns an optional object as custom metadata.
-    pub(crate) fn facts(&mut self, name: &str) -> Result<Option<Metadata>, A2aError> {
+    pub(crate) fn metadata(&mut self, name: &str) -> Result<Option<Metadata>, A2aError> {
         Ok(self.members(name)?.map(|facts| facts.members))
     }
 }

@@ -84,7 +84,7 @@ impl Proto {
                 None => of.unknown_role(&role, "must be ROLE_USER or ROLE_AGENT, or its number")?,
             },
             parts: of.list(self.parts(), |part, at| self.read_part(part, at))?,
-            metadata: of.facts("metadata")?,
+            metadata: of.metadata("metadata")?,
             extensions: of.texts("extensions")?,
             reference_task_ids: of
                 .texts("referenceTaskIds")?
@@ -109,7 +109,7 @@ impl Proto {
             content: read_content(&mut of, &whole)?,
             filename: of.some_text("filename")?,
             media_type: of.some_text("mediaType")?,
-            metadata: of.facts("metadata")?,
+            metadata: of.metadata("metadata")?,
         })
     }
 
@@ -125,7 +125,7 @@ impl Proto {
             name: of.some_text("name")?,
             description: of.some_text("description")?,
             parts: of.list("parts", |part, at| self.read_part(part, at))?,
-            metadata: of.facts("metadata")?,
+            metadata: of.metadata("metadata")?,
             extensions: of.texts("extensions")?,
         })
     }
@@ -183,7 +183,7 @@ impl Proto {
             status: self.read_status(status, of.at("status"))?,
             artifacts: of.list("artifacts", |made, at| self.read_artifact(made, at))?,
             history: of.list("history", |said, at| self.read_message(said, at))?,
-            metadata: of.facts("metadata")?,
+            metadata: of.metadata("metadata")?,
         })
     }
 
@@ -206,7 +206,7 @@ impl Proto {
             let (task, context) = whose(&mut update)?;
             let status = update.need_or("status", json!({}))?;
             let status = self.read_status(status, update.at("status"))?;
-            let update = StatusUpdate { status, metadata: update.facts("metadata")? };
+            let update = StatusUpdate { status, metadata: update.metadata("metadata")? };
             return Ok(StreamResponse::Status { task, context, update });
         }
         if let Some(mut update) = of.members("artifactUpdate")? {
@@ -259,7 +259,7 @@ fn bytes(text: &str, at: &str) -> Result<Vec<u8>, A2aError> {
 /// Reads a part of the 0.3 package, in which files and data are nested objects.
 fn read_old_part(of: &mut Members, at: &str) -> Result<Part, A2aError> {
     let (text, file, data) = (of.text("text")?, of.members("file")?, of.members("data")?);
-    let metadata = of.facts("metadata")?;
+    let metadata = of.metadata("metadata")?;
     match (text, file, data) {
         (Some(text), None, None) => Ok(Part::of_old(Content::Text(text), metadata)),
         (None, None, Some(mut data)) => {

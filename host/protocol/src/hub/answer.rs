@@ -38,10 +38,13 @@ pub fn write(answer: Answer, url: &str) -> Value {
             context
         }
         Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
+        Answer::Worktree(answer) => json!(answer),
         Answer::Pong(pong) => json!(pong),
         Answer::Status(status) => json!(status),
         Answer::Metrics(text) => json!(text),
         Answer::Reloaded(reloaded) => json!(reloaded),
+        Answer::Schedules(schedules) => json!(schedules),
+        Answer::Schedule(schedule) => json!(schedule),
         Answer::Plugins(plugins) => json!(plugins),
         Answer::PluginsRefreshed(refreshed) => json!(refreshed),
         Answer::PluginChanged(changed) => json!(changed),

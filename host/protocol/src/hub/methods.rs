@@ -1,12 +1,14 @@
 //! Methods of the hub's dialect: one table, which serves requests and `rpc.discover`.
 
 use crate::{
-    hub::{event::HubEvent, grant_params, params, schemas},
+    hub::{event::HubEvent, grant_params, params, schemas, worktree_params},
     model::{
         error::{A2aError, ErrorKind},
         operation::{
             AgentHealth, AgentInfo, BackedUp, ContextInfo, Deregistered, FoundAgents, HubStatus,
-            Operation, PluginChanged, PluginInfo, PluginsRefreshed, Pong, Reloaded, TaskTree,
+            Operation, PluginChanged, PluginInfo, PluginsRefreshed, Pong, Reloaded, ScheduleInfo,
+            TaskTree, WorktreeApplied, WorktreeDiff, WorktreeInfo, WorktreeRemoved,
+            WorktreeRequest,
         },
         push::Delivery,
     },
@@ -149,6 +151,44 @@ pub static METHODS: &[HubMethod] = &[
         ..PLAIN
     },
     HubMethod {
+        name: "hub/schedules/list",
+        summary: "List the schedules with their next time and their latest run",
+        admin: true,
+        result: SchemaGenerator::subschema_for::<Vec<ScheduleInfo>>,
+        read: |_| Ok(Operation::ListSchedules),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/schedules/run",
+        summary: "Start a run of a schedule now, also of a paused one, and return its task",
+        example: r#"{"name": "nightly"}"#,
+        admin: true,
+        params: params::OneSchedule::json_schema,
+        read: |said| Ok(Operation::RunSchedule { name: params::one_schedule(said)? }),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/schedules/pause",
+        summary: "Pause a schedule, also over restarts: planned times get no run until it is \
+                  resumed",
+        example: r#"{"name": "nightly"}"#,
+        admin: true,
+        params: params::OneSchedule::json_schema,
+        result: SchemaGenerator::subschema_for::<ScheduleInfo>,
+        read: |said| Ok(Operation::PauseSchedule { name: params::one_schedule(said)? }),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/schedules/resume",
+        summary: "Resume a paused schedule; planned times during the pause get no run",
+        example: r#"{"name": "nightly"}"#,
+        admin: true,
+        params: params::OneSchedule::json_schema,
+        result: SchemaGenerator::subschema_for::<ScheduleInfo>,
+        read: |said| Ok(Operation::ResumeSchedule { name: params::one_schedule(said)? }),
+        ..PLAIN
+    },
+    HubMethod {
         name: "hub/plugins/list",
         summary: "List the plug-ins with the permissions that they ask for, their grants, \
                   missing permissions and held-back updates",
@@ -281,6 +321,56 @@ pub static METHODS: &[HubMethod] = &[
         params: params::DeleteContext::json_schema,
         result: SchemaGenerator::subschema_for::<Value>,
         read: params::delete_context,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/tasks/diff",
+        summary: "Return the changes of a task in its worktree, as a patch or as a table of files",
+        example: r#"{"taskId": "task-456", "summary": true}"#,
+        admin: true,
+        params: worktree_params::Diff::json_schema,
+        result: SchemaGenerator::subschema_for::<WorktreeDiff>,
+        read: worktree_params::diff,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/tasks/apply",
+        summary: "Take over the changes of a task into its repository; only for the operator's \
+                  programs on this machine, not for any token",
+        example: r#"{"taskId": "task-456", "to": {"branch": "fix"}}"#,
+        admin: true,
+        params: worktree_params::Apply::json_schema,
+        result: SchemaGenerator::subschema_for::<WorktreeApplied>,
+        read: worktree_params::apply,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/tasks/discard",
+        summary: "Remove the worktree of a task with all its files",
+        example: r#"{"taskId": "task-456"}"#,
+        admin: true,
+        params: worktree_params::Discard::json_schema,
+        result: SchemaGenerator::subschema_for::<Vec<WorktreeRemoved>>,
+        read: worktree_params::discard,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/worktrees/list",
+        summary: "List the worktrees of tasks, oldest first",
+        admin: true,
+        result: SchemaGenerator::subschema_for::<Vec<WorktreeInfo>>,
+        read: |_| Ok(Operation::Worktree(WorktreeRequest::List)),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/worktrees/prune",
+        summary: "Remove the worktrees of finished tasks, and keep their changes as refs of their \
+                  repositories",
+        example: r#"{"olderThanMs": 604800000}"#,
+        admin: true,
+        params: worktree_params::Prune::json_schema,
+        result: SchemaGenerator::subschema_for::<Vec<WorktreeRemoved>>,
+        read: worktree_params::prune,
         ..PLAIN
     },
     HubMethod {

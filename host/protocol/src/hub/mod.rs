@@ -9,5 +9,6 @@ pub mod openrpc;
 mod params;
 pub mod registry;
 mod schemas;
+mod worktree_params;
 
 pub use params::agent_query;

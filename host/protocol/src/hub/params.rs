@@ -82,6 +82,12 @@ pub(crate) struct OneAgent {
 }
 
 #[derive(Deserialize, JsonSchema)]
+pub(crate) struct OneSchedule {
+    /// Name of the schedule in the configuration.
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReloadAgent {
     /// Id of the agent on this hub.
@@ -226,6 +232,11 @@ pub fn agent_query(params: Value) -> Result<AgentQuery, A2aError> {
 /// Reads the parameters of a method that takes only an agent's id.
 pub(crate) fn one_agent(params: Value) -> Result<AgentId, A2aError> {
     read(params).map(|OneAgent { agent_id }| agent_id)
+}
+
+/// Reads the parameters of the methods of one schedule.
+pub(crate) fn one_schedule(params: Value) -> Result<String, A2aError> {
+    read(params).map(|OneSchedule { name }| name)
 }
 
 /// Reads the parameters of `hub/agents/register`.

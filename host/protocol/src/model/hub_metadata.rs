@@ -19,6 +19,32 @@ use serde_json::Value;
 /// Accepted values of `permissions`.
 pub const PERMISSIONS: [&str; 4] = ["read-only", "ask", "edit", "full"];
 
+/// Member that asks for a worktree: true, or an object with the commit to start from, as
+/// `{"base": "main"}`.
+pub const WORKTREE: &str = "worktree";
+
+/// Commit that the member [`WORKTREE`] names; none if it asks for no worktree. `at` is the path of
+/// the value, for the error.
+///
+/// # Errors
+/// If the value is neither a boolean nor an object with at most a text `base`.
+pub fn worktree_base(value: &Value, at: &str) -> Result<Option<String>, A2aError> {
+    let why = || {
+        let why = "must be true or false, or an object with the commit to start from (`base`)";
+        A2aError::invalid(at, why.to_owned())
+    };
+    match value {
+        Value::Bool(asks) => Ok(asks.then(|| "HEAD".to_owned())),
+        Value::Object(members) if members.keys().all(|name| name == "base") => {
+            match members.get("base") {
+                None => Ok(Some("HEAD".to_owned())),
+                Some(base) => base.as_str().map(|base| Some(base.to_owned())).ok_or_else(why),
+            }
+        }
+        _ => Err(why()),
+    }
+}
+
 /// Maximum length of a text value in bytes, for example a model's name or a path.
 const MAX_TEXT: usize = 4_096;
 
@@ -43,6 +69,7 @@ enum Takes {
     Permissions,
     Budget,
     Question,
+    Worktree,
     /// Validated by the code that reads the member.
     Any,
 }
@@ -56,12 +83,13 @@ const fn heard(name: &'static str, takes: Takes) -> Member {
 }
 
 /// All members.
-const MEMBERS: [Member; 19] = [
+const MEMBERS: [Member; 21] = [
     routing("targetAgent", Takes::Agent),
     routing("targetSkill", Takes::Text),
     routing("targetVersion", Takes::Text),
     routing("allowOlder", Takes::Flag),
     routing("workingDirectory", Takes::Text),
+    routing(WORKTREE, Takes::Worktree),
     heard(QUESTION, Takes::Question),
     heard(BUDGET, Takes::Budget),
     heard("model", Takes::Text),
@@ -76,6 +104,7 @@ const MEMBERS: [Member; 19] = [
     heard("memoryScope", Takes::Text),
     heard("memoryNames", Takes::Names),
     heard("memoryBudget", Takes::Any),
+    heard("memoryFrom", Takes::Text),
 ];
 
 /// Names of all members.
@@ -187,6 +216,7 @@ impl Takes {
             },
             Self::Budget => Budget::read(value, at).map(drop),
             Self::Question => answered_by(value, at).map(drop),
+            Self::Worktree => worktree_base(value, at).map(drop),
             Self::Any => Ok(()),
         }
     }
@@ -208,6 +238,7 @@ mod tests {
         ("targetVersion", r#""^2""#, &["2"]),
         ("allowOlder", "true", &["1", "\"true\""]),
         ("workingDirectory", r#""/src""#, &["7", "[\"/src\"]"]),
+        ("worktree", r#"{"base":"main"}"#, &["1", "\"main\"", "{\"bass\":\"x\"}", "{\"base\":1}"]),
         ("question", r#""q""#, &["1", "{}", "[]", "\"\"", "true"]),
         (
             "budget",
@@ -233,6 +264,7 @@ mod tests {
         ("memoryScope", r#""full""#, &["1"]),
         ("memoryNames", r#"["goal"]"#, &["\"goal\""]),
         ("memoryBudget", "{}", &[]),
+        ("memoryFrom", r#""task""#, &["1"]),
     ];
 
     #[test]

@@ -14,5 +14,6 @@ pub mod operation;
 pub mod parent;
 pub mod push;
 pub mod question;
+pub mod scheduled;
 pub mod task;
 pub mod trace;

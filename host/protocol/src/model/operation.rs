@@ -12,10 +12,12 @@ mod page;
 mod placing;
 mod plugins;
 mod requirements;
+mod schedules;
 mod send;
 mod tier;
 mod tree;
 mod upkeep;
+mod worktrees;
 
 pub use choice::AgentChoice;
 pub use component::Component;
@@ -32,12 +34,17 @@ pub use plugins::{
     PluginsRefreshed,
 };
 pub use requirements::{AgentGroup, AgentRequirements};
+pub use schedules::{ScheduleInfo, ScheduleRun};
 pub use send::{RequestForm, SendMessage, Wait};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use upkeep::{
     AgentBrief, CompilingPlugin, HubStart, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin,
     Reloaded, StorageCondition,
+};
+pub use worktrees::{
+    ApplyTo, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff, WorktreeInfo,
+    WorktreeRemoved, WorktreeRequest,
 };
 
 use crate::model::{
@@ -142,6 +149,8 @@ pub enum Operation {
         /// Conversation to delete.
         id: ContextId,
     },
+    /// Lists, shows, takes over or removes the worktrees of tasks.
+    Worktree(WorktreeRequest),
     /// Answers without further checks.
     Ping,
     /// Returns the status of the hub.
@@ -154,6 +163,23 @@ pub enum Operation {
     /// Reloads the configuration and applies all changes that need no restart. For administrators
     /// only.
     ReloadConfig,
+    /// Lists the schedules of the configuration. For administrators only.
+    ListSchedules,
+    /// Starts a run of a schedule now. For administrators only.
+    RunSchedule {
+        /// Schedule to run.
+        name: String,
+    },
+    /// Pauses a schedule: planned times get no run. For administrators only.
+    PauseSchedule {
+        /// Schedule to pause.
+        name: String,
+    },
+    /// Resumes a paused schedule. For administrators only.
+    ResumeSchedule {
+        /// Schedule to resume.
+        name: String,
+    },
     /// Lists plug-ins with their requested and granted capabilities. For administrators only.
     ListPlugins,
     /// Rereads the file of grants and the plugins folder at once. Grants nothing. For
@@ -438,6 +464,8 @@ pub enum Answer {
         /// Number of tasks that the conversation had.
         tasks: usize,
     },
+    /// Answer to a request for worktrees.
+    Worktree(WorktreeAnswer),
     /// Answer to a ping.
     Pong(Pong),
     /// Status of the hub.
@@ -446,6 +474,10 @@ pub enum Answer {
     Metrics(String),
     /// Result of reloading the configuration.
     Reloaded(Reloaded),
+    /// Schedules of the configuration.
+    Schedules(Vec<ScheduleInfo>),
+    /// Schedule that was paused or resumed.
+    Schedule(Box<ScheduleInfo>),
     /// Plug-ins with their requested and granted capabilities.
     Plugins(Vec<PluginInfo>),
     /// Changes found by a refresh of plug-ins.

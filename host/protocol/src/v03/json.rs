@@ -49,7 +49,7 @@ pub(crate) fn stream_response_at(value: Value, at: Place) -> Result<StreamRespon
                 (TaskId::new(of.need_or_text("taskId", "")?), read_context(&mut of)?);
             let status = of.need_or("status", json!({}))?;
             let status = status_at(status, of.at("status"))?;
-            let update = StatusUpdate { status, metadata: of.facts("metadata")? };
+            let update = StatusUpdate { status, metadata: of.metadata("metadata")? };
             Ok(StreamResponse::Status { task, context, update })
         }
         Some("artifact-update") => {
@@ -84,7 +84,7 @@ pub(crate) fn task_at(value: Value, at: Place) -> Result<Task, A2aError> {
         status: status_at(status, of.at("status"))?,
         artifacts: of.list("artifacts", artifact_at)?,
         history: of.list("history", message_at)?,
-        metadata: of.facts("metadata")?,
+        metadata: of.metadata("metadata")?,
     })
 }
 
@@ -130,7 +130,7 @@ fn message_at(value: Value, at: Place) -> Result<Message, A2aError> {
             },
         },
         parts: of.list("parts", |part, at| foreign::part(part_at, part, at))?,
-        metadata: of.facts("metadata")?,
+        metadata: of.metadata("metadata")?,
         extensions: of.texts("extensions")?,
         reference_task_ids: of.texts("referenceTaskIds")?.into_iter().map(TaskId::new).collect(),
     })
@@ -143,14 +143,14 @@ fn artifact_at(value: Value, at: Place) -> Result<Artifact, A2aError> {
         name: of.some_text("name")?,
         description: of.some_text("description")?,
         parts: of.list("parts", |part, at| foreign::part(part_at, part, at))?,
-        metadata: of.facts("metadata")?,
+        metadata: of.metadata("metadata")?,
         extensions: of.texts("extensions")?,
     })
 }
 
 pub(crate) fn part_at(value: Value, at: Place) -> Result<Part, A2aError> {
     let mut of = Members::of(value, at)?;
-    let metadata = of.facts("metadata")?;
+    let metadata = of.metadata("metadata")?;
     match of.need_text("kind")?.as_str() {
         "text" => {
             let text = of.text("text")?.ok_or_else(|| of.refuse("text", "is missing"))?;

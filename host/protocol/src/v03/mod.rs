@@ -1,5 +1,5 @@
 //! A2A 0.3 for servers and clients: its methods and JSON over JSON-RPC, and its ProtoJSON over REST
-//! and gRPC.
+//! and gRPC. The card that clients of 0.3 get is the hybrid one of `card/v1_and_v03.rs`.
 
 pub mod json;
 pub mod methods;

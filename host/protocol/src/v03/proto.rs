@@ -94,7 +94,7 @@ fn read_send(params: Value) -> Result<SendMessage, A2aError> {
     let message = of.take("request").map_or_else(|| of.need("message"), Ok)?;
     let message = Proto::V03.read_message(message, "message".to_owned())?;
     limits::check_message(&message, "message")?;
-    let mut send = SendMessage::new(message, of.facts("metadata")?.as_ref())?;
+    let mut send = SendMessage::new(message, of.metadata("metadata")?.as_ref())?;
     send.wait = Wait::AtMost(UNSAID_WAIT);
     if let Some(mut how) = of.members("configuration")? {
         send.history_length = how.count("historyLength")?.filter(|length| *length > 0);

@@ -115,7 +115,7 @@ fn read_send(mut of: Members) -> Result<SendMessage, A2aError> {
     let message = of.need("message")?;
     let message = read_message(message)?;
     limits::check_message(&message, "message")?;
-    let mut send = SendMessage::new(message, of.facts("metadata")?.as_ref())?;
+    let mut send = SendMessage::new(message, of.metadata("metadata")?.as_ref())?;
     if let Some(mut how) = of.members("configuration")? {
         send.history_length = how.count("historyLength")?;
         if how.flag("returnImmediately")? {

@@ -12,7 +12,7 @@ use crate::store::{
     state::State,
 };
 use a2a_hub_protocol::message::Message;
-use a2a_hub_runtime::{Ended, Failure, Report};
+use a2a_hub_runtime::{Ended, Failure, HealthReport};
 
 /// Maximum size in bytes of the reason of a failure, which people read.
 const MAX_FAILURE: usize = 16 << 10;
@@ -49,7 +49,7 @@ impl State {
     }
 
     /// Converts and redacts a health report.
-    pub(crate) async fn reported(&mut self, report: agent::HealthReport) -> Report {
+    pub(crate) async fn reported(&mut self, report: agent::HealthReport) -> HealthReport {
         self.account.before(bytes_of_report(&report)).await;
         let mut report = report_from_guest(report);
         report.hide(&self.redaction.secrets);

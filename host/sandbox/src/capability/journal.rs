@@ -80,7 +80,7 @@ impl State {
         }
         let Some(replay) = &mut self.replay else { return Ok(()) };
         let weight = weight(&heard);
-        let entry = replay.run.answered(asked, heard, now_ms());
+        let entry = replay.run.record_answer(asked, heard, now_ms());
         self.record(entry, weight).await
     }
 

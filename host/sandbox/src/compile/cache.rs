@@ -1,7 +1,7 @@
 //! Cache of compiled components on disk, and of components that are not to be compiled again.
 //! Entries are authenticated (HMAC); an invalid entry is treated as a miss.
 
-use crate::compile::compiled_code::{CacheKey, CompiledCode};
+use crate::compile::{cache_key::CacheKey, compiled_code::CompiledCode};
 use rustix::fs::{Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use serde::{Deserialize, Serialize};
 use std::{

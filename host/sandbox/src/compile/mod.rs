@@ -2,6 +2,7 @@
 
 pub(super) mod bundled_code;
 pub(super) mod cache;
+pub(super) mod cache_key;
 pub(super) mod code_mmap;
 pub(super) mod compiled_code;
 pub(super) mod compiler;

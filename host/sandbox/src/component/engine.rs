@@ -16,7 +16,7 @@ use crate::{
     },
 };
 use a2a_hub_process::Worker;
-use a2a_hub_runtime::limits::{MAX_MEMORY_BYTES, Room};
+use a2a_hub_runtime::limits::{MAX_MEMORY_BYTES, RunCapacity};
 use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
@@ -174,9 +174,9 @@ impl Engine {
     }
 
     /// Current and most concurrent guests.
-    pub fn room(&self) -> Room {
-        let taken = self.max.saturating_sub(self.slots.available_permits());
-        Room { taken, most: self.max }
+    pub fn run_capacity(&self) -> RunCapacity {
+        let running = self.max.saturating_sub(self.slots.available_permits());
+        RunCapacity { running, max: self.max }
     }
 
     /// Slot for one more guest; none if all are taken.

@@ -127,7 +127,7 @@ impl Plugin {
     /// The same component with other requests than those of its manifest: the hub makes several
     /// agents of one built-in component.
     #[must_use]
-    pub fn asking(self, ask: Ask) -> Self {
+    pub fn with_ask(self, ask: Ask) -> Self {
         Self { ask: Arc::new(ask), ..self }
     }
 

@@ -20,7 +20,7 @@ use a2a_hub_core::text::redact::Secrets;
 use a2a_hub_process::Panicked;
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_runtime::{
-    Call, Crash, Ended, Failure, Limits, Report, Run, Work, port::journal::Journal,
+    Call, Crash, Ended, Failure, HealthReport, Limits, Run, Work, port::journal::Journal,
 };
 use std::{
     sync::Arc,
@@ -118,7 +118,7 @@ fn hidden(mut why: Failure, secrets: &Secrets) -> Failure {
 }
 
 /// Calls a guest's health check, with its capabilities.
-pub async fn health(plugin: &Plugin, call: Call) -> Result<Report, Failure> {
+pub async fn health(plugin: &Plugin, call: Call) -> Result<HealthReport, Failure> {
     let secrets = Arc::clone(&call.secrets);
     let (seat, of) = (GuestThread::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);

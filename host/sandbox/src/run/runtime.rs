@@ -10,7 +10,7 @@ use a2a_hub_core::{
     task::recovery::Resumability,
 };
 use a2a_hub_protocol::id::TaskId;
-use a2a_hub_runtime::{Call, Failure, HubWork, Report, Room, Run, Runtime, Work};
+use a2a_hub_runtime::{Call, Failure, HealthReport, HubWork, Run, RunCapacity, Runtime, Work};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +24,8 @@ impl Runtime for Plugin {
         Some(Plugin::digest(self))
     }
 
-    fn room(&self) -> Option<Room> {
-        Some(self.engine.room())
+    fn run_capacity(&self) -> Option<RunCapacity> {
+        Some(self.engine.run_capacity())
     }
 
     fn is_enclosed(&self) -> bool {
@@ -44,11 +44,11 @@ impl Runtime for Plugin {
         }
     }
 
-    async fn health(&self, call: Call) -> Result<Report, Failure> {
+    async fn health(&self, call: Call) -> Result<HealthReport, Failure> {
         guest::health(self, call).await
     }
 
-    async fn on_behalf(&self, work: HubWork) {
+    async fn run_hub_work(&self, work: HubWork) {
         let account = Arc::new(CpuAccount::of_hub(Arc::clone(&self.share)));
         // The work is never cancelled.
         let _done = self.engine.scheduler.run(&account, &CancellationToken::new(), work).await;

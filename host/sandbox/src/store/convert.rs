@@ -13,7 +13,7 @@ use a2a_hub_protocol::{
     task::{Artifact, Task, TaskState},
 };
 use a2a_hub_runtime::{
-    Ended, Failure, Report,
+    Ended, Failure, HealthReport,
     port::{delegate::Update, tasks::Emitted},
 };
 use serde_json::Value;
@@ -393,8 +393,8 @@ const MAX_VERSION: usize = 64;
 const MAX_DETAIL: usize = 400;
 
 /// Converts a guest's health report, each text to one plain line.
-pub(crate) fn report_from_guest(report: agent::HealthReport) -> Report {
-    Report {
+pub(crate) fn report_from_guest(report: agent::HealthReport) -> HealthReport {
+    HealthReport {
         status: match report.status {
             agent::HealthStatus::Healthy => HealthStatus::Healthy,
             agent::HealthStatus::Degraded => HealthStatus::Degraded,

@@ -7,7 +7,7 @@ use a2a_hub_protocol::{
     message::{Content, Message, Metadata, Part},
     task::Artifact,
 };
-use a2a_hub_runtime::{Crash, Ended, Failure, Report, port::tasks::Emitted};
+use a2a_hub_runtime::{Crash, Ended, Failure, HealthReport, port::tasks::Emitted};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap, mem, sync::Arc};
 
@@ -206,7 +206,7 @@ impl Hide for Ended {
     }
 }
 
-impl Hide for Report {
+impl Hide for HealthReport {
     fn hide(&mut self, secrets: &Secrets) {
         let Self { status: _, version, detail, fix } = self;
         for text in [version, detail, fix] {

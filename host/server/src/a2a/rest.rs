@@ -18,8 +18,9 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
 };
 use a2a_hub_rpc::{
-    dispatcher::{COME_AGAIN, Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
+    dispatcher::{Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
     jsonrpc::{self, Stream},
+    retry_after::RETRY_AFTER_SECONDS,
 };
 use axum::{
     Router,
@@ -144,7 +145,7 @@ async fn rest_call(
         }
         Ok(Reply::Stream(stream)) => event_stream(frames(Stream::bare(dialect, stream))),
         Err(OperationRefusal { why, is_busy }) => {
-            let again = is_busy.then(|| [(header::RETRY_AFTER, COME_AGAIN.to_string())]);
+            let again = is_busy.then(|| [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]);
             (again, refusal(&why, dialect, media)).into_response()
         }
     }

@@ -3,15 +3,17 @@
 //! ordinary message. The requesting agent's name in it is not verified and grants no rights.
 //!
 //! ```text
-//! refusals lookup of a path's agent, and error responses
-//! submit   the body, the agent that has the skill, the schema of its input, the message
-//! schemas  cache of compiled schemas, the latest of each skill
-//! updates  the events of a task, each as an update
-//! told     an update
+//! refusals     lookup of a path's agent, and error responses
+//! submit       the body, the agent that has the skill, the schema of its input, the message
+//! schemas      cache of compiled schemas, the latest of each skill
+//! skill_holder selection of the agent by its skill
+//! updates      the events of a task, each as an update
+//! status       an update
 //! ```
 
 mod refusals;
 mod schemas;
+mod skill_holder;
 mod status;
 mod submit;
 mod updates;

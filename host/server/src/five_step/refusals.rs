@@ -5,7 +5,7 @@ use a2a_hub_protocol::{
     five_step,
     id::AgentId,
 };
-use a2a_hub_rpc::dispatcher::{COME_AGAIN, Dispatcher};
+use a2a_hub_rpc::{dispatcher::Dispatcher, retry_after::RETRY_AFTER_SECONDS};
 use axum::{
     Json,
     http::{StatusCode, header},
@@ -24,6 +24,6 @@ pub(super) fn refused(why: &A2aError) -> Response {
     let (status, body) = five_step::refusal(why);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let again = (status == StatusCode::SERVICE_UNAVAILABLE)
-        .then(|| [(header::RETRY_AFTER, COME_AGAIN.to_string())]);
+        .then(|| [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]);
     (status, again, Json(body)).into_response()
 }

@@ -3,16 +3,14 @@
 use super::{
     refusals::{named, refused},
     schemas::InputSchemas,
+    skill_holder::{NoHolder, SkillCandidate, held_by, holder},
 };
 use crate::http::{
     body::read_body,
     context::{own_url, trace},
     origin_guard,
 };
-use a2a_hub_core::{
-    access_control::Principal,
-    discovery::by_skill::{Candidate, NoHolder, held_by, holder},
-};
+use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -157,7 +155,7 @@ async fn choose(
     Ok(Chosen { agent, card, skill, is_one_of_several })
 }
 
-fn candidate(of: &CardOf) -> Option<Candidate<'_>> {
+fn candidate(of: &CardOf) -> Option<SkillCandidate<'_>> {
     Some((of.agent.as_ref()?, &of.card))
 }
 

@@ -1,7 +1,7 @@
 //! Counter of a connection's HTTP/2 frames (RFC 9113, section 4.1), for flood protection. The HTTP
 //! library answers every control frame and does not limit them.
 
-use a2a_hub_core::http2_flood::{ControlFrames, Flood};
+use super::http2_flood::{ControlFrames, Flood};
 use tokio::time::Instant;
 
 /// Size of a frame header in bytes: three for the length, one for the type, and five that are not

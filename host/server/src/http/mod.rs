@@ -4,6 +4,7 @@
 pub(super) mod body;
 pub(super) mod caller;
 pub(super) mod context;
+mod http2_flood;
 pub(super) mod http2_frames;
 pub(super) mod listener;
 pub(super) mod origin_guard;

@@ -8,8 +8,8 @@ use a2a_hub_protocol::{
     interface::{Binding, Version},
 };
 use a2a_hub_rpc::{
-    dispatcher::COME_AGAIN,
     jsonrpc::{Enveloped, Refused, Update},
+    retry_after::RETRY_AFTER_SECONDS,
 };
 use axum::{
     body::Body,
@@ -37,7 +37,7 @@ pub(crate) fn answer(enveloped: Enveloped, sse: bool) -> Response {
         // stream.
         Ok(Some(Reply::One(text))) | Err(Refused { text, is_busy: false }) => json_body(text),
         Err(Refused { text, is_busy: true }) => {
-            let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
+            let again = [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())];
             (StatusCode::SERVICE_UNAVAILABLE, again, json_body(text)).into_response()
         }
     }

@@ -1,8 +1,8 @@
 //! Server-sent events of a stream, over HTTP.
 
 use a2a_hub_rpc::{
-    dispatcher::COME_AGAIN,
     jsonrpc::{Stream, Update},
+    retry_after::RETRY_AFTER_SECONDS,
 };
 use axum::{
     body::Body,
@@ -55,7 +55,7 @@ pub(crate) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>
 pub(crate) fn from_the_start(
     events: impl FutureStream<Item = Result<Vec<u8>, Infallible>>,
 ) -> impl FutureStream<Item = Result<Vec<u8>, Infallible>> {
-    let retry = format!("retry: {}\n", COME_AGAIN * 1_000).into_bytes();
+    let retry = format!("retry: {}\n", RETRY_AFTER_SECONDS * 1_000).into_bytes();
     stream::iter([Ok(retry)]).chain(events)
 }
 

@@ -3,7 +3,7 @@
 use super::origin_guard::Names;
 use crate::starting::{Seen, refusal};
 use a2a_hub_protocol::operation::HubStart;
-use a2a_hub_rpc::dispatcher::COME_AGAIN;
+use a2a_hub_rpc::retry_after::RETRY_AFTER_SECONDS;
 use serde_json::json;
 
 /// End of a request's head.
@@ -44,7 +44,7 @@ pub(super) fn look(bytes: &[u8], names: &Names, start: &HubStart) -> Seen {
 
 fn response(status: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nretry-after: {COME_AGAIN}\r\n\
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nretry-after: {RETRY_AFTER_SECONDS}\r\n\
          content-length: {}\r\n\r\n",
         body.len()
     );

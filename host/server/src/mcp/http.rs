@@ -14,7 +14,7 @@ use crate::{
     http::{body::read_body, origin_guard},
 };
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_rpc::dispatcher::{COME_AGAIN, Dispatcher};
+use a2a_hub_rpc::{dispatcher::Dispatcher, retry_after::RETRY_AFTER_SECONDS};
 use axum::{
     Json, Router,
     body::{Body, BodyDataStream, Bytes, to_bytes},
@@ -227,7 +227,7 @@ impl McpHttp {
                 Ok(())
             }
             SessionRoom::Full(most) => {
-                let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
+                let again = [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())];
                 let why = format!(
                     "there are {most} sessions already, and all are busy; end one, or try again soon"
                 );

@@ -75,8 +75,8 @@ impl TaskForm {
         }
     }
 
-    /// Facts of a task that both forms have.
-    fn facts(self, task: &Task) -> rmcp::model::Task {
+    /// Fields of a task that both forms have.
+    fn common_fields(self, task: &Task) -> rmcp::model::Task {
         let updated = &task.status.timestamp;
         let created = task.id.created_ms().and_then(clock::at_ms);
         let (id, status) = (task.id.as_str(), self.status(task.status.state));
@@ -90,7 +90,7 @@ impl TaskForm {
 
 /// A task in the form of 2025-11-25.
 pub(super) fn core(task: &Task) -> Value {
-    let facts = TaskForm::Core.facts(task);
+    let facts = TaskForm::Core.common_fields(task);
     let mut told = json!({
         "taskId": facts.task_id,
         "status": facts.status,
@@ -124,12 +124,12 @@ pub(super) fn core_result(task: &Task) -> CallToolResult {
 
 /// Answer to a call that became a task, in the form of the extension.
 pub(super) fn created(task: &Task) -> CreateTaskResult {
-    CreateTaskResult::new(TaskForm::Extension.facts(task))
+    CreateTaskResult::new(TaskForm::Extension.common_fields(task))
 }
 
 /// A task in the form of the extension. Its question is a form, if the client shows forms.
 pub(super) fn detailed(task: &Task, shows_forms: bool) -> DetailedTask {
-    let mut facts = TaskForm::Extension.facts(task);
+    let mut facts = TaskForm::Extension.common_fields(task);
     let payload = match facts.status {
         TaskStatus::InputRequired => {
             let form = question::form(task, None).filter(|_| shows_forms);

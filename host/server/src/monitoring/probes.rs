@@ -6,7 +6,7 @@ use a2a_hub_protocol::{
     member,
     operation::{Answer, HubStatus, Operation},
 };
-use a2a_hub_rpc::dispatcher::{COME_AGAIN, Dispatcher};
+use a2a_hub_rpc::{dispatcher::Dispatcher, retry_after::RETRY_AFTER_SECONDS};
 use axum::{
     Json, Router,
     extract::State,
@@ -45,7 +45,7 @@ async fn ready(State(dispatcher): State<Dispatcher>) -> Response {
     };
     let Some(mut why) = why else { return Json(json!({ "status": "ready" })).into_response() };
     member::set(&mut why, "status", "not-ready");
-    let again = [(header::RETRY_AFTER, COME_AGAIN.to_string())];
+    let again = [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())];
     (StatusCode::SERVICE_UNAVAILABLE, again, Json(why)).into_response()
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     db::{failure::Failure, schema::integer},
-    log::usage,
+    log::memory_sizes,
 };
 use crate::StorageError;
 use a2a_hub_core::plugin::installation::InstallationId;
@@ -47,7 +47,7 @@ pub(super) fn remember(
 ) -> Result<(), Failure> {
     let held = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
     // The context memories of the same agent count as well.
-    let would_hold = held + usage::of_minds(db, owner)?.bytes;
+    let would_hold = held + memory_sizes::of_minds(db, owner)?.bytes;
     if would_hold > max_bytes {
         let owner = owner.clone();
         return Err(StorageError::Full { owner, would_hold, max_bytes }.into());
@@ -69,7 +69,7 @@ fn size_without(db: &Connection, owner: &InstallationId, key: &str) -> rusqlite:
     let sql = "SELECT octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;
     let one: Option<i64> = found.query_row([owner.as_str(), key], |row| row.get(0)).optional()?;
-    Ok(usage::of_values(db, owner)?.saturating_sub(one.unwrap_or(0).unsigned_abs()))
+    Ok(memory_sizes::of_values(db, owner)?.saturating_sub(one.unwrap_or(0).unsigned_abs()))
 }
 
 fn resize(db: &Connection, owner: &InstallationId, bytes: u64) -> Result<(), Failure> {

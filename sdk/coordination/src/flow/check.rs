@@ -2,6 +2,7 @@
 
 use super::{
     definition::{Definition, Work, is_before},
+    inherit,
     parse::{Draft, Join, Names, Place, Scope, next},
     position::{Problems, did_you_mean},
     script,
@@ -67,6 +68,8 @@ pub(super) fn whole(
         let before = |one, of| is_before(&definition.steps, one, of);
         let found = next(draft, index, &ids, before, problems);
         definition.steps[index].next = found;
+        let inherit = inherit::parse(&draft.table, index, &definition, problems);
+        definition.steps[index].inherit = inherit;
     }
     definition.order = order;
     for (index, draft) in drafts.iter().enumerate() {

@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::template::{Condition, Template};
+use super::{
+    template::{Condition, Template},
+    vote_step::VoteStep,
+};
 
 /// Most steps of a flow.
 pub(super) const MAX_STEPS: usize = 100;
@@ -49,6 +52,8 @@ pub struct Definition {
     pub warnings: Vec<Problem>,
     pub(super) max_calls: Option<u32>,
     pub(super) budget: TreeBudget,
+    /// Working time of the flow.
+    pub(super) minutes: Option<u32>,
     pub(super) timeout_ms: Option<u64>,
     pub(super) result: Option<Template>,
     pub(super) steps: Vec<Step>,
@@ -65,6 +70,18 @@ pub struct Needs {
     pub permissions: BTreeMap<String, String>,
     /// Limits of the tasks below the flow's.
     pub budget: TreeBudget,
+    /// True if a step gets the memory that the flow's caller passes on.
+    pub memory: bool,
+}
+
+impl Needs {
+    /// Adds a program, or variables of one that is there.
+    fn add_run(&mut self, script: &Script, variables: BTreeSet<String>) {
+        match self.run.iter_mut().find(|other| other.command == script.command) {
+            Some(other) => other.variables.extend(variables),
+            None => self.run.push(RunNeed { command: script.command.clone(), variables }),
+        }
+    }
 }
 
 /// Program with its arguments, and the names of its variables.
@@ -119,7 +136,8 @@ pub(super) struct Step {
     pub(super) retry: Retry,
     /// Agents that get the work after the first one failed.
     pub(super) fallback: Vec<String>,
-    pub(super) compensate: Option<Compensation>,
+    pub(super) compensate: Option<Undo>,
+    pub(super) inherit: Option<Inherit>,
     pub(super) timeout_ms: Option<u64>,
     /// JSON schema of the answer.
     pub(super) output: Option<Value>,
@@ -139,6 +157,22 @@ pub(super) enum Work {
     Wait { ms: u64 },
     /// A program with its arguments, as they stand in the file.
     Run(Script),
+    /// A vote of agents.
+    Vote(VoteStep),
+}
+
+impl Work {
+    /// Agents that vote; none in other steps.
+    pub(super) fn voters(&self) -> &[String] {
+        match self {
+            Self::Vote(vote) => &vote.agents,
+            Self::Agent { .. }
+            | Self::Flow { .. }
+            | Self::Ask { .. }
+            | Self::Wait { .. }
+            | Self::Run(_) => &[],
+        }
+    }
 }
 
 /// Program of a step.
@@ -178,11 +212,23 @@ pub(super) struct Retry {
     pub(super) on: Vec<String>,
 }
 
-/// Call that undoes a step when the flow fails.
+/// Work that undoes a step when the flow fails.
 #[derive(Clone, Debug)]
-pub(super) struct Compensation {
-    pub(super) agent: String,
-    pub(super) prompt: Template,
+pub(super) enum Undo {
+    /// A task of another agent.
+    Agent { agent: String, prompt: Template },
+    /// A program with its arguments, as they stand in the file.
+    Run(Script),
+}
+
+/// Memory that a step's agent gets before it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Inherit {
+    /// Step whose agent's memory is passed on; without one, the memory that the flow's caller
+    /// passed on.
+    pub(super) from: Option<usize>,
+    /// `full`, `minimal` or `summary`.
+    pub(super) scope: String,
 }
 
 /// Conditional continuation after a step.
@@ -213,10 +259,13 @@ impl Definition {
         for step in &self.steps {
             match &step.work {
                 Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => names.push(name),
+                Work::Vote(vote) => names.extend(&vote.agents),
                 Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => {}
             }
             names.extend(&step.fallback);
-            names.extend(step.compensate.as_ref().map(|it| &it.agent));
+            if let Some(Undo::Agent { agent, .. }) = &step.compensate {
+                names.push(agent);
+            }
         }
         let mut once: Vec<&str> = Vec::new();
         for name in names {
@@ -230,16 +279,11 @@ impl Definition {
     /// Rights beyond those of every flow, which the operator has to trust.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs { budget: self.budget, ..Needs::default() };
+        let from_caller = |step: &Step| step.inherit.as_ref().is_some_and(|it| it.from.is_none());
+        needs.memory = self.steps.iter().any(from_caller);
         for (index, step) in self.steps.iter().enumerate() {
             match &step.work {
-                Work::Run(script) => {
-                    let variables = self.variable_names(index);
-                    let command = script.command.clone();
-                    match needs.run.iter_mut().find(|other| other.command == command) {
-                        Some(other) => other.variables.extend(variables),
-                        None => needs.run.push(RunNeed { command, variables }),
-                    }
-                }
+                Work::Run(script) => needs.add_run(script, self.variable_names(index)),
                 Work::Agent { agent, permissions: Some(word), .. } if is_elevated(word) => {
                     for name in std::iter::once(agent).chain(&step.fallback) {
                         let most = needs.permissions.entry(name.clone()).or_default();
@@ -248,10 +292,27 @@ impl Definition {
                         }
                     }
                 }
-                Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } | Work::Wait { .. } => {}
+                Work::Agent { .. }
+                | Work::Flow { .. }
+                | Work::Ask { .. }
+                | Work::Wait { .. }
+                | Work::Vote(_) => {}
+            }
+            if let Some(Undo::Run(script)) = &step.compensate {
+                let mut variables = self.variable_names(index);
+                variables.insert(text_variable(&step.id));
+                needs.add_run(script, variables);
             }
         }
         needs
+    }
+
+    /// True if a step runs a program, or is undone by one.
+    pub(super) fn runs_programs(&self) -> bool {
+        let runs = |step: &Step| {
+            matches!(step.work, Work::Run(_)) || matches!(step.compensate, Some(Undo::Run(_)))
+        };
+        self.steps.iter().any(runs)
     }
 
     /// Names of the variables that the program of a step may get.

@@ -17,6 +17,8 @@ pub enum Role {
     Compensation,
     /// The question whether a program that a restart cut off runs again.
     Restart,
+    /// A part of the working time of the flow.
+    Minutes,
 }
 
 /// Name of a child, question or timer: the same in each replay, whatever ends first.
@@ -43,6 +45,7 @@ impl fmt::Display for Id {
             Role::Timeout => "timeout",
             Role::Compensation => "undo",
             Role::Restart => "restart",
+            Role::Minutes => "minutes",
         };
         write!(f, "{step}.{round}.{item}.{attempt}.{role}")
     }
@@ -74,6 +77,20 @@ pub enum Event {
     Answered(Id, String),
     /// A timer is due.
     Rang(Id),
+    /// A child task waits for a person.
+    Paused(Id),
+    /// A child task goes on with its work.
+    Resumed(Id),
+}
+
+/// Memory that a child gets before it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inheritance {
+    /// Child whose agent's memory is passed on; without one, the memory that the flow's caller
+    /// passed on.
+    pub from: Option<Id>,
+    /// Part of the memory: `full`, `minimal` or `summary`.
+    pub scope: String,
 }
 
 /// Action of a run.
@@ -91,6 +108,8 @@ pub enum Action {
         data: Option<Value>,
         /// Most that the child may do unasked.
         permissions: Option<String>,
+        /// Memory that the child gets before it begins.
+        inherit: Option<Inheritance>,
     },
     /// Ask the client.
     Ask {

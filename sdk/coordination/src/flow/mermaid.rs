@@ -1,6 +1,6 @@
 //! Flowchart of a flow, in the language of Mermaid.
 
-use super::definition::{Definition, Go, Step, Work};
+use super::definition::{Definition, Go, Step, Undo, Work};
 
 /// Longest text of a node, in characters.
 const MAX_TEXT: usize = 60;
@@ -16,6 +16,7 @@ impl Definition {
                 Work::Ask { .. } => ("{{", "}}"),
                 Work::Wait { .. } => ("([", "])"),
                 Work::Run(_) => ("[/", "/]"),
+                Work::Vote(_) => ("{", "}"),
             };
             lines.push(format!("    s{index}{open}\"{}\"{close}", label(step)));
         }
@@ -41,7 +42,10 @@ impl Definition {
                 }
             }
             if let Some(undo) = &step.compensate {
-                let name = text(&undo.agent);
+                let name = match undo {
+                    Undo::Agent { agent, .. } => text(agent),
+                    Undo::Run(script) => text(&format!("runs {}", script.command.join(" "))),
+                };
                 lines.push(format!("    s{index} -. \"undo\" .-> u{index}[\"{name}\"]"));
             }
         }
@@ -61,6 +65,7 @@ fn label(step: &Step) -> String {
     let work = match &step.work {
         Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => name.clone(),
         Work::Ask { .. } => "asks".to_owned(),
+        Work::Vote(vote) => vote.label(),
         Work::Run(script) => format!("runs {}", script.command.join(" ")),
         Work::Wait { ms } => format!("waits {}", super::simulation::time(*ms)),
     };

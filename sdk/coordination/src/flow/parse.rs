@@ -8,23 +8,27 @@ use toml::{Spanned, de::DeTable};
 use super::{
     check,
     definition::{
-        Compensation, Definition, Each, Go, MAX_ITEMS, MAX_JUMPS, MAX_STEPS, Next, Problem, Retry,
-        Step, TreeBudget, Work, is_elevated,
+        Definition, Each, Go, MAX_ITEMS, MAX_JUMPS, MAX_STEPS, Next, Problem, Retry, Step,
+        TreeBudget, Work, is_elevated,
     },
     position::{KeyName as _, Problems, Table, did_you_mean, json},
     schema, script,
     template::{Condition, Template},
+    undo, vote_step,
 };
 
 /// Largest flow file, in bytes.
 const MAX_BYTES: usize = 64 << 10;
+
+/// Most minutes of a budget: 366 days.
+const MAX_MINUTES: u32 = 366 * 24 * 60;
 
 /// Keys of a flow, and those of the design that do not work yet.
 const FLOW: [&str; 6] = ["description", "input", "budget", "timeout", "result", "step"];
 const FLOW_LATER: [&str; 1] = ["worktree"];
 
 /// Keys of a step, and those of the design that do not work yet.
-const STEP: [&str; 26] = [
+const STEP: [&str; 28] = [
     "id",
     "needs",
     "join",
@@ -51,11 +55,13 @@ const STEP: [&str; 26] = [
     "on_exit",
     "on_restart",
     "skill",
+    "vote",
+    "inherit",
 ];
-const STEP_LATER: [&str; 4] = ["inherit", "stream", "worktree", "group"];
+const STEP_LATER: [&str; 2] = ["stream", "worktree"];
 
 /// Keys that say the kind of a step.
-const KINDS: [&str; 6] = ["agent", "skill", "flow", "ask", "wait", "run"];
+const KINDS: [&str; 7] = ["agent", "skill", "flow", "ask", "wait", "run", "vote"];
 
 /// Place of a value in the file.
 pub(super) type Place = Range<usize>;
@@ -67,11 +73,14 @@ pub(super) struct Draft<'a, 't> {
     pub(super) table: Table<'a, 't>,
     pub(super) needs: Vec<(String, Place)>,
     pub(super) join: Join,
-    pub(super) texts: Vec<(Names, Place, Scope)>,
+    pub(super) texts: Texts,
 }
 
 /// Variables of one text or condition.
 pub(super) type Names = Vec<String>;
+
+/// Variables of all texts of a step.
+pub(super) type Texts = Vec<(Names, Place, Scope)>;
 
 /// Variables beyond those of every text.
 #[derive(Clone, Copy, Default)]
@@ -129,9 +138,10 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
     }
     let input = input(table, problems);
     let budget = table.get("budget").and_then(|it| Table::of(it, "[budget]", problems));
-    let mut limits = TreeBudget::default();
+    let (mut limits, mut minutes) = (TreeBudget::default(), None);
     let max_calls = budget.and_then(|budget| {
-        budget.check_keys(&["tasks", "depth", "tokens", "costUsd"], &["minutes"], problems);
+        budget.check_keys(&["tasks", "depth", "tokens", "costUsd", "minutes"], &[], problems);
+        minutes = budget.number("minutes", (1, MAX_MINUTES), problems);
         limits = TreeBudget {
             depth: budget.number("depth", (1, 100), problems),
             tokens: budget.number("tokens", (1, u32::MAX), problems),
@@ -148,6 +158,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
         warnings: Vec::new(),
         max_calls,
         budget: limits,
+        minutes,
         timeout_ms,
         result: result.as_ref().map(|(it, _)| it.clone()),
         steps: Vec::new(),
@@ -249,22 +260,20 @@ fn step<'a, 't>(
     let work = work(kind, &table, scope, &mut texts, problems)?;
     let is_call = matches!(work, Work::Agent { .. } | Work::Flow { .. });
     if !is_call {
-        let calls = ["fallback", "output"];
+        let calls = ["fallback", "output", "inherit"];
         only(&table, &calls, "a step that calls an agent or a flow", problems);
     }
+    let is_vote = matches!(work, Work::Vote(_));
     if !is_call && !matches!(work, Work::Run(_)) {
-        only(
-            &table,
-            &["for_each", "retry"],
-            "a step that calls an agent, a flow or a program",
-            problems,
-        );
+        let of = "a step that calls an agent, a flow or a program";
+        only(&table, if is_vote { &["for_each"] } else { &["for_each", "retry"] }, of, problems);
     }
     if each.is_none() {
         only(&table, &["concurrency", "allow_failures"], "a step with `for_each`", problems);
     }
-    let compensate = compensation(&table, &mut texts, problems);
-    let output = output(&table, problems);
+    let compensate = undo::parse(&table, &mut texts, problems);
+    let output =
+        if let Work::Vote(vote) = &work { Some(vote.ballot()) } else { output(&table, problems) };
     let retry = retry(&table, problems);
     let needs = table.texts("needs", problems);
     let join = join(&table, problems);
@@ -286,6 +295,7 @@ fn step<'a, 't>(
         retry,
         fallback,
         compensate,
+        inherit: None,
         timeout_ms,
         output,
         next: Vec::new(),
@@ -294,7 +304,7 @@ fn step<'a, 't>(
 }
 
 /// Adds an error for each of these keys, which belong to other steps.
-fn only(table: &Table<'_, '_>, keys: &[&str], to: &str, problems: &mut Problems<'_>) {
+pub(super) fn only(table: &Table<'_, '_>, keys: &[&str], to: &str, problems: &mut Problems<'_>) {
     for (key, value) in keys.iter().filter_map(|key| Some((key, table.get(key)?))) {
         problems.error(&value.span(), format!("`{key}` is a key of {to}"));
     }
@@ -304,11 +314,14 @@ fn work(
     kind: &str,
     table: &Table<'_, '_>,
     scope: Scope,
-    texts: &mut Vec<(Names, Place, Scope)>,
+    texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<Work> {
     if !matches!(kind, "agent" | "skill") {
-        only(table, &["prompt", "permissions"], "a step with `agent` or `skill`", problems);
+        only(table, &["permissions"], "a step with `agent` or `skill`", problems);
+    }
+    if !matches!(kind, "agent" | "skill" | "vote") {
+        only(table, &["prompt"], "a step with `agent`, `skill` or `vote`", problems);
     }
     if kind != "run" {
         only(table, &["on_exit", "on_restart"], "a step with `run`", problems);
@@ -321,6 +334,7 @@ fn work(
     }
     match kind {
         "run" => script::parse(table, problems).map(Work::Run),
+        "vote" => vote_step::parse(table, scope, texts, problems).map(Work::Vote),
         "agent" | "skill" => {
             let (name, at) = table.text(kind, problems)?;
             script::refuse_by_name(&name, &at, problems);
@@ -381,12 +395,12 @@ fn work(
     }
 }
 
-fn owned<'a>(names: impl Iterator<Item = &'a str>) -> Names {
+pub(super) fn owned<'a>(names: impl Iterator<Item = &'a str>) -> Names {
     names.map(str::to_owned).collect()
 }
 
 /// Text with variables of a key. Warns of expressions without the filter `data`.
-fn template(
+pub(super) fn template(
     table: &Table<'_, '_>,
     key: &str,
     problems: &mut Problems<'_>,
@@ -429,11 +443,7 @@ fn condition(
     }
 }
 
-fn each(
-    table: &Table<'_, '_>,
-    texts: &mut Vec<(Names, Place, Scope)>,
-    problems: &mut Problems<'_>,
-) -> Option<Each> {
+fn each(table: &Table<'_, '_>, texts: &mut Texts, problems: &mut Problems<'_>) -> Option<Each> {
     let (list, at) = condition(table, "for_each", problems)?;
     texts.push((owned(list.names()), at, Scope::default()));
     let most = u32::try_from(MAX_ITEMS).unwrap_or(u32::MAX);
@@ -441,27 +451,6 @@ fn each(
     let allow_failures = table.number("allow_failures", (0, most), problems).unwrap_or(0);
     let as_size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Some(Each { list, concurrency: as_size(concurrency), allow_failures: as_size(allow_failures) })
-}
-
-fn compensation(
-    table: &Table<'_, '_>,
-    texts: &mut Vec<(Names, Place, Scope)>,
-    problems: &mut Problems<'_>,
-) -> Option<Compensation> {
-    let table = Table::of(table.get("compensate")?, "compensate", problems)?;
-    table.check_keys(&["agent", "prompt"], &["run"], problems);
-    let agent = table.text("agent", problems);
-    let prompt = template(&table, "prompt", problems);
-    if let Some((name, at)) = &agent {
-        script::refuse_by_name(name, at, problems);
-    }
-    let (Some((agent, _)), Some((prompt, at))) = (agent, prompt) else {
-        problems.error(&table.at, "`compensate` has an `agent` and a `prompt`");
-        return None;
-    };
-    let scope = Scope { after: true, ..Scope::default() };
-    texts.push((owned(prompt.names()), at, scope));
-    Some(Compensation { agent, prompt })
 }
 
 fn output(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Value> {

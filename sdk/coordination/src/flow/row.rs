@@ -71,6 +71,7 @@ pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
         Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => name,
         Work::Ask { .. } => "asks",
         Work::Wait { .. } => "waits",
+        Work::Vote(vote) => &one_line(&vote.label()),
         Work::Run(script) => &format!("runs {}", one_line(&script.command.join(" "))),
     };
     let round = if round > 1 { format!(", round {round}") } else { String::new() };
@@ -79,7 +80,7 @@ pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
 }
 
 /// Record of a step for templates.
-pub(super) fn record(row: &Row, is_each: bool) -> Value {
+pub(super) fn record(row: &Row, step: &Step) -> Value {
     let of_item = |item: &Item| {
         let Some(ItemEnd { completed, end, output, agent, exit }) = &item.done else {
             return Value::Null;
@@ -94,7 +95,9 @@ pub(super) fn record(row: &Row, is_each: bool) -> Value {
         })
     };
     let mut items: Vec<Value> = row.items.iter().map(of_item).collect();
-    let mut record = if is_each {
+    let mut record = if let Work::Vote(vote) = &step.work {
+        vote.record(row, &items)
+    } else if step.each.is_some() {
         let of = |name: &str| items.iter().map(|item| item[name].clone()).collect::<Vec<_>>();
         let (texts, outputs) = (of("text"), of("output"));
         let completed = items.iter().zip(texts).filter(|(item, _)| item["state"] == "completed");

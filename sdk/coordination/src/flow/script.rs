@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     definition::{
-        Definition, Go, INDEX, ITEM, Next, OnRestart, Script, Work, input_variable, text_variable,
+        Definition, Go, INDEX, ITEM, Next, OnRestart, Script, input_variable, text_variable,
     },
     parse::{Place, Targets, goto_of},
     position::{Problems, Table},
@@ -115,7 +115,7 @@ pub(super) fn on_exit(
 
 /// Refuses names that differ only in case if a program gets them: their variables would be one.
 pub(super) fn check_variables(definition: &Definition, problems: &mut Problems<'_>) {
-    if !definition.steps.iter().any(|step| matches!(step.work, Work::Run(_))) {
+    if !definition.runs_programs() {
         return;
     }
     let inputs = definition.input.iter().map(|(name, _)| (name.as_str(), input_variable(name)));
@@ -150,7 +150,9 @@ pub(super) fn request(
         env.insert(input_variable(name), text_of(value).into());
     }
     for (other, row) in rows.iter().enumerate() {
-        let record = row.record.as_ref().filter(|_| definition.is_before(other, step));
+        // A step has a record of its own when its program undoes it.
+        let is_seen = other == step || definition.is_before(other, step);
+        let record = row.record.as_ref().filter(|_| is_seen);
         if let Some(text) = record.and_then(|record| record["text"].as_str()) {
             env.insert(text_variable(&definition.steps[other].id), text.into());
         }

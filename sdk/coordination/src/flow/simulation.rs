@@ -107,14 +107,14 @@ impl World<'_> {
                 self.answer(id);
             }
             Action::Wait { id, ms } => {
-                if id.role != Role::Timeout {
+                if !is_limit(id) {
                     self.line(&format!("  -> {}: waits {}", self.name(id), time(ms)));
                 }
                 self.note_begin(id);
                 self.schedule(id, ms, Event::Rang(id));
             }
             Action::Cancel(id) => {
-                if id.role != Role::Timeout {
+                if !is_limit(id) {
                     self.line(&format!("  -- {}: is cancelled", self.name(id)));
                 }
                 self.due.retain(|_, (other, _)| *other != id);
@@ -128,7 +128,8 @@ impl World<'_> {
     fn answer(&mut self, id: Id) {
         self.note_begin(id);
         if id.role == Role::Compensation {
-            let end = End { completed: true, ..End::default() };
+            let data = Some(json!({ "exit": 0 }));
+            let end = End { completed: true, data, ..End::default() };
             return self.schedule(id, 0, Event::Ended(id, end));
         }
         let step = &self.flow.steps[id.step];
@@ -176,7 +177,8 @@ impl World<'_> {
     fn report(&mut self, id: Id, event: &Event) {
         let name = self.name(id);
         let text = match event {
-            Event::Begun => return,
+            Event::Begun | Event::Paused(_) | Event::Resumed(_) => return,
+            Event::Rang(Id { role: Role::Minutes, .. }) => return,
             Event::Ended(_, End { completed: true, text, data, .. }) => {
                 let is_run = self.flow.steps.get(id.step).map(|it| &it.work);
                 let is_run = matches!(is_run, Some(Work::Run(_)));
@@ -198,6 +200,9 @@ impl World<'_> {
     fn name(&self, id: Id) -> String {
         let Some(step) = self.flow.steps.get(id.step) else { return "the flow".to_owned() };
         let mut name = step.id.clone();
+        if let Some(voter) = step.work.voters().get(id.item) {
+            name.push_str(&format!("[{voter}]"));
+        }
         if step.each.is_some() {
             name.push_str(&format!("[{}]", id.item));
         }
@@ -262,6 +267,11 @@ impl World<'_> {
             self.fail(format!("`{key}` is `{found}`, and `{want}` was expected"));
         }
     }
+}
+
+/// True for a timer that bounds other work.
+fn is_limit(id: Id) -> bool {
+    matches!(id.role, Role::Timeout | Role::Minutes)
 }
 
 /// First line of a text, with its indentation.

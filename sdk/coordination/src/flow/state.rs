@@ -3,8 +3,12 @@
 //! [`State::step`] takes an event and returns actions. A child, question or timer is open from its
 //! action to its event or its `Cancel`; events of those that are not open are ignored.
 
+mod answers;
 mod ending;
+mod minutes;
 mod programs;
+mod undo;
+mod voters;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +21,7 @@ use super::{
     event::{Action, End, Event, Finish, Id, Role},
     row::{Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
     script::{self, SCRIPT},
+    vote_step::READ_ONLY,
 };
 
 /// Bytes kept of a child's text, or of one artifact.
@@ -47,6 +52,10 @@ pub struct State {
     /// Steps that are still to be compensated, last first.
     compensating: Vec<usize>,
     is_over: bool,
+    /// Open children; true for those that work, and do not wait for a person.
+    working: BTreeMap<Id, bool>,
+    /// Parts of the working time that were counted.
+    parts: u32,
 }
 
 impl State {
@@ -67,6 +76,8 @@ impl State {
             ending: None,
             compensating: Vec::new(),
             is_over: false,
+            working: BTreeMap::new(),
+            parts: 0,
         }
     }
 
@@ -98,8 +109,11 @@ impl State {
                     self.rang(id, &mut actions);
                 }
             }
+            Event::Paused(id) => self.set_working(id, false),
+            Event::Resumed(id) => self.set_working(id, true),
         }
         self.advance(&mut actions);
+        self.count_minutes(&mut actions);
         actions
     }
 
@@ -120,11 +134,7 @@ impl State {
 
     fn ended(&mut self, id: Id, mut end: End, actions: &mut Vec<Action>) {
         if id.role == Role::Compensation {
-            if !end.completed {
-                let (step, text) = (&self.definition.steps[id.step].id, one_line(&end.text));
-                actions.push(Action::Say(format!("{step}: cannot be undone: {text}")));
-            }
-            return;
+            return self.undone(id, &end, actions);
         }
         let items = self.rows[id.step].items.len().max(1);
         let most = (MAX_ITEM_TEXTS / items).clamp(1 << 10, MAX_TEXT);
@@ -151,7 +161,8 @@ impl State {
                 | Work::Agent { .. }
                 | Work::Flow { .. }
                 | Work::Ask { .. }
-                | Work::Wait { .. } => self.item_failed(id, failed, actions),
+                | Work::Wait { .. }
+                | Work::Vote(_) => self.item_failed(id, failed, actions),
             }
             return;
         }
@@ -178,56 +189,6 @@ impl State {
                 let output = end.data.take().filter(|data| data.to_string().len() <= most);
                 self.item_done(id, end, output);
             }
-        }
-    }
-
-    fn answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
-        if id.role == Role::Restart {
-            return self.restart_answered(id, text, actions);
-        }
-        let step = &self.definition.steps[id.step];
-        let Work::Ask { choices, .. } = &step.work else { return };
-        let said = text.trim();
-        let chosen = choices.iter().find(|it| it.to_lowercase() == said.to_lowercase()).cloned();
-        if !choices.is_empty() && chosen.is_none() {
-            if id.attempt >= MAX_ASKED {
-                let text = format!("no answer was one of {}", choices.join(", "));
-                let failed = Failed { reason: "invalid_answer".to_owned(), text };
-                self.item_failed(id, failed, actions);
-            } else {
-                self.call(id.step, id.item, actions);
-            }
-            return;
-        }
-        let mut text = chosen.unwrap_or_else(|| text.to_owned());
-        cut(&mut text, MAX_TEXT);
-        let output = Some(Value::from(text.as_str()));
-        self.item_done(id, End { completed: true, text, ..End::default() }, output);
-    }
-
-    fn rang(&mut self, id: Id, actions: &mut Vec<Action>) {
-        match id.role {
-            Role::Backoff => self.call(id.step, id.item, actions),
-            Role::Work => {
-                let end = End { completed: true, ..End::default() };
-                self.item_done(id, end, None);
-            }
-            Role::Timeout if id.step == WHOLE => {
-                self.fail("timeout", "the flow took longer than its `timeout`".to_owned(), actions);
-            }
-            Role::Timeout => {
-                let step = &self.definition.steps[id.step];
-                if let Work::Ask { default: Some(default), .. } = &step.work {
-                    let (text, output) = (default.clone(), Some(Value::from(default.as_str())));
-                    self.close(id.step, actions);
-                    let end = End { completed: true, text, ..End::default() };
-                    self.item_done(Id { role: Role::Work, ..id }, end, output);
-                    return;
-                }
-                let text = format!("{}: took longer than its `timeout`", step.id);
-                self.step_failed(id.step, "timeout", text, actions);
-            }
-            Role::Compensation | Role::Restart => {}
         }
     }
 
@@ -310,7 +271,8 @@ impl State {
             }
         }
         let row = &mut self.rows[step];
-        let items = if definition.each.is_some() { row.list.len() } else { 1 };
+        let voters = definition.work.voters().len();
+        let items = if definition.each.is_some() { row.list.len() } else { voters.max(1) };
         row.items = vec![Item::default(); items];
         let round = row.round;
         actions.push(Action::Say(progress(&definition, round, items)));
@@ -321,7 +283,9 @@ impl State {
 
     /// Starts items up to the step's concurrency; ends the step if all are over.
     fn start_items(&mut self, step: usize, actions: &mut Vec<Action>) {
-        let most = self.definition.steps[step].each.as_ref().map_or(1, |each| each.concurrency);
+        let definition = &self.definition.steps[step];
+        let voters = definition.work.voters().len();
+        let most = definition.each.as_ref().map_or(voters.max(1), |each| each.concurrency);
         loop {
             let row = &self.rows[step];
             if row.phase != Phase::Running || self.ending.is_some() {
@@ -347,15 +311,14 @@ impl State {
         let id = Id { step, round, item, attempt, role: Role::Work };
         let failed = |text: String| Failed { reason: "template".to_owned(), text };
         let element = definition.each.is_some().then(|| (item, row.list[item].clone()));
-        let is_call =
-            matches!(definition.work, Work::Agent { .. } | Work::Flow { .. } | Work::Run(_));
+        let is_call = !matches!(definition.work, Work::Ask { .. } | Work::Wait { .. });
         if is_call && self.definition.max_calls.is_some_and(|most| self.calls >= most) {
             let text = format!("the flow's budget of {} tasks is used up", self.calls);
             return self.fail("limit_exceeded", text, actions);
         }
         let context = match &definition.work {
             Work::Wait { .. } | Work::Run(_) => Context::UNDEFINED,
-            Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } => {
+            Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } | Work::Vote(_) => {
                 self.context(step, element.clone(), &[])
             }
         };
@@ -371,7 +334,8 @@ impl State {
                     }
                     let agent = agents(agent, &definition.fallback, item.agent).to_owned();
                     let permissions = self.permitted(permissions.as_ref());
-                    Action::Call { id, agent, text, data: None, permissions }
+                    let inherit = self.inheritance(step);
+                    Action::Call { id, agent, text, data: None, permissions, inherit }
                 }
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
@@ -384,7 +348,19 @@ impl State {
                     }
                 }
                 let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
-                Action::Call { id, agent, text, data, permissions: self.permitted(None) }
+                let (permissions, inherit) = (self.permitted(None), self.inheritance(step));
+                Action::Call { id, agent, text, data, permissions, inherit }
+            }
+            Work::Vote(vote) => {
+                let correction = self.rows[step].items[item].correction.as_ref();
+                match vote.text(&context, correction) {
+                    Ok(text) => {
+                        let (agent, data) = (vote.agents[item].clone(), None);
+                        let (permissions, inherit) = (Some(READ_ONLY.to_owned()), None);
+                        Action::Call { id, agent, text, data, permissions, inherit }
+                    }
+                    Err(why) => return self.item_failed_for_good(id, failed(why), actions),
+                }
             }
             Work::Run(script) => {
                 let rows = &self.rows;
@@ -393,7 +369,8 @@ impl State {
                 match script::request(script, &self.definition, step, rows, input, element) {
                     Ok(data) => {
                         let (agent, text) = (SCRIPT.to_owned(), String::new());
-                        Action::Call { id, agent, text, data: Some(data), permissions: None }
+                        let (data, permissions, inherit) = (Some(data), None, None);
+                        Action::Call { id, agent, text, data, permissions, inherit }
                     }
                     Err(text) => {
                         let failed = Failed { reason: "invalid_input".to_owned(), text };
@@ -429,6 +406,7 @@ impl State {
         match &step.work {
             Work::Agent { agent, .. } => agents(agent, &step.fallback, which).to_owned(),
             Work::Flow { flow, .. } => flow.clone(),
+            Work::Vote(vote) => vote.agents.get(id.item).cloned().unwrap_or_default(),
             Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => String::new(),
         }
     }
@@ -469,6 +447,8 @@ impl State {
         let Failed { reason, text } = failed;
         let by = if agent.is_empty() { String::new() } else { format!("{agent}: ") };
         let place = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
+        // A vote goes on without the voters that fail.
+        let allowed = allowed.or(matches!(step.work, Work::Vote(_)).then_some(usize::MAX));
         let told = format!("{}{place}: {by}{text}", step.id);
         let end = End { text, reason: reason.clone(), ..End::default() };
         let (at, n) = (id.step, id.item);
@@ -490,7 +470,7 @@ impl State {
         let definition = self.definition.steps[step].clone();
         let row = &mut self.rows[step];
         row.phase = Phase::Done;
-        row.record = Some(record(row, definition.each.is_some()));
+        row.record = Some(record(row, &definition));
         let record = row.record.clone().unwrap_or_default();
         let extra = ["output", "text", "exit"].map(|name| (name, record[name].clone()));
         for (index, next) in definition.next.iter().enumerate() {

@@ -5,3 +5,4 @@ mod finding;
 mod minds;
 mod remotes;
 mod routing;
+mod worktrees;

@@ -6,6 +6,7 @@ mod patience;
 mod queue;
 mod repeats;
 mod replacing;
+mod schedules;
 mod soak;
 mod upkeep;
 mod waiting;

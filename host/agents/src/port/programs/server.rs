@@ -39,7 +39,17 @@ impl Programs {
         }
         let temporary = self.make_places(files)?;
         let env = self.environment(&pass, &[], &program, &temporary);
-        let cwd = self.directory(None)?;
-        self.placed(Placing { owner, program, keeps: None, door: None, args, env, cwd, temporary })
+        let cwd = self.directory(None, None)?;
+        self.placed(Placing {
+            owner,
+            program,
+            keeps: None,
+            door: None,
+            args,
+            env,
+            cwd,
+            worktree: None,
+            temporary,
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 use a2a_hub_process::WorkingDirectory;
 use a2a_hub_runtime::Failure;
+use a2a_hub_worktrees::Access;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -36,16 +37,27 @@ impl Workspaces {
         self.granted.first().unwrap_or(&self.home)
     }
 
-    /// Workspace that contains `directory`, or the home if none does.
-    pub(super) fn holding(&self, directory: &Path) -> &Path {
+    /// Workspace that contains `directory`, or the home if none does. In a worktree, all of its files.
+    pub(super) fn holding<'p>(
+        &'p self,
+        directory: &Path,
+        worktree: Option<&'p Access>,
+    ) -> &'p Path {
+        if let Some(worktree) = worktree {
+            return &worktree.tree;
+        }
         let holds = |workspace: &&PathBuf| directory.starts_with(workspace);
         self.granted.iter().find(holds).unwrap_or(&self.home)
     }
 
     /// Opens the requested directory if a workspace contains it, or by default the first workspace.
-    /// The check applies to the opened directory, even if its path has been replaced meanwhile.
-    /// Blocks on the disk.
-    pub(super) fn open(&self, asked: Option<&str>) -> Result<WorkingDirectory, Failure> {
+    /// A task in a worktree works there and nowhere else. The check applies to the opened directory,
+    /// even if its path has been replaced meanwhile. Blocks on the disk.
+    pub(super) fn open(
+        &self,
+        asked: Option<&str>,
+        worktree: Option<&Access>,
+    ) -> Result<WorkingDirectory, Failure> {
         let Some(asked) = asked else { return self.open_first() };
         let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
         if !Path::new(asked).is_absolute() {
@@ -53,7 +65,20 @@ impl Workspaces {
         }
         let opened = WorkingDirectory::open(Path::new(asked));
         let opened = opened.map_err(|why| refused(why.to_string()))?;
-        if self.granted.iter().any(|workspace| opened.path().starts_with(workspace)) {
+        if let Some(Access { tree, origin, .. }) = worktree {
+            return match opened.path().starts_with(tree) {
+                true if self.contains(origin) => Ok(opened),
+                true => Err(refused(format!(
+                    "it is a worktree of `{}`, which lies outside the granted workspaces",
+                    origin.display()
+                ))),
+                false => Err(refused(format!(
+                    "the task has a worktree, `{}`, and works nowhere else",
+                    tree.display()
+                ))),
+            };
+        }
+        if self.contains(opened.path()) {
             return Ok(opened);
         }
         let granted: Vec<_> = self.granted.iter().map(|w| w.display().to_string()).collect();
@@ -62,6 +87,10 @@ impl Workspaces {
              configuration, or add it to the agent's own (`grant.directories`, `agents.<id>.workspaces`) if it has any",
             if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
         )))
+    }
+
+    fn contains(&self, directory: &Path) -> bool {
+        self.granted.iter().any(|workspace| directory.starts_with(workspace))
     }
 
     fn open_first(&self) -> Result<WorkingDirectory, Failure> {
@@ -112,11 +141,11 @@ mod tests {
         symlink(path("work/sub"), path("outside/back")).unwrap();
         let workspaces = Workspaces::new(&[path("alias"), path("later")], &path("data/homes/a"));
         let open = |name: &str| {
-            let opened = workspaces.open(Some(path(name).to_str().unwrap()));
+            let opened = workspaces.open(Some(path(name).to_str().unwrap()), None);
             opened.map(|opened| opened.path().strip_prefix(&root).unwrap().to_owned())
         };
         assert_eq!(
-            workspaces.open(None).unwrap().path(),
+            workspaces.open(None, None).unwrap().path(),
             path("work"),
             "behind the operator's link"
         );
@@ -127,7 +156,7 @@ mod tests {
             matches!(open("outside"), Err(Failure::Denied(why)) if why.contains("workspace add"))
         );
         assert!(matches!(open("missing"), Err(Failure::Denied(_))));
-        assert!(matches!(workspaces.open(Some("work")), Err(Failure::Denied(_))));
+        assert!(matches!(workspaces.open(Some("work"), None), Err(Failure::Denied(_))));
 
         // A program that works above a workspace can replace it.
         fs::rename(path("work"), path("moved")).unwrap();
@@ -136,8 +165,37 @@ mod tests {
         for replaced in ["work", "later", "alias"] {
             assert!(matches!(open(replaced), Err(Failure::Denied(_))), "{replaced}");
         }
-        let why = workspaces.open(None).unwrap_err().to_string();
+        let why = workspaces.open(None, None).unwrap_err().to_string();
         assert!(why.contains("a link took its place"), "{why}");
+    }
+
+    #[test]
+    fn task_in_worktree_works_nowhere_else() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for directory in ["repo/src", "data/w/t1/tree/src", "data/w/t2/tree", "data/homes/a"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        symlink(root.join("data/w/t2"), root.join("data/w/t1/tree/link")).unwrap();
+        let access = |origin: &str| Access {
+            tree: root.join("data/w/t1/tree"),
+            objects: Vec::new(),
+            origin: root.join(origin),
+        };
+        let workspaces = Workspaces::new(&[root.join("repo")], &root.join("data/homes/a"));
+        let open = |name: &str, access: &Access| {
+            workspaces.open(root.join(name).to_str(), Some(access)).map(drop)
+        };
+        let own = access("repo");
+        assert_eq!(open("data/w/t1/tree/src", &own), Ok(()));
+        for elsewhere in ["repo", "data/w/t2/tree", "data/w/t1/tree/link/tree", "data/w"] {
+            assert!(matches!(open(elsewhere, &own), Err(Failure::Denied(_))), "{elsewhere}");
+        }
+        let foreign = open("data/w/t1/tree", &access("data"));
+        assert!(matches!(foreign, Err(Failure::Denied(why)) if why.contains("is a worktree of")));
+        let without = workspaces.open(root.join("data/w/t1/tree").to_str(), None);
+        assert!(without.is_err(), "another task's run");
+        assert_eq!(workspaces.holding(&root.join("data/w/t1/tree/src"), Some(&own)), own.tree);
     }
 
     #[test]
@@ -148,13 +206,13 @@ mod tests {
         fs::create_dir_all(home.parent().unwrap()).unwrap();
         symlink("/", &home).unwrap();
         let workspaces = Workspaces::new(&[], &home);
-        assert!(matches!(workspaces.open(None), Err(Failure::Denied(_))));
+        assert!(matches!(workspaces.open(None, None), Err(Failure::Denied(_))));
         fs::remove_file(&home).unwrap();
         assert!(
-            matches!(workspaces.open(None), Err(Failure::Unavailable(_))),
+            matches!(workspaces.open(None, None), Err(Failure::Unavailable(_))),
             "it is not made yet"
         );
         fs::create_dir(&home).unwrap();
-        assert_eq!(workspaces.open(None).unwrap().path(), home);
+        assert_eq!(workspaces.open(None, None).unwrap().path(), home);
     }
 }

@@ -8,7 +8,7 @@ use crate::{
         plugins::{
             file_error::FileError,
             folder_watcher::{MAX_BYTES, PluginFolder, Seen, read_offered, signature_of},
-            held_back::HeldBackError,
+            held_back_error::HeldBackError,
             provenance::{self, ENDING},
         },
     },

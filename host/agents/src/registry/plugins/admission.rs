@@ -6,7 +6,7 @@ use super::{
     admitted::{Admitted, Candidate},
     component_store::KeptCopy,
     file_error::FileError,
-    held_back::HeldBackError,
+    held_back_error::HeldBackError,
 };
 use crate::{
     agent::{Agent, FLOW_RUNNER, Source, Terms, flow_file::FlowNeeds},

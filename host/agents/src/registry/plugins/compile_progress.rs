@@ -52,7 +52,7 @@ impl Agents {
     }
 
     /// The load of a plug-in's file, if one is under way.
-    pub fn loading(&self, id: &AgentId) -> Option<CompilingPlugin> {
+    pub fn load_of(&self, id: &AgentId) -> Option<CompilingPlugin> {
         let loading = self.shared.loading.lock();
         loading.iter().find(|it| it.file.strip_suffix(".wasm") == Some(id.as_str())).cloned()
     }

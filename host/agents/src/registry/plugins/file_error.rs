@@ -1,6 +1,6 @@
 //! Reasons why a file of the plugins folder is not an agent.
 
-use super::held_back::HeldBackError;
+use super::held_back_error::HeldBackError;
 use crate::registry::JoinError;
 use a2a_hub_config::ConfigError;
 use a2a_hub_core::plugin::signature::Untrusted;

@@ -137,7 +137,7 @@ impl Agents {
             not_granted: agent.as_deref().map(Agent::not_granted).unwrap_or_default(),
             installation: grants.plugins.get(id).map(told),
             held_back: self.held_back(id),
-            compiling: self.loading(id),
+            compiling: self.load_of(id),
             error,
         }
     }

@@ -8,7 +8,7 @@ pub(super) mod component_store;
 pub(super) mod file_error;
 pub(super) mod folder_watcher;
 pub(super) mod grants_ledger;
-pub(super) mod held_back;
+pub(super) mod held_back_error;
 pub(super) mod list;
 pub(super) mod manifest_summary;
 pub(super) mod provenance;

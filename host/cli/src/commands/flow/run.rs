@@ -31,6 +31,16 @@ pub(crate) struct RunFlow {
     /// Directory in which the agents work [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    /// Work in a worktree: a working copy of the directory's git repository that starts from BASE.
+    /// `task diff` shows the changes, `task apply` takes them over
+    #[arg(
+        long,
+        value_name = "BASE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "HEAD"
+    )]
+    worktree: Option<String>,
     /// Print the answer while it arrives
     #[arg(long)]
     stream: bool,
@@ -71,6 +81,7 @@ pub(crate) fn run(global: &Global, run: RunFlow) -> anyhow::Result<Exit> {
             data,
             files: Vec::new(),
             cwd: run.cwd,
+            worktree: run.worktree,
             stream: run.stream,
             save: run.save,
             timeout: run.timeout,

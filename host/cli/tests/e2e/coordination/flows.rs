@@ -1,9 +1,15 @@
-//! Tests of the commands for flows: run, test, draw and trust.
+//! Tests of the commands for flows, and of their programs when the hub is killed.
 
-use crate::command_line::{Ran, run as run_in};
-use a2a_hub_tests::TestHub;
-use anyhow::Result;
-use std::fs;
+use crate::{
+    command_line::{Ran, run as run_in},
+    stage::{eventually_async, get, said, state},
+};
+use a2a_hub_tests::{Client, TestHub, message_to};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::{fs, time::Duration};
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const FAKES: &str = "[input]\nquestion = \"why?\"\n[answers]\ndraft = \"because\"\nreview = \"fine\"\n[expect]\ntext = \"fine\"\n";
 
@@ -56,5 +62,109 @@ async fn flow_is_tested_run_and_trusted() -> Result<()> {
     fs::write(&script, SCRIPT.replace("got", "have"))?;
     let changed = run(&hub, &["flow", "trust", "print"]).await?;
     assert!(changed.stderr.contains("- run = ") && changed.stderr.contains("+ run = "));
+    Ok(())
+}
+
+#[tokio::test]
+async fn new_flow_from_template_joins() -> Result<()> {
+    let hub = TestHub::start().await?;
+    for from in ["review", "plan", "research", "second-opinion"] {
+        let name = format!("my-{from}");
+        let args = ["flow", "new", &name, "--from", from, "--agents", "echo,git-historian"];
+        let made = run(&hub, &args).await?;
+        assert_eq!(made.code, Some(0), "{}", made.stderr);
+        let file = hub.data_dir().join(format!("flows/{name}.flow.toml"));
+        let text = fs::read_to_string(&file)?;
+        assert!(text.contains("agent = \"git-historian\"") && !text.contains("codex"), "{text}");
+        let checked = run(&hub, &["flow", "check", &file.display().to_string()]).await?;
+        assert!(checked.stdout.starts_with("The flow is right"), "{}", checked.stdout);
+        assert!(!checked.stdout.contains("Warnings"), "{}", checked.stdout);
+        hub.joined(&name).await?;
+    }
+    let wrong = run(&hub, &["flow", "new", "x", "--from", "revew"]).await?;
+    assert!(wrong.stderr.contains("review"), "{}", wrong.stderr);
+    let nameless = run(&hub, &["flow", "new", "x", "--from", "review", "--agents", "A b"]).await?;
+    assert_eq!(nameless.code, Some(2), "{}", nameless.stderr);
+    Ok(())
+}
+
+/// Flow whose second program sleeps unless a file `fast` exists; each program writes a letter.
+fn slow(dir: &str, rule: &str) -> String {
+    let step = |id: &str, keys: &str, run: &str| {
+        format!("[[step]]\nid = \"{id}\"\n{keys}\nrun = [\"sh\", \"-c\", \"{run}\"]\n")
+    };
+    let write = |letter: &str| format!("echo {letter} >> {dir}/$A2A_INPUT_LOG");
+    let slow = format!("{}; [ -e {dir}/fast ] || sleep 300", write("b"));
+    let first = step("first", "", &write("a"));
+    let second = step("second", &format!("needs = [\"first\"]\n{rule}"), &slow);
+    let last = step("last", "needs = [\"second\"]", &write("c"));
+    format!(
+        "description = \"Writes letters\"\n[input]\nlog = {{ type = \"string\" }}\n{first}{second}{last}"
+    )
+}
+
+/// Sends a message to a flow or its task, without waiting for the end.
+async fn send_to(hub: &TestHub, flow: &str, task: Option<&str>, text: &str) -> Result<String> {
+    let mut message = message_to(flow, text);
+    message["configuration"] = json!({ "blocking": false });
+    if let Some(task) = task {
+        message["message"]["taskId"] = json!(task);
+        message["message"]["metadata"] = json!({});
+    }
+    let task: Value = Client::http(hub).call("message/send", message).await?;
+    Ok(task["id"].as_str().context("no id")?.to_owned())
+}
+
+async fn until_it_is(hub: &TestHub, task: &str, wanted: &str) -> Result<Value> {
+    let client = Client::http(hub);
+    let is = async || get(&client, task).await.is_ok_and(|task| state(&task) == wanted);
+    let reached = eventually_async(PATIENCE, is).await;
+    let task = get(&client, task).await?;
+    reached.with_context(|| format!("it is not {wanted}: {task}; {}", hub.log()))?;
+    Ok(task)
+}
+
+#[tokio::test]
+async fn killed_hub_obeys_on_restart_of_program() -> Result<()> {
+    let mut hub = TestHub::builder().config("[agents.script]\nconfine = false\n").start().await?;
+    let dir = hub.workspace().display().to_string();
+    let letters = |log: &str| -> String {
+        let log = fs::read_to_string(format!("{dir}/{log}")).unwrap_or_default();
+        log.split_whitespace().collect()
+    };
+    let rules =
+        [("again", "on_restart = \"retry\""), ("asks", ""), ("fails", "on_restart = \"fail\"")];
+    for (name, rule) in rules {
+        fs::write(hub.data_dir().join(format!("flows/{name}.flow.toml")), slow(&dir, rule))?;
+        let trusted = run(&hub, &["flow", "trust", name, "--yes"]).await?;
+        assert_eq!(trusted.code, Some(0), "{}", trusted.stderr);
+    }
+    for (name, _) in rules {
+        hub.joined(name).await?;
+    }
+    let again = send_to(&hub, "again", None, "again").await?;
+    let asks = send_to(&hub, "asks", None, "asks").await?;
+    let declined = send_to(&hub, "asks", None, "declined").await?;
+    let fails = send_to(&hub, "fails", None, "fails").await?;
+    let logs = ["again", "asks", "declined", "fails"];
+    let are_slow = async || logs.iter().all(|log| letters(log) == "ab");
+    eventually_async(PATIENCE, are_slow).await.context("the programs do not run")?;
+    hub.kill9().await?;
+    fs::write(format!("{dir}/fast"), "")?;
+    hub.restart().await?;
+
+    until_it_is(&hub, &again, "completed").await?;
+    let failed = until_it_is(&hub, &fails, "failed").await?;
+    assert_eq!(failed["metadata"]["reason"], "hub_restarted", "{failed}");
+    for task in [&asks, &declined] {
+        let asked = until_it_is(&hub, task, "input-required").await?;
+        assert!(said(&asked).contains("The program of the step second was cut off"), "{asked}");
+    }
+    send_to(&hub, "asks", Some(&asks), "yes").await?;
+    send_to(&hub, "asks", Some(&declined), "no").await?;
+    until_it_is(&hub, &asks, "completed").await?;
+    until_it_is(&hub, &declined, "failed").await?;
+    // No recorded step is done twice, and only what the rule or the client wants runs again.
+    assert_eq!(logs.map(letters), ["abbc", "abbc", "ab", "ab"]);
     Ok(())
 }

@@ -10,6 +10,7 @@ mod queue;
 mod repeats;
 mod replay;
 mod restarts;
+mod schedules;
 mod ulimits;
 mod upkeep;
 mod waiting;

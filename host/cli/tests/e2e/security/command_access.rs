@@ -64,6 +64,10 @@ const COMMANDS: &[(&str, For)] = &[
     ("flow show made-here", For::Anybody),
     ("flow check FILE", For::Anybody),
     ("flow test FILE --with FILE", For::Anybody),
+    ("schedule list", For::Operator),
+    ("schedule run nightly", For::Operator),
+    ("schedule pause nightly", For::Operator),
+    ("schedule resume nightly", For::Operator),
     ("run echo hello", For::Anybody),
     ("send echo hello", For::Anybody),
     ("acp echo", For::Anybody),
@@ -75,6 +79,12 @@ const COMMANDS: &[(&str, For)] = &[
     ("task save TASK", For::Anybody),
     ("task resume-in-cli TASK --print", For::Anybody),
     ("task cancel TASK", For::Anybody),
+    ("task diff TASK", For::Operator),
+    ("task apply TASK", For::Operator),
+    ("task discard TASK", For::Operator),
+    ("worktrees list", For::Operator),
+    ("worktrees path TASK", For::Operator),
+    ("worktrees prune", For::Operator),
     ("contexts", For::Operator),
     ("contexts show CONTEXT", For::Operator),
     ("deliveries", For::Operator),
@@ -150,7 +160,9 @@ impl Stage {
         let guest = calls.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n");
         let walled = &walled[walled.find("[agents.walled").context("the grants of a guest")?..];
         let guests = test_guests()?;
-        let hub = TestHub::builder().config(format!("{guest}\n{walled}"));
+        let nightly = "[schedule.nightly]\ncron = '0 3 1 1 *'\nagent = 'echo'\nmessage = 'hello'\n\
+                       permissions = 'read-only'\nbudget = { tasks = 0 }\n";
+        let hub = TestHub::builder().config(format!("{guest}\n{walled}\n{nightly}"));
         let hub = hub.plugin("guest", &guests).plugin("walled", &guests).start().await?;
         let dir = tempfile::tempdir()?;
         // Readable for each program, and writable for none.

@@ -34,7 +34,7 @@ fn guest_is_answered_from_journal_then_live() {
     assert_eq!((replay.recall(&asked("b")), replay.now_ms()), (Ok(Some(2)), 30));
     assert!(replay.is_live());
     assert_eq!(replay.recall(&asked("c")), Ok(None));
-    let recorded = replay.answered(asked("c"), 3, 25);
+    let recorded = replay.record_answer(asked("c"), 3, 25);
     assert_eq!((recorded.at_ms, replay.now_ms()), (30, 30), "a clock that was set back");
 }
 
@@ -186,7 +186,7 @@ impl World {
             Some(answer) => Ok(answer),
             None => {
                 let answer = self.answer();
-                let recorded = replay.answered(asked, answer, 0);
+                let recorded = replay.record_answer(asked, answer, 0);
                 self.write(|kept| kept.journal.push(recorded))?;
                 Ok(answer)
             }

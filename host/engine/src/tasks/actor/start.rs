@@ -1,7 +1,12 @@
 //! Starts the agent's run, and ends child tasks when the task ends.
 
 use super::{Payload, RunningTask, SAID, TaskActor, replay::Given};
-use crate::tasks::{command::Start, guest_port::ActorPort, ports::RunKind};
+use crate::tasks::{
+    command::Start,
+    guest_port::ActorPort,
+    ports::RunKind,
+    worktree::{Changes, RunInWorktree},
+};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,
@@ -52,8 +57,20 @@ impl TaskActor {
         self.count_beside();
         let port = Arc::new(ActorPort { queue, beside: Arc::clone(&self.beside) });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
+        let has_worktree = metadata::has(self.recorder.task(), metadata::WORKTREE);
+        let worktrees = self.tasks.as_ref().filter(|_| has_worktree);
+        let worktrees = worktrees.and_then(|tasks| tasks.worktrees()).cloned();
+        let changes = worktrees.map(|worktrees| Changes {
+            worktrees,
+            task: self.recorder.task().id.clone(),
+            port: Arc::clone(&port) as _,
+        });
         let ports = TaskPorts { task: port, delegation, journal, by };
         let run = self.agent.start(ports, directory, client, work);
+        let run = match changes {
+            Some(changes) => Box::new(RunInWorktree::new(run, changes)),
+            None => run,
+        };
         self.guest = Some(RunningTask::new(run, said));
         Ok(())
     }

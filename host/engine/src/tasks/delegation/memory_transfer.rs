@@ -14,6 +14,9 @@ use a2a_hub_runtime::{Failure, HubWork};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
+/// Agent that gives memory, with the task in which it had it.
+pub(in crate::tasks) type GiverTask = (Arc<Agent>, Task);
+
 /// Requested transfer: the call's or, if the call has none, its message's.
 pub(in crate::tasks) fn asked_for(
     said: Option<Inherit>,
@@ -26,11 +29,11 @@ pub(in crate::tasks) fn asked_for(
     }
 }
 
-/// Transfers the requested memory of `parent`. Returns the message with the conversation in which
+/// Transfers the requested memory of `giver`. Returns the message with the conversation in which
 /// `child` finds the memory, the record of the transfer and, if that conversation is new, the
 /// child's memory of it.
 pub(in crate::tasks) async fn hand_over(
-    parent: (&Arc<Agent>, &Task),
+    giver: &GiverTask,
     child: &Agent,
     mut message: Message,
     asked: Option<Inherit>,
@@ -38,30 +41,30 @@ pub(in crate::tasks) async fn hand_over(
     let Some(asked) = asked else { return Ok((message, None, None)) };
     let is_new = message.context_id.is_none();
     let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
-    let context = context.of_tenant(parent.1.context_id.tenant());
+    let context = context.of_tenant(giver.1.context_id.tenant());
     message.context_id = Some(context.clone());
-    let told = transferred(parent, (child, &context), asked, &message).await?;
+    let told = transferred(giver, (child, &context), asked, &message).await?;
     let fresh = child.mind(&context).filter(|_| is_new && told.delivered);
     Ok((message, Some(told), fresh))
 }
 
-/// Transfers the requested memory of `parent` in its task to `child` in the conversation `context`.
-/// Returns the record of the transfer.
+/// Transfers the requested memory of the agent in its task to `child` in the conversation
+/// `context`. Returns the record of the transfer.
 async fn transferred(
-    (parent, task): (&Arc<Agent>, &Task),
+    (agent, task): &GiverTask,
     (child, context): (&Agent, &ContextId),
     asked: Inherit,
     message: &Message,
 ) -> Result<Inherited, Failure> {
-    let from = Giver { agent: parent.id.clone(), task: task.id.clone() };
+    let from = Giver { agent: agent.id.clone(), task: task.id.clone() };
     let nothing = |why: String| Ok(Inherited::nothing(from.clone(), asked.scope, why));
     if child.is_elsewhere() {
         return nothing(
             "agents elsewhere are handed nothing; send what it needs in the message".into(),
         );
     }
-    let Some(own) = parent.mind(&task.context_id) else {
-        return nothing(not_granted(parent, "it has nothing in mind"));
+    let Some(own) = agent.mind(&task.context_id) else {
+        return nothing(not_granted(agent, "it has nothing in mind"));
     };
     let Some(other) = child.mind(context) else {
         return nothing(not_granted(child, "it can keep nothing in mind"));
@@ -74,7 +77,7 @@ async fn transferred(
         // The receiver may be gone.
         let _ = done.send(transfer(from.clone(), working, items, &asked, &text));
     });
-    parent.on_behalf(work).await;
+    agent.run_hub_work(work).await;
     let made = made.await.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))?;
     let taken = other.take_in(made.changes()).await;
     match taken.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))? {

@@ -16,7 +16,7 @@ use a2a_hub_core::{
     failure_reason::FailureReason,
     task::{
         metadata::{self, QUEUED, REASON, RECOVERY},
-        question::heard_after_restart,
+        question::{has_undelivered_answer, heard_after_restart},
         recovery::{
             Asks, Recovery, Resumability, UnfinishedTask, Unheard, answered_for_child, asked_anew,
             still_asks,
@@ -208,7 +208,7 @@ impl Tasks {
         Ok(UnfinishedTask {
             state: head.state,
             queued: metadata::has(task, QUEUED),
-            answered: metadata::is_answered(task),
+            answered: has_undelivered_answer(task),
             hold,
             asks: Asks::of(task),
             has_children: all.parents.contains(&head.task),
@@ -398,7 +398,7 @@ impl Tasks {
             Some(_) => self.queue.go_on(asking),
             None => self.queue.take_up(asking),
         };
-        let patience = crate::tasks::patience(&agent, timeout_ms);
+        let patience = crate::tasks::new_task::patience(&agent, timeout_ms);
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
         self.spawn(lane, recorder, agent, patience, begin(admitted));
     }
@@ -460,7 +460,7 @@ impl Tasks {
     /// its conversation's lock already.
     fn park(&self, stored: StoredTask, agent: Arc<Agent>, said: ClientInput, lane: Option<Lane>) {
         let StoredTask { seq, task, .. } = stored;
-        let patience = crate::tasks::patience(&agent, said.timeout_ms);
+        let patience = crate::tasks::new_task::patience(&agent, said.timeout_ms);
         // A waiting task holds its conversation's lock all the while.
         let lane = lane.or_else(|| self.queue.hold_lane(asking(&task, &agent)));
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));

@@ -222,3 +222,14 @@ async fn child_error_reaches_caller_unchanged() {
     assert_eq!(told["state"], "failed");
     assert_eq!(told["metadata"]["reason"], FailureReason::Timeout.name(), "{told}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_flow_names_giver_of_memory() {
+    let from = Some(TaskId::new("another-task"));
+    let scene = Scene::new(Inherit { from, ..everything(Scope::Full) }, Some(1 << 20));
+    let root = scene.stand.submit(&scene.planner, "plan").await;
+    let task = scene.stand.until(&root, TaskState::Failed).await;
+    let why = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+    assert!(why.contains("only flows name the giver"), "{why}");
+    assert_eq!(scene.stand.tasks.children(&root).await.unwrap(), [], "no child begins");
+}

@@ -117,11 +117,13 @@ impl Stand {
         let new = NewTask {
             id: None,
             permissions: None,
+            facts: None,
             inherited: None,
             agent: Arc::clone(agent),
             tenant: message.context_id.as_ref().map(|it| it.tenant().clone()).unwrap_or_default(),
             message,
             working_directory: None,
+            worktree: None,
             timeout_ms: None,
             response,
             client: ClientCapabilities::default(),

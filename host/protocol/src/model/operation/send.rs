@@ -4,7 +4,7 @@ use super::requirements::AgentRequirements;
 use crate::model::{
     client::ClientCapabilities,
     error::A2aError,
-    hub_metadata::HubMetadata,
+    hub_metadata::{HubMetadata, WORKTREE, worktree_base},
     id::{AgentId, TaskId},
     interface::{Binding, Version},
     message::{Message, Metadata},
@@ -44,6 +44,9 @@ pub struct SendMessage {
     pub message: Message,
     /// Id for the new task. Only a program that embeds the hub may set it; no wire form carries it.
     pub own_id: Option<TaskId>,
+    /// Members of the new task's metadata. Only the hub's own schedules set them; no wire form
+    /// carries them.
+    pub own_facts: Option<Metadata>,
     /// Agent that receives the message. An answer to a task's question always goes to the task's
     /// agent.
     pub agent: Option<AgentId>,
@@ -51,6 +54,9 @@ pub struct SendMessage {
     pub requirements: AgentRequirements,
     /// Working directory of the task.
     pub working_directory: Option<String>,
+    /// Commit from which a worktree of the working directory starts; none for a task that works in
+    /// the directory itself.
+    pub worktree: Option<String>,
     /// Maximum number of latest messages in the answer; all, if `None`.
     pub history_length: Option<usize>,
     /// Timeout of the task in milliseconds.
@@ -95,6 +101,10 @@ impl SendMessage {
         let agent = said.text("targetAgent").and_then(|name| AgentId::parse(name).ok());
         let requirements = AgentRequirements::of(message.metadata.as_ref(), request)?;
         let working_directory = said.text("workingDirectory").map(str::to_owned);
+        let worktree = match said.get(WORKTREE) {
+            Some(value) => worktree_base(value, WORKTREE)?,
+            None => None,
+        };
         let of_request = said.of_request_alone();
         if !of_request.is_empty() {
             message.metadata.get_or_insert_default().extend(of_request);
@@ -102,9 +112,11 @@ impl SendMessage {
         Ok(Self {
             message,
             own_id: None,
+            own_facts: None,
             agent,
             requirements,
             working_directory,
+            worktree,
             history_length: None,
             timeout_ms: None,
             push: None,

@@ -9,7 +9,7 @@ use crate::{
     context_memory::{Indexed, Size, bytes_of, of_items, require_within_limits},
     sqlite::{
         db::{failure::Failure, schema::integer},
-        log::usage,
+        log::memory_sizes,
     },
 };
 use a2a_hub_core::{
@@ -61,7 +61,7 @@ pub(in crate::sqlite) fn change(
         words: 0,
         bytes: 0,
     });
-    let all_before = usage::of_minds(db, &place.owner)?;
+    let all_before = memory_sizes::of_minds(db, &place.owner)?;
     let (before, working_before) = ((now.bytes, now.items), bytes_of(&now.working));
     changes.iter().for_each(|change| now.working.apply(change));
     now.bytes = now.bytes - working_before.min(now.bytes) + bytes_of(&now.working);
@@ -84,7 +84,13 @@ pub(in crate::sqlite) fn change(
         bytes: (all_before.bytes + now.bytes).saturating_sub(before.0),
         items: (all_before.items + now.items).saturating_sub(before.1),
     };
-    require_within_limits(place, all_before, all, usage::of_values(db, &place.owner)?, room)?;
+    require_within_limits(
+        place,
+        all_before,
+        all,
+        memory_sizes::of_values(db, &place.owner)?,
+        room,
+    )?;
     // Nothing is refused from here on.
     keep(db, place, is_new, &mut now)?;
     for (old, item) in writes {

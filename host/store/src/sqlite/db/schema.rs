@@ -97,7 +97,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 10] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 11] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -280,6 +280,12 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 10] = ["
         UPDATE task_counts SET tasks = tasks + 1 WHERE agent = new.agent AND state = new.state;
         INSERT INTO task_counts VALUES (new.agent, new.state, 1) ON CONFLICT DO NOTHING;
     END;
+", "
+    -- Up to which time each schedule of the configuration has done its work, and whether it is paused, as JSON.
+    CREATE TABLE schedules (
+        name  TEXT PRIMARY KEY,
+        state TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

@@ -2,6 +2,6 @@
 
 pub(super) mod events;
 pub(super) mod finished_tasks;
+pub(super) mod memory_sizes;
 pub(super) mod retention;
 pub(super) mod rows;
-pub(super) mod usage;

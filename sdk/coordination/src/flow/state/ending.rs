@@ -1,4 +1,4 @@
-//! The end of a run: cancelled children, compensated steps, and the result. Also the variables of
+//! The end of a run: cancelled children, steps to compensate, and the result. Also the variables of
 //! texts, which a run needs to its end.
 
 use minijinja::{Value as Context, value::Serde};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        event::{Action, Finish, Id, Role},
+        event::{Action, Finish},
         row::{Phase, Row},
     },
     State, WHOLE,
@@ -41,34 +41,6 @@ impl State {
         let reason = if reason.is_empty() { "step_failed" } else { reason };
         self.ending =
             Some(Finish { completed: false, text, output: None, reason: reason.to_owned() });
-    }
-
-    /// Undoes the completed steps one after the other, and then ends the flow.
-    pub(super) fn compensate(&mut self, actions: &mut Vec<Action>) {
-        while self.open.is_empty() {
-            let Some(step) = self.compensating.pop() else {
-                if let Some(finish) = self.ending.take() {
-                    self.is_over = true;
-                    actions.push(Action::Finish(finish));
-                }
-                return;
-            };
-            let definition = &self.definition.steps[step];
-            let Some(undo) = definition.compensate.clone() else { continue };
-            let name = definition.id.clone();
-            let context = self.context(step, None, &[]);
-            match undo.prompt.render(&context) {
-                Ok(text) => {
-                    let round = self.rows[step].round;
-                    let id = Id { step, round, item: 0, attempt: 1, role: Role::Compensation };
-                    self.open.insert(id, ());
-                    actions.push(Action::Say(format!("{name}: is undone by {}", undo.agent)));
-                    let (data, permissions) = (None, self.permitted(None));
-                    actions.push(Action::Call { id, agent: undo.agent, text, data, permissions });
-                }
-                Err(why) => actions.push(Action::Say(format!("{name}: cannot be undone: {why}"))),
-            }
-        }
     }
 
     /// Ends the flow as completed: with the text of `result`, or of the steps that no other needs.

@@ -1,10 +1,11 @@
-//! Programs of steps: exit codes and restarts of the hub. Also the permissions of a step's agent.
+//! Programs of steps: exit codes and restarts of the hub. Also the permissions and the memory of a
+//! step's agent.
 
 use super::{
     super::{
-        definition::{OnRestart, Step, Work, is_elevated},
-        event::{Action, End, Id, Role},
-        row::Failed,
+        definition::{Inherit, OnRestart, Step, Work, is_elevated},
+        event::{Action, End, Id, Inheritance, Role},
+        row::{Failed, Phase},
         script,
     },
     State,
@@ -53,22 +54,36 @@ impl State {
                 actions.push(Action::Say(format!("{step}: runs again after a restart of the hub")));
                 self.call(id.step, id.item, actions);
             }
-            OnRestart::Ask => {
-                let text = format!(
-                    "The program of the step {step} was cut off by a restart of the hub, and may have done a part of its work. \
-                     Run it again?\n(yes / no)"
-                );
-                let id = Id { role: Role::Restart, ..id };
-                self.open.insert(id, ());
-                actions.push(Action::Ask { id, text });
-            }
+            OnRestart::Ask => self.ask_to_repeat(id, actions),
             OnRestart::Fail => self.item_failed_for_good(id, failed, actions),
         }
+    }
+
+    /// Asks the client whether a program that was cut off runs again.
+    pub(super) fn ask_to_repeat(&mut self, id: Id, actions: &mut Vec<Action>) {
+        let step = &self.definition.steps[id.step].id;
+        let program = match id.role {
+            Role::Compensation => "The program that undoes the step",
+            Role::Work | Role::Backoff | Role::Timeout | Role::Restart | Role::Minutes => {
+                "The program of the step"
+            }
+        };
+        let text = format!(
+            "{program} {step} was cut off by a restart of the hub, and may have done a part of its work. \
+             Run it again?\n(yes / no)"
+        );
+        let id = Id { role: Role::Restart, ..id };
+        self.open.insert(id, ());
+        actions.push(Action::Ask { id, text });
     }
 
     /// Follows the answer of the client about a program that was cut off.
     pub(super) fn restart_answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
         let says_yes = ["yes", "y"].contains(&text.trim().to_lowercase().as_str());
+        // Nothing but a compensation is open once the flow has failed.
+        if self.ending.is_some() {
+            return self.undo_again(id, says_yes, actions);
+        }
         if says_yes {
             return self.call(id.step, id.item, actions);
         }
@@ -77,12 +92,31 @@ impl State {
         self.item_failed_for_good(Id { role: Role::Work, ..id }, failed, actions);
     }
 
+    /// Memory that the agent of a step gets: none if the step that gives it was not needed.
+    pub(super) fn inheritance(&self, step: usize) -> Option<Inheritance> {
+        let Inherit { from, scope } = self.definition.steps[step].inherit.as_ref()?;
+        let of_step = |from: usize| {
+            let row = self.rows.get(from).filter(|row| row.phase == Phase::Done)?;
+            let attempt = row.items.first()?.attempt;
+            Some(Id { step: from, round: row.round, item: 0, attempt, role: Role::Work })
+        };
+        let from = match from {
+            Some(from) => Some(of_step(*from)?),
+            None => None,
+        };
+        Some(Inheritance { from, scope: scope.clone() })
+    }
+
     /// Permissions of a child: those of its step. If an agent of the flow may do more than ask, all
     /// others get `ask`.
     pub(super) fn permitted(&self, wanted: Option<&String>) -> Option<String> {
         let elevated = |step: &Step| match &step.work {
             Work::Agent { permissions, .. } => permissions.as_deref().is_some_and(is_elevated),
-            Work::Flow { .. } | Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => false,
+            Work::Flow { .. }
+            | Work::Ask { .. }
+            | Work::Wait { .. }
+            | Work::Run(_)
+            | Work::Vote(_) => false,
         };
         let ask = || self.definition.steps.iter().any(elevated).then(|| "ask".to_owned());
         wanted.cloned().or_else(ask)

@@ -2,7 +2,7 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{eventually_async, said, send, state},
+    stage::{eventually_async, get, said, send, state},
 };
 use a2a_hub_config::TrustedFlows;
 use a2a_hub_protocol::id::AgentId;
@@ -129,6 +129,75 @@ async fn only_trusted_flow_reaches_programs() -> Result<()> {
     let limited = client.call("message/send", message).await?;
     assert_eq!(state(&limited), "failed");
     assert!(said(&limited).contains("limited to `read-only`"), "{limited}");
+    Ok(())
+}
+
+/// Program that runs until it is ended, beside an agent's task that waits for its client.
+const LONG: &str = r#"
+description = "Runs for long"
+[input]
+file = { type = "string" }
+[[step]]
+id = "run"
+run = ["sh", "-c", "echo $$ > \"$A2A_INPUT_FILE\"; sleep 300"]
+[[step]]
+id = "asks"
+agent = "guest"
+prompt = "ask which one"
+"#;
+
+/// Starts the flow `ship`; returns its task and the id of its program's process.
+async fn begin_long(hub: &InProcessHub, client: &Client, name: &str) -> Result<(String, i32)> {
+    let file = hub.data_dir().join(name);
+    let mut message = message_to("ship", &file.display().to_string());
+    message["configuration"] = json!({ "blocking": false });
+    let task: Value = client.call("message/send", message).await?;
+    let pid = || fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok();
+    eventually_async(PATIENCE, async || pid().is_some()).await.context("no program runs")?;
+    let id = task["id"].as_str().context("no id")?.to_owned();
+    Ok((id, pid().context("no process")?))
+}
+
+/// Waits until the process is gone, and the task has failed for want of the right.
+async fn ended(client: &Client, (task, pid): &(String, i32)) -> Result<()> {
+    // The command line of a process that has ended is empty or gone.
+    let is_gone = || fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().is_empty();
+    eventually_async(PATIENCE, async || is_gone()).await.context("the program runs on")?;
+    let is_over = async || get(client, task).await.is_ok_and(|task| state(&task) == "failed");
+    let over = eventually_async(PATIENCE, is_over).await;
+    let task = get(client, task).await?;
+    over.with_context(|| format!("{task}"))?;
+    for child in tree(client, &task["id"]).await? {
+        assert!(["failed", "canceled"].contains(&state(&child)), "{child}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn withdrawn_trust_ends_running_program() -> Result<()> {
+    let hub = hub().await?;
+    let client = Client::http(&hub);
+    let (flows, id) = trusted(&hub)?;
+    put(&hub, LONG)?;
+    flows.trust(&id, LONG)?;
+    hub.joined("ship").await?;
+    hub.joined("script").await?;
+    let running = begin_long(&hub, &client, "one").await?;
+    flows.revoke(&id)?;
+    ended(&client, &running).await?;
+
+    // So does another text in place of the trusted one, while another flow may still run programs.
+    let other = hub.data_dir().join("flows/other.flow.toml");
+    fs::write(&other, LONG)?;
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o600))?;
+    flows.trust(&AgentId::parse("other")?, LONG)?;
+    flows.trust(&id, LONG)?;
+    hub.joined("ship").await?;
+    hub.joined("other").await?;
+    let running = begin_long(&hub, &client, "two").await?;
+    flows.trust(&id, SHIP)?;
+    ended(&client, &running).await?;
+    assert!(is_there(&client, "script").await, "the other flow needs it");
     Ok(())
 }
 

@@ -15,8 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const GRANT: &str = "
     [agents.guest.grant]
     memory = true
+    delegate = [\"inherits\"]
     [agents.guest]
     max_running = 100
+    [agents.other.grant]
+    memory = true
+    [aliases]
+    pair = [\"echo\"]
 ";
 
 /// Two steps, of which the second one gets the text of the first as data.
@@ -75,7 +80,8 @@ fn put(hub: &InProcessHub, name: &str, text: &str) -> Result<()> {
 }
 
 async fn hub() -> Result<InProcessHub> {
-    InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await
+    let guests = InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?);
+    guests.plugin("other", test_guests()?).start().await
 }
 
 /// Reason why a file is not an agent, once the hub has read it.
@@ -129,6 +135,98 @@ async fn flow_file_becomes_agent_with_children() -> Result<()> {
     let is_gone =
         async || client.call("hub/agents/get", json!({ "agentId": "two" })).await.is_err();
     eventually_async(PATIENCE, is_gone).await
+}
+
+#[tokio::test]
+async fn step_calls_agent_of_group() -> Result<()> {
+    let hub = hub().await?;
+    put(&hub, "grouped", &TWO.replace("agent = \"echo\"", "agent = \"pair\""))?;
+    hub.joined("grouped").await?;
+    let client = Client::http(&hub);
+    let task = send(&client, "grouped", "hello").await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let tasks = tree(&client, &task["id"]).await?;
+    let of_echo = tasks.iter().filter(|it| it["agentId"] == "echo").count();
+    assert_eq!((tasks.len(), of_echo), (3, 2), "{tasks:?}");
+    Ok(())
+}
+
+/// Steps whose agents get memory: of the first step's agent, and of the flow's caller.
+const INHERITS: &str = r#"
+description = "Thinks and passes on"
+[input]
+what = { type = "string" }
+[[step]]
+id = "think"
+agent = "guest"
+prompt = "think of {{ input.what }}"
+[[step]]
+id = "of_step"
+needs = ["think"]
+agent = "other"
+inherit = { from = "think" }
+prompt = "mind details"
+[[step]]
+id = "minimal"
+needs = ["of_step"]
+agent = "other"
+inherit = { from = "think", scope = "summary" }
+prompt = "mind details"
+[[step]]
+id = "of_caller"
+needs = ["minimal"]
+agent = "other"
+inherit = { from = "caller" }
+prompt = "mind details"
+"#;
+
+/// Tasks of the agent `other` below this one, oldest first, with their messages.
+async fn of_other(client: &Client, root: &Value) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for task in tree(client, &root["id"]).await? {
+        if task["agentId"] == "other" {
+            all.push(get(client, task["id"].as_str().context("no id")?).await?);
+        }
+    }
+    Ok(all)
+}
+
+/// Goal that the agent had in its task.
+fn goal(task: &Value) -> Result<Value> {
+    let mind: Value = serde_json::from_str(said(task)).with_context(|| format!("{task}"))?;
+    Ok(mind["working"]["goal"].clone())
+}
+
+#[tokio::test]
+async fn step_inherits_memory_of_other_step() -> Result<()> {
+    let hub = hub().await?;
+    put(&hub, "inherits", INHERITS)?;
+    hub.joined("inherits").await?;
+    let client = Client::http(&hub);
+    let task = send(&client, "inherits", "the parser").await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let others = of_other(&client, &task).await?;
+    let goals = others.iter().map(goal).collect::<Result<Vec<_>>>()?;
+    assert_eq!(goals, [json!("of the parser"), Value::Null, Value::Null], "{others:?}");
+    let facts: Vec<_> = others.iter().map(|task| &task["metadata"]["inherited"]).collect();
+    let from: Vec<_> = facts.iter().map(|fact| fact["from"]["agent"].as_str()).collect();
+    assert_eq!(from, [Some("guest"), Some("guest"), Some("inherits")], "{facts:?}");
+    assert!(facts.iter().all(|fact| fact["delivered"] == true), "{facts:?}");
+    assert!(!format!("{others:?}").contains("hunter2"), "private memory stays: {others:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn step_inherits_memory_of_caller() -> Result<()> {
+    const FLOW: &str = "description = \"Passes on\"\n[input]\nwhat = { type = \"string\" }\n[[step]]\nid = \"only\"\nagent = \"other\"\ninherit = { from = \"caller\" }\nprompt = \"mind details\"\n";
+    let hub = hub().await?;
+    put(&hub, "inherits", FLOW)?;
+    hub.joined("inherits").await?;
+    let client = Client::http(&hub);
+    let caller = send(&client, "guest", "think-and-call inherits full the parser").await?;
+    let step = of_other(&client, &caller).await?.pop().context("no step")?;
+    assert_eq!(goal(&step)?, "ship the parser", "{step}");
+    Ok(())
 }
 
 #[tokio::test]

@@ -6,11 +6,11 @@ use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 const MAX_NAMED: usize = 20;
 
 /// Possible agent, with its card.
-pub type Candidate<'a> = (&'a AgentId, &'a AgentCard);
+pub(super) type SkillCandidate<'a> = (&'a AgentId, &'a AgentCard);
 
 /// Reason why no agent is selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoHolder {
+pub(super) enum NoHolder {
     /// No agent has such a skill.
     #[error("no agent here has the skill `{skill}`; there are {}", listed(.there))]
     Nobody {
@@ -45,9 +45,9 @@ pub enum NoHolder {
 /// Selects the agent for `skill`: the only agent with a skill of exactly this id; among several,
 /// the default agent; otherwise the agent named before a slash, as in the skills of the hub's own
 /// card. Returns the agent, and the agent's own id of the skill.
-pub fn holder(
+pub(super) fn holder(
     skill: &str,
-    agents: &[Candidate<'_>],
+    agents: &[SkillCandidate<'_>],
     default: Option<&AgentId>,
 ) -> Result<(AgentId, String), NoHolder> {
     let has = |card: &AgentCard| card.skill_ids().contains(&skill);
@@ -73,14 +73,14 @@ pub fn holder(
     if let Some(((agent, card), own)) = within {
         return held_by(agent, card, own).map(|own| ((*agent).clone(), own));
     }
-    let of = |(agent, card): &Candidate<'_>| {
+    let of = |(agent, card): &SkillCandidate<'_>| {
         card.skill_ids().iter().map(|skill| format!("{agent}/{skill}")).collect::<Vec<_>>()
     };
     Err(NoHolder::Nobody { skill: skill.to_owned(), there: agents.iter().flat_map(of).collect() })
 }
 
 /// Returns the agent's own id of a skill, if it has the skill.
-pub fn held_by(agent: &AgentId, card: &AgentCard, skill: &str) -> Result<String, NoHolder> {
+pub(super) fn held_by(agent: &AgentId, card: &AgentCard, skill: &str) -> Result<String, NoHolder> {
     let there = card.skill_ids();
     if there.contains(&skill) {
         return Ok(skill.to_owned());
@@ -118,7 +118,7 @@ mod tests {
         let (chat, browse, other, silent) = (id("chat"), id("browse"), id("other"), id("silent"));
         let cards =
             [card(&["chat", "sum"]), card(&["browse_extract", "sum"]), card(&["a/b"]), card(&[])];
-        let agents: Vec<Candidate<'_>> =
+        let agents: Vec<SkillCandidate<'_>> =
             [&chat, &browse, &other, &silent].into_iter().zip(&cards).collect();
         let meant = |skill: &str, default: Option<&AgentId>| match holder(skill, &agents, default) {
             Ok((agent, skill)) => format!("{agent} {skill}"),

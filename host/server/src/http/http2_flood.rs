@@ -3,7 +3,7 @@
 //! burst and rate; requests and sent data earn additional frames, because they cause control
 //! frames.
 
-use crate::scheduling::token_bucket::{Bucket, Rate};
+use a2a_hub_core::scheduling::token_bucket::{Bucket, Rate};
 use std::time::Instant;
 
 /// Control frames each second without requests: an idle client sends one every few seconds.
@@ -21,28 +21,28 @@ const MOST: u32 = 100_000;
 
 /// Control-frame limit of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControlFrames(Bucket);
+pub(crate) struct ControlFrames(Bucket);
 
 /// Error for more control frames than the client's activity justifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a flood of HTTP/2 control frames: more than {PER_SECOND} a second beside what belongs to requests and data"
 )]
-pub struct Flood;
+pub(crate) struct Flood;
 
 impl ControlFrames {
     /// Creates the limit of a new connection.
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self(Bucket::full(Rate { per_second: PER_SECOND.into(), burst: BURST.into() }, now))
     }
 
     /// Earns control frames for this number of requests or sent data frames.
-    pub fn earn(&mut self, frames: u32) {
+    pub(crate) fn earn(&mut self, frames: u32) {
         self.0.earn(u64::from(frames) * u64::from(PER_FRAME), MOST.into());
     }
 
     /// Spends tokens for received control frames; [`Flood`] if not enough are available.
-    pub fn spend(&mut self, frames: u32, now: Instant) -> Result<(), Flood> {
+    pub(crate) fn spend(&mut self, frames: u32, now: Instant) -> Result<(), Flood> {
         if self.0.try_take(frames.into(), now) { Ok(()) } else { Err(Flood) }
     }
 }

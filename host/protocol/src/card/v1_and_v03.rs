@@ -1,4 +1,5 @@
-//! Cards in official form: for 1.0 alone, and a hybrid form for 1.0 and 0.3.
+//! Cards in official form: of 1.0 alone ([`AgentCard::v1`]), and the hybrid card of 1.0 and 0.3
+//! ([`AgentCard::hybrid`]), which clients of 0.3 get.
 
 use crate::{
     card::INPUT_SCHEMA,

@@ -1,4 +1,4 @@
-//! Message about a component that is held back.
+//! Error about a component that is held back: its differences, and the commands for the operator.
 
 use a2a_hub_protocol::{id::AgentId, operation::HeldBack};
 

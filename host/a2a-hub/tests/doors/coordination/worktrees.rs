@@ -1,0 +1,166 @@
+//! Worktrees: a task works in a working copy, and the operator takes its changes over.
+
+use crate::{
+    hub::InProcessHub,
+    stage::{artifact, hub_with_guest, said, send, state},
+};
+use a2a_hub_tests::{Client, RpcError, message_to};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Runs git as the user does.
+#[expect(clippy::disallowed_methods, reason = "the user runs git")]
+fn git(directory: &Path, args: &[&str]) -> Result<String> {
+    let mut git = Command::new("git");
+    git.current_dir(directory).args(["-c", "user.name=Ann", "-c", "user.email=ann@a.b"]);
+    let done = git.args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").output()?;
+    ensure!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    Ok(String::from_utf8(done.stdout)?.trim().to_owned())
+}
+
+/// Makes a repository with the file `a` in the hub's workspace.
+fn repository(hub: &InProcessHub) -> Result<PathBuf> {
+    let repository = hub.workspace().join("repository");
+    fs::create_dir(&repository)?;
+    git(&repository, &["init", "-q", "-b", "main"])?;
+    fs::write(repository.join("a"), "a\n")?;
+    git(&repository, &["add", "-A"])?;
+    git(&repository, &["commit", "-q", "-m", "start"])?;
+    Ok(repository)
+}
+
+/// Message for the guest, which runs a script in a directory.
+fn script(directory: &Path, worktree: &Value, script: &str) -> Value {
+    let mut message = message_to("guest", &format!("sh {script}"));
+    message["message"]["metadata"]["workingDirectory"] = json!(directory);
+    if !worktree.is_null() {
+        message["message"]["metadata"]["worktree"] = worktree.clone();
+    }
+    message
+}
+
+fn path_of(task: &Value) -> Result<PathBuf> {
+    let path = task["metadata"]["worktree"]["path"].as_str();
+    Ok(path.with_context(|| format!("it has no worktree: {task}"))?.into())
+}
+
+#[tokio::test]
+async fn task_in_worktree_is_applied_by_operator() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let (client, operator) = (Client::http(&hub), Client::unix(&hub));
+    let repository = repository(&hub)?;
+    let work = "pwd; echo made > made; git log --format=%s; echo changed > a";
+    let task = client.call("message/send", script(&repository, &json!(true), work)).await?;
+    assert_eq!((state(&task), said(&task)), ("completed", "exit 0"), "{task}");
+    let tree = path_of(&task)?;
+    let output = artifact(&task);
+    ensure!(output.starts_with(&format!("{}\n", tree.display())), "{output}");
+    ensure!(output.contains("start"), "its own git works in the worktree: {output}");
+    assert_eq!(git(&repository, &["status", "--porcelain"])?, "");
+
+    let patch = task["artifacts"].as_array().context("artifacts")?;
+    let patch = patch.iter().find(|it| it["artifactId"] == "patch").context("the patch")?;
+    assert_eq!(
+        (&patch["metadata"]["files"], &patch["metadata"]["dirty"]),
+        (&json!(2), &json!(true))
+    );
+    assert_eq!(patch["parts"][0]["file"]["name"], "changes.patch", "{patch}");
+
+    let id = json!({ "taskId": task["id"] });
+    let diff = client.call("hub/tasks/diff", id.clone()).await?;
+    ensure!(diff["text"].as_str().is_some_and(|text| text.contains("+changed")), "{diff}");
+    let applied = operator.call("hub/tasks/apply", id.clone()).await?;
+    assert_eq!(applied["files"], json!(["a", "made"]));
+    assert_eq!(fs::read_to_string(repository.join("made"))?, "made\n");
+
+    let listed = client.call("hub/worktrees/list", json!({})).await?;
+    assert_eq!((&listed[0]["taskId"], &listed[0]["state"]), (&task["id"], &json!("completed")));
+    operator.call("hub/tasks/discard", id.clone()).await?;
+    ensure!(!tree.exists());
+    let why = client.call("hub/tasks/diff", id).await.unwrap_err();
+    ensure!(why.to_string().contains("has no worktree"), "{why}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn worktree_belongs_to_its_conversation() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let repository = repository(&hub)?;
+    let none = Value::Null;
+    let first = client
+        .call("message/send", script(&repository, &json!({ "base": "main" }), "echo 1 > one"))
+        .await?;
+    let tree = path_of(&first)?;
+
+    // The same conversation goes on there.
+    let mut next = script(&tree, &none, "cat one; echo 2 > two");
+    next["message"]["contextId"] = first["contextId"].clone();
+    let next = client.call("message/send", next).await?;
+    ensure!(artifact(&next).starts_with("1\n"), "{next}");
+    let diff = client.call("hub/tasks/diff", json!({ "taskId": first["id"] })).await?;
+    assert_eq!(diff["files"], 2, "{diff}");
+
+    // Another one does not, whatever it asks for.
+    let refused = |sent: Result<Value, RpcError>, says: &str| {
+        let why = sent.map_err(|why| why.to_string()).err().unwrap_or_default();
+        ensure!(why.contains(says), "{says}: {why}");
+        Ok(())
+    };
+    refused(
+        client.call("message/send", script(&tree, &none, "true")).await,
+        "of this conversation",
+    )?;
+    let asks = script(&tree, &json!(true), "true");
+    refused(client.call("message/send", asks).await, "of this conversation")?;
+    let outside = tempfile::tempdir()?;
+    git(outside.path(), &["init", "-q"])?;
+    let asks = script(outside.path(), &json!(true), "true");
+    refused(client.call("message/send", asks).await, "outside the granted workspaces")?;
+    let asks = script(&hub.workspace(), &json!(true), "true");
+    refused(client.call("message/send", asks).await, "git init")?;
+    let asks = script(&repository, &json!({ "base": "nothing" }), "true");
+    refused(client.call("message/send", asks).await, "no commit `nothing`")?;
+    for wrong in [json!(1), json!("main"), json!({ "branch": "main" })] {
+        let asks = script(&repository, &wrong, "true");
+        refused(client.call("message/send", asks).await, "`base`")?;
+    }
+    let task = send(&client, "guest", "echo").await?;
+    let why = client.call("hub/tasks/diff", json!({ "taskId": task["id"] })).await;
+    refused(why, "has no worktree")?;
+    let listed = client.call("hub/worktrees/list", json!({})).await?;
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "nothing refused leaves one: {listed}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn program_in_worktree_cannot_change_repository() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let repository = repository(&hub)?;
+    let before = git(&repository, &["for-each-ref"])?;
+    let tries = format!(
+        "cd {0} 2>&1; echo x > {0}/x; echo x > {0}/.git/hooks/pre-commit; rm -f .git/objects/info/alternates; \
+         echo {0}/.git/objects > .git/objects/info/alternates; git hash-object -w a; ls {0}/.git/config; true",
+        repository.display()
+    );
+    let task = client.call("message/send", script(&repository, &json!(true), &tries)).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    ensure!(!repository.join("x").exists());
+    ensure!(!repository.join(".git/hooks/pre-commit").exists());
+    let base = git(&repository, &["for-each-ref", "refs/a2a-hub"])?;
+    ensure!(base.lines().count() == 1, "{base}");
+    let rest = git(&repository, &["for-each-ref", "refs/heads"])?;
+    ensure!(before == rest, "{before} {rest}");
+
+    // Old worktrees of finished tasks go, and their changes stay.
+    let pruned = client.call("hub/worktrees/prune", json!({ "olderThanMs": 0 })).await?;
+    assert_eq!(pruned[0]["taskId"], task["id"], "{pruned}");
+    ensure!(pruned[0]["trouble"].is_null(), "{pruned}");
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Templates of flow files, filled with the agents of this machine: implements `a2a-hub flow new`.
+
+use a2a_hub_config::find_program;
+use a2a_hub_protocol::id::AgentId;
+
+/// Agents in the templates, in the order of their parts. Each is named in a template only where it
+/// works.
+const AGENTS: [&str; 3] = ["claude-code", "codex", "gemini"];
+
+/// Agents that work with programs of other vendors, and these programs; the first ones come first.
+const PROGRAMS: [(&str, &str); 4] =
+    [("claude-code", "claude"), ("codex", "codex"), ("gemini", "gemini"), ("vibe", "vibe-acp")];
+
+/// Keys of the lines that name agents.
+const KEYS: [&str; 2] = ["agent = ", "fallback = "];
+
+/// Names of the templates.
+pub const NAMES: [&str; 4] = ["review", "plan", "research", "second-opinion"];
+
+/// Text of a new flow file from the template of this name, with these agents or, without any, those
+/// of this machine. Without a name, it is an example with two steps.
+pub fn text(name: Option<&str>, agents: &[AgentId]) -> String {
+    let template = match name {
+        Some("review") => include_str!("flow_template/review.flow.toml"),
+        Some("plan") => include_str!("flow_template/plan.flow.toml"),
+        Some("research") => include_str!("flow_template/research.flow.toml"),
+        Some("second-opinion") => include_str!("flow_template/second-opinion.flow.toml"),
+        Some(_) | None => return include_str!("flow_template/answer.flow.toml").to_owned(),
+    };
+    match agents {
+        [] => filled(template, &default_agents()),
+        agents => filled(template, agents),
+    }
+}
+
+/// Text of a template whose parts are taken by these agents, in turn.
+fn filled(template: &str, agents: &[AgentId]) -> String {
+    let named = |word: &str| {
+        let part = AGENTS.iter().position(|it| *it == word)?;
+        agents.get(part % agents.len().max(1)).map(AgentId::as_str)
+    };
+    let mut text = String::new();
+    for line in template.split_inclusive('\n') {
+        if !KEYS.iter().any(|key| line.starts_with(key)) {
+            text.push_str(line);
+            continue;
+        }
+        for (index, word) in line.split('"').enumerate() {
+            if index > 0 {
+                text.push('"');
+            }
+            text.push_str(named(word).unwrap_or(word));
+        }
+    }
+    text
+}
+
+/// Agents for a new flow: those whose programs are installed, and then the others.
+fn default_agents() -> Vec<AgentId> {
+    ordered(|program| find_program(program).is_some())
+}
+
+fn ordered(is_installed: impl Fn(&str) -> bool) -> Vec<AgentId> {
+    let mut all = PROGRAMS;
+    // The order among those that are installed stays.
+    all.sort_by_key(|(_, program)| !is_installed(program));
+    all.iter().filter_map(|(agent, _)| AgentId::parse(*agent).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(names: &[&str]) -> Vec<AgentId> {
+        names.iter().map(|name| AgentId::parse(*name).unwrap()).collect()
+    }
+
+    #[test]
+    fn agents_take_parts_in_turn() {
+        let text = text(Some("review"), &ids(&["codex", "claude-code"]));
+        let agents: Vec<_> = text.lines().filter(|line| line.starts_with("agent")).collect();
+        assert_eq!(agents, ["agent = \"codex\"", "agent = \"claude-code\""], "both are exchanged");
+        let text = text(Some("research"), &ids(&["vibe"]));
+        assert!(text.contains("fallback = [\"vibe\"]") && !text.contains("gemini"), "{text}");
+        let text = text(Some("second-opinion"), &ids(&["a", "b", "c", "d"]));
+        let agents: Vec<_> = text.lines().filter(|line| line.starts_with("agent")).collect();
+        assert_eq!(agents, ["agent = \"a\"", "agent = \"b\"", "agent = \"c\"", "agent = \"a\""]);
+    }
+
+    #[test]
+    fn installed_agents_come_first() {
+        assert_eq!(ordered(|_| false), ids(&["claude-code", "codex", "gemini", "vibe"]));
+        let some = ordered(|program| ["gemini", "vibe-acp"].contains(&program));
+        assert_eq!(some, ids(&["gemini", "vibe", "claude-code", "codex"]));
+    }
+}

@@ -1,0 +1,137 @@
+//! `schedule`: lists, runs, pauses and resumes the schedules of the configuration.
+
+use crate::{
+    Exit, Global, ask,
+    ui::{
+        render::{ahead, list, shell_word, text},
+        table::{Cell, Table},
+        text::{Text, style_of},
+    },
+};
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScheduleCommand {
+    /// List the schedules with their next time and their latest run
+    List,
+    /// Start a run of a schedule now, also of a paused one
+    Run {
+        /// Name of the schedule
+        name: String,
+    },
+    /// Pause a schedule: it starts no run until it is resumed, also after a restart of the hub
+    Pause {
+        /// Name of the schedule
+        name: String,
+    },
+    /// Resume a paused schedule; planned times during the pause get no run
+    Resume {
+        /// Name of the schedule
+        name: String,
+    },
+}
+
+pub(crate) fn schedule(global: &Global, schedule: &ScheduleCommand) -> anyhow::Result<Exit> {
+    let (answer, shown): (_, Text) = match schedule {
+        ScheduleCommand::List => {
+            let answer = ask(global, "hub/schedules/list", json!({}))?;
+            let shown = schedules_text(list(&answer), Timestamp::now(), global.console().columns());
+            (answer, shown)
+        }
+        ScheduleCommand::Run { name } => {
+            let task = ask(global, "hub/schedules/run", json!({ "name": name }))?;
+            let id = shell_word(text(&task["id"]));
+            let shown = format!("started the task {id}; then: a2a-hub task watch {id}\n");
+            (task, shown.into())
+        }
+        ScheduleCommand::Pause { name } => {
+            let answer = ask(global, "hub/schedules/pause", json!({ "name": name }))?;
+            let again = shell_word(name);
+            let shown = format!("paused `{name}`; to go on: a2a-hub schedule resume {again}\n");
+            (answer, shown.into())
+        }
+        ScheduleCommand::Resume { name } => {
+            let answer = ask(global, "hub/schedules/resume", json!({ "name": name }))?;
+            let shown = match answer["next"].as_str() {
+                Some(next) => format!("resumed `{name}`; next run: {next}\n"),
+                None => format!("resumed `{name}`\n"),
+            };
+            (answer, shown.into())
+        }
+    };
+    global.show(&answer, || Ok(shown))?;
+    Ok(Exit::Done)
+}
+
+/// Renders schedules as a table, with notes and warnings below each row.
+fn schedules_text(schedules: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
+    if schedules.is_empty() {
+        return "There are no schedules; `[schedule.<name>]` in the configuration makes one.\n"
+            .into();
+    }
+    let mut table = Table::new(["SCHEDULE", "AGENT", "NEXT", "IN", "LAST", "STATE"]);
+    for schedule in schedules {
+        let next = &schedule["next"];
+        let is_paused = schedule["paused"] == true;
+        let last = &schedule["last"];
+        let state = match (last.is_null(), text(&last["state"])) {
+            (true, _) => "-",
+            (false, "") => "deleted",
+            (false, state) => state,
+        };
+        let or_none = |it: &Value| it.as_str().unwrap_or("-").to_owned();
+        table.row([
+            text(&schedule["name"]).into(),
+            text(&schedule["agent"]).into(),
+            if is_paused { "paused".into() } else { or_none(next).into() },
+            if next.is_null() { "-".into() } else { ahead(next, now).into() },
+            or_none(&last["planned"]).into(),
+            Cell::styled(style_of(state), state),
+        ]);
+        if let Some(task) = last["task"].as_str() {
+            table.below(format!("latest task: a2a-hub task show {}", shell_word(task)));
+        }
+        if let Some(queued) = schedule["queued"].as_str() {
+            table.below(format!("the run of {queued} waits for that task"));
+        }
+        if is_paused {
+            let name = shell_word(text(&schedule["name"]));
+            table.below(format!("to go on: a2a-hub schedule resume {name}"));
+        }
+        for name in ["note", "warning"] {
+            if let Some(said) = schedule[name].as_str() {
+                table.below(format!("{name}: {said}"));
+            }
+        }
+    }
+    table.text(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedule_table_shows_next_and_last_run() {
+        let now = "2026-06-02T00:00:00Z".parse().unwrap();
+        let fresh =
+            json!({ "name": "weekly", "agent": "review", "cron": "0 4 * * 1", "paused": true });
+        let nightly = json!({ "name": "nightly", "agent": "review", "cron": "0 3 * * *", "paused": false,
+            "next": "2026-06-02T03:00:00+02:00", "note": "2 earlier planned times were missed, and got no run",
+            "warning": "the schedule `nightly` cannot start",
+            "last": { "planned": "2026-06-01T03:00:00+02:00", "task": "t1", "state": "completed" } });
+        let shown = schedules_text(&[nightly, fresh], now, Some(100)).words();
+        insta::assert_snapshot!(shown, @"
+        SCHEDULE  AGENT   NEXT                       IN            LAST                       STATE
+        nightly   review  2026-06-02T03:00:00+02:00  in 1 h 0 min  2026-06-01T03:00:00+02:00  completed
+            latest task: a2a-hub task show t1
+            note: 2 earlier planned times were missed, and got no run
+            warning: the schedule `nightly` cannot start
+        weekly    review  paused                     -             -                          -
+            to go on: a2a-hub schedule resume weekly
+        ");
+        assert!(schedules_text(&[], now, None).words().contains("[schedule.<name>]"));
+    }
+}

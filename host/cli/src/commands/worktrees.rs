@@ -1,0 +1,245 @@
+//! Worktrees of tasks: `task diff`, `task apply`, `task discard`, and `worktrees`.
+
+use super::{completion, duration};
+use crate::{
+    Exit, Format, Global, ask, block_on,
+    client::{hub_client::Client, ids},
+    ui::{
+        render::{ago, list, text},
+        table::{Cell, Table},
+        text::{FAINT, PLAIN, Text, style_of},
+    },
+};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// Longest shown id of a commit.
+const SHORT_ID: usize = 9;
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// Id of the task, or a unique beginning or end of it [default: the latest task in the current
+    /// directory]
+    #[arg(add = completion::tasks())]
+    id: Option<String>,
+    /// Print a table of the changed files in place of the patch
+    #[arg(long)]
+    stat: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    /// Id of the task, or a unique beginning or end of it [default: the latest task in the current
+    /// directory]
+    #[arg(add = completion::tasks())]
+    id: Option<String>,
+    /// Create this branch with the commits of the task, and leave the checkout as it is
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["commit", "index"])]
+    branch: Option<String>,
+    /// Commit the changes to the branch of the checkout
+    #[arg(long, conflicts_with = "index")]
+    commit: bool,
+    /// Message of the commit [default: the first line of the task's message]
+    #[arg(long, short, value_name = "TEXT", requires = "commit")]
+    message: Option<String>,
+    /// Change the index of the checkout as well as its files
+    #[arg(long)]
+    index: bool,
+    /// Take over files that programs obey, too, such as those of editors, agents and CI
+    #[arg(long, short)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Discard {
+    /// Id of the task, or a unique beginning or end of it
+    #[arg(add = completion::tasks())]
+    id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Worktrees {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the worktrees of tasks, oldest first (the default)
+    List,
+    /// Print the directory of a task's worktree
+    Path {
+        /// Id of the task, or a unique beginning or end of it
+        #[arg(add = completion::tasks())]
+        id: String,
+    },
+    /// Remove the worktrees of finished tasks; their changes stay in their repositories as
+    /// `refs/a2a-hub/TASK/result`
+    Prune {
+        /// Age from which on a worktree is removed, such as `12h` or `7d`
+        #[arg(long, value_name = "TIME", default_value = "7d", value_parser = duration::milliseconds)]
+        older_than: u64,
+    },
+}
+
+/// Calls a method for one task; returns the task's whole id and the answer.
+fn ask_for(
+    global: &Global,
+    method: &str,
+    typed: Option<&str>,
+    mut params: Value,
+) -> anyhow::Result<(String, Value)> {
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        let id = ids::resolve_or_latest(&mut client, typed).await?;
+        a2a_hub_protocol::member::set(&mut params, "taskId", id.as_str());
+        let answer = client.call(method, params).await?;
+        Ok((id, answer))
+    })
+}
+
+/// Prints the changes of a task.
+pub(crate) fn diff(global: &Global, asked: &Diff) -> anyhow::Result<Exit> {
+    let params = json!({ "summary": asked.stat });
+    let (id, answer) = ask_for(global, "hub/tasks/diff", asked.id.as_deref(), params)?;
+    if global.format == Format::Json {
+        global.console().print_json(&answer)?;
+    } else if text(&answer["text"]).is_empty() {
+        global.console().note(format!("task {id} changed no file"));
+    } else {
+        // Not wrapped: `git apply` reads it.
+        global.console().print(&coloured(text(&answer["text"])))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Colours the lines of a patch.
+fn coloured(patch: &str) -> Text {
+    let mut out = Text::new();
+    for line in patch.split_inclusive('\n') {
+        let style = match line.as_bytes() {
+            [b'+', ..] if !line.starts_with("+++") => style_of("completed"),
+            [b'-', ..] if !line.starts_with("---") => style_of("failed"),
+            [b'@', ..] => FAINT,
+            _ => PLAIN,
+        };
+        out.push(style, line);
+    }
+    out
+}
+
+/// Takes over the changes of a task.
+pub(crate) fn apply(global: &Global, asked: &Apply) -> anyhow::Result<Exit> {
+    let to = match (&asked.branch, asked.commit, asked.index) {
+        (Some(name), ..) => json!({ "branch": name }),
+        (None, true, _) => json!("commit"),
+        (None, false, true) => json!("index"),
+        (None, false, false) => json!("files"),
+    };
+    let params = json!({ "to": to, "message": asked.message, "acceptsAll": asked.yes });
+    let (id, answer) = ask_for(global, "hub/tasks/apply", asked.id.as_deref(), params)?;
+    global.show(&answer, || {
+        let files = list(&answer["files"]);
+        let mut out = Text::new();
+        if let Some(branch) = answer["branch"].as_str() {
+            out.push(PLAIN, &format!("branch {branch} has the changes of task {id}\n"));
+        } else if files.is_empty() {
+            out.push(PLAIN, "the checkout has all changes of the task already\n");
+        } else {
+            let place = text(&answer["checkout"]);
+            out.push(PLAIN, &format!("{} file(s) changed in {place}\n", files.len()));
+            files.iter().for_each(|file| out.push(PLAIN, &format!("  {}\n", text(file))));
+        }
+        if let Some(commit) = answer["commit"].as_str().filter(|_| asked.commit) {
+            out.push(PLAIN, &format!("commit {}\n", short(commit)));
+        }
+        Ok(out)
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Removes the worktree of a task.
+pub(crate) fn discard(global: &Global, asked: &Discard) -> anyhow::Result<Exit> {
+    let (id, answer) = ask_for(global, "hub/tasks/discard", Some(&asked.id), json!({}))?;
+    global.show(&answer, || Ok(format!("the worktree of task {id} was removed\n").into()))?;
+    Ok(Exit::Done)
+}
+
+/// Lists or removes worktrees.
+pub(crate) fn worktrees(global: &Global, asked: &Worktrees) -> anyhow::Result<Exit> {
+    match &asked.command {
+        None | Some(Command::List) => {
+            let answer = ask(global, "hub/worktrees/list", json!({}))?;
+            let columns = global.console().columns();
+            global.show(&answer, || Ok(table(list(&answer), Timestamp::now(), columns)))?;
+        }
+        Some(Command::Path { id }) => {
+            let (id, all) = block_on(async {
+                let mut client = Client::connect(global).await?;
+                let id = ids::resolve_or_latest(&mut client, Some(id)).await?;
+                anyhow::Ok((id, client.call("hub/worktrees/list", json!({})).await?))
+            })?;
+            let found = list(&all).iter().find(|one| one["taskId"] == id);
+            let Some(found) = found else {
+                anyhow::bail!(
+                    "task {id} has no worktree; `a2a-hub send --worktree` gives a task one, and \
+                     `a2a-hub worktrees` lists them"
+                );
+            };
+            global.show(found, || Ok(format!("{}\n", text(&found["path"])).into()))?;
+        }
+        Some(Command::Prune { older_than }) => {
+            let params = json!({ "olderThanMs": older_than });
+            let answer = ask(global, "hub/worktrees/prune", params)?;
+            global.show(&answer, || Ok(pruned(list(&answer))))?;
+            if list(&answer).iter().any(|one| !one["trouble"].is_null()) {
+                return Ok(Exit::Fault);
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
+    if worktrees.is_empty() {
+        return "no worktrees\n".into();
+    }
+    let ids = || worktrees.iter().map(|one| text(&one["taskId"]));
+    let mut table = Table::new(["TASK", "STATE", "AGENT", "MADE", "BASE", "REPOSITORY"]);
+    for one in worktrees {
+        let made = match columns {
+            Some(_) => ago(&one["createdAt"], now),
+            None => text(&one["createdAt"]).to_owned(),
+        };
+        let state = one["state"].as_str().unwrap_or("gone");
+        let (id, agent) = (text(&one["taskId"]), text(&one["agentId"]));
+        let name = Cell::id(id, ids::short(id, &ids()));
+        let state = Cell::styled(style_of(state), state);
+        let (base, repository) = (short(text(&one["base"])), text(&one["repository"]));
+        table.row([name, state, agent.into(), made.into(), base.into(), repository.into()]);
+    }
+    table.text(columns)
+}
+
+fn pruned(removed: &[Value]) -> Text {
+    if removed.is_empty() {
+        return "no worktree of a finished task is that old\n".into();
+    }
+    let mut out = Text::new();
+    for one in removed {
+        let id = text(&one["taskId"]);
+        let line = match (one["keptAs"].as_str(), one["trouble"].as_str()) {
+            (_, Some(why)) => format!("{id}  stays: {why}\n"),
+            (Some(kept), None) => format!("{id}  removed; its changes are {kept}\n"),
+            (None, None) => format!("{id}  removed; it changed no file\n"),
+        };
+        out.push(PLAIN, &line);
+    }
+    out
+}
+
+/// The beginning of a commit's id.
+fn short(commit: &str) -> &str {
+    commit.get(..SHORT_ID).unwrap_or(commit)
+}

@@ -1,0 +1,307 @@
+//! Schedules: the planned times of a cron expression, and the step that is due at a given time.
+//!
+//! ```text
+//! planned times   ──┬──────┬──────┬──────┬──────┬──► time
+//!                   done until           latest due  now
+//!                          └ missed: no run of their own
+//! ```
+//!
+//! A planned time is an instant, so a clock change neither repeats nor loses one. Everything up to
+//! [`State::done_until_ms`] is dealt with: a clock that goes back finds nothing due, and a clock
+//! that goes forward finds the missed times, of which at most the latest gets a run.
+
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds, Year},
+};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Delay up to which a run counts as on time: more than the hub's pause between two looks at the
+/// clock, and enough to start again after a crash.
+const ON_TIME: SignedDuration = SignedDuration::from_mins(1);
+
+/// Lead of the recorded time over the clock from which the clock counts as corrected: it was wrong
+/// when the time was recorded, and the schedule would pause until then.
+const CLOCK_WAS_WRONG: SignedDuration = SignedDuration::from_hours(24);
+
+/// Limit up to which missed times are counted: a year of minutes would take a while.
+pub const MAX_COUNTED: u32 = 1_000;
+
+/// Error of a cron expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCron {
+    /// The expression has another number of fields.
+    #[error(
+        "it has {0} fields and needs five: minute, hour, day of month, month, day of week, such as \"0 3 * * *\""
+    )]
+    Fields(usize),
+    /// A field is invalid.
+    #[error("{0}; write five fields, such as \"0 3 * * *\" for each day at 3:00")]
+    Field(String),
+    /// No day matches.
+    #[error("no day ever matches it; choose a day of month that its month has")]
+    Never,
+}
+
+/// Planned times: a cron expression in a time zone. A time of day that a clock change skips is
+/// planned right after the gap; one that occurs twice, for its first occurrence. Expressions with
+/// `*` or `/` in hours or minutes follow the clock's hands instead.
+#[derive(Clone, Debug)]
+pub struct Times {
+    cron: Cron,
+    zone: TimeZone,
+}
+
+impl Times {
+    /// Parses a cron expression of five fields.
+    pub fn parse(cron: &str, zone: TimeZone) -> Result<Self, InvalidCron> {
+        let fields = cron.split_whitespace().count();
+        if fields != 5 {
+            return Err(InvalidCron::Fields(fields));
+        }
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed);
+        let parsed = parser.build().parse(cron);
+        let cron = parsed.map_err(|why| InvalidCron::Field(why.to_string()))?;
+        let times = Self { cron, zone };
+        match times.after(Timestamp::UNIX_EPOCH) {
+            Some(_) => Ok(times),
+            None => Err(InvalidCron::Never),
+        }
+    }
+
+    /// First planned time after `time`.
+    pub fn after(&self, time: Timestamp) -> Option<Timestamp> {
+        let found = self.cron.find_next_occurrence(&time.to_zoned(self.zone.clone()), false);
+        found.ok().map(|found| found.timestamp()).filter(|found| *found > time)
+    }
+
+    /// Last planned time at `time` or before it.
+    pub fn until(&self, time: Timestamp) -> Option<Timestamp> {
+        let found = self.cron.find_previous_occurrence(&time.to_zoned(self.zone.clone()), true);
+        found.ok().map(|found| found.timestamp()).filter(|found| *found <= time)
+    }
+
+    /// The time in the zone of the schedule (RFC 3339), for people.
+    pub fn shown(&self, time: Timestamp) -> String {
+        time.to_zoned(self.zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+    }
+}
+
+/// Rule for a planned time at which the previous run is still at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlap {
+    /// The planned time gets no run.
+    #[default]
+    Skip,
+    /// The run starts after the previous one; at most one waits.
+    Queue,
+    /// The previous run is cancelled.
+    Replace,
+}
+
+/// Rule for planned times at which the hub did not run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missed {
+    /// The latest of them gets a run as soon as the hub runs.
+    #[default]
+    Once,
+    /// None of them gets a run.
+    Skip,
+}
+
+/// A schedule: its planned times, and its rules.
+#[derive(Clone, Debug)]
+pub struct SchedulePlan {
+    /// Planned times.
+    pub times: Times,
+    /// Rule for overlapping runs.
+    pub overlap: Overlap,
+    /// Rule for missed times.
+    pub missed: Missed,
+    /// Upper bound of the delay of a run after its planned time.
+    pub jitter: Duration,
+}
+
+/// Durable state of a schedule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct State {
+    /// Expression and zone that the state belongs to: with other ones, planned times of the past
+    /// were not missed.
+    pub rule: String,
+    /// Time up to which planned times are dealt with, in milliseconds since the Unix epoch.
+    pub done_until_ms: i64,
+    /// Planned time whose run waits for the end of the previous one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_ms: Option<i64>,
+    /// True if the operator paused the schedule.
+    pub paused: bool,
+    /// Planned time of the latest run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_planned_ms: Option<i64>,
+    /// Id of the task of the latest run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_task: Option<String>,
+    /// Note about planned times without a run, such as missed ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl State {
+    /// State of a schedule that is seen for the first time.
+    pub fn new(rule: &str, now: Timestamp) -> Self {
+        let done_until_ms = now.as_millisecond();
+        Self { rule: rule.to_owned(), done_until_ms, ..Self::default() }
+    }
+
+    /// Adapts the state to the configured rule and to a corrected clock; returns true if it
+    /// changed.
+    pub fn follow(&mut self, rule: &str, now: Timestamp) -> bool {
+        let is_ahead = at(self.done_until_ms).duration_since(now) > CLOCK_WAS_WRONG;
+        if self.rule == rule && !is_ahead {
+            return false;
+        }
+        rule.clone_into(&mut self.rule);
+        self.done_until_ms = now.as_millisecond();
+        self.queued_ms = None;
+        true
+    }
+
+    /// Pauses or resumes the schedule. Planned times during the pause count as dealt with.
+    pub fn pause(&mut self, paused: bool, now: Timestamp) {
+        if self.paused && !paused {
+            self.done_until_ms = self.done_until_ms.max(now.as_millisecond());
+            self.queued_ms = None;
+        }
+        self.paused = paused;
+    }
+
+    /// Marks a planned time as dealt with.
+    pub fn done(&mut self, planned: Timestamp) {
+        let planned = planned.as_millisecond();
+        self.done_until_ms = self.done_until_ms.max(planned);
+        if self.queued_ms == Some(planned) {
+            self.queued_ms = None;
+        }
+    }
+
+    /// Marks a planned time as waiting for the end of the previous run.
+    pub fn queue(&mut self, planned: Timestamp) {
+        self.done(planned);
+        self.queued_ms = Some(planned.as_millisecond());
+    }
+}
+
+/// A planned time that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Planned time.
+    pub planned: Timestamp,
+    /// Number of earlier planned times that get no run; [`MAX_COUNTED`] means that many or more.
+    pub missed: u32,
+    /// True if the hub did not run at the planned time.
+    pub is_late: bool,
+}
+
+/// Reason for a planned time without a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// The previous run is still at work.
+    Running,
+    /// Another run already waits for the previous one.
+    Queued,
+    /// The hub did not run at that time.
+    Missed,
+}
+
+/// Step that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing is due before this time; without a time, nothing is due at all.
+    Wait(Option<Timestamp>),
+    /// Start a run.
+    Start(Due),
+    /// Cancel the previous run, and start another one.
+    Replace(Due),
+    /// Let the run wait for the previous one.
+    Queue(Due),
+    /// Start no run for the planned time.
+    Skip(Due, Skipped),
+}
+
+impl SchedulePlan {
+    /// Step of the schedule `name` at the time `now`. `is_running` says if its latest run is still
+    /// at work.
+    pub fn step(&self, name: &str, state: &State, is_running: bool, now: Timestamp) -> Step {
+        if state.paused {
+            return Step::Wait(None);
+        }
+        if let Some(queued) = state.queued_ms.filter(|_| !is_running) {
+            return Step::Start(Due { planned: at(queued), missed: 0, is_late: false });
+        }
+        let done = at(state.done_until_ms);
+        let Some(due) = self.due(name, done, now) else {
+            return Step::Wait(self.times.after(done).map(|next| next + self.delay(name, next)));
+        };
+        match self.overlap {
+            _ if due.is_late && self.missed == Missed::Skip => Step::Skip(due, Skipped::Missed),
+            _ if !is_running => Step::Start(due),
+            Overlap::Skip => Step::Skip(due, Skipped::Running),
+            Overlap::Queue if state.queued_ms.is_some() => Step::Skip(due, Skipped::Queued),
+            Overlap::Queue => Step::Queue(due),
+            Overlap::Replace => Step::Replace(due),
+        }
+    }
+
+    /// Next planned time that a schedule in this state gets a run for.
+    pub fn next(&self, state: &State, now: Timestamp) -> Option<Timestamp> {
+        let after = at(state.done_until_ms).max(now);
+        (!state.paused).then(|| self.times.after(after)).flatten()
+    }
+
+    /// Latest planned time after `done` whose delay is over.
+    fn due(&self, name: &str, done: Timestamp, now: Timestamp) -> Option<Due> {
+        let mut planned = self.times.until(now).filter(|planned| *planned > done)?;
+        while planned + self.delay(name, planned) > now {
+            let before = planned - SignedDuration::from_secs(1);
+            planned = self.times.until(before).filter(|planned| *planned > done)?;
+        }
+        let (mut missed, mut earlier) = (0, self.times.after(done));
+        while let Some(time) = earlier.filter(|time| *time < planned && missed < MAX_COUNTED) {
+            missed += 1;
+            earlier = self.times.after(time);
+        }
+        let late = now.duration_since(planned + self.delay(name, planned));
+        Some(Due { planned, missed, is_late: late > ON_TIME })
+    }
+
+    /// Delay of a run after its planned time, by name and time: the same in each process, and
+    /// shorter than the pause to the next planned time, so that runs keep their order.
+    fn delay(&self, name: &str, planned: Timestamp) -> SignedDuration {
+        let most = self.jitter.as_millis();
+        if most == 0 {
+            return SignedDuration::ZERO;
+        }
+        let pause = self.times.after(planned).map(|next| next.duration_since(planned).as_millis());
+        let pause = pause.and_then(|pause| u128::try_from(pause).ok()).unwrap_or(most);
+        // FNV-1a: stable over versions, unlike the hasher of the standard library.
+        let bytes = name.bytes().chain(planned.as_second().to_le_bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let delay = u128::from(hash) % most.min(pause).max(1);
+        SignedDuration::from_millis(i64::try_from(delay).unwrap_or_default())
+    }
+}
+
+/// Time of a number of milliseconds since the Unix epoch.
+pub fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests;

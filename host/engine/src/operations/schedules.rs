@@ -1,0 +1,372 @@
+//! Schedules: sends their messages at the planned times, and lets the operator run and pause them.
+//!
+//! A run is created in three steps: the plan says which planned time is due, the task is created
+//! under the id of that planned time, and the time is marked as dealt with. A hub that is killed
+//! between two of them repeats the step: the planned time is due again, and finds its task.
+
+use super::{Hub, Reply};
+use crate::{
+    error::HubError,
+    schedules::{KnownState, Planned, Schedules, task_of},
+};
+use a2a_hub_clock::schedule::{Due, MAX_COUNTED, Skipped, Step, at};
+use a2a_hub_config::Schedule;
+use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::nearest};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::{MessageId, TaskId},
+    message::{Message, Metadata, Part, Role},
+    operation::{Answer, Operation, ScheduleInfo, ScheduleRun, SendMessage, Wait},
+    scheduled::ScheduledRun,
+};
+use jiff::Timestamp;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// Longest pause between two looks at the clock: timers neither follow a clock that is set, nor
+/// count the time that a machine sleeps.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Number of attempts to start a run, one at each look: an agent may be busy, or load just now.
+const ATTEMPTS: u32 = 30;
+
+/// Error of starting a run.
+enum RunRefusal {
+    /// Another attempt may succeed.
+    Refused(A2aError),
+    /// The hub cannot say now.
+    Unknown(HubError),
+}
+
+impl Hub {
+    /// Carries the schedules out, for as long as the hub runs.
+    pub async fn keep_schedules(self) {
+        let Some(schedules) = self.schedules.clone() else { return };
+        loop {
+            let is_closed = self.require_open().is_err();
+            let pause = if is_closed { Some(LOOK) } else { self.carry_out_schedules().await };
+            match pause {
+                // Either end of the wait is a reason to look again.
+                Some(pause) => drop(timeout(pause, schedules.changed.notified()).await),
+                None => schedules.changed.notified().await,
+            }
+        }
+    }
+
+    /// Carries out what is due now. Returns the pause until the next look; none if the
+    /// configuration has no schedules.
+    async fn carry_out_schedules(&self) -> Option<Duration> {
+        let schedules = self.schedules.clone()?;
+        let planned = schedules.all();
+        let mut states = match schedules.states(&planned).await {
+            Ok(states) => states,
+            Err(why) => {
+                tracing::warn!(%why, "cannot read the states of the schedules, trying again");
+                return Some(LOOK);
+            }
+        };
+        let mut pause = LOOK;
+        for (name, planned) in &planned {
+            let Some(kept) = states.of(name) else { continue };
+            match Box::pin(self.carry_out_due(&schedules, name, planned, kept)).await {
+                Ok(Some(next)) => {
+                    let left = next.duration_since(schedules.now());
+                    pause = pause.min(Duration::try_from(left).unwrap_or_default());
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    let why = A2aError::from(why);
+                    tracing::warn!(schedule = name, %why, "cannot carry out a schedule, trying again");
+                }
+            }
+        }
+        (!planned.is_empty()).then_some(pause)
+    }
+
+    /// Carries out the steps of one schedule that are due; returns the time of the next one.
+    async fn carry_out_due(
+        &self,
+        schedules: &Schedules,
+        name: &str,
+        planned: &Planned,
+        kept: &mut KnownState,
+    ) -> Result<Option<Timestamp>, HubError> {
+        loop {
+            let is_running = self.is_running(kept).await?;
+            let step = planned.plan.step(name, &kept.state, is_running, schedules.now());
+            let mut state = kept.state.clone();
+            let mut is_over = kept.is_over;
+            match step {
+                Step::Wait(next) => return Ok(next),
+                Step::Queue(due) => {
+                    state.queue(due.planned);
+                    state.note = missed_note(due);
+                }
+                Step::Skip(due, why) => {
+                    state.done(due.planned);
+                    let at = planned.plan.times.shown(due.planned);
+                    let note = skipped_note(&at, due, why);
+                    tracing::warn!(schedule = name, "{note}");
+                    state.note = Some(note);
+                }
+                Step::Start(due) | Step::Replace(due) => {
+                    if let (Step::Replace(_), Some(before)) = (step, &state.last_task) {
+                        self.replace(name, &TaskId::new(before.as_str())).await?;
+                    }
+                    let run = run_of(name, &planned.config, due.planned);
+                    let id = task_of(&run, due.planned);
+                    match self.start_run(&planned.config, run, id).await {
+                        Ok(task) => {
+                            state.last_planned_ms = Some(due.planned.as_millisecond());
+                            state.note = missed_note(due);
+                            if let Some(note) = &state.note {
+                                tracing::warn!(schedule = name, %task, "{note}");
+                            }
+                            tracing::info!(schedule = name, %task, "a schedule started a task");
+                            (state.last_task, is_over) = (Some(task.to_string()), false);
+                        }
+                        Err(RunRefusal::Unknown(why)) => return Err(why),
+                        Err(RunRefusal::Refused(_)) if kept.attempts + 1 < ATTEMPTS => {
+                            kept.attempts += 1;
+                            return Ok(None);
+                        }
+                        Err(RunRefusal::Refused(why)) => {
+                            let at = planned.plan.times.shown(due.planned);
+                            let note = format!("the run of {at} did not start: {why}");
+                            tracing::warn!(schedule = name, "{note}");
+                            state.note = Some(note);
+                        }
+                    }
+                    state.done(due.planned);
+                }
+            }
+            schedules.store(name, &state).await?;
+            *kept = KnownState { state, is_over, attempts: 0 };
+        }
+    }
+
+    /// True if the latest run of a schedule is still at work.
+    async fn is_running(&self, kept: &mut KnownState) -> Result<bool, HubError> {
+        let Some(task) = kept.state.last_task.as_ref().filter(|_| !kept.is_over) else {
+            return Ok(false);
+        };
+        let stored = self.tasks.stored(&TaskId::new(task.as_str())).await?;
+        kept.is_over = stored.is_none_or(|stored| stored.task.status.state.is_final());
+        Ok(!kept.is_over)
+    }
+
+    /// Cancels the previous run of a schedule.
+    async fn replace(&self, name: &str, before: &TaskId) -> Result<(), HubError> {
+        let by = Principal::Automation { name: name.to_owned() };
+        match self.tasks.cancel(before, by).await {
+            Ok(_) => Ok(()),
+            // It has ended meanwhile.
+            Err(why) if why.told().kind == ErrorKind::TaskNotCancelable => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Starts a run of a schedule as the task `id`, unless that exists.
+    async fn start_run(
+        &self,
+        config: &Schedule,
+        run: ScheduledRun,
+        id: TaskId,
+    ) -> Result<TaskId, RunRefusal> {
+        let is_there = self.tasks.stored(&id).await;
+        if is_there.map_err(|why| RunRefusal::Unknown(why.into()))?.is_some() {
+            return Ok(id);
+        }
+        let send = message_of(config, &run, id.clone()).map_err(RunRefusal::Refused)?;
+        let by = Principal::Automation { name: run.name };
+        let sent = self.handle(by, None, Operation::SendMessage(Box::new(send))).await;
+        match sent.map_err(RunRefusal::Refused)? {
+            Reply::One(Answer::Task(task)) => Ok(task.id),
+            Reply::One(_) | Reply::Stream(_) => Ok(id),
+        }
+    }
+
+    fn schedules(&self) -> Result<Arc<Schedules>, HubError> {
+        self.schedules.clone().ok_or_else(|| {
+            let why = "this hub was built without schedules";
+            A2aError::new(ErrorKind::UnsupportedOperation, why).into()
+        })
+    }
+
+    fn schedule(schedules: &Schedules, name: &str) -> Result<Arc<Planned>, HubError> {
+        let mut all = schedules.all();
+        all.remove(name).ok_or_else(|| {
+            let hint = match nearest(name, all.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`a2a-hub schedule list` lists them; `[schedule.<id>]` in the configuration makes one".to_owned(),
+            };
+            A2aError::invalid("name", format!("no schedule is called `{name}`; {hint}")).into()
+        })
+    }
+
+    pub(super) async fn list_schedules(&self) -> Result<Answer, HubError> {
+        let schedules = self.schedules()?;
+        let mut all = Vec::new();
+        for name in schedules.all().keys() {
+            all.push(self.schedule_info(&schedules, name).await?);
+        }
+        Ok(Answer::Schedules(all))
+    }
+
+    /// Starts a run of a schedule now, for the operator.
+    pub(super) async fn run_schedule(&self, name: &str) -> Result<Answer, HubError> {
+        let schedules = self.schedules()?;
+        let planned = Self::schedule(&schedules, name)?;
+        let now = schedules.now();
+        let run = run_of(name, &planned.config, now);
+        let started = self.start_run(&planned.config, run, TaskId::fresh()).await;
+        let task = started.map_err(|why| match why {
+            RunRefusal::Refused(why) => why.into(),
+            RunRefusal::Unknown(why) => why,
+        })?;
+        let mut states = schedules.states(&schedules.all()).await?;
+        if let Some(kept) = states.of(name) {
+            let mut state = kept.state.clone();
+            state.last_planned_ms = Some(now.as_millisecond());
+            state.last_task = Some(task.to_string());
+            schedules.store(name, &state).await?;
+            (kept.state, kept.is_over) = (state, false);
+        }
+        Ok(Answer::Task(Box::new(self.tasks.get(&task).await?.task)))
+    }
+
+    /// Pauses or resumes a schedule.
+    pub(super) async fn pause_schedule(
+        &self,
+        name: &str,
+        paused: bool,
+    ) -> Result<Answer, HubError> {
+        let schedules = self.schedules()?;
+        Self::schedule(&schedules, name)?;
+        let mut states = schedules.states(&schedules.all()).await?;
+        if let Some(kept) = states.of(name) {
+            let mut state = kept.state.clone();
+            state.pause(paused, schedules.now());
+            schedules.store(name, &state).await?;
+            kept.state = state;
+        }
+        drop(states);
+        schedules.changed.notify_one();
+        Ok(Answer::Schedule(Box::new(self.schedule_info(&schedules, name).await?)))
+    }
+
+    async fn schedule_info(
+        &self,
+        schedules: &Schedules,
+        name: &str,
+    ) -> Result<ScheduleInfo, HubError> {
+        let planned = Self::schedule(schedules, name)?;
+        let state = match schedules.states(&schedules.all()).await?.of(name) {
+            Some(kept) => kept.state.clone(),
+            None => return Err(A2aError::invalid("name", "the schedule was removed").into()),
+        };
+        let Planned { config, plan } = &*planned;
+        let shown = |ms: i64| plan.times.shown(at(ms));
+        let last = match (state.last_planned_ms, &state.last_task) {
+            (Some(ms), Some(task)) => {
+                let task = TaskId::new(task.as_str());
+                let stored = self.tasks.stored(&task).await?;
+                let state = stored.map(|stored| stored.task.status.state);
+                Some(ScheduleRun { planned: shown(ms), task, state })
+            }
+            (_, _) => None,
+        };
+        let next = plan.next(&state, schedules.now()).map(|next| plan.times.shown(next));
+        Ok(ScheduleInfo {
+            name: name.to_owned(),
+            agent: config.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
+            cron: config.cron.clone().unwrap_or_default(),
+            zone: config.zone.clone(),
+            paused: state.paused,
+            next,
+            last,
+            queued: state.queued_ms.map(shown),
+            note: state.note,
+            warning: self.schedule_trouble(name, config),
+        })
+    }
+
+    /// Warnings about schedules whose next run would fail.
+    pub(super) fn schedule_troubles(&self) -> Vec<String> {
+        let all = self.schedules.as_ref().map(|schedules| schedules.all()).unwrap_or_default();
+        all.iter().filter_map(|(name, it)| self.schedule_trouble(name, &it.config)).collect()
+    }
+
+    fn schedule_trouble(&self, name: &str, config: &Schedule) -> Option<String> {
+        let why = self.named(config.agent.as_ref()?).err()?;
+        Some(format!(
+            "the schedule `{name}` cannot start: {}; set `schedule.{name}.agent` to one of them",
+            why.message
+        ))
+    }
+}
+
+fn run_of(name: &str, config: &Schedule, planned: Timestamp) -> ScheduledRun {
+    ScheduledRun {
+        name: name.to_owned(),
+        planned: format!("{planned:.3}"),
+        answers: config.answers,
+    }
+}
+
+/// Message of a run. Its id is that of the run, so that each attempt sends the same request.
+fn message_of(config: &Schedule, run: &ScheduledRun, id: TaskId) -> Result<SendMessage, A2aError> {
+    let part = match &config.input {
+        Some(input) => Part::data(json!(input)),
+        None => Part::text(config.message.as_deref().unwrap_or_default()),
+    };
+    let members = [
+        ("targetAgent", config.agent.as_ref().map(|agent| json!(agent))),
+        ("permissions", config.permissions.map(|most| json!(most.word()))),
+        ("budget", config.budget.map(|budget| json!(budget))),
+        ("workingDirectory", config.working_directory.as_ref().map(|dir| json!(dir))),
+    ];
+    let members = members.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?)));
+    let message = Message {
+        message_id: MessageId::new(format!("schedule:{}:{}", run.name, run.planned)),
+        metadata: Some(members.collect::<Metadata>()),
+        ..Message::new(Role::User, vec![part])
+    };
+    let mut send = SendMessage::new(message, None)?;
+    (send.own_id, send.own_facts, send.wait) = (Some(id), Some(run.facts()), Wait::No);
+    Ok(send)
+}
+
+fn count(missed: u32, what: &str) -> String {
+    match missed {
+        1 => format!("one {what} was"),
+        MAX_COUNTED => format!("{MAX_COUNTED} {what}s or more were"),
+        missed => format!("{missed} {what}s were"),
+    }
+}
+
+/// Note of a run that comes late, or in place of earlier ones.
+fn missed_note(due: Due) -> Option<String> {
+    match (due.is_late, due.missed) {
+        (false, 0) => None,
+        (true, 0) => {
+            Some("the hub did not run at the planned time, and started the run late".to_owned())
+        }
+        (_, missed) => {
+            let missed = count(missed, "earlier planned time");
+            Some(format!("{missed} missed, and got no run"))
+        }
+    }
+}
+
+fn skipped_note(at: &str, due: Due, why: Skipped) -> String {
+    match why {
+        Skipped::Running => format!("{at} got no run: the one before it was still at work"),
+        Skipped::Queued => format!("{at} got no run: another one waits for the one at work"),
+        Skipped::Missed => {
+            let missed = count(due.missed.saturating_add(1).min(MAX_COUNTED), "planned time");
+            format!("{missed} missed up to {at}, and got no run")
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Requests for the worktrees of tasks.
+
+use super::Hub;
+use crate::error::HubError;
+use a2a_hub_clock as clock;
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::TaskId,
+    operation::{
+        Answer, ApplyTo, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff,
+        WorktreeInfo, WorktreeRemoved, WorktreeRequest,
+    },
+};
+use a2a_hub_worktrees::{Applied, Snapshot, Target, Worktree, WorktreeError, Worktrees};
+use serde_json::json;
+
+/// Largest patch in an answer, in bytes.
+const PATCH_LIMIT: usize = 16 << 20;
+
+/// Longest first line of a commit's message, in characters.
+const SUBJECT: usize = 72;
+
+impl Hub {
+    /// Carries out a request for worktrees. [`Hub::handle`] has checked the caller's rights.
+    pub(super) async fn worktrees(&self, request: WorktreeRequest) -> Result<Answer, HubError> {
+        let worktrees = self.tasks.worktrees()?;
+        Ok(Answer::Worktree(match request {
+            WorktreeRequest::List => WorktreeAnswer::List(self.list_worktrees(worktrees).await?),
+            WorktreeRequest::Diff { task, summary } => {
+                let diff = worktrees.diff(task.as_str(), summary, PATCH_LIMIT).await?;
+                let changes = changes(diff.snapshot);
+                WorktreeAnswer::Diff(WorktreeDiff { changes, text: diff.text })
+            }
+            WorktreeRequest::Apply { task, to, message, accepts_all } => {
+                let target = match to {
+                    ApplyTo::Files => Target::Files,
+                    ApplyTo::Index => Target::Index,
+                    ApplyTo::Branch(name) => Target::Branch(name),
+                    ApplyTo::Commit => Target::Commit {
+                        message: match message {
+                            Some(message) => message,
+                            None => self.subject(&task).await?,
+                        },
+                    },
+                };
+                let applied = worktrees.apply(task.as_str(), target, accepts_all).await?;
+                let Applied { commit, branch, checkout, files } = applied;
+                tracing::info!(%task, ?branch, ?checkout, files = files.len(), "the changes of a task were taken over");
+                WorktreeAnswer::Applied(WorktreeApplied { commit, branch, checkout, files })
+            }
+            WorktreeRequest::Discard { task } => {
+                self.require_over(&task).await?;
+                worktrees.discard(task.as_str()).await?;
+                let removed = WorktreeRemoved { task_id: task, kept_as: None, trouble: None };
+                WorktreeAnswer::Removed(vec![removed])
+            }
+            WorktreeRequest::Prune { older_than_ms } => {
+                WorktreeAnswer::Removed(self.prune(worktrees, older_than_ms).await?)
+            }
+        }))
+    }
+
+    async fn list_worktrees(&self, worktrees: &Worktrees) -> Result<Vec<WorktreeInfo>, HubError> {
+        let mut listed = Vec::new();
+        for worktree in all(worktrees).await? {
+            let Worktree { task, tree, base, from, checkout, repository, created_ms, .. } =
+                worktree;
+            let task_id = TaskId::new(task);
+            let head = self.tasks.find_head(&task_id).await?;
+            let (agent_id, state) =
+                head.map(|head| (head.agent, head.state.name().to_owned())).unzip();
+            listed.push(WorktreeInfo {
+                task_id,
+                agent_id,
+                state,
+                path: tree,
+                repository: checkout.unwrap_or(repository),
+                base,
+                from_branch: from,
+                created_at: clock::at_ms(created_ms).unwrap_or_default(),
+            });
+        }
+        Ok(listed)
+    }
+
+    /// Removes worktrees whose tasks are over, and keeps their changes. A worktree of a task that is
+    /// gone counts as one of a finished task.
+    async fn prune(
+        &self,
+        worktrees: &Worktrees,
+        older_than_ms: u64,
+    ) -> Result<Vec<WorktreeRemoved>, HubError> {
+        let mut removed = Vec::new();
+        for worktree in all(worktrees).await? {
+            let age = clock::now_ms().saturating_sub(worktree.created_ms);
+            let task_id = TaskId::new(worktree.task);
+            let head = self.tasks.find_head(&task_id).await?;
+            if age < older_than_ms || head.is_some_and(|head| !head.state.is_final()) {
+                continue;
+            }
+            let (kept_as, trouble) = match worktrees.retire(task_id.as_str()).await {
+                Ok(kept_as) => (kept_as, None),
+                Err(why) => (None, Some(why.to_string())),
+            };
+            tracing::info!(task = %task_id, ?kept_as, ?trouble, "a worktree was pruned");
+            removed.push(WorktreeRemoved { task_id, kept_as, trouble });
+        }
+        Ok(removed)
+    }
+
+    /// Refuses to remove files under an agent at work.
+    async fn require_over(&self, task: &TaskId) -> Result<(), HubError> {
+        let head = self.tasks.find_head(task).await?;
+        if head.is_none_or(|head| head.state.is_final()) {
+            return Ok(());
+        }
+        let why = format!(
+            "task `{task}` is not over, and works in its worktree; cancel it first: `a2a-hub task cancel {task}`"
+        );
+        Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into())
+    }
+
+    /// Message of a commit with the changes of a task: the first line that the client wrote.
+    async fn subject(&self, task: &TaskId) -> Result<String, HubError> {
+        let stored = self.tasks.stored(task).await?;
+        let said = stored.and_then(|stored| Some(stored.task.history.first()?.joined_text()));
+        let said = said.unwrap_or_default();
+        let line = said.lines().map(str::trim).find(|line| !line.is_empty());
+        let line: String = line.unwrap_or("Changes").chars().take(SUBJECT).collect();
+        Ok(format!("{line}\n\nTask: {task}"))
+    }
+}
+
+async fn all(worktrees: &Worktrees) -> Result<Vec<Worktree>, HubError> {
+    let worktrees = worktrees.clone();
+    let listed = a2a_hub_process::run_blocking(move || worktrees.list()).await;
+    listed.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()).into())
+}
+
+fn changes(snapshot: Snapshot) -> WorktreeChanges {
+    let Snapshot { commit: _, base, commits, files, insertions, deletions, dirty } = snapshot;
+    WorktreeChanges { base, commits, files, insertions, deletions, dirty }
+}
+
+impl From<WorktreeError> for HubError {
+    fn from(why: WorktreeError) -> Self {
+        let kind = match &why {
+            WorktreeError::Conflict { .. }
+            | WorktreeError::Sensitive { .. }
+            | WorktreeError::NotFound(_) => ErrorKind::UnsupportedOperation,
+            WorktreeError::NoGit
+            | WorktreeError::Unsupported(_)
+            | WorktreeError::NoRepository(_)
+            | WorktreeError::NoBase(_)
+            | WorktreeError::Refused(_)
+            | WorktreeError::TooLarge { .. } => ErrorKind::InvalidParams,
+            WorktreeError::Git { .. }
+            | WorktreeError::TimedOut { .. }
+            | WorktreeError::Start(_)
+            | WorktreeError::Disk(_) => ErrorKind::Internal,
+        };
+        let details = match &why {
+            WorktreeError::Conflict { paths, .. } => {
+                json!({ "reason": "conflict", "paths": paths })
+            }
+            WorktreeError::Sensitive { paths, .. } => {
+                json!({ "reason": "consent", "paths": paths })
+            }
+            _ => json!({ "reason": "worktree" }),
+        };
+        Self::from(A2aError::new(kind, why.to_string()).with(details))
+    }
+}

@@ -1,0 +1,83 @@
+//! Parameters of the methods for worktrees.
+
+use crate::{
+    model::{
+        error::A2aError,
+        operation::{ApplyTo, Operation, WorktreeRequest},
+    },
+    v03::params::{read, task_id},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Default age of a worktree that is removed: seven days, in milliseconds.
+const DEFAULT_AGE_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Diff {
+    /// Id of the task.
+    task_id: String,
+    /// True for a table of files in place of a patch; false by default.
+    #[serde(default)]
+    summary: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Apply {
+    /// Id of the task.
+    task_id: String,
+    /// Place that receives the changes: `files` (the default), `index` or `commit` of the checkout,
+    /// or an object with the name of a new `branch`.
+    #[serde(default)]
+    to: ApplyTo,
+    /// Message of the commit; by default the first line of the task's message.
+    message: Option<String>,
+    /// True to take over files that programs obey, too, such as those of editors and of continuous
+    /// integration; false by default.
+    #[serde(default)]
+    accepts_all: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Discard {
+    /// Id of the task.
+    task_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Prune {
+    /// Age in milliseconds from which on a worktree is removed; seven days by default.
+    older_than_ms: Option<u64>,
+}
+
+/// Reads the parameters of `hub/tasks/diff`.
+pub(crate) fn diff(params: Value) -> Result<Operation, A2aError> {
+    let Diff { task_id: id, summary } = read(params)?;
+    let task = task_id("taskId", id)?;
+    Ok(Operation::Worktree(WorktreeRequest::Diff { task, summary }))
+}
+
+/// Reads the parameters of `hub/tasks/apply`.
+pub(crate) fn apply(params: Value) -> Result<Operation, A2aError> {
+    let Apply { task_id: id, to, message, accepts_all } = read(params)?;
+    let task = task_id("taskId", id)?;
+    Ok(Operation::Worktree(WorktreeRequest::Apply { task, to, message, accepts_all }))
+}
+
+/// Reads the parameters of `hub/tasks/discard`.
+pub(crate) fn discard(params: Value) -> Result<Operation, A2aError> {
+    let Discard { task_id: id } = read(params)?;
+    Ok(Operation::Worktree(WorktreeRequest::Discard { task: task_id("taskId", id)? }))
+}
+
+/// Reads the parameters of `hub/worktrees/prune`.
+pub(crate) fn prune(params: Value) -> Result<Operation, A2aError> {
+    let Prune { older_than_ms } = read(params)?;
+    let older_than_ms = older_than_ms.unwrap_or(DEFAULT_AGE_MS);
+    Ok(Operation::Worktree(WorktreeRequest::Prune { older_than_ms }))
+}

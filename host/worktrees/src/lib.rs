@@ -1,0 +1,132 @@
+//! Worktrees: working copies of a git repository, one for each task that asks for one. A task works
+//! in its worktree, and the operator takes the result over, or not.
+//!
+//! ```text
+//!  user's repository                root/TASK/                        seen by the agent
+//!  ┌──────────────┐  create   ┌─ worktree.json  record                no
+//!  │ checkout     │ ────────► ├─ tree/          files, own .git       read and write
+//!  │ .git/objects │ ◄─ reads ─┤   its objects are those of the user   read only
+//!  │              │           └─ git/           index and snapshots   no
+//!  │              │ ◄──────────────── apply: one verified pack, then a patch
+//!  └──────────────┘
+//! ```
+//!
+//! Two rules make this safe:
+//!
+//! - Git never reads a configuration that an agent can write. A snapshot is taken with the hub's own
+//!   git directory, `git/`; the agent's `.git` is only a store of objects, and the id of its `HEAD`
+//!   is read without git. The user's repository receives a pack whose objects git hashes anew.
+//! - Each git process sees and writes only the directories that its step needs, without network,
+//!   hooks, and external programs ([`git`]). If this machine cannot confine programs, git runs with
+//!   the same settings unconfined, as all agents do there.
+//!
+//! The crate knows no tasks and no hub. Its caller decides who may do what.
+
+mod apply;
+mod create;
+mod error;
+mod git;
+mod head;
+mod record;
+mod repository;
+mod sensitive;
+mod snapshot;
+
+pub use apply::{Applied, Target};
+pub use create::NewWorktree;
+pub use error::WorktreeError;
+pub use record::{Access, Worktree};
+pub use snapshot::{Diff, Snapshot};
+
+use a2a_hub_process::Supervisor;
+use git::Git;
+use parking_lot::Mutex;
+use record::Folder;
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+/// Name of the folder of worktrees in the hub's data directory.
+pub const FOLDER: &str = "worktrees";
+
+/// All worktrees of one hub. Clones share the same state.
+#[derive(Clone)]
+pub struct Worktrees(Arc<Inner>);
+
+struct Inner {
+    /// Directory with one folder for each task.
+    root: PathBuf,
+    git: Git,
+    /// Home directory of the user, with the user's settings of git.
+    home: Option<PathBuf>,
+    /// One lock for each task whose worktree is in use: steps of one worktree do not overlap.
+    locks: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
+}
+
+impl Worktrees {
+    /// Creates the service. `root` need not exist. `program` is the path of git; without one, all
+    /// operations that need git fail with [`WorktreeError::NoGit`]. The settings of git in `home` say
+    /// who the author of commits is.
+    pub fn new(
+        root: PathBuf,
+        supervisor: Supervisor,
+        program: Option<PathBuf>,
+        home: Option<PathBuf>,
+    ) -> Self {
+        let git = Git::new(supervisor, program);
+        Self(Arc::new(Inner { root, git, home, locks: Mutex::default() }))
+    }
+
+    /// Directory with one folder for each task.
+    pub fn root(&self) -> &Path {
+        &self.0.root
+    }
+
+    /// Worktree of a task.
+    ///
+    /// # Errors
+    /// The task has none, or its record cannot be read.
+    pub fn find(&self, task: &str) -> Result<Worktree, WorktreeError> {
+        self.folder(task)?.read()
+    }
+
+    /// All worktrees, oldest first, without those whose record cannot be read. Blocks on the disk.
+    pub fn list(&self) -> Vec<Worktree> {
+        let entries = fs::read_dir(&self.0.root).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut found: Vec<_> = names.filter_map(|task| self.find(&task).ok()).collect();
+        found.sort_by(|a, b| (a.created_ms, &a.task).cmp(&(b.created_ms, &b.task)));
+        found
+    }
+
+    /// Removes a worktree with all its files. The refs in the user's repository are removed as well.
+    ///
+    /// # Errors
+    /// The task has no worktree, or files cannot be removed.
+    pub async fn discard(&self, task: &str) -> Result<(), WorktreeError> {
+        let _held = self.lock(task).await;
+        let folder = self.folder(task)?;
+        let worktree = folder.read()?;
+        // A repository that is gone has no refs, and must not keep its worktrees alive.
+        if let Err(why) = self.remove_refs(&worktree).await {
+            tracing::warn!(task, %why, "the refs of a worktree stay in its repository");
+        }
+        let removed = a2a_hub_process::run_blocking(move || folder.remove()).await;
+        removed.unwrap_or_else(|why| Err(io::Error::other(why))).map_err(WorktreeError::disk)?;
+        self.0.locks.lock().remove(task);
+        Ok(())
+    }
+
+    fn folder(&self, task: &str) -> Result<Folder, WorktreeError> {
+        Folder::of(&self.0.root, task)
+    }
+
+    async fn lock(&self, task: &str) -> OwnedMutexGuard<()> {
+        let lock = Arc::clone(self.0.locks.lock().entry(task.to_owned()).or_default());
+        lock.lock_owned().await
+    }
+}

@@ -1,0 +1,185 @@
+//! Snapshots: the present files of a worktree as a commit of the hub's own git directory.
+
+use crate::{Worktree, WorktreeError, Worktrees, git::Step, head::head_of, record::Folder};
+use a2a_hub_process::run_blocking;
+use serde::Serialize;
+use std::io;
+
+/// Largest pack of a worktree's commits, in bytes.
+const PACK_LIMIT: usize = 512 << 20;
+
+/// Changes of a worktree since its base.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// Commit with the present files.
+    pub commit: String,
+    /// Commit that the work started from.
+    pub base: String,
+    /// Number of commits that the agent made.
+    pub commits: u64,
+    /// Number of changed files.
+    pub files: u64,
+    /// Number of added lines, without binary files.
+    pub insertions: u64,
+    /// Number of removed lines, without binary files.
+    pub deletions: u64,
+    /// True if files differ from the agent's last commit.
+    pub dirty: bool,
+}
+
+/// Text of the changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diff {
+    /// Changes as counted.
+    pub snapshot: Snapshot,
+    /// A patch that `git apply` takes, with binary files; or a table of files.
+    pub text: String,
+}
+
+impl Worktrees {
+    /// Takes a snapshot of the present files, without those that the repository ignores. The agent
+    /// may be at work meanwhile.
+    ///
+    /// # Errors
+    /// The task has no worktree, or git or the disk fails.
+    pub async fn snapshot(&self, task: &str) -> Result<Snapshot, WorktreeError> {
+        let _held = self.lock(task).await;
+        self.snapshot_held(&self.folder(task)?).await.map(|(_, snapshot)| snapshot)
+    }
+
+    /// Present changes as a patch of at most `limit` bytes, or as a table of files.
+    ///
+    /// # Errors
+    /// As [`Worktrees::snapshot`]; [`WorktreeError::TooLarge`] if the patch is larger.
+    pub async fn diff(
+        &self,
+        task: &str,
+        as_table: bool,
+        limit: usize,
+    ) -> Result<Diff, WorktreeError> {
+        let _held = self.lock(task).await;
+        let folder = self.folder(task)?;
+        let (worktree, snapshot) = self.snapshot_held(&folder).await?;
+        let form: &[&str] = match as_table {
+            true => &["--stat=100"],
+            false => &["--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"],
+        };
+        let step = diff(&folder, &worktree, &snapshot.commit, form).at_most(limit);
+        let text = self.0.git.run(folder.path(), step).await?.stdout;
+        Ok(Diff { snapshot, text: String::from_utf8_lossy(&text).into_owned() })
+    }
+
+    pub(crate) async fn snapshot_held(
+        &self,
+        folder: &Folder,
+    ) -> Result<(Worktree, Snapshot), WorktreeError> {
+        let worktree = folder.read()?;
+        let tree = folder.tree();
+        let head = run_blocking(move || head_of(&tree)).await;
+        let head = head.map_err(|why| WorktreeError::disk(io::Error::other(why)))?;
+        let (parent, commits) = self.last_commit(folder, &worktree, head).await?;
+        let files = [folder.path()];
+        let step = Step::on(&folder.git(), &["add", "--all", "--ignore-errors", "."]);
+        let step = step.with_files(&folder.tree()).accepting(1);
+        self.0.git.run(folder.path(), step.writing(files).reading(&worktree.objects)).await?;
+        let written = self.own(folder, &worktree, &["write-tree"]).await?;
+        let of_parent = format!("{parent}^{{tree}}");
+        let before = self.own(folder, &worktree, &["rev-parse", &of_parent]).await?;
+        let dirty = written != before;
+        let commit = if dirty {
+            let message = format!("Work of task {} that was not committed", worktree.task);
+            let args = ["commit-tree", &written, "-p", &parent, "-m", &message];
+            self.own(folder, &worktree, &args).await?
+        } else {
+            parent
+        };
+        self.own(folder, &worktree, &["update-ref", "refs/heads/result", &commit]).await?;
+        let counted = diff(folder, &worktree, &commit, &["--numstat", "-z", "--no-renames"]);
+        let counted = self.0.git.run(folder.path(), counted).await?.stdout;
+        let (files, insertions, deletions) = totals(&counted);
+        let base = worktree.base.clone();
+        let snapshot = Snapshot { commit, base, commits, files, insertions, deletions, dirty };
+        Ok((worktree, snapshot))
+    }
+
+    /// The agent's last commit, and how many it made; the base if its repository has no other, or
+    /// none that follows the base.
+    async fn last_commit(
+        &self,
+        folder: &Folder,
+        worktree: &Worktree,
+        head: Option<String>,
+    ) -> Result<(String, u64), WorktreeError> {
+        let base = &worktree.base;
+        let Some(head) = head.filter(|head| head != base && head.len() == base.len()) else {
+            return Ok((base.clone(), 0));
+        };
+        // The objects of the agent may be broken. Its files count all the same.
+        let args = ["merge-base", "--is-ancestor", base, &head];
+        let step = Step::on(&folder.git(), &args).accepting(1).accepting(128);
+        let step = step.reading([folder.path()]).reading(&worktree.objects);
+        if self.0.git.run(folder.path(), step).await?.code != 0 {
+            return Ok((base.clone(), 0));
+        }
+        let range = format!("{base}..{head}");
+        let count = self.own(folder, worktree, &["rev-list", "--count", &range]).await?;
+        Ok((head, count.parse().unwrap_or_default()))
+    }
+
+    /// Runs a step on the hub's git directory, and returns its text.
+    pub(crate) async fn own(
+        &self,
+        folder: &Folder,
+        worktree: &Worktree,
+        args: &[&str],
+    ) -> Result<String, WorktreeError> {
+        let step = Step::on(&folder.git(), args).writing([folder.path()]);
+        let step = step.reading(&worktree.objects);
+        Ok(self.0.git.run(folder.path(), step).await?.text())
+    }
+
+    /// Pack with the commits of `commit` that the user's repository lacks.
+    pub(crate) async fn pack(
+        &self,
+        worktree: &Worktree,
+        commit: &str,
+    ) -> Result<Vec<u8>, WorktreeError> {
+        let folder = self.folder(&worktree.task)?;
+        let step = Step::on(&folder.git(), &["pack-objects", "--revs", "--stdout", "--thin", "-q"]);
+        let step = step.with_input(format!("{commit}\n^{}\n", worktree.pinned));
+        let step = step.reading([folder.path()]).reading(&worktree.objects).at_most(PACK_LIMIT);
+        Ok(self.0.git.run(folder.path(), step).await?.stdout)
+    }
+}
+
+/// The changes from the base to a commit.
+fn diff(folder: &Folder, worktree: &Worktree, commit: &str, form: &[&str]) -> Step {
+    let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"];
+    let range = [worktree.base.as_str(), commit, "--"];
+    let step = Step::on(&folder.git(), &[&fixed[..], form, &range].concat());
+    step.reading([folder.path()]).reading(&worktree.objects)
+}
+
+/// Files, added and removed lines of `git diff --numstat -z`.
+fn totals(numstat: &[u8]) -> (u64, u64, u64) {
+    let text = String::from_utf8_lossy(numstat);
+    let lines = text.split('\0').filter(|line| !line.is_empty());
+    lines.fold((0, 0, 0), |(files, added, removed), line| {
+        let mut parts = line.split('\t');
+        let mut number = || parts.next().and_then(|it| it.parse::<u64>().ok()).unwrap_or(0);
+        (files + 1, added + number(), removed + number())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_read_from_numstat() {
+        assert_eq!(totals(b""), (0, 0, 0));
+        assert_eq!(totals(b"3\t1\ta\0-\t-\tb.png\0"), (2, 3, 1));
+        assert_eq!(totals(b"10\t0\ta\tb\nc\0"), (1, 10, 0));
+    }
+}

@@ -1,0 +1,311 @@
+//! Auctions: sealed bids for one lot, such as a task or a place to work.
+//!
+//! ```text
+//!   new ── Begun ──► open ── all bid or passed, or the deadline passed ──► ranked
+//!
+//!   ranked ──► awarded ── Done ──────────► over (the winner and its price)
+//!                 │  ▲
+//!                 └──┘ Failed, or too slow: the next best bid
+//!   ranked, awarded ── no bid is left ──► over (no winner)
+//! ```
+//!
+//! A bid is sealed: no action carries it to another bidder. It binds until the auction is over;
+//! only then the other bidders are rejected. With [`Price::Second`], to bid the true value is a
+//! best strategy (Vickrey, "Counterspeculation, Auctions, and Competitive Sealed Tenders", 1961),
+//! as long as bidders do not count on the failure of others.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+/// Side of the market on which the auctioneer stands. Amounts are whole numbers of one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The auctioneer buys work: the lowest bid wins, and the reserve is the most that is paid.
+    Buy,
+    /// The auctioneer sells: the highest bid wins, and the reserve is the least that is taken.
+    Sell,
+}
+
+/// Price for the winner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Price {
+    /// The winner's own bid.
+    First,
+    /// The next bid behind the winner's, or the reserve.
+    Second,
+}
+
+/// Order of equal bids. The time of a bid does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// The bidder that is listed first.
+    Listed,
+    /// A draw by this number, which the auctioneer chooses at random before the bids.
+    Drawn(u64),
+}
+
+/// Lot and rules of an auction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lot {
+    /// Names of the bidders.
+    pub bidders: Vec<String>,
+    /// Side of the auctioneer.
+    pub side: Side,
+    /// Price for the winner.
+    pub price: Price,
+    /// Limit of acceptable bids.
+    pub reserve: Option<u64>,
+    /// Order of equal bids.
+    pub tie: Tie,
+    /// Time for the bids; none waits for ever.
+    pub timeout_ms: Option<u64>,
+    /// Time for the winner's work; none waits for ever.
+    pub work_ms: Option<u64>,
+}
+
+/// Event of an auction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The auction begins.
+    Begun,
+    /// A bidder's bid; its first one counts.
+    Bid(String, u64),
+    /// A bidder does not bid.
+    Passed(String),
+    /// The winner did its work.
+    Done(String),
+    /// A bidder failed or left, for this reason.
+    Failed(String, String),
+    /// Time passed.
+    Rang,
+}
+
+/// Reason of a rejected bid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The bid came after the deadline.
+    Late,
+    /// The bid is beyond the reserve.
+    Reserve,
+    /// Another bid won.
+    Outbid,
+}
+
+/// Action of an auction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask a bidder for its bid.
+    Call(String),
+    /// Send [`Event::Rang`] at this time.
+    Wait(u64),
+    /// Give the lot to this bidder at this price.
+    Award(String, u64),
+    /// Tell a bidder that its bid does not win.
+    Reject(String, Why),
+    /// Withdraw the call or the work of a bidder that is too slow.
+    Cancel(String),
+    /// End the auction.
+    Finish(Outcome),
+}
+
+/// Outcome of an auction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Winner that did the work, and its price.
+    pub winner: Option<(String, u64)>,
+    /// Acceptable bids, the best first.
+    pub bids: Vec<(String, u64)>,
+    /// Bidders that were awarded the lot and failed, and the reason.
+    pub failed: Vec<(String, String)>,
+}
+
+/// One auction.
+#[derive(Clone, Debug)]
+pub struct State {
+    lot: Lot,
+    phase: Phase,
+    deadline: Option<u64>,
+    /// Replies: the amount, or none from those that passed.
+    replies: BTreeMap<String, Option<u64>>,
+    /// Acceptable bids, the best first.
+    ranking: Vec<(String, u64)>,
+    /// Bidders that left after the ranking.
+    gone: Vec<String>,
+    failed: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    Open,
+    /// The lot is with the bidder of this rank.
+    Awarded(usize),
+    Over,
+}
+
+impl State {
+    /// Creates an auction. A bidder that is named twice counts once.
+    ///
+    /// # Errors
+    ///
+    /// If nobody bids, or a buyer at the second price has no reserve: a single bidder could then
+    /// name any price.
+    pub fn new(mut lot: Lot) -> Result<Self, String> {
+        let mut seen = Vec::new();
+        for bidder in std::mem::take(&mut lot.bidders) {
+            if !seen.contains(&bidder) {
+                seen.push(bidder);
+            }
+        }
+        lot.bidders = seen;
+        if lot.bidders.is_empty() {
+            return Err("an auction has at least one bidder".to_owned());
+        }
+        if lot.side == Side::Buy && lot.price == Price::Second && lot.reserve.is_none() {
+            let why = "who buys at the second price sets a `reserve`: the price of a single bid";
+            return Err(why.to_owned());
+        }
+        Ok(Self {
+            lot,
+            phase: Phase::New,
+            deadline: None,
+            replies: BTreeMap::new(),
+            ranking: Vec::new(),
+            gone: Vec::new(),
+            failed: Vec::new(),
+        })
+    }
+
+    /// Takes an event at a time in milliseconds, and returns what to do.
+    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
+        match (self.phase, event) {
+            (Phase::New, Event::Begun) => {
+                self.phase = Phase::Open;
+                actions.extend(self.lot.bidders.iter().cloned().map(Action::Call));
+                self.wait(now, self.lot.timeout_ms, &mut actions);
+            }
+            (Phase::Open, Event::Bid(who, amount)) if !is_late => self.reply(who, Some(amount)),
+            (Phase::Open, Event::Passed(who) | Event::Failed(who, _)) => self.reply(who, None),
+            (Phase::Open | Phase::Awarded(_) | Phase::Over, Event::Bid(who, _)) => {
+                self.reject_late(who, &mut actions);
+            }
+            (Phase::Awarded(rank), Event::Done(who)) if self.ranking[rank].0 == who => {
+                self.finish(Some(rank), &mut actions);
+            }
+            (Phase::Awarded(rank), Event::Failed(who, why)) => {
+                if self.ranking[rank].0 == who {
+                    self.failed.push((who, why));
+                    self.award(now, rank + 1, &mut actions);
+                } else {
+                    self.gone.push(who);
+                }
+            }
+            (Phase::Awarded(rank), Event::Rang) if is_late => {
+                let who = self.ranking[rank].0.clone();
+                actions.push(Action::Cancel(who.clone()));
+                self.failed.push((who, "the work took too long".to_owned()));
+                self.award(now, rank + 1, &mut actions);
+            }
+            (Phase::New | Phase::Open | Phase::Awarded(_) | Phase::Over, _) => {}
+        }
+        let is_complete = self.replies.len() == self.lot.bidders.len();
+        if self.phase == Phase::Open && (is_complete || is_late) {
+            self.rank(&mut actions);
+            self.award(now, 0, &mut actions);
+        }
+        actions
+    }
+
+    fn wait(&mut self, now: u64, ms: Option<u64>, actions: &mut Vec<Action>) {
+        self.deadline = ms.map(|ms| now.saturating_add(ms));
+        actions.extend(self.deadline.map(Action::Wait));
+    }
+
+    fn reply(&mut self, who: String, amount: Option<u64>) {
+        if self.lot.bidders.contains(&who) {
+            self.replies.entry(who).or_insert(amount);
+        }
+    }
+
+    /// Rejects a late bid, once for each bidder.
+    fn reject_late(&mut self, who: String, actions: &mut Vec<Action>) {
+        if self.lot.bidders.contains(&who) && !self.replies.contains_key(&who) {
+            self.replies.insert(who.clone(), None);
+            actions.push(Action::Reject(who, Why::Late));
+        }
+    }
+
+    fn rank(&mut self, actions: &mut Vec<Action>) {
+        let Lot { bidders, side, reserve, tie, .. } = &self.lot;
+        let mut bids = Vec::new();
+        for (index, who) in bidders.iter().enumerate() {
+            let is_acceptable = |amount: u64| match side {
+                Side::Buy => reserve.is_none_or(|reserve| amount <= reserve),
+                Side::Sell => reserve.is_none_or(|reserve| amount >= reserve),
+            };
+            match self.replies.get(who) {
+                Some(Some(amount)) if is_acceptable(*amount) => bids.push((index, who, *amount)),
+                Some(Some(_)) => actions.push(Action::Reject(who.clone(), Why::Reserve)),
+                Some(None) => {}
+                None => actions.push(Action::Cancel(who.clone())),
+            }
+        }
+        let drawn = |index: usize, who: &str| match tie {
+            Tie::Listed => (0, index),
+            Tie::Drawn(seed) => (mixed(*seed, who), index),
+        };
+        match side {
+            Side::Buy => bids.sort_by_key(|(index, who, amount)| (*amount, drawn(*index, who))),
+            Side::Sell => {
+                bids.sort_by_key(|(index, who, amount)| (Reverse(*amount), drawn(*index, who)));
+            }
+        }
+        self.ranking = bids.into_iter().map(|(_, who, amount)| (who.clone(), amount)).collect();
+    }
+
+    /// Awards the lot to the first bidder from this rank on that is still there.
+    fn award(&mut self, now: u64, from: usize, actions: &mut Vec<Action>) {
+        let is_there = |rank: &usize| !self.gone.contains(&self.ranking[*rank].0);
+        let Some(rank) = (from..self.ranking.len()).find(is_there) else {
+            return self.finish(None, actions);
+        };
+        self.phase = Phase::Awarded(rank);
+        actions.push(Action::Award(self.ranking[rank].0.clone(), self.price(rank)));
+        self.wait(now, self.lot.work_ms, actions);
+    }
+
+    fn price(&self, rank: usize) -> u64 {
+        match self.lot.price {
+            Price::First => self.ranking[rank].1,
+            Price::Second => {
+                let next = self.ranking.get(rank + 1).map(|(_, amount)| *amount);
+                next.or(self.lot.reserve).unwrap_or_default()
+            }
+        }
+    }
+
+    fn finish(&mut self, winner: Option<usize>, actions: &mut Vec<Action>) {
+        self.phase = Phase::Over;
+        if let Some(rank) = winner {
+            let others = self.ranking[rank + 1..].iter();
+            actions.extend(others.map(|(who, _)| Action::Reject(who.clone(), Why::Outbid)));
+        }
+        actions.push(Action::Finish(Outcome {
+            winner: winner.map(|rank| (self.ranking[rank].0.clone(), self.price(rank))),
+            bids: self.ranking.clone(),
+            failed: std::mem::take(&mut self.failed),
+        }));
+    }
+}
+
+/// Number of a name in a draw: FNV-1a, and then the finalizer of `SplitMix64`.
+fn mixed(seed: u64, name: &str) -> u64 {
+    let mut mixed = seed ^ 0xcbf2_9ce4_8422_2325;
+    for byte in name.bytes() {
+        mixed = (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}

@@ -1,0 +1,197 @@
+//! Elections: one leader for each term, by capability and health.
+//!
+//! ```text
+//!   new ── Begun ──► voting ── all reported, or the deadline passed ──► led ── Acted: admit,
+//!                     ▲  ▲                │                              │     or refuse
+//!                     │  └── nobody fit ──┘ (a later report)             │
+//!                     └───────── the leader failed, or is silent ────────┘ (the next term)
+//! ```
+//!
+//! A healthy member with the highest score becomes leader. A better member that comes later does
+//! not replace it. Each act of a leader carries its term. An act of another term is refused, so
+//! that a leader that was cut off cannot act after its successor: a fencing token (Kleppmann, "How
+//! to do distributed locking", 2016), and the terms of Raft (Ongaro and Ousterhout, 2014).
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use crate::amount::millionths;
+
+/// Members and times of an election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Names of the members; of equal ones the first becomes leader.
+    pub members: Vec<String>,
+    /// Time for the reports of an election.
+    pub timeout_ms: u64,
+    /// Time after which a leader without a report has failed.
+    pub lease_ms: u64,
+    /// Term before the first one of this election.
+    pub last_term: u64,
+}
+
+/// Event of an election.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The election begins.
+    Begun,
+    /// A member's capability score and health.
+    Reported(String, f64, bool),
+    /// A member failed or left.
+    Failed(String),
+    /// A member acts as the leader of this term.
+    Acted(String, u64),
+    /// Time passed.
+    Rang,
+}
+
+/// Action of an election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask a member for its report.
+    Call(String),
+    /// Send [`Event::Rang`] at this time.
+    Wait(u64),
+    /// Tell all members: this one leads in this term.
+    Elect(String, u64),
+    /// Tell all members: the leader of this term has failed.
+    Depose(String, u64),
+    /// Carry out the act.
+    Admit(String, u64),
+    /// Refuse the act of this member and term; the last number is the newest term.
+    Refuse(String, u64, u64),
+}
+
+/// Newest term that a store has seen: the store refuses older ones by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fence(u64);
+
+impl Fence {
+    /// Admits an act of this term, and from then on none of a lower one.
+    pub fn admit(&mut self, term: u64) -> bool {
+        let is_new = term >= self.0;
+        self.0 = self.0.max(term);
+        is_new
+    }
+}
+
+/// A running election.
+#[derive(Clone, Debug)]
+pub struct State {
+    rules: Rules,
+    phase: Phase,
+    term: u64,
+    deadline: u64,
+    /// Reports of this election: the score of a healthy member, or none.
+    reports: BTreeMap<String, Option<u64>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    Voting,
+    Led(String),
+}
+
+impl State {
+    /// Creates an election.
+    ///
+    /// # Errors
+    ///
+    /// If it has no member.
+    pub fn new(rules: Rules) -> Result<Self, String> {
+        if rules.members.is_empty() {
+            return Err("an election has at least one member".to_owned());
+        }
+        let term = rules.last_term;
+        Ok(Self { rules, phase: Phase::New, term, deadline: 0, reports: BTreeMap::new() })
+    }
+
+    /// Leader and term, if one leads.
+    pub fn leader(&self) -> Option<(&str, u64)> {
+        match &self.phase {
+            Phase::Led(leader) => Some((leader, self.term)),
+            Phase::New | Phase::Voting => None,
+        }
+    }
+
+    /// Takes an event at a time in milliseconds, and returns what to do.
+    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        // A lease that ran out counts before the event that is late.
+        if now >= self.deadline
+            && let Phase::Led(leader) = self.phase.clone()
+        {
+            self.depose(now, leader, &mut actions);
+        }
+        match event {
+            Event::Begun if self.phase == Phase::New => self.begin(now, &mut actions),
+            Event::Begun | Event::Rang => {}
+            Event::Reported(who, score, is_healthy) => {
+                let score = is_healthy.then(|| millionths(score));
+                self.reported(now, who, score, &mut actions);
+            }
+            Event::Failed(who) => self.reported(now, who, None, &mut actions),
+            Event::Acted(who, term) => {
+                let is_leader = self.leader() == Some((who.as_str(), term));
+                actions.push(match is_leader {
+                    true => Action::Admit(who, term),
+                    false => Action::Refuse(who, term, self.term),
+                });
+            }
+        }
+        if self.phase == Phase::Voting {
+            self.elect(now, &mut actions);
+        }
+        actions
+    }
+
+    fn begin(&mut self, now: u64, actions: &mut Vec<Action>) {
+        self.phase = Phase::Voting;
+        self.reports.clear();
+        self.deadline = now.saturating_add(self.rules.timeout_ms);
+        actions.extend(self.rules.members.iter().cloned().map(Action::Call));
+        actions.push(Action::Wait(self.deadline));
+    }
+
+    fn reported(&mut self, now: u64, who: String, score: Option<u64>, actions: &mut Vec<Action>) {
+        if !self.rules.members.contains(&who) {
+            return;
+        }
+        match &self.phase {
+            Phase::New => {}
+            Phase::Voting => drop(self.reports.insert(who, score)),
+            Phase::Led(leader) if *leader != who => {}
+            Phase::Led(_) if score.is_some() => {
+                self.deadline = now.saturating_add(self.rules.lease_ms);
+                actions.push(Action::Wait(self.deadline));
+            }
+            Phase::Led(_) => {
+                self.depose(now, who.clone(), actions);
+                self.reports.insert(who, None);
+            }
+        }
+    }
+
+    fn depose(&mut self, now: u64, leader: String, actions: &mut Vec<Action>) {
+        actions.push(Action::Depose(leader, self.term));
+        self.begin(now, actions);
+    }
+
+    /// Elects a leader if all reported or the time is over; without a fit member it waits on.
+    fn elect(&mut self, now: u64, actions: &mut Vec<Action>) {
+        let members = &self.rules.members;
+        let is_complete = members.iter().all(|member| self.reports.contains_key(member));
+        if !is_complete && now < self.deadline {
+            return;
+        }
+        let score = |member: &&String| self.reports.get(*member).copied().flatten();
+        let fit = members.iter().filter(|member| score(member).is_some());
+        // Of equal keys `min_by_key` takes the first.
+        let Some(leader) = fit.min_by_key(|member| Reverse(score(member))).cloned() else { return };
+        self.term += 1;
+        self.deadline = now.saturating_add(self.rules.lease_ms);
+        actions.push(Action::Elect(leader.clone(), self.term));
+        actions.push(Action::Wait(self.deadline));
+        self.phase = Phase::Led(leader);
+    }
+}

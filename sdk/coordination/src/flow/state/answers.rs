@@ -1,0 +1,67 @@
+//! Answers of people, and timers that have rung.
+
+use super::{
+    super::{
+        definition::Work,
+        event::{Action, End, Id, Role},
+        row::{Failed, cut},
+    },
+    MAX_ASKED, MAX_TEXT, State, WHOLE,
+};
+use serde_json::Value;
+
+impl State {
+    pub(super) fn answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
+        if id.role == Role::Restart {
+            return self.restart_answered(id, text, actions);
+        }
+        let step = &self.definition.steps[id.step];
+        let Work::Ask { choices, .. } = &step.work else { return };
+        let said = text.trim();
+        let chosen = choices.iter().find(|it| it.to_lowercase() == said.to_lowercase()).cloned();
+        if !choices.is_empty() && chosen.is_none() {
+            if id.attempt >= MAX_ASKED {
+                let text = format!("no answer was one of {}", choices.join(", "));
+                let failed = Failed { reason: "invalid_answer".to_owned(), text };
+                self.item_failed(id, failed, actions);
+            } else {
+                self.call(id.step, id.item, actions);
+            }
+            return;
+        }
+        let mut text = chosen.unwrap_or_else(|| text.to_owned());
+        cut(&mut text, MAX_TEXT);
+        let output = Some(Value::from(text.as_str()));
+        self.item_done(id, End { completed: true, text, ..End::default() }, output);
+    }
+
+    pub(super) fn rang(&mut self, id: Id, actions: &mut Vec<Action>) {
+        match id.role {
+            Role::Backoff => self.call(id.step, id.item, actions),
+            Role::Work => {
+                let end = End { completed: true, ..End::default() };
+                self.item_done(id, end, None);
+            }
+            Role::Timeout if id.step == WHOLE => {
+                self.fail("timeout", "the flow took longer than its `timeout`".to_owned(), actions);
+            }
+            Role::Timeout => {
+                let step = &self.definition.steps[id.step];
+                if let Work::Ask { default: Some(default), .. } = &step.work {
+                    let (text, output) = (default.clone(), Some(Value::from(default.as_str())));
+                    self.close(id.step, actions);
+                    let end = End { completed: true, text, ..End::default() };
+                    self.item_done(Id { role: Role::Work, ..id }, end, output);
+                    return;
+                }
+                if matches!(step.work, Work::Vote(_)) {
+                    return self.vote_timed_out(id.step, actions);
+                }
+                let text = format!("{}: took longer than its `timeout`", step.id);
+                self.step_failed(id.step, "timeout", text, actions);
+            }
+            Role::Minutes => self.part_worked(actions),
+            Role::Compensation | Role::Restart => {}
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Steps with `vote`: one task for each voter, all at the same time, and a rule that counts their
+//! ballots. Voters only read, whatever the flow may do otherwise.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use toml::Spanned;
+
+use super::{
+    answer,
+    parse::{Place, Scope, Texts, owned, template},
+    position::{KeyName as _, Problems, Table, did_you_mean, json},
+    row::{Item, ItemEnd, Row, cut, one_line},
+    schema, script,
+    template::Template,
+};
+use crate::vote::{Action, Ballot, Decision, Event, Outcome, Poll, Rule, State};
+
+/// Permissions of a voter.
+pub(super) const READ_ONLY: &str = "read-only";
+
+/// Most voters of a step, and most choices.
+const MAX_VOTERS: usize = 32;
+const MAX_CHOICES: usize = 32;
+
+/// Highest weight of a voter.
+const MAX_WEIGHT: f64 = 1_000.0;
+
+/// Bytes kept of the reason of a ballot.
+const MAX_REASON: usize = 4 << 10;
+
+/// Vote of a step.
+#[derive(Clone, Debug)]
+pub(super) struct VoteStep {
+    pub(super) agents: Vec<String>,
+    choices: Vec<String>,
+    rule: Rule,
+    pub(super) prompt: Template,
+}
+
+impl VoteStep {
+    /// JSON schema of a ballot.
+    pub(super) fn ballot(&self) -> Value {
+        let mut members = Map::new();
+        members.insert("choice".to_owned(), json!({ "enum": self.choices }));
+        let confidence = json!({ "type": "number", "minimum": 0, "maximum": 1 });
+        members.insert("confidence".to_owned(), confidence);
+        members.insert("reason".to_owned(), json!({ "type": "string" }));
+        schema::object(members)
+    }
+
+    /// Text for a voter.
+    ///
+    /// # Errors
+    ///
+    /// If the prompt cannot be rendered.
+    pub(super) fn text(
+        &self,
+        context: &minijinja::Value,
+        correction: Option<&String>,
+    ) -> Result<String, String> {
+        let mut text = self.prompt.render(context)?;
+        text.push_str(&answer::request(&self.ballot()));
+        text.push_str(&correction.map(|why| answer::correction(why)).unwrap_or_default());
+        Ok(text)
+    }
+
+    /// Short text for charts and progress.
+    pub(super) fn label(&self) -> String {
+        format!("{} vote", self.agents.join(", "))
+    }
+
+    /// Record of the step, whose items are the voters in their order.
+    pub(super) fn record(&self, row: &Row, items: &[Value]) -> Value {
+        let outcome = self.count(row);
+        let text = outcome.as_ref().map(told).unwrap_or_default();
+        let output = outcome.map(|outcome| shown(&outcome));
+        json!({ "state": "completed", "text": text, "output": output, "items": items })
+    }
+
+    fn count(&self, row: &Row) -> Option<Outcome> {
+        let (voters, choices) = (self.agents.clone(), self.choices.clone());
+        let poll = Poll { voters, choices, rule: self.rule.clone(), timeout_ms: None };
+        // The file was checked for what `new` refuses.
+        let mut state = State::new(poll).ok()?;
+        let mut actions = state.step(0, Event::Begun);
+        for (agent, item) in self.agents.iter().zip(&row.items) {
+            actions.extend(state.step(0, event(agent, item)));
+        }
+        actions.into_iter().find_map(|action| match action {
+            Action::Finish(outcome) => Some(outcome),
+            Action::Call(_) | Action::Wait(_) | Action::Cancel(_) => None,
+        })
+    }
+}
+
+/// Event of a voter whose task is over.
+fn event(agent: &str, item: &Item) -> Event {
+    let failed = |why: &str| Event::Failed(agent.to_owned(), why.to_owned());
+    let Some(ItemEnd { completed, end, output, .. }) = &item.done else {
+        return failed("no answer");
+    };
+    let text = |name: &str| output.as_ref()?.get(name)?.as_str().map(str::to_owned);
+    match text("choice") {
+        Some(choice) if *completed => {
+            let confidence = output.as_ref().and_then(|it| it.get("confidence")?.as_f64());
+            let mut reason = text("reason").unwrap_or_default();
+            cut(&mut reason, MAX_REASON);
+            let confidence = confidence.unwrap_or_default();
+            Event::Voted(agent.to_owned(), Ballot { choice, confidence, reason })
+        }
+        Some(_) | None => {
+            let text = one_line(&end.text);
+            failed(if text.is_empty() { &end.reason } else { &text })
+        }
+    }
+}
+
+/// Output of the step.
+fn shown(Outcome { decision, tally, ballots, failed }: &Outcome) -> Value {
+    let choice = match decision {
+        Decision::Decided(choice) => Some(choice),
+        Decision::Tie(_) | Decision::None(_) | Decision::NoQuorum => None,
+    };
+    let tally: Map<_, _> =
+        tally.iter().map(|(choice, count)| (choice.clone(), json!(count))).collect();
+    let ballot = |(agent, ballot): &(String, Ballot)| {
+        let Ballot { choice, confidence, reason } = ballot;
+        json!({ "agent": agent, "choice": choice, "confidence": confidence, "reason": reason })
+    };
+    let failed = failed.iter().map(|(agent, why)| json!({ "agent": agent, "reason": why }));
+    json!({
+        "outcome": decision.word(),
+        "choice": choice,
+        "tally": tally,
+        "ballots": ballots.iter().map(ballot).collect::<Vec<_>>(),
+        "failed": failed.collect::<Vec<_>>(),
+    })
+}
+
+/// Text of the step: the outcome, and each choice with its voters.
+fn told(Outcome { decision, tally, ballots, failed }: &Outcome) -> String {
+    let mut text = match decision {
+        Decision::Decided(choice) => format!("decided: {choice}"),
+        Decision::Tie(choices) => format!("tie: {}", choices.join(", ")),
+        Decision::None(choice) => format!("no majority: {choice} is ahead"),
+        Decision::NoQuorum => "no quorum".to_owned(),
+    };
+    for (choice, count) in tally {
+        let own = ballots.iter().filter(|(_, ballot)| ballot.choice == *choice);
+        let own: Vec<_> = own.map(|(agent, _)| agent.as_str()).collect();
+        if !own.is_empty() {
+            text.push_str(&format!("\n{choice} ({count}): {}", own.join(", ")));
+        }
+    }
+    for (agent, why) in failed {
+        text.push_str(&format!("\nno ballot of {agent}: {why}"));
+    }
+    text
+}
+
+/// Reads the keys `vote` and `prompt` of a step.
+pub(super) fn parse(
+    table: &Table<'_, '_>,
+    scope: Scope,
+    texts: &mut Texts,
+    problems: &mut Problems<'_>,
+) -> Option<VoteStep> {
+    let inner = Table::of(table.get("vote")?, "vote", problems)?;
+    inner.check_keys(&["agents", "choices", "rule", "weights"], &[], problems);
+    let agents = names(&inner, "agents", (1, MAX_VOTERS), problems);
+    for (name, at) in agents.iter().flatten() {
+        script::refuse_by_name(name, at, problems);
+    }
+    let choices = names(&inner, "choices", (2, MAX_CHOICES), problems);
+    let agents = agents.map(|all| all.into_iter().map(|(name, _)| name).collect::<Vec<_>>());
+    let rule = rule(&inner, agents.as_deref().unwrap_or_default(), problems);
+    let prompt = template(table, "prompt", problems);
+    if prompt.is_none() && table.get("prompt").is_none() {
+        problems.error(&table.at, format!("{} has a `prompt`", table.name));
+    }
+    let (prompt, at) = prompt?;
+    texts.push((owned(prompt.names()), at, scope));
+    let choices = choices?.into_iter().map(|(choice, _)| choice).collect();
+    Some(VoteStep { agents: agents?, choices, rule: rule?, prompt })
+}
+
+/// List of different texts of a key; none if it has an error.
+fn names(
+    table: &Table<'_, '_>,
+    key: &str,
+    (least, most): (usize, usize),
+    problems: &mut Problems<'_>,
+) -> Option<Vec<(String, Place)>> {
+    let all = table.texts(key, problems);
+    let at = table.get(key).map_or(table.at.clone(), Spanned::span);
+    if !(least..=most).contains(&all.len()) {
+        problems.error(&at, format!("`vote`: `{key}` is a list of {least} to {most} texts"));
+        return None;
+    }
+    for (index, (name, at)) in all.iter().enumerate() {
+        if name.trim().is_empty() {
+            problems.error(at, format!("`{key}`: a name is not empty"));
+        }
+        if all[..index].iter().any(|(other, _)| other == name) {
+            problems.error(at, format!("`{key}`: `{name}` is listed twice, and counts once"));
+        }
+    }
+    Some(all)
+}
+
+/// Rule of a vote; `majority` without the key.
+fn rule(table: &Table<'_, '_>, agents: &[String], problems: &mut Problems<'_>) -> Option<Rule> {
+    let weights = weights(table, agents, problems);
+    let value = table.get("rule");
+    let is_weighted = value.is_some_and(|it| it.get_ref().as_str() == Some("weighted"));
+    if let (Some(at), false) = (table.get("weights").map(Spanned::span), is_weighted) {
+        problems.error(&at, "`weights` is a key of a vote with `rule = \"weighted\"`");
+    }
+    let Some(value) = value else { return Some(Rule::Majority) };
+    if value.get_ref().is_table() {
+        let inner = Table::of(value, "rule", problems)?;
+        inner.check_keys(&["quorum"], &[], problems);
+        let most = u32::try_from(agents.len().max(1)).unwrap_or(u32::MAX);
+        let Some(quorum) = inner.number("quorum", (1, most), problems) else {
+            if inner.get("quorum").is_none() {
+                problems.error(&inner.at, "`rule` has the key `quorum`, as in { quorum = 2 }");
+            }
+            return None;
+        };
+        return Some(Rule::Quorum(usize::try_from(quorum).unwrap_or(usize::MAX)));
+    }
+    match value.get_ref().as_str() {
+        Some("majority") => Some(Rule::Majority),
+        Some("weighted") => Some(Rule::Weighted(weights)),
+        other => {
+            let near = other.map(|it| did_you_mean(it, ["majority", "weighted"]));
+            let rule = format!(
+                "`rule` is \"majority\", \"weighted\" or {{ quorum = 2 }}{}",
+                near.unwrap_or_default()
+            );
+            problems.error(&value.span(), rule);
+            None
+        }
+    }
+}
+
+fn weights(
+    table: &Table<'_, '_>,
+    agents: &[String],
+    problems: &mut Problems<'_>,
+) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    let given = table.get("weights").and_then(|it| Table::of(it, "weights", problems));
+    for (key, value) in given.iter().flat_map(|given| given.table) {
+        let name = key.to_string_key();
+        if !agents.is_empty() && !agents.contains(&name) {
+            let near = did_you_mean(&name, agents.iter().map(String::as_str));
+            problems.error(&key.span(), format!("`weights`: `{name}` does not vote{near}"));
+        }
+        match json(value.get_ref()).as_f64().filter(|it| (0.0..=MAX_WEIGHT).contains(it)) {
+            Some(weight) => drop(found.insert(name, weight)),
+            None => {
+                let rule = format!("`weights`: a weight is a number from 0 to {MAX_WEIGHT}");
+                problems.error(&value.span(), rule);
+            }
+        }
+    }
+    found
+}

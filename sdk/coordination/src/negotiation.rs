@@ -1,0 +1,229 @@
+//! Negotiations: parties exchange proposals until all agree on the same one.
+//!
+//! ```text
+//!   new ── Begun ──► open ── all parties accepted the same proposal ──► agreed
+//!                    │  ▲
+//!                    └──┘ accepted: the next party; countered: a new proposal, from the others on
+//!   open ── a party left, the cap of proposals, or the deadline ──► no agreement
+//! ```
+//!
+//! One party at a time has the turn, in the order of the list (alternating offers: Rubinstein,
+//! "Perfect Equilibrium in a Bargaining Model", 1982, here with the consent of all). A proposal
+//! counts as accepted by its author. A counter-proposal takes its place, and frees all others from
+//! what they accepted. An answer names the proposal that it means; one to an older proposal, or
+//! from a party without the turn, changes nothing.
+
+/// Parties and limits of a negotiation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Names of the parties; the first one makes the first proposal.
+    pub parties: Vec<String>,
+    /// Most proposals, the first one included.
+    pub max_proposals: u32,
+    /// Time for the whole negotiation; none waits for ever.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Event of a negotiation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The negotiation begins.
+    Begun,
+    /// A party proposes these terms in reply to the proposal of this number; 0 is the beginning.
+    Proposed(String, u32, String),
+    /// A party accepts the proposal of this number.
+    Accepted(String, u32),
+    /// A party fails or leaves, for this reason.
+    Left(String, String),
+    /// Time passed.
+    Rang,
+}
+
+/// Action of a negotiation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask a party for the first proposal, or for its answer to this one.
+    Call(String, Option<Proposal>),
+    /// Send [`Event::Rang`] at this time.
+    Wait(u64),
+    /// Withdraw the question to a party.
+    Cancel(String),
+    /// Tell a party the outcome.
+    Tell(String, Outcome),
+    /// End the negotiation.
+    Finish(Outcome),
+}
+
+/// Terms on the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// Number, counted from 1.
+    pub number: u32,
+    /// Author.
+    pub by: String,
+    /// Text of the terms.
+    pub terms: String,
+}
+
+/// Outcome of a negotiation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The written agreement: its terms, and all parties as signatories.
+    Agreed {
+        /// Proposal that all parties accepted.
+        proposal: Proposal,
+        /// Parties, in the order of the list.
+        signed: Vec<String>,
+    },
+    /// No agreement.
+    Failed {
+        /// Reason.
+        why: Why,
+        /// Last proposal.
+        last: Option<Proposal>,
+        /// Parties that accepted the last proposal.
+        accepted: Vec<String>,
+    },
+}
+
+/// Reason of a negotiation without agreement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The time is over.
+    Deadline,
+    /// The cap of proposals is reached, and this party wants other terms.
+    Cap(String),
+    /// This party left, for this reason.
+    Left(String, String),
+}
+
+/// One negotiation.
+#[derive(Clone, Debug)]
+pub struct State {
+    rules: Rules,
+    phase: Phase,
+    deadline: Option<u64>,
+    proposal: Option<Proposal>,
+    /// Indices of the parties that accepted the proposal.
+    accepted: Vec<usize>,
+    /// Index of the party that has the turn.
+    turn: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    Open,
+    Over,
+}
+
+impl State {
+    /// Creates a negotiation.
+    ///
+    /// # Errors
+    ///
+    /// If it has fewer than two parties, one is listed twice, or no proposal is allowed.
+    pub fn new(rules: Rules) -> Result<Self, String> {
+        let parties = &rules.parties;
+        if parties.len() < 2 {
+            return Err("a negotiation has at least two parties".to_owned());
+        }
+        if let Some(twice) = (1..parties.len()).find(|at| parties[..*at].contains(&parties[*at])) {
+            return Err(format!("the party `{}` is listed twice", parties[twice]));
+        }
+        if rules.max_proposals == 0 {
+            return Err("a negotiation has at least one proposal".to_owned());
+        }
+        let (proposal, accepted) = (None, Vec::new());
+        Ok(Self { rules, phase: Phase::New, deadline: None, proposal, accepted, turn: 0 })
+    }
+
+    /// Takes an event at a time in milliseconds, and returns what to do.
+    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match (self.phase, event) {
+            (Phase::New, Event::Begun) => {
+                self.phase = Phase::Open;
+                self.deadline = self.rules.timeout_ms.map(|ms| now.saturating_add(ms));
+                actions.extend(self.deadline.map(Action::Wait));
+                self.call(&mut actions);
+            }
+            (Phase::Open, _) if self.deadline.is_some_and(|deadline| now >= deadline) => {
+                self.fail(Why::Deadline, &mut actions);
+            }
+            (Phase::Open, Event::Proposed(who, to, terms)) if self.has_turn(&who, to) => {
+                if to >= self.rules.max_proposals {
+                    self.fail(Why::Cap(who), &mut actions);
+                } else {
+                    self.proposal = Some(Proposal { number: to + 1, by: who, terms });
+                    self.accept(&mut actions);
+                }
+            }
+            (Phase::Open, Event::Accepted(who, to)) if to > 0 && self.has_turn(&who, to) => {
+                self.accept(&mut actions);
+            }
+            (Phase::Open, Event::Left(who, why)) if self.rules.parties.contains(&who) => {
+                self.fail(Why::Left(who, why), &mut actions);
+            }
+            (Phase::New | Phase::Open | Phase::Over, _) => {}
+        }
+        actions
+    }
+
+    fn number(&self) -> u32 {
+        self.proposal.as_ref().map_or(0, |proposal| proposal.number)
+    }
+
+    fn has_turn(&self, who: &str, to: u32) -> bool {
+        self.rules.parties[self.turn] == who && to == self.number()
+    }
+
+    /// Records the consent of the party that has the turn, and goes on to the next one without.
+    fn accept(&mut self, actions: &mut Vec<Action>) {
+        let is_own =
+            self.proposal.as_ref().is_some_and(|it| it.by == self.rules.parties[self.turn]);
+        if is_own {
+            self.accepted.clear();
+        }
+        self.accepted.push(self.turn);
+        let many = self.rules.parties.len();
+        let others = (1..many).map(|step| (self.turn + step) % many);
+        match (others.into_iter().find(|it| !self.accepted.contains(it)), self.proposal.clone()) {
+            (None, Some(proposal)) => {
+                let signed = self.rules.parties.clone();
+                self.finish(Outcome::Agreed { proposal, signed }, actions);
+            }
+            (next, _) => {
+                self.turn = next.unwrap_or_default();
+                self.call(actions);
+            }
+        }
+    }
+
+    fn call(&self, actions: &mut Vec<Action>) {
+        let party = self.rules.parties[self.turn].clone();
+        actions.push(Action::Call(party, self.proposal.clone()));
+    }
+
+    fn fail(&mut self, why: Why, actions: &mut Vec<Action>) {
+        let answered = match &why {
+            Why::Deadline => None,
+            Why::Cap(who) | Why::Left(who, _) => Some(who),
+        };
+        let party = &self.rules.parties[self.turn];
+        if answered != Some(party) {
+            actions.push(Action::Cancel(party.clone()));
+        }
+        self.accepted.sort_unstable();
+        let names = self.accepted.iter().map(|&index| self.rules.parties[index].clone());
+        let (accepted, last) = (names.collect(), self.proposal.clone());
+        self.finish(Outcome::Failed { why, last, accepted }, actions);
+    }
+
+    fn finish(&mut self, outcome: Outcome, actions: &mut Vec<Action>) {
+        self.phase = Phase::Over;
+        let parties = self.rules.parties.iter().cloned();
+        actions.extend(parties.map(|party| Action::Tell(party, outcome.clone())));
+        actions.push(Action::Finish(outcome));
+    }
+}
