@@ -4,7 +4,7 @@ use crate::{
     client::global::Global,
     commands::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
-        restart, schedule, send, start, stop, task, tasks, workspace, worktrees,
+        restart, schedule, send, start, stop, task, tasks, workspace,
     },
     ui::exit::EXIT_CODES,
 };
@@ -78,7 +78,7 @@ pub(super) enum Command {
     #[command(subcommand)]
     Workspace(workspace::WorkspaceCommand),
     /// List the worktrees in which tasks work, print the path of one, or remove old ones
-    Worktrees(worktrees::Worktrees),
+    Worktrees(task::worktrees::WorktreesCommand),
     /// Check the installation, and say how to fix what is wrong
     Doctor(doctor::Doctor),
     /// Print the completion script of a shell

@@ -117,7 +117,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Logs(logs) => commands::logs::logs(global, &logs),
         Command::Config(command) => commands::config::config(global, &command),
         Command::Workspace(command) => commands::workspace::workspace(global, &command),
-        Command::Worktrees(asked) => commands::worktrees::worktrees(global, &asked),
+        Command::Worktrees(asked) => commands::task::worktrees::worktrees(global, &asked),
         Command::Doctor(doctor) => commands::doctor::doctor(global, &doctor),
         Command::Completions { shell } => commands::manual::completions(global, shell),
         Command::Carry { to } => bundle::carry_to(&to),

@@ -28,6 +28,7 @@ pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use parts::HubParts;
 pub use starting_hub::StartingHub;
 use timestamp::moment;
+use worktrees::WorktreeOperations;
 
 use crate::{
     error::HubError,
@@ -220,7 +221,10 @@ impl Hub {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
             }
-            Operation::Worktree(request) => Box::pin(self.worktrees(request)).await?,
+            Operation::Worktree(request) => {
+                let operations = WorktreeOperations::of(&self.tasks)?;
+                Box::pin(operations.perform(request)).await?
+            }
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 Answer::Pong(Pong { version, starting: None })

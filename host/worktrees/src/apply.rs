@@ -2,7 +2,7 @@
 
 use crate::{
     Worktree, WorktreeError, Worktrees,
-    git::{Step, utf8},
+    git::{GitStep, utf8},
     record::Folder,
     sensitive,
 };
@@ -54,11 +54,11 @@ struct Merged {
     ours: String,
     /// Tree with the files as they will be.
     result: String,
-    changes: Vec<Change>,
+    changes: Vec<ChangedFile>,
 }
 
 /// One changed file.
-struct Change {
+struct ChangedFile {
     path: String,
     old: String,
     new: String,
@@ -89,7 +89,9 @@ impl Worktrees {
             Target::Branch(name) => {
                 self.to_branch(&folder, &worktree, &snapshot.commit, name).await
             }
-            target => self.to_checkout(&folder, &worktree, &snapshot.commit, target, accepts).await,
+            Target::Files | Target::Index | Target::Commit { .. } => {
+                self.to_checkout(&folder, &worktree, &snapshot.commit, target, accepts).await
+            }
         }
     }
 
@@ -122,7 +124,7 @@ impl Worktrees {
         name: String,
     ) -> Result<Applied, WorktreeError> {
         let check = ["check-ref-format", "--branch", &name];
-        let step = Step::on(&folder.git(), &check).accepting(1).accepting(128).accepting(129);
+        let step = GitStep::on(&folder.git(), &check).accepting(1).accepting(128).accepting(129);
         if self.0.git.run(folder.path(), step).await?.code != 0 {
             return Err(WorktreeError::Refused(format!("`{name}` is no name of a branch")));
         }
@@ -130,13 +132,11 @@ impl Worktrees {
         let full = format!("refs/heads/{name}");
         let zero = "0".repeat(commit.len());
         let step = self.of_user(worktree, &["update-ref", &full, commit, &zero]);
-        self.0.git.run(folder.path(), step).await.map_err(|why| match why {
-            WorktreeError::Git { said, .. } if said.contains("already exists") => {
-                WorktreeError::Refused(format!(
-                    "the repository has a branch `{name}`; name another one"
-                ))
-            }
-            other => other,
+        self.0.git.run(folder.path(), step).await.map_err(|why| {
+            why.refused_if(
+                |said| said.contains("already exists"),
+                |_| format!("the repository has a branch `{name}`; name another one"),
+            )
         })?;
         let commit = Some(commit.to_owned());
         Ok(Applied { commit, branch: Some(name), ..Applied::default() })
@@ -216,7 +216,7 @@ impl Worktrees {
             &ours_commit,
             commit,
         ];
-        let step = Step::on(&folder.git(), &args).accepting(1);
+        let step = GitStep::on(&folder.git(), &args).accepting(1);
         let step = step.writing([folder.path()]).reading(&worktree.objects);
         let done = self.0.git.run(folder.path(), step).await?;
         let text = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -228,14 +228,14 @@ impl Worktrees {
             return Err(WorktreeError::Conflict { task, paths: paths.into_iter().collect() });
         }
         let args = ["diff-tree", "-r", "-z", "--no-renames", &ours, &result];
-        let step = Step::on(&folder.git(), &args);
+        let step = GitStep::on(&folder.git(), &args);
         let step = step.reading([folder.path()]).reading(&worktree.objects);
         let changes = changes(&self.0.git.run(folder.path(), step).await?.stdout)?;
         Ok(Merged { ours, result, changes })
     }
 
-    /// Tree with the present files of the checkout: those that it tracks, and those in the way of the
-    /// task's changes. Neither the index nor the objects of the repository are changed.
+    /// Tree with the present files of the checkout: those that it tracks, and those in the way of
+    /// the task's changes. Neither the index nor the objects of the repository are changed.
     async fn present_files(
         &self,
         folder: &Folder,
@@ -244,7 +244,7 @@ impl Worktrees {
         commit: &str,
     ) -> Result<String, WorktreeError> {
         let args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", &worktree.base, commit];
-        let step = Step::on(&folder.git(), &args);
+        let step = GitStep::on(&folder.git(), &args);
         let step = step.reading([folder.path()]).reading(&worktree.objects);
         let touched = self.0.git.run(folder.path(), step).await?.stdout;
         let index = folder.path().join("apply.index");
@@ -259,7 +259,7 @@ impl Worktrees {
         let objects = objects.collect::<Result<Vec<_>, _>>()?.join(":");
         let own = folder.git().join("objects");
         let on = |args: &[&str]| {
-            let step = Step::on(&worktree.git_dir, args).with_files(checkout);
+            let step = GitStep::on(&worktree.git_dir, args).with_files(checkout);
             let step = step.reading([&worktree.repository]).writing([folder.path()]);
             let step = step.reading(&worktree.objects);
             let step = step.with_env("GIT_INDEX_FILE", utf8(&index)?);
@@ -302,7 +302,7 @@ impl Worktrees {
         let head = self.of_user(worktree, &["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]);
         let head = self.0.git.run(folder.path(), head).await?.text();
         let args = ["diff-tree", "-r", "-z", "--no-renames", &head, &merged.ours];
-        let step = Step::on(&folder.git(), &args);
+        let step = GitStep::on(&folder.git(), &args);
         let step = step.reading([folder.path()]).reading(&worktree.objects);
         let own = changes(&self.0.git.run(folder.path(), step).await?.stdout)?;
         let own: BTreeSet<_> = own.into_iter().map(|change| change.path).collect();
@@ -326,17 +326,15 @@ impl Worktrees {
         let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"];
         let form = ["--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"];
         let range = [merged.ours.as_str(), &merged.result, "--"];
-        let step = Step::on(&folder.git(), &[&fixed[..], &form, &range].concat());
+        let step = GitStep::on(&folder.git(), &[&fixed[..], &form, &range].concat());
         let step = step.reading([folder.path()]).reading(&worktree.objects).at_most(PATCH_LIMIT);
         let patch = self.0.git.run(folder.path(), step).await?.stdout;
         let apply = ["apply", "--binary", "--whitespace=nowarn", "-"];
         let step = self.of_checkout(worktree, checkout, &apply).with_input(patch);
-        self.0.git.run(folder.path(), step).await.map(drop).map_err(|why| match why {
-            WorktreeError::Git { said, .. } => WorktreeError::Refused(format!(
+        self.0.git.run(folder.path(), step).await.map(drop).map_err(|why| {
+            why.refused_if(|_| true, |said| format!(
                 "`{}` has files in the way, or changed meanwhile: {said}; nothing was changed",
-                checkout.display()
-            )),
-            other => other,
+                checkout.display()))
         })
     }
 
@@ -353,7 +351,7 @@ impl Worktrees {
         let run = |step| self.0.git.run(folder.path(), step);
         let head = run(on(&["rev-parse", "--verify", "HEAD^{commit}"])).await?.text();
         let tree = run(on(&["write-tree"])).await?.text();
-        let by = |mut step: Step| {
+        let by = |mut step: GitStep| {
             if let Some((name, address)) = &author {
                 for role in ["AUTHOR", "COMMITTER"] {
                     step = step.with_env(&format!("GIT_{role}_NAME"), name);
@@ -374,25 +372,23 @@ impl Worktrees {
         let args = ["index-pack", "--stdin", "--fix-thin", "--strict"];
         let step = self.of_user(worktree, &args).with_input(pack);
         let done = self.0.git.run(self.folder(&worktree.task)?.path(), step).await;
-        done.map_err(|why| match why {
-            WorktreeError::Git { said, .. } => WorktreeError::Refused(format!(
+        done.map_err(|why| {
+            why.refused_if(|_| true, |said| format!(
                 "git refuses what the task made: {said}; have the agent mend it, or read the changes: `a2a-hub task diff {}`",
-                worktree.task
-            )),
-            other => other,
+                worktree.task))
         })?;
         self.set_ref(worktree, "result", commit).await
     }
 
     /// A step on the git directory of the user's checkout.
-    fn of_user(&self, worktree: &Worktree, args: &[&str]) -> Step {
-        let step = Step::on(&worktree.git_dir, args);
+    fn of_user(&self, worktree: &Worktree, args: &[&str]) -> GitStep {
+        let step = GitStep::on(&worktree.git_dir, args);
         let step = step.writing([&worktree.repository, &worktree.git_dir]);
         step.reading(&worktree.objects)
     }
 
     /// A step on the user's checkout, which may change its files and index.
-    fn of_checkout(&self, worktree: &Worktree, checkout: &Path, args: &[&str]) -> Step {
+    fn of_checkout(&self, worktree: &Worktree, checkout: &Path, args: &[&str]) -> GitStep {
         self.of_user(worktree, args).with_files(checkout).writing([checkout])
     }
 }
@@ -412,7 +408,7 @@ fn present(checkout: &Path, paths: &[u8]) -> Vec<u8> {
 }
 
 /// Changes of `git diff-tree -r -z`: `:OLD NEW HASH HASH STATUS`, then the path.
-fn changes(raw: &[u8]) -> Result<Vec<Change>, WorktreeError> {
+fn changes(raw: &[u8]) -> Result<Vec<ChangedFile>, WorktreeError> {
     let text = std::str::from_utf8(raw).map_err(|_| {
         WorktreeError::Refused(
             "a changed file has a name that is not UTF-8; take a branch: `--branch NAME`"
@@ -424,7 +420,7 @@ fn changes(raw: &[u8]) -> Result<Vec<Change>, WorktreeError> {
     while let (Some(modes), Some(path)) = (parts.next(), parts.next()) {
         let mut words = modes.trim_start_matches(':').split(' ').map(str::to_owned);
         let (old, new) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        found.push(Change { path: path.to_owned(), old, new });
+        found.push(ChangedFile { path: path.to_owned(), old, new });
     }
     Ok(found)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Worktree, WorktreeError, Worktrees,
-    git::{Step, utf8},
+    git::{GitStep, utf8},
     record::Folder,
     repository::Repository,
 };
@@ -25,8 +25,8 @@ pub struct NewWorktree {
     pub now_ms: u64,
 }
 
-/// Origin of a new worktree.
-struct Origin {
+/// WorktreeOrigin of a new worktree.
+struct WorktreeOrigin {
     repository: Repository,
     /// Commit that the work starts from.
     base: String,
@@ -42,8 +42,8 @@ impl Worktrees {
     /// present files of the latter.
     ///
     /// # Errors
-    /// The directory is in no repository, the base is no commit, the task has a worktree already, or
-    /// git or the disk fails. Nothing is left then.
+    /// The directory is in no repository, the base is no commit, the task has a worktree already,
+    /// or git or the disk fails. Nothing is left then.
     pub async fn create(&self, new: NewWorktree) -> Result<Worktree, WorktreeError> {
         let is_text = !new.base.is_empty() && !new.base.chars().any(char::is_control);
         if !is_text || new.base.len() > 255 {
@@ -55,12 +55,14 @@ impl Worktrees {
         };
         let _held = self.lock(&new.task).await;
         let folder = self.folder(&new.task)?;
-        folder.make().map_err(|why| match why.kind() {
-            io::ErrorKind::AlreadyExists => WorktreeError::Refused(format!(
+        folder.make().map_err(|why| {
+            if why.kind() != io::ErrorKind::AlreadyExists {
+                return WorktreeError::disk(why);
+            }
+            WorktreeError::Refused(format!(
                 "task `{}` has a worktree already; discard it first: `a2a-hub task discard {0}`",
                 new.task
-            )),
-            _ => WorktreeError::disk(why),
+            ))
         })?;
         let made = self.make(&folder, origin, &new).await;
         if made.is_err() {
@@ -69,12 +71,15 @@ impl Worktrees {
         made
     }
 
-    async fn origin_in_repository(&self, new: &NewWorktree) -> Result<Origin, WorktreeError> {
+    async fn origin_in_repository(
+        &self,
+        new: &NewWorktree,
+    ) -> Result<WorktreeOrigin, WorktreeError> {
         let directory = new.directory.clone();
         let found = run_blocking(move || Repository::find(&directory)).await;
         let repository = found.map_err(|why| WorktreeError::disk(io::Error::other(why)))??;
         let base = self.commit(&repository, &new.base).await?;
-        Ok(Origin { repository, pinned: base.clone(), base, parent: None })
+        Ok(WorktreeOrigin { repository, pinned: base.clone(), base, parent: None })
     }
 
     /// Starts from the present files of another worktree.
@@ -82,7 +87,7 @@ impl Worktrees {
         &self,
         above: &Folder,
         new: &NewWorktree,
-    ) -> Result<Origin, WorktreeError> {
+    ) -> Result<WorktreeOrigin, WorktreeError> {
         let parent = above.read()?;
         if new.base != "HEAD" {
             return Err(WorktreeError::Refused(format!(
@@ -101,14 +106,14 @@ impl Worktrees {
             branch: parent.from.clone(),
             shallow: fs::read_to_string(above.git().join("shallow")).ok(),
         };
-        Ok(Origin { repository, base, pinned: parent.pinned.clone(), parent: Some(parent) })
+        Ok(WorktreeOrigin { repository, base, pinned: parent.pinned.clone(), parent: Some(parent) })
     }
 
     /// Id of the commit that a name stands for in the user's repository.
     async fn commit(&self, repository: &Repository, name: &str) -> Result<String, WorktreeError> {
         let name = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
-        let step = Step::on(&repository.git_dir, &args).accepting(1).accepting(128);
+        let step = GitStep::on(&repository.git_dir, &args).accepting(1).accepting(128);
         let step = step.reading([&repository.common]).reading(&repository.objects);
         let found = self.0.git.run(self.place()?, step).await?;
         let id = found.text();
@@ -119,10 +124,10 @@ impl Worktrees {
     async fn make(
         &self,
         folder: &Folder,
-        origin: Origin,
+        origin: WorktreeOrigin,
         new: &NewWorktree,
     ) -> Result<Worktree, WorktreeError> {
-        let Origin { repository, base, pinned, parent } = origin;
+        let WorktreeOrigin { repository, base, pinned, parent } = origin;
         let (tree, git) = (folder.tree(), folder.git());
         let branch = format!("a2a-hub/{}", folder.task());
         let mut stores = repository.objects.clone();
@@ -132,7 +137,7 @@ impl Worktrees {
         if let Some(parent) = &parent {
             let pack = self.pack(parent, &base).await?;
             let args = ["index-pack", "--stdin", "--fix-thin", "--strict"];
-            let step = Step::on(&git, &args).with_input(pack).writing([&git]).reading(&stores);
+            let step = GitStep::on(&git, &args).with_input(pack).writing([&git]).reading(&stores);
             self.0.git.run(folder.path(), step).await?;
             stores.push(git.join("objects"));
         }
@@ -141,7 +146,7 @@ impl Worktrees {
         let author = author.as_ref();
         let agents = GitDirectory { path: &dot_git, base: &base, shallow, is_bare: false, author };
         agents.write(&branch, &stores)?;
-        let step = Step::on(&dot_git, &["read-tree", "-m", "-u", &base]).with_files(&tree);
+        let step = GitStep::on(&dot_git, &["read-tree", "-m", "-u", &base]).with_files(&tree);
         let step = step.writing([&tree]).reading(&stores);
         self.0.git.run(folder.path(), step).await?;
         // The index knows the times of the files, so the first snapshot reads only changed ones.
@@ -169,10 +174,10 @@ impl Worktrees {
     }
 
     /// Name and address of the user as git has them: in the repository's settings, or the user's
-    /// own. None if there are none.
+    /// own; none if neither says it.
     pub(crate) async fn author(&self, git_dir: &Path) -> Option<(String, String)> {
         let args = ["config", "--get-regexp", r"^user\.(name|email)$"];
-        let mut step = Step::on(git_dir, &args).accepting(1);
+        let mut step = GitStep::on(git_dir, &args).accepting(1);
         if let Some(home) = &self.0.home {
             let settings = home.join(".gitconfig");
             if settings.is_file() {
@@ -196,7 +201,7 @@ impl Worktrees {
         commit: &str,
     ) -> Result<(), WorktreeError> {
         let name = format!("refs/a2a-hub/{}/{name}", worktree.task);
-        let step = Step::on(&worktree.repository, &["update-ref", &name, commit]);
+        let step = GitStep::on(&worktree.repository, &["update-ref", &name, commit]);
         let step = step.writing([&worktree.repository]).reading(&worktree.objects);
         self.0.git.run(self.place()?, step).await.map(drop)
     }
@@ -205,7 +210,7 @@ impl Worktrees {
     pub(crate) async fn remove_refs(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let refs = ["base", "result"]
             .map(|name| format!("delete refs/a2a-hub/{}/{name}\n", worktree.task));
-        let step = Step::on(&worktree.repository, &["update-ref", "--stdin"]);
+        let step = GitStep::on(&worktree.repository, &["update-ref", "--stdin"]);
         let step = step.with_input(refs.concat());
         let step = step.writing([&worktree.repository]).reading(&worktree.objects);
         self.0.git.run(self.place()?, step).await.map(drop)
@@ -218,8 +223,8 @@ impl Worktrees {
     }
 }
 
-/// A git directory to be written. It is written without git: the files are few, and each step of git
-/// costs milliseconds.
+/// A git directory to be written. It is written without git: the files are few, and each step of
+/// git costs milliseconds.
 struct GitDirectory<'a> {
     path: &'a Path,
     base: &'a str,
@@ -229,7 +234,8 @@ struct GitDirectory<'a> {
 }
 
 impl GitDirectory<'_> {
-    /// Writes it with a branch at the base, reading objects from `stores` (gitrepository-layout(5)).
+    /// Writes it with a branch at the base, reading objects from `stores`
+    /// (gitrepository-layout(5)).
     fn write(&self, branch: &str, stores: &[PathBuf]) -> Result<(), WorktreeError> {
         let stores = stores.iter().map(|store| utf8(store).map(|path| format!("{path}\n")));
         let stores = stores.collect::<Result<String, _>>()?;

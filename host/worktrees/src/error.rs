@@ -82,6 +82,20 @@ impl WorktreeError {
         Self::Disk(why)
     }
 
+    /// The error of git as a refusal, if what git said fits.
+    pub(crate) fn refused_if(
+        self,
+        fits: impl Fn(&str) -> bool,
+        text: impl Fn(&str) -> String,
+    ) -> Self {
+        if let Self::Git { said, .. } = &self
+            && fits(said)
+        {
+            return Self::Refused(text(said));
+        }
+        self
+    }
+
     /// True if the request must change; false if the machine or the repository failed.
     pub fn is_callers_fault(&self) -> bool {
         match self {

@@ -56,7 +56,7 @@ pub(crate) struct Git {
 
 /// One step: a git command with all that it sees.
 #[derive(Clone, Default)]
-pub(crate) struct Step {
+pub(crate) struct GitStep {
     /// Git directory that it works on.
     git_dir: PathBuf,
     /// Directory with the files; none for a step without files.
@@ -71,19 +71,19 @@ pub(crate) struct Step {
 }
 
 /// Result of a step.
-pub(crate) struct Done {
+pub(crate) struct GitOutput {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
 }
 
-impl Done {
+impl GitOutput {
     /// Standard output as text, without the line end.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
 }
 
-impl Step {
+impl GitStep {
     pub(crate) fn on(git_dir: &Path, args: &[&str]) -> Self {
         let args = args.iter().map(|&arg| arg.to_owned()).collect();
         Self { git_dir: git_dir.to_owned(), args, ..Self::default() }
@@ -137,14 +137,18 @@ impl Git {
     }
 
     /// Runs a step to its end. `place` is a directory in which the step's temporary files may be.
-    pub(crate) async fn run(&self, place: &Path, step: Step) -> Result<Done, WorktreeError> {
+    pub(crate) async fn run(
+        &self,
+        place: &Path,
+        step: GitStep,
+    ) -> Result<GitOutput, WorktreeError> {
         let name = step.name();
         let ran = timeout(TIME_LIMIT, self.run_unlimited(place, step)).await;
         let seconds = TIME_LIMIT.as_secs();
         ran.unwrap_or(Err(WorktreeError::TimedOut { step: name, seconds }))
     }
 
-    async fn run_unlimited(&self, place: &Path, step: Step) -> Result<Done, WorktreeError> {
+    async fn run_unlimited(&self, place: &Path, step: GitStep) -> Result<GitOutput, WorktreeError> {
         let name = step.name();
         let limit = step.limit.unwrap_or(OUTPUT_LIMIT);
         let temporary = place.join(format!(".step-{}", self.next.fetch_add(1, Ordering::Relaxed)));
@@ -173,16 +177,17 @@ impl Git {
         };
         match exit {
             Exit::Code(code) if code == 0 || step.accepts.contains(&code) => {
-                Ok(Done { code, stdout })
+                Ok(GitOutput { code, stdout })
             }
             Exit::Code(code) => Err(WorktreeError::Git { step: name, said: said(&stderr, code) }),
-            other => {
-                Err(WorktreeError::Git { step: name, said: format!("it was ended: {other:?}") })
-            }
+            Exit::Signal(signal) => Err(WorktreeError::Git {
+                step: name,
+                said: format!("it was ended by signal {signal}"),
+            }),
         }
     }
 
-    async fn launch(&self, step: &Step, temporary: PathBuf) -> Result<Launch, WorktreeError> {
+    async fn launch(&self, step: &GitStep, temporary: PathBuf) -> Result<Launch, WorktreeError> {
         let program = self.program.clone().ok_or(WorktreeError::NoGit)?;
         let cwd = step.work_tree.as_ref().unwrap_or(&step.git_dir);
         let cwd = WorkingDirectory::open(cwd).map_err(|source| SpawnError::Directory {
@@ -228,7 +233,7 @@ impl Git {
     async fn confinement(
         &self,
         program: &Path,
-        step: &Step,
+        step: &GitStep,
         temporary: PathBuf,
     ) -> Option<Confinement> {
         let support = self.supervisor.support().await.ok()?;

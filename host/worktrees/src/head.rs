@@ -52,7 +52,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     #[test]
-    fn head_is_read_from_loose_packed_and_detached() {
+    fn head_is_read_in_all_its_forms() {
         let place = tempfile::tempdir().unwrap();
         let git = place.path().join(".git");
         fs::create_dir_all(git.join("refs/heads/a")).unwrap();

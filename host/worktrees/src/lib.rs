@@ -13,9 +13,10 @@
 //!
 //! Two rules make this safe:
 //!
-//! - Git never reads a configuration that an agent can write. A snapshot is taken with the hub's own
-//!   git directory, `git/`; the agent's `.git` is only a store of objects, and the id of its `HEAD`
-//!   is read without git. The user's repository receives a pack whose objects git hashes anew.
+//! - Git never reads a configuration that an agent can write. A snapshot is taken with the hub's
+//!   own git directory, `git/`; the agent's `.git` is only a store of objects, and the id of its
+//!   `HEAD` is read without git. The user's repository receives a pack whose objects git hashes
+//!   anew.
 //! - Each git process sees and writes only the directories that its step needs, without network,
 //!   hooks, and external programs ([`git`]). If this machine cannot confine programs, git runs with
 //!   the same settings unconfined, as all agents do there.
@@ -35,8 +36,8 @@ mod snapshot;
 pub use apply::{Applied, Target};
 pub use create::NewWorktree;
 pub use error::WorktreeError;
-pub use record::{Access, Worktree};
-pub use snapshot::{Diff, Snapshot};
+pub use record::{Worktree, WorktreeAccess};
+pub use snapshot::{Diff, WorktreeSnapshot};
 
 use a2a_hub_process::Supervisor;
 use git::Git;
@@ -55,9 +56,9 @@ pub const FOLDER: &str = "worktrees";
 
 /// All worktrees of one hub. Clones share the same state.
 #[derive(Clone)]
-pub struct Worktrees(Arc<Inner>);
+pub struct Worktrees(Arc<WorktreesState>);
 
-struct Inner {
+struct WorktreesState {
     /// Directory with one folder for each task.
     root: PathBuf,
     git: Git,
@@ -69,8 +70,8 @@ struct Inner {
 
 impl Worktrees {
     /// Creates the service. `root` need not exist. `program` is the path of git; without one, all
-    /// operations that need git fail with [`WorktreeError::NoGit`]. The settings of git in `home` say
-    /// who the author of commits is.
+    /// operations that need git fail with [`WorktreeError::NoGit`]. The settings of git in `home`
+    /// say who the author of commits is.
     pub fn new(
         root: PathBuf,
         supervisor: Supervisor,
@@ -78,7 +79,7 @@ impl Worktrees {
         home: Option<PathBuf>,
     ) -> Self {
         let git = Git::new(supervisor, program);
-        Self(Arc::new(Inner { root, git, home, locks: Mutex::default() }))
+        Self(Arc::new(WorktreesState { root, git, home, locks: Mutex::default() }))
     }
 
     /// Directory with one folder for each task.
@@ -103,7 +104,8 @@ impl Worktrees {
         found
     }
 
-    /// Removes a worktree with all its files. The refs in the user's repository are removed as well.
+    /// Removes a worktree with all its files. The refs in the user's repository are removed as
+    /// well.
     ///
     /// # Errors
     /// The task has no worktree, or files cannot be removed.

@@ -1,4 +1,5 @@
-//! Record of a worktree: the file `worktree.json` in its folder, which only the hub reads and writes.
+//! Record of a worktree: the file `worktree.json` in its folder, which only the hub reads and
+//! writes.
 
 use crate::WorktreeError;
 use serde::{Deserialize, Serialize};
@@ -44,25 +45,25 @@ pub struct Worktree {
 
 /// Rights that a task needs for its worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct WorktreeAccess {
     /// Directory to read and write.
     pub tree: PathBuf,
     /// Directories to read: the objects.
     pub objects: Vec<PathBuf>,
-    /// The user's checkout, or the bare repository. An agent that may not work there may not work in
-    /// the worktree.
+    /// The user's checkout, or the bare repository. An agent that may not work there may not work
+    /// in the worktree.
     pub origin: PathBuf,
 }
 
 impl Worktree {
     /// Rights that a task needs to work in this worktree.
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> WorktreeAccess {
         let origin = self.checkout.as_ref().unwrap_or(&self.repository).clone();
-        Access { tree: self.tree.clone(), objects: self.objects.clone(), origin }
+        WorktreeAccess { tree: self.tree.clone(), objects: self.objects.clone(), origin }
     }
 }
 
-impl Access {
+impl WorktreeAccess {
     /// Rights for the worktree below `root` that contains `directory`; none if none does. Blocks on
     /// the disk.
     pub fn to(root: &Path, directory: &Path) -> Option<Self> {
@@ -119,9 +120,12 @@ impl Folder {
     }
 
     pub(crate) fn read(&self) -> Result<Worktree, WorktreeError> {
-        let text = fs::read(self.path.join(RECORD)).map_err(|why| match why.kind() {
-            io::ErrorKind::NotFound => WorktreeError::NotFound(self.task.clone()),
-            _ => WorktreeError::disk(why),
+        let text = fs::read(self.path.join(RECORD)).map_err(|why| {
+            if why.kind() == io::ErrorKind::NotFound {
+                WorktreeError::NotFound(self.task.clone())
+            } else {
+                WorktreeError::disk(why)
+            }
         })?;
         serde_json::from_slice(&text).map_err(|why| WorktreeError::disk(why.into()))
     }

@@ -60,7 +60,7 @@ impl Repository {
     }
 }
 
-/// Git directory at `directory`, with its checkout; none if there is no repository.
+/// Git directory at `directory`, with its checkout; none if it is no repository.
 fn git_dir_at(directory: &Path) -> Result<Option<(PathBuf, Option<PathBuf>)>, WorktreeError> {
     let dot = directory.join(".git");
     let checkout = Some(directory.to_owned());

@@ -1,6 +1,6 @@
 //! Snapshots: the present files of a worktree as a commit of the hub's own git directory.
 
-use crate::{Worktree, WorktreeError, Worktrees, git::Step, head::head_of, record::Folder};
+use crate::{Worktree, WorktreeError, Worktrees, git::GitStep, head::head_of, record::Folder};
 use a2a_hub_process::run_blocking;
 use serde::Serialize;
 use std::io;
@@ -11,7 +11,7 @@ const PACK_LIMIT: usize = 512 << 20;
 /// Changes of a worktree since its base.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Snapshot {
+pub struct WorktreeSnapshot {
     /// Commit with the present files.
     pub commit: String,
     /// Commit that the work started from.
@@ -32,7 +32,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
     /// Changes as counted.
-    pub snapshot: Snapshot,
+    pub snapshot: WorktreeSnapshot,
     /// A patch that `git apply` takes, with binary files; or a table of files.
     pub text: String,
 }
@@ -43,7 +43,7 @@ impl Worktrees {
     ///
     /// # Errors
     /// The task has no worktree, or git or the disk fails.
-    pub async fn snapshot(&self, task: &str) -> Result<Snapshot, WorktreeError> {
+    pub async fn snapshot(&self, task: &str) -> Result<WorktreeSnapshot, WorktreeError> {
         let _held = self.lock(task).await;
         self.snapshot_held(&self.folder(task)?).await.map(|(_, snapshot)| snapshot)
     }
@@ -73,14 +73,14 @@ impl Worktrees {
     pub(crate) async fn snapshot_held(
         &self,
         folder: &Folder,
-    ) -> Result<(Worktree, Snapshot), WorktreeError> {
+    ) -> Result<(Worktree, WorktreeSnapshot), WorktreeError> {
         let worktree = folder.read()?;
         let tree = folder.tree();
         let head = run_blocking(move || head_of(&tree)).await;
         let head = head.map_err(|why| WorktreeError::disk(io::Error::other(why)))?;
         let (parent, commits) = self.last_commit(folder, &worktree, head).await?;
         let files = [folder.path()];
-        let step = Step::on(&folder.git(), &["add", "--all", "--ignore-errors", "."]);
+        let step = GitStep::on(&folder.git(), &["add", "--all", "--ignore-errors", "."]);
         let step = step.with_files(&folder.tree()).accepting(1);
         self.0.git.run(folder.path(), step.writing(files).reading(&worktree.objects)).await?;
         let written = self.own(folder, &worktree, &["write-tree"]).await?;
@@ -99,7 +99,8 @@ impl Worktrees {
         let counted = self.0.git.run(folder.path(), counted).await?.stdout;
         let (files, insertions, deletions) = totals(&counted);
         let base = worktree.base.clone();
-        let snapshot = Snapshot { commit, base, commits, files, insertions, deletions, dirty };
+        let snapshot =
+            WorktreeSnapshot { commit, base, commits, files, insertions, deletions, dirty };
         Ok((worktree, snapshot))
     }
 
@@ -117,7 +118,7 @@ impl Worktrees {
         };
         // The objects of the agent may be broken. Its files count all the same.
         let args = ["merge-base", "--is-ancestor", base, &head];
-        let step = Step::on(&folder.git(), &args).accepting(1).accepting(128);
+        let step = GitStep::on(&folder.git(), &args).accepting(1).accepting(128);
         let step = step.reading([folder.path()]).reading(&worktree.objects);
         if self.0.git.run(folder.path(), step).await?.code != 0 {
             return Ok((base.clone(), 0));
@@ -134,7 +135,7 @@ impl Worktrees {
         worktree: &Worktree,
         args: &[&str],
     ) -> Result<String, WorktreeError> {
-        let step = Step::on(&folder.git(), args).writing([folder.path()]);
+        let step = GitStep::on(&folder.git(), args).writing([folder.path()]);
         let step = step.reading(&worktree.objects);
         Ok(self.0.git.run(folder.path(), step).await?.text())
     }
@@ -146,7 +147,8 @@ impl Worktrees {
         commit: &str,
     ) -> Result<Vec<u8>, WorktreeError> {
         let folder = self.folder(&worktree.task)?;
-        let step = Step::on(&folder.git(), &["pack-objects", "--revs", "--stdout", "--thin", "-q"]);
+        let step =
+            GitStep::on(&folder.git(), &["pack-objects", "--revs", "--stdout", "--thin", "-q"]);
         let step = step.with_input(format!("{commit}\n^{}\n", worktree.pinned));
         let step = step.reading([folder.path()]).reading(&worktree.objects).at_most(PACK_LIMIT);
         Ok(self.0.git.run(folder.path(), step).await?.stdout)
@@ -154,10 +156,10 @@ impl Worktrees {
 }
 
 /// The changes from the base to a commit.
-fn diff(folder: &Folder, worktree: &Worktree, commit: &str, form: &[&str]) -> Step {
+fn diff(folder: &Folder, worktree: &Worktree, commit: &str, form: &[&str]) -> GitStep {
     let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"];
     let range = [worktree.base.as_str(), commit, "--"];
-    let step = Step::on(&folder.git(), &[&fixed[..], form, &range].concat());
+    let step = GitStep::on(&folder.git(), &[&fixed[..], form, &range].concat());
     step.reading([folder.path()]).reading(&worktree.objects)
 }
 

@@ -257,7 +257,7 @@ async fn worktrees_are_listed_kept_and_discarded() {
     assert_eq!(refs(), "refs/a2a-hub/t1/base");
     let why = place.create("t1", "repo").await.unwrap_err();
     assert!(why.to_string().contains("a worktree already"), "{why}");
-    assert_eq!(place.worktrees.list(), [worktree.clone()]);
+    assert_eq!(place.worktrees.list(), std::slice::from_ref(&worktree));
     let why = place.worktrees.apply("t1", Target::Files, true).await.unwrap_err();
     assert!(why.to_string().contains("changed no file"), "{why}");
     work(&worktree);

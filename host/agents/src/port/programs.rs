@@ -24,7 +24,7 @@ use a2a_hub_runtime::{
     Failure,
     port::process::{ChildPort, Launch, ProcessPort},
 };
-use a2a_hub_worktrees::Access;
+use a2a_hub_worktrees::WorktreeAccess;
 use parking_lot::Mutex;
 use running::Running;
 pub use running::is_kept;
@@ -136,8 +136,8 @@ impl Programs {
         self.confining()?.shortfall(&self.supervisor).await
     }
 
-    /// Programs for one run on behalf of `owner`, whose temporary files are in `files`. The run's task
-    /// works in `directory`, if it has one.
+    /// Programs for one run on behalf of `owner`, whose temporary files are in `files`. The run's
+    /// task works in `directory`, if it has one.
     pub(crate) fn of(
         programs: &Arc<Self>,
         owner: &str,
@@ -153,8 +153,8 @@ impl Programs {
 
     /// Rights of a task that works in a worktree; none if its directory is in none. Blocks on the
     /// disk.
-    pub(crate) fn worktree(&self, directory: Option<&str>) -> Option<Access> {
-        Access::to(&self.worktrees, Path::new(directory?))
+    pub(crate) fn worktree(&self, directory: Option<&str>) -> Option<WorktreeAccess> {
+        WorktreeAccess::to(&self.worktrees, Path::new(directory?))
     }
 
     /// Number of programs that stay idle between the agent's tasks.
@@ -224,7 +224,7 @@ impl Programs {
     /// start. For a worktree, the user's checkout counts. Blocks on the disk.
     fn may_work_in(&self, cwd: &Path, held: &EffectiveGrant) -> bool {
         let Some(directories) = &held.directories else { return true };
-        let origin = Access::to(&self.worktrees, cwd).map(|worktree| worktree.origin);
+        let origin = WorktreeAccess::to(&self.worktrees, cwd).map(|worktree| worktree.origin);
         let cwd = origin.as_deref().unwrap_or(cwd);
         let holds = |directory: &Path| {
             fs::canonicalize(directory).is_ok_and(|directory| cwd.starts_with(directory))
@@ -242,7 +242,7 @@ impl Programs {
     pub(crate) fn directory(
         &self,
         asked: Option<&str>,
-        worktree: Option<&Access>,
+        worktree: Option<&WorktreeAccess>,
     ) -> Result<WorkingDirectory, Failure> {
         if asked.is_none() && self.workspaces.is_home_alone() {
             self.make_home()
@@ -363,7 +363,7 @@ struct Placing<'p> {
     args: Vec<String>,
     env: Vec<(String, String)>,
     cwd: WorkingDirectory,
-    worktree: Option<Access>,
+    worktree: Option<WorktreeAccess>,
     temporary: PathBuf,
 }
 

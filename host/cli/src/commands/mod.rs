@@ -33,6 +33,5 @@ pub(super) mod task_ref;
 pub(super) mod tasks;
 pub(super) mod tree;
 pub(super) mod workspace;
-pub(super) mod worktrees;
 
 pub(super) use a2a_hub_terminal::duration;

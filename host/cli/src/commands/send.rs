@@ -184,7 +184,13 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             conclude(&send, &mut shown, exit)?;
             let closed = closed(&mut client, &shown.told);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
-                Asked::Nothing => return Ok(exit),
+                Asked::Nothing => {
+                    if send.worktree.is_some() && global.format == Format::Pretty {
+                        let way_on = in_worktree(&global.command(), &shown.told);
+                        global.console().note(Text::styled(FAINT, way_on));
+                    }
+                    return Ok(exit);
+                }
                 Asked::Answered(task, answer) => {
                     step = Step::Answer(task.clone());
                     send = send.answering(task, answer, &shown);
@@ -236,6 +242,14 @@ async fn closed(client: &mut Client, told: &Told) -> anyhow::Result<Value> {
 
 async fn task_now(client: &mut Client, task: &str) -> anyhow::Result<Value> {
     client.call("tasks/get", json!({ "id": task, "historyLength": 0 })).await
+}
+
+/// Tells the user how to read and take over what a task changed in its worktree.
+fn in_worktree(command: &str, told: &Told) -> String {
+    let task = told.task.as_deref().unwrap_or_default();
+    format!(
+        "your files are as before; then: {command} task diff {task}, {command} task apply {task}"
+    )
 }
 
 /// Tells the user that no conversation has this id yet: it may be mistyped.
@@ -429,7 +443,7 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     if send.task.is_none() || send.cwd.is_some() {
         facts.insert("workingDirectory".to_owned(), json!(directory(send)?));
     }
-    if let Some(base) = &send.worktree {
+    if let Some(base) = send.worktree.as_ref().filter(|_| send.task.is_none()) {
         facts.insert(WORKTREE.to_owned(), json!({ "base": base }));
     }
     facts.insert(whom.to_owned(), json!(name));

@@ -1,5 +1,7 @@
 //! `task`: shows, cancels, watches or saves one task of the hub or of a remote agent.
 
+pub(crate) mod worktrees;
+
 use super::{
     cancel::{self, Cancel},
     follow::{OnLeave, follow},
@@ -9,7 +11,6 @@ use super::{
     task_output::Shown,
     task_ref::One,
     tree::{self, Tree},
-    worktrees::{self, Apply, Diff, Discard},
 };
 use crate::{
     Exit, Format, Global, ask, block_on,
@@ -27,6 +28,7 @@ use std::{
     fmt::{self, Write as _},
     path::{Path, PathBuf},
 };
+use worktrees::{ApplyOptions, DiffOptions, DiscardOptions};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
@@ -39,11 +41,11 @@ pub(crate) enum Task {
     /// Show a task and its child tasks as a tree, with their states and usage
     Tree(Tree),
     /// Print the changes of a task that works in a worktree, as a patch
-    Diff(Diff),
+    Diff(DiffOptions),
     /// Take over the changes of a task into the repository that its worktree is of
-    Apply(Apply),
+    Apply(ApplyOptions),
     /// Remove the worktree of a task with all its files
-    Discard(Discard),
+    Discard(DiscardOptions),
     /// Continue the session of a task in the vendor's own program, such as `claude --resume`
     ResumeInCli(ResumeInCli),
     /// Save the files of a task; existing files are never overwritten

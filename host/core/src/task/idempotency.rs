@@ -1,9 +1,9 @@
 //! Idempotent sends: a message that a client repeats within a window, because it did not receive
 //! the answer, starts only one task.
 //!
-//! Message ids are not unique: many clients count `1`, `2`, `3` from each start, and test suites use
-//! one id with many options. A retry by a client's library is the same request: method, binding,
-//! version and parameters. Only that is a repeat; anything else is a new request.
+//! Message ids are not unique: many clients count `1`, `2`, `3` from each start, and test suites
+//! use one id with many options. A retry by a client's library is the same request: method,
+//! binding, version and parameters. Only that is a repeat; anything else is a new request.
 
 use crate::access_control::Caller;
 use a2a_hub_protocol::{

@@ -1,7 +1,6 @@
 //! Requests for the worktrees of tasks.
 
-use super::Hub;
-use crate::error::HubError;
+use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -11,7 +10,7 @@ use a2a_hub_protocol::{
         WorktreeInfo, WorktreeRemoved, WorktreeRequest,
     },
 };
-use a2a_hub_worktrees::{Applied, Snapshot, Target, Worktree, WorktreeError, Worktrees};
+use a2a_hub_worktrees::{Applied, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees};
 use serde_json::json;
 
 /// Largest patch in an answer, in bytes.
@@ -20,12 +19,27 @@ const PATCH_LIMIT: usize = 16 << 20;
 /// Longest first line of a commit's message, in characters.
 const SUBJECT: usize = 72;
 
-impl Hub {
-    /// Carries out a request for worktrees. [`Hub::handle`] has checked the caller's rights.
-    pub(super) async fn worktrees(&self, request: WorktreeRequest) -> Result<Answer, HubError> {
-        let worktrees = self.tasks.worktrees()?;
+/// The tasks with their worktrees. [`Hub::handle`](super::Hub::handle) has checked the caller's
+/// rights.
+pub(super) struct WorktreeOperations<'t> {
+    tasks: &'t Tasks,
+    worktrees: &'t Worktrees,
+}
+
+impl<'t> WorktreeOperations<'t> {
+    /// Worktrees of these tasks.
+    ///
+    /// # Errors
+    /// This hub has none.
+    pub(super) fn of(tasks: &'t Tasks) -> Result<Self, WorktreeError> {
+        Ok(Self { tasks, worktrees: tasks.worktrees()? })
+    }
+
+    /// Carries out a request for worktrees.
+    pub(super) async fn perform(&self, request: WorktreeRequest) -> Result<Answer, HubError> {
+        let worktrees = self.worktrees;
         Ok(Answer::Worktree(match request {
-            WorktreeRequest::List => WorktreeAnswer::List(self.list_worktrees(worktrees).await?),
+            WorktreeRequest::List => WorktreeAnswer::List(self.list().await?),
             WorktreeRequest::Diff { task, summary } => {
                 let diff = worktrees.diff(task.as_str(), summary, PATCH_LIMIT).await?;
                 let changes = changes(diff.snapshot);
@@ -55,14 +69,14 @@ impl Hub {
                 WorktreeAnswer::Removed(vec![removed])
             }
             WorktreeRequest::Prune { older_than_ms } => {
-                WorktreeAnswer::Removed(self.prune(worktrees, older_than_ms).await?)
+                WorktreeAnswer::Removed(self.prune(older_than_ms).await?)
             }
         }))
     }
 
-    async fn list_worktrees(&self, worktrees: &Worktrees) -> Result<Vec<WorktreeInfo>, HubError> {
+    async fn list(&self) -> Result<Vec<WorktreeInfo>, HubError> {
         let mut listed = Vec::new();
-        for worktree in all(worktrees).await? {
+        for worktree in all(self.worktrees).await? {
             let Worktree { task, tree, base, from, checkout, repository, created_ms, .. } =
                 worktree;
             let task_id = TaskId::new(task);
@@ -83,22 +97,18 @@ impl Hub {
         Ok(listed)
     }
 
-    /// Removes worktrees whose tasks are over, and keeps their changes. A worktree of a task that is
-    /// gone counts as one of a finished task.
-    async fn prune(
-        &self,
-        worktrees: &Worktrees,
-        older_than_ms: u64,
-    ) -> Result<Vec<WorktreeRemoved>, HubError> {
+    /// Removes worktrees whose tasks are over, and keeps their changes. A worktree of a task that
+    /// is gone counts as one of a finished task.
+    async fn prune(&self, older_than_ms: u64) -> Result<Vec<WorktreeRemoved>, HubError> {
         let mut removed = Vec::new();
-        for worktree in all(worktrees).await? {
+        for worktree in all(self.worktrees).await? {
             let age = clock::now_ms().saturating_sub(worktree.created_ms);
             let task_id = TaskId::new(worktree.task);
             let head = self.tasks.find_head(&task_id).await?;
             if age < older_than_ms || head.is_some_and(|head| !head.state.is_final()) {
                 continue;
             }
-            let (kept_as, trouble) = match worktrees.retire(task_id.as_str()).await {
+            let (kept_as, trouble) = match self.worktrees.retire(task_id.as_str()).await {
                 Ok(kept_as) => (kept_as, None),
                 Err(why) => (None, Some(why.to_string())),
             };
@@ -137,8 +147,9 @@ async fn all(worktrees: &Worktrees) -> Result<Vec<Worktree>, HubError> {
     listed.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()).into())
 }
 
-fn changes(snapshot: Snapshot) -> WorktreeChanges {
-    let Snapshot { commit: _, base, commits, files, insertions, deletions, dirty } = snapshot;
+fn changes(snapshot: WorktreeSnapshot) -> WorktreeChanges {
+    let WorktreeSnapshot { commit: _, base, commits, files, insertions, deletions, dirty } =
+        snapshot;
     WorktreeChanges { base, commits, files, insertions, deletions, dirty }
 }
 
@@ -159,14 +170,12 @@ impl From<WorktreeError> for HubError {
             | WorktreeError::Start(_)
             | WorktreeError::Disk(_) => ErrorKind::Internal,
         };
-        let details = match &why {
-            WorktreeError::Conflict { paths, .. } => {
-                json!({ "reason": "conflict", "paths": paths })
-            }
-            WorktreeError::Sensitive { paths, .. } => {
-                json!({ "reason": "consent", "paths": paths })
-            }
-            _ => json!({ "reason": "worktree" }),
+        let details = if let WorktreeError::Conflict { paths, .. } = &why {
+            json!({ "reason": "conflict", "paths": paths })
+        } else if let WorktreeError::Sensitive { paths, .. } = &why {
+            json!({ "reason": "consent", "paths": paths })
+        } else {
+            json!({ "reason": "worktree" })
         };
         Self::from(A2aError::new(kind, why.to_string()).with(details))
     }

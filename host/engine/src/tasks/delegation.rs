@@ -127,7 +127,8 @@ impl Delegation {
     }
 
     /// Commit from which a worktree of the child starts; none if its message asks for none. A
-    /// worktree costs the operator's disk, so only agents that came with the hub, and flows, may ask.
+    /// worktree costs the operator's disk, so only agents that came with the hub, and flows, may
+    /// ask.
     fn worktree(&self, message: &Message) -> Result<Option<String>, Failure> {
         let asked = message.metadata.as_ref().and_then(|facts| facts.get(WORKTREE));
         let Some(asked) = asked.filter(|asked| !asked.is_null()) else { return Ok(None) };

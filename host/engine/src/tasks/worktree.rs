@@ -1,5 +1,5 @@
-//! Worktrees of tasks. A new task that asks for one works in it, and the changes become the artifact
-//! `patch` when a run of its agent ends.
+//! Worktrees of tasks. A new task that asks for one works in it, and the changes become the
+//! artifact `patch` when a run of its agent ends.
 
 use super::{SubmitError, Tasks};
 use a2a_hub_agents::Agent;
@@ -70,13 +70,13 @@ impl Tasks {
         })
     }
 
-    /// Summary of a task; none if there is none.
+    /// Summary of a task, if it exists.
     pub async fn find_head(&self, id: &TaskId) -> Result<Option<Head>, StorageError> {
         self.storage.head(id).await
     }
 
-    /// Decides in which directory a new task works, and creates its worktree if it asks for one. The
-    /// message then names the directory of the worktree.
+    /// Decides in which directory a new task works, and creates its worktree if it asks for one.
+    /// The message then names the directory of the worktree.
     pub(super) async fn settle_directory(
         &self,
         new: Settling<'_>,
@@ -232,8 +232,8 @@ impl Run for RunInWorktree {
 }
 
 impl Changes {
-    /// Emits the present changes, if there are any. A failure is reported as a status of the task,
-    /// because the files stay where they are.
+    /// Emits the present changes, unless none were made. A failure is reported as a status of the
+    /// task, because the files stay where they are.
     async fn emit(self) {
         let Self { worktrees, task, port } = self;
         let found = worktrees.diff(task.as_str(), false, PATCH_LIMIT).await;

@@ -328,7 +328,7 @@ pub static METHODS: &[HubMethod] = &[
         summary: "Return the changes of a task in its worktree, as a patch or as a table of files",
         example: r#"{"taskId": "task-456", "summary": true}"#,
         admin: true,
-        params: worktree_params::Diff::json_schema,
+        params: worktree_params::DiffParams::json_schema,
         result: SchemaGenerator::subschema_for::<WorktreeDiff>,
         read: worktree_params::diff,
         ..PLAIN
@@ -339,7 +339,7 @@ pub static METHODS: &[HubMethod] = &[
                   programs on this machine, not for any token",
         example: r#"{"taskId": "task-456", "to": {"branch": "fix"}}"#,
         admin: true,
-        params: worktree_params::Apply::json_schema,
+        params: worktree_params::ApplyParams::json_schema,
         result: SchemaGenerator::subschema_for::<WorktreeApplied>,
         read: worktree_params::apply,
         ..PLAIN
@@ -349,7 +349,7 @@ pub static METHODS: &[HubMethod] = &[
         summary: "Remove the worktree of a task with all its files",
         example: r#"{"taskId": "task-456"}"#,
         admin: true,
-        params: worktree_params::Discard::json_schema,
+        params: worktree_params::DiscardParams::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<WorktreeRemoved>>,
         read: worktree_params::discard,
         ..PLAIN
@@ -368,7 +368,7 @@ pub static METHODS: &[HubMethod] = &[
                   repositories",
         example: r#"{"olderThanMs": 604800000}"#,
         admin: true,
-        params: worktree_params::Prune::json_schema,
+        params: worktree_params::PruneParams::json_schema,
         result: SchemaGenerator::subschema_for::<Vec<WorktreeRemoved>>,
         read: worktree_params::prune,
         ..PLAIN

@@ -16,7 +16,7 @@ const DEFAULT_AGE_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Diff {
+pub(crate) struct DiffParams {
     /// Id of the task.
     task_id: String,
     /// True for a table of files in place of a patch; false by default.
@@ -26,7 +26,7 @@ pub(crate) struct Diff {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Apply {
+pub(crate) struct ApplyParams {
     /// Id of the task.
     task_id: String,
     /// Place that receives the changes: `files` (the default), `index` or `commit` of the checkout,
@@ -43,41 +43,41 @@ pub(crate) struct Apply {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Discard {
+pub(crate) struct DiscardParams {
     /// Id of the task.
     task_id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Prune {
+pub(crate) struct PruneParams {
     /// Age in milliseconds from which on a worktree is removed; seven days by default.
     older_than_ms: Option<u64>,
 }
 
 /// Reads the parameters of `hub/tasks/diff`.
 pub(crate) fn diff(params: Value) -> Result<Operation, A2aError> {
-    let Diff { task_id: id, summary } = read(params)?;
+    let DiffParams { task_id: id, summary } = read(params)?;
     let task = task_id("taskId", id)?;
     Ok(Operation::Worktree(WorktreeRequest::Diff { task, summary }))
 }
 
 /// Reads the parameters of `hub/tasks/apply`.
 pub(crate) fn apply(params: Value) -> Result<Operation, A2aError> {
-    let Apply { task_id: id, to, message, accepts_all } = read(params)?;
+    let ApplyParams { task_id: id, to, message, accepts_all } = read(params)?;
     let task = task_id("taskId", id)?;
     Ok(Operation::Worktree(WorktreeRequest::Apply { task, to, message, accepts_all }))
 }
 
 /// Reads the parameters of `hub/tasks/discard`.
 pub(crate) fn discard(params: Value) -> Result<Operation, A2aError> {
-    let Discard { task_id: id } = read(params)?;
+    let DiscardParams { task_id: id } = read(params)?;
     Ok(Operation::Worktree(WorktreeRequest::Discard { task: task_id("taskId", id)? }))
 }
 
 /// Reads the parameters of `hub/worktrees/prune`.
 pub(crate) fn prune(params: Value) -> Result<Operation, A2aError> {
-    let Prune { older_than_ms } = read(params)?;
+    let PruneParams { older_than_ms } = read(params)?;
     let older_than_ms = older_than_ms.unwrap_or(DEFAULT_AGE_MS);
     Ok(Operation::Worktree(WorktreeRequest::Prune { older_than_ms }))
 }

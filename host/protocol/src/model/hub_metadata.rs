@@ -35,13 +35,16 @@ pub fn worktree_base(value: &Value, at: &str) -> Result<Option<String>, A2aError
     };
     match value {
         Value::Bool(asks) => Ok(asks.then(|| "HEAD".to_owned())),
-        Value::Object(members) if members.keys().all(|name| name == "base") => {
+        Value::Object(members) => {
+            if members.keys().any(|name| name != "base") {
+                return Err(why());
+            }
             match members.get("base") {
                 None => Ok(Some("HEAD".to_owned())),
                 Some(base) => base.as_str().map(|base| Some(base.to_owned())).ok_or_else(why),
             }
         }
-        _ => Err(why()),
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(why()),
     }
 }
 

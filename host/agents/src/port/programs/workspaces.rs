@@ -2,7 +2,7 @@
 
 use a2a_hub_process::WorkingDirectory;
 use a2a_hub_runtime::Failure;
-use a2a_hub_worktrees::Access;
+use a2a_hub_worktrees::WorktreeAccess;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -37,11 +37,12 @@ impl Workspaces {
         self.granted.first().unwrap_or(&self.home)
     }
 
-    /// Workspace that contains `directory`, or the home if none does. In a worktree, all of its files.
+    /// Workspace that contains `directory`, or the home if none does. In a worktree, all of its
+    /// files.
     pub(super) fn holding<'p>(
         &'p self,
         directory: &Path,
-        worktree: Option<&'p Access>,
+        worktree: Option<&'p WorktreeAccess>,
     ) -> &'p Path {
         if let Some(worktree) = worktree {
             return &worktree.tree;
@@ -51,12 +52,12 @@ impl Workspaces {
     }
 
     /// Opens the requested directory if a workspace contains it, or by default the first workspace.
-    /// A task in a worktree works there and nowhere else. The check applies to the opened directory,
-    /// even if its path has been replaced meanwhile. Blocks on the disk.
+    /// A task in a worktree works there and nowhere else. The check applies to the opened
+    /// directory, even if its path has been replaced meanwhile. Blocks on the disk.
     pub(super) fn open(
         &self,
         asked: Option<&str>,
-        worktree: Option<&Access>,
+        worktree: Option<&WorktreeAccess>,
     ) -> Result<WorkingDirectory, Failure> {
         let Some(asked) = asked else { return self.open_first() };
         let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
@@ -65,7 +66,7 @@ impl Workspaces {
         }
         let opened = WorkingDirectory::open(Path::new(asked));
         let opened = opened.map_err(|why| refused(why.to_string()))?;
-        if let Some(Access { tree, origin, .. }) = worktree {
+        if let Some(WorktreeAccess { tree, origin, .. }) = worktree {
             return match opened.path().starts_with(tree) {
                 true if self.contains(origin) => Ok(opened),
                 true => Err(refused(format!(
@@ -177,13 +178,13 @@ mod tests {
             fs::create_dir_all(root.join(directory)).unwrap();
         }
         symlink(root.join("data/w/t2"), root.join("data/w/t1/tree/link")).unwrap();
-        let access = |origin: &str| Access {
+        let access = |origin: &str| WorktreeAccess {
             tree: root.join("data/w/t1/tree"),
             objects: Vec::new(),
             origin: root.join(origin),
         };
         let workspaces = Workspaces::new(&[root.join("repo")], &root.join("data/homes/a"));
-        let open = |name: &str, access: &Access| {
+        let open = |name: &str, access: &WorktreeAccess| {
             workspaces.open(root.join(name).to_str(), Some(access)).map(drop)
         };
         let own = access("repo");

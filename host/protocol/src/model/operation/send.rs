@@ -24,8 +24,8 @@ pub enum Wait {
     No,
 }
 
-/// Method, version and binding of the request that carries a message. A client that retries a request
-/// repeats it in the same form.
+/// Method, version and binding of the request that carries a message. A client that retries a
+/// request repeats it in the same form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestForm {
     /// True if the client asked for a stream.

@@ -133,7 +133,7 @@ pub struct WorktreeApplied {
 pub struct WorktreeRemoved {
     /// Task of the worktree.
     pub task_id: TaskId,
-    /// Ref of the repository that keeps the changes; absent if there are none, or if they were
+    /// Ref of the repository that keeps the changes; absent if nothing was changed, or if they were
     /// discarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_as: Option<String>,

@@ -1,15 +1,17 @@
 //! Worktrees of tasks: `task diff`, `task apply`, `task discard`, and `worktrees`.
 
-use super::{completion, duration};
+use crate::commands::{completion, duration};
 use crate::{
     Exit, Format, Global, ask, block_on,
     client::{hub_client::Client, ids},
     ui::{
+        failure::CommandError,
         render::{ago, list, text},
         table::{Cell, Table},
         text::{FAINT, PLAIN, Text, style_of},
     },
 };
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,9 +20,9 @@ use serde_json::{Value, json};
 const SHORT_ID: usize = 9;
 
 #[derive(Debug, Args)]
-pub(crate) struct Diff {
-    /// Id of the task, or a unique beginning or end of it [default: the latest task in the current
-    /// directory]
+pub(crate) struct DiffOptions {
+    /// Id of the task, or a unique beginning or end of it [default: the latest task with a
+    /// worktree of the current directory's repository]
     #[arg(add = completion::tasks())]
     id: Option<String>,
     /// Print a table of the changed files in place of the patch
@@ -29,9 +31,9 @@ pub(crate) struct Diff {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Apply {
-    /// Id of the task, or a unique beginning or end of it [default: the latest task in the current
-    /// directory]
+pub(crate) struct ApplyOptions {
+    /// Id of the task, or a unique beginning or end of it [default: the latest task with a
+    /// worktree of the current directory's repository]
     #[arg(add = completion::tasks())]
     id: Option<String>,
     /// Create this branch with the commits of the task, and leave the checkout as it is
@@ -52,20 +54,20 @@ pub(crate) struct Apply {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Discard {
+pub(crate) struct DiscardOptions {
     /// Id of the task, or a unique beginning or end of it
     #[arg(add = completion::tasks())]
     id: String,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Worktrees {
+pub(crate) struct WorktreesCommand {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<WorktreesAction>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum WorktreesAction {
     /// List the worktrees of tasks, oldest first (the default)
     List,
     /// Print the directory of a task's worktree
@@ -92,15 +94,34 @@ fn ask_for(
 ) -> anyhow::Result<(String, Value)> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let id = ids::resolve_or_latest(&mut client, typed).await?;
+        let id = match typed {
+            Some(_) => ids::resolve_or_latest(&mut client, typed).await?,
+            None => latest_here(&mut client).await?,
+        };
         a2a_hub_protocol::member::set(&mut params, "taskId", id.as_str());
         let answer = client.call(method, params).await?;
         Ok((id, answer))
     })
 }
 
+/// Returns the latest task with a worktree of the repository that contains the current directory.
+async fn latest_here(client: &mut Client) -> anyhow::Result<String> {
+    let here = std::env::current_dir().context("find the current directory")?;
+    let all = client.call("hub/worktrees/list", json!({})).await?;
+    let mut newest_first = list(&all).iter().rev();
+    let found = newest_first.find(|one| here.starts_with(text(&one["repository"])));
+    found.map(|one| text(&one["taskId"]).to_owned()).ok_or_else(|| {
+        let why = format!(
+            "find the latest task with a worktree: none has one of {}; name one, as `a2a-hub \
+             worktrees` lists them",
+            here.display()
+        );
+        CommandError::new("TASK_NOT_FOUND", why).mended_by("a2a-hub worktrees").into()
+    })
+}
+
 /// Prints the changes of a task.
-pub(crate) fn diff(global: &Global, asked: &Diff) -> anyhow::Result<Exit> {
+pub(crate) fn diff(global: &Global, asked: &DiffOptions) -> anyhow::Result<Exit> {
     let params = json!({ "summary": asked.stat });
     let (id, answer) = ask_for(global, "hub/tasks/diff", asked.id.as_deref(), params)?;
     if global.format == Format::Json {
@@ -130,7 +151,7 @@ fn coloured(patch: &str) -> Text {
 }
 
 /// Takes over the changes of a task.
-pub(crate) fn apply(global: &Global, asked: &Apply) -> anyhow::Result<Exit> {
+pub(crate) fn apply(global: &Global, asked: &ApplyOptions) -> anyhow::Result<Exit> {
     let to = match (&asked.branch, asked.commit, asked.index) {
         (Some(name), ..) => json!({ "branch": name }),
         (None, true, _) => json!("commit"),
@@ -160,21 +181,21 @@ pub(crate) fn apply(global: &Global, asked: &Apply) -> anyhow::Result<Exit> {
 }
 
 /// Removes the worktree of a task.
-pub(crate) fn discard(global: &Global, asked: &Discard) -> anyhow::Result<Exit> {
+pub(crate) fn discard(global: &Global, asked: &DiscardOptions) -> anyhow::Result<Exit> {
     let (id, answer) = ask_for(global, "hub/tasks/discard", Some(&asked.id), json!({}))?;
     global.show(&answer, || Ok(format!("the worktree of task {id} was removed\n").into()))?;
     Ok(Exit::Done)
 }
 
 /// Lists or removes worktrees.
-pub(crate) fn worktrees(global: &Global, asked: &Worktrees) -> anyhow::Result<Exit> {
+pub(crate) fn worktrees(global: &Global, asked: &WorktreesCommand) -> anyhow::Result<Exit> {
     match &asked.command {
-        None | Some(Command::List) => {
+        None | Some(WorktreesAction::List) => {
             let answer = ask(global, "hub/worktrees/list", json!({}))?;
             let columns = global.console().columns();
             global.show(&answer, || Ok(table(list(&answer), Timestamp::now(), columns)))?;
         }
-        Some(Command::Path { id }) => {
+        Some(WorktreesAction::Path { id }) => {
             let (id, all) = block_on(async {
                 let mut client = Client::connect(global).await?;
                 let id = ids::resolve_or_latest(&mut client, Some(id)).await?;
@@ -189,7 +210,7 @@ pub(crate) fn worktrees(global: &Global, asked: &Worktrees) -> anyhow::Result<Ex
             };
             global.show(found, || Ok(format!("{}\n", text(&found["path"])).into()))?;
         }
-        Some(Command::Prune { older_than }) => {
+        Some(WorktreesAction::Prune { older_than }) => {
             let params = json!({ "olderThanMs": older_than });
             let answer = ask(global, "hub/worktrees/prune", params)?;
             global.show(&answer, || Ok(pruned(list(&answer))))?;
