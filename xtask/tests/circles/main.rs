@@ -31,6 +31,7 @@ const CLEAN: &[&str] = &[
     "host/cli",
     "host/engine",
     "host/server",
+    "host/socket-client",
     "model-server",
     "sdk",
 ];

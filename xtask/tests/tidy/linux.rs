@@ -33,7 +33,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "host/server/src/peer/identity.rs",
             "host/process/src/socket_owner.rs",
             "host/server/src/unix/socket.rs",
-            "host/cli/src/client/hub_client.rs",
+            "host/socket-client/src/hub_client.rs",
         ],
     ),
     (

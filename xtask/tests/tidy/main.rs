@@ -28,6 +28,7 @@ const CRATES: &[&str] = &[
     "config",
     "agents",
     "authoring",
+    "socket-client",
     "engine",
     "rpc",
     "server",
@@ -109,6 +110,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "host/a2a-hub",
         &["a2a-hub-authoring", "axum", "clap", "rusqlite", "tracing-subscriber", "wasmtime"],
     ),
+    ("host/socket-client", &["a2a-hub-agents", "axum", "rusqlite", "wasmtime"]),
     ("host/cli", &["a2a-hub-server", "axum", "rusqlite", "wasmtime"]),
     ("sdk", &["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-sandbox", "a2a-hub", "tokio"]),
 ];

@@ -1,14 +1,10 @@
-//! Client of a hub over its unix socket, and the hub that runs in the background.
+//! Clients of hubs: of the own one, which is the crate `a2a-hub-socket-client`, and of remote agents;
+//! attached files, and signals during a task.
 
 pub(super) mod files;
-pub(super) mod global;
-pub(super) mod hub_client;
-pub(super) mod ids;
-pub(super) mod owner;
 pub(super) mod remote;
 pub(super) mod remote_task;
-pub(super) mod running_hub;
-pub(super) mod runtime;
 pub(super) mod signals;
 
+pub(super) use a2a_hub_socket_client::{global, hub_client, ids, owner, running_hub, runtime};
 pub(super) use a2a_hub_terminal::task_snapshot;

@@ -1,9 +1,7 @@
-//! Errors and exit status of the command line; the rest of its output is the crate
-//! `a2a-hub-terminal`.
+//! Output of the command line: the crate `a2a-hub-terminal`, and the errors and exit status of
+//! `a2a-hub-socket-client`.
 
-pub(super) mod exit;
-pub(super) mod failure;
-
+pub(super) use a2a_hub_socket_client::{exit, failure};
 pub(super) use a2a_hub_terminal::{
     console, dialogue, difference, interactive, markdown, pager, render, table, text, width,
 };

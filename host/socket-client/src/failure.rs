@@ -1,33 +1,31 @@
 //! Error of a command: a line for people, one JSON object for programs.
 
-use super::{
-    exit::{Exit, ExitScheme},
-    text::HELPS,
-};
+use super::exit::{Exit, ExitScheme};
 use a2a_hub_authoring::{AuthoringError, Kind};
 use a2a_hub_client::ClientError;
 use a2a_hub_config::ConfigError;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_terminal::text::HELPS;
 use serde_json::{Map, Value, json};
 use std::io;
 
 /// Prefix of every error line.
-pub(crate) const BLAMES: &str = "error: ";
+pub const BLAMES: &str = "error: ";
 
 /// Nothing listens on the hub's socket.
-pub(crate) const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
+pub const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
 
 /// The hub accepts connections but does not answer.
-pub(crate) const HUB_HANGS: &str = "HUB_HANGS";
+pub const HUB_HANGS: &str = "HUB_HANGS";
 
 /// The hub is starting, and serves nothing yet.
-pub(crate) const HUB_STARTING: &str = "HUB_STARTING";
+pub const HUB_STARTING: &str = "HUB_STARTING";
 
 /// The hub closed the connection before it answered.
-pub(crate) const CONNECTION_LOST: &str = "CONNECTION_LOST";
+pub const CONNECTION_LOST: &str = "CONNECTION_LOST";
 
 /// A stream ended before its task did; the state of the task is unknown.
-pub(crate) const STREAM_ENDED: &str = "STREAM_ENDED";
+pub const STREAM_ENDED: &str = "STREAM_ENDED";
 
 /// The command line cannot be parsed.
 const USAGE: &str = "USAGE";
@@ -39,10 +37,10 @@ const CONFIGURATION: &str = "CONFIGURATION_INVALID";
 const AGENT_UNREACHABLE: &str = "AGENT_UNREACHABLE";
 
 /// The project does not compile.
-pub(crate) const NOT_BUILT: &str = "BUILD_FAILED";
+pub const NOT_BUILT: &str = "BUILD_FAILED";
 
 /// The key is missing or cannot be used.
-pub(crate) const NO_KEY: &str = "KEY_UNUSABLE";
+pub const NO_KEY: &str = "KEY_UNUSABLE";
 
 /// Any other failure.
 const FAILED: &str = "COMMAND_FAILED";
@@ -50,7 +48,7 @@ const FAILED: &str = "COMMAND_FAILED";
 /// Error with a stable reason for scripts and a command that fixes it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct CommandError {
+pub struct CommandError {
     /// JSON-RPC error code, if a hub or an agent returned the error.
     code: Option<i64>,
     /// Stable reason for programs.
@@ -65,18 +63,18 @@ pub(crate) struct CommandError {
 
 impl CommandError {
     /// Creates an error of the command itself.
-    pub(crate) fn new(reason: &str, message: impl Into<String>) -> Self {
+    pub fn new(reason: &str, message: impl Into<String>) -> Self {
         let (reason, message) = (reason.to_owned(), message.into());
         Self { code: None, reason, message, fix: None, known: Map::new() }
     }
 
     /// Creates a usage error.
-    pub(crate) fn usage(message: String) -> Self {
+    pub fn usage(message: String) -> Self {
         Self::new(USAGE, message)
     }
 
     /// Converts the error object of the hub's JSON-RPC response.
-    pub(crate) fn refused(error: &Value) -> Self {
+    pub fn refused(error: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Self {
             code: error["code"].as_i64(),
@@ -88,38 +86,38 @@ impl CommandError {
     }
 
     /// True if the error has this reason.
-    pub(crate) fn is(&self, reason: &str) -> bool {
+    pub fn is(&self, reason: &str) -> bool {
         self.reason == reason
     }
 
     /// True if the hub denies the operation to this caller, for example to a program that an agent
     /// started.
-    pub(crate) fn is_denied(&self) -> bool {
+    pub fn is_denied(&self) -> bool {
         self.is(ErrorKind::Authentication.reason())
     }
 
     /// Sets the command that fixes the error.
     #[must_use]
-    pub(crate) fn mended_by(self, command: impl Into<String>) -> Self {
+    pub fn mended_by(self, command: impl Into<String>) -> Self {
         Self { fix: Some(command.into()), ..self }
     }
 
     /// Sets further facts: members of the JSON object.
     #[must_use]
-    pub(crate) fn knowing(self, known: Map<String, Value>) -> Self {
+    pub fn knowing(self, known: Map<String, Value>) -> Self {
         Self { known, ..self }
     }
 
     /// Appends text to the message.
     #[must_use]
-    pub(crate) fn saying(mut self, more: &str) -> Self {
+    pub fn saying(mut self, more: &str) -> Self {
         self.message.push_str(more);
         self
     }
 
     /// Extracts the command error from any error: the outermost cause with a reason determines it,
     /// and the message contains the whole chain.
-    pub(crate) fn of(why: &anyhow::Error) -> Self {
+    pub fn of(why: &anyhow::Error) -> Self {
         let message = format!("{why:#}");
         let told = why.chain().find_map(|cause| {
             if let Some(Self { code, reason, fix, known, .. }) = cause.downcast_ref() {
@@ -170,14 +168,14 @@ fn authoring(kind: Kind) -> &'static str {
 }
 
 /// Formats any error for people: the command that fixes it stands on a separate line.
-pub(crate) fn to_text(why: &anyhow::Error) -> String {
+pub fn to_text(why: &anyhow::Error) -> String {
     let CommandError { message, fix, .. } = CommandError::of(why);
     let help = fix.map(|fix| format!("\n{HELPS}{fix}")).unwrap_or_default();
     format!("{BLAMES}{message}{help}")
 }
 
 /// True if a command failed because the reader of its output closed the pipe.
-pub(crate) fn is_broken_pipe(why: &anyhow::Error) -> bool {
+pub fn is_broken_pipe(why: &anyhow::Error) -> bool {
     why.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>();
         io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
@@ -185,7 +183,7 @@ pub(crate) fn is_broken_pipe(why: &anyhow::Error) -> bool {
 }
 
 /// Exit status for any error in this scheme.
-pub(crate) fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
+pub fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
     if scheme == ExitScheme::Hub {
         return Exit::Fault as u8;
     }
@@ -209,12 +207,12 @@ pub(crate) fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
 }
 
 /// Converts any error to the JSON object for programs.
-pub(crate) fn to_json(why: &anyhow::Error, exit: Exit) -> Value {
+pub fn to_json(why: &anyhow::Error, exit: Exit) -> Value {
     CommandError::of(why).to_json(exit)
 }
 
 /// Converts a command-line error to the JSON object for programs.
-pub(crate) fn usage(why: &clap::Error) -> Value {
+pub fn usage(why: &clap::Error) -> Value {
     let message = why.render().to_string();
     let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
     CommandError::new(USAGE, message).mended_by("a2a-hub --help").to_json(Exit::Fault)

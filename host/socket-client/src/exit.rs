@@ -1,10 +1,10 @@
 //! Exit status of the program.
 
-pub(crate) use a2a_hub_terminal::exit::Exit;
+pub use a2a_hub_terminal::exit::Exit;
 use clap::ValueEnum;
 
 /// Text at the end of `--help` and of the manual.
-pub(crate) const EXIT_CODES: &str = "\
+pub const EXIT_CODES: &str = "\
 Exit status:
   0    the command succeeded
   1    the task failed, was rejected, or was cancelled by another client
@@ -14,7 +14,7 @@ Exit status:
 
 /// Scheme of exit statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExitScheme {
+pub enum ExitScheme {
     /// Exit codes of this program, which tell what became of a task
     Hub,
     /// Exit codes of the official A2A CLI, which tell only whether the command did its job
@@ -24,7 +24,7 @@ pub(crate) enum ExitScheme {
 impl ExitScheme {
     /// Status of the process for `exit`. `ends_task` is true for a command whose status tells
     /// what became of a task, which is no failure of the command (`a2a-cli` 0.2, section 9.6).
-    pub(crate) fn status(self, exit: Exit, ends_task: bool) -> u8 {
+    pub fn status(self, exit: Exit, ends_task: bool) -> u8 {
         match (self, exit) {
             (Self::A2a, Exit::TaskFailed | Exit::NeedsInput) if ends_task => 0,
             // 2 and 3 have other meanings there.

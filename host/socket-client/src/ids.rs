@@ -1,14 +1,13 @@
 //! Ids of tasks and conversations. Ids that the hub generates begin with the time, so ids of one
 //! minute begin alike: their end is displayed. A unique beginning or end is accepted for any id.
 
-use super::hub_client::Client;
-use crate::ui::{
-    failure::CommandError,
+use super::{failure::CommandError, hub_client::Client};
+use a2a_hub_config::environment;
+use a2a_hub_process::OWNER_MARKER;
+use a2a_hub_terminal::{
     render::{ago, first_words, list, text},
     table::Short,
 };
-use a2a_hub_config::environment;
-use a2a_hub_process::OWNER_MARKER;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -36,7 +35,7 @@ const MANY: usize = 100;
 
 /// Kind of the resolved object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A task.
     Task,
     /// A conversation.
@@ -60,10 +59,7 @@ impl Kind {
 }
 
 /// Returns the displayed part of `id` among `others`: the end of a UUID, or else the beginning.
-pub(crate) fn short<'i>(
-    id: &'i str,
-    others: &(impl Iterator<Item = &'i str> + Clone),
-) -> Short<'i> {
+pub fn short<'i>(id: &'i str, others: &(impl Iterator<Item = &'i str> + Clone)) -> Short<'i> {
     if is_given(id) {
         let is_shared = |length: usize| {
             others.clone().any(|other| other != id && other.ends_with(&id[id.len() - length..]))
@@ -87,7 +83,7 @@ fn is_of_uuid(name: &str) -> bool {
 /// Resolves the id of a conversation that a message continues or starts. Only ids that the hub
 /// generated can be abbreviated. An id that a client chose is used as typed, because a new one may
 /// be a prefix of an existing one.
-pub(crate) async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::Result<String> {
+pub async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::Result<String> {
     if !is_of_uuid(typed) || typed.len() >= WHOLE {
         return Ok(typed.to_owned());
     }
@@ -137,7 +133,7 @@ async fn add_ends(
 }
 
 /// True if a conversation has exactly this id, or if the caller may not know.
-pub(crate) async fn is_known_context(client: &mut Client, name: &str) -> bool {
+pub async fn is_known_context(client: &mut Client, name: &str) -> bool {
     let itself = json!({ "contextId": name, "historyLength": 0 });
     match client.call("hub/contexts/get", itself).await {
         Ok(_) => true,
@@ -158,11 +154,7 @@ fn is_given(name: &str) -> bool {
 
 /// Resolves a beginning or an end to an id. Text without a match is returned unchanged, so that the
 /// hub reports the error.
-pub(crate) async fn resolve(
-    client: &mut Client,
-    kind: Kind,
-    typed: &str,
-) -> anyhow::Result<String> {
+pub async fn resolve(client: &mut Client, kind: Kind, typed: &str) -> anyhow::Result<String> {
     if typed.len() >= WHOLE || typed.is_empty() {
         return Ok(typed.to_owned());
     }
@@ -193,10 +185,7 @@ pub(crate) async fn resolve(
 }
 
 /// Resolves a typed part of a task's id, or returns the id of the latest task here.
-pub(crate) async fn resolve_or_latest(
-    client: &mut Client,
-    typed: Option<&str>,
-) -> anyhow::Result<String> {
+pub async fn resolve_or_latest(client: &mut Client, typed: Option<&str>) -> anyhow::Result<String> {
     match typed {
         Some(typed) => resolve(client, Kind::Task, typed).await,
         None => Ok(text(&latest_here(client).await?["id"]).to_owned()),
@@ -204,7 +193,7 @@ pub(crate) async fn resolve_or_latest(
 }
 
 /// Returns the latest task that works in the current directory.
-pub(crate) async fn latest_here(client: &mut Client) -> anyhow::Result<Value> {
+pub async fn latest_here(client: &mut Client) -> anyhow::Result<Value> {
     let here = std::env::current_dir().context("find the current directory")?;
     let params = json!({ "workingDirectory": here, "limit": 1, "historyLength": 0 });
     let mut tasks = client.call(Kind::Task.method(), params).await?;

@@ -5,8 +5,12 @@
 //! program that an agent started. Without a hub, a command that runs below an agent's program is
 //! refused.
 
-use super::{global::Global, hub_client::Client, running_hub};
-use crate::ui::failure::{CommandError, HUB_STARTING};
+use super::{
+    failure::{CommandError, HUB_STARTING},
+    global::Global,
+    hub_client::Client,
+    running_hub,
+};
 use a2a_hub_process::{daemon, in_agents_tree, is_below};
 use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, bail};
@@ -23,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Executor of a change.
-pub(crate) enum Owner {
+pub enum Owner {
     /// The hub that uses the data directory.
     Hub(Client),
     /// This command: no hub uses the directory, or the hub serves no socket.
@@ -33,7 +37,7 @@ pub(crate) enum Owner {
 impl Owner {
     /// Determines the executor for the data directory `dir`. `what` names the operation in a
     /// refusal: `grant something to a plug-in`.
-    pub(crate) async fn of(global: &Global, dir: &Path, what: &str) -> anyhow::Result<Self> {
+    pub async fn of(global: &Global, dir: &Path, what: &str) -> anyhow::Result<Self> {
         let holder = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?;
         let Some(holder) = holder else {
             refuse_below_agent(what)?;
@@ -72,12 +76,12 @@ impl Owner {
 }
 
 /// Refuses an operator's command that runs below an agent's program, if no hub can be asked.
-pub(crate) fn refuse_below_agent(what: &str) -> Result<(), CommandError> {
+pub fn refuse_below_agent(what: &str) -> Result<(), CommandError> {
     if in_agents_tree() { Err(not_the_operator(what)) } else { Ok(()) }
 }
 
 /// Error for an operator's command that an agent's program runs.
-pub(crate) fn not_the_operator(what: &str) -> CommandError {
+pub fn not_the_operator(what: &str) -> CommandError {
     CommandError::new(
         NOT_THE_OPERATOR,
         format!(

@@ -1,14 +1,16 @@
 //! Client of the hub's unix socket, used by the other commands.
 
-use super::{global::Global, running_hub, runtime::block_on};
-use crate::ui::{
+use super::{
     failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING, HUB_STARTING},
-    render::{list, text},
+    global::Global,
+    running_hub,
+    runtime::block_on,
 };
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::daemon;
 use a2a_hub_protocol::member;
 use a2a_hub_store::sqlite::LOCK_FILE;
+use a2a_hub_terminal::render::{list, text};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
 use std::{io, path::Path, time::Duration};
@@ -29,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const START_WAIT: Duration = Duration::from_secs(60);
 
 /// Interval at which a starting hub is asked for its progress.
-pub(crate) const START_LOOK: Duration = Duration::from_millis(250);
+pub const START_LOOK: Duration = Duration::from_millis(250);
 
 /// Methods that only look something up, and therefore time out. All others take the time that
 /// agents, programs and clients take.
@@ -66,7 +68,7 @@ fn still_starting(pid: Option<i32>, start: &str) -> CommandError {
 }
 
 /// Describes the progress of a starting hub, from its answer to `hub/ping` or `hub/status`.
-pub(crate) fn start_text(answer: &Value) -> Option<String> {
+pub fn start_text(answer: &Value) -> Option<String> {
     let start = answer["starting"].as_object()?;
     let compiling = start.get("compiling").map(list).unwrap_or_default();
     let names: Vec<_> = compiling.iter().map(text).collect();
@@ -76,11 +78,11 @@ pub(crate) fn start_text(answer: &Value) -> Option<String> {
 }
 
 /// Connection to the hub.
-pub(crate) struct Client {
+pub struct Client {
     read: BufReader<OwnedReadHalf>,
     write: OwnedWriteHalf,
     /// Process id of the hub.
-    pub(crate) pid: Option<i32>,
+    pub pid: Option<i32>,
     requests: u64,
     /// Partial line that was read so far; [`Client::next`] is cancel-safe because of it.
     line: Vec<u8>,
@@ -100,15 +102,12 @@ fn deaf(global: &Global) -> Option<i32> {
 impl Client {
     /// Connects to the hub that `global` names and waits for its first answer, at most for
     /// [`PATIENCE`], and longer while it says that it is starting.
-    pub(crate) async fn connect(global: &Global) -> anyhow::Result<Self> {
+    pub async fn connect(global: &Global) -> anyhow::Result<Self> {
         Self::connect_within(global, PATIENCE).await
     }
 
     /// Connects with another timeout, for callers that wait for a hub that is starting.
-    pub(crate) async fn connect_within(
-        global: &Global,
-        patience: Duration,
-    ) -> anyhow::Result<Self> {
+    pub async fn connect_within(global: &Global, patience: Duration) -> anyhow::Result<Self> {
         let (mut progress, begun) = (global.progress("the hub", true), Instant::now());
         loop {
             let mut client = Self::reach(global, patience).await?;
@@ -123,7 +122,7 @@ impl Client {
     }
 
     /// Connects to the hub even if it is still starting, when it answers `hub/status` only.
-    pub(crate) async fn connect_to_any(global: &Global) -> anyhow::Result<Self> {
+    pub async fn connect_to_any(global: &Global) -> anyhow::Result<Self> {
         let mut client = Self::reach(global, PATIENCE).await?;
         client.greet().await?;
         Ok(client)
@@ -159,7 +158,7 @@ impl Client {
 
     /// Waits until the hub answers, even with an error: a hub that answers once will answer other
     /// requests. Returns the progress of a hub that is starting.
-    pub(crate) async fn greet(&mut self) -> anyhow::Result<Option<String>> {
+    pub async fn greet(&mut self) -> anyhow::Result<Option<String>> {
         self.greet_within(PATIENCE).await
     }
 
@@ -174,7 +173,7 @@ impl Client {
     }
 
     /// Connects to the socket at `path`, which must belong to this user.
-    pub(crate) async fn to(path: &Path) -> io::Result<Self> {
+    pub async fn to(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path).await?;
         let peer = stream.peer_cred()?;
         if peer.uid() != rustix::process::geteuid().as_raw() {
@@ -193,13 +192,13 @@ impl Client {
     }
 
     /// Returns the raw connection, for another protocol.
-    pub(crate) fn into_halves(self) -> (BufReader<OwnedReadHalf>, OwnedWriteHalf) {
+    pub fn into_halves(self) -> (BufReader<OwnedReadHalf>, OwnedWriteHalf) {
         (self.read, self.write)
     }
 
     /// Calls a method and returns its result. Fails with `HUB_HANGS` if a lookup exceeds
     /// [`PATIENCE`].
-    pub(crate) async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+    pub async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
         if !LOOKED_UP.contains(&method) {
             return self.answered(method, params).await;
         }
@@ -219,7 +218,7 @@ impl Client {
     }
 
     /// Sends a request and returns its id.
-    pub(crate) async fn ask(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
+    pub async fn ask(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
         self.requests += 1;
         if let Some(tenant) = &self.tenant {
             member::set(&mut params, "tenant", tenant.as_str());
@@ -238,7 +237,7 @@ impl Client {
     }
 
     /// Returns the next response: the id of its request, and its result. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<(u64, anyhow::Result<Value>)> {
+    pub async fn next(&mut self) -> anyhow::Result<(u64, anyhow::Result<Value>)> {
         let read = self.read.read_until(b'\n', &mut self.line).await;
         if read.context("read the hub's answer")? == 0 {
             let why = "the hub closed the connection before it answered; `a2a-hub status` shows if \
@@ -259,7 +258,7 @@ impl Client {
 }
 
 /// Connects to the hub and makes one call.
-pub(crate) fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
+pub fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value> {
     block_on(async { Client::connect(global).await?.call(method, params).await })
 }
 

@@ -15,17 +15,17 @@ use std::{
 };
 
 /// Run file: the file in the data directory with the running hub's address.
-pub(crate) const RUN_FILE: &str = "run.json";
+pub const RUN_FILE: &str = "run.json";
 
 /// Reads the run file of the latest hub of the data directory `dir`: an object with its `pid`,
 /// `socket` and `http` address, and its command line. A killed hub leaves the file behind.
-pub(crate) fn written_down(dir: &Path) -> io::Result<Value> {
+pub fn written_down(dir: &Path) -> io::Result<Value> {
     let text = fs::read_to_string(dir.join(RUN_FILE))?;
     serde_json::from_str(&text).map_err(io::Error::other)
 }
 
 /// Reads the run file if the process of its `pid` exists.
-pub(crate) fn of(dir: &Path) -> Option<Value> {
+pub fn of(dir: &Path) -> Option<Value> {
     let run = written_down(dir).ok()?;
     let pid = run["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?))?;
     // EPERM also means that the process exists.
@@ -34,13 +34,13 @@ pub(crate) fn of(dir: &Path) -> Option<Value> {
 }
 
 /// Returns the socket's path; `None` if the hub serves no socket.
-pub(crate) fn socket(run: &Value) -> Option<PathBuf> {
+pub fn socket(run: &Value) -> Option<PathBuf> {
     system_text(&run["socket"]).map(PathBuf::from)
 }
 
 /// Encodes a path or an argument for the run file: a string, or an array of bytes if it is not
 /// UTF-8, as a path may be.
-pub(crate) fn system_value(text: &OsStr) -> Value {
+pub fn system_value(text: &OsStr) -> Value {
     match text.to_str() {
         Some(text) => text.into(),
         None => text.as_bytes().into(),
@@ -48,7 +48,7 @@ pub(crate) fn system_value(text: &OsStr) -> Value {
 }
 
 /// Decodes a path or an argument of the run file.
-pub(crate) fn system_text(value: &Value) -> Option<OsString> {
+pub fn system_text(value: &Value) -> Option<OsString> {
     match value.as_str() {
         Some(text) => Some(text.into()),
         None => Vec::deserialize(value).ok().map(OsString::from_vec),

@@ -1,54 +1,58 @@
 //! Options of every command: the hub to talk to, and the format of the output.
 
-use super::running_hub;
-use crate::ui::{
-    console::{Console, Wish},
+use super::{
     exit::ExitScheme,
     failure::{CommandError, HUB_NOT_RUNNING},
+    running_hub,
+};
+use a2a_hub_config::{ConfigError, Flag, Settings, is_colourless};
+use a2a_hub_terminal::{
+    console::{Console, Wish},
     interactive::{Progress, ProgressOutput},
     render::shell_word,
     text::Text,
 };
-use a2a_hub_config::{ConfigError, Flag, Settings, is_colourless};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::path::PathBuf;
 
+/// Options of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
-pub(crate) struct Global {
+pub struct Global {
     /// Unix socket of the hub [default: `socket.path` of the configuration, or /tmp/a2a-hub.sock]
     #[arg(long, global = true, value_name = "PATH")]
-    pub(crate) socket: Option<String>,
+    pub socket: Option<String>,
     /// Configuration file [default: config.toml in the data directory]
     #[arg(long, global = true, value_name = "PATH")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Data directory of the hub [default: ~/.a2a-hub]
     #[arg(long, global = true, value_name = "PATH")]
-    pub(crate) data_dir: Option<String>,
+    pub data_dir: Option<String>,
     /// Tenant to act for; only its tasks and conversations are visible [default: the default
     /// tenant]
     #[arg(long, global = true, value_name = "NAME")]
-    pub(crate) tenant: Option<String>,
+    pub tenant: Option<String>,
     /// Format of the output
     #[arg(long, global = true, value_enum, default_value_t = Format::Pretty)]
-    pub(crate) format: Format,
+    pub format: Format,
     /// Print agents' text unfiltered, with terminal control sequences
     #[arg(long, global = true)]
-    pub(crate) raw: bool,
+    pub raw: bool,
     /// Print without colours, and Markdown as source text
     #[arg(long, global = true)]
-    pub(crate) plain: bool,
+    pub plain: bool,
     /// Meaning of the exit code: of this program, or of the official A2A CLI
     #[arg(long, global = true, value_enum, default_value_t = ExitScheme::Hub)]
-    pub(crate) exit: ExitScheme,
+    pub exit: ExitScheme,
     /// Log at level `debug`
     #[arg(long, global = true)]
-    pub(crate) verbose: bool,
+    pub verbose: bool,
 }
 
+/// Format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub enum Format {
     /// Text for people
     Pretty,
     /// One JSON value per line, for programs
@@ -58,7 +62,7 @@ pub(crate) enum Format {
 impl Global {
     /// Loads the configuration with the command line as the topmost layer; `flags` are the
     /// command's own options.
-    pub(crate) fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
+    pub fn settings(&self, mut flags: Vec<Flag>) -> Result<Settings, ConfigError> {
         let mut flag = |name, key, value: Option<&str>| {
             flags.extend(value.map(|value| Flag { name, key, value: value.into() }));
         };
@@ -69,7 +73,7 @@ impl Global {
     }
 
     /// Returns the command line of this program that addresses the same hub and tenant.
-    pub(crate) fn command(&self) -> String {
+    pub fn command(&self) -> String {
         let mut command = "a2a-hub".to_owned();
         let config = self.config.as_ref().map(|path| path.display().to_string());
         for (flag, value) in [
@@ -86,7 +90,7 @@ impl Global {
     }
 
     /// Prints `answer` as JSON, or `text` for people, depending on `--format`.
-    pub(crate) fn show(
+    pub fn show(
         &self,
         answer: &Value,
         text: impl FnOnce() -> anyhow::Result<Text>,
@@ -99,12 +103,12 @@ impl Global {
     }
 
     /// Console with the user's output options.
-    pub(crate) fn console(&self) -> Console {
+    pub fn console(&self) -> Console {
         Console::new(Wish { raw: self.raw, plain: self.plain || is_colourless() })
     }
 
     /// Starts a progress line for `who`; `wanted` is false if it would interfere with the output.
-    pub(crate) fn progress(&self, who: &str, wanted: bool) -> Progress {
+    pub fn progress(&self, who: &str, wanted: bool) -> Progress {
         let printing = match (self.format, self.verbose) {
             (Format::Json, _) => ProgressOutput::Nothing,
             (Format::Pretty, true) => ProgressOutput::Messages,
@@ -114,7 +118,7 @@ impl Global {
     }
 
     /// Returns the hub's data directory.
-    pub(crate) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+    pub fn data_dir(&self) -> Result<PathBuf, ConfigError> {
         Ok(self.to_find_the_hub()?.config.data_dir()?.to_owned())
     }
 
@@ -123,7 +127,7 @@ impl Global {
     /// precedence, except that a data directory of the command line takes precedence over a socket
     /// of the environment. An explicit data directory that no hub uses is an error: no other hub is
     /// meant.
-    pub(crate) fn socket_path(&self) -> anyhow::Result<PathBuf> {
+    pub fn socket_path(&self) -> anyhow::Result<PathBuf> {
         let settings = self.to_find_the_hub()?;
         let (socket, data_dir) = (["socket", "path"], ["data_dir"]);
         let by_directory =
