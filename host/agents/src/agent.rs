@@ -37,13 +37,12 @@ use crate::{
         memory::BoundedMemory,
         peer_directory::{PeerDirectory, Peers},
         programs::{Holder, IdlePrograms, Programs, Seat},
-        secrets::SecretStore,
         tools::Tools,
         workspace::Workspace,
     },
 };
 use a2a_hub_clock as clock;
-use a2a_hub_config::{self as config, AgentConfig, Permissions};
+use a2a_hub_config::{self as config, AgentConfig, Permissions, SecretStore};
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::MemoryRoom,

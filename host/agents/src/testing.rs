@@ -7,11 +7,10 @@ use crate::{
         files::Files,
         peer_directory::{Peer, Peers},
         programs::IdlePrograms,
-        secrets::SecretStore,
     },
     registry::FindAgent,
 };
-use a2a_hub_config::{self as config, AgentConfig};
+use a2a_hub_config::{self as config, AgentConfig, SecretStore};
 use a2a_hub_core::{grant::Grant, plugin::installation::InstallationId};
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{

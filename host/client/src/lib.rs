@@ -6,6 +6,7 @@
 mod answer;
 mod binding;
 pub mod card;
+pub mod card_changes;
 mod client;
 mod error;
 mod grpc;
@@ -21,6 +22,7 @@ mod retry;
 #[cfg(test)]
 #[path = "../../../tests/harness/shapes.rs"]
 mod shapes;
+mod signed_card;
 pub mod sse;
 mod task_stream;
 

@@ -25,6 +25,7 @@ mod registry;
 mod remote;
 mod routing;
 mod schedule;
+mod secrets;
 mod settings;
 #[cfg(test)]
 mod surface;
@@ -56,6 +57,7 @@ pub use registry::Registry;
 pub use remote::Remote;
 pub use routing::{RouteConfig, Routing};
 pub use schedule::Schedule;
+pub use secrets::{SecretError, SecretStore};
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging, Retention,
     Socket, Stop,

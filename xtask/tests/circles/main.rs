@@ -23,6 +23,7 @@ const CLEAN: &[&str] = &[
     "host/core",
     "host/process",
     "host/config",
+    "host/finder",
     "host/protocol",
     "host/runtime",
     "host/sandbox",

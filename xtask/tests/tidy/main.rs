@@ -26,6 +26,7 @@ const CRATES: &[&str] = &[
     "store",
     "client",
     "config",
+    "finder",
     "agents",
     "authoring",
     "socket-client",
@@ -76,6 +77,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/store", &["axum", "wasmtime", "clap", "anyhow"]),
     ("host/client", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/config", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
+    ("host/finder", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/agents", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (
         "host/authoring",
@@ -170,13 +172,13 @@ const DEBUG_FORM: (&str, &[&str]) = (
     ":?}",
     &[
         "host/client/src/card.rs",
+        "host/client/src/card_changes.rs",
         "host/client/src/keys.rs",
+        "host/client/src/signed_card.rs",
         "host/core/src/grant.rs",
         "host/core/src/grant/ask.rs",
         "host/core/src/task/idempotency.rs",
         "host/process/src/launch.rs",
-        "host/protocol/src/card/changes.rs",
-        "host/protocol/src/card/signed.rs",
         "host/store/src/contract.rs",
     ],
 );

@@ -1,11 +1,9 @@
 //! HTTP requests of one agent: adds secrets to requests and redacts them from responses, restricts
 //! the dialled addresses, bounds concurrency, and aborts on revocation.
 
-use super::{
-    live_grant::{LiveGrant, Revocation, revoked},
-    secrets::SecretStore,
-};
+use super::live_grant::{LiveGrant, Revocation, revoked};
 use a2a_hub_client::outbound::{Incoming, Judge, Outbound, OutboundError, Resolve, resolve};
+use a2a_hub_config::SecretStore;
 use a2a_hub_core::{
     grant::{EffectiveGrant, http::Admitted, http_header::is_of_the_connection},
     text::{

@@ -11,7 +11,6 @@ pub(crate) mod live_grant;
 pub(crate) mod memory;
 pub(crate) mod peer_directory;
 pub(crate) mod programs;
-pub(crate) mod secrets;
 pub(crate) mod tools;
 pub(crate) mod workspace;
 

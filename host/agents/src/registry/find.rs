@@ -1,10 +1,8 @@
 //! Search for agents by name, skills and description, over an index of their cards.
 
 use super::Agents;
-use crate::{
-    agent::Agent,
-    port::{peer_directory::FindPeers, secrets::SecretStore},
-};
+use crate::{agent::Agent, port::peer_directory::FindPeers};
+use a2a_hub_config::SecretStore;
 use a2a_hub_core::discovery::search::{Found, Index, NotFound};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

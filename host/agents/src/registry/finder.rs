@@ -1,12 +1,8 @@
 //! Agent search: cached indexes, which are rebuilt when one of their agents changes; an embeddings
 //! server; and other registries.
 
-mod listed;
-mod meaning;
-mod registries;
-
-use crate::{agent::Agent, port::secrets::SecretStore};
-use a2a_hub_config::Embeddings;
+use crate::agent::Agent;
+use a2a_hub_config::{Embeddings, SecretStore};
 use a2a_hub_core::{
     discovery::{
         aliases::Aliases,
@@ -14,13 +10,12 @@ use a2a_hub_core::{
     },
     text::plain_text,
 };
+use a2a_hub_finder::{Meaning, Registries, Text};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     operation::AgentQuery,
 };
-use meaning::{Meaning, Text};
-use registries::Registries;
 use std::{
     collections::VecDeque,
     sync::{Arc, OnceLock, Weak},

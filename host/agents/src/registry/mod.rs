@@ -36,11 +36,10 @@ use crate::{
         live_grant::Seats,
         peer_directory::{Peer, Peers},
         programs::IdlePrograms,
-        secrets::SecretStore,
     },
 };
 use a2a_hub_client::Outbound;
-use a2a_hub_config::Config;
+use a2a_hub_config::{Config, SecretStore};
 use a2a_hub_core::{health::check_schedule, plugin::manifest::InvalidManifest};
 use a2a_hub_process::{Supervisor, TreeOwner};
 use a2a_hub_protocol::{

@@ -4,13 +4,14 @@
 use super::{endpoint::RemoteEndpoint, peer::MAX_NAMES};
 use a2a_hub_client::{
     ClientError, Outbound, card,
+    card_changes::changes,
     keys::{KeyError, Keys, SignatureError},
 };
 use a2a_hub_core::{
     card_trust::{Offered, TrustAnchors, TrustVerdict},
     plugin::installation::InstallationId,
 };
-use a2a_hub_protocol::{card::changes::changes, id::AgentId};
+use a2a_hub_protocol::id::AgentId;
 use a2a_hub_store::{AgentMemory, StorageError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

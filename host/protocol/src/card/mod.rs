@@ -1,16 +1,15 @@
-//! Agent Cards as documents (A2A 1.0, section 8): parsed from components and remote agents, written
-//! for each kind of client, signed, and compared.
+//! Agent Cards as documents (A2A 1.0, section 8): parsed from components and remote agents, and
+//! written for each kind of client.
 
-pub mod changes;
 pub mod extended;
 mod foreign;
 mod input_schema;
 mod interfaces;
 mod local_hub;
 mod parse;
-pub mod signed;
 mod v1_and_v03;
 
+pub use crate::codec::protobuf::normal_card;
 pub use crate::model::card::{AgentCard, Skill, is_in_range};
 pub use foreign::ForeignCard;
 pub use input_schema::{INPUT_SCHEMA, InputSchema, InvalidInputSchema, Violation};

@@ -82,7 +82,7 @@ pub(crate) fn read_status(bytes: &[u8]) -> Option<Map<String, Value>> {
 
 /// Normalizes a 1.0 card: drops unknown members and default values (ProtoJSON); `None` if the card
 /// is invalid.
-pub(crate) fn normal_card(card: &Value) -> Option<Value> {
+pub fn normal_card(card: &Value) -> Option<Value> {
     let of = KNOWN.get_message_by_name(CARD)?;
     let lenient = DeserializeOptions::new().deny_unknown_fields(false);
     let message = DynamicMessage::deserialize_with_options(of, card, &lenient).ok()?;

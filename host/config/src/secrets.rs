@@ -1,8 +1,8 @@
 //! Secrets that the hub adds to agents' requests: from its environment, or from files that only its
 //! user can read. Each request looks them up, so that a change counts at once.
 
-use a2a_hub_config::{
-    self as config,
+use crate::{
+    environment::environment,
     own_file::{self, NotOwn},
 };
 use a2a_hub_core::{
@@ -24,16 +24,21 @@ const MAX_BYTES: u64 = 8 << 10;
 
 /// Reads secrets from the environment and the data directory.
 #[derive(Clone, Debug)]
-pub(crate) struct SecretStore {
+pub struct SecretStore {
     folder: PathBuf,
 }
 
 /// Reason why a secret is not used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SecretError {
+pub enum SecretError {
     /// Neither the variable nor the file exists.
     #[error("it is not there: set the variable `{name}` where the hub is started, or put it into {}, with mode 0600", .file.display())]
-    Missing { name: String, file: PathBuf },
+    Missing {
+        /// Name of the secret, and of its variable.
+        name: String,
+        /// File that could contain it.
+        file: PathBuf,
+    },
     /// Another user could have written or read the file.
     #[error("{} is not the hub's alone: make it a plain file of the hub's own user, with `chmod 600`", .0.display())]
     Open(PathBuf),
@@ -44,16 +49,22 @@ pub(crate) enum SecretError {
     Unfit,
     /// The file cannot be read.
     #[error("read {}: {why}", .file.display())]
-    Unread { file: PathBuf, why: io::Error },
+    Unread {
+        /// The file.
+        file: PathBuf,
+        /// Reason of the system.
+        why: io::Error,
+    },
 }
 
 impl SecretStore {
-    pub(crate) fn new(data_dir: &Path) -> Self {
+    /// Secrets below this data directory.
+    pub fn new(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(FOLDER) }
     }
 
     /// Secrets of these names. Blocks on the disk.
-    pub(crate) fn all<'n>(
+    pub fn all<'n>(
         &self,
         names: impl IntoIterator<Item = &'n str>,
     ) -> Result<BTreeMap<String, String>, (String, SecretError)> {
@@ -67,7 +78,7 @@ impl SecretStore {
     /// Values that an agent must not disclose: secrets among its variables and settings, and those
     /// that are sent for it. The agent never sees the latter here, but it may learn them another
     /// way.
-    pub(crate) fn among(
+    pub fn among(
         &self,
         known: impl Iterator<Item = (String, String)>,
         held: &EffectiveGrant,
@@ -83,7 +94,7 @@ impl SecretStore {
         let file = self.folder.join(name);
         let value = match read(&file) {
             Err(SecretError::Unread { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
-                let mut passed = config::environment(&BTreeSet::from([name.to_owned()]));
+                let mut passed = environment(&BTreeSet::from([name.to_owned()]));
                 let name = name.to_owned();
                 passed.pop().map(|(_, value)| value).ok_or(SecretError::Missing { name, file })?
             }

@@ -1,7 +1,7 @@
 //! Queries to other registries: in parallel, with a short timeout, a short-lived cache and a
 //! circuit breaker. A queried registry does not query others (one hop).
 
-use super::listed::{self, Listed};
+use crate::listed::{self, Listed};
 use a2a_hub_client::{Outbound, fetch};
 use a2a_hub_config::{self as config, Registry};
 use a2a_hub_core::health::circuit_breaker::{Breaker, Outcome, Settings, Source};
@@ -34,7 +34,7 @@ const MAX_KEPT: usize = 64;
 
 /// Client of other registries.
 #[derive(Default)]
-pub(crate) struct Registries {
+pub struct Registries {
     outbound: Mutex<Option<Outbound>>,
     kept: Mutex<VecDeque<CachedAnswer>>,
     breakers: Mutex<BTreeMap<(AgentId, String), Breaker>>,
@@ -72,7 +72,7 @@ fn is_refusal(body: &Bytes) -> bool {
 impl Registries {
     /// Agents that each registry lists for the query, by its name; and the registries that failed,
     /// with the reason.
-    pub(crate) async fn ask(
+    pub async fn ask(
         &self,
         registries: &BTreeMap<AgentId, Registry>,
         settings: Settings,

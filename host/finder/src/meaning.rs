@@ -1,9 +1,8 @@
 //! Semantic similarity of texts by the vectors of an embeddings server, cached by the texts'
 //! digests. After a failure the server is skipped for a while, and only words are compared.
 
-use crate::port::secrets::SecretStore;
 use a2a_hub_client::{Outbound, fetch};
-use a2a_hub_config::Embeddings;
+use a2a_hub_config::{Embeddings, SecretStore};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::foreign;
 use bytes::Bytes;
@@ -40,7 +39,7 @@ const MAX_LENGTH: usize = 8_192;
 
 /// Compares texts by meaning.
 #[derive(Default)]
-pub(super) struct Meaning {
+pub struct Meaning {
     outbound: Mutex<Option<Outbound>>,
     kept: Mutex<Vectors>,
     /// Time of the next attempt, and the failure that caused the pause.
@@ -58,13 +57,14 @@ struct Vectors {
 }
 
 /// A text with its digest.
-pub(super) struct Text {
+pub struct Text {
     digest: Digest,
     text: String,
 }
 
 impl Text {
-    pub(super) fn new(text: String) -> Self {
+    /// The text with its digest.
+    pub fn new(text: String) -> Self {
         let mut known_by = Digest::default();
         known_by.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
         Self { digest: known_by, text }
@@ -102,7 +102,7 @@ struct Embedded {
 
 impl Meaning {
     /// Similarity of each text to the question, from -1 to 1; or the reason why it is unknown.
-    pub(super) async fn similar(
+    pub async fn similar(
         &self,
         server: &Embeddings,
         secrets: &SecretStore,

@@ -91,6 +91,7 @@ fn is_plain(member: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shapes::reshaped;
     use serde_json::json;
 
     #[test]
@@ -122,5 +123,17 @@ mod tests {
         "x\n" is new: 1
         "#);
         assert!(changes(&now, &now).is_empty());
+    }
+
+    #[test]
+    fn reshaped_cards_are_compared_without_panic() {
+        let card = json!({
+            "name": "n", "version": "1", "capabilities": { "extensions": [{ "uri": "urn:x" }] },
+            "skills": [{ "id": "s", "tags": ["t"] }], "signatures": [{ "signature": "AA" }],
+            "supportedInterfaces": [{ "url": "http://a/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }],
+        });
+        for other in reshaped(&card) {
+            assert_eq!(changes(&card, &other).len(), changes(&other, &card).len(), "{other}");
+        }
     }
 }

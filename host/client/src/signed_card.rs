@@ -1,7 +1,7 @@
 //! Signatures of a card (A2A 1.0, section 8.4): parsing and signed content, as JWS (RFC 7515) over
-//! canonical JSON (RFC 8785). Verification with keys is the task of `host/client`.
+//! canonical JSON (RFC 8785). [`keys`](crate::keys) verifies them.
 
-use crate::codec::protobuf;
+use a2a_hub_protocol::card::normal_card;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Supported signature algorithm (RFC 7518, RFC 8037). All are asymmetric, so a verifier cannot
 /// forge signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub(crate) enum Algorithm {
     /// ECDSA on P-256 with SHA-256.
     Es256,
     /// EdDSA over Ed25519 (RFC 8037).
@@ -20,7 +20,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Name of the algorithm in the `alg` of a JWS.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Es256 => "ES256",
             Self::EdDsa => "EdDSA",
@@ -31,7 +31,7 @@ impl Algorithm {
 
 /// A signature of a card (A2A 1.0, section 4.4.7): a JSON Web Signature (RFC 7515).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signature {
+pub(crate) struct Signature {
     /// Signature algorithm.
     pub algorithm: Algorithm,
     /// Key id (`kid`).
@@ -46,7 +46,7 @@ pub struct Signature {
 
 /// Reason for ignoring a signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnreadableSignature {
+pub(crate) enum UnreadableSignature {
     /// The signature does not match A2A's format.
     #[error(
         "it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding"
@@ -62,7 +62,7 @@ pub enum UnreadableSignature {
 
 /// A card with the bytes that a signature covers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SignedCard {
+pub(crate) struct SignedCard {
     /// Signed bytes.
     pub payload: Vec<u8>,
     /// Card that the signed bytes represent. Other members of the original card are unsigned and
@@ -105,13 +105,13 @@ impl Signature {
     }
 
     /// Signing input for a payload.
-    pub fn message(&self, payload: &[u8]) -> Vec<u8> {
+    pub(crate) fn message(&self, payload: &[u8]) -> Vec<u8> {
         format!("{}.{}", self.protected, BASE64.encode(payload)).into_bytes()
     }
 }
 
 /// Parses all signatures of a card.
-pub fn signatures(card: &Value) -> Vec<Result<Signature, UnreadableSignature>> {
+pub(crate) fn signatures(card: &Value) -> Vec<Result<Signature, UnreadableSignature>> {
     let all = card.get("signatures").and_then(Value::as_array);
     all.into_iter().flatten().map(Signature::read).collect()
 }
@@ -127,11 +127,11 @@ pub fn signatures(card: &Value) -> Vec<Result<Signature, UnreadableSignature>> {
 ///
 /// Several forms do not weaken the check, because the verifier uses only the card of the verified
 /// form.
-pub fn signed_cards(card: &Value) -> Vec<SignedCard> {
+pub(crate) fn signed_cards(card: &Value) -> Vec<SignedCard> {
     let unsigned = without_signatures(card);
     let mut forms = Vec::new();
     if card.get("supportedInterfaces").is_some() {
-        if let Some(normal) = protobuf::normal_card(&unsigned) {
+        if let Some(normal) = normal_card(&unsigned) {
             forms.push(canonical(normal.clone()));
             forms.push(canonical(without_empty(normal).unwrap_or_default()));
         }
@@ -149,7 +149,7 @@ pub fn signed_cards(card: &Value) -> Vec<SignedCard> {
 }
 
 /// Returns the card without its signatures.
-pub fn without_signatures(card: &Value) -> Value {
+pub(crate) fn without_signatures(card: &Value) -> Value {
     let mut card = card.clone();
     card.as_object_mut().map(|members| members.remove("signatures"));
     card
@@ -207,6 +207,7 @@ fn in_ascii(form: SignedCard) -> SignedCard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shapes::reshaped;
     use serde_json::json;
 
     fn forms(card: &Value) -> String {
@@ -296,5 +297,23 @@ mod tests {
         it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding
         "#);
         assert!(signatures(&json!({})).is_empty());
+    }
+
+    #[test]
+    fn reshaped_cards_are_read_without_panic() {
+        for interfaces in ["supportedInterfaces", "additionalInterfaces"] {
+            let card = json!({
+                "name": "n", "version": "1", "protocolVersion": "0.3.0", "url": "http://a/",
+                "capabilities": { "streaming": true, "extensions": [{ "uri": "urn:x" }] },
+                "skills": [{ "id": "s", "name": "S", "description": "does", "tags": ["t"] }],
+                "signatures": [{ "protected": "e30", "signature": "AA", "header": {} }],
+                "securitySchemes": { "x": { "type": "http" } }, "security": [{ "x": [] }],
+                interfaces: [{ "url": "http://a/", "protocolBinding": "JSONRPC", "transport": "JSONRPC" }],
+            });
+            for other in reshaped(&card) {
+                assert!(!signed_cards(&other).is_empty(), "{other}");
+                assert!(signatures(&other).len() <= 1, "{other}");
+            }
+        }
     }
 }

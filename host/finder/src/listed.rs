@@ -20,7 +20,7 @@ const MAX_URL: usize = 2_000;
 
 /// An agent listed by another registry.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Listed {
+pub struct Listed {
     /// Searchable description, under the name on the card.
     pub description: Description,
     /// URL of the agent's endpoint, from its card.
@@ -31,7 +31,7 @@ pub(crate) struct Listed {
 
 /// Parses a registry's answer, `{"agents": [...]}`, with cards of A2A 1.0, 0.3 or earlier. Agents
 /// without a name or an HTTP URL are skipped. None if the answer has another form.
-pub(super) fn read(answer: &Value) -> Option<Vec<Listed>> {
+pub(crate) fn read(answer: &Value) -> Option<Vec<Listed>> {
     let agents = answer.get("agents")?.as_array()?;
     Some(agents.iter().take(MAX_LISTED).filter_map(listed).collect())
 }
