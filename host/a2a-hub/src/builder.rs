@@ -12,19 +12,20 @@ use crate::{
 use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
 use a2a_hub_clock as clock;
-use a2a_hub_config::{self as config, Config, Retention};
+use a2a_hub_config::{
+    self as config, Config, Retention, custody,
+    token::{find_secret, open_secret},
+};
 use a2a_hub_core::task::prices::Prices;
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     contexts::Contexts,
-    custody,
     idempotency::Repeats,
     observability::{hub_events::Events, span_export::Spans, storage_monitor::look_after},
     push::{Pushes, Sender, WebhookSigner},
     routing::Routes,
     schedules::{Schedules, WallClock},
     tasks::{Directory, Recovered, Tasks},
-    token::{find_secret, open_secret},
 };
 use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{

@@ -3,8 +3,8 @@
 //! checks change nothing.
 
 use crate::otlp::Exporter;
-use a2a_hub_config::Config;
-use a2a_hub_engine::{custody, push::WebhookSigner, token::Tokens};
+use a2a_hub_config::{Config, custody, token::Tokens};
+use a2a_hub_engine::push::WebhookSigner;
 use a2a_hub_server::Unix;
 use a2a_hub_store::sqlite;
 use anyhow::Context as _;

@@ -1,7 +1,6 @@
 //! Endpoints of the hub: bound at first, held while the hub starts, and served then.
 
-use a2a_hub_config::Config;
-use a2a_hub_engine::token::Tokens;
+use a2a_hub_config::{Config, token::Tokens};
 use a2a_hub_server::{Dispatcher, Http, Progress, Unix};
 use anyhow::Context as _;
 use futures::future::OptionFuture;

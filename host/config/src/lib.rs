@@ -1,4 +1,5 @@
-//! Configuration of the hub: a file, the environment and the command line, with defaults.
+//! Configuration of the hub: a file, the environment and the command line, with defaults; and the
+//! private files of its data directory: who may write them, and the tokens in them.
 
 mod acp;
 mod add_workspace;
@@ -6,6 +7,7 @@ mod agent;
 pub mod catalogue;
 mod changes;
 mod confined;
+pub mod custody;
 mod edit;
 mod environment;
 mod error;
@@ -30,6 +32,7 @@ mod settings;
 #[cfg(test)]
 mod surface;
 mod telemetry;
+pub mod token;
 mod trusted_flows;
 
 pub use a2a_hub_core::grant::permissions::Permissions;

@@ -175,7 +175,7 @@ impl From<ForgetError> for HubError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Fake;
+    use crate::tests::scripted_agent::Fake;
     use a2a_hub_agents::native::completed;
     use a2a_hub_config::AgentConfig;
     use tokio::time::Instant;

@@ -4,16 +4,12 @@
 //!
 //! A module uses only the modules listed before it here; `docs/ARCHITECTURE.md` has the map.
 
-pub mod custody;
 mod error;
 mod error_mapping;
 pub mod idempotency;
 pub mod observability;
 mod operations;
 pub mod routing;
-#[cfg(test)]
-mod testing;
-pub mod token;
 
 pub mod schedules;
 
@@ -27,3 +23,6 @@ pub use crate::operations::{
 };
 pub use a2a_hub_store::Looked;
 pub use error::HubError;
+
+#[cfg(test)]
+mod tests;

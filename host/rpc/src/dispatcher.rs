@@ -8,12 +8,13 @@ use crate::{
     stream_quota::{StreamPermit, StreamQuota},
     task_stream::TaskStream,
 };
+use a2a_hub_config::token::TOKEN_FILE;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
     scheduling::connection_quota::{ConnectionBudget, QuotaReached},
     text::duration::Span,
 };
-use a2a_hub_engine::{ClientContext, Hub, Looked, Reply, token::TOKEN_FILE};
+use a2a_hub_engine::{ClientContext, Hub, Looked, Reply};
 use a2a_hub_protocol::{
     binding::jsonrpc::Beside,
     card::Endpoints,

@@ -5,8 +5,8 @@
 //! `?validationToken=…`, which the receiver must answer with 200 and the token as the whole body.
 //! The request carries none of the client's secrets.
 
-use crate::token::Token;
 use a2a_hub_client::{Outbound, OutboundError};
+use a2a_hub_config::token::Token;
 use a2a_hub_core::text::duration::Span;
 use bytes::Bytes;
 use http::{Request, StatusCode, header::USER_AGENT};

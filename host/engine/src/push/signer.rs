@@ -6,7 +6,7 @@
 //! new key and signs with both, so that receivers that know only the old one still work. Removing
 //! that file removes the old key.
 
-use crate::token::{TokenError, find_secret, open_secret};
+use a2a_hub_config::token::{TokenError, find_secret, open_secret};
 use a2a_hub_protocol::push::PublicKey;
 use base64::{
     Engine as _,

@@ -12,7 +12,7 @@ mod stopping;
 mod trees;
 
 use super::*;
-use crate::testing::Fake;
+use crate::tests::scripted_agent::Fake;
 use a2a_hub_agents::native::{Stage, completed};
 use a2a_hub_config::AgentConfig;
 use a2a_hub_core::{access_control::Principal, task::recovery::Resumability};

@@ -442,8 +442,8 @@ impl AsyncWrite for Connection {
 mod tests {
     use super::*;
     use crate::peer::identity::Always;
+    use a2a_hub_config::token::Tokens;
     use a2a_hub_core::access_control::Principal;
-    use a2a_hub_engine::token::Tokens;
     use axum::routing::get;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -16,8 +16,8 @@ use super::{
     reply::{self, TODAYS, json_body},
 };
 use crate::a2a::jwks;
+use a2a_hub_config::token::{TOKEN_FILE, Tokens};
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_engine::token::{TOKEN_FILE, Tokens};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},

@@ -16,7 +16,7 @@ use crate::{
     monitoring::{metrics, probes},
     starting::{self, Progress},
 };
-use a2a_hub_engine::token::Tokens;
+use a2a_hub_config::token::Tokens;
 use a2a_hub_protocol::dialect::Dialect;
 use a2a_hub_rpc::{
     dispatcher::{Dispatcher, RequestContext},

@@ -1,7 +1,7 @@
 //! Transfer of context memory to a child.
 
 use super::{Stand, config};
-use crate::testing::Fake;
+use crate::tests::scripted_agent::Fake;
 use a2a_hub_agents::Agent;
 use a2a_hub_agents::native::{Stage, completed};
 use a2a_hub_core::{

@@ -1,7 +1,7 @@
 //! Conversation locks, and withdrawn questions.
 
 use super::*;
-use crate::testing::Journals;
+use crate::tests::scripted_agent::Journals;
 use a2a_hub_protocol::{message::Metadata, question::Question};
 
 impl Stand {

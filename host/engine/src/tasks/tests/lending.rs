@@ -1,6 +1,6 @@
 //! Permissions that an agent passes on to the agents that it calls.
 
-use crate::testing::Fake;
+use crate::tests::scripted_agent::Fake;
 use a2a_hub_agents::Agent;
 use a2a_hub_config::{AgentConfig, Permissions};
 use a2a_hub_core::grant::{Grant, delegate::DelegateGrants};

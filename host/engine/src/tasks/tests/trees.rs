@@ -9,7 +9,7 @@ mod standing;
 mod starting;
 
 use super::{Stand, config};
-use crate::{error::HubError, testing::Fake};
+use crate::{error::HubError, tests::scripted_agent::Fake};
 use a2a_hub_agents::Agent;
 use a2a_hub_agents::native::{Stage, completed};
 use a2a_hub_config::AgentConfig;

@@ -2,7 +2,7 @@
 //! place, and the answer reaches the child's fresh run.
 
 use super::*;
-use crate::testing::Journals;
+use crate::tests::scripted_agent::Journals;
 use Resume::{Nothing as No, Replay, Session};
 use a2a_hub_core::grant::Resume;
 use a2a_hub_protocol::question::QuestionKind;

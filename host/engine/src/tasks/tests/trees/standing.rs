@@ -2,7 +2,7 @@
 //! replays them.
 
 use super::*;
-use crate::testing::Journals;
+use crate::tests::scripted_agent::Journals;
 use a2a_hub_core::task::replay::{CallIdentity, Entry, Recorded};
 use a2a_hub_runtime::port::journal::Heard;
 use tokio::sync::Semaphore;

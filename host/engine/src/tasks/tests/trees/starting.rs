@@ -2,7 +2,7 @@
 //! such hub's result is recorded.
 
 use super::*;
-use crate::{tasks::command::Command, testing::Journals};
+use crate::{tasks::command::Command, tests::scripted_agent::Journals};
 use a2a_hub_store::{StoreHealth as _, memory::MemoryStorage};
 use parking_lot::Mutex;
 

@@ -1,7 +1,7 @@
 //! Bearer tokens of a hub: secrets in files that only its user can read, for callers that the
 //! kernel does not identify.
 
-use a2a_hub_config::own_file::{self, NotOwn};
+use crate::own_file::{self, NotOwn};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::id::TenantId;
 use rustix::fs::{Mode, OFlags};
@@ -138,7 +138,7 @@ pub fn find_secret(path: PathBuf) -> Result<Option<String>, TokenError> {
 }
 
 /// Checks a secret, if its file exists.
-pub(crate) fn check_secret(path: PathBuf) -> Result<(), TokenError> {
+fn check_secret(path: PathBuf) -> Result<(), TokenError> {
     find_secret(path).map(drop)
 }
 
