@@ -21,12 +21,12 @@ use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     contexts::Contexts,
     idempotency::Repeats,
-    observability::{hub_events::Events, span_export::Spans, storage_monitor::look_after},
-    push::{Pushes, Sender, WebhookSigner},
+    push::Pushes,
     routing::Routes,
     schedules::{Schedules, WallClock},
     tasks::{Directory, Recovered, Tasks},
 };
+use a2a_hub_observability::{hub_events::Events, span_export::Spans, storage_monitor::look_after};
 use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -37,6 +37,7 @@ use a2a_hub_sandbox::{
 };
 use a2a_hub_server::{Dispatcher, PublicEndpoints};
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
+use a2a_hub_webhooks::{Sender, WebhookSigner};
 use a2a_hub_worktrees::Worktrees;
 use anyhow::{Context as _, bail};
 use std::{

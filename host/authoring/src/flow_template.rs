@@ -77,13 +77,14 @@ mod tests {
 
     #[test]
     fn agents_take_parts_in_turn() {
-        let text = text(Some("review"), &ids(&["codex", "claude-code"]));
-        let agents: Vec<_> = text.lines().filter(|line| line.starts_with("agent")).collect();
+        let review = text(Some("review"), &ids(&["codex", "claude-code"]));
+        let agents: Vec<_> = review.lines().filter(|line| line.starts_with("agent")).collect();
         assert_eq!(agents, ["agent = \"codex\"", "agent = \"claude-code\""], "both are exchanged");
-        let text = text(Some("research"), &ids(&["vibe"]));
-        assert!(text.contains("fallback = [\"vibe\"]") && !text.contains("gemini"), "{text}");
-        let text = text(Some("second-opinion"), &ids(&["a", "b", "c", "d"]));
-        let agents: Vec<_> = text.lines().filter(|line| line.starts_with("agent")).collect();
+        let research = text(Some("research"), &ids(&["vibe"]));
+        let named = research.contains("fallback = [\"vibe\"]");
+        assert!(named && !research.contains("gemini"), "{research}");
+        let opinion = text(Some("second-opinion"), &ids(&["a", "b", "c", "d"]));
+        let agents: Vec<_> = opinion.lines().filter(|line| line.starts_with("agent")).collect();
         assert_eq!(agents, ["agent = \"a\"", "agent = \"b\"", "agent = \"c\"", "agent = \"a\""]);
     }
 

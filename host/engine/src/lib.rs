@@ -7,7 +7,6 @@
 mod error;
 mod error_mapping;
 pub mod idempotency;
-pub mod observability;
 mod operations;
 pub mod routing;
 

@@ -32,10 +32,6 @@ use worktrees::WorktreeOperations;
 
 use crate::{
     error::HubError,
-    observability::{
-        hub_events,
-        metrics::{Metrics, Snapshot},
-    },
     push::Admitted,
     tasks::{ResponseMode, StreamEnd, Subscription},
 };
@@ -44,6 +40,10 @@ use a2a_hub_core::{
     access_control::{self, Caller, Principal},
     context_memory::inherit::{Inherit, nothing_to_inherit},
     task::idempotency,
+};
+use a2a_hub_observability::{
+    hub_events,
+    metrics::{Metrics, Snapshot},
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

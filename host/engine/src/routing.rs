@@ -1,10 +1,7 @@
 //! Routing of messages that name a group or a skill: collects facts about the agents, lets
 //! `core::routing` choose, and keeps the round-robin state.
 
-use crate::{
-    error::HubError,
-    observability::{hub_events::Events, metrics::Metrics},
-};
+use crate::error::HubError;
 use a2a_hub_agents::{Agent, Agents};
 use a2a_hub_core::{
     discovery::did_you_mean,
@@ -13,6 +10,7 @@ use a2a_hub_core::{
         Turns, Wanted,
     },
 };
+use a2a_hub_observability::{hub_events::Events, metrics::Metrics};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, ContextId},

@@ -23,11 +23,11 @@ use a2a_hub_config::Config;
 use a2a_hub_engine::{
     Hub, StartingHub,
     contexts::Contexts,
-    observability::hub_events::Events,
-    push::{Pushes, Sender},
+    push::Pushes,
     routing::Routes,
     tasks::{Directory, Tasks},
 };
+use a2a_hub_observability::hub_events::Events;
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -39,6 +39,7 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_store::memory::MemoryStorage;
+use a2a_hub_webhooks::Sender;
 use serde_json::json;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;

@@ -31,8 +31,10 @@ const CLEAN: &[&str] = &[
     "host/a2a-hub",
     "host/cli",
     "host/engine",
+    "host/observability",
     "host/server",
     "host/socket-client",
+    "host/webhooks",
     "model-server",
     "sdk",
 ];

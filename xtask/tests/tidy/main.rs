@@ -28,8 +28,10 @@ const CRATES: &[&str] = &[
     "client",
     "config",
     "finder",
+    "webhooks",
     "agents",
     "authoring",
+    "observability",
     "socket-client",
     "engine",
     "rpc",
@@ -46,7 +48,6 @@ const LAYERS: &[(&str, &[&str])] = &[
         "engine",
         &[
             "error",
-            "observability",
             "idempotency",
             "schedules",
             "tests",
@@ -77,6 +78,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/client", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/config", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/finder", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
+    ("host/webhooks", &["a2a-hub-store", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/agents", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (
         "host/authoring",
@@ -91,6 +93,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "anyhow",
         ],
     ),
+    ("host/observability", &["a2a-hub-sandbox", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (
         "host/engine",
         &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow", "a2a-hub-sandbox"],

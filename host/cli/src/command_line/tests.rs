@@ -51,7 +51,10 @@ fn help_groups_options_under_headings() {
         let options = options.filter(|arg| arg.get_help_heading() == heading);
         options.filter_map(Arg::get_long).collect::<Vec<_>>()
     };
-    assert_eq!(under(None), ["input", "file", "cwd", "stream", "save", "timeout", "start"]);
+    assert_eq!(
+        under(None),
+        ["input", "file", "cwd", "worktree", "stream", "save", "timeout", "start"]
+    );
     assert_eq!(under(Some("Remote agents")), ["token-env", "allow-origin"]);
     let memory = under(Some("Within an agent's task"));
     assert!(memory.iter().all(|it| it.contains("memory") || *it == "scope"), "{memory:?}");

@@ -3,10 +3,11 @@
 
 use super::LiveConfig;
 use crate::{
-    contexts::Contexts, idempotency::Repeats, observability::hub_events::Events, push::Pushes,
-    routing::Routes, schedules::Schedules, tasks::Tasks,
+    contexts::Contexts, idempotency::Repeats, push::Pushes, routing::Routes, schedules::Schedules,
+    tasks::Tasks,
 };
 use a2a_hub_agents::{Agents, PluginFolder};
+use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::Copies;
 use parking_lot::Mutex;

@@ -4,7 +4,6 @@ use super::{Hub, LiveConfig, parts::HubParts};
 use crate::{
     contexts::Contexts,
     idempotency::Repeats,
-    observability::hub_events::Events,
     push::Pushes,
     routing::Routes,
     schedules::Schedules,
@@ -12,6 +11,7 @@ use crate::{
 };
 use a2a_hub_agents::Joined;
 use a2a_hub_clock as clock;
+use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::{Copies, StorageError};
 use parking_lot::Mutex;

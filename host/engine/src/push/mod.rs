@@ -13,17 +13,8 @@
 //! receiver has confirmed the event. So each event arrives at least once and in order, and no
 //! receiver waits for another.
 
-mod challenge;
-mod payload;
-mod receiver_limits;
 mod request;
-mod sender;
-mod signer;
 mod worker;
-
-pub use challenge::ChallengeError;
-pub use sender::{ReceiverError, Sender};
-pub use signer::{PUBLIC_KEY_FILE, SignerError, WebhookSigner};
 
 use crate::tasks::Tasks;
 use a2a_hub_clock as clock;
@@ -33,8 +24,8 @@ use a2a_hub_protocol::{
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
+use a2a_hub_webhooks::{ReceiverError, Receivers, Sender, origin};
 use parking_lot::{Mutex, MutexGuard};
-use receiver_limits::Receivers;
 use request::Outgoing;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -266,7 +257,7 @@ impl Pushes {
 
     fn delivery(&self, push: StoredPush) -> Delivery {
         let StoredPush { config, progress: Progress { sent, trouble }, last } = push;
-        let (receiver, waiting) = (sender::origin(&config.url), last.saturating_sub(sent));
+        let (receiver, waiting) = (origin(&config.url), last.saturating_sub(sent));
         let is_dead = trouble.as_ref().is_some_and(|trouble| trouble.dead);
         let left_alone = self.0.outgoing.receivers.left_alone(&receiver);
         let left_alone = left_alone.filter(|_| waiting > 0 && !is_dead);

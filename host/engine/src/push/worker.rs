@@ -1,11 +1,6 @@
 //! Delivery worker of one push config: delivers the events of its task in order, and retries.
 
-use super::{
-    payload::{self, Payload},
-    receiver_limits::Receiver,
-    request::Outgoing,
-    sender::{SendError, origin},
-};
+use super::request::Outgoing;
 use crate::tasks::Subscription;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
@@ -18,6 +13,10 @@ use a2a_hub_protocol::{
     trace::TraceContext,
 };
 use a2a_hub_store::{DeliveryFailure, Progress, PushFilter, StorageError, StoredPush};
+use a2a_hub_webhooks::{
+    Receiver, SendError, origin,
+    payload::{self, Payload},
+};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 

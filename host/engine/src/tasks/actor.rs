@@ -43,11 +43,7 @@ use a2a_hub_core::{
     },
 };
 use a2a_hub_protocol::{
-    error::A2aError,
-    event::TaskEvent,
-    message::Message,
-    question::Question as Asked,
-    scheduled::{AnswerRule, ScheduledRun},
+    error::A2aError, event::TaskEvent, message::Message, question::Question as Asked, scheduled,
     task::TaskState,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
@@ -188,9 +184,9 @@ impl TaskActor {
         begin: Begin,
     ) -> Self {
         // A question that nobody answers is over at once: the agent gets its timeout.
-        let run = ScheduledRun::of(recorder.task().metadata.as_ref());
-        let is_unanswered = run.is_some_and(|run| run.answers == AnswerRule::Deny);
-        let answer = if is_unanswered { Duration::ZERO } else { agent.config.answer_timeout() };
+        let run = scheduled::ScheduledRun::of(recorder.task().metadata.as_ref());
+        let denies = run.is_some_and(|run| run.answers == scheduled::AnswerRule::Deny);
+        let answer = if denies { Duration::ZERO } else { agent.config.answer_timeout() };
         let patience = Patience { task: patience, answer };
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);

@@ -24,10 +24,7 @@ pub use feed::subscription::{StreamEnd, Subscription};
 pub use new_task::{NewTask, ResponseMode, SubmitError};
 pub use recovery::take_up::Recovered;
 
-use crate::{
-    error::HubError,
-    observability::{hub_events::Events, span_export::Spans},
-};
+use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
@@ -42,6 +39,7 @@ use a2a_hub_core::{
         tree_budget::{Trees, Usage},
     },
 };
+use a2a_hub_observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -65,6 +63,7 @@ use actor::{
 use command::{Begin, Command, Input, PendingInputs, Start};
 use errors::{not_cancelable, not_waiting, require_past_event};
 use feed::subscription::Feed;
+use new_task::{Settled, Settling};
 use parking_lot::MutexGuard;
 use ports::OtherTasks as _;
 use recovery::phase::Phase;
@@ -86,7 +85,6 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
-use worktree::{Settled, Settling};
 
 /// Capacity of an actor's command channel; senders wait beyond it.
 const COMMANDS: usize = 8;

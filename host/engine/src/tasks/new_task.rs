@@ -8,12 +8,13 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
-    id::{AgentId, TaskId, TenantId},
+    id::{AgentId, ContextId, TaskId, TenantId},
     message::{Message, Metadata},
     trace::TraceContext,
 };
 use a2a_hub_store::StorageError;
 use a2a_hub_worktrees::WorktreeError;
+use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
 /// Error of starting a task.
@@ -105,6 +106,26 @@ pub struct NewTask {
     pub trace: Option<Box<TraceContext>>,
     /// Routing decision, if the client named no agent.
     pub routing: Option<Box<Routing>>,
+}
+
+/// A new task, as far as its directory depends on it.
+pub(super) struct Settling<'a> {
+    pub(super) id: &'a TaskId,
+    pub(super) context: &'a ContextId,
+    pub(super) agent: &'a Agent,
+    /// True if another task began this one.
+    pub(super) is_child: bool,
+    /// Requested directory.
+    pub(super) directory: Option<String>,
+    /// Commit from which a worktree starts; none if the task asks for no worktree.
+    pub(super) base: Option<String>,
+}
+
+/// Directory of a new task.
+pub(super) struct Settled {
+    pub(super) directory: Option<String>,
+    /// Metadata of the worktree, if the task got one.
+    pub(super) fact: Option<Value>,
 }
 
 /// Time limit of a task: the agent's, or the client's if that is shorter.

@@ -1,7 +1,10 @@
 //! Worktrees of tasks. A new task that asks for one works in it, and the changes become the
 //! artifact `patch` when a run of its agent ends.
 
-use super::{SubmitError, Tasks};
+use super::{
+    SubmitError, Tasks,
+    new_task::{Settled, Settling},
+};
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
@@ -31,26 +34,6 @@ const PATCH_LIMIT: usize = 512 << 10;
 
 /// Most worktrees of one hub.
 const MAX_WORKTREES: usize = 256;
-
-/// A new task, as far as its directory depends on it.
-pub(super) struct Settling<'a> {
-    pub(super) id: &'a TaskId,
-    pub(super) context: &'a ContextId,
-    pub(super) agent: &'a Agent,
-    /// True if another task began this one.
-    pub(super) is_child: bool,
-    /// Requested directory.
-    pub(super) directory: Option<String>,
-    /// Commit from which a worktree starts; none if the task asks for no worktree.
-    pub(super) base: Option<String>,
-}
-
-/// Directory of a new task.
-pub(super) struct Settled {
-    pub(super) directory: Option<String>,
-    /// Metadata of the worktree, if the task got one.
-    pub(super) fact: Option<Value>,
-}
 
 impl Tasks {
     /// Gives tasks worktrees.

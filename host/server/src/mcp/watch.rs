@@ -1,7 +1,8 @@
 //! Notifications about changed agents, for clients that keep a list of tools.
 
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_engine::{Reply, ReplyStream, observability::hub_events::Listener};
+use a2a_hub_engine::{Reply, ReplyStream};
+use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_protocol::{
     hub::event::{Happened, StreamEnd},
     operation::Operation,

@@ -1,13 +1,11 @@
 //! A task and its log: events are applied to the task, stored, and only then published.
 
-use crate::{
-    observability::{hub_events::Events, metrics::Metrics, span_export::Spans},
-    tasks::feed::subscription::{Feed, Listener},
-};
+use crate::tasks::feed::subscription::{Feed, Listener};
 use a2a_hub_core::{
     access_control::Principal,
     task::{prices::Prices, state},
 };
+use a2a_hub_observability::{hub_events::Events, metrics::Metrics, span_export::Spans};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     hub::event::Happened,

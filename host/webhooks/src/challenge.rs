@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use url::Url;
 
 /// Time limit of the whole answer; short, since a client waits for it.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Largest answer in bytes; a token has 64.
 const MAX_ANSWER: usize = 1 << 10;
@@ -45,7 +45,7 @@ pub enum ChallengeError {
 }
 
 /// Challenges the receiver at `url`, whose host has been found to be allowed.
-pub(super) async fn challenge(client: &Outbound, url: &Url) -> Result<(), ChallengeError> {
+pub(crate) async fn challenge(client: &Outbound, url: &Url) -> Result<(), ChallengeError> {
     let token = Token::fresh()?;
     let mut url = url.clone();
     url.query_pairs_mut().append_pair("validationToken", token.expose());

@@ -2,7 +2,7 @@
 //!
 //! It keeps no history: a late subscriber queries the current state, and then receives changes.
 
-use crate::observability::metrics::Metrics;
+use crate::metrics::Metrics;
 use a2a_hub_agents::EventSink;
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
@@ -61,7 +61,7 @@ impl Events {
     }
 
     /// Metrics of the hub.
-    pub(crate) fn metrics(&self) -> &Metrics {
+    pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 

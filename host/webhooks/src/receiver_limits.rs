@@ -32,12 +32,13 @@ use tokio::{
 const AT_ONCE: usize = 4;
 
 /// Receivers that have workers. The state of a receiver is dropped with its last worker.
-pub(super) struct Receivers {
+pub struct Receivers {
     settings: Settings,
     known: Mutex<HashMap<String, Weak<Receiver>>>,
 }
 
-pub(super) struct Receiver {
+/// One receiver, shared by the workers that deliver to it.
+pub struct Receiver {
     /// Scheme, host and port.
     origin: String,
     line: Semaphore,
@@ -56,21 +57,21 @@ struct Judged {
 
 /// A suspended receiver.
 #[derive(Debug)]
-pub(super) struct CircuitOpen {
+pub struct CircuitOpen {
     /// Remaining time of the suspension.
-    pub(super) for_now: Duration,
+    pub for_now: Duration,
     /// Error of the last failed delivery.
-    pub(super) cause: String,
+    pub cause: String,
 }
 
 impl Receivers {
     /// Creates the registry, with these circuit breaker settings for each receiver.
-    pub(super) fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings) -> Self {
         Self { settings, known: Mutex::default() }
     }
 
     /// Receiver at a scheme, host and port, shared by all its workers.
-    pub(super) fn at(&self, origin: String) -> Arc<Receiver> {
+    pub fn at(&self, origin: String) -> Arc<Receiver> {
         let mut known = self.known();
         if let Some(receiver) = known.get(&origin).and_then(Weak::upgrade) {
             return receiver;
@@ -82,7 +83,7 @@ impl Receivers {
     }
 
     /// Suspension of the receiver there, if it is suspended.
-    pub(super) fn left_alone(&self, origin: &str) -> Option<CircuitOpen> {
+    pub fn left_alone(&self, origin: &str) -> Option<CircuitOpen> {
         let receiver = self.known().get(origin).and_then(Weak::upgrade);
         receiver.and_then(|receiver| receiver.left_alone())
     }
@@ -101,7 +102,7 @@ impl Receiver {
 
     /// Waits until a delivery may start. The permit must be held during the delivery, and its
     /// result passed to [`Self::went`].
-    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+    pub async fn turn(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         let turn = self.line.acquire().await?;
         let _next = self.gate.lock().await;
         loop {
@@ -117,7 +118,7 @@ impl Receiver {
     }
 
     /// Records the outcome of a delivery; `cause` is its error.
-    pub(super) fn went(&self, outcome: Outcome, cause: Option<String>) {
+    pub fn went(&self, outcome: Outcome, cause: Option<String>) {
         let mut judged = self.judged();
         let before = judged.breaker.state();
         if let (Outcome::Failure(_), Some(cause)) = (outcome, cause) {
@@ -139,7 +140,7 @@ impl Receiver {
     }
 
     /// Suspension of the receiver, if it is suspended.
-    pub(super) fn left_alone(&self) -> Option<CircuitOpen> {
+    pub fn left_alone(&self) -> Option<CircuitOpen> {
         let judged = self.judged();
         match judged.breaker.state() {
             State::Closed { .. } => None,
@@ -151,7 +152,7 @@ impl Receiver {
     }
 
     /// Reason why a delivery had to wait.
-    pub(super) fn held_up(&self) -> String {
+    pub fn held_up(&self) -> String {
         self.left_alone().map_or_else(
             || "others are before it".to_owned(),
             |left| format!("others failed in a row, the last one so: {}", left.cause),

@@ -77,19 +77,19 @@ impl WebhookSigner {
 
     /// Header `webhook-signature` of a body with this id and time (seconds since 1970): one
     /// signature for each key.
-    pub(super) fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
+    pub(crate) fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), body].concat();
         let sign = |key: &SigningKey| format!("v1a,{}", STANDARD.encode(key.pair.sign(&signed)));
         self.both().map(sign).collect::<Vec<_>>().join(" ")
     }
 
     /// Header `webhook-key-id`: id of the key of the first signature.
-    pub(super) fn key_id(&self) -> &str {
+    pub(crate) fn key_id(&self) -> &str {
         &self.new.public.kid
     }
 
     /// Public keys, in the order of the signatures.
-    pub(super) fn keys(&self) -> Vec<PublicKey> {
+    pub(crate) fn keys(&self) -> Vec<PublicKey> {
         self.both().map(|key| key.public.clone()).collect()
     }
 

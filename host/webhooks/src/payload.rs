@@ -8,19 +8,19 @@ use a2a_hub_protocol::{
 use bytes::Bytes;
 
 /// One notification.
-pub(super) struct Payload {
+pub struct Payload {
     /// Task id and the number of its last event; the same if it is sent again.
-    pub(super) id: String,
+    pub id: String,
     /// Number of the last event in it.
-    pub(super) seq: u64,
+    pub seq: u64,
     /// `Content-Type` header.
-    pub(super) media_type: &'static str,
+    pub media_type: &'static str,
     /// Body: JSON in the form that the client chose.
-    pub(super) body: Bytes,
+    pub body: Bytes,
 }
 
 /// Encodes an event in A2A 1.0; none for a client's own messages.
-pub(super) fn of_event(sequenced: &SequencedEvent) -> Option<Payload> {
+pub fn of_event(sequenced: &SequencedEvent) -> Option<Payload> {
     let SequencedEvent { task, seq, .. } = sequenced;
     let body = v1::write_event(sequenced)?.to_string().into();
     Some(Payload {
@@ -33,7 +33,7 @@ pub(super) fn of_event(sequenced: &SequencedEvent) -> Option<Payload> {
 
 /// True if an event is sent in 0.3, where every notification contains the whole task: status
 /// changes are, artifact chunks are not, as the next status includes them.
-pub(super) fn moves(event: &TaskEvent) -> bool {
+pub fn moves(event: &TaskEvent) -> bool {
     match event {
         TaskEvent::Created(_) | TaskEvent::Status(_) | TaskEvent::Reply(_) => true,
         TaskEvent::Artifact(_) | TaskEvent::Input(_) => false,
@@ -41,7 +41,7 @@ pub(super) fn moves(event: &TaskEvent) -> bool {
 }
 
 /// Encodes a task in A2A 0.3, as of event `seq`.
-pub(super) fn of_task(task: &Task, seq: u64) -> Payload {
+pub fn of_task(task: &Task, seq: u64) -> Payload {
     let id = format!("{}-{seq}", task.id);
     let body = v03::json::write_task(task).to_string().into();
     Payload { id, seq, media_type: "application/json", body }

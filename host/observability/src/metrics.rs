@@ -33,7 +33,7 @@ type Durations<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>
 
 /// Counters and histograms. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     requests: Durations<2>,
     tasks: Durations<2>,
     /// Start times of unfinished tasks that began in this process.
@@ -43,7 +43,7 @@ pub(crate) struct Metrics {
 }
 
 /// Current values, collected for one scrape.
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     /// Time since the hub's start.
     pub uptime: Duration,
     /// Numbers of tasks; none if the store fails.
@@ -76,14 +76,14 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts an operation that was carried out or refused, with its duration.
-    pub(crate) fn answered(&self, operation: &'static str, is_done: bool, took: Duration) {
+    pub fn answered(&self, operation: &'static str, is_done: bool, took: Duration) {
         let outcome = if is_done { "done" } else { "refused" };
         let labels = [("operation", operation.to_owned()), ("outcome", outcome.to_owned())];
         self.requests.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// Counts an event, and measures the duration of tasks from it.
-    pub(crate) fn happened(&self, what: &Happened) {
+    pub fn happened(&self, what: &Happened) {
         let begun = || self.begun.lock();
         if let Happened::TaskCreated { task_id, .. } = what {
             begun().insert(task_id.clone(), Instant::now());
@@ -98,7 +98,7 @@ impl Metrics {
     }
 
     /// Records the time to an agent's first output in a task.
-    pub(crate) fn first_word(&self, agent: &AgentId, took: Duration) {
+    pub fn first_word(&self, agent: &AgentId, took: Duration) {
         let now = Instant::now().into_std();
         let mut latencies = self.latencies.lock();
         let known = latencies.entry(agent.clone()).and_modify(|known| known.took(took, now));
@@ -106,13 +106,13 @@ impl Metrics {
     }
 
     /// Estimated time to an agent's first output; none if it has had none yet.
-    pub(crate) fn latency(&self, agent: &AgentId) -> Option<Duration> {
+    pub fn latency(&self, agent: &AgentId) -> Option<Duration> {
         let now = Instant::now().into_std();
         self.latencies.lock().get(agent).map(|known| known.estimate(now))
     }
 
     /// Encodes all metrics, with these current values.
-    pub(crate) fn text(&self, now: &Snapshot) -> Result<String, fmt::Error> {
+    pub fn text(&self, now: &Snapshot) -> Result<String, fmt::Error> {
         let mut registry = Registry::with_prefix("a2a_hub");
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The hub's version", Info::new(version));

@@ -1,6 +1,6 @@
 //! Store monitor: reports failures and recovery, and probes a failing store.
 
-use crate::observability::hub_events::Events;
+use crate::hub_events::Events;
 use a2a_hub_protocol::{hub::event::Happened, operation::StorageCondition};
 use a2a_hub_store::StoreHealth;
 use std::{sync::Arc, time::Duration};

@@ -1,6 +1,6 @@
 //! Observation of the hub: metrics, events, trace spans and the state of the store.
 
 pub mod hub_events;
-pub(super) mod metrics;
+pub mod metrics;
 pub mod span_export;
 pub mod storage_monitor;

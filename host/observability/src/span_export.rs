@@ -36,7 +36,7 @@ impl Spans {
     }
 
     /// Queues the span of a task that is over.
-    pub(crate) fn of(&self, agent: &AgentId, task: &Task) {
+    pub fn of(&self, agent: &AgentId, task: &Task) {
         let to = self.0.to.lock();
         let Some(to) = &*to else { return };
         if let Some(span) = TaskSpan::of(agent, task)
@@ -66,7 +66,7 @@ impl Spans {
     }
 
     /// Reason why spans cannot be exported now, with the number of dropped ones.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub fn trouble(&self) -> Option<String> {
         let trouble = self.0.trouble.lock().clone()?;
         Some(format!("{trouble}; {} spans were lost so far", self.lost()))
     }

@@ -1,6 +1,6 @@
 //! Delivery of one notification over HTTP; dials only addresses that `core::receiver` allows.
 
-use super::{
+use crate::{
     challenge::{self, ChallengeError, challenge},
     payload::Payload,
     signer::WebhookSigner,
@@ -89,7 +89,7 @@ pub enum ReceiverError {
 
 /// Error of a delivery.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SendError {
+pub enum SendError {
     /// The receiver is not allowed, or no longer.
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
@@ -120,18 +120,18 @@ pub(super) enum SendError {
 
 impl SendError {
     /// True if a retry is useless.
-    pub(super) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         matches!(self, Self::Gone | Self::NoTurn(_))
     }
 
     /// True if the request was sent.
-    pub(super) fn was_tried(&self) -> bool {
+    pub fn was_tried(&self) -> bool {
         !matches!(self, Self::NoTurn(_))
     }
 
     /// Outcome for the receiver's circuit breaker, which covers a scheme, host and port; none if
     /// the error says nothing about the receiver.
-    pub(super) fn blame(&self) -> Option<Outcome> {
+    pub fn blame(&self) -> Option<Outcome> {
         match self {
             Self::Status { status, .. } => Some(blame(*status)),
             Self::Gone => Some(Outcome::Success(Source::Task)),
@@ -142,7 +142,7 @@ impl SendError {
     }
 
     /// Pause that the receiver requests, if it does.
-    pub(super) fn asked(&self) -> Option<Duration> {
+    pub fn asked(&self) -> Option<Duration> {
         if let Self::Status { asked, .. } = self { *asked } else { None }
     }
 }
@@ -163,13 +163,13 @@ impl Sender {
     }
 
     /// Public keys of its signatures, the signing key first.
-    pub(super) fn keys(&self) -> Vec<PublicKey> {
+    pub fn keys(&self) -> Vec<PublicKey> {
         self.signer.as_ref().map(WebhookSigner::keys).unwrap_or_default()
     }
 
     /// Checks a receiver's URL as far as possible now. A name that cannot be resolved now is
     /// accepted, and checked whenever it is dialled.
-    pub(super) async fn check(&self, url: &str) -> Result<(), ReceiverError> {
+    pub async fn check(&self, url: &str) -> Result<(), ReceiverError> {
         let (url, host) = self.admit(url)?;
         if address(&url).is_none() {
             match timeout(LOOKUP, lookup_host((host.as_str(), 0))).await {
@@ -216,7 +216,7 @@ impl Sender {
     }
 
     /// Sends a notification; returns once the receiver has confirmed it.
-    pub(super) async fn send(
+    pub async fn send(
         &self,
         config: &PushConfig,
         payload: &Payload,
@@ -274,7 +274,7 @@ fn rest<B>(answer: &Response<B>) -> Option<Duration> {
 }
 
 /// Scheme, host and port of a URL: the part that is no secret.
-pub(super) fn origin(url: &str) -> String {
+pub fn origin(url: &str) -> String {
     Url::parse(url).map(|url| url.origin().ascii_serialization()).unwrap_or_default()
 }
 
