@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod book;
+mod crates;
 mod json_index;
 mod linux;
 mod manifests;
@@ -10,114 +11,9 @@ mod ratchets;
 mod selectors;
 mod sources;
 
+use crates::{BEHIND_THE_HUB, CRATES, FORBIDDEN, LAYERS};
 use sources::{files, is_test, lines_of_code, read, root, sources, without_tests};
 use std::{collections::BTreeSet, fs, path::Path};
-
-/// The crates of the host, lowest first: each may depend only on those before it.
-const CRATES: &[&str] = &[
-    "protocol",
-    "core",
-    "runtime",
-    "process",
-    "worktrees",
-    "toolchain",
-    "clock",
-    "terminal",
-    "sandbox",
-    "store",
-    "client",
-    "config",
-    "finder",
-    "webhooks",
-    "agents",
-    "authoring",
-    "observability",
-    "socket-client",
-    "engine",
-    "rpc",
-    "server",
-    "a2a-hub",
-    "cli",
-];
-
-/// The modules of the crates with layers, lowest first: each may use only itself and those before
-/// it.
-const LAYERS: &[(&str, &[&str])] = &[
-    ("agents", &["event_sink", "native", "remote", "port", "agent", "registry", "testing"]),
-    (
-        "engine",
-        &[
-            "error",
-            "idempotency",
-            "schedules",
-            "tests",
-            "contexts",
-            "routing",
-            "tasks",
-            "push",
-            "error_mapping",
-            "operations",
-        ],
-    ),
-];
-
-/// Modules that the transports use only through the hub; their crates cannot depend on `agents`.
-const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push", "schedules"];
-
-/// Dependencies that a crate must not have, because it was split off to be free of them.
-const FORBIDDEN: &[(&str, &[&str])] = &[
-    ("host/protocol", &["tokio", "axum", "wasmtime", "rusqlite"]),
-    ("host/core", &["tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
-    ("host/runtime", &["tokio", "axum", "hyper", "wasmtime", "rusqlite", "anyhow"]),
-    (
-        "host/process",
-        &["a2a-hub-protocol", "a2a-hub-core", "axum", "wasmtime", "rusqlite", "anyhow"],
-    ),
-    ("host/sandbox", &["axum", "rusqlite", "anyhow"]),
-    ("host/store", &["axum", "wasmtime", "clap", "anyhow"]),
-    ("host/client", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    ("host/config", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    ("host/finder", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    ("host/webhooks", &["a2a-hub-store", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    ("host/agents", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    (
-        "host/authoring",
-        &[
-            "a2a-hub-agents",
-            "a2a-hub-engine",
-            "a2a-hub-store",
-            "axum",
-            "wasmtime",
-            "rusqlite",
-            "clap",
-            "anyhow",
-        ],
-    ),
-    ("host/observability", &["a2a-hub-sandbox", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    (
-        "host/engine",
-        &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow", "a2a-hub-sandbox"],
-    ),
-    (
-        "host/server",
-        &[
-            "wasmtime",
-            "rusqlite",
-            "clap",
-            "anyhow",
-            "a2a-hub-store",
-            "a2a-hub-sandbox",
-            "a2a-hub-agents",
-        ],
-    ),
-    (
-        "host/a2a-hub",
-        &["a2a-hub-authoring", "axum", "clap", "rusqlite", "tracing-subscriber", "wasmtime"],
-    ),
-    ("host/socket-client", &["a2a-hub-agents", "axum", "rusqlite", "wasmtime"]),
-    ("host/cli", &["a2a-hub-server", "axum", "rusqlite", "wasmtime"]),
-    ("sdk", &["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-sandbox", "a2a-hub", "tokio"]),
-];
 
 /// Folders that implement HTTP: the server and the client.
 const HTTP: &[&str] = &["host/server/src", "host/client/src"];

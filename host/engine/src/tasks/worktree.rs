@@ -5,7 +5,6 @@ use super::{
     SubmitError, Tasks,
     new_task::{Settled, Settling},
 };
-use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
     id::{ArtifactId, ContextId, TaskId},
