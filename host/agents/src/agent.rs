@@ -486,7 +486,7 @@ impl Agent {
     }
 
     /// Confinement tier of the agent's programs; none if it may run none.
-    pub(crate) fn tier(&self) -> Option<ProgramTier> {
+    pub(crate) fn confinement_tier(&self) -> Option<ProgramTier> {
         (!self.programs.is_empty() || self.tools.is_some())
             .then(|| confinement::told(self.programs.confining()))
     }
@@ -552,8 +552,8 @@ impl Agent {
             signed_by: self.signed_by.clone(),
             not_granted: self.not_granted(),
             held_back,
-            tier: self.tier(),
-            permissions: self.tier().map(|_| self.config.permissions.word().to_owned()),
+            tier: self.confinement_tier(),
+            permissions: self.confinement_tier().map(|_| self.config.permissions.word().to_owned()),
             models: self.choice("model", "models"),
             efforts: self.choice("effort", "efforts"),
             kept: self.kept(),

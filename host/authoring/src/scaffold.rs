@@ -50,7 +50,8 @@ pub(crate) fn project(
             let bytes = packed.get(path).map(Vec::as_slice).unwrap_or_default();
             str::from_utf8(bytes).doing(|| format!("read {path} of this program"))
         };
-        let manifest = vendored::sdk_manifest(text("sdk/Cargo.toml")?, text("Cargo.toml")?)?;
+        let manifest =
+            vendored::standalone_sdk_manifest(text("sdk/Cargo.toml")?, text("Cargo.toml")?)?;
         let lock = vendored::lock(name.as_str(), &manifest, text("Cargo.lock")?)?;
         let manifest =
             toml::to_string(&manifest).doing(|| "write the SDK's manifest".to_owned())?;

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 const SDK: &str = "a2a-hub-sdk";
 
 /// Resolves `workspace = true` in the SDK's manifest, and removes its development dependencies.
-pub(crate) fn sdk_manifest(sdk: &str, workspace: &str) -> Result<Table, AuthoringError> {
+pub(crate) fn standalone_sdk_manifest(sdk: &str, workspace: &str) -> Result<Table, AuthoringError> {
     let mut sdk: Table = sdk.parse().doing(|| "read the SDK's manifest".to_owned())?;
     // Warnings in the SDK are not the agent's author's to fix.
     let quiet = Table::from_iter([("warnings".to_owned(), Value::from("allow"))]);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn vendored_sdk_manifest_is_standalone() {
-        let manifest = sdk_manifest(MEMBER, WORKSPACE).unwrap();
+        let manifest = standalone_sdk_manifest(MEMBER, WORKSPACE).unwrap();
         insta::assert_snapshot!(toml::to_string(&manifest).unwrap(), @r#"
         [dependencies.serde]
         features = ["derive", "rc"]
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn project_lock_matches_tested_versions() {
-        let manifest = sdk_manifest(MEMBER, WORKSPACE).unwrap();
+        let manifest = standalone_sdk_manifest(MEMBER, WORKSPACE).unwrap();
         let locked = lock("notes", &manifest, LOCK).unwrap().unwrap();
         let locked: Table = locked.parse().unwrap();
         let packages = locked["package"].as_array().unwrap();

@@ -70,12 +70,12 @@ pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let draft = place.with_file_name(format!(".{name}.draft"));
     // The draft may be left over from a killed writer, or be a link that somebody planted.
-    gone(fs::remove_file(&draft))?;
+    ok_if_missing(fs::remove_file(&draft))?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if let Err(why) = written.and_then(|()| fs::rename(&draft, place)) {
-        gone(fs::remove_file(&draft))?;
+        ok_if_missing(fs::remove_file(&draft))?;
         return Err(why);
     }
     File::open(place.parent().unwrap_or(Path::new(".")))?.sync_all()
@@ -86,7 +86,7 @@ pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 ///
 /// Returns the error of the system if the file still exists.
-pub fn gone(removed: io::Result<()>) -> io::Result<()> {
+pub fn ok_if_missing(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
 }
 

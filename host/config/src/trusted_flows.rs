@@ -79,7 +79,7 @@ impl TrustedFlows {
     ///
     /// Returns the error of the system if the copy still exists.
     pub fn revoke(&self, flow: &AgentId) -> io::Result<()> {
-        own_file::gone(fs::remove_file(self.path(flow)))
+        own_file::ok_if_missing(fs::remove_file(self.path(flow)))
     }
 }
 

@@ -174,7 +174,7 @@ impl Console {
     }
 
     /// Width of standard error, in columns; `None` if it is no terminal.
-    pub fn columns_beside(self) -> Option<usize> {
+    pub fn stderr_columns(self) -> Option<usize> {
         self.err.columns
     }
 

@@ -125,7 +125,7 @@ impl Progress {
         self.clear();
         self.frame = (self.frame + 1) % FRAMES.len();
         self.drawn = true;
-        let columns = self.console.columns_beside().unwrap_or(LEAST);
+        let columns = self.console.stderr_columns().unwrap_or(LEAST);
         let seconds = self.since.elapsed().as_secs();
         let line = progress_line(FRAMES[self.frame], &self.who, seconds, &self.said, columns);
         self.console.draw(&line);

@@ -10,7 +10,7 @@ use a2a_hub_clock as clock;
 use a2a_hub_core::{
     health::circuit_breaker::{Outcome, Source},
     push::{
-        delivery::{DeliveryVerdict, blame, may_ask_for_rest, verdict},
+        delivery::{DeliveryVerdict, breaker_outcome, may_ask_for_rest, verdict},
         receiver_policy::{ReceiverRefusal, Rules},
     },
     text::duration::Span,
@@ -131,9 +131,9 @@ impl SendError {
 
     /// Outcome for the receiver's circuit breaker, which covers a scheme, host and port; none if
     /// the error says nothing about the receiver.
-    pub fn blame(&self) -> Option<Outcome> {
+    pub fn breaker_outcome(&self) -> Option<Outcome> {
         match self {
-            Self::Status { status, .. } => Some(blame(*status)),
+            Self::Status { status, .. } => Some(breaker_outcome(*status)),
             Self::Gone => Some(Outcome::Success(Source::Task)),
             // Rules apply to a scheme, host and port as well.
             Self::Receiver(_) | Self::Lost(_) => Some(Outcome::Failure(Source::Task)),

@@ -113,6 +113,7 @@ impl Worktrees {
         removed
             .unwrap_or_else(|why| Err(std::io::Error::other(why)))
             .map_err(WorktreeError::disk)?;
+        self.0.locks.lock().remove(task);
         Ok(Some(format!("refs/a2a-hub/{task}/result")))
     }
 

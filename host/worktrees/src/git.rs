@@ -270,12 +270,13 @@ fn said(stderr: &[u8], code: i32) -> String {
 
 /// A path as text, which arguments must be.
 pub(crate) fn utf8(path: &Path) -> Result<&str, WorktreeError> {
-    path.to_str().ok_or_else(|| not_text(path.as_os_str()))
+    let text = path.to_str().filter(|text| !text.contains(char::is_control));
+    text.ok_or_else(|| not_text(path.as_os_str()))
 }
 
 fn not_text(path: &OsStr) -> WorktreeError {
     let path = path.to_string_lossy();
     WorktreeError::Unsupported(format!(
-        "the path `{path}` of the repository is not UTF-8; move the repository to a path that is"
+        "the path `{path}` of the repository is not UTF-8, or has control characters; move the repository to a path that is"
     ))
 }

@@ -2,6 +2,7 @@
 //! each instance, created with its first file and removed soon after the instance ends.
 
 use super::live_grant::{LiveGrant, Revocation, revoked};
+use a2a_hub_config::own_file;
 use a2a_hub_process::{Supervisor, run_blocking};
 use a2a_hub_runtime::{Failure, port::files::FilesPort};
 use parking_lot::Mutex;
@@ -50,11 +51,7 @@ struct Shared {
 /// Removes directories that a killed hub process left in its data directory. Called at the start of
 /// a hub.
 pub fn sweep_files(data_dir: &Path) -> io::Result<()> {
-    gone(fs::remove_dir_all(data_dir.join(FOLDER)))
-}
-
-fn gone(removed: io::Result<()>) -> io::Result<()> {
-    removed.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
+    own_file::ok_if_missing(fs::remove_dir_all(data_dir.join(FOLDER)))
 }
 
 impl Files {
@@ -163,12 +160,12 @@ impl Directory {
     /// Removes the agent's files; its programs keep their temporary files.
     fn withdraw(&self, folder: &str) -> io::Result<()> {
         let _guard = self.is_removed.lock();
-        gone(fs::remove_dir_all(self.path().join(folder)))
+        own_file::ok_if_missing(fs::remove_dir_all(self.path().join(folder)))
     }
 
     fn remove(&self) -> io::Result<()> {
         *self.is_removed.lock() = true;
-        gone(fs::remove_dir_all(self.path()))
+        own_file::ok_if_missing(fs::remove_dir_all(self.path()))
     }
 }
 

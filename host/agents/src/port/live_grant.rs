@@ -79,10 +79,10 @@ pub(crate) struct Revocation {
 
 /// All versions of agents that are, or were, registered on this hub and may still run tasks.
 #[derive(Default)]
-pub(crate) struct Seats(Mutex<BTreeMap<AgentId, Vec<Seat>>>);
+pub(crate) struct LiveVersions(Mutex<BTreeMap<AgentId, Vec<LiveVersion>>>);
 
 /// One version of an agent under its settings.
-struct Seat {
+struct LiveVersion {
     /// The component's request for capabilities and its digest. The component itself is dropped
     /// with the agent.
     ask: Ask,
@@ -93,7 +93,7 @@ struct Seat {
     live: Weak<watch::Sender<Arc<EffectiveGrant>>>,
 }
 
-impl Seats {
+impl LiveVersions {
     /// Adds a newly registered agent.
     pub(crate) fn add(
         &self,
@@ -108,7 +108,7 @@ impl Seats {
         let of_agent = seats.entry(id.clone()).or_default();
         of_agent.retain(|seat| seat.live.strong_count() > 0);
         let live = Arc::downgrade(&live.0);
-        of_agent.push(Seat { ask, digest, installation, config, live });
+        of_agent.push(LiveVersion { ask, digest, installation, config, live });
     }
 
     /// Digests of the components that are registered or still run tasks.

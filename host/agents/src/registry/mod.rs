@@ -33,7 +33,7 @@ use crate::{
     port::{
         files::Files,
         hub_access::Door,
-        live_grant::Seats,
+        live_grant::LiveVersions,
         peer_directory::{Peer, Peers},
         programs::IdlePrograms,
     },
@@ -118,7 +118,7 @@ struct Shared {
     /// Components that await approval while the granted ones run on.
     held_back: Mutex<BTreeMap<AgentId, HeldBack>>,
     /// Agents that may be running tasks, for revocation.
-    seats: Seats,
+    seats: LiveVersions,
     /// HTTP client for remote agents.
     outbound: Outbound,
     /// Agents that are still loading at the start of the hub.
@@ -217,7 +217,7 @@ impl Agents {
             replays,
             kept_programs: IdlePrograms::default(),
             held_back: Mutex::default(),
-            seats: Seats::default(),
+            seats: LiveVersions::default(),
             outbound: Outbound::unguarded(),
             joining: Joining::default(),
             finder: Finder::default(),

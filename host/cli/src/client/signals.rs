@@ -122,7 +122,7 @@ fn is_ignored(signal: Kill) -> io::Result<bool> {
 /// True if standard input, output or error is an open terminal.
 fn is_on_terminal() -> bool {
     let console = Console::new(Wish { raw: false, plain: is_colourless() });
-    io::stdin().is_terminal() || console.columns().is_some() || console.columns_beside().is_some()
+    io::stdin().is_terminal() || console.columns().is_some() || console.stderr_columns().is_some()
 }
 
 /// Kills this process: its minders end its programs, and the next hub recovers the stored tasks.

@@ -103,7 +103,7 @@ pub(crate) fn tell(console: Console, shown: &Shown, agent: &str) {
     let through = shown.told.asked_through();
     let who: Vec<&str> = [agent].into_iter().chain(through.iter().copied()).collect();
     let who = who.join(" > ");
-    match console.columns_beside() {
+    match console.stderr_columns() {
         Some(columns) => console.prompt(&dialogue::question(&who, &said, columns)),
         None if through.is_empty() => console.note(said),
         None => console.note(format!("{who} asks:\n{said}")),

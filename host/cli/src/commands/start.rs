@@ -94,7 +94,7 @@ pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
     let logging = settings.config.logging;
     let sink = if start.detached {
         Sink::File(settings.config.data_dir()?.join(hub_log::LOG_FILE))
-    } else if global.console().columns_beside().is_some() {
+    } else if global.console().stderr_columns().is_some() {
         Sink::Terminal(Box::new(LogScreen::new(global.console(), logging.pretty)))
     } else {
         Sink::StandardError

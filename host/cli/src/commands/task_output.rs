@@ -304,7 +304,7 @@ impl Shown {
     /// task that waits, its question does so.
     pub(crate) fn tell_how_to_go_on(&self, is_elsewhere: bool) {
         let is_over = matches!(self.told.exit, Some(Exit::Done | Exit::TaskFailed));
-        if self.console.columns_beside().is_none() || !is_over {
+        if self.console.stderr_columns().is_none() || !is_over {
             return;
         }
         if let Some(context) = &self.told.context {
@@ -361,7 +361,7 @@ impl Shown {
 
     fn finish_failure(&self) {
         let said = self.told.said().map(|said| with_fix(said, self.told.fix()));
-        match (&self.given_up, said, self.console.columns_beside()) {
+        match (&self.given_up, said, self.console.stderr_columns()) {
             (Some(why), ..) => self.console.note(why.as_str()),
             (None, Some(said), Some(columns)) => {
                 self.console.prompt(&dialogue::quoted(&said, columns));

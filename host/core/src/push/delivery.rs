@@ -58,7 +58,7 @@ pub fn may_ask_for_rest(status: u16) -> bool {
 /// Evidence from an HTTP status about the server at this scheme, host and port. A server that
 /// refuses one URL or one client's token is healthy: otherwise a wrong URL would block the
 /// notifications to correct ones.
-pub fn blame(status: u16) -> Outcome {
+pub fn breaker_outcome(status: u16) -> Outcome {
     match status {
         429 | 500..=599 => Outcome::Failure(Source::Task),
         _ => Outcome::Success(Source::Task),
@@ -144,9 +144,13 @@ mod tests {
     #[test]
     fn only_server_errors_blame_the_server() {
         let failure = Outcome::Failure(Source::Task);
-        assert_eq!([429, 500, 502, 503, 599].map(blame), [failure; 5]);
+        assert_eq!([429, 500, 502, 503, 599].map(breaker_outcome), [failure; 5]);
         let success = Outcome::Success(Source::Task);
-        assert_eq!([200, 302, 400, 401, 403, 404, 410].map(blame), [success; 7], "its URL's only");
+        assert_eq!(
+            [200, 302, 400, 401, 403, 404, 410].map(breaker_outcome),
+            [success; 7],
+            "its URL's only"
+        );
         assert_eq!([429, 503, 500, 200].map(may_ask_for_rest), [true, true, false, false]);
     }
 

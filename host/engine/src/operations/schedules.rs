@@ -11,7 +11,7 @@ use crate::{
 };
 use a2a_hub_clock::schedule::{Due, MAX_COUNTED, Skipped, Step, at};
 use a2a_hub_config::Schedule;
-use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::nearest};
+use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::hint};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{MessageId, TaskId},
@@ -197,10 +197,10 @@ impl Hub {
     fn schedule(schedules: &Schedules, name: &str) -> Result<Arc<Planned>, HubError> {
         let mut all = schedules.all();
         all.remove(name).ok_or_else(|| {
-            let hint = match nearest(name, all.keys().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "`a2a-hub schedule list` lists them; `[schedule.<id>]` in the configuration makes one".to_owned(),
-            };
+            let hint = hint(name, all.keys().map(String::as_str));
+            let hint = hint.unwrap_or_else(|| {
+                "`a2a-hub schedule list` lists them; `[schedule.<id>]` in the configuration makes one".to_owned()
+            });
             A2aError::invalid("name", format!("no schedule is called `{name}`; {hint}")).into()
         })
     }

@@ -156,11 +156,11 @@ fn changes(snapshot: WorktreeSnapshot) -> WorktreeChanges {
 impl From<WorktreeError> for HubError {
     fn from(why: WorktreeError) -> Self {
         let kind = match &why {
-            WorktreeError::Conflict { .. }
+            WorktreeError::Unsupported(_)
+            | WorktreeError::Conflict { .. }
             | WorktreeError::Sensitive { .. }
             | WorktreeError::NotFound(_) => ErrorKind::UnsupportedOperation,
             WorktreeError::NoGit
-            | WorktreeError::Unsupported(_)
             | WorktreeError::NoRepository(_)
             | WorktreeError::NoBase(_)
             | WorktreeError::Refused(_)

@@ -169,7 +169,7 @@ impl DeliveryWorker {
         }
         let Ok(Ok(_turn)) = turn else { return Ok(Err(SendError::NoTurn(receiver.held_up()))) };
         let went = outgoing.sender.send(config, payload, trace).await;
-        let told = went.as_ref().map_or_else(SendError::blame, |()| Some(TAKEN));
+        let told = went.as_ref().map_or_else(SendError::breaker_outcome, |()| Some(TAKEN));
         if let Some(outcome) = told {
             receiver.went(outcome, went.as_ref().err().map(ToString::to_string));
         }

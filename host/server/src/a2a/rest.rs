@@ -3,7 +3,7 @@
 
 use super::cards;
 use crate::http::{
-    body::{Unread, read_body},
+    body::{BodyError, read_body},
     caller::Caller,
     context::{context, extensions_header, own_url, version, with_extensions},
     origin_guard,
@@ -88,7 +88,7 @@ async fn enter(
 async fn call(
     dispatcher: &Dispatcher,
     method: &Method,
-    body: Result<Bytes, Unread>,
+    body: Result<Bytes, BodyError>,
     of: &RequestContext<'_>,
 ) -> Response {
     if method != Method::POST {
@@ -109,7 +109,7 @@ async fn rest_call(
     method: &Method,
     (path, query): (&str, Option<&str>),
     media: Option<&'static str>,
-    body: Result<Bytes, Unread>,
+    body: Result<Bytes, BodyError>,
     of: &RequestContext<'_>,
 ) -> Response {
     let verb = match method.as_str() {

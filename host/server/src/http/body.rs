@@ -12,13 +12,13 @@ use axum::{
 use tokio::time::timeout;
 
 /// Error for a body that could not be read.
-pub(crate) struct Unread {
+pub(crate) struct BodyError {
     status: StatusCode,
     /// Cause, for the client.
     pub(crate) why: A2aError,
 }
 
-impl Unread {
+impl BodyError {
     /// Error response with this content. After a timeout it closes the connection, because the rest
     /// of the body is not read.
     pub(crate) fn answer(&self, told: Response) -> Response {
@@ -32,7 +32,7 @@ impl Unread {
 pub(crate) async fn read_body(
     dispatcher: &Dispatcher,
     mut request: Request,
-) -> Result<Bytes, Unread> {
+) -> Result<Bytes, BodyError> {
     DefaultBodyLimit::max(MAX_REQUEST).apply(&mut request);
     match timeout(dispatcher.patience(), Bytes::from_request(request, &())).await {
         Ok(Ok(body)) => Ok(body),
@@ -43,11 +43,11 @@ pub(crate) async fn read_body(
                 why.body_text()
             };
             let text = A2aError::new(ErrorKind::InvalidRequest, text);
-            Err(Unread { status: why.status(), why: text })
+            Err(BodyError { status: why.status(), why: text })
         }
         Err(_) => {
             let why = dawdled("request", dispatcher.patience());
-            Err(Unread { status: StatusCode::REQUEST_TIMEOUT, why })
+            Err(BodyError { status: StatusCode::REQUEST_TIMEOUT, why })
         }
     }
 }

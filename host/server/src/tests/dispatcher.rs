@@ -110,6 +110,10 @@ async fn method_access_depends_on_caller() {
     hub/agents/register                   -32602  -32006  -32006
     hub/agents/deregister                 -32003  -32006  -32006
     hub/agents/reload                     -32003  -32006  -32006
+    hub/schedules/list                    -32005  -32006  -32006
+    hub/schedules/run                     -32005  -32006  -32006
+    hub/schedules/pause                   -32005  -32006  -32006
+    hub/schedules/resume                  -32005  -32006  -32006
     hub/plugins/list                          ok  -32006  -32006
     hub/plugins/refresh                       ok  -32006  -32006
     hub/plugins/add                       -32602  -32006  -32006
@@ -123,6 +127,11 @@ async fn method_access_depends_on_caller() {
     hub/contexts/list                         ok      ok  -32006
     hub/contexts/get                      -32008  -32008  -32006
     hub/contexts/delete                   -32008  -32006  -32006
+    hub/tasks/diff                        -32005  -32006  -32006
+    hub/tasks/apply                       -32005  -32006  -32006
+    hub/tasks/discard                     -32005  -32006  -32006
+    hub/worktrees/list                    -32005  -32006  -32006
+    hub/worktrees/prune                   -32005  -32006  -32006
     hub/deliveries/list                       ok      ok  -32006
     hub/deliveries/retry                  -32001  -32001  -32006
     message/send                              ok      ok  -32006

@@ -24,7 +24,7 @@ const METHOD: &str = "hub/speak";
     rename_all_fields = "camelCase",
     deny_unknown_fields
 )]
-pub(crate) enum Language {
+pub(crate) enum SpokenProtocol {
     /// Agent Client Protocol with one agent.
     Acp {
         /// Agent of the connection; the hub's default agent, if `None`.
@@ -41,15 +41,15 @@ pub(crate) enum Language {
 
 /// An upgrade request.
 #[derive(Debug, PartialEq)]
-pub(crate) struct UpgradeRequest {
+pub(crate) struct SpeakRequest {
     id: Value,
     /// Requested protocol, or the error to return.
-    pub(crate) language: Result<Language, A2aError>,
+    pub(crate) language: Result<SpokenProtocol, A2aError>,
     /// Tenant for which the protocol is spoken.
     tenant: Option<String>,
 }
 
-impl UpgradeRequest {
+impl SpeakRequest {
     /// Parses a line; `None` if it is not an upgrade request, or a notification.
     pub(crate) fn read(line: &str) -> Option<Self> {
         // Avoids parsing every request twice.
@@ -102,7 +102,7 @@ impl UpgradeRequest {
     }
 }
 
-impl Language {
+impl SpokenProtocol {
     /// Serves the protocol until the client disconnects or the hub stops.
     pub(crate) async fn speak<R: AsyncRead + Send + Unpin>(
         self,
@@ -131,19 +131,19 @@ mod tests {
 
     #[test]
     fn upgrade_request_names_protocol() {
-        let asked = UpgradeRequest::read(
+        let asked = SpeakRequest::read(
             r#"{"jsonrpc":"2.0","id":7,"method":"hub/speak","params":{"protocol":"mcp","workingDirectory":"/w"}}"#,
         );
-        let mcp = Language::Mcp { working_directory: Some("/w".to_owned()) };
+        let mcp = SpokenProtocol::Mcp { working_directory: Some("/w".to_owned()) };
         assert_eq!(asked.as_ref().unwrap().language, Ok(mcp));
         assert_eq!(asked.unwrap().answer(), br#"{"id":7,"jsonrpc":"2.0","result":{}}"#);
-        let acp = UpgradeRequest::read(
+        let acp = SpeakRequest::read(
             r#"{"id":7,"method":"hub/speak","params":{"protocol":"acp","agentId":"codex"}}"#,
         );
         let codex = AgentId::parse("codex").ok();
-        assert_eq!(acp.unwrap().language, Ok(Language::Acp { agent_id: codex }));
+        assert_eq!(acp.unwrap().language, Ok(SpokenProtocol::Acp { agent_id: codex }));
         let unknown =
-            UpgradeRequest::read(r#"{"id":1,"method":"hub/speak","params":{"protocol":"morse"}}"#)
+            SpeakRequest::read(r#"{"id":1,"method":"hub/speak","params":{"protocol":"morse"}}"#)
                 .unwrap();
         let told = String::from_utf8(unknown.answer()).unwrap();
         assert!(
@@ -155,7 +155,7 @@ mod tests {
             r#"{"method":"hub/speak","params":{"protocol":"mcp"}}"#,
             "hub/speak",
         ] {
-            assert_eq!(UpgradeRequest::read(other), None, "{other}");
+            assert_eq!(SpeakRequest::read(other), None, "{other}");
         }
     }
 }

@@ -273,7 +273,7 @@ async fn talk(
         };
         match line {
             Ok(Some(line)) if line.trim().is_empty() => {}
-            Ok(Some(line)) => match protocol_upgrade::UpgradeRequest::read(&line) {
+            Ok(Some(line)) => match protocol_upgrade::SpeakRequest::read(&line) {
                 None => take_in(line).await,
                 Some(mut asked) => {
                     let caller = asked.placed(&dispatcher, caller.clone());

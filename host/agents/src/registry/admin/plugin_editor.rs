@@ -303,7 +303,7 @@ impl<'c> PluginEditor<'c> {
         self.grants().read()?;
         let was_there = place.symlink_metadata().is_ok();
         for file in [place.clone(), beside(&place)] {
-            own_file::gone(fs::remove_file(&file)).map_err(failed(&file))?;
+            own_file::ok_if_missing(fs::remove_file(&file)).map_err(failed(&file))?;
         }
         let had_record = self.grants().change(|all| all.remove(id, chance))?.is_some();
         if was_there || had_record { Ok(()) } else { Err(PluginEditError::Unknown(id.clone())) }
@@ -354,7 +354,7 @@ fn put(place: &Path, component: &[u8], signature: Option<&str>) -> io::Result<()
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     match signature {
         Some(signature) => own_file::replace(&beside(place), signature.as_bytes())?,
-        None => own_file::gone(fs::remove_file(beside(place)))?,
+        None => own_file::ok_if_missing(fs::remove_file(beside(place)))?,
     }
     own_file::replace(place, component)
 }

@@ -133,7 +133,7 @@ impl KeptComponents {
             let name = name.to_string_lossy();
             let is_used = name.strip_suffix(".wasm").is_some_and(|digest| used.contains(digest));
             if !is_used {
-                own_file::gone(fs::remove_file(self.folder.join(&*name)))?;
+                own_file::ok_if_missing(fs::remove_file(self.folder.join(&*name)))?;
             }
         }
         Ok(())

@@ -129,7 +129,7 @@ impl Agents {
             joined: agent.is_some(),
             sha256: agent.as_ref().and_then(|it| it.runtime.digest()).map(str::to_owned),
             signed_by: agent.as_ref().and_then(|it| it.signed_by.clone()),
-            tier: agent.as_ref().and_then(|it| it.tier()),
+            tier: agent.as_ref().and_then(|it| it.confinement_tier()),
             version: line(&ask.version),
             publisher: line(&ask.publisher),
             description: line(&ask.description),

@@ -193,7 +193,7 @@ fn confirmed(
         let beyond = json!(asked_beyond(&component.ask, &present));
         if let further @ [_, ..] = list(&beyond) {
             shown.push(PLAIN, "Beyond its present grant: ");
-            asked(&mut shown, further, console.columns_beside());
+            asked(&mut shown, further, console.stderr_columns());
             return update(console, &mut shown, wanted);
         }
         shown.push(PLAIN, "Approve it with its present grant? It asks for nothing further.");

@@ -62,7 +62,7 @@ pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
             Step::Compiling => "compiling; Python and JavaScript take up to 30 s the first time",
             Step::Trying => "running its checks",
         };
-        if global.console().columns_beside().is_some() {
+        if global.console().stderr_columns().is_some() {
             progress.borrow_mut().says(Some(said.to_owned()));
         }
     };
