@@ -101,7 +101,7 @@ fn deaf(global: &Global) -> Option<i32> {
 
 impl Client {
     /// Connects to the hub that `global` names and waits for its first answer, at most for
-    /// [`PATIENCE`], and longer while it says that it is starting.
+    /// five seconds, and longer while it says that it is starting.
     pub async fn connect(global: &Global) -> anyhow::Result<Self> {
         Self::connect_within(global, PATIENCE).await
     }
@@ -197,7 +197,7 @@ impl Client {
     }
 
     /// Calls a method and returns its result. Fails with `HUB_HANGS` if a lookup exceeds
-    /// [`PATIENCE`].
+    /// five seconds.
     pub async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
         if !LOOKED_UP.contains(&method) {
             return self.answered(method, params).await;

@@ -18,8 +18,8 @@
 //!   `HEAD` is read without git. The user's repository receives a pack whose objects git hashes
 //!   anew.
 //! - Each git process sees and writes only the directories that its step needs, without network,
-//!   hooks, and external programs ([`git`]). If this machine cannot confine programs, git runs with
-//!   the same settings unconfined, as all agents do there.
+//!   hooks, and external programs (module `git`). If this machine cannot confine programs, git runs
+//!   with the same settings unconfined, as all agents do there.
 //!
 //! The crate knows no tasks and no hub. Its caller decides who may do what.
 
