@@ -206,3 +206,18 @@ pub async fn eventually_async(within: Duration, so: impl AsyncFn() -> bool) -> R
 pub fn tell(line: &str) {
     println!("{line}");
 }
+
+/// Waits until a task has the state; returns the task then.
+pub async fn until_it_is(
+    hub: &TestHub,
+    task: &str,
+    wanted: &str,
+    within: Duration,
+) -> Result<Value> {
+    let client = Client::http(hub);
+    let is = async || get(&client, task).await.is_ok_and(|task| state(&task) == wanted);
+    let reached = eventually_async(within, is).await;
+    let task = get(&client, task).await?;
+    reached.with_context(|| format!("it is not {wanted}: {task}; {}", hub.log()))?;
+    Ok(task)
+}

@@ -345,7 +345,12 @@ fn worktrees(dir: &Path, supervisor: &Supervisor) -> Worktrees {
         .next()
         .map(|(_, home)| home.into());
     let git = config::find_program("git");
-    Worktrees::new(real.join(a2a_hub_worktrees::FOLDER), supervisor.clone(), git, home)
+    let root = real.join(a2a_hub_worktrees::FOLDER);
+    let worktrees = Worktrees::new(root, supervisor.clone(), git, home);
+    if let Err(why) = worktrees.sweep() {
+        tracing::warn!(%why, "cannot remove what an earlier run left of worktrees");
+    }
+    worktrees
 }
 
 /// Chooses the program that compiles components in worker processes: the minder, or this program if

@@ -1,12 +1,12 @@
 //! Taking over the changes of a worktree into the user's repository.
 
 use crate::{
-    Worktree, WorktreeError, Worktrees,
-    git::{GitStep, utf8},
+    Worktree, WorktreeError, Worktrees, blocking,
+    git::{AS_PATCH, GitStep, INDEX_PACK, utf8},
     record::Folder,
     sensitive,
+    snapshot::{diff, hub_git},
 };
-use serde::Serialize;
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
@@ -35,8 +35,7 @@ pub enum Target {
 }
 
 /// Changes that were taken over.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Commit with the changes: of the agent for a branch, the new one for a commit.
     pub commit: Option<String>,
@@ -109,11 +108,7 @@ impl Worktrees {
             return self.discard(task).await.map(|()| None);
         }
         self.import(&worktree, &snapshot.commit).await?;
-        let removed = a2a_hub_process::run_blocking(move || folder.remove()).await;
-        removed
-            .unwrap_or_else(|why| Err(std::io::Error::other(why)))
-            .map_err(WorktreeError::disk)?;
-        self.0.locks.lock().remove(task);
+        self.remove(folder).await?;
         Ok(Some(format!("refs/a2a-hub/{task}/result")))
     }
 
@@ -132,7 +127,7 @@ impl Worktrees {
         self.import(worktree, commit).await?;
         let full = format!("refs/heads/{name}");
         let zero = "0".repeat(commit.len());
-        let step = self.of_user(worktree, &["update-ref", &full, commit, &zero]);
+        let step = self.user_git(worktree, &["update-ref", &full, commit, &zero]);
         self.0.git.run(folder.path(), step).await.map_err(|why| {
             why.refused_if(
                 |said| said.contains("already exists"),
@@ -176,13 +171,19 @@ impl Worktrees {
         if let Target::Commit { .. } = &target {
             self.require_clean(folder, worktree, &merged).await?;
         }
+        if target != Target::Files && worktree.git_dir.join("index.lock").exists() {
+            return Err(WorktreeError::Refused(format!(
+                "another git is at work on the index of `{}`; wait for it, or remove its `index.lock` if it was killed",
+                checkout.display()
+            )));
+        }
         self.import(worktree, commit).await?;
         self.patch(folder, worktree, checkout, &merged).await?;
         let files: Vec<_> = merged.changes.into_iter().map(|change| change.path).collect();
         let mut made = None;
         if target != Target::Files {
             let paths: String = files.iter().map(|path| format!("{path}\0")).collect();
-            let step = self.of_checkout(
+            let step = self.checkout_git(
                 worktree,
                 checkout,
                 &["update-index", "--add", "--remove", "-z", "--stdin"],
@@ -204,10 +205,10 @@ impl Worktrees {
         commit: &str,
     ) -> Result<Merged, WorktreeError> {
         let ours = self.present_files(folder, worktree, checkout, commit).await?;
-        let head = self.of_user(worktree, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+        let head = self.user_git(worktree, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
         let head = self.0.git.run(folder.path(), head).await?.text();
         let args = ["commit-tree", &ours, "-p", &head, "-m", "Files of the checkout"];
-        let ours_commit = self.own(folder, worktree, &args).await?;
+        let ours_commit = self.hub_git_text(folder, worktree, &args).await?;
         let args = [
             "merge-tree",
             "--write-tree",
@@ -217,8 +218,7 @@ impl Worktrees {
             &ours_commit,
             commit,
         ];
-        let step = GitStep::on(&folder.git(), &args).accepting(1);
-        let step = step.writing([folder.path()]).reading(&worktree.objects);
+        let step = hub_git(folder, worktree, &args).writing([folder.path()]).accepting(1);
         let done = self.0.git.run(folder.path(), step).await?;
         let text = String::from_utf8_lossy(&done.stdout).into_owned();
         let mut parts = text.split('\0').filter(|part| !part.is_empty()).map(str::to_owned);
@@ -228,10 +228,7 @@ impl Worktrees {
             let task = worktree.task.clone();
             return Err(WorktreeError::Conflict { task, paths: paths.into_iter().collect() });
         }
-        let args = ["diff-tree", "-r", "-z", "--no-renames", &ours, &result];
-        let step = GitStep::on(&folder.git(), &args);
-        let step = step.reading([folder.path()]).reading(&worktree.objects);
-        let changes = changes(&self.0.git.run(folder.path(), step).await?.stdout)?;
+        let changes = self.changed_files(folder, worktree, &ours, &result).await?;
         Ok(Merged { ours, result, changes })
     }
 
@@ -245,12 +242,12 @@ impl Worktrees {
         commit: &str,
     ) -> Result<String, WorktreeError> {
         let args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", &worktree.base, commit];
-        let step = GitStep::on(&folder.git(), &args);
-        let step = step.reading([folder.path()]).reading(&worktree.objects);
+        let step = hub_git(folder, worktree, &args);
         let touched = self.0.git.run(folder.path(), step).await?.stdout;
         let index = folder.path().join("apply.index");
         let _ = fs::remove_file(&index);
-        match fs::copy(worktree.git_dir.join("index"), &index) {
+        let (from, to) = (worktree.git_dir.join("index"), index.clone());
+        match blocking(move || fs::copy(from, to)).await? {
             Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
                 return Err(WorktreeError::disk(why));
             }
@@ -293,19 +290,16 @@ impl Worktrees {
         merged: &Merged,
     ) -> Result<(), WorktreeError> {
         let args = ["diff-index", "--cached", "--quiet", "HEAD", "--"];
-        let staged = self.of_user(worktree, &args).accepting(1);
+        let staged = self.user_git(worktree, &args).accepting(1);
         if self.0.git.run(folder.path(), staged).await?.code == 1 {
             return Err(WorktreeError::Refused(
                 "the checkout has staged changes; commit or unstage them first, or leave `--commit` out"
                     .to_owned(),
             ));
         }
-        let head = self.of_user(worktree, &["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]);
+        let head = self.user_git(worktree, &["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]);
         let head = self.0.git.run(folder.path(), head).await?.text();
-        let args = ["diff-tree", "-r", "-z", "--no-renames", &head, &merged.ours];
-        let step = GitStep::on(&folder.git(), &args);
-        let step = step.reading([folder.path()]).reading(&worktree.objects);
-        let own = changes(&self.0.git.run(folder.path(), step).await?.stdout)?;
+        let own = self.changed_files(folder, worktree, &head, &merged.ours).await?;
         let own: BTreeSet<_> = own.into_iter().map(|change| change.path).collect();
         match merged.changes.iter().find(|change| own.contains(&change.path)) {
             Some(both) => Err(WorktreeError::Refused(format!(
@@ -324,18 +318,22 @@ impl Worktrees {
         checkout: &Path,
         merged: &Merged,
     ) -> Result<(), WorktreeError> {
-        let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"];
-        let form = ["--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"];
-        let range = [merged.ours.as_str(), &merged.result, "--"];
-        let step = GitStep::on(&folder.git(), &[&fixed[..], &form, &range].concat());
-        let step = step.reading([folder.path()]).reading(&worktree.objects).at_most(PATCH_LIMIT);
+        let form = [AS_PATCH, &["--no-renames"]].concat();
+        let step = diff(folder, worktree, (&merged.ours, &merged.result), &form);
+        let step = step.at_most(PATCH_LIMIT);
         let patch = self.0.git.run(folder.path(), step).await?.stdout;
         let apply = ["apply", "--binary", "--whitespace=nowarn", "-"];
-        let step = self.of_checkout(worktree, checkout, &apply).with_input(patch);
+        let step = self.checkout_git(worktree, checkout, &apply).with_input(patch);
         self.0.git.run(folder.path(), step).await.map(drop).map_err(|why| {
-            why.refused_if(|_| true, |said| format!(
-                "`{}` has files in the way, or changed meanwhile: {said}; nothing was changed",
-                checkout.display()))
+            let checkout = checkout.display();
+            why.refused_if(
+                |_| true,
+                |said| {
+                    format!(
+                        "`{checkout}` has files in the way, or changed meanwhile: {said}; nothing was changed"
+                    )
+                },
+            )
         })
     }
 
@@ -348,7 +346,7 @@ impl Worktrees {
         message: &str,
     ) -> Result<String, WorktreeError> {
         let author = self.author(&worktree.git_dir).await;
-        let on = |args: &[&str]| self.of_checkout(worktree, checkout, args);
+        let on = |args: &[&str]| self.checkout_git(worktree, checkout, args);
         let run = |step| self.0.git.run(folder.path(), step);
         let head = run(on(&["rev-parse", "--verify", "HEAD^{commit}"])).await?.text();
         let tree = run(on(&["write-tree"])).await?.text();
@@ -367,30 +365,48 @@ impl Worktrees {
         Ok(made)
     }
 
+    /// Files that differ between two trees.
+    async fn changed_files(
+        &self,
+        folder: &Folder,
+        worktree: &Worktree,
+        from: &str,
+        to: &str,
+    ) -> Result<Vec<ChangedFile>, WorktreeError> {
+        let args = ["diff-tree", "-r", "-z", "--no-renames", from, to];
+        let step = hub_git(folder, worktree, &args);
+        changes(&self.0.git.run(folder.path(), step).await?.stdout)
+    }
+
     /// Brings the commits into the user's repository: git hashes and checks each object anew.
     async fn import(&self, worktree: &Worktree, commit: &str) -> Result<(), WorktreeError> {
         let pack = self.pack(worktree, commit).await?;
-        let args = ["index-pack", "--stdin", "--fix-thin", "--strict"];
-        let step = self.of_user(worktree, &args).with_input(pack);
+        let step = self.user_git(worktree, INDEX_PACK).with_input(pack);
         let done = self.0.git.run(self.folder(&worktree.task)?.path(), step).await;
         done.map_err(|why| {
-            why.refused_if(|_| true, |said| format!(
-                "git refuses what the task made: {said}; have the agent mend it, or read the changes: `a2a-hub task diff {}`",
-                worktree.task))
+            let task = &worktree.task;
+            why.refused_if(
+                |_| true,
+                |said| {
+                    format!(
+                        "git refuses what the task made: {said}; have the agent mend it, or read the changes: `a2a-hub task diff {task}`"
+                    )
+                },
+            )
         })?;
         self.set_ref(worktree, "result", commit).await
     }
 
     /// A step on the git directory of the user's checkout.
-    fn of_user(&self, worktree: &Worktree, args: &[&str]) -> GitStep {
+    fn user_git(&self, worktree: &Worktree, args: &[&str]) -> GitStep {
         let step = GitStep::on(&worktree.git_dir, args);
         let step = step.writing([&worktree.repository, &worktree.git_dir]);
         step.reading(&worktree.objects)
     }
 
     /// A step on the user's checkout, which may change its files and index.
-    fn of_checkout(&self, worktree: &Worktree, checkout: &Path, args: &[&str]) -> GitStep {
-        self.of_user(worktree, args).with_files(checkout).writing([checkout])
+    fn checkout_git(&self, worktree: &Worktree, checkout: &Path, args: &[&str]) -> GitStep {
+        self.user_git(worktree, args).with_files(checkout).writing([checkout])
     }
 }
 

@@ -1,15 +1,14 @@
 //! Creation of a worktree.
 
 use crate::{
-    Worktree, WorktreeError, Worktrees,
-    git::{GitStep, utf8},
+    Worktree, WorktreeError, Worktrees, blocking,
+    git::{GitStep, INDEX_PACK, utf8},
     record::Folder,
     repository::Repository,
 };
-use a2a_hub_process::run_blocking;
 use std::{
     fs, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 /// Request for a worktree.
@@ -25,7 +24,7 @@ pub struct NewWorktree {
     pub now_ms: u64,
 }
 
-/// WorktreeOrigin of a new worktree.
+/// Origin of a new worktree.
 struct WorktreeOrigin {
     repository: Repository,
     /// Commit that the work starts from.
@@ -37,7 +36,7 @@ struct WorktreeOrigin {
 }
 
 impl Worktrees {
-    /// Creates a worktree: files of the base commit, in a repository of their own. What is not
+    /// Creates a worktree: files of the base commit, in a separate repository. What is not
     /// committed in the user's checkout is not in it. A worktree in a worktree starts from the
     /// present files of the latter.
     ///
@@ -66,7 +65,7 @@ impl Worktrees {
         })?;
         let made = self.make(&folder, origin, &new).await;
         if made.is_err() {
-            let _ = run_blocking(move || folder.remove()).await;
+            let _ = self.remove(folder).await;
         }
         made
     }
@@ -76,8 +75,7 @@ impl Worktrees {
         new: &NewWorktree,
     ) -> Result<WorktreeOrigin, WorktreeError> {
         let directory = new.directory.clone();
-        let found = run_blocking(move || Repository::find(&directory)).await;
-        let repository = found.map_err(|why| WorktreeError::disk(io::Error::other(why)))??;
+        let repository = blocking(move || Repository::find(&directory)).await??;
         let base = self.commit(&repository, &new.base).await?;
         Ok(WorktreeOrigin { repository, pinned: base.clone(), base, parent: None })
     }
@@ -115,7 +113,7 @@ impl Worktrees {
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
         let step = GitStep::on(&repository.git_dir, &args).accepting(1).accepting(128);
         let step = step.reading([&repository.common]).reading(&repository.objects);
-        let found = self.0.git.run(self.place()?, step).await?;
+        let found = self.0.git.run(self.step_directory()?, step).await?;
         let id = found.text();
         let is_id = found.code == 0 && matches!(id.len(), 40 | 64);
         if is_id { Ok(id) } else { Err(WorktreeError::NoBase(name.replace("^{commit}", ""))) }
@@ -136,8 +134,8 @@ impl Worktrees {
         own.write("result", &[&stores, &[tree.join(".git/objects")][..]].concat())?;
         if let Some(parent) = &parent {
             let pack = self.pack(parent, &base).await?;
-            let args = ["index-pack", "--stdin", "--fix-thin", "--strict"];
-            let step = GitStep::on(&git, &args).with_input(pack).writing([&git]).reading(&stores);
+            let step = GitStep::on(&git, INDEX_PACK).with_input(pack).writing([&git]);
+            let step = step.reading(&stores);
             self.0.git.run(folder.path(), step).await?;
             stores.push(git.join("objects"));
         }
@@ -150,9 +148,9 @@ impl Worktrees {
         let step = step.writing([&tree]).reading(&stores);
         self.0.git.run(folder.path(), step).await?;
         // The index knows the times of the files, so the first snapshot reads only changed ones.
-        fs::copy(dot_git.join("index"), git.join("index")).map_err(WorktreeError::disk)?;
-        let directory = tree.join(&repository.prefix);
-        fs::create_dir_all(&directory).map_err(WorktreeError::disk)?;
+        let (from, to) = (dot_git.join("index"), git.join("index"));
+        blocking(move || fs::copy(from, to)).await?.map_err(WorktreeError::disk)?;
+        let directory = directory_below(&tree, &repository.prefix)?;
         let worktree = Worktree {
             task: new.task.clone(),
             tree,
@@ -168,8 +166,9 @@ impl Worktrees {
             parent: parent.map(|parent| parent.task),
             created_ms: new.now_ms,
         };
-        self.set_ref(&worktree, "base", &worktree.pinned).await?;
+        // The record first: a ref without a record would never be removed.
         folder.write(&worktree).map_err(WorktreeError::disk)?;
+        self.set_ref(&worktree, "base", &worktree.pinned).await?;
         Ok(worktree)
     }
 
@@ -185,7 +184,7 @@ impl Worktrees {
                 step = step.reading([settings]);
             }
         }
-        let said = self.0.git.run(self.place().ok()?, step).await.ok()?.text();
+        let said = self.0.git.run(self.step_directory().ok()?, step).await.ok()?.text();
         // The last value of each counts.
         let value = |name: &str| {
             said.lines().rev().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
@@ -203,7 +202,7 @@ impl Worktrees {
         let name = format!("refs/a2a-hub/{}/{name}", worktree.task);
         let step = GitStep::on(&worktree.repository, &["update-ref", &name, commit]);
         let step = step.writing([&worktree.repository]).reading(&worktree.objects);
-        self.0.git.run(self.place()?, step).await.map(drop)
+        self.0.git.run(self.step_directory()?, step).await.map(drop)
     }
 
     /// Removes the refs of the task in the user's repository.
@@ -213,14 +212,39 @@ impl Worktrees {
         let step = GitStep::on(&worktree.repository, &["update-ref", "--stdin"]);
         let step = step.with_input(refs.concat());
         let step = step.writing([&worktree.repository]).reading(&worktree.objects);
-        self.0.git.run(self.place()?, step).await.map(drop)
+        self.0.git.run(self.step_directory()?, step).await.map(drop)
     }
 
     /// Directory for the temporary files of a step without a worktree.
-    pub(crate) fn place(&self) -> Result<&Path, WorktreeError> {
+    pub(crate) fn step_directory(&self) -> Result<&Path, WorktreeError> {
         fs::create_dir_all(self.root()).map_err(WorktreeError::disk)?;
         Ok(self.root())
     }
+}
+
+/// Directory of the task: `prefix` below the files of the worktree, made where the base has none.
+/// The base decides about the files, so links are not followed (CWE-59).
+fn directory_below(tree: &Path, prefix: &Path) -> Result<PathBuf, WorktreeError> {
+    let mut directory = tree.to_owned();
+    for part in prefix.components() {
+        directory.push(part);
+        let is_there = match (part, fs::symlink_metadata(&directory)) {
+            (Component::Normal(_), Ok(found)) => found.is_dir(),
+            (Component::Normal(_), Err(why)) if why.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir(&directory).map_err(WorktreeError::disk)?;
+                true
+            }
+            (_, Err(why)) => return Err(WorktreeError::disk(why)),
+            (_, Ok(_)) => false,
+        };
+        if !is_there {
+            return Err(WorktreeError::Refused(format!(
+                "the base has no directory `{}`; work in the top directory of the checkout",
+                prefix.display()
+            )));
+        }
+    }
+    Ok(directory)
 }
 
 /// A git directory to be written. It is written without git: the files are few, and each step of

@@ -4,7 +4,7 @@
 use crate::WorktreeError;
 use a2a_hub_process::{
     Exit, Launch, Output, SpawnError, Supervisor, WorkingDirectory,
-    confine::{Confinement, Network, files_of},
+    confine::{Ceilings, Confinement, Network, files_of},
 };
 use std::{
     ffi::OsStr,
@@ -20,6 +20,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// Largest output of a step that is not a diff or a pack, in bytes.
 const OUTPUT_LIMIT: usize = 64 << 20;
+
+/// Most memory of a step, in bytes, without mapped files: an agent decides what git has to read.
+const MEMORY_LIMIT: u64 = 4 << 30;
 
 /// Longest text of an error, in characters.
 const SAID: usize = 1_000;
@@ -69,6 +72,13 @@ pub(crate) struct GitStep {
     limit: Option<usize>,
     accepts: Vec<i32>,
 }
+
+/// Arguments of a step that takes a pack on its standard input, and hashes and checks each object.
+pub(crate) const INDEX_PACK: &[&str] = &["index-pack", "--stdin", "--fix-thin", "--strict"];
+
+/// Options of a patch that `git apply` takes, with binary files.
+pub(crate) const AS_PATCH: &[&str] =
+    &["--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"];
 
 /// Result of a step.
 pub(crate) struct GitOutput {
@@ -244,7 +254,8 @@ impl Git {
         let read = files.into_iter().chain(own).chain(step.read.iter().cloned());
         let read = read.filter_map(|path| real(&path)).collect();
         let write = step.write.iter().filter_map(|path| real(path)).collect();
-        Some(Confinement { read, write, temporary, ..Confinement::default() })
+        let ceilings = Ceilings { memory_bytes: Some(MEMORY_LIMIT), ..Ceilings::default() };
+        Some(Confinement { read, write, temporary, ceilings, ..Confinement::default() })
     }
 }
 

@@ -39,7 +39,7 @@ pub use error::WorktreeError;
 pub use record::{Worktree, WorktreeAccess};
 pub use snapshot::{Diff, WorktreeSnapshot};
 
-use a2a_hub_process::Supervisor;
+use a2a_hub_process::{Supervisor, run_blocking};
 use git::Git;
 use parking_lot::Mutex;
 use record::Folder;
@@ -117,9 +117,59 @@ impl Worktrees {
         if let Err(why) = self.remove_refs(&worktree).await {
             tracing::warn!(task, %why, "the refs of a worktree stay in its repository");
         }
-        let removed = a2a_hub_process::run_blocking(move || folder.remove()).await;
-        removed.unwrap_or_else(|why| Err(io::Error::other(why))).map_err(WorktreeError::disk)?;
-        self.0.locks.lock().remove(task);
+        self.remove(folder).await
+    }
+
+    /// Removes what a killed hub left half made or half removed: folders without a record, and
+    /// directories of git's steps. To be called before a task begins. The files themselves are
+    /// removed later, on another thread.
+    ///
+    /// # Errors
+    /// The directory cannot be read or changed.
+    pub fn sweep(&self) -> io::Result<()> {
+        let mut left = Vec::new();
+        let entries = match fs::read_dir(&self.0.root) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            match Folder::left_over(&entry.path())? {
+                Some(path) => left.push(path),
+                None => continue,
+            }
+        }
+        drop(run_blocking(move || {
+            for path in left {
+                if let Err(why) = record::remove_all(&path) {
+                    let path = path.display();
+                    tracing::warn!(%path, %why, "cannot remove what is left of a worktree");
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    /// Number of worktrees, with those that are made just now.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub async fn count(&self) -> Result<usize, WorktreeError> {
+        let root = self.0.root.clone();
+        let count = move || match fs::read_dir(root) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(0),
+            entries => {
+                Ok(entries?.filter(|entry| entry.as_ref().is_ok_and(record::is_folder)).count())
+            }
+        };
+        blocking(count).await?.map_err(WorktreeError::disk)
+    }
+
+    /// Removes a folder, and the lock of its task.
+    pub(crate) async fn remove(&self, folder: Folder) -> Result<(), WorktreeError> {
+        let task = folder.task().to_owned();
+        blocking(move || folder.remove()).await?.map_err(WorktreeError::disk)?;
+        self.0.locks.lock().remove(&task);
         Ok(())
     }
 
@@ -131,4 +181,11 @@ impl Worktrees {
         let lock = Arc::clone(self.0.locks.lock().entry(task.to_owned()).or_default());
         lock.lock_owned().await
     }
+}
+
+/// Runs work that blocks on the disk.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, WorktreeError> {
+    run_blocking(work).await.map_err(|why| WorktreeError::disk(io::Error::other(why)))
 }

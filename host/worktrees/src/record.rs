@@ -4,6 +4,7 @@
 use crate::WorktreeError;
 use serde::{Deserialize, Serialize};
 use std::{
+    ffi::OsString,
     fs, io,
     os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
@@ -140,18 +141,44 @@ impl Folder {
 
     /// Removes the folder. The record goes first, so that a half removed worktree is none.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        let missing = |done: io::Result<()>| match done {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        };
-        missing(fs::remove_file(self.path.join(RECORD)))?;
-        if fs::remove_dir_all(&self.path).is_err() {
-            // Programs leave directories without the right to write in them.
-            open_up(&self.path);
-            missing(fs::remove_dir_all(&self.path))?;
-        }
-        Ok(())
+        ok_if_missing(fs::remove_file(self.path.join(RECORD)))?;
+        remove_all(&self.path)
     }
+
+    /// Path of what is left in the directory of worktrees that no worktree needs; none for a
+    /// worktree. A folder without a record gets a name that no task has.
+    pub(crate) fn left_over(path: &Path) -> io::Result<Option<PathBuf>> {
+        let name = path.file_name().unwrap_or_default();
+        if name.as_encoded_bytes().starts_with(b".") {
+            return Ok(Some(path.to_owned()));
+        }
+        if path.join(RECORD).exists() {
+            return Ok(None);
+        }
+        let mut left = OsString::from(".left-");
+        left.push(name);
+        let left = path.with_file_name(left);
+        fs::rename(path, &left)?;
+        Ok(Some(left))
+    }
+}
+
+/// True for the folder of a task; others in the directory of worktrees are temporary.
+pub(crate) fn is_folder(entry: &fs::DirEntry) -> bool {
+    !entry.file_name().as_encoded_bytes().starts_with(b".")
+}
+
+/// Removes a directory with all that is in it, also if programs took the right to do so away.
+pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
+    if fs::remove_dir_all(path).is_err() {
+        open_up(path);
+        ok_if_missing(fs::remove_dir_all(path))?;
+    }
+    Ok(())
+}
+
+fn ok_if_missing(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
 }
 
 /// Gives the owner all rights to a directory and those below it, without following links.

@@ -1,9 +1,12 @@
 //! Snapshots: the present files of a worktree as a commit of the hub's own git directory.
 
-use crate::{Worktree, WorktreeError, Worktrees, git::GitStep, head::head_of, record::Folder};
-use a2a_hub_process::run_blocking;
+use crate::{
+    Worktree, WorktreeError, Worktrees, blocking,
+    git::{AS_PATCH, GitStep},
+    head::head_of,
+    record::Folder,
+};
 use serde::Serialize;
-use std::io;
 
 /// Largest pack of a worktree's commits, in bytes.
 const PACK_LIMIT: usize = 512 << 20;
@@ -61,11 +64,9 @@ impl Worktrees {
         let _held = self.lock(task).await;
         let folder = self.folder(task)?;
         let (worktree, snapshot) = self.snapshot_held(&folder).await?;
-        let form: &[&str] = match as_table {
-            true => &["--stat=100"],
-            false => &["--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"],
-        };
-        let step = diff(&folder, &worktree, &snapshot.commit, form).at_most(limit);
+        let form = if as_table { &["--stat=100"] } else { AS_PATCH };
+        let step = diff(&folder, &worktree, (&worktree.base, &snapshot.commit), form);
+        let step = step.at_most(limit);
         let text = self.0.git.run(folder.path(), step).await?.stdout;
         Ok(Diff { snapshot, text: String::from_utf8_lossy(&text).into_owned() })
     }
@@ -76,26 +77,25 @@ impl Worktrees {
     ) -> Result<(Worktree, WorktreeSnapshot), WorktreeError> {
         let worktree = folder.read()?;
         let tree = folder.tree();
-        let head = run_blocking(move || head_of(&tree)).await;
-        let head = head.map_err(|why| WorktreeError::disk(io::Error::other(why)))?;
+        let head = blocking(move || head_of(&tree)).await?;
         let (parent, commits) = self.last_commit(folder, &worktree, head).await?;
-        let files = [folder.path()];
-        let step = GitStep::on(&folder.git(), &["add", "--all", "--ignore-errors", "."]);
-        let step = step.with_files(&folder.tree()).accepting(1);
-        self.0.git.run(folder.path(), step.writing(files).reading(&worktree.objects)).await?;
-        let written = self.own(folder, &worktree, &["write-tree"]).await?;
+        let step = hub_git(folder, &worktree, &["add", "--all", "--ignore-errors", "."]);
+        let step = step.with_files(&folder.tree()).writing([folder.path()]).accepting(1);
+        self.0.git.run(folder.path(), step).await?;
+        let written = self.hub_git_text(folder, &worktree, &["write-tree"]).await?;
         let of_parent = format!("{parent}^{{tree}}");
-        let before = self.own(folder, &worktree, &["rev-parse", &of_parent]).await?;
+        let before = self.hub_git_text(folder, &worktree, &["rev-parse", &of_parent]).await?;
         let dirty = written != before;
         let commit = if dirty {
             let message = format!("Work of task {} that was not committed", worktree.task);
             let args = ["commit-tree", &written, "-p", &parent, "-m", &message];
-            self.own(folder, &worktree, &args).await?
+            self.hub_git_text(folder, &worktree, &args).await?
         } else {
             parent
         };
-        self.own(folder, &worktree, &["update-ref", "refs/heads/result", &commit]).await?;
-        let counted = diff(folder, &worktree, &commit, &["--numstat", "-z", "--no-renames"]);
+        self.hub_git_text(folder, &worktree, &["update-ref", "refs/heads/result", &commit]).await?;
+        let range = (worktree.base.as_str(), commit.as_str());
+        let counted = diff(folder, &worktree, range, &["--numstat", "-z", "--no-renames"]);
         let counted = self.0.git.run(folder.path(), counted).await?.stdout;
         let (files, insertions, deletions) = totals(&counted);
         let base = worktree.base.clone();
@@ -118,25 +118,23 @@ impl Worktrees {
         };
         // The objects of the agent may be broken. Its files count all the same.
         let args = ["merge-base", "--is-ancestor", base, &head];
-        let step = GitStep::on(&folder.git(), &args).accepting(1).accepting(128);
-        let step = step.reading([folder.path()]).reading(&worktree.objects);
+        let step = hub_git(folder, worktree, &args).accepting(1).accepting(128);
         if self.0.git.run(folder.path(), step).await?.code != 0 {
             return Ok((base.clone(), 0));
         }
         let range = format!("{base}..{head}");
-        let count = self.own(folder, worktree, &["rev-list", "--count", &range]).await?;
+        let count = self.hub_git_text(folder, worktree, &["rev-list", "--count", &range]).await?;
         Ok((head, count.parse().unwrap_or_default()))
     }
 
     /// Runs a step on the hub's git directory, and returns its text.
-    pub(crate) async fn own(
+    pub(crate) async fn hub_git_text(
         &self,
         folder: &Folder,
         worktree: &Worktree,
         args: &[&str],
     ) -> Result<String, WorktreeError> {
-        let step = GitStep::on(&folder.git(), args).writing([folder.path()]);
-        let step = step.reading(&worktree.objects);
+        let step = hub_git(folder, worktree, args).writing([folder.path()]);
         Ok(self.0.git.run(folder.path(), step).await?.text())
     }
 
@@ -147,20 +145,28 @@ impl Worktrees {
         commit: &str,
     ) -> Result<Vec<u8>, WorktreeError> {
         let folder = self.folder(&worktree.task)?;
-        let step =
-            GitStep::on(&folder.git(), &["pack-objects", "--revs", "--stdout", "--thin", "-q"]);
+        let args = ["pack-objects", "--revs", "--stdout", "--thin", "-q"];
+        let step = hub_git(&folder, worktree, &args).at_most(PACK_LIMIT);
         let step = step.with_input(format!("{commit}\n^{}\n", worktree.pinned));
-        let step = step.reading([folder.path()]).reading(&worktree.objects).at_most(PACK_LIMIT);
         Ok(self.0.git.run(folder.path(), step).await?.stdout)
     }
 }
 
-/// The changes from the base to a commit.
-fn diff(folder: &Folder, worktree: &Worktree, commit: &str, form: &[&str]) -> GitStep {
-    let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"];
-    let range = [worktree.base.as_str(), commit, "--"];
-    let step = GitStep::on(&folder.git(), &[&fixed[..], form, &range].concat());
+/// A step on the hub's own git directory, which reads it and the user's objects.
+pub(crate) fn hub_git(folder: &Folder, worktree: &Worktree, args: &[&str]) -> GitStep {
+    let step = GitStep::on(&folder.git(), args);
     step.reading([folder.path()]).reading(&worktree.objects)
+}
+
+/// The changes between two commits or trees.
+pub(crate) fn diff(
+    folder: &Folder,
+    worktree: &Worktree,
+    (from, to): (&str, &str),
+    form: &[&str],
+) -> GitStep {
+    let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"];
+    hub_git(folder, worktree, &[&fixed[..], form, &[from, to, "--"]].concat())
 }
 
 /// Files, added and removed lines of `git diff --numstat -z`.

@@ -177,6 +177,13 @@ async fn conflict_leaves_everything_unchanged() {
         assert!(matches!(&why, WorktreeError::Conflict { paths, .. } if *paths == ["a"]), "{why}");
         assert!(why.to_string().contains("--branch NAME"), "{why}");
     }
+    // Another git is at work on the index.
+    place.write("repo/a", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    place.write("repo/.git/index.lock", "");
+    let why = place.worktrees.apply("t1", Target::Index, true).await.unwrap_err();
+    assert!(why.to_string().contains("index.lock"), "{why}");
+    assert!(!place.at("repo/new").exists());
+    fs::remove_file(place.at("repo/.git/index.lock")).unwrap();
     // A file in the way, which the repository does not track.
     place.write("repo/a", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
     place.write("repo/new", "mine\n");
@@ -281,6 +288,66 @@ async fn worktrees_are_listed_kept_and_discarded() {
         place.worktrees.diff("../x", false, 9).await,
         Err(WorktreeError::NotFound(_))
     ));
+}
+
+#[tokio::test]
+async fn leftovers_of_killed_hub_are_swept() {
+    let place = Place::new();
+    place.worktrees.sweep().unwrap();
+    let worktree = place.create("t1", "repo").await.unwrap();
+    let root = place.worktrees.root().to_owned();
+    for left in ["half-made/tree", ".step-3", ".left-other/tree"] {
+        fs::create_dir_all(root.join(left)).unwrap();
+    }
+    place.worktrees.sweep().unwrap();
+    for _ in 0..200 {
+        if fs::read_dir(&root).unwrap().count() == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let left: Vec<_> = fs::read_dir(&root).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["t1"]);
+    assert_eq!(place.worktrees.list(), [worktree]);
+    assert_eq!(place.worktrees.count().await.unwrap(), 1);
+    place.create("half-made", "repo").await.unwrap();
+}
+
+#[tokio::test]
+async fn directory_behind_link_of_base_is_refused() {
+    let place = Place::new();
+    fs::create_dir(place.at("outside")).unwrap();
+    place.git("repo", &["checkout", "-q", "-b", "evil"]);
+    fs::remove_dir_all(place.at("repo/src")).unwrap();
+    std::os::unix::fs::symlink(place.at("outside"), place.at("repo/src")).unwrap();
+    place.git("repo", &["add", "-A"]);
+    place.git("repo", &["commit", "-q", "-m", "link"]);
+    place.git("repo", &["checkout", "-q", "main"]);
+    fs::create_dir_all(place.at("repo/src/deep")).unwrap();
+    for directory in ["repo/src", "repo/src/deep"] {
+        let new = NewWorktree {
+            task: "t1".to_owned(),
+            directory: place.at(directory),
+            base: "evil".to_owned(),
+            now_ms: 0,
+        };
+        let why = place.worktrees.create(new).await.unwrap_err();
+        assert!(why.to_string().contains("the base has no directory"), "{why}");
+    }
+    // In the worktree of another task, the agent made the link, or the client says `..`.
+    let above = place.create("above", "repo").await.unwrap();
+    std::os::unix::fs::symlink(place.at("outside"), above.tree.join("link")).unwrap();
+    for path in ["link/deep", "../../../outside/deep"] {
+        let directory = above.tree.join(path);
+        let new =
+            NewWorktree { task: "t1".to_owned(), directory, base: "HEAD".to_owned(), now_ms: 0 };
+        let why = place.worktrees.create(new).await.unwrap_err();
+        assert!(why.to_string().contains("the base has no directory"), "{path}: {why}");
+    }
+    assert_eq!(fs::read_dir(place.at("outside")).unwrap().count(), 0);
+    assert_eq!(place.worktrees.list(), [above]);
+    // A directory that the user made and did not commit is there, and empty.
+    assert!(place.create("t2", "repo/src/deep").await.unwrap().directory.is_dir());
 }
 
 #[tokio::test]

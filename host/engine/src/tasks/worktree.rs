@@ -73,7 +73,7 @@ impl Tasks {
         };
         let worktrees = self.worktrees()?;
         let Some(directory) = directory else {
-            let why = "a worktree needs a repository; name a directory of it (`metadata.workingDirectory`, `--dir`)";
+            let why = "a worktree needs a repository; name a directory of it (`metadata.workingDirectory`, `--cwd`)";
             return Err(WorktreeError::Refused(why.to_owned()).into());
         };
         if !Path::new(&directory).starts_with(worktrees.root()) {
@@ -82,9 +82,7 @@ impl Tasks {
         } else if !is_child {
             self.require_own_worktree(&directory, context).await?;
         }
-        let listed = worktrees.clone();
-        let listed = a2a_hub_process::run_blocking(move || listed.list().len()).await;
-        if listed.unwrap_or(MAX_WORKTREES) >= MAX_WORKTREES {
+        if worktrees.count().await? >= MAX_WORKTREES {
             return Err(WorktreeError::Refused(format!(
                 "this hub has {MAX_WORKTREES} worktrees, which is the most; remove some: `a2a-hub worktrees prune`"
             ))
@@ -106,7 +104,7 @@ impl Tasks {
         let facts = message.metadata.get_or_insert_default();
         facts.insert("workingDirectory".to_owned(), directory.as_str().into());
         tracing::info!(task = %id, path = directory, base = made.base, "the task works in a worktree");
-        Ok(Settled { directory: Some(directory), fact: Some(fact(&made)) })
+        Ok(Settled { directory: Some(directory), fact: Some(metadata_of(&made)) })
     }
 
     /// Refuses a directory in the worktree of another conversation's task.
@@ -127,7 +125,7 @@ impl Tasks {
         }
         Err(WorktreeError::Refused(format!(
             "`{directory}` is no worktree of this conversation; go on with the conversation of its task \
-             (`a2a-hub send AGENT --context ID --dir {directory}`)"
+             (`a2a-hub send AGENT --context ID --cwd {directory}`)"
         ))
         .into())
     }
@@ -145,7 +143,7 @@ impl Tasks {
 }
 
 /// Metadata of a worktree.
-fn fact(made: &Worktree) -> Value {
+fn metadata_of(made: &Worktree) -> Value {
     let Worktree { tree, base, branch, from, checkout, repository, .. } = made;
     let repository = checkout.as_ref().unwrap_or(repository);
     json!({ "path": tree, "base": base, "branch": branch, "from": from, "repository": repository })

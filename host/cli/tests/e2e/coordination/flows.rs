@@ -2,7 +2,7 @@
 
 use crate::{
     command_line::{Ran, run as run_in},
-    stage::{eventually_async, get, said, state},
+    stage::{eventually_async, said, until_it_is},
 };
 use a2a_hub_tests::{Client, TestHub, message_to};
 use anyhow::{Context as _, Result};
@@ -115,15 +115,6 @@ async fn send_to(hub: &TestHub, flow: &str, task: Option<&str>, text: &str) -> R
     Ok(task["id"].as_str().context("no id")?.to_owned())
 }
 
-async fn until_it_is(hub: &TestHub, task: &str, wanted: &str) -> Result<Value> {
-    let client = Client::http(hub);
-    let is = async || get(&client, task).await.is_ok_and(|task| state(&task) == wanted);
-    let reached = eventually_async(PATIENCE, is).await;
-    let task = get(&client, task).await?;
-    reached.with_context(|| format!("it is not {wanted}: {task}; {}", hub.log()))?;
-    Ok(task)
-}
-
 #[tokio::test]
 async fn killed_hub_obeys_on_restart_of_program() -> Result<()> {
     let mut hub = TestHub::builder().config("[agents.script]\nconfine = false\n").start().await?;
@@ -153,17 +144,17 @@ async fn killed_hub_obeys_on_restart_of_program() -> Result<()> {
     fs::write(format!("{dir}/fast"), "")?;
     hub.restart().await?;
 
-    until_it_is(&hub, &again, "completed").await?;
-    let failed = until_it_is(&hub, &fails, "failed").await?;
+    until_it_is(&hub, &again, "completed", PATIENCE).await?;
+    let failed = until_it_is(&hub, &fails, "failed", PATIENCE).await?;
     assert_eq!(failed["metadata"]["reason"], "hub_restarted", "{failed}");
     for task in [&asks, &declined] {
-        let asked = until_it_is(&hub, task, "input-required").await?;
+        let asked = until_it_is(&hub, task, "input-required", PATIENCE).await?;
         assert!(said(&asked).contains("The program of the step second was cut off"), "{asked}");
     }
     send_to(&hub, "asks", Some(&asks), "yes").await?;
     send_to(&hub, "asks", Some(&declined), "no").await?;
-    until_it_is(&hub, &asks, "completed").await?;
-    until_it_is(&hub, &declined, "failed").await?;
+    until_it_is(&hub, &asks, "completed", PATIENCE).await?;
+    until_it_is(&hub, &declined, "failed", PATIENCE).await?;
     // No recorded step is done twice, and only what the rule or the client wants runs again.
     assert_eq!(logs.map(letters), ["abbc", "abbc", "ab", "ab"]);
     Ok(())

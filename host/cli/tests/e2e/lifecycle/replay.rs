@@ -2,7 +2,7 @@
 
 use crate::{
     plugin::command::plugin,
-    stage::{artifact, eventually_async, get, said, send, state},
+    stage::{artifact, eventually_async, get, said, send, state, until_it_is},
 };
 use a2a_hub_tests::{Client, TestHub, durable_guest, message_to, test_guests};
 use anyhow::{Context as _, Result};
@@ -43,15 +43,6 @@ async fn answer(hub: &TestHub, task: &str, text: &str) -> Result<Value> {
     answer["message"]["metadata"] = json!({});
     answer["configuration"] = json!({ "blocking": false });
     Ok(Client::http(hub).call("message/send", answer).await?)
-}
-
-async fn until_it_is(hub: &TestHub, task: &str, wanted: &str) -> Result<Value> {
-    let client = Client::http(hub);
-    let is = async || get(&client, task).await.is_ok_and(|task| state(&task) == wanted);
-    let reached = eventually_async(PATIENCE, is).await;
-    let task = get(&client, task).await?;
-    reached.with_context(|| format!("it is not {wanted}: {task}; {}", hub.log()))?;
-    Ok(task)
 }
 
 async fn workflow(hub: &TestHub, root: &str) -> Result<Vec<Value>> {
@@ -179,8 +170,9 @@ async fn kill_at_any_point_delivers_answer_once() -> Result<()> {
                 asked.with_context(|| format!("{point:?}"))?;
             }
         }
-        let done =
-            until_it_is(&hub, &task, "completed").await.with_context(|| format!("{point:?}"))?;
+        let done = until_it_is(&hub, &task, "completed", PATIENCE)
+            .await
+            .with_context(|| format!("{point:?}"))?;
         assert_eq!(said(&done), "a | b | yes | c | z", "{point:?}: {done}");
         assert_eq!(artifact(&done).matches("told").count(), 1, "{point:?}: {done}");
         let tree = workflow(&hub, &task).await?;
@@ -216,11 +208,11 @@ async fn run_continues_after_repeated_restarts() -> Result<()> {
         }
         hub.restart().await?;
     }
-    until_it_is(&hub, &task, "input-required").await?;
+    until_it_is(&hub, &task, "input-required", PATIENCE).await?;
     hub.restart().await?;
-    until_it_is(&hub, &task, "input-required").await?;
+    until_it_is(&hub, &task, "input-required", PATIENCE).await?;
     answer(&hub, &task, "yes").await?;
-    let done = until_it_is(&hub, &task, "completed").await?;
+    let done = until_it_is(&hub, &task, "completed", PATIENCE).await?;
     let came: Vec<_> = said(&done).split(" | ").collect();
     assert_eq!(came[1..5], ["a", "b", "c", "d"], "{done}");
     assert!(came[5].contains("echo: ask in?") && came[5].contains("bottom: yes"), "{done}");
@@ -239,7 +231,7 @@ async fn client_decides_about_interrupted_step() -> Result<()> {
         Point::Effect("x").reached(&hub, &task, &file).await?;
         hub.kill9().await?;
         hub.restart().await?;
-        let asks = until_it_is(&hub, &task, "input-required").await?;
+        let asks = until_it_is(&hub, &task, "input-required", PATIENCE).await?;
         assert!(said(&asks).contains("did `pay`, and nobody knows how far"), "{asks}");
         answer(&hub, &task, said_to_it).await?;
         let is_next = async || {
@@ -251,7 +243,7 @@ async fn client_decides_about_interrupted_step() -> Result<()> {
         hub.kill9().await?;
         hub.restart().await?;
         answer(&hub, &task, "done").await?;
-        let done = until_it_is(&hub, &task, "completed").await?;
+        let done = until_it_is(&hub, &task, "completed", PATIENCE).await?;
         assert!(said(&done).starts_with(came_to) && said(&done).ends_with(" | done"), "{done}");
         assert_eq!(effects(&file), effects_left);
     }
@@ -266,11 +258,11 @@ async fn replay_keeps_initial_client_capabilities() -> Result<()> {
     message["configuration"] = json!({ "blocking": false, "acceptedOutputModes": ["text/plain"] });
     let task = Client::http(&hub).call("message/send", message).await?;
     let task = task["id"].as_str().context("no id")?.to_owned();
-    until_it_is(&hub, &task, "input-required").await?;
+    until_it_is(&hub, &task, "input-required", PATIENCE).await?;
     hub.kill9().await?;
     hub.restart().await?;
     answer(&hub, &task, "go on").await?;
-    let done = until_it_is(&hub, &task, "completed").await?;
+    let done = until_it_is(&hub, &task, "completed", PATIENCE).await?;
     assert!(said(&done).starts_with("text/plain | go on"), "{done}");
     Ok(())
 }
@@ -282,12 +274,12 @@ async fn diverging_replay_fails_with_position() -> Result<()> {
     fs::write(&file, "one")?;
     let program = format!("again look cat {}\nsay-last\nask and now?", file.display());
     let task = begin(&hub, &program).await?;
-    until_it_is(&hub, &task, "input-required").await?;
+    until_it_is(&hub, &task, "input-required", PATIENCE).await?;
     hub.kill9().await?;
     fs::write(&file, "two")?;
     hub.restart().await?;
     answer(&hub, &task, "go on").await?;
-    let failed = until_it_is(&hub, &task, "failed").await?;
+    let failed = until_it_is(&hub, &task, "failed", PATIENCE).await?;
     assert_eq!(failed["metadata"]["reason"], "replay_diverged");
     for words in ["two", "one", "stands in a step"] {
         assert!(said(&failed).contains(words), "{failed}");
@@ -328,7 +320,7 @@ impl Updated {
         let file = hub.workspace().join("effects");
         let [a, z] = ["a", "z"].map(|letter| leaves(letter, &file));
         let task = begin(&hub, &format!("step a {a}\nask may I?\nstep z {z}")).await?;
-        until_it_is(&hub, &task, "input-required").await?;
+        until_it_is(&hub, &task, "input-required", PATIENCE).await?;
         hub.plug("top", &test_guests()?)?;
         let client = Client::http(&hub);
         let is_held_back = async || {
@@ -349,7 +341,7 @@ async fn replay_uses_original_component() -> Result<()> {
     let Updated { mut hub, task } = Updated::begin().await?;
     hub.restart().await?;
     answer(&hub, &task, "yes").await?;
-    let done = until_it_is(&hub, &task, "completed").await?;
+    let done = until_it_is(&hub, &task, "completed", PATIENCE).await?;
     assert_eq!(said(&done), "a | yes | z");
     // The copy is no longer needed after this.
     let copies = || fs::read_dir(hub.data_dir().join("replays")).map_or(0, Iterator::count);
@@ -370,7 +362,7 @@ async fn replayed_component_obeys_current_grant() -> Result<()> {
     let revoked = plugin(&hub, &["revoke", "top"]).await?;
     assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
     answer(&hub, &task, "yes").await?;
-    let done = until_it_is(&hub, &task, "completed").await?;
+    let done = until_it_is(&hub, &task, "completed", PATIENCE).await?;
     assert!(said(&done).contains("revoked by the operator"), "{done}");
     Ok(())
 }
@@ -383,7 +375,7 @@ async fn replay_without_component_fails() -> Result<()> {
     hub.unplug("middle")?;
     hub.unplug("bottom")?;
     hub.restart().await?;
-    let failed = until_it_is(&hub, &task, "failed").await?;
+    let failed = until_it_is(&hub, &task, "failed", PATIENCE).await?;
     assert_eq!(failed["metadata"]["reason"], "hub_restarted");
     assert!(said(&failed).contains("is not there any more"), "{failed}");
     Ok(())
@@ -403,7 +395,7 @@ async fn runs_of_task_have_separate_journals() -> Result<()> {
     eventually_async(PATIENCE, heard).await.context("it calls twice")?;
     hub.kill9().await?;
     hub.restart().await?;
-    let done = until_it_is(&hub, &id, "completed").await?;
+    let done = until_it_is(&hub, &id, "completed", PATIENCE).await?;
     let ends = said(&done);
     let [two, second, three] = ends.split(" | ").collect::<Vec<_>>()[..] else {
         anyhow::bail!("{done}")
@@ -456,10 +448,10 @@ async fn killed_flow_repeats_no_finished_step() -> Result<()> {
         // The file changes: the task goes on with the text that it began with.
         fs::write(&flow, flow_file(&file).replace("may I?", "Is this another flow?"))?;
         hub.restart().await?;
-        let asked = until_it_is(&hub, &task, "input-required").await?;
+        let asked = until_it_is(&hub, &task, "input-required", PATIENCE).await?;
         assert!(said(&asked).contains("may I?"), "{asked}");
         answer(&hub, &task, "yes").await?;
-        let done = until_it_is(&hub, &task, "completed").await?;
+        let done = until_it_is(&hub, &task, "completed", PATIENCE).await?;
         assert_eq!(said(&done), "a b yes z");
         assert_eq!(workflow(&hub, &task).await?.len(), 4, "no child is begun twice");
         for letter in ["a", "b", "z"] {
