@@ -41,7 +41,7 @@ pub(crate) fn of(name: &str, text: &str) -> Card {
 }
 
 /// Needs of a flow as the hub reads them.
-fn params(Needs { run, permissions, budget, memory }: &Needs) -> Value {
+fn params(Needs { run, permissions, budget, memory, worktree }: &Needs) -> Value {
     let of_run = |RunNeed { command, variables }: &RunNeed| json!({ "command": command, "variables": variables });
     let run: Vec<_> = run.iter().map(of_run).collect();
     let TreeBudget { depth, tokens, cost_usd } = budget;
@@ -50,6 +50,7 @@ fn params(Needs { run, permissions, budget, memory }: &Needs) -> Value {
         "permissions": permissions,
         "budget": { "depth": depth, "tokens": tokens, "costUsd": cost_usd },
         "memory": memory,
+        "worktree": worktree,
     })
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use a2a_hub_coordination::flow::{
-    Action, Definition, End, Event as Told, Finish, Id, Inheritance, State,
+    Action, ChildWorktree, Definition, End, Event as Told, Finish, Id, Inheritance, State,
+    WorktreeChanges,
 };
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
@@ -16,13 +17,22 @@ const MAX_ARTIFACTS: usize = 16;
 
 /// Something that the flow waits for.
 enum Open {
-    Call(Call, Artifacts),
+    Call(Call, Made),
     Question(OpenQuestion),
     Timer(Timer),
 }
 
-/// Artifacts of a child, by id.
-type Artifacts = Map<String, Value>;
+/// Artifact by which the hub reports the changes in a child's worktree.
+const PATCH: &str = "patch";
+
+/// What a child has made so far.
+#[derive(Default)]
+struct Made {
+    /// Texts of its artifacts, by id.
+    artifacts: Map<String, Value>,
+    /// Changes in its worktree.
+    worktree: Option<WorktreeChanges>,
+}
 
 /// Runs a flow to its end.
 pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Value) -> Run {
@@ -34,7 +44,7 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
         let mut events = Vec::new();
         for action in actions {
             match action {
-                Action::Finish(finish) => return end(ctx, finish),
+                Action::Finish(finish) => return end(ctx, finish, &children),
                 action @ (Action::Call { .. }
                 | Action::Ask { .. }
                 | Action::Wait { .. }
@@ -63,7 +73,7 @@ fn act(
     children: &mut Children,
 ) -> Result<Option<Told>, Failure> {
     match action {
-        Action::Call { id, agent, text, data, permissions, inherit } => {
+        Action::Call { id, agent, text, data, permissions, inherit, worktree } => {
             let parts = data.map_or_else(|| Part::text(text), |data| Part::data(&data));
             let mut message = Message::user(vec![parts]);
             let skill = agent.strip_prefix("skill:");
@@ -71,6 +81,12 @@ fn act(
             metadata.extend(permissions.map(|word| ("permissions".to_owned(), word.into())));
             metadata.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
             metadata.extend(inherit.into_iter().flat_map(|it| memory(it, children)));
+            if let Some(worktree) = worktree {
+                let Some(wish) = wish(worktree, children) else {
+                    return Ok(Some(Told::Ended(id, without_worktree())));
+                };
+                metadata.insert("worktree".to_owned(), wish);
+            }
             if !metadata.is_empty() {
                 message = message.with_metadata(&Value::Object(metadata));
             }
@@ -80,7 +96,7 @@ fn act(
             match ctx.call_with(&agent, message, &options) {
                 Ok(call) => {
                     children.insert(id, call.task_id());
-                    open.insert(id, Open::Call(call, Artifacts::new()));
+                    open.insert(id, Open::Call(call, Made::default()));
                 }
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
                 Err(why) => return Ok(Some(Told::Ended(id, failed(&why)))),
@@ -129,13 +145,13 @@ fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failu
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
                 Err(why) => events.push(Told::Ended(id, failed(&why))),
             },
-            Some(Open::Call(call, mut artifacts)) => match call.next(None) {
+            Some(Open::Call(call, mut made)) => match call.next(None) {
                 Ok(Update::Finished(outcome)) => {
-                    events.push(Told::Ended(id, ended(&outcome, artifacts)));
+                    events.push(Told::Ended(id, ended(&outcome, made)));
                 }
                 Ok(Update::Event(event)) => {
                     match event {
-                        Event::Artifact(update) => keep(&mut artifacts, &update),
+                        Event::Artifact(update) => keep(&mut made, &update),
                         Event::Status(status) => {
                             let asks = [TaskState::InputRequired, TaskState::AuthRequired];
                             let told = if asks.contains(&status.state) {
@@ -147,7 +163,7 @@ fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failu
                         }
                         Event::Other(_) => {}
                     }
-                    open.insert(id, Open::Call(call, artifacts));
+                    open.insert(id, Open::Call(call, made));
                 }
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
                 Err(why) => events.push(Told::Ended(id, failed(&why))),
@@ -171,9 +187,47 @@ fn memory(Inheritance { from, scope }: Inheritance, children: &Children) -> Map<
     metadata
 }
 
+/// Value of `metadata.worktree` of a child's message; none if the named child did not begin.
+fn wish(worktree: ChildWorktree, children: &Children) -> Option<Value> {
+    match worktree {
+        ChildWorktree::New => Some(true.into()),
+        ChildWorktree::Of(id) => Some(json!({ "task": children.get(&id)? })),
+    }
+}
+
+/// End of a child that has no worktree to work in.
+fn without_worktree() -> End {
+    let text = "the step in whose worktree it works did not begin".to_owned();
+    End { reason: "unavailable".to_owned(), text, ..End::default() }
+}
+
+/// Changes that the hub reports in the artifact `patch`.
+fn changes(update: &ArtifactUpdate) -> WorktreeChanges {
+    let metadata = update.artifact.metadata.as_deref().unwrap_or_default();
+    let facts: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();
+    let count = |name: &str| facts.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let mut diff = String::new();
+    for part in &update.artifact.parts {
+        if let PartContent::Raw(bytes) = &part.content {
+            let most = bytes.len().min(MAX_ARTIFACT.saturating_sub(diff.len()));
+            diff.push_str(&String::from_utf8_lossy(&bytes[..most]));
+        }
+    }
+    WorktreeChanges {
+        files: count("files"),
+        insertions: count("insertions"),
+        deletions: count("deletions"),
+        diff,
+    }
+}
+
 /// Adds a piece of an artifact, within bounds.
-fn keep(artifacts: &mut Artifacts, update: &ArtifactUpdate) {
+fn keep(Made { artifacts, worktree }: &mut Made, update: &ArtifactUpdate) {
     let id = &update.artifact.id;
+    if id == PATCH {
+        *worktree = Some(changes(update));
+        return;
+    }
     if !artifacts.contains_key(id) && artifacts.len() >= MAX_ARTIFACTS {
         return;
     }
@@ -191,7 +245,7 @@ fn keep(artifacts: &mut Artifacts, update: &ArtifactUpdate) {
 }
 
 /// End of a child. Without a text, its answer is its artifacts.
-fn ended(outcome: &Outcome, artifacts: Artifacts) -> End {
+fn ended(outcome: &Outcome, Made { artifacts, worktree }: Made) -> End {
     let completed = matches!(outcome.state(), None | Some(TaskState::Completed));
     let mut text = outcome.text();
     if text.is_empty() && completed {
@@ -210,7 +264,7 @@ fn ended(outcome: &Outcome, artifacts: Artifacts) -> End {
         (Some(TaskState::Canceled), _) => "canceled".to_owned(),
         _ => String::new(),
     };
-    End { completed, text, data, artifacts, reason }
+    End { completed, text, data, artifacts, reason, worktree }
 }
 
 fn reason(outcome: &Outcome) -> Option<String> {
@@ -232,13 +286,18 @@ fn failed(why: &Failure) -> End {
     End { reason: reason.to_owned(), text: why.text().to_owned(), ..End::default() }
 }
 
-/// Ends the flow's task.
-fn end(ctx: &Context, finish: Finish) -> Run {
+/// Ends the flow's task. Its metadata name the child whose worktree has the result.
+fn end(ctx: &Context, finish: Finish, children: &Children) -> Run {
     if !finish.completed {
         return ctx.fail(&finish.reason, finish.text);
     }
     if let Some(output) = finish.output {
         ctx.artifact(Artifact::new("output", vec![Part::data(&output)]))?;
     }
-    ctx.done(finish.text)
+    match finish.worktree.and_then(|child| children.get(&child)) {
+        Some(task) => Ok(TaskStatus::new(TaskState::Completed, finish.text)
+            .with_metadata(&json!({ "worktreeTask": task }))
+            .into()),
+        None => ctx.done(finish.text),
+    }
 }

@@ -33,8 +33,8 @@ pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
             let needs = Needs { memory: false, ..definition.needs() };
             if needs != Needs::default() {
                 return ctx.reject(
-                    "Run a flow file: a file in a message has no `run`, no `permissions` above `ask`, and no budget of \
-                     `depth`, `tokens` or `costUsd`. Put it into the folder `flows` of the data directory; if it is held \
+                    "Run a flow file: a file in a message has no `run`, no `permissions` above `ask`, no [worktree] \
+                     (`--worktree` gives it one), and no budget of `depth`, `tokens` or `costUsd`. Put it into the folder `flows` of the data directory; if it is held \
                      back, trust it: `a2a-hub flow trust NAME`.",
                 );
             }

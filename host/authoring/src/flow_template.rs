@@ -14,8 +14,20 @@ const PROGRAMS: [(&str, &str); 4] =
 /// Keys of the lines that name agents.
 const KEYS: [&str; 2] = ["agent = ", "fallback = "];
 
+/// Key of the lines that name all agents, and the most that it takes without a wish.
+const ALL: &str = "agents = ";
+const MOST_BY_DEFAULT: usize = 3;
+
+/// Line with the judge in the template `best-of`.
+const JUDGE: &str = "run = [\"sh\", \"-c\", \"cargo test\"]\n";
+
+/// Names of the candidates' steps that come after the judge.
+const WITH_JUDGE: &str =
+    "needs = [\"judge\"]\npick = { from = \"try\", judges = [\"judge\"], by = \"lines\"";
+const WITHOUT_JUDGE: &str = "needs = [\"try\"]\npick = { from = \"try\", by = \"ask\"";
+
 /// Names of the templates.
-pub const NAMES: [&str; 4] = ["review", "plan", "research", "second-opinion"];
+pub const NAMES: [&str; 5] = ["review", "plan", "research", "second-opinion", "best-of"];
 
 /// Text of a new flow file from the template of this name, with these agents or, without any, those
 /// of this machine. Without a name, it is an example with two steps.
@@ -25,11 +37,39 @@ pub fn text(name: Option<&str>, agents: &[AgentId]) -> String {
         Some("plan") => include_str!("flow_template/plan.flow.toml"),
         Some("research") => include_str!("flow_template/research.flow.toml"),
         Some("second-opinion") => include_str!("flow_template/second-opinion.flow.toml"),
+        Some("best-of") => BEST_OF,
         Some(_) | None => return include_str!("flow_template/answer.flow.toml").to_owned(),
     };
     match agents {
-        [] => filled(template, &default_agents()),
+        [] => {
+            let mut agents = default_agents();
+            agents.truncate(MOST_BY_DEFAULT);
+            filled(template, &agents)
+        }
         agents => filled(template, agents),
+    }
+}
+
+/// Template of a choice among candidates.
+const BEST_OF: &str = include_str!("flow_template/best-of.flow.toml");
+
+/// Text of a flow that has these agents do the same work, and picks the best result. `judge` is a
+/// shell's command that passes a candidate by exit code 0; without one, the client picks.
+/// `permissions` is what the agents may do unasked: `read-only`, `ask`, `edit` or `full`.
+pub fn best_of(agents: &[AgentId], judge: Option<&str>, permissions: &str) -> String {
+    let text = filled(BEST_OF, agents);
+    let text = text.replace("permissions = \"edit\"", &format!("permissions = \"{permissions}\""));
+    match judge {
+        Some(judge) => {
+            let words = toml::Value::from(vec!["sh", "-c", judge]);
+            text.replace(JUDGE, &format!("run = {words}\n"))
+        }
+        None => {
+            let (before, after) = text.split_once("# The judge runs").unwrap_or((&text, ""));
+            let (_, after) = after.split_once("# Candidates that changed").unwrap_or(("", after));
+            let after = after.replace(WITH_JUDGE, WITHOUT_JUDGE);
+            format!("{before}# Candidates that changed{after}")
+        }
     }
 }
 
@@ -41,6 +81,11 @@ fn filled(template: &str, agents: &[AgentId]) -> String {
     };
     let mut text = String::new();
     for line in template.split_inclusive('\n') {
+        if line.starts_with(ALL) {
+            let named: Vec<_> = agents.iter().map(|agent| format!("\"{agent}\"")).collect();
+            text.push_str(&format!("{ALL}[{}]\n", named.join(", ")));
+            continue;
+        }
         if !KEYS.iter().any(|key| line.starts_with(key)) {
             text.push_str(line);
             continue;
@@ -86,6 +131,22 @@ mod tests {
         let opinion = text(Some("second-opinion"), &ids(&["a", "b", "c", "d"]));
         let agents: Vec<_> = opinion.lines().filter(|line| line.starts_with("agent")).collect();
         assert_eq!(agents, ["agent = \"a\"", "agent = \"b\"", "agent = \"c\"", "agent = \"a\""]);
+    }
+
+    #[test]
+    fn best_of_has_agents_and_judge() {
+        let agents = ids(&["codex", "codex"]);
+        let text = best_of(&agents, Some("grep -q \"x\" a && cargo test"), "ask");
+        assert!(text.contains("agents = [\"codex\", \"codex\"]\n"), "{text}");
+        assert!(text.contains("&& cargo test") && !text.contains("\"cargo test\""), "{text}");
+        assert!(text.contains("permissions = \"ask\"\n"), "{text}");
+        let parsed: toml::Table = text.parse().unwrap();
+        assert_eq!(parsed["step"][1]["run"][2].as_str(), Some("grep -q \"x\" a && cargo test"));
+        let without = best_of(&agents, None, "edit");
+        let parsed: toml::Table = without.parse().unwrap();
+        assert_eq!(parsed["step"].as_array().map(Vec::len), Some(2), "{without}");
+        assert_eq!(parsed["step"][1]["pick"]["by"].as_str(), Some("ask"));
+        assert!(parsed["step"][1]["pick"].get("judges").is_none(), "{without}");
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(super) enum Command {
     Schedule(schedule::ScheduleCommand),
     /// Run a flow, or a flow file once, and print the answer
     Run(Box<flow::run::RunFlow>),
+    /// Have several agents do the same work in worktrees, and pick the best result
+    Best(Box<flow::best::Best>),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on standard input and output

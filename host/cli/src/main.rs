@@ -100,6 +100,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Schedule(schedule) => commands::schedule::schedule(global, &schedule),
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
         Command::Run(run) => commands::flow::run::run(global, *run),
+        Command::Best(best) => commands::flow::best::best(global, *best),
         Command::Send(send) => {
             let send = send.with_message()?;
             if client::remote::is_url(&send.agent) {

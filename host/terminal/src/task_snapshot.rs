@@ -60,6 +60,11 @@ impl Told {
         self.metadata.get("question")?["id"].as_str()
     }
 
+    /// Returns true if the task worked in a worktree, or names a child that did.
+    pub fn has_worktree(&self) -> bool {
+        ["worktree", "worktreeTask"].iter().any(|name| self.metadata.contains_key(*name))
+    }
+
     /// Returns the agents that relay the pending question, ending with the one that asks; empty if
     /// the task's own agent asks.
     pub fn asked_through(&self) -> Vec<&str> {

@@ -42,6 +42,8 @@ pub(crate) struct FlowNeeds {
     budget: TreeNeed,
     /// True if the flow passes on the memory that its caller passes to it.
     memory: bool,
+    /// Commit from which the worktree of each of its tasks starts; none without one.
+    worktree: Option<String>,
 }
 
 /// Program with its arguments, and the variables that it gets.
@@ -103,6 +105,11 @@ impl FlowNeeds {
         let more = all.len().saturating_sub(MAX_LISTED);
         let listed = all.into_iter().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
         if more == 0 { listed } else { format!("{listed}, and {more} more") }
+    }
+
+    /// Commit from which the worktree of each of the flow's tasks starts; none without one.
+    pub(crate) fn worktree(&self) -> Option<&str> {
+        self.worktree.as_deref()
     }
 
     /// Adds the programs of this flow to the requests of the agent that runs them.

@@ -27,6 +27,12 @@ impl Agent {
         self.source.runs_flows(&self.id)
     }
 
+    /// Commit from which the worktree of each task starts, by the flow file of the agent; none
+    /// without one.
+    pub fn worktree_base(&self) -> Option<&str> {
+        self.source.flow().and_then(|flow| flow.needs.worktree())
+    }
+
     /// True if the name is that of the agent that runs the programs of flows, and this agent is a
     /// flow with programs.
     pub fn calls_script(&self, name: &AgentId) -> bool {

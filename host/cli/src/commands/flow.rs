@@ -28,6 +28,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub(crate) mod best;
 pub(crate) mod run;
 mod trust;
 

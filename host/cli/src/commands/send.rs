@@ -185,7 +185,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let closed = closed(&mut client, &shown.told);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => {
-                    if send.worktree.is_some() && global.format == Format::Pretty {
+                    if shown.told.has_worktree() && global.format == Format::Pretty {
                         let way_on = in_worktree(&global.command(), &shown.told);
                         global.console().note(Text::styled(FAINT, way_on));
                     }

@@ -2,8 +2,10 @@
 
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_clock as clock;
+use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
+    hub_metadata::WORKTREE_TASK,
     id::TaskId,
     operation::{
         Answer, ApplyTo, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff,
@@ -41,6 +43,7 @@ impl<'t> WorktreeOperations<'t> {
         Ok(Answer::Worktree(match request {
             WorktreeRequest::List => WorktreeAnswer::List(self.list().await?),
             WorktreeRequest::Diff { task, summary } => {
+                let task = self.holder(task).await?;
                 let diff = worktrees.diff(task.as_str(), summary, PATCH_LIMIT).await?;
                 let changes = changes(diff.snapshot);
                 WorktreeAnswer::Diff(WorktreeDiff { changes, text: diff.text })
@@ -57,16 +60,15 @@ impl<'t> WorktreeOperations<'t> {
                         },
                     },
                 };
-                let applied = worktrees.apply(task.as_str(), target, accepts_all).await?;
+                let holder = self.holder(task.clone()).await?;
+                let applied = worktrees.apply(holder.as_str(), target, accepts_all).await?;
                 let Applied { commit, branch, checkout, files } = applied;
                 tracing::info!(%task, ?branch, ?checkout, files = files.len(), "the changes of a task were taken over");
                 WorktreeAnswer::Applied(WorktreeApplied { commit, branch, checkout, files })
             }
             WorktreeRequest::Discard { task } => {
                 self.require_over(&task).await?;
-                worktrees.discard(task.as_str()).await?;
-                let removed = WorktreeRemoved { task_id: task, kept_as: None, trouble: None };
-                WorktreeAnswer::Removed(vec![removed])
+                WorktreeAnswer::Removed(self.discard(task).await?)
             }
             WorktreeRequest::Prune { older_than_ms } => {
                 WorktreeAnswer::Removed(self.prune(older_than_ms).await?)
@@ -81,12 +83,14 @@ impl<'t> WorktreeOperations<'t> {
                 worktree;
             let task_id = TaskId::new(task);
             let head = self.tasks.find_head(&task_id).await?;
+            let parent_task_id = head.as_ref().and_then(|head| head.parent.clone());
             let (agent_id, state) =
                 head.map(|head| (head.agent, head.state.name().to_owned())).unzip();
             listed.push(WorktreeInfo {
                 task_id,
                 agent_id,
                 state,
+                parent_task_id,
                 path: tree,
                 repository: checkout.unwrap_or(repository),
                 base,
@@ -95,6 +99,35 @@ impl<'t> WorktreeOperations<'t> {
             });
         }
         Ok(listed)
+    }
+
+    /// Task whose worktree has the changes of a task: itself, or the child that a flow names.
+    async fn holder(&self, task: TaskId) -> Result<TaskId, HubError> {
+        if self.worktrees.find(task.as_str()).is_ok() {
+            return Ok(task);
+        }
+        let stored = self.tasks.stored(&task).await?;
+        let named = stored.as_ref().and_then(|it| metadata::text(&it.task, WORKTREE_TASK));
+        let Some(child) = named.map(TaskId::new) else { return Ok(task) };
+        let head = self.tasks.find_head(&child).await?;
+        // A task names its own children only, whatever its agent says.
+        let is_child = head.is_some_and(|head| head.parent.as_ref() == Some(&task));
+        Ok(if is_child { child } else { task })
+    }
+
+    /// Removes the worktree of a task, and those of its children.
+    async fn discard(&self, task: TaskId) -> Result<Vec<WorktreeRemoved>, HubError> {
+        let children = self.tasks.children(&task).await?;
+        let all = std::iter::once(task.clone()).chain(children.into_iter().map(|it| it.task));
+        let mut removed = Vec::new();
+        for task_id in all.filter(|task| self.worktrees.find(task.as_str()).is_ok()) {
+            self.worktrees.discard(task_id.as_str()).await?;
+            removed.push(WorktreeRemoved { task_id, kept_as: None, trouble: None });
+        }
+        if removed.is_empty() {
+            return Err(WorktreeError::NotFound(task.to_string()).into());
+        }
+        Ok(removed)
     }
 
     /// Removes worktrees whose tasks are over, and keeps their changes. A worktree of a task that

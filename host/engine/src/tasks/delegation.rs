@@ -8,6 +8,7 @@ pub(super) mod call_errors;
 pub(super) mod child_call;
 pub(super) mod child_message;
 pub(super) mod child_routing;
+mod child_worktree;
 pub(super) mod conversation_access;
 pub(super) mod directory;
 pub(super) mod lent_permit;
@@ -29,6 +30,7 @@ use super::{
     },
     feed::subscription::{Lent, StreamEnd},
     guest_port::GuestRequest,
+    new_task::ChildPlace,
     ports::{Calls, OtherTasks, RunKind},
 };
 use a2a_hub_agents::Agent;
@@ -46,9 +48,7 @@ use a2a_hub_process::Panicked;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::StatusUpdate,
-    hub_metadata::{WORKTREE, worktree_base},
     id::{AgentId, ContextId, TaskId},
-    message::Message,
     operation::{AgentQuery, FoundAgents},
     parent::Parent,
     scheduled::ScheduledRun,
@@ -126,23 +126,6 @@ impl Delegation {
         }
     }
 
-    /// Commit from which a worktree of the child starts; none if its message asks for none. A
-    /// worktree costs the operator's disk, so only agents that came with the hub, and flows, may
-    /// ask.
-    fn worktree(&self, message: &Message) -> Result<Option<String>, Failure> {
-        let asked = message.metadata.as_ref().and_then(|facts| facts.get(WORKTREE));
-        let Some(asked) = asked.filter(|asked| !asked.is_null()) else { return Ok(None) };
-        let base = worktree_base(asked, WORKTREE).map_err(|why| Failure::Invalid(why.message))?;
-        if base.is_some() && !self.agent.came_along() {
-            return Err(Failure::Denied(format!(
-                "have another agent work in a worktree: `{}` is a plug-in, and may not ask for that; its client can, \
-                 by `metadata.worktree`",
-                self.agent.id
-            )));
-        }
-        Ok(base)
-    }
-
     /// Existing child with this key. Fails if the key belongs to a child of another agent.
     async fn known(&self, key: &str, agent: &AgentId) -> Result<Option<TaskId>, Failure> {
         match self.child_under(key).await? {
@@ -162,11 +145,11 @@ impl Delegation {
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Failure> {
         let ChildRequest { message, key, timeout_ms, budget, context_id, inherit, .. } = request;
-        let worktree = self.worktree(&message)?;
         self.agent.require_own_command(&child, &self.task, &message)?;
         let inherit = asked_for(inherit, &message)?;
         let answers = request.answers_questions;
-        let directory = self.directory(request.working_directory)?;
+        let ChildPlace { directory, base } =
+            self.child_place(&message, request.working_directory).await?;
         let context_id = match context_id {
             Some(named) => Some(self.conversation(named, &child.id).await?),
             None => None,
@@ -209,7 +192,7 @@ impl Delegation {
             agent: Arc::clone(&child),
             message,
             working_directory: directory,
-            worktree,
+            worktree: base,
             timeout_ms,
             response: ResponseMode::Stream,
             client: ClientCapabilities::default(),

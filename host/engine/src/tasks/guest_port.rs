@@ -57,6 +57,8 @@ pub(super) struct ActorPort {
     pub(super) queue: mpsc::Sender<GuestRequest>,
     /// Number of bytes that are repeated beside a status, as of the task's current state.
     pub(super) beside: Arc<AtomicU64>,
+    /// Id of an artifact that only the hub writes in this task.
+    pub(super) of_hub: Option<&'static str>,
 }
 
 /// Event for the task's log, from a guest's output.
@@ -113,6 +115,17 @@ impl ActorPort {
 #[async_trait::async_trait]
 impl TaskPort for ActorPort {
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
+        let is_of_hub = |event: &Emitted| match event {
+            Emitted::Artifact { artifact, .. } => {
+                Some(artifact.artifact_id.as_str()) == self.of_hub
+            }
+            Emitted::Working { .. } => false,
+        };
+        if let (true, Some(id)) = (events.iter().any(is_of_hub), self.of_hub) {
+            return Err(Failure::Invalid(format!(
+                "emit the artifact `{id}`: in a worktree it holds the changes, and the hub writes it; take another id"
+            )));
+        }
         self.queue.send(GuestRequest::Emit(events)).await.map_err(|_| Failure::Cancelled)
     }
 

@@ -121,6 +121,14 @@ pub(super) struct Settling<'a> {
     pub(super) base: Option<String>,
 }
 
+/// Place in which a child is to work.
+pub(super) struct ChildPlace {
+    /// Working directory, or the repository of a new worktree.
+    pub(super) directory: Option<String>,
+    /// Commit from which a new worktree starts; none without one.
+    pub(super) base: Option<String>,
+}
+
 /// Directory of a new task.
 pub(super) struct Settled {
     pub(super) directory: Option<String>,

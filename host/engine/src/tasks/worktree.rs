@@ -5,6 +5,7 @@ use super::{
     SubmitError, Tasks,
     new_task::{Settled, Settling},
 };
+use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
     id::{ArtifactId, ContextId, TaskId},
@@ -26,7 +27,7 @@ use std::{
 };
 
 /// Id of the artifact with the changes.
-const PATCH: &str = "patch";
+pub(super) const PATCH: &str = "patch";
 
 /// Largest patch in an artifact, in bytes. A larger one is replaced by a table of files.
 const PATCH_LIMIT: usize = 512 << 10;
@@ -65,6 +66,7 @@ impl Tasks {
         message: &mut Message,
     ) -> Result<Settled, SubmitError> {
         let Settling { id, context, agent, is_child, directory, base } = new;
+        let base = base.or_else(|| self.base_of_flow(agent, directory.as_deref()));
         let Some(base) = base else {
             if let Some(directory) = directory.as_deref().filter(|_| !is_child) {
                 self.require_own_worktree(directory, context).await?;
@@ -76,6 +78,13 @@ impl Tasks {
             let why = "a worktree needs a repository; name a directory of it (`metadata.workingDirectory`, `--cwd`)";
             return Err(WorktreeError::Refused(why.to_owned()).into());
         };
+        if agent.is_elsewhere() {
+            let why = format!(
+                "`{}` works on another machine, and in no directory of this one; give its task no worktree",
+                agent.id
+            );
+            return Err(WorktreeError::Refused(why).into());
+        }
         if !Path::new(&directory).starts_with(worktrees.root()) {
             let opened = agent.require_directory(&directory).await;
             opened.map_err(|why| WorktreeError::Refused(why.to_string()))?;
@@ -105,6 +114,15 @@ impl Tasks {
         facts.insert("workingDirectory".to_owned(), directory.as_str().into());
         tracing::info!(task = %id, path = directory, base = made.base, "the task works in a worktree");
         Ok(Settled { directory: Some(directory), fact: Some(metadata_of(&made)) })
+    }
+
+    /// Commit from which the worktree of a flow's task starts, by the flow's file. A task in a
+    /// worktree gets no further one.
+    fn base_of_flow(&self, agent: &Agent, directory: Option<&str>) -> Option<String> {
+        let root = self.worktrees.as_ref().map(Worktrees::root);
+        let is_in_worktree =
+            directory.zip(root).is_some_and(|(it, root)| Path::new(it).starts_with(root));
+        agent.worktree_base().filter(|_| !is_in_worktree).map(str::to_owned)
     }
 
     /// Refuses a directory in the worktree of another conversation's task.
@@ -163,6 +181,8 @@ pub(super) struct Changes {
     pub(super) worktrees: Worktrees,
     pub(super) task: TaskId,
     pub(super) port: Arc<dyn TaskPort>,
+    /// True if an earlier run of the task reported changes.
+    pub(super) has_patch: bool,
 }
 
 impl RunInWorktree {
@@ -212,10 +232,10 @@ impl Run for RunInWorktree {
 }
 
 impl Changes {
-    /// Emits the present changes, unless none were made. A failure is reported as a status of the
+    /// Emits the present changes, unless none were ever made. A failure is reported as a status of the
     /// task, because the files stay where they are.
     async fn emit(self) {
-        let Self { worktrees, task, port } = self;
+        let Self { worktrees, task, port, has_patch } = self;
         let found = worktrees.diff(task.as_str(), false, PATCH_LIMIT).await;
         let found = match found {
             Err(WorktreeError::TooLarge { .. }) => {
@@ -224,7 +244,7 @@ impl Changes {
             other => other.map(|diff| (diff, false)),
         };
         let told = match found {
-            Ok((diff, _)) if diff.snapshot.files == 0 => return,
+            Ok((diff, _)) if diff.snapshot.files == 0 && !has_patch => return,
             Ok((diff, is_table)) => {
                 // Bytes, so that a client shows a file, and saves it.
                 let mut part = Part::new(Content::Raw(diff.text.into_bytes()));

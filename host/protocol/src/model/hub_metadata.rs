@@ -9,7 +9,7 @@
 use crate::model::{
     budget::{BUDGET, Budget},
     error::A2aError,
-    id::AgentId,
+    id::{AgentId, TaskId},
     message::{Message, Metadata},
     question::{QUESTION, answered_by},
     trace,
@@ -20,28 +20,49 @@ use serde_json::Value;
 pub const PERMISSIONS: [&str; 4] = ["read-only", "ask", "edit", "full"];
 
 /// Member that asks for a worktree: true, or an object with the commit to start from, as
-/// `{"base": "main"}`.
+/// `{"base": "main"}`. A flow also names a child, in whose worktree another child works:
+/// `{"task": "…"}`.
 pub const WORKTREE: &str = "worktree";
 
-/// Commit that the member [`WORKTREE`] names; none if it asks for no worktree. `at` is the path of
+/// Metadata member of a flow's task: the child whose worktree has the result. `hub/tasks/diff`,
+/// `apply` and `discard` follow it.
+pub const WORKTREE_TASK: &str = "worktreeTask";
+
+/// Wish of the member [`WORKTREE`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorktreeWish {
+    /// A new worktree that starts from this commit, branch or tag.
+    New {
+        /// The commit.
+        base: String,
+    },
+    /// The worktree of this task.
+    OfTask(TaskId),
+}
+
+/// Wish of a value of the member [`WORKTREE`]; none if it asks for no worktree. `at` is the path of
 /// the value, for the error.
 ///
 /// # Errors
-/// If the value is neither a boolean nor an object with at most a text `base`.
-pub fn worktree_base(value: &Value, at: &str) -> Result<Option<String>, A2aError> {
+/// If the value is neither a boolean nor an object with at most a text `base` or `task`.
+pub fn worktree_wish(value: &Value, at: &str) -> Result<Option<WorktreeWish>, A2aError> {
     let why = || {
-        let why = "must be true or false, or an object with the commit to start from (`base`)";
+        let why = "must be true or false, or an object with the commit to start from (`base`), or in a flow with a child \
+                   (`task`)";
         A2aError::invalid(at, why.to_owned())
     };
+    let new = |base: &str| Some(WorktreeWish::New { base: base.to_owned() });
     match value {
-        Value::Bool(asks) => Ok(asks.then(|| "HEAD".to_owned())),
+        Value::Bool(asks) => Ok(new("HEAD").filter(|_| *asks)),
         Value::Object(members) => {
-            if members.keys().any(|name| name != "base") {
-                return Err(why());
-            }
-            match members.get("base") {
-                None => Ok(Some("HEAD".to_owned())),
-                Some(base) => base.as_str().map(|base| Some(base.to_owned())).ok_or_else(why),
+            let mut members = members.iter();
+            match (members.next(), members.next()) {
+                (None, _) => Ok(new("HEAD")),
+                (Some((name, Value::String(base))), None) if name == "base" => Ok(new(base)),
+                (Some((name, Value::String(task))), None) if name == "task" => {
+                    Ok(Some(WorktreeWish::OfTask(TaskId::new(task.as_str()))))
+                }
+                (Some(_), _) => Err(why()),
             }
         }
         Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(why()),
@@ -219,7 +240,7 @@ impl Takes {
             },
             Self::Budget => Budget::read(value, at).map(drop),
             Self::Question => answered_by(value, at).map(drop),
-            Self::Worktree => worktree_base(value, at).map(drop),
+            Self::Worktree => worktree_wish(value, at).map(drop),
             Self::Any => Ok(()),
         }
     }

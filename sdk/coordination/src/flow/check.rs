@@ -3,14 +3,16 @@
 use super::{
     definition::{Definition, Work, is_before},
     inherit,
-    parse::{Draft, Join, Names, Place, Scope, next},
+    parse::{Draft, Names, Place, Scope, next},
+    pick,
     position::{Problems, did_you_mean},
-    script,
+    repetition::Join,
+    script, worktree,
 };
 
 /// Variables of a step's record.
-const RECORD: [&str; 8] =
-    ["text", "output", "artifacts", "state", "agent", "items", "round", "exit"];
+const RECORD: [&str; 9] =
+    ["text", "output", "artifacts", "state", "agent", "items", "round", "exit", "worktree"];
 
 /// Functions of the template engine.
 const FUNCTIONS: [&str; 4] = ["range", "dict", "namespace", "loop"];
@@ -70,6 +72,13 @@ pub(super) fn whole(
         definition.steps[index].next = found;
         let inherit = inherit::parse(&draft.table, index, &definition, problems);
         definition.steps[index].inherit = inherit;
+    }
+    // A step works in the worktree of an earlier one, and picks among earlier ones.
+    for &index in &order {
+        worktree::parse(&mut drafts[index], index, &mut definition, problems);
+        if let Some(pick) = pick::parse(&drafts[index], index, &definition, problems) {
+            definition.steps[index].work = Work::Pick(pick);
+        }
     }
     definition.order = order;
     for (index, draft) in drafts.iter().enumerate() {
@@ -177,10 +186,14 @@ fn check_name(
             }
         },
         "item" | "index" if scope.has_item => Ok(()),
-        "item" | "index" => Err(format!("`{name}` is only there in a step with `for_each`")),
+        "item" | "index" => {
+            Err(format!("`{name}` is only there in a step with `for_each` or `agents`"))
+        }
         "output" | "text" | "exit" if scope.has_output => Ok(()),
         other if FUNCTIONS.contains(&other) => Ok(()),
-        "worktree" => Err(format!("`{name}`: worktrees are not yet supported")),
+        "worktree" => {
+            Err(format!("`{name}`: write the changes of a step as `steps.ID.worktree.diff`"))
+        }
         other => {
             let near = did_you_mean(
                 other,

@@ -8,8 +8,10 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
+    pick::Pick,
     template::{Condition, Template},
     vote_step::VoteStep,
+    worktree::StepWorktree,
 };
 
 /// Most steps of a flow.
@@ -17,6 +19,9 @@ pub(super) const MAX_STEPS: usize = 100;
 
 /// Highest cap of a `goto`.
 pub(super) const MAX_JUMPS: u32 = 100;
+
+/// Most agents of a step.
+pub(super) const MAX_AGENTS: usize = 32;
 
 /// Most items of a `for_each`.
 pub(super) const MAX_ITEMS: usize = 1_000;
@@ -55,6 +60,8 @@ pub struct Definition {
     /// Working time of the flow.
     pub(super) minutes: Option<u32>,
     pub(super) timeout_ms: Option<u64>,
+    /// Commit from which the worktree of the whole flow starts; none without one.
+    pub(super) worktree: Option<String>,
     pub(super) result: Option<Template>,
     pub(super) steps: Vec<Step>,
     /// Steps so that each comes after those it needs.
@@ -72,6 +79,8 @@ pub struct Needs {
     pub budget: TreeBudget,
     /// True if a step gets the memory that the flow's caller passes on.
     pub memory: bool,
+    /// Commit from which the worktree of the whole flow starts; none without one.
+    pub worktree: Option<String>,
 }
 
 impl Needs {
@@ -138,6 +147,7 @@ pub(super) struct Step {
     pub(super) fallback: Vec<String>,
     pub(super) compensate: Option<Undo>,
     pub(super) inherit: Option<Inherit>,
+    pub(super) worktree: Option<StepWorktree>,
     pub(super) timeout_ms: Option<u64>,
     /// JSON schema of the answer.
     pub(super) output: Option<Value>,
@@ -147,8 +157,8 @@ pub(super) struct Step {
 /// Work of a step.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
-    /// A task of another agent.
-    Agent { agent: String, prompt: Template, permissions: Option<String> },
+    /// A task of another agent. Several agents have one each, by the index of the item.
+    Agent { agents: Vec<String>, prompt: Template, permissions: Option<String> },
     /// A task of another flow.
     Flow { flow: String, input: Vec<(String, Template)> },
     /// A question to the client.
@@ -159,9 +169,23 @@ pub(super) enum Work {
     Run(Script),
     /// A vote of agents.
     Vote(VoteStep),
+    /// A choice among candidates in worktrees.
+    Pick(Pick),
 }
 
 impl Work {
+    /// Agent or flow that does an item at first; empty for steps that call none.
+    pub(super) fn agent(&self, item: usize) -> &str {
+        match self {
+            Self::Agent { agents, .. } => {
+                agents.get(item).or(agents.first()).map_or("", String::as_str)
+            }
+            Self::Flow { flow, .. } => flow,
+            Self::Vote(vote) => vote.agents.get(item).map_or("", String::as_str),
+            Self::Ask { .. } | Self::Wait { .. } | Self::Run(_) | Self::Pick(_) => "",
+        }
+    }
+
     /// Agents that vote; none in other steps.
     pub(super) fn voters(&self) -> &[String] {
         match self {
@@ -170,7 +194,8 @@ impl Work {
             | Self::Flow { .. }
             | Self::Ask { .. }
             | Self::Wait { .. }
-            | Self::Run(_) => &[],
+            | Self::Run(_)
+            | Self::Pick(_) => &[],
         }
     }
 }
@@ -194,13 +219,24 @@ pub(super) enum OnRestart {
     Fail,
 }
 
-/// Repetition of a step over a list.
+/// Repetition of a step.
 #[derive(Clone, Debug)]
 pub(super) struct Each {
-    pub(super) list: Condition,
+    pub(super) items: Items,
     pub(super) concurrency: usize,
     /// Items that may fail.
     pub(super) allow_failures: usize,
+}
+
+/// Items of a step that is done several times.
+#[derive(Clone, Debug)]
+pub(super) enum Items {
+    /// Elements of a list.
+    List(Condition),
+    /// Names of agents, each of which does the step.
+    Agents(Vec<String>),
+    /// Records of the tasks of this step, in whose worktrees the step is done.
+    Worktrees(usize),
 }
 
 /// Attempts after a failure.
@@ -258,9 +294,10 @@ impl Definition {
         let mut names = Vec::new();
         for step in &self.steps {
             match &step.work {
-                Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => names.push(name),
+                Work::Agent { agents, .. } => names.extend(agents),
+                Work::Flow { flow, .. } => names.push(flow),
                 Work::Vote(vote) => names.extend(&vote.agents),
-                Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => {}
+                Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) | Work::Pick(_) => {}
             }
             names.extend(&step.fallback);
             if let Some(Undo::Agent { agent, .. }) = &step.compensate {
@@ -278,14 +315,15 @@ impl Definition {
 
     /// Rights beyond those of every flow, which the operator has to trust.
     pub fn needs(&self) -> Needs {
-        let mut needs = Needs { budget: self.budget, ..Needs::default() };
+        let (budget, worktree) = (self.budget, self.worktree.clone());
+        let mut needs = Needs { budget, worktree, ..Needs::default() };
         let from_caller = |step: &Step| step.inherit.as_ref().is_some_and(|it| it.from.is_none());
         needs.memory = self.steps.iter().any(from_caller);
         for (index, step) in self.steps.iter().enumerate() {
             match &step.work {
                 Work::Run(script) => needs.add_run(script, self.variable_names(index)),
-                Work::Agent { agent, permissions: Some(word), .. } if is_elevated(word) => {
-                    for name in std::iter::once(agent).chain(&step.fallback) {
+                Work::Agent { agents, permissions: Some(word), .. } if is_elevated(word) => {
+                    for name in agents.iter().chain(&step.fallback) {
                         let most = needs.permissions.entry(name.clone()).or_default();
                         if most != "full" {
                             word.clone_into(most);
@@ -296,7 +334,8 @@ impl Definition {
                 | Work::Flow { .. }
                 | Work::Ask { .. }
                 | Work::Wait { .. }
-                | Work::Vote(_) => {}
+                | Work::Vote(_)
+                | Work::Pick(_) => {}
             }
             if let Some(Undo::Run(script)) = &step.compensate {
                 let mut variables = self.variable_names(index);

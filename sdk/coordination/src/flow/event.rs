@@ -64,6 +64,21 @@ pub struct End {
     pub artifacts: Map<String, Value>,
     /// Failure reason, such as `limit_exceeded`.
     pub reason: String,
+    /// Changes in the child's worktree, if it changed something there.
+    pub worktree: Option<WorktreeChanges>,
+}
+
+/// Changes in the worktree of a child.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorktreeChanges {
+    /// Number of changed files.
+    pub files: u64,
+    /// Number of added lines.
+    pub insertions: u64,
+    /// Number of removed lines.
+    pub deletions: u64,
+    /// The changes as a patch, or a table of files if the patch is large.
+    pub diff: String,
 }
 
 /// Event of a run.
@@ -93,6 +108,15 @@ pub struct Inheritance {
     pub scope: String,
 }
 
+/// Worktree in which a child works, in place of the directory of the flow's task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildWorktree {
+    /// A new one, from the last commit.
+    New,
+    /// The worktree of this child.
+    Of(Id),
+}
+
 /// Action of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -110,6 +134,8 @@ pub enum Action {
         permissions: Option<String>,
         /// Memory that the child gets before it begins.
         inherit: Option<Inheritance>,
+        /// Worktree in which it works.
+        worktree: Option<ChildWorktree>,
     },
     /// Ask the client.
     Ask {
@@ -134,7 +160,7 @@ pub enum Action {
 }
 
 /// End of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finish {
     /// True if the flow completed.
     pub completed: bool,
@@ -144,4 +170,6 @@ pub struct Finish {
     pub output: Option<Value>,
     /// Failure reason; empty if the flow completed.
     pub reason: String,
+    /// Child whose worktree has the result of the flow.
+    pub worktree: Option<Id>,
 }

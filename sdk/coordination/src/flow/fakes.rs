@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Keys of an answer, and of the expectations.
-const ANSWER: [&str; 5] = ["text", "output", "failed", "after", "exit"];
+const ANSWER: [&str; 6] = ["text", "output", "failed", "after", "exit", "lines"];
 const EXPECT: [&str; 5] = ["state", "reason", "text", "output", "steps"];
 
 /// Scripted world of one simulation.
@@ -32,6 +32,8 @@ pub(super) struct Answer {
     pub(super) failed: Option<String>,
     /// Exit code of a program.
     pub(super) exit: u32,
+    /// Changed lines in the worktree of a step that has one.
+    pub(super) lines: u32,
     /// Simulated time from call to answer.
     pub(super) after_ms: u64,
 }
@@ -115,7 +117,7 @@ fn answers(
 /// One answer: a text, or a table.
 fn answer(value: &Spanned<DeValue<'_>>, problems: &mut Problems<'_>) -> Answer {
     if let Some(text) = value.get_ref().as_str() {
-        return Answer { text: text.to_owned(), ..Answer::default() };
+        return Answer { text: text.to_owned(), lines: 1, ..Answer::default() };
     }
     let Some(table) = Table::of(value, "an answer", problems) else { return Answer::default() };
     table.check_keys(&ANSWER, &[], problems);
@@ -126,6 +128,7 @@ fn answer(value: &Spanned<DeValue<'_>>, problems: &mut Problems<'_>) -> Answer {
         output,
         failed: table.text("failed", problems).map(|(reason, _)| reason),
         exit: table.number("exit", (0, 255), problems).unwrap_or(0),
+        lines: table.number("lines", (0, 1_000_000), problems).unwrap_or(1),
         after_ms: table.duration("after", problems).unwrap_or(0),
     }
 }

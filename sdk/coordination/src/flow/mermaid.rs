@@ -1,6 +1,6 @@
 //! Flowchart of a flow, in the language of Mermaid.
 
-use super::definition::{Definition, Go, Step, Undo, Work};
+use super::definition::{Definition, Go, Items, Step, Undo, Work};
 
 /// Longest text of a node, in characters.
 const MAX_TEXT: usize = 60;
@@ -16,7 +16,7 @@ impl Definition {
                 Work::Ask { .. } => ("{{", "}}"),
                 Work::Wait { .. } => ("([", "])"),
                 Work::Run(_) => ("[/", "/]"),
-                Work::Vote(_) => ("{", "}"),
+                Work::Vote(_) | Work::Pick(_) => ("{", "}"),
             };
             lines.push(format!("    s{index}{open}\"{}\"{close}", label(step)));
         }
@@ -63,13 +63,18 @@ fn joined(at_least: usize) -> String {
 
 fn label(step: &Step) -> String {
     let work = match &step.work {
-        Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => name.clone(),
+        Work::Agent { agents, .. } => agents.join(", "),
+        Work::Flow { flow, .. } => flow.clone(),
+        Work::Pick(_) => "picks".to_owned(),
         Work::Ask { .. } => "asks".to_owned(),
         Work::Vote(vote) => vote.label(),
         Work::Run(script) => format!("runs {}", script.command.join(" ")),
         Work::Wait { ms } => format!("waits {}", super::simulation::time(*ms)),
     };
-    let each = if step.each.is_some() { ", for each" } else { "" };
+    let each = match step.each.as_ref().map(|each| &each.items) {
+        Some(Items::List(_) | Items::Worktrees(_)) => ", for each",
+        Some(Items::Agents(_)) | None => "",
+    };
     text(&format!("{}: {work}{each}", step.id))
 }
 

@@ -21,7 +21,9 @@ mod fakes;
 mod inherit;
 mod mermaid;
 mod parse;
+mod pick;
 mod position;
+mod repetition;
 mod row;
 mod schema;
 mod script;
@@ -30,9 +32,12 @@ mod state;
 mod template;
 mod undo;
 mod vote_step;
+mod worktree;
 
 pub use definition::{Definition, Needs, Problem, RunNeed, TreeBudget, first_text_input};
-pub use event::{Action, End, Event, Finish, Id, Inheritance, Role};
+pub use event::{
+    Action, ChildWorktree, End, Event, Finish, Id, Inheritance, Role, WorktreeChanges,
+};
 pub use script::SCRIPT;
 pub use simulation::Simulation;
 pub use state::State;

@@ -8,13 +8,14 @@ use toml::{Spanned, de::DeTable};
 use super::{
     check,
     definition::{
-        Definition, Each, Go, MAX_ITEMS, MAX_JUMPS, MAX_STEPS, Next, Problem, Retry, Step,
-        TreeBudget, Work, is_elevated,
+        Definition, Go, MAX_JUMPS, MAX_STEPS, Next, Problem, Step, TreeBudget, Work, is_elevated,
     },
+    pick::Pick,
     position::{KeyName as _, Problems, Table, did_you_mean, json},
+    repetition::{self, EachLimits, Join},
     schema, script,
     template::{Condition, Template},
-    undo, vote_step,
+    undo, vote_step, worktree,
 };
 
 /// Largest flow file, in bytes.
@@ -23,12 +24,11 @@ const MAX_BYTES: usize = 64 << 10;
 /// Most minutes of a budget: 366 days.
 const MAX_MINUTES: u32 = 366 * 24 * 60;
 
-/// Keys of a flow, and those of the design that do not work yet.
-const FLOW: [&str; 6] = ["description", "input", "budget", "timeout", "result", "step"];
-const FLOW_LATER: [&str; 1] = ["worktree"];
+/// Keys of a flow.
+const FLOW: [&str; 7] = ["description", "input", "budget", "timeout", "worktree", "result", "step"];
 
 /// Keys of a step, and those of the design that do not work yet.
-const STEP: [&str; 28] = [
+const STEP: [&str; 31] = [
     "id",
     "needs",
     "join",
@@ -57,11 +57,14 @@ const STEP: [&str; 28] = [
     "skill",
     "vote",
     "inherit",
+    "agents",
+    "worktree",
+    "pick",
 ];
-const STEP_LATER: [&str; 2] = ["stream", "worktree"];
+const STEP_LATER: [&str; 1] = ["stream"];
 
 /// Keys that say the kind of a step.
-const KINDS: [&str; 7] = ["agent", "skill", "flow", "ask", "wait", "run", "vote"];
+const KINDS: [&str; 9] = ["agent", "agents", "skill", "flow", "ask", "wait", "run", "vote", "pick"];
 
 /// Place of a value in the file.
 pub(super) type Place = Range<usize>;
@@ -74,6 +77,7 @@ pub(super) struct Draft<'a, 't> {
     pub(super) needs: Vec<(String, Place)>,
     pub(super) join: Join,
     pub(super) texts: Texts,
+    pub(super) each_limits: EachLimits,
 }
 
 /// Variables of one text or condition.
@@ -89,12 +93,6 @@ pub(super) struct Scope {
     pub(super) has_output: bool,
     /// The text is rendered after the step itself.
     pub(super) after: bool,
-}
-
-/// Number of needs that have to be done.
-pub(super) enum Join {
-    All,
-    AtLeast(usize, Place),
 }
 
 impl Definition {
@@ -129,7 +127,7 @@ impl Definition {
 }
 
 fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition> {
-    table.check_keys(&FLOW, &FLOW_LATER, problems);
+    table.check_keys(&FLOW, &[], problems);
     let description = table.text("description", problems).map(|(text, _)| text);
     let description = description.unwrap_or_default();
     if description.trim().is_empty() {
@@ -150,6 +148,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
         budget.number("tasks", (1, 100_000), problems)
     });
     let timeout_ms = table.duration("timeout", problems);
+    let worktree = worktree::of_flow(table, problems);
     let drafts = steps(table, problems);
     let result = template(table, "result", problems);
     let definition = Definition {
@@ -160,6 +159,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
         budget: limits,
         minutes,
         timeout_ms,
+        worktree,
         result: result.as_ref().map(|(it, _)| it.clone()),
         steps: Vec::new(),
         order: Vec::new(),
@@ -255,7 +255,8 @@ fn step<'a, 't>(
         return None;
     };
     let mut texts = Vec::new();
-    let each = each(&table, &mut texts, problems);
+    let each_limits = repetition::limits(&table, problems);
+    let each = repetition::each(&table, each_limits, &mut texts, problems);
     let scope = Scope { has_item: each.is_some(), ..Scope::default() };
     let work = work(kind, &table, scope, &mut texts, problems)?;
     let is_call = matches!(work, Work::Agent { .. } | Work::Flow { .. });
@@ -268,15 +269,16 @@ fn step<'a, 't>(
         let of = "a step that calls an agent, a flow or a program";
         only(&table, if is_vote { &["for_each"] } else { &["for_each", "retry"] }, of, problems);
     }
-    if each.is_none() {
-        only(&table, &["concurrency", "allow_failures"], "a step with `for_each`", problems);
+    if each.is_none() && !worktree::names_step(&table) {
+        let of = "a step with `for_each` or `agents`";
+        only(&table, &["concurrency", "allow_failures"], of, problems);
     }
     let compensate = undo::parse(&table, &mut texts, problems);
     let output =
         if let Work::Vote(vote) = &work { Some(vote.ballot()) } else { output(&table, problems) };
-    let retry = retry(&table, problems);
+    let retry = repetition::retry(&table, problems);
     let needs = table.texts("needs", problems);
-    let join = join(&table, problems);
+    let join = repetition::join(&table, problems);
     let fallback = table.texts("fallback", problems);
     for (name, at) in &fallback {
         script::refuse_by_name(name, at, problems);
@@ -296,11 +298,12 @@ fn step<'a, 't>(
         fallback,
         compensate,
         inherit: None,
+        worktree: None,
         timeout_ms,
         output,
         next: Vec::new(),
     };
-    Some(Draft { step, at: table.at.clone(), table, needs, join, texts })
+    Some(Draft { step, at: table.at.clone(), table, needs, join, texts, each_limits })
 }
 
 /// Adds an error for each of these keys, which belong to other steps.
@@ -317,11 +320,11 @@ fn work(
     texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<Work> {
-    if !matches!(kind, "agent" | "skill") {
-        only(table, &["permissions"], "a step with `agent` or `skill`", problems);
+    if !matches!(kind, "agent" | "agents" | "skill") {
+        only(table, &["permissions"], "a step with `agent`, `agents` or `skill`", problems);
     }
-    if !matches!(kind, "agent" | "skill" | "vote") {
-        only(table, &["prompt"], "a step with `agent`, `skill` or `vote`", problems);
+    if !matches!(kind, "agent" | "agents" | "skill" | "vote") {
+        only(table, &["prompt"], "a step with `agent`, `agents`, `skill` or `vote`", problems);
     }
     if kind != "run" {
         only(table, &["on_exit", "on_restart"], "a step with `run`", problems);
@@ -335,11 +338,22 @@ fn work(
     match kind {
         "run" => script::parse(table, problems).map(Work::Run),
         "vote" => vote_step::parse(table, scope, texts, problems).map(Work::Vote),
-        "agent" | "skill" => {
-            let (name, at) = table.text(kind, problems)?;
-            script::refuse_by_name(&name, &at, problems);
+        // Its steps are known later.
+        "pick" => Some(Work::Pick(Pick::default())),
+        "agent" | "agents" | "skill" => {
+            let named = match kind {
+                "agents" => table.texts(kind, problems),
+                _ => vec![table.text(kind, problems)?],
+            };
+            for (name, at) in &named {
+                script::refuse_by_name(name, at, problems);
+            }
+            let names = named.into_iter().map(|(name, _)| name);
             // An agent's name has no colon.
-            let agent = if kind == "skill" { format!("skill:{name}") } else { name };
+            let agents: Vec<_> = match kind {
+                "skill" => names.map(|name| format!("skill:{name}")).collect(),
+                _ => names.collect(),
+            };
             let Some((prompt, at)) = template(table, "prompt", problems) else {
                 if table.get("prompt").is_none() {
                     problems.error(&table.at, format!("{} has a `prompt`", table.name));
@@ -349,13 +363,13 @@ fn work(
             texts.push((owned(prompt.names()), at, scope));
             let words = ["read-only", "ask", "edit", "full"];
             let permissions = table.word("permissions", &words, problems);
-            let is_routed = agent.contains(':');
+            let is_routed = agents.iter().any(|agent| agent.contains(':'));
             if is_routed && permissions.as_deref().is_some_and(is_elevated) {
                 let at = table.get("permissions").map_or(table.at.clone(), Spanned::span);
                 let rule = "permissions above \"ask\" are for one agent: name it by `agent` in place of `skill`";
                 problems.error(&at, rule);
             }
-            Some(Work::Agent { agent, prompt, permissions })
+            Some(Work::Agent { agents, prompt, permissions })
         }
         "flow" => {
             let (flow, at) = table.text("flow", problems)?;
@@ -428,7 +442,7 @@ pub(super) fn template(
 }
 
 /// Condition of a key.
-fn condition(
+pub(super) fn condition(
     table: &Table<'_, '_>,
     key: &str,
     problems: &mut Problems<'_>,
@@ -443,16 +457,6 @@ fn condition(
     }
 }
 
-fn each(table: &Table<'_, '_>, texts: &mut Texts, problems: &mut Problems<'_>) -> Option<Each> {
-    let (list, at) = condition(table, "for_each", problems)?;
-    texts.push((owned(list.names()), at, Scope::default()));
-    let most = u32::try_from(MAX_ITEMS).unwrap_or(u32::MAX);
-    let concurrency = table.number("concurrency", (1, 64), problems).unwrap_or(4);
-    let allow_failures = table.number("allow_failures", (0, most), problems).unwrap_or(0);
-    let as_size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    Some(Each { list, concurrency: as_size(concurrency), allow_failures: as_size(allow_failures) })
-}
-
 fn output(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Value> {
     let value = table.get("output")?;
     let Value::Object(properties) = json(value.get_ref()) else {
@@ -465,33 +469,6 @@ fn output(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Value> {
         problems.error(&value.span(), format!("`output`: {why}"));
     }
     Some(schema)
-}
-
-fn retry(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Retry {
-    let Some(table) = table.get("retry").and_then(|it| Table::of(it, "retry", problems)) else {
-        return Retry::default();
-    };
-    table.check_keys(&["times", "backoff", "on"], &[], problems);
-    Retry {
-        times: table.number("times", (1, 10), problems).unwrap_or(1),
-        backoff_ms: table.duration("backoff", problems).unwrap_or(0),
-        on: table.texts("on", problems).into_iter().map(|(reason, _)| reason).collect(),
-    }
-}
-
-fn join(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Join {
-    let Some(value) = table.get("join") else { return Join::All };
-    if value.get_ref().is_table() {
-        let Some(inner) = Table::of(value, "join", problems) else { return Join::All };
-        inner.check_keys(&["at_least"], &[], problems);
-        let most = u32::try_from(MAX_STEPS).unwrap_or(u32::MAX);
-        let number = inner.number("at_least", (1, most), problems).unwrap_or(1);
-        return Join::AtLeast(usize::try_from(number).unwrap_or(usize::MAX), value.span());
-    }
-    match table.word("join", &["all", "any"], problems).as_deref() {
-        Some("any") => Join::AtLeast(1, value.span()),
-        Some(_) | None => Join::All,
-    }
 }
 
 /// Continuations of a step; `ids` are all steps, and `step` is the index of this one.

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    definition::{Step, Work},
+    definition::{Items, Step, Work},
     event::End,
+    worktree,
 };
 
 /// State of one step.
@@ -54,6 +55,25 @@ pub(super) struct ItemEnd {
     pub(super) exit: Option<i64>,
 }
 
+/// Reason of an item that was not done, because what it works on is missing.
+pub(super) const SKIPPED: &str = "skipped";
+
+impl ItemEnd {
+    /// True if the item was done, and failed.
+    pub(super) fn is_failed(&self) -> bool {
+        !self.completed && self.end.reason != SKIPPED
+    }
+
+    /// State for templates.
+    fn state(&self) -> &'static str {
+        match (self.completed, self.is_failed()) {
+            (true, _) => "completed",
+            (false, true) => "failed",
+            (false, false) => SKIPPED,
+        }
+    }
+}
+
 /// Failure of an item.
 pub(super) struct Failed {
     pub(super) reason: String,
@@ -68,32 +88,24 @@ pub(super) fn agents<'a>(first: &'a str, fallback: &'a [String], which: usize) -
 /// Progress text of a step that starts.
 pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
     let work = match &step.work {
-        Work::Agent { agent: name, .. } | Work::Flow { flow: name, .. } => name,
+        Work::Agent { agents, .. } => &agents.join(", "),
+        Work::Flow { flow, .. } => flow,
         Work::Ask { .. } => "asks",
         Work::Wait { .. } => "waits",
+        Work::Pick(_) => "picks",
         Work::Vote(vote) => &one_line(&vote.label()),
         Work::Run(script) => &format!("runs {}", one_line(&script.command.join(" "))),
     };
     let round = if round > 1 { format!(", round {round}") } else { String::new() };
-    let items = if step.each.is_some() { format!(", {items} items") } else { String::new() };
+    let items = match step.each.as_ref().map(|each| &each.items) {
+        Some(Items::List(_) | Items::Worktrees(_)) => format!(", {items} items"),
+        Some(Items::Agents(_)) | None => String::new(),
+    };
     format!("{}: {work}{items}{round}", step.id)
 }
 
 /// Record of a step for templates.
 pub(super) fn record(row: &Row, step: &Step) -> Value {
-    let of_item = |item: &Item| {
-        let Some(ItemEnd { completed, end, output, agent, exit }) = &item.done else {
-            return Value::Null;
-        };
-        json!({
-            "state": if *completed { "completed" } else { "failed" },
-            "text": end.text,
-            "output": output,
-            "artifacts": end.artifacts,
-            "agent": agent,
-            "exit": exit,
-        })
-    };
     let mut items: Vec<Value> = row.items.iter().map(of_item).collect();
     let mut record = if let Work::Vote(vote) = &step.work {
         vote.record(row, &items)
@@ -111,6 +123,21 @@ pub(super) fn record(row: &Row, step: &Step) -> Value {
         members.insert("round".to_owned(), row.round.into());
     }
     record
+}
+
+/// Record of one item.
+pub(super) fn of_item(item: &Item) -> Value {
+    let Some(done) = &item.done else { return Value::Null };
+    let ItemEnd { completed: _, end, output, agent, exit } = done;
+    json!({
+        "state": done.state(),
+        "text": end.text,
+        "output": output,
+        "artifacts": end.artifacts,
+        "agent": agent,
+        "exit": exit,
+        "worktree": end.worktree.as_ref().map(worktree::record),
+    })
 }
 
 /// Shortens a text to `most` bytes, and says so.

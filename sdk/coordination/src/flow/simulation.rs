@@ -7,10 +7,11 @@ use serde_json::json;
 use super::{
     State,
     definition::{Definition, Problem, Work},
-    event::{Action, End, Event, Finish, Id, Role},
+    event::{Action, End, Event, Finish, Id, Role, WorktreeChanges},
     fakes::{Expect, Fakes},
     row::one_line,
     script::SCRIPT,
+    worktree::StepWorktree,
 };
 
 /// Most events of one simulation.
@@ -141,9 +142,15 @@ impl World<'_> {
         let answer = answers[(*call).min(answers.len() - 1)].clone();
         *call += 1;
         // A test has no restarts, so each question is one of a step.
-        let is_question = matches!(step.work, Work::Ask { .. });
+        let is_question = matches!(step.work, Work::Ask { .. } | Work::Pick(_));
         let is_run = matches!(step.work, Work::Run(_));
         let data = if is_run { Some(json!({ "exit": answer.exit })) } else { answer.output };
+        let has_worktree = step.worktree == Some(StepWorktree::New) && answer.lines > 0;
+        let worktree = has_worktree.then(|| WorktreeChanges {
+            files: 1,
+            insertions: u64::from(answer.lines),
+            ..WorktreeChanges::default()
+        });
         let event = if is_question && answer.failed.is_none() {
             Event::Answered(id, answer.text)
         } else {
@@ -154,6 +161,7 @@ impl World<'_> {
                     text: answer.text,
                     data,
                     reason: answer.failed.unwrap_or_default(),
+                    worktree,
                     ..End::default()
                 },
             )

@@ -5,10 +5,12 @@
 
 mod answers;
 mod ending;
+mod items;
 mod minutes;
 mod programs;
 mod undo;
 mod voters;
+mod worktrees;
 
 use std::collections::BTreeMap;
 
@@ -146,6 +148,9 @@ impl State {
             Some(_) | None => None,
         };
         cut(&mut end.text, most);
+        if let Some(changes) = &mut end.worktree {
+            cut(&mut changes.diff, most);
+        }
         for (_, text) in &mut end.artifacts {
             if let Value::String(text) = text {
                 cut(text, most);
@@ -162,7 +167,8 @@ impl State {
                 | Work::Flow { .. }
                 | Work::Ask { .. }
                 | Work::Wait { .. }
-                | Work::Vote(_) => self.item_failed(id, failed, actions),
+                | Work::Vote(_)
+                | Work::Pick(_) => self.item_failed(id, failed, actions),
             }
             return;
         }
@@ -244,30 +250,11 @@ impl State {
     fn start(&mut self, step: usize, actions: &mut Vec<Action>) {
         let definition = self.definition.steps[step].clone();
         self.rows[step].phase = Phase::Running;
-        self.rows[step].list.clear();
-        if let Some(each) = &definition.each {
-            let context = self.context(step, None, &[]);
-            let list = each.list.value(&context).and_then(|value| {
-                let list = serde_json::to_value(&value).map_err(|why| why.to_string())?;
-                if let Value::Array(list) = list {
-                    return Ok(list);
-                }
-                let told = one_line(&list.to_string());
-                Err(format!("`for_each` needs a list, and has {told}"))
-            });
-            let list = list.and_then(|list| match list.len() {
-                0..=super::definition::MAX_ITEMS => Ok(list),
-                many => Err(format!(
-                    "{many} items, and at most {} are done",
-                    super::definition::MAX_ITEMS
-                )),
-            });
-            match list {
-                Ok(list) => self.rows[step].list = list,
-                Err(why) => {
-                    let text = format!("{}: `for_each`: {why}", definition.id);
-                    return self.step_failed(step, "invalid_list", text, actions);
-                }
+        match self.items(step) {
+            Ok(list) => self.rows[step].list = list,
+            Err(why) => {
+                let text = format!("{}: `for_each`: {why}", definition.id);
+                return self.step_failed(step, "invalid_list", text, actions);
             }
         }
         let row = &mut self.rows[step];
@@ -311,19 +298,24 @@ impl State {
         let id = Id { step, round, item, attempt, role: Role::Work };
         let failed = |text: String| Failed { reason: "template".to_owned(), text };
         let element = definition.each.is_some().then(|| (item, row.list[item].clone()));
-        let is_call = !matches!(definition.work, Work::Ask { .. } | Work::Wait { .. });
+        if self.is_without_worktree(step, item) {
+            return self.skip(step, item);
+        }
+        let is_call =
+            !matches!(definition.work, Work::Ask { .. } | Work::Wait { .. } | Work::Pick(_));
         if is_call && self.definition.max_calls.is_some_and(|most| self.calls >= most) {
             let text = format!("the flow's budget of {} tasks is used up", self.calls);
             return self.fail("limit_exceeded", text, actions);
         }
         let context = match &definition.work {
-            Work::Wait { .. } | Work::Run(_) => Context::UNDEFINED,
+            Work::Wait { .. } | Work::Run(_) | Work::Pick(_) => Context::UNDEFINED,
             Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } | Work::Vote(_) => {
                 self.context(step, element.clone(), &[])
             }
         };
+        let worktree = self.child_worktree(step, item);
         let action = match &definition.work {
-            Work::Agent { agent, prompt, permissions } => match prompt.render(&context) {
+            Work::Agent { prompt, permissions, .. } => match prompt.render(&context) {
                 Ok(mut text) => {
                     let item = &self.rows[step].items[item];
                     if let Some(schema) = &definition.output {
@@ -332,10 +324,10 @@ impl State {
                     if let Some(why) = &item.correction {
                         text.push_str(&answer::correction(why));
                     }
-                    let agent = agents(agent, &definition.fallback, item.agent).to_owned();
+                    let agent = self.agent_of(id);
                     let permissions = self.permitted(permissions.as_ref());
-                    let inherit = self.inheritance(step);
-                    Action::Call { id, agent, text, data: None, permissions, inherit }
+                    let (data, inherit) = (None, self.inheritance(step));
+                    Action::Call { id, agent, text, data, permissions, inherit, worktree }
                 }
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
@@ -349,7 +341,7 @@ impl State {
                 }
                 let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
                 let (permissions, inherit) = (self.permitted(None), self.inheritance(step));
-                Action::Call { id, agent, text, data, permissions, inherit }
+                Action::Call { id, agent, text, data, permissions, inherit, worktree }
             }
             Work::Vote(vote) => {
                 let correction = self.rows[step].items[item].correction.as_ref();
@@ -357,7 +349,7 @@ impl State {
                     Ok(text) => {
                         let (agent, data) = (vote.agents[item].clone(), None);
                         let (permissions, inherit) = (Some(READ_ONLY.to_owned()), None);
-                        Action::Call { id, agent, text, data, permissions, inherit }
+                        Action::Call { id, agent, text, data, permissions, inherit, worktree }
                     }
                     Err(why) => return self.item_failed_for_good(id, failed(why), actions),
                 }
@@ -370,7 +362,7 @@ impl State {
                     Ok(data) => {
                         let (agent, text) = (SCRIPT.to_owned(), String::new());
                         let (data, permissions, inherit) = (Some(data), None, None);
-                        Action::Call { id, agent, text, data, permissions, inherit }
+                        Action::Call { id, agent, text, data, permissions, inherit, worktree }
                     }
                     Err(text) => {
                         let failed = Failed { reason: "invalid_input".to_owned(), text };
@@ -384,6 +376,10 @@ impl State {
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
             Work::Wait { ms } => Action::Wait { id, ms: *ms },
+            Work::Pick(pick) => match self.picked(id, pick, actions) {
+                Some(question) => question,
+                None => return,
+            },
         };
         self.calls += u32::from(is_call);
         self.open.insert(id, ());
@@ -403,12 +399,7 @@ impl State {
     fn agent_of(&self, id: Id) -> String {
         let step = &self.definition.steps[id.step];
         let which = self.rows[id.step].items.get(id.item).map_or(0, |item| item.agent);
-        match &step.work {
-            Work::Agent { agent, .. } => agents(agent, &step.fallback, which).to_owned(),
-            Work::Flow { flow, .. } => flow.clone(),
-            Work::Vote(vote) => vote.agents.get(id.item).cloned().unwrap_or_default(),
-            Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) => String::new(),
-        }
+        agents(step.work.agent(id.item), &step.fallback, which).to_owned()
     }
 
     /// Retries a failed item, gives it to the next agent, or ends it.
@@ -455,7 +446,7 @@ impl State {
         let (completed, output, exit) = (false, None, None);
         self.rows[at].items[n].done = Some(ItemEnd { completed, end, output, agent, exit });
         let items = self.rows[id.step].items.iter();
-        let failures = items.filter(|it| it.done.as_ref().is_some_and(|it| !it.completed)).count();
+        let failures = items.filter(|it| it.done.as_ref().is_some_and(ItemEnd::is_failed)).count();
         match allowed {
             Some(allowed) if failures <= allowed => {
                 actions.push(Action::Say(told));

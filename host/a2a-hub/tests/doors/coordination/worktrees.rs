@@ -139,6 +139,32 @@ async fn worktree_belongs_to_its_conversation() -> Result<()> {
 }
 
 #[tokio::test]
+async fn agent_cannot_write_patch_of_its_worktree() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let repository = repository(&hub)?;
+    let mut message = message_to("guest", "leak patch");
+    message["message"]["metadata"]["workingDirectory"] = json!(repository);
+    message["configuration"] = json!({ "blocking": true });
+    let mut inside = message.clone();
+    inside["message"]["metadata"]["worktree"] = json!(true);
+    let task = client.call("message/send", inside).await?;
+    assert_eq!(state(&task), "failed", "{task}");
+    ensure!(said(&task).contains("in a worktree it holds the changes"), "{task}");
+    ensure!(task["artifacts"].as_array().is_none_or(Vec::is_empty), "{task}");
+    // Without a worktree, it is an id like any other.
+    let task = client.call("message/send", message).await?;
+    assert_eq!(task["artifacts"][0]["artifactId"], "patch", "{task}");
+
+    // Only flows name the task in whose worktree a child works.
+    let mut asks = script(&repository, &Value::Null, "true");
+    asks["message"]["metadata"]["worktree"] = json!({ "task": task["id"] });
+    let why = client.call("message/send", asks).await.unwrap_err();
+    ensure!(why.to_string().contains("only a flow names a task here"), "{why}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn program_in_worktree_cannot_change_repository() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::http(&hub);

@@ -32,13 +32,7 @@ pub(super) fn trust(
     revoke: bool,
 ) -> anyhow::Result<Exit> {
     let dir = global.data_dir()?;
-    // A hub refuses programs of agents; without one, the command looks at its own ancestors.
-    block_on(async {
-        if let Owner::Hub(mut hub) = Owner::of(global, &dir, "trust a flow").await? {
-            hub.call("hub/status", json!({})).await.context("trust a flow")?;
-        }
-        anyhow::Ok(())
-    })?;
+    block_on(require_operator(global, "trust a flow"))?;
     let trusted = TrustedFlows::of(&dir);
     if revoke {
         trusted.revoke(id).with_context(|| format!("trust the flow {id} no longer"))?;
@@ -64,6 +58,15 @@ pub(super) fn trust(
     trusted.trust(id, &text).with_context(|| format!("trust the flow {id}"))?;
     global.show(&answer, || Ok(format!("the flow {id} is trusted\n").into()))?;
     Ok(Exit::Done)
+}
+
+/// Refuses programs of agents: the hub does or, without one, the ancestors of this command are
+/// looked at.
+pub(super) async fn require_operator(global: &Global, what: &'static str) -> anyhow::Result<()> {
+    if let Owner::Hub(mut hub) = Owner::of(global, &global.data_dir()?, what).await? {
+        hub.call("hub/status", json!({})).await.context(what)?;
+    }
+    Ok(())
 }
 
 /// Text of a flow file that nobody else can have written.

@@ -110,7 +110,12 @@ async fn latest_here(client: &mut Client) -> anyhow::Result<String> {
     let all = client.call("hub/worktrees/list", json!({})).await?;
     let mut newest_first = list(&all).iter().rev();
     let found = newest_first.find(|one| here.starts_with(text(&one["repository"])));
-    found.map(|one| text(&one["taskId"]).to_owned()).ok_or_else(|| {
+    // A flow names the one of its tasks whose worktree counts.
+    let id = |one: &Value| {
+        text(one["parentTaskId"].as_str().map_or(&one["taskId"], |_| &one["parentTaskId"]))
+            .to_owned()
+    };
+    found.map(id).ok_or_else(|| {
         let why = format!(
             "find the latest task with a worktree: none has one of {}; name one, as `a2a-hub \
              worktrees` lists them",
@@ -183,7 +188,13 @@ pub(crate) fn apply(global: &Global, asked: &ApplyOptions) -> anyhow::Result<Exi
 /// Removes the worktree of a task.
 pub(crate) fn discard(global: &Global, asked: &DiscardOptions) -> anyhow::Result<Exit> {
     let (id, answer) = ask_for(global, "hub/tasks/discard", Some(&asked.id), json!({}))?;
-    global.show(&answer, || Ok(format!("the worktree of task {id} was removed\n").into()))?;
+    global.show(&answer, || {
+        Ok(match list(&answer).len() {
+            0 | 1 => format!("the worktree of task {id} was removed\n"),
+            many => format!("{many} worktrees of task {id} were removed\n"),
+        }
+        .into())
+    })?;
     Ok(Exit::Done)
 }
 

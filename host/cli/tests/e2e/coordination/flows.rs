@@ -16,7 +16,7 @@ const FAKES: &str = "[input]\nquestion = \"why?\"\n[answers]\ndraft = \"because\
 const SCRIPT: &str = "description = \"Prints\"\n[input]\nwhat = { type = \"string\" }\n[[step]]\nid = \"print\"\nrun = [\"sh\", \"-c\", \"printf 'got %s' \\\"$A2A_INPUT_WHAT\\\"\"]\n";
 
 /// Runs `a2a-hub` with the data directory of the hub.
-async fn run(hub: &TestHub, args: &[&str]) -> Result<Ran> {
+pub(super) async fn run(hub: &TestHub, args: &[&str]) -> Result<Ran> {
     let dir = hub.data_dir().display().to_string();
     run_in(hub, &[&["--data-dir", &dir], args].concat()).await
 }
@@ -68,17 +68,20 @@ async fn flow_is_tested_run_and_trusted() -> Result<()> {
 #[tokio::test]
 async fn new_flow_from_template_joins() -> Result<()> {
     let hub = TestHub::start().await?;
-    for from in ["review", "plan", "research", "second-opinion"] {
+    for from in ["review", "plan", "research", "second-opinion", "best-of"] {
         let name = format!("my-{from}");
         let args = ["flow", "new", &name, "--from", from, "--agents", "echo,git-historian"];
         let made = run(&hub, &args).await?;
         assert_eq!(made.code, Some(0), "{}", made.stderr);
         let file = hub.data_dir().join(format!("flows/{name}.flow.toml"));
         let text = fs::read_to_string(&file)?;
-        assert!(text.contains("agent = \"git-historian\"") && !text.contains("codex"), "{text}");
+        assert!(text.contains("\"git-historian\"") && !text.contains("codex"), "{text}");
         let checked = run(&hub, &["flow", "check", &file.display().to_string()]).await?;
         assert!(checked.stdout.starts_with("The flow is right"), "{}", checked.stdout);
         assert!(!checked.stdout.contains("Warnings"), "{}", checked.stdout);
+        if from == "best-of" {
+            run(&hub, &["flow", "trust", &name, "--yes"]).await?;
+        }
         hub.joined(&name).await?;
     }
     let wrong = run(&hub, &["flow", "new", "x", "--from", "revew"]).await?;

@@ -1,5 +1,6 @@
 //! Tests of agents that work together: delegation, flows, routing, context memory, other hubs.
 
+mod best;
 mod delegation;
 mod elsewhere;
 mod finding;

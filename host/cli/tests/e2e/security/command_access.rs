@@ -69,6 +69,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("schedule pause nightly", For::Operator),
     ("schedule resume nightly", For::Operator),
     ("run echo hello", For::Anybody),
+    ("best hello --of echo,echo --judge true", For::Operator),
     ("send echo hello", For::Anybody),
     ("acp echo", For::Anybody),
     ("mcp", For::Anybody),

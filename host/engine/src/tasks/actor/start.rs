@@ -5,7 +5,7 @@ use crate::tasks::{
     command::Start,
     guest_port::ActorPort,
     ports::RunKind,
-    worktree::{Changes, RunInWorktree},
+    worktree::{Changes, PATCH, RunInWorktree},
 };
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
@@ -55,15 +55,24 @@ impl TaskActor {
         let run = RunKind { is_recorded: self.recording.is_some(), follows_another };
         let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone(), run));
         self.count_beside();
-        let port = Arc::new(ActorPort { queue, beside: Arc::clone(&self.beside) });
-        let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let has_worktree = metadata::has(self.recorder.task(), metadata::WORKTREE);
+        let beside = Arc::clone(&self.beside);
+        let of_hub = has_worktree.then_some(PATCH);
+        let hubs = ActorPort { queue: queue.clone(), beside: Arc::clone(&beside), of_hub: None };
+        let port = Arc::new(ActorPort { queue, beside, of_hub });
+        let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let worktrees = self.tasks.as_ref().filter(|_| has_worktree);
         let worktrees = worktrees.and_then(|tasks| tasks.worktrees()).cloned();
         let changes = worktrees.map(|worktrees| Changes {
             worktrees,
             task: self.recorder.task().id.clone(),
-            port: Arc::clone(&port) as _,
+            port: Arc::new(hubs),
+            has_patch: self
+                .recorder
+                .task()
+                .artifacts
+                .iter()
+                .any(|it| it.artifact_id.as_str() == PATCH),
         });
         let ports = TaskPorts { task: port, delegation, journal, by };
         let run = self.agent.start(ports, directory, client, work);
@@ -80,7 +89,7 @@ impl TaskActor {
     pub(in crate::tasks) fn follow(&mut self) -> Result<(), Fault> {
         let (queue, said) = mpsc::channel(SAID);
         let run = self.agent.follow(
-            Arc::new(ActorPort { queue, beside: Arc::default() }),
+            Arc::new(ActorPort { queue, beside: Arc::default(), of_hub: None }),
             self.recorder.task().clone(),
         );
         let run = run.ok_or(Fault::AgentReplaced)?;

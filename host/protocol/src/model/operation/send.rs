@@ -4,7 +4,7 @@ use super::requirements::AgentRequirements;
 use crate::model::{
     client::ClientCapabilities,
     error::A2aError,
-    hub_metadata::{HubMetadata, WORKTREE, worktree_base},
+    hub_metadata::{HubMetadata, WORKTREE, WorktreeWish, worktree_wish},
     id::{AgentId, TaskId},
     interface::{Binding, Version},
     message::{Message, Metadata},
@@ -102,7 +102,16 @@ impl SendMessage {
         let requirements = AgentRequirements::of(message.metadata.as_ref(), request)?;
         let working_directory = said.text("workingDirectory").map(str::to_owned);
         let worktree = match said.get(WORKTREE) {
-            Some(value) => worktree_base(value, WORKTREE)?,
+            Some(value) => worktree_wish(value, WORKTREE)?,
+            None => None,
+        };
+        let worktree = match worktree {
+            Some(WorktreeWish::New { base }) => Some(base),
+            Some(WorktreeWish::OfTask(_)) => {
+                let why = "only a flow names a task here; go on in a worktree by the conversation of its task \
+                           (`contextId`) and its directory (`metadata.workingDirectory`)";
+                return Err(A2aError::invalid(WORKTREE, why.to_owned()));
+            }
             None => None,
         };
         let of_request = said.of_request_alone();

@@ -68,6 +68,9 @@ pub struct WorktreeInfo {
     /// Name of the task's state; absent if the task is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// Task that began the task, such as a flow's; absent if a client began it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_task_id: Option<TaskId>,
     /// Top directory of its files.
     pub path: PathBuf,
     /// The user's checkout, or the bare repository.

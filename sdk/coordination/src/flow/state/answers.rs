@@ -4,6 +4,7 @@ use super::{
     super::{
         definition::Work,
         event::{Action, End, Id, Role},
+        pick::Pick,
         row::{Failed, cut},
     },
     MAX_ASKED, MAX_TEXT, State, WHOLE,
@@ -16,6 +17,10 @@ impl State {
             return self.restart_answered(id, text, actions);
         }
         let step = &self.definition.steps[id.step];
+        if let Work::Pick(pick) = &step.work {
+            let pick = pick.clone();
+            return self.candidate_answered(id, &pick, text, actions);
+        }
         let Work::Ask { choices, .. } = &step.work else { return };
         let said = text.trim();
         let chosen = choices.iter().find(|it| it.to_lowercase() == said.to_lowercase()).cloned();
@@ -33,6 +38,19 @@ impl State {
         cut(&mut text, MAX_TEXT);
         let output = Some(Value::from(text.as_str()));
         self.item_done(id, End { completed: true, text, ..End::default() }, output);
+    }
+
+    /// Takes the candidate that the client named, or asks again.
+    fn candidate_answered(&mut self, id: Id, pick: &Pick, text: &str, actions: &mut Vec<Action>) {
+        match self.named_candidate(pick, text.trim()) {
+            Some(chosen) => self.take_named(id, pick, chosen),
+            None if id.attempt >= MAX_ASKED => {
+                let text = "no answer was the number of a candidate".to_owned();
+                let failed = Failed { reason: "invalid_answer".to_owned(), text };
+                self.item_failed(id, failed, actions);
+            }
+            None => self.call(id.step, id.item, actions),
+        }
     }
 
     pub(super) fn rang(&mut self, id: Id, actions: &mut Vec<Action>) {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
+        definition::Work,
         event::{Action, Finish},
         row::{Phase, Row},
     },
@@ -40,7 +41,7 @@ impl State {
         self.compensating = self.definition.order.iter().copied().filter(done).collect();
         let reason = if reason.is_empty() { "step_failed" } else { reason };
         self.ending =
-            Some(Finish { completed: false, text, output: None, reason: reason.to_owned() });
+            Some(Finish { completed: false, text, reason: reason.to_owned(), ..Finish::default() });
     }
 
     /// Ends the flow as completed: with the text of `result`, or of the steps that no other needs.
@@ -50,12 +51,17 @@ impl State {
         }
         let last: Vec<_> = (0..self.rows.len())
             .filter(|&step| self.definition.dependents(step).is_empty())
-            .filter_map(|step| self.rows[step].record.as_ref())
+            .filter_map(|step| Some((step, self.rows[step].record.as_ref()?)))
             .collect();
+        // The result of a pick is a worktree, and not its JSON.
+        let is_pick = |step: usize| matches!(self.definition.steps[step].work, Work::Pick(_));
         let output = match last.as_slice() {
-            [one] => Some(one["output"].clone()).filter(|output| !output.is_null()),
+            [(step, one)] if !is_pick(*step) => {
+                Some(one["output"].clone()).filter(|output| !output.is_null())
+            }
             _ => None,
         };
+        let last: Vec<_> = last.into_iter().map(|(_, record)| record).collect();
         let text = match &self.definition.result {
             Some(result) => result.render(&self.context(WHOLE, None, &[])),
             None => {
@@ -67,8 +73,10 @@ impl State {
             Ok(text) => {
                 self.close_all(actions);
                 self.is_over = true;
-                let reason = String::new();
-                actions.push(Action::Finish(Finish { completed: true, text, output, reason }));
+                let (reason, worktree) = (String::new(), self.result_worktree());
+                let completed = true;
+                let finish = Finish { completed, text, output, reason, worktree };
+                actions.push(Action::Finish(finish));
             }
             Err(why) => self.fail("template", format!("`result`: {why}"), actions),
         }

@@ -116,7 +116,8 @@ impl State {
             | Work::Ask { .. }
             | Work::Wait { .. }
             | Work::Run(_)
-            | Work::Vote(_) => false,
+            | Work::Vote(_)
+            | Work::Pick(_) => false,
         };
         let ask = || self.definition.steps.iter().any(elevated).then(|| "ask".to_owned());
         wanted.cloned().or_else(ask)

@@ -49,8 +49,16 @@ impl State {
                 let id = Id { step, round, item, attempt, role };
                 self.open.insert(id, ());
                 actions.push(Action::Say(format!("{name}: is undone by {by}")));
-                let inherit = None;
-                actions.push(Action::Call { id, agent, text, data, permissions, inherit });
+                let (inherit, worktree) = (None, self.undo_worktree(step));
+                actions.push(Action::Call {
+                    id,
+                    agent,
+                    text,
+                    data,
+                    permissions,
+                    inherit,
+                    worktree,
+                });
             }
             Err(why) => self.not_undone(step, &why, actions),
         }

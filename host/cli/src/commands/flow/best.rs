@@ -1,0 +1,172 @@
+//! `best`: has several agents do the same work in worktrees, and picks the best result.
+//!
+//! It is a flow from the template `best-of`. Its file is named after its content, so that the same
+//! agents and judge share one. Who types the judge trusts the file.
+
+use super::{file_of, made, trust};
+use crate::{
+    Exit, Global, block_on,
+    client::{hub_client::Client, remote::Elsewhere},
+    commands::{
+        completion, duration,
+        memory_options::Inheriting,
+        send::{Send, send},
+        send_options::Chosen,
+        start,
+    },
+    ui::render::{list, text},
+};
+use a2a_hub_authoring::flow_template;
+use a2a_hub_config::TrustedFlows;
+use a2a_hub_protocol::id::AgentId;
+use a2a_hub_sandbox::digest_of;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::json;
+use std::{fs, io, path::PathBuf, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// Most time until the hub has read the flow's file.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Time between two looks at the hub's agents.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Digits of the digest in the flow's name.
+const DIGITS: usize = 8;
+
+#[derive(Debug, Args)]
+pub(crate) struct Best {
+    /// Work to do; `-` reads it from standard input
+    message: String,
+    /// Agents that do the work, from 2 to 32. One that is named twice tries twice
+    #[arg(long, value_name = "AGENT", value_delimiter = ',', required = true, add = completion::agents(), value_parser = |name: &str| AgentId::parse(name))]
+    of: Vec<AgentId>,
+    /// Command of the shell that judges each result in its worktree: exit code 0 passes. The
+    /// smallest change that passes is picked. Without a judge, you pick
+    #[arg(long, value_name = "COMMAND")]
+    judge: Option<String>,
+    /// What the agents may do in their worktrees without asking
+    #[arg(long, default_value = "edit", value_parser = ["read-only", "ask", "edit", "full"])]
+    permissions: String,
+    /// Directory of the git repository [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Print the answer while it arrives
+    #[arg(long)]
+    stream: bool,
+    /// Time limit of all work, such as `30m`; a bare number counts milliseconds
+    #[arg(long, value_name = "TIME", value_parser = duration::milliseconds)]
+    timeout: Option<u64>,
+    /// Start the hub first if it does not run
+    #[arg(long)]
+    start: bool,
+}
+
+/// Has the agents do the work, and prints the result that is picked.
+pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
+    let what = "have several agents try";
+    if !(2..=32).contains(&best.of.len()) {
+        bail!("{what}: `--of` names 2 to 32 agents, as `--of claude-code,codex`");
+    }
+    if let Some(judge) = &best.judge
+        && let Some(why) = unusable(judge)
+    {
+        bail!("{what}: `--judge`: {why}");
+    }
+    let definition = flow_template::best_of(&best.of, best.judge.as_deref(), &best.permissions);
+    let digest = digest_of(definition.as_bytes());
+    let digits = digest.get(..DIGITS).unwrap_or(&digest);
+    let id = AgentId::parse(format!("best-of-{digits}")).context(what)?;
+    let message = Send {
+        agent: id.to_string(),
+        message: best.message,
+        input: Vec::new(),
+        data: None,
+        files: Vec::new(),
+        cwd: best.cwd,
+        worktree: None,
+        stream: best.stream,
+        save: None,
+        timeout: best.timeout,
+        start: false,
+        context: None,
+        go_on: false,
+        task: None,
+        question: None,
+        chosen: Chosen::default(),
+        inheriting: Inheriting::default(),
+        elsewhere: Elsewhere::default(),
+    }
+    .with_message()?;
+    block_on(async {
+        let mut client = start::client(global, best.start).await?;
+        trust::require_operator(global, what).await?;
+        require_agents(&mut client, &best.of).await?;
+        // Trusted first: the hub does not see a file that nobody trusts.
+        TrustedFlows::of(&global.data_dir()?).trust(&id, &definition).context(what)?;
+        let path = file_of(global, &id)?;
+        let written = match made(&path, &definition) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+                match fs::read_to_string(&path) {
+                    Ok(text) if text == definition => Ok(()),
+                    Ok(_) => Err(io::Error::other("it was changed; remove it, and try again")),
+                    Err(why) => Err(why),
+                }
+            }
+            written => written,
+        };
+        written.with_context(|| format!("{what}: write {}", path.display()))?;
+        let mut progress = global.progress("the hub", true);
+        progress.during("reading the flow", joined(&mut client, &id)).await
+    })?;
+    send(global, message)
+}
+
+/// Reason why a judge cannot stand in a flow file; none if it can.
+fn unusable(judge: &str) -> Option<&'static str> {
+    if judge.trim().is_empty() {
+        return Some("it is empty; give a command such as \"cargo test\"");
+    }
+    if ["{{", "{%", "{#"].iter().any(|mark| judge.contains(mark)) || judge.ends_with("{}") {
+        return Some(
+            "a command has no `{{`, `{%` or `{#`, and does not end in `{}`; put it into a script, and run that",
+        );
+    }
+    None
+}
+
+/// Refuses agents that the hub does not have: their names may be mistyped.
+async fn require_agents(client: &mut Client, wanted: &[AgentId]) -> anyhow::Result<()> {
+    let agents = client.call("hub/agents/list", json!({})).await?;
+    let known: Vec<_> = list(&agents).iter().map(|agent| text(&agent["id"])).collect();
+    for agent in wanted {
+        if !known.contains(&agent.as_str()) {
+            bail!(
+                "the hub has no agent `{agent}`; it has {}; `a2a-hub agents` describes them",
+                known.join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the flow is an agent of the hub.
+async fn joined(client: &mut Client, id: &AgentId) -> anyhow::Result<()> {
+    let file = format!("flows/{id}.flow.toml");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let agents = client.call("hub/agents/list", json!({})).await?;
+        if list(&agents).iter().any(|agent| agent["source"] == file.as_str()) {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            let status = client.call("hub/status", json!({})).await?;
+            let refused = list(&status["rejectedPlugins"]);
+            let why = refused.iter().find(|one| one["file"] == file.as_str());
+            let why = why.map_or("the hub did not read it in time", |one| text(&one["error"]));
+            bail!("use the flow file {file}: {why}; `a2a-hub flow list` shows it");
+        }
+        sleep(LOOK).await;
+    }
+}

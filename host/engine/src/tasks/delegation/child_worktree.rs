@@ -1,0 +1,68 @@
+//! Worktree of a child: a new one, or for a flow that of another child.
+
+use super::{Delegation, call_errors::refused};
+use crate::tasks::new_task::ChildPlace;
+use a2a_hub_protocol::{
+    hub_metadata::{WORKTREE, WorktreeWish, worktree_wish},
+    id::TaskId,
+    message::Message,
+};
+use a2a_hub_runtime::Failure;
+
+impl Delegation {
+    /// Decides where a child works: by its message's wish for a worktree, and by the directory
+    /// that the call names. A worktree costs the operator's disk, so only agents that came with
+    /// the hub, and flows, may ask.
+    pub(super) async fn child_place(
+        &self,
+        message: &Message,
+        directory: Option<String>,
+    ) -> Result<ChildPlace, Failure> {
+        let asked = message.metadata.as_ref().and_then(|facts| facts.get(WORKTREE));
+        let wish = match asked.filter(|asked| !asked.is_null()) {
+            Some(asked) => worktree_wish(asked, WORKTREE)
+                .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message)))?,
+            None => None,
+        };
+        if wish.is_some() && !self.agent.came_along() {
+            return Err(Failure::Denied(format!(
+                "have another agent work in a worktree: `{}` is a plug-in, and may not ask for that; its client can, \
+                 by `metadata.worktree`",
+                self.agent.id
+            )));
+        }
+        match wish {
+            Some(WorktreeWish::OfTask(task)) => {
+                let directory = Some(self.directory_of_child(&task, directory.as_ref()).await?);
+                Ok(ChildPlace { directory, base: None })
+            }
+            Some(WorktreeWish::New { base }) => {
+                Ok(ChildPlace { directory: self.directory(directory)?, base: Some(base) })
+            }
+            None => Ok(ChildPlace { directory: self.directory(directory)?, base: None }),
+        }
+    }
+
+    /// Directory of the worktree of another child of this task.
+    async fn directory_of_child(
+        &self,
+        task: &TaskId,
+        directory: Option<&String>,
+    ) -> Result<String, Failure> {
+        let what = format!("have another agent work in the worktree of task `{task}`");
+        if let Some(directory) = directory {
+            let rule = format!("the call names the directory `{directory}` as well; leave it out");
+            return Err(Failure::Invalid(format!("{what}: {rule}")));
+        }
+        let head = self.tasks.head(task).await.map_err(refused)?;
+        if head.parent.as_ref() != Some(&self.task.id) {
+            return Err(Failure::Denied(format!("{what}: it is no child of this task")));
+        }
+        let worktrees =
+            self.tasks.worktrees().map_err(|why| Failure::Unavailable(format!("{what}: {why}")))?;
+        let found = worktrees.find(task.as_str());
+        let found = found.map_err(|why| Failure::Unavailable(format!("{what}: {why}")))?;
+        let directory = found.directory.to_str().map(str::to_owned);
+        directory.ok_or_else(|| Failure::Unavailable(format!("{what}: its path is not UTF-8")))
+    }
+}

@@ -1,0 +1,191 @@
+//! Steps with `pick`: the best of several worktrees. Candidates count that completed, changed
+//! something and passed all judges; of these, the one with the fewest changed lines is chosen.
+
+use serde_json::{Value, json};
+
+use super::{
+    definition::{Definition, Work},
+    event::WorktreeChanges,
+    parse::Draft,
+    position::{Problems, Table, did_you_mean},
+    row::{ItemEnd, Row, one_line},
+    worktree::StepWorktree,
+};
+
+/// Choice among candidates in worktrees.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pick {
+    /// Step with the candidates.
+    pub(super) from: usize,
+    /// Steps with a program, which has to exit with 0 in the worktree of the candidate.
+    pub(super) judges: Vec<usize>,
+    /// True if the client decides among all candidates that pass, whatever their size.
+    pub(super) asks_always: bool,
+    /// True if the client decides among candidates of the same size.
+    pub(super) asks_at_tie: bool,
+}
+
+/// Candidates of a step that is over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// Indices of the best candidates: none, one, or several of the same size.
+    pub(super) best: Vec<usize>,
+    /// Reason of each candidate that does not count, by index.
+    pub(super) out: Vec<(usize, String)>,
+}
+
+impl Pick {
+    /// Compares the candidates. The rows of the candidates and judges are over.
+    pub(super) fn standing(&self, definition: &Definition, rows: &[Row]) -> Standing {
+        let mut standing = Standing::default();
+        let mut least = u64::MAX;
+        for (index, item) in rows[self.from].items.iter().enumerate() {
+            let lines = match item.done.as_ref() {
+                Some(end) => self.lines(definition, rows, index, end),
+                None => Err("it has not ended".to_owned()),
+            };
+            match lines {
+                Ok(lines) if lines == least || self.asks_always => standing.best.push(index),
+                Ok(lines) if lines < least => (least, standing.best) = (lines, vec![index]),
+                Ok(_) => {}
+                Err(why) => standing.out.push((index, why)),
+            }
+        }
+        standing
+    }
+
+    /// Changed lines of a candidate, or the reason why it does not count.
+    fn lines(
+        &self,
+        definition: &Definition,
+        rows: &[Row],
+        index: usize,
+        end: &ItemEnd,
+    ) -> Result<u64, String> {
+        if !end.completed {
+            return Err(one_line(&end.end.text));
+        }
+        let changes = end.end.worktree.as_ref().filter(|changes| changes.files > 0);
+        let Some(changes) = changes else { return Err("it changed nothing".to_owned()) };
+        for &judge in &self.judges {
+            let id = &definition.steps[judge].id;
+            let judged = rows[judge].items.get(index).and_then(|item| item.done.as_ref());
+            match judged {
+                Some(ItemEnd { completed: true, exit: Some(0), .. }) => {}
+                Some(ItemEnd { exit: Some(exit), .. }) => {
+                    return Err(format!("`{id}` exited with {exit}"));
+                }
+                Some(ItemEnd { end, .. }) => {
+                    return Err(format!("`{id}` failed: {}", one_line(&end.text)));
+                }
+                None => return Err(format!("`{id}` did not judge it")),
+            }
+        }
+        Ok(lines(changes))
+    }
+}
+
+/// Size of a change: its lines, and at least one for each file, since binary files have none.
+fn lines(changes: &WorktreeChanges) -> u64 {
+    changes.insertions.saturating_add(changes.deletions).max(changes.files)
+}
+
+/// Name of a candidate: its agent and its number, counted from 1.
+pub(super) fn name(rows: &[Row], from: usize, index: usize) -> String {
+    let done = rows[from].items.get(index).and_then(|item| item.done.as_ref());
+    let agent = done.map(|done| done.agent.as_str()).unwrap_or_default();
+    format!("{} {agent}", index + 1)
+}
+
+/// Name of a candidate, and the size of its change.
+pub(super) fn label(rows: &[Row], from: usize, index: usize) -> String {
+    let done = rows[from].items.get(index).and_then(|item| item.done.as_ref());
+    let changes = done.and_then(|done| done.end.worktree.as_ref());
+    let size = changes.map(|it| format!(" (+{} -{})", it.insertions, it.deletions));
+    name(rows, from, index) + &size.unwrap_or_default()
+}
+
+/// Text about the candidates that do not count, one a line.
+pub(super) fn told_out(rows: &[Row], from: usize, standing: &Standing) -> String {
+    let line = |(index, why): &(usize, String)| format!("{}: {why}", name(rows, from, *index));
+    standing.out.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Output of the step.
+pub(super) fn output(rows: &[Row], from: usize, chosen: usize, standing: &Standing) -> Value {
+    let items = &rows[from].items;
+    let done = |index: usize| items.get(index).and_then(|item| item.done.as_ref());
+    let changes = |index: usize| done(index).and_then(|done| done.end.worktree.as_ref());
+    let agent = |index: usize| done(index).map(|done| done.agent.clone());
+    let candidate = |index: usize| {
+        let out = standing.out.iter().find(|(other, _)| *other == index);
+        let lines = changes(index).map(lines);
+        json!({ "agent": agent(index), "lines": lines, "out": out.map(|(_, why)| why) })
+    };
+    json!({
+        "index": chosen,
+        "agent": agent(chosen),
+        "candidates": (0..items.len()).map(candidate).collect::<Vec<_>>(),
+    })
+}
+
+/// Reads the key of a step; the steps of `definition` have their worktrees.
+pub(super) fn parse(
+    draft: &Draft<'_, '_>,
+    step: usize,
+    definition: &Definition,
+    problems: &mut Problems<'_>,
+) -> Option<Pick> {
+    let table = Table::of(draft.table.get("pick")?, "pick", problems)?;
+    table.check_keys(&["from", "judges", "by", "tie"], &[], problems);
+    let Some((name, at)) = table.text("from", problems) else {
+        if table.get("from").is_none() {
+            problems.error(&table.at, "`pick` has a `from`: the step with the candidates");
+        }
+        return None;
+    };
+    let named = |name: &str| definition.step_ids().position(|id| id == name);
+    let Some(from) = named(&name) else {
+        let near = did_you_mean(&name, definition.step_ids());
+        problems.error(&at, format!("`from`: there is no step `{name}`{near}"));
+        return None;
+    };
+    let is_over = |other: usize| definition.is_before(other, step);
+    let candidates = &definition.steps[from];
+    if candidates.worktree != Some(StepWorktree::New) || candidates.each.is_none() {
+        let rule = format!(
+            "`from`: the step `{name}` has no candidates: give it `agents` or `for_each`, and `worktree = \"new\"`"
+        );
+        problems.error(&at, rule);
+        return None;
+    }
+    if !is_over(from) {
+        let rule = format!("`from`: the step `{name}` may not be over by then; add it to `needs`");
+        problems.error(&at, rule);
+    }
+    let mut judges = Vec::new();
+    for (judge, at) in table.texts("judges", problems) {
+        let Some(index) = named(&judge) else {
+            let near = did_you_mean(&judge, definition.step_ids());
+            problems.error(&at, format!("`judges`: there is no step `{judge}`{near}"));
+            continue;
+        };
+        let works_in = definition.steps[index].worktree;
+        let is_run = matches!(definition.steps[index].work, Work::Run(_));
+        if !is_run || works_in != Some(StepWorktree::Of(from)) {
+            let rule = format!(
+                "`judges`: the step `{judge}` has no `run` with `worktree = \"{name}\"`, and judges no candidate"
+            );
+            problems.error(&at, rule);
+        } else if !is_over(index) {
+            let rule =
+                format!("`judges`: the step `{judge}` may not be over by then; add it to `needs`");
+            problems.error(&at, rule);
+        }
+        judges.push(index);
+    }
+    let asks = |word: Option<String>| word.as_deref() == Some("ask");
+    let asks_always = asks(table.word("by", &["lines", "ask"], problems));
+    let asks_at_tie = asks(table.word("tie", &["first", "ask"], problems));
+    Some(Pick { from, judges, asks_always, asks_at_tie })
+}

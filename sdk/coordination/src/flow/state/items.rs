@@ -1,0 +1,42 @@
+//! Items of a step: the elements of a list, the agents, or the tasks in whose worktrees it is done.
+
+use serde_json::Value;
+
+use super::{
+    super::{
+        definition::{Items, MAX_ITEMS},
+        row::{Phase, of_item, one_line},
+    },
+    State,
+};
+
+impl State {
+    /// Items of a step that starts; none for a step that is done once.
+    ///
+    /// # Errors
+    ///
+    /// If the list of `for_each` cannot be used: a text for the client.
+    pub(super) fn items(&self, step: usize) -> Result<Vec<Value>, String> {
+        let Some(each) = &self.definition.steps[step].each else { return Ok(Vec::new()) };
+        match &each.items {
+            Items::Agents(agents) => Ok(agents.iter().map(|it| it.as_str().into()).collect()),
+            // Nothing is there if a `join` went on without the step.
+            Items::Worktrees(from) if self.rows[*from].phase == Phase::Done => {
+                Ok(self.rows[*from].items.iter().map(of_item).collect())
+            }
+            Items::Worktrees(_) => Ok(Vec::new()),
+            Items::List(list) => {
+                let value = list.value(&self.context(step, None, &[]))?;
+                let list = serde_json::to_value(&value).map_err(|why| why.to_string())?;
+                let Value::Array(list) = list else {
+                    let told = one_line(&list.to_string());
+                    return Err(format!("`for_each` needs a list, and has {told}"));
+                };
+                match list.len() {
+                    0..=MAX_ITEMS => Ok(list),
+                    many => Err(format!("{many} items, and at most {MAX_ITEMS} are done")),
+                }
+            }
+        }
+    }
+}

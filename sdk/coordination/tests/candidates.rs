@@ -1,0 +1,257 @@
+//! Steps with several agents, worktrees and `pick`: who works where, and which candidate is taken.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use a2a_hub_coordination::flow::{
+    Action, ChildWorktree, Definition, End, Event, Finish, Id, State, WorktreeChanges,
+};
+use serde_json::json;
+
+const BEST: &str = r#"
+description = "Lets three agents try, and picks the best"
+
+[input]
+task = { type = "string" }
+
+[[step]]
+id = "try"
+agents = ["a", "b", "b"]
+worktree = "new"
+permissions = "edit"
+allow_failures = 2
+prompt = "{{ input.task }} ({{ item }}, {{ index }})"
+
+[[step]]
+id = "judge"
+needs = ["try"]
+run = ["cargo", "test"]
+worktree = "try"
+on_exit = { nonzero = "continue" }
+
+[[step]]
+id = "best"
+needs = ["judge"]
+pick = { from = "try", judges = ["judge"], tie = "ask" }
+"#;
+
+/// Run of a flow, with the calls and questions that are open.
+struct Run {
+    state: State,
+    calls: Vec<(Id, String, String, Option<ChildWorktree>)>,
+    questions: Vec<(Id, String)>,
+    finish: Option<Finish>,
+}
+
+fn begin(text: &str) -> Run {
+    let definition = Definition::parse(text).unwrap_or_else(|why| panic!("{why:#?}"));
+    let state = State::new(definition, json!({ "task": "sort" }), "task-1");
+    let mut run = Run { state, calls: Vec::new(), questions: Vec::new(), finish: None };
+    run.step(Event::Begun);
+    run
+}
+
+impl Run {
+    fn step(&mut self, event: Event) {
+        for action in self.state.step(event) {
+            match action {
+                Action::Call { id, agent, text, worktree, .. } => {
+                    self.calls.push((id, agent, text, worktree));
+                }
+                Action::Ask { id, text } => self.questions.push((id, text)),
+                Action::Cancel(id) => self.calls.retain(|(other, ..)| *other != id),
+                Action::Finish(finish) => self.finish = Some(finish),
+                Action::Wait { .. } | Action::Say(_) => {}
+            }
+        }
+    }
+
+    /// Ends the open call of this item.
+    fn end(&mut self, item: usize, end: End) -> Id {
+        let at = self.calls.iter().position(|(id, ..)| id.item == item);
+        let (id, ..) = self.calls.remove(at.unwrap_or_else(|| panic!("{item}: {:?}", self.calls)));
+        self.step(Event::Ended(id, end));
+        id
+    }
+
+    /// Ends the three open calls of the judge with exit code 0.
+    fn pass_all(&mut self) {
+        for item in 0..3 {
+            self.end(item, exit(0));
+        }
+    }
+
+    fn finish(&self) -> &Finish {
+        self.finish.as_ref().unwrap()
+    }
+}
+
+fn changed(lines: u64) -> End {
+    let changes = WorktreeChanges { files: 1, insertions: lines, deletions: 0, diff: "+".into() };
+    End { worktree: Some(changes), ..done(&format!("{lines} lines")) }
+}
+
+fn done(text: &str) -> End {
+    End { completed: true, text: text.to_owned(), ..End::default() }
+}
+
+fn exit(code: i32) -> End {
+    End { data: Some(json!({ "exit": code })), ..done("") }
+}
+
+fn failed(text: &str) -> End {
+    End { text: text.to_owned(), reason: "agent_error".to_owned(), ..End::default() }
+}
+
+#[test]
+fn smallest_change_that_passes_is_picked() {
+    let mut run = begin(BEST);
+    let agents: Vec<_> = run.calls.iter().map(|(_, agent, ..)| agent.as_str()).collect();
+    assert_eq!(agents, ["a", "b", "b"]);
+    let second = &run.calls[1].2;
+    assert!(second.contains('b') && second.contains('1'), "{second}");
+    assert!(run.calls.iter().all(|(.., worktree)| *worktree == Some(ChildWorktree::New)));
+    run.end(0, changed(3));
+    let second = run.end(1, changed(9));
+    let third = run.end(2, changed(20));
+    let places: Vec<_> = run.calls.iter().map(|(.., worktree)| *worktree).collect();
+    assert!(places.contains(&Some(ChildWorktree::Of(second))), "{places:?}");
+    assert!(places.contains(&Some(ChildWorktree::Of(third))), "{places:?}");
+    run.end(0, exit(101));
+    run.end(1, exit(0));
+    run.end(2, exit(0));
+    let finish = run.finish();
+    assert!(finish.completed, "{finish:?}");
+    assert_eq!(finish.worktree, Some(second));
+    assert_eq!(finish.output, None, "the result is the worktree");
+    assert!(finish.text.starts_with("Picked: 2 b (+9 -0)\nNot counted:\n1 a: `judge` exited"));
+}
+
+#[test]
+fn failed_and_idle_candidates_do_not_count() {
+    let mut run = begin(BEST);
+    run.end(0, failed("no tokens left"));
+    run.end(1, done("nothing to do"));
+    run.end(2, changed(5));
+    let judged: Vec<_> = run.calls.iter().map(|(id, ..)| id.item).collect();
+    assert_eq!(judged, [1, 2], "a failed candidate has no result to judge");
+    run.end(1, exit(0));
+    run.end(2, exit(1));
+    let finish = run.finish();
+    assert_eq!((finish.completed, finish.reason.as_str()), (false, "no_candidate"));
+    for why in ["1 a: no tokens left", "2 b: it changed nothing", "3 b: `judge` exited with 1"] {
+        assert!(finish.text.contains(why), "{why}: {}", finish.text);
+    }
+}
+
+#[test]
+fn outcome_of_pick_is_output_of_step() {
+    let text = format!(
+        "{BEST}[[step]]\nid = \"tell\"\nneeds = [\"best\"]\nagent = \"c\"\nprompt = \"{{{{ steps.best.output }}}}\"\n"
+    );
+    let mut run = begin(&text);
+    (0..3).for_each(|item| assert_eq!(run.end(item, changed(5 - item as u64)).item, item));
+    run.end(0, exit(0));
+    run.end(1, exit(0));
+    run.end(2, exit(1));
+    let told = &run.calls[0].2;
+    for part in ["\"index\": 1", "\"agent\": \"b\"", "`judge` exited with 1", "\"lines\": 4"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn client_decides_tie_by_number() {
+    let mut run = begin(BEST);
+    let ends: Vec<_> = (0..3).map(|item| run.end(item, changed(4 + item as u64 / 2))).collect();
+    run.pass_all();
+    let (id, text) = run.questions.pop().unwrap();
+    assert!(text.contains("1 a (+4 -0) / 2 b (+4 -0)") && !text.contains("3 b"), "{text}");
+    run.step(Event::Answered(id, "3".to_owned()));
+    let (id, _) = run.questions.pop().unwrap();
+    assert!(run.finish.is_none(), "the third one is no best candidate");
+    run.step(Event::Answered(id, " 2 ".to_owned()));
+    assert_eq!(run.finish().worktree, Some(ends[1]));
+}
+
+#[test]
+fn client_decides_among_all_that_pass() {
+    let text = BEST.replace("tie = \"ask\"", "by = \"ask\"");
+    let mut run = begin(&text);
+    let ends: Vec<_> = (0..3).map(|item| run.end(item, changed(4 + item as u64))).collect();
+    run.pass_all();
+    let (id, text) = run.questions.pop().unwrap();
+    assert!(text.contains("1 a (+4 -0) / 2 b (+5 -0) / 3 b (+6 -0)"), "{text}");
+    run.step(Event::Answered(id, "3 B".to_owned()));
+    assert_eq!(run.finish().worktree, Some(ends[2]));
+}
+
+#[test]
+fn retried_candidate_is_judged_in_last_worktree() {
+    let text = BEST.replace("allow_failures = 2", "retry = { times = 1 }");
+    let mut run = begin(&text);
+    run.end(0, failed("gone"));
+    let again = run.end(0, changed(1));
+    assert_eq!(again.attempt, 2);
+    run.end(1, changed(2));
+    run.end(2, changed(3));
+    assert!(run.calls.iter().any(|(.., it)| *it == Some(ChildWorktree::Of(again))));
+    run.pass_all();
+    assert_eq!(run.finish().worktree, Some(again));
+}
+
+#[test]
+fn only_worktree_has_result_of_flow() {
+    let text = "description = \"d\"\n[[step]]\nid = \"write\"\nagent = \"a\"\nprompt = \"p\"\nworktree = \"new\"\n\
+        [[step]]\nid = \"look\"\nneeds = [\"write\"]\nagent = \"b\"\nworktree = \"write\"\n\
+        prompt = \"{{ steps.write.worktree.diff }} {{ steps.write.worktree.files }}\"\n";
+    let mut run = begin(text);
+    let write = run.end(0, changed(1));
+    let (_, _, prompt, place) = &run.calls[0];
+    assert_eq!(*place, Some(ChildWorktree::Of(write)));
+    assert!(prompt.contains('+') && prompt.contains('1'), "{prompt}");
+    run.end(0, done("fine"));
+    assert_eq!(run.finish().worktree, Some(write));
+    let whole = text.replacen("[[step]]", "[worktree]\nbase = \"main\"\n[[step]]", 1);
+    let definition = Definition::parse(&whole).unwrap();
+    assert_eq!(definition.needs().worktree.as_deref(), Some("main"));
+}
+
+#[test]
+fn simulation_counts_changed_lines() {
+    let definition = Definition::parse(BEST).unwrap();
+    let fakes = "[input]\ntask = \"x\"\n[answers]\n\
+        try = [{ text = \"one\", lines = 3 }, { failed = \"agent_error\" }, { text = \"three\", lines = 2 }]\n\
+        judge = [{ exit = 1 }, { exit = 0 }]\n\
+        [expect]\nsteps = [\"try\", \"judge\"]\ntext = \"Picked: 3 b\"\n";
+    let simulation = definition.simulate(fakes).unwrap();
+    assert_eq!(simulation.failures, Vec::<String>::new(), "{:#?}", simulation.transitions);
+}
+
+#[test]
+fn wrong_keys_are_refused_with_way_out() {
+    let wrong = [
+        (("[\"a\", \"b\", \"b\"]", "[\"a\"]"), "`agents` is a list of 2 to 32 agents"),
+        (("[\"a\", \"b\", \"b\"]", "[\"a\", \"script\"]"), "works for `run` only"),
+        (("\"new\"", "\"trial\""), "there is no step `trial`"),
+        (("worktree = \"try\"", "worktree = \"best\""), "may not be over by then"),
+        (("worktree = \"new\"\n", ""), "has no worktree; give it one"),
+        (("judges = [\"judge\"]", "judges = [\"try\"]"), "has no `run` with `worktree = \"try\"`"),
+        (("judges = [\"judge\"]", "judges = [\"jugde\"]"), "did you mean `judge`?"),
+        (("from = \"try\"", "from = \"judge\""), "has no candidates"),
+        (("from = \"try\", ", ""), "`pick` has a `from`"),
+        (("tie = \"ask\"", "tie = \"coin\""), "`tie` is one of first, ask"),
+        (("worktree = \"try\"", "worktree = \"try\"\nfor_each = \"[1]\""), "is done once in each"),
+        (
+            ("agents = [\"a\", \"b\", \"b\"]", "agents = [\"a\", \"b\"]\nfor_each = \"[1]\""),
+            "`for_each` is a key of a step without `agents`",
+        ),
+        (("pick = {", "worktree = \"try\"\npick = {"), "a key of a step that calls an agent"),
+        (("[input]", "[worktree]\nbase = \"--upload-pack=x\"\n[input]"), "`base` is a branch"),
+    ];
+    for ((from, to), want) in wrong {
+        let text = BEST.replacen(from, to, 1);
+        let problems = Definition::parse(&text).expect_err(want);
+        let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert!(found.iter().any(|problem| problem.contains(want)), "{want}: {found:?}");
+    }
+}
