@@ -11,6 +11,7 @@ use crate::{
 };
 use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
+use a2a_hub_automation::{Schedules, Triggers, WallClock};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{
     self as config, Config, Retention, custody,
@@ -23,7 +24,6 @@ use a2a_hub_engine::{
     idempotency::Repeats,
     push::Pushes,
     routing::Routes,
-    schedules::{Schedules, WallClock},
     tasks::{Directory, Recovered, Tasks},
 };
 use a2a_hub_observability::{hub_events::Events, span_export::Spans, storage_monitor::look_after};
@@ -284,8 +284,8 @@ impl Builder {
         let (engine, live) = doors.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.look_after(exporter, &running, &stop);
-        let schedules = engine.clone().keep_schedules();
-        running.spawn(stop.clone().run_until_cancelled_owned(schedules));
+        let automations = engine.clone().keep_automations();
+        running.spawn(stop.clone().run_until_cancelled_owned(automations));
 
         let http = doors.address();
         let (streams, patience) = (config.max_streams(), config.clients.timeout());
@@ -462,8 +462,9 @@ impl Parts {
         let whole = whole.with_warnings(self.warnings.clone()).with_losses(losses);
         let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
         let whole = whole.with_copies(self.storage.clone());
-        let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock);
-        let whole = whole.with_schedules(schedules);
+        let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
+        let triggers = Triggers::new(self.storage.clone(), &config.trigger, clock);
+        let whole = whole.with_schedules(schedules).with_triggers(triggers);
         let (live, whole) = match reload {
             Some((read, set_level)) => {
                 let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));

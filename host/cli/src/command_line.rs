@@ -4,7 +4,7 @@ use crate::{
     client::global::Global,
     commands::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
-        restart, schedule, send, start, stop, task, tasks, workspace,
+        restart, schedule, send, start, stop, task, tasks, trigger, workspace,
     },
     ui::exit::EXIT_CODES,
 };
@@ -52,6 +52,9 @@ pub(super) enum Command {
     /// List, run, pause or resume schedules: messages that the hub sends at planned times
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
+    /// List, run, pause or resume triggers: messages that the hub sends when something happens
+    #[command(subcommand)]
+    Trigger(trigger::TriggerCommand),
     /// Run a flow, or a flow file once, and print the answer
     Run(Box<flow::run::RunFlow>),
     /// Have several agents do the same work in worktrees, and pick the best result

@@ -97,6 +97,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Agents(asked) => commands::agents::agents(global, &asked),
         Command::Agent(agent) => commands::agent::agent(global, &agent),
         Command::Flow(flow) => commands::flow::flow(global, &flow),
+        Command::Trigger(trigger) => commands::trigger::trigger(global, &trigger),
         Command::Schedule(schedule) => commands::schedule::schedule(global, &schedule),
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
         Command::Run(run) => commands::flow::run::run(global, *run),

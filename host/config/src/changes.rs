@@ -82,6 +82,7 @@ impl Config {
             stop: new.stop,
             prices: new.prices.clone(),
             schedule: new.schedule.clone(),
+            trigger: new.trigger.clone(),
             // The compiler was started under these limits.
             plugins: Plugins {
                 compile_cpu_ms: old.plugins.compile_cpu_ms,

@@ -140,26 +140,33 @@ pub enum ConfigError {
         /// Reason.
         why: String,
     },
-    /// The setting of a schedule is missing or invalid.
-    #[error("set `schedule.{name}.{key}`: {why}")]
-    Schedule {
-        /// Name of the schedule.
+    /// The setting of a schedule or trigger is missing or invalid.
+    #[error("set `{kind}.{name}.{key}`: {why}")]
+    Automation {
+        /// `schedule` or `trigger`.
+        kind: &'static str,
+        /// Name of the schedule or trigger.
         name: String,
         /// Name of the setting.
         key: String,
         /// Reason, and way out.
         why: String,
     },
-    /// The schedule has a name that tasks cannot carry.
+    /// The schedule or trigger has a name that tasks cannot carry.
     #[error(
-        "call a schedule `{name}`: a name has 1 to {most} of a-z, 0-9, `-` and `_`; take such a name"
+        "call a {kind} `{name}`: a name has 1 to {most} of a-z, 0-9, `-` and `_`; take such a name"
     )]
-    ScheduleName {
-        /// Name of the schedule.
+    AutomationName {
+        /// `schedule` or `trigger`.
+        kind: &'static str,
+        /// Name of the schedule or trigger.
         name: String,
         /// Maximum length.
         most: usize,
     },
+    /// A schedule and a trigger have one name, which would identify two senders of messages.
+    #[error("call a trigger `{0}`: a schedule has that name; take another one")]
+    SameAutomationName(String),
     /// The name of an agent's setting is invalid.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {

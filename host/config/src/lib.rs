@@ -4,6 +4,7 @@
 mod acp;
 mod add_workspace;
 mod agent;
+mod automation;
 pub mod catalogue;
 mod changes;
 mod confined;
@@ -26,7 +27,6 @@ mod ranges;
 mod registry;
 mod remote;
 mod routing;
-mod schedule;
 mod secrets;
 mod settings;
 #[cfg(test)]
@@ -39,6 +39,10 @@ pub use a2a_hub_core::grant::permissions::Permissions;
 pub use acp::AcpProgram;
 pub use add_workspace::{AddWorkspaceError, add_workspace};
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
+pub use automation::{
+    schedule::Schedule,
+    trigger::{EndState, Trigger, TriggerOn, TriggerRules, TriggerSource},
+};
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
 pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
@@ -59,7 +63,6 @@ pub use push::Push;
 pub use registry::Registry;
 pub use remote::Remote;
 pub use routing::{RouteConfig, Routing};
-pub use schedule::Schedule;
 pub use secrets::{SecretError, SecretStore};
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging, Retention,

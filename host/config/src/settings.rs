@@ -2,6 +2,7 @@
 
 use crate::{
     agent::AgentConfig,
+    automation::{schedule::Schedule, trigger::Trigger},
     error::ConfigError,
     finding::Finding,
     plugins::Plugins,
@@ -9,7 +10,6 @@ use crate::{
     registry::Registry,
     remote::Remote,
     routing::{Routing, check_groups},
-    schedule::Schedule,
     telemetry::Telemetry,
 };
 use a2a_hub_core::{health::circuit_breaker, task::prices::Price};
@@ -92,6 +92,8 @@ pub struct Config {
     pub finding: Finding,
     /// `[schedule.<id>]`: messages that the hub sends at planned times.
     pub schedule: BTreeMap<String, Schedule>,
+    /// `[trigger.<id>]`: messages that the hub sends when something happens.
+    pub trigger: BTreeMap<String, Trigger>,
 }
 
 /// Retention of conversations.
@@ -320,6 +322,10 @@ impl Config {
             }
         }
         self.schedule.iter().try_for_each(|(name, schedule)| schedule.check(name))?;
+        self.trigger.iter().try_for_each(|(name, trigger)| trigger.check(name))?;
+        if let Some(name) = self.trigger.keys().find(|name| self.schedule.contains_key(*name)) {
+            return Err(ConfigError::SameAutomationName(name.clone()));
+        }
         self.check_aliases()?;
         let is_agent = |id: &AgentId| {
             let is_alias = self.agents.values().any(|agent| agent.aliases.contains(id));
@@ -474,7 +480,8 @@ mod tests {
         let agent = ["agents", "any"].map(str::to_owned);
         let remote = ["remote", "any"].map(str::to_owned);
         let schedule = ["schedule", "any"].map(str::to_owned);
-        let all = [&[][..], &agent, &remote, &schedule].map(names::all::<Config>);
+        let trigger = ["trigger", "any"].map(str::to_owned);
+        let all = [&[][..], &agent, &remote, &schedule, &trigger].map(names::all::<Config>);
         for key in all.into_iter().flatten() {
             let key = key.join(".").replace(".any.", ".<id>.");
             assert!(rows.contains(&key), "docs/reference/configuration.md: add a row for `{key}`");

@@ -24,10 +24,10 @@ pub enum Principal {
         /// Task that the agent works on.
         task: TaskId,
     },
-    /// A schedule of the operator's configuration, which sends messages at planned times and does
-    /// nothing else.
+    /// A schedule or trigger of the operator's configuration, which sends messages at planned times
+    /// or after events, and does nothing else. No two of them have one name.
     Automation {
-        /// Name of the schedule.
+        /// Name of the schedule or trigger.
         name: String,
     },
     /// A client with the token of the tenant of this name, and that tenant's rights.
@@ -98,7 +98,7 @@ impl Caller {
 pub enum Access {
     /// None: the result is public.
     Public,
-    /// Access of a schedule: it begins tasks, and neither sees nor changes others.
+    /// Access of a schedule or trigger: it begins tasks, and neither sees nor changes others.
     Send,
     /// Access of an agent's program that works on a task and may call other agents: it lists them,
     /// gives them tasks, and manages these tasks.
@@ -132,6 +132,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::RunSchedule { .. }
         | Operation::PauseSchedule { .. }
         | Operation::ResumeSchedule { .. }
+        | Operation::Trigger(_)
         | Operation::ListPlugins
         // The results cover all tenants.
         | Operation::Status
@@ -276,7 +277,7 @@ impl fmt::Display for Principal {
             Self::AgentTask { agent, task } => {
                 write!(f, "the agent `{agent}` at work on task `{task}`")
             }
-            Self::Automation { name } => write!(f, "the schedule `{name}`"),
+            Self::Automation { name } => write!(f, "the schedule or trigger `{name}`"),
             Self::Client(name) => write!(f, "the client `{name}`"),
             Self::Anonymous => f.write_str("somebody whom the hub does not know"),
         }
@@ -459,7 +460,7 @@ mod tests {
                  agent started, and for others by the token in its data directory",
                 "somebody whom the hub does not know may not do this: it is for programs of the hub's own user that no \
                  agent started, and for others by the token in its data directory",
-                "the schedule `nightly` may not do this: it is for clients of the hub, and for programs of agents that are at \
+                "the schedule or trigger `nightly` may not do this: it is for clients of the hub, and for programs of agents that are at \
                  work on a task",
             ]
         );

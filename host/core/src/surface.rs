@@ -2,7 +2,7 @@
 //! breaks a program that depends on them.
 
 use crate::{failure_reason::FailureReason, grant::permissions::Permissions, task::metadata};
-use a2a_hub_protocol::scheduled::SCHEDULE;
+use a2a_hub_protocol::scheduled::{SCHEDULE, TRIGGER};
 use std::fmt::Write as _;
 
 #[test]
@@ -22,6 +22,7 @@ fn public_words_are_stable() {
         metadata::GRANTED_PERMISSIONS,
         metadata::FLOW_FILE,
         SCHEDULE,
+        TRIGGER,
         metadata::WORKTREE,
     ];
     for name in of_tasks {

@@ -10,8 +10,6 @@ pub mod idempotency;
 mod operations;
 pub mod routing;
 
-pub mod schedules;
-
 pub mod contexts;
 pub mod tasks;
 

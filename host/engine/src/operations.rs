@@ -2,6 +2,7 @@
 
 mod a2a;
 mod authorize;
+mod automation;
 mod background;
 mod cards;
 mod check_directory;
@@ -18,6 +19,7 @@ mod send_message;
 mod starting_hub;
 mod tenants;
 mod timestamp;
+mod triggers;
 mod wait;
 mod warnings;
 mod worktrees;
@@ -236,6 +238,7 @@ impl Hub {
             Operation::RunSchedule { name } => Box::pin(self.run_schedule(&name)).await?,
             Operation::PauseSchedule { name } => self.pause_schedule(&name, true).await?,
             Operation::ResumeSchedule { name } => self.pause_schedule(&name, false).await?,
+            Operation::Trigger(request) => Box::pin(self.perform_on_triggers(request)).await?,
             Operation::ListPlugins => Answer::Plugins(self.plugins.plugins().await),
             Operation::RefreshPlugins => {
                 Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)

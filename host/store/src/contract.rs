@@ -5,11 +5,11 @@
     reason = "a panic is how a test fails; with the feature, this is no test to the lint"
 )]
 
+mod automation;
 mod context_memory;
 mod events;
 mod journals;
 mod requests;
-mod schedules;
 mod tenants;
 mod trees;
 
@@ -57,7 +57,8 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     memory_stays_within_grant(&make()).await;
     racing_writes_stay_within_grant(Arc::new(make())).await;
     requests::requests_are_found_by_time(&make()).await;
-    schedules::schedule_states_are_replaced_by_name(&make()).await;
+    automation::schedule_states_are_replaced_by_name(&make()).await;
+    automation::trigger_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;
     trees::descendants_of_live_task_are_kept(&make()).await;
     journals::journal_is_kept_until_task_ends(&make()).await;

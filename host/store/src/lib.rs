@@ -33,6 +33,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
     task::{Task, TaskState},
 };
+use a2a_hub_triggers::plan::TriggerState;
 use std::{path::Path, sync::Arc};
 use tokio::sync::watch;
 
@@ -256,6 +257,19 @@ pub trait ScheduleStates: Send + Sync {
     async fn forget_schedule(&self, name: &str) -> Result<(), StorageError>;
 }
 
+/// States of triggers, by the triggers' names.
+#[async_trait::async_trait]
+pub trait TriggerStates: Send + Sync {
+    /// State of each known trigger, by name.
+    async fn triggers(&self) -> Result<Vec<(String, TriggerState)>, StorageError>;
+
+    /// Stores the state of a trigger durably, in place of an earlier one.
+    async fn set_trigger(&self, name: &str, state: &TriggerState) -> Result<(), StorageError>;
+
+    /// Deletes the state of a trigger, if it exists.
+    async fn forget_trigger(&self, name: &str) -> Result<(), StorageError>;
+}
+
 /// Journals of replayable runs: the latest run's of each unfinished task. Entries are opaque.
 #[async_trait::async_trait]
 pub trait RunJournal: Send + Sync {
@@ -304,9 +318,9 @@ pub trait Copies: Send + Sync {
 }
 
 /// Complete store of a hub. Every implementation passes the tests in `contract`.
-pub trait Storage: TaskStore + Outbox + Memories + ScheduleStates + Copies {}
+pub trait Storage: TaskStore + Outbox + Memories + ScheduleStates + TriggerStates + Copies {}
 
-impl<S: TaskStore + Outbox + Memories + ScheduleStates + Copies> Storage for S {}
+impl<S: TaskStore + Outbox + Memories + ScheduleStates + TriggerStates + Copies> Storage for S {}
 
 /// Agents' memories: values by key, and context memories.
 pub trait Memories: AgentMemory + ContextMemory {}

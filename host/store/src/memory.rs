@@ -1,11 +1,12 @@
 //! In-memory store, lost when it is dropped: for tests and trials.
 
+mod automation;
 mod context_memory;
 
 use super::{
     AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
-    HeadPage, Outbox, Progress, PushFilter, Request, RunJournal, ScheduleStates, Search,
-    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    HeadPage, Outbox, Progress, PushFilter, Request, RunJournal, Search, StorageError, StoreHealth,
+    StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
     context_memory::require_within_limits,
     log::{self, Conversation},
 };
@@ -25,6 +26,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
     task::TaskState,
 };
+use a2a_hub_triggers::plan::TriggerState;
 use context_memory::Mind;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
@@ -51,6 +53,7 @@ struct Stored {
     /// In the order in which they were first set.
     pushes: Vec<(PushConfig, Progress)>,
     schedules: BTreeMap<String, schedule::State>,
+    triggers: BTreeMap<String, TriggerState>,
     /// True if all writes are refused.
     refuses: bool,
     probes: u32,
@@ -550,23 +553,6 @@ impl RunJournal for MemoryStorage {
 
     async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
         Ok(self.kept().logs.get(task).map(|log| log.journal.clone()).unwrap_or_default())
-    }
-}
-
-#[async_trait::async_trait]
-impl ScheduleStates for MemoryStorage {
-    async fn schedules(&self) -> Result<Vec<(String, schedule::State)>, StorageError> {
-        Ok(self.kept().schedules.clone().into_iter().collect())
-    }
-
-    async fn set_schedule(&self, name: &str, state: &schedule::State) -> Result<(), StorageError> {
-        self.to_write()?.schedules.insert(name.to_owned(), state.clone());
-        Ok(())
-    }
-
-    async fn forget_schedule(&self, name: &str) -> Result<(), StorageError> {
-        self.to_write()?.schedules.remove(name);
-        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Store in one SQLite file: one thread writes, a few connections read.
 
+mod automation;
 mod backup;
 mod context_memory;
 mod db;
@@ -8,14 +9,13 @@ mod log;
 mod memories;
 mod pushes;
 mod queries;
-mod schedules;
 #[cfg(test)]
 mod tests;
 
 use super::{
     AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
     HeadPage, Looked, Outbox, Progress, PushFilter, Request, RunJournal, ScheduleStates, Search,
-    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TriggerStates,
 };
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
@@ -30,6 +30,8 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
+use a2a_hub_triggers::plan::TriggerState;
+use automation::{SCHEDULES, TRIGGERS};
 pub use backup::{Examined, back_up, check, examine, kept_logs, restore};
 use db::{
     checkpointer::Checkpointer, per_runtime::Lanes, readers::Readers, write_queue::Length,
@@ -269,17 +271,34 @@ impl RunJournal for SqliteStorage {
 #[async_trait::async_trait]
 impl ScheduleStates for SqliteStorage {
     async fn schedules(&self) -> Result<Vec<(String, schedule::State)>, StorageError> {
-        self.readers.read(schedules::list).await
+        self.readers.read(|db| SCHEDULES.list(db)).await
     }
 
     async fn set_schedule(&self, name: &str, state: &schedule::State) -> Result<(), StorageError> {
         let (name, state) = (name.to_owned(), state.clone());
-        self.writer.write(move |db| schedules::set(db, &name, &state)).await
+        self.writer.write(move |db| SCHEDULES.set(db, &name, &state)).await
     }
 
     async fn forget_schedule(&self, name: &str) -> Result<(), StorageError> {
         let name = name.to_owned();
-        self.writer.write(move |db| schedules::forget(db, &name)).await
+        self.writer.write(move |db| SCHEDULES.forget(db, &name)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl TriggerStates for SqliteStorage {
+    async fn triggers(&self) -> Result<Vec<(String, TriggerState)>, StorageError> {
+        self.readers.read(|db| TRIGGERS.list(db)).await
+    }
+
+    async fn set_trigger(&self, name: &str, state: &TriggerState) -> Result<(), StorageError> {
+        let (name, state) = (name.to_owned(), state.clone());
+        self.writer.write(move |db| TRIGGERS.set(db, &name, &state)).await
+    }
+
+    async fn forget_trigger(&self, name: &str) -> Result<(), StorageError> {
+        let name = name.to_owned();
+        self.writer.write(move |db| TRIGGERS.forget(db, &name)).await
     }
 }
 

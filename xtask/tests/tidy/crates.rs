@@ -9,6 +9,7 @@ pub(crate) const CRATES: &[&str] = &[
     "worktrees",
     "toolchain",
     "clock",
+    "triggers",
     "terminal",
     "sandbox",
     "store",
@@ -16,6 +17,7 @@ pub(crate) const CRATES: &[&str] = &[
     "config",
     "finder",
     "webhooks",
+    "automation",
     "agents",
     "authoring",
     "observability",
@@ -36,7 +38,6 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "error",
             "idempotency",
-            "schedules",
             "tests",
             "contexts",
             "routing",
@@ -49,7 +50,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Modules that the transports use only through the hub; their crates cannot depend on `agents`.
-pub(crate) const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push", "schedules"];
+pub(crate) const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push"];
 
 /// Dependencies that a crate must not have, because it was split off to be free of them.
 pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
@@ -70,6 +71,7 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/config", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/finder", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/webhooks", &["a2a-hub-store", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
+    ("host/automation", &["a2a-hub-agents", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/agents", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (
         "host/authoring",

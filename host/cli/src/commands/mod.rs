@@ -32,6 +32,7 @@ pub(super) mod task_output;
 pub(super) mod task_ref;
 pub(super) mod tasks;
 pub(super) mod tree;
+pub(super) mod trigger;
 pub(super) mod workspace;
 
 pub(super) use a2a_hub_terminal::duration;

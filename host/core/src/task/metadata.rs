@@ -17,7 +17,7 @@ use a2a_hub_protocol::{
     id::TaskId,
     message::{Message, Metadata, Role},
     question::{QUESTION, Question, QuestionKind},
-    scheduled::SCHEDULE,
+    scheduled::{SCHEDULE, TRIGGER},
     task::{Task, TaskState, TaskStatus},
 };
 use std::collections::BTreeSet;
@@ -138,6 +138,7 @@ pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
         ROUTING,
         INHERITED,
         SCHEDULE,
+        TRIGGER,
         QUESTION,
         EARLIER_USAGE,
         PRICED,

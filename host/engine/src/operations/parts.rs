@@ -3,10 +3,10 @@
 
 use super::LiveConfig;
 use crate::{
-    contexts::Contexts, idempotency::Repeats, push::Pushes, routing::Routes, schedules::Schedules,
-    tasks::Tasks,
+    contexts::Contexts, idempotency::Repeats, push::Pushes, routing::Routes, tasks::Tasks,
 };
 use a2a_hub_agents::{Agents, PluginFolder};
+use a2a_hub_automation::{Schedules, Triggers};
 use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::Copies;
@@ -34,6 +34,7 @@ pub struct HubParts {
     pub(super) tenants: Arc<BTreeSet<TenantId>>,
     pub(super) routes: Routes,
     pub(super) schedules: Option<Arc<Schedules>>,
+    pub(super) triggers: Option<Arc<Triggers>>,
     pub(super) started: Instant,
     pub(super) since: String,
     pub(super) closed: Arc<AtomicBool>,

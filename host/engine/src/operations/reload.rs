@@ -42,6 +42,9 @@ impl Hub {
         if let Some(schedules) = &self.schedules {
             schedules.follow(&followed.config.schedule);
         }
+        if let Some(triggers) = &self.triggers {
+            triggers.follow(&followed.config.trigger);
+        }
         self.set_default(followed.config.default_agent.clone());
         live.set(followed.config);
 

@@ -4,23 +4,27 @@
 //! under the id of that planned time, and the time is marked as dealt with. A hub that is killed
 //! between two of them repeats the step: the planned time is due again, and finds its task.
 
-use super::{Hub, Reply};
-use crate::{
-    error::HubError,
-    schedules::{KnownState, Planned, Schedules, task_of},
+use super::{
+    Hub,
+    automation::{ATTEMPTS, RunRefusal, start_run},
+    triggers::TriggerOperations,
+};
+use crate::error::HubError;
+use a2a_hub_automation::{
+    Schedules,
+    message::of_schedule,
+    schedules::{KnownState, Planned, task_of},
 };
 use a2a_hub_clock::schedule::{Due, MAX_COUNTED, Skipped, Step, at};
 use a2a_hub_config::Schedule;
 use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::hint};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    id::{MessageId, TaskId},
-    message::{Message, Metadata, Part, Role},
-    operation::{Answer, Operation, ScheduleInfo, ScheduleRun, SendMessage, Wait},
+    id::TaskId,
+    operation::{Answer, ScheduleInfo, ScheduleRun, TriggerRequest},
     scheduled::ScheduledRun,
 };
 use jiff::Timestamp;
-use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
@@ -28,20 +32,19 @@ use tokio::time::timeout;
 /// count the time that a machine sleeps.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Number of attempts to start a run, one at each look: an agent may be busy, or load just now.
-const ATTEMPTS: u32 = 30;
-
-/// Error of starting a run.
-enum RunRefusal {
-    /// Another attempt may succeed.
-    Refused(A2aError),
-    /// The hub cannot say now.
-    Unknown(HubError),
-}
-
 impl Hub {
+    /// Carries schedules and triggers out, for as long as the hub runs.
+    pub async fn keep_automations(self) {
+        let triggers = async {
+            if let Ok(triggers) = TriggerOperations::of(&self) {
+                triggers.keep().await;
+            }
+        };
+        tokio::join!(self.keep_schedules(), triggers);
+    }
+
     /// Carries the schedules out, for as long as the hub runs.
-    pub async fn keep_schedules(self) {
+    async fn keep_schedules(&self) {
         let Some(schedules) = self.schedules.clone() else { return };
         loop {
             let is_closed = self.require_open().is_err();
@@ -93,7 +96,8 @@ impl Hub {
         kept: &mut KnownState,
     ) -> Result<Option<Timestamp>, HubError> {
         loop {
-            let is_running = self.is_running(kept).await?;
+            let last = kept.state.last_task.as_ref();
+            let is_running = self.is_at_work(last, &mut kept.is_over).await?;
             let step = planned.plan.step(name, &kept.state, is_running, schedules.now());
             let mut state = kept.state.clone();
             let mut is_over = kept.is_over;
@@ -116,7 +120,7 @@ impl Hub {
                     }
                     let run = run_of(name, &planned.config, due.planned);
                     let id = task_of(&run, due.planned);
-                    match self.start_run(&planned.config, run, id).await {
+                    match start_run(self, of_schedule(&planned.config, &run), id).await {
                         Ok(task) => {
                             state.last_planned_ms = Some(due.planned.as_millisecond());
                             state.note = missed_note(due);
@@ -146,18 +150,20 @@ impl Hub {
         }
     }
 
-    /// True if the latest run of a schedule is still at work.
-    async fn is_running(&self, kept: &mut KnownState) -> Result<bool, HubError> {
-        let Some(task) = kept.state.last_task.as_ref().filter(|_| !kept.is_over) else {
-            return Ok(false);
-        };
+    /// True if the latest run of a schedule or trigger is still at work.
+    pub(super) async fn is_at_work(
+        &self,
+        last: Option<&String>,
+        is_over: &mut bool,
+    ) -> Result<bool, HubError> {
+        let Some(task) = last.filter(|_| !*is_over) else { return Ok(false) };
         let stored = self.tasks.stored(&TaskId::new(task.as_str())).await?;
-        kept.is_over = stored.is_none_or(|stored| stored.task.status.state.is_final());
-        Ok(!kept.is_over)
+        *is_over = stored.is_none_or(|stored| stored.task.status.state.is_final());
+        Ok(!*is_over)
     }
 
-    /// Cancels the previous run of a schedule.
-    async fn replace(&self, name: &str, before: &TaskId) -> Result<(), HubError> {
+    /// Cancels the previous run of a schedule or trigger.
+    pub(super) async fn replace(&self, name: &str, before: &TaskId) -> Result<(), HubError> {
         let by = Principal::Automation { name: name.to_owned() };
         match self.tasks.cancel(before, by).await {
             Ok(_) => Ok(()),
@@ -167,24 +173,12 @@ impl Hub {
         }
     }
 
-    /// Starts a run of a schedule as the task `id`, unless that exists.
-    async fn start_run(
+    /// Carries out a request for triggers.
+    pub(super) async fn perform_on_triggers(
         &self,
-        config: &Schedule,
-        run: ScheduledRun,
-        id: TaskId,
-    ) -> Result<TaskId, RunRefusal> {
-        let is_there = self.tasks.stored(&id).await;
-        if is_there.map_err(|why| RunRefusal::Unknown(why.into()))?.is_some() {
-            return Ok(id);
-        }
-        let send = message_of(config, &run, id.clone()).map_err(RunRefusal::Refused)?;
-        let by = Principal::Automation { name: run.name };
-        let sent = self.handle(by, None, Operation::SendMessage(Box::new(send))).await;
-        match sent.map_err(RunRefusal::Refused)? {
-            Reply::One(Answer::Task(task)) => Ok(task.id),
-            Reply::One(_) | Reply::Stream(_) => Ok(id),
-        }
+        request: TriggerRequest,
+    ) -> Result<Answer, HubError> {
+        TriggerOperations::of(self)?.perform(request).await
     }
 
     fn schedules(&self) -> Result<Arc<Schedules>, HubError> {
@@ -220,11 +214,8 @@ impl Hub {
         let planned = Self::schedule(&schedules, name)?;
         let now = schedules.now();
         let run = run_of(name, &planned.config, now);
-        let started = self.start_run(&planned.config, run, TaskId::fresh()).await;
-        let task = started.map_err(|why| match why {
-            RunRefusal::Refused(why) => why.into(),
-            RunRefusal::Unknown(why) => why,
-        })?;
+        let started = start_run(self, of_schedule(&planned.config, &run), TaskId::fresh()).await;
+        let task = started.map_err(HubError::from)?;
         let mut states = schedules.states(&schedules.all()).await?;
         if let Some(kept) = states.of(name) {
             let mut state = kept.state.clone();
@@ -313,29 +304,6 @@ fn run_of(name: &str, config: &Schedule, planned: Timestamp) -> ScheduledRun {
         planned: format!("{planned:.3}"),
         answers: config.answers,
     }
-}
-
-/// Message of a run. Its id is that of the run, so that each attempt sends the same request.
-fn message_of(config: &Schedule, run: &ScheduledRun, id: TaskId) -> Result<SendMessage, A2aError> {
-    let part = match &config.input {
-        Some(input) => Part::data(json!(input)),
-        None => Part::text(config.message.as_deref().unwrap_or_default()),
-    };
-    let members = [
-        ("targetAgent", config.agent.as_ref().map(|agent| json!(agent))),
-        ("permissions", config.permissions.map(|most| json!(most.word()))),
-        ("budget", config.budget.map(|budget| json!(budget))),
-        ("workingDirectory", config.working_directory.as_ref().map(|dir| json!(dir))),
-    ];
-    let members = members.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?)));
-    let message = Message {
-        message_id: MessageId::new(format!("schedule:{}:{}", run.name, run.planned)),
-        metadata: Some(members.collect::<Metadata>()),
-        ..Message::new(Role::User, vec![part])
-    };
-    let mut send = SendMessage::new(message, None)?;
-    (send.own_id, send.own_facts, send.wait) = (Some(id), Some(run.facts()), Wait::No);
-    Ok(send)
 }
 
 fn count(missed: u32, what: &str) -> String {

@@ -6,10 +6,10 @@ use crate::{
     idempotency::Repeats,
     push::Pushes,
     routing::Routes,
-    schedules::Schedules,
     tasks::{Recovered, Tasks},
 };
 use a2a_hub_agents::Joined;
+use a2a_hub_automation::{Schedules, Triggers};
 use a2a_hub_clock as clock;
 use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -51,6 +51,7 @@ impl StartingHub {
             tenants: Arc::default(),
             routes,
             schedules: None,
+            triggers: None,
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
@@ -101,10 +102,16 @@ impl StartingHub {
         Self(HubParts { tenants: tenants.into(), ..self.0 })
     }
 
-    /// Sets the schedules, which [`Hub::keep_schedules`] carries out.
+    /// Sets the schedules, which [`Hub::keep_automations`] carries out.
     #[must_use]
     pub fn with_schedules(self, schedules: Schedules) -> Self {
         Self(HubParts { schedules: Some(Arc::new(schedules)), ..self.0 })
+    }
+
+    /// Sets the triggers, which [`Hub::keep_automations`] carries out as well.
+    #[must_use]
+    pub fn with_triggers(self, triggers: Triggers) -> Self {
+        Self(HubParts { triggers: Some(Arc::new(triggers)), ..self.0 })
     }
 
     /// Recovers the tasks of the previous process; operations can be carried out afterwards.

@@ -1,6 +1,6 @@
 //! Warnings for the operator, and for whatever monitors the hub.
 
-use super::Hub;
+use super::{Hub, triggers::TriggerOperations};
 use a2a_hub_protocol::operation::StorageCondition;
 
 impl Hub {
@@ -28,7 +28,9 @@ impl Hub {
         let names = agents.name_troubles().into_iter().chain(agents.alias_troubles());
         let groups = agents.group_troubles().into_iter();
         let schedules = self.schedule_troubles().into_iter();
-        let current = grants.chain(names).chain(groups).chain(schedules);
+        let triggers = TriggerOperations::of(self).map(|triggers| triggers.troubles());
+        let triggers = triggers.unwrap_or_default().into_iter();
+        let current = grants.chain(names).chain(groups).chain(schedules).chain(triggers);
         start.chain(current).chain(self.tasks.span_trouble()).collect()
     }
 }

@@ -184,8 +184,8 @@ impl TaskActor {
         begin: Begin,
     ) -> Self {
         // A question that nobody answers is over at once: the agent gets its timeout.
-        let run = scheduled::ScheduledRun::of(recorder.task().metadata.as_ref());
-        let denies = run.is_some_and(|run| run.answers == scheduled::AnswerRule::Deny);
+        let run = scheduled::AutomatedRun::of(recorder.task().metadata.as_ref());
+        let denies = run.is_some_and(|run| run.answers() == scheduled::AnswerRule::Deny);
         let answer = if denies { Duration::ZERO } else { agent.config.answer_timeout() };
         let patience = Patience { task: patience, answer };
         let (task, now) = (recorder.task(), Instant::now().into_std());

@@ -51,7 +51,7 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     operation::{AgentQuery, FoundAgents},
     parent::Parent,
-    scheduled::ScheduledRun,
+    scheduled::AutomatedRun,
     task::Task,
 };
 use a2a_hub_runtime::{
@@ -186,7 +186,7 @@ impl Delegation {
             id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|most| *most != Permissions::default()),
-            facts: ScheduledRun::of(self.task.metadata.as_ref())
+            facts: AutomatedRun::of(self.task.metadata.as_ref())
                 .map(|run| run.for_child(answers).facts()),
             inherited,
             agent: Arc::clone(&child),

@@ -98,7 +98,7 @@ pub struct NewTask {
     /// Most that its agent's program may do without asking, in a task that another agent gives;
     /// beyond that it asks.
     pub permissions: Option<Permissions>,
-    /// Members of its metadata from the schedule that started it, or a task above it.
+    /// Members of its metadata from the schedule or trigger that started it, or a task above it.
     pub facts: Option<Metadata>,
     /// Record of the memory that another agent transferred to its agent.
     pub inherited: Option<Inherited>,

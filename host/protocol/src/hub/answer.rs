@@ -45,6 +45,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Reloaded(reloaded) => json!(reloaded),
         Answer::Schedules(schedules) => json!(schedules),
         Answer::Schedule(schedule) => json!(schedule),
+        Answer::Trigger(answer) => json!(answer),
         Answer::Plugins(plugins) => json!(plugins),
         Answer::PluginsRefreshed(refreshed) => json!(refreshed),
         Answer::PluginChanged(changed) => json!(changed),

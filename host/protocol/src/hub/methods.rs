@@ -1,14 +1,14 @@
 //! Methods of the hub's dialect: one table, which serves requests and `rpc.discover`.
 
 use crate::{
-    hub::{event::HubEvent, grant_params, params, schemas, worktree_params},
+    hub::{event::HubEvent, grant_params, params, schemas, trigger_params, worktree_params},
     model::{
         error::{A2aError, ErrorKind},
         operation::{
             AgentHealth, AgentInfo, BackedUp, ContextInfo, Deregistered, FoundAgents, HubStatus,
             Operation, PluginChanged, PluginInfo, PluginsRefreshed, Pong, Reloaded, ScheduleInfo,
-            TaskTree, WorktreeApplied, WorktreeDiff, WorktreeInfo, WorktreeRemoved,
-            WorktreeRequest,
+            TaskTree, TriggerInfo, TriggerRequest, WorktreeApplied, WorktreeDiff, WorktreeInfo,
+            WorktreeRemoved, WorktreeRequest,
         },
         push::Delivery,
     },
@@ -186,6 +186,44 @@ pub static METHODS: &[HubMethod] = &[
         params: params::OneSchedule::json_schema,
         result: SchemaGenerator::subschema_for::<ScheduleInfo>,
         read: |said| Ok(Operation::ResumeSchedule { name: params::one_schedule(said)? }),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/triggers/list",
+        summary: "List the triggers with their latest run, and those that their limit stopped",
+        admin: true,
+        result: SchemaGenerator::subschema_for::<Vec<TriggerInfo>>,
+        read: |_| Ok(Operation::Trigger(TriggerRequest::List)),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/triggers/run",
+        summary: "Start a run of a trigger now, without an event, and return its task",
+        example: r#"{"name": "review"}"#,
+        admin: true,
+        params: trigger_params::OneTrigger::json_schema,
+        read: trigger_params::run,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/triggers/pause",
+        summary: "Pause a trigger, also over restarts: events start no run until it is resumed",
+        example: r#"{"name": "review"}"#,
+        admin: true,
+        params: trigger_params::OneTrigger::json_schema,
+        result: SchemaGenerator::subschema_for::<TriggerInfo>,
+        read: trigger_params::pause,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/triggers/resume",
+        summary: "Resume a trigger that was paused, or stopped by its limit; earlier events get \
+                  no run",
+        example: r#"{"name": "review"}"#,
+        admin: true,
+        params: trigger_params::OneTrigger::json_schema,
+        result: SchemaGenerator::subschema_for::<TriggerInfo>,
+        read: trigger_params::resume,
         ..PLAIN
     },
     HubMethod {

@@ -9,6 +9,7 @@ pub mod openrpc;
 mod params;
 pub mod registry;
 mod schemas;
+mod trigger_params;
 mod worktree_params;
 
 pub use params::agent_query;

@@ -16,6 +16,7 @@ mod schedules;
 mod send;
 mod tier;
 mod tree;
+mod triggers;
 mod upkeep;
 mod worktrees;
 
@@ -38,6 +39,7 @@ pub use schedules::{ScheduleInfo, ScheduleRun};
 pub use send::{RequestForm, SendMessage, Wait};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
+pub use triggers::{TriggerAnswer, TriggerInfo, TriggerRequest, TriggerRun};
 pub use upkeep::{
     AgentBrief, CompilingPlugin, HubStart, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin,
     Reloaded, StorageCondition,
@@ -180,6 +182,8 @@ pub enum Operation {
         /// Schedule to resume.
         name: String,
     },
+    /// Lists, runs, pauses or resumes the triggers of the configuration. For administrators only.
+    Trigger(TriggerRequest),
     /// Lists plug-ins with their requested and granted capabilities. For administrators only.
     ListPlugins,
     /// Rereads the file of grants and the plugins folder at once. Grants nothing. For
@@ -478,6 +482,8 @@ pub enum Answer {
     Schedules(Vec<ScheduleInfo>),
     /// Schedule that was paused or resumed.
     Schedule(Box<ScheduleInfo>),
+    /// Triggers of the configuration.
+    Trigger(TriggerAnswer),
     /// Plug-ins with their requested and granted capabilities.
     Plugins(Vec<PluginInfo>),
     /// Changes found by a refresh of plug-ins.

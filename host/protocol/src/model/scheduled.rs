@@ -1,4 +1,4 @@
-//! Runs of schedules: the part of a task's metadata that says which schedule started it.
+//! Runs of schedules and triggers: the part of a task's metadata that says which one started it.
 
 use crate::model::message::Metadata;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,10 @@ use serde_json::json;
 /// Metadata member of a task that a schedule started, and of the tasks below it.
 pub const SCHEDULE: &str = "schedule";
 
-/// Rule for questions of a scheduled task.
+/// Metadata member of a task that a trigger started, and of the tasks below it.
+pub const TRIGGER: &str = "trigger";
+
+/// Rule for questions of a task that a schedule or trigger started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerRule {
@@ -29,21 +32,72 @@ pub struct ScheduledRun {
     pub answers: AnswerRule,
 }
 
-impl ScheduledRun {
+/// Origin of a task that a trigger started: the value of [`TRIGGER`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct TriggeredRun {
+    /// Name of the trigger.
+    pub name: String,
+    /// Time of the first event: RFC 3339 in UTC with milliseconds.
+    pub at: String,
+    /// Rule for questions.
+    pub answers: AnswerRule,
+    /// Triggers that led to the event, by their tasks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+}
+
+/// Origin of a task that the hub started by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AutomatedRun {
+    /// A schedule, at a planned time.
+    Schedule(ScheduledRun),
+    /// A trigger, after an event.
+    Trigger(TriggeredRun),
+}
+
+impl AutomatedRun {
     /// Run that a task belongs to, by its metadata.
     pub fn of(facts: Option<&Metadata>) -> Option<Self> {
-        Self::deserialize(facts?.get(SCHEDULE)?).ok()
+        let facts = facts?;
+        let trigger = facts.get(TRIGGER).and_then(|it| TriggeredRun::deserialize(it).ok());
+        trigger
+            .map(Self::Trigger)
+            .or_else(|| ScheduledRun::deserialize(facts.get(SCHEDULE)?).ok().map(Self::Schedule))
+    }
+
+    /// Rule for questions of its tasks.
+    pub fn answers(&self) -> AnswerRule {
+        match self {
+            Self::Schedule(run) => run.answers,
+            Self::Trigger(run) => run.answers,
+        }
+    }
+
+    /// Names of the trigger of this run and of those that led to it.
+    pub fn triggers(&self) -> Vec<String> {
+        match self {
+            Self::Schedule(_) => Vec::new(),
+            Self::Trigger(run) => [&run.name].into_iter().chain(&run.after).cloned().collect(),
+        }
     }
 
     /// Run of a child task. An agent that `answers` its child's questions keeps the time for that.
     #[must_use]
     pub fn for_child(self, answers: bool) -> Self {
-        Self { answers: if answers { AnswerRule::Inbox } else { self.answers }, ..self }
+        let rule = if answers { AnswerRule::Inbox } else { self.answers() };
+        match self {
+            Self::Schedule(run) => Self::Schedule(ScheduledRun { answers: rule, ..run }),
+            Self::Trigger(run) => Self::Trigger(TriggeredRun { answers: rule, ..run }),
+        }
     }
 
     /// Members of the metadata of a task of this run.
     pub fn facts(&self) -> Metadata {
-        Metadata::from_iter([(SCHEDULE.to_owned(), json!(self))])
+        let (name, run) = match self {
+            Self::Schedule(run) => (SCHEDULE, json!(run)),
+            Self::Trigger(run) => (TRIGGER, json!(run)),
+        };
+        Metadata::from_iter([(name.to_owned(), run)])
     }
 }
 
@@ -54,10 +108,15 @@ mod tests {
     #[test]
     fn run_round_trips_through_metadata() {
         let (name, planned) = ("nightly".to_owned(), "2026-06-01T03:00:00.000Z".to_owned());
-        let run = ScheduledRun { name, planned, answers: AnswerRule::Deny };
-        assert_eq!(ScheduledRun::of(Some(&run.facts())), Some(run.clone()));
-        assert_eq!(ScheduledRun::of(Some(&Metadata::new())), None);
-        assert_eq!(run.clone().for_child(false), run);
-        assert_eq!(run.for_child(true).answers, AnswerRule::Inbox);
+        let run = ScheduledRun { name, planned: planned.clone(), answers: AnswerRule::Deny };
+        let (name, after) = ("on-failure".to_owned(), vec!["nightly-build".to_owned()]);
+        let triggered = TriggeredRun { name, at: planned, answers: AnswerRule::Deny, after };
+        assert_eq!(AutomatedRun::of(Some(&Metadata::new())), None);
+        for run in [AutomatedRun::Schedule(run), AutomatedRun::Trigger(triggered)] {
+            assert_eq!(AutomatedRun::of(Some(&run.facts())), Some(run.clone()));
+            assert_eq!(run.clone().for_child(false), run);
+            assert_eq!(run.clone().for_child(true).answers(), AnswerRule::Inbox);
+            assert_eq!(run.triggers().is_empty(), matches!(run, AutomatedRun::Schedule(_)));
+        }
     }
 }

@@ -114,6 +114,10 @@ async fn method_access_depends_on_caller() {
     hub/schedules/run                     -32005  -32006  -32006
     hub/schedules/pause                   -32005  -32006  -32006
     hub/schedules/resume                  -32005  -32006  -32006
+    hub/triggers/list                     -32005  -32006  -32006
+    hub/triggers/run                      -32005  -32006  -32006
+    hub/triggers/pause                    -32005  -32006  -32006
+    hub/triggers/resume                   -32005  -32006  -32006
     hub/plugins/list                          ok  -32006  -32006
     hub/plugins/refresh                       ok  -32006  -32006
     hub/plugins/add                       -32602  -32006  -32006

@@ -8,5 +8,6 @@ mod repeats;
 mod replacing;
 mod schedules;
 mod soak;
+mod triggers;
 mod upkeep;
 mod waiting;

@@ -68,6 +68,10 @@ const COMMANDS: &[(&str, For)] = &[
     ("schedule run nightly", For::Operator),
     ("schedule pause nightly", For::Operator),
     ("schedule resume nightly", For::Operator),
+    ("trigger list", For::Operator),
+    ("trigger run review", For::Operator),
+    ("trigger pause review", For::Operator),
+    ("trigger resume review", For::Operator),
     ("run echo hello", For::Anybody),
     ("best hello --of echo,echo --judge true", For::Operator),
     ("send echo hello", For::Anybody),
@@ -162,7 +166,10 @@ impl Stage {
         let walled = &walled[walled.find("[agents.walled").context("the grants of a guest")?..];
         let guests = test_guests()?;
         let nightly = "[schedule.nightly]\ncron = '0 3 1 1 *'\nagent = 'echo'\nmessage = 'hello'\n\
-                       permissions = 'read-only'\nbudget = { tasks = 0 }\n";
+                       permissions = 'read-only'\nbudget = { tasks = 0 }\n\
+                       [trigger.review]\non = 'task'\nagent_is = 'echo'\nstate = 'failed'\n\
+                       agent = 'echo'\nmessage = 'hello'\npermissions = 'read-only'\n\
+                       budget = { tasks = 0 }\n";
         let hub = TestHub::builder().config(format!("{guest}\n{walled}\n{nightly}"));
         let hub = hub.plugin("guest", &guests).plugin("walled", &guests).start().await?;
         let dir = tempfile::tempdir()?;

@@ -33,6 +33,7 @@ impl Operation {
             Self::RunSchedule { .. } => "run_schedule",
             Self::PauseSchedule { .. } => "pause_schedule",
             Self::ResumeSchedule { .. } => "resume_schedule",
+            Self::Trigger(request) => request.name(),
             Self::ListPlugins => "list_plugins",
             Self::RefreshPlugins => "refresh_plugins",
             Self::AddPlugin(_) => "add_plugin",

@@ -51,7 +51,10 @@ pub struct ScheduleRun {
 }
 
 #[expect(clippy::ref_option, reason = "serde passes the field")]
-fn state_name<S: serde::Serializer>(state: &Option<TaskState>, to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn state_name<S: serde::Serializer>(
+    state: &Option<TaskState>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     match state {
         Some(state) => to.serialize_str(state.name()),
         None => to.serialize_none(),

@@ -44,8 +44,8 @@ pub struct SendMessage {
     pub message: Message,
     /// Id for the new task. Only a program that embeds the hub may set it; no wire form carries it.
     pub own_id: Option<TaskId>,
-    /// Members of the new task's metadata. Only the hub's own schedules set them; no wire form
-    /// carries them.
+    /// Members of the new task's metadata. Only the hub's own schedules and triggers set
+    /// them; no wire form carries them.
     pub own_facts: Option<Metadata>,
     /// Agent that receives the message. An answer to a task's question always goes to the task's
     /// agent.

@@ -97,7 +97,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 11] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 12] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -283,6 +283,12 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 11] = ["
 ", "
     -- Up to which time each schedule of the configuration has done its work, and whether it is paused, as JSON.
     CREATE TABLE schedules (
+        name  TEXT PRIMARY KEY,
+        state TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+", "
+    -- What each trigger of the configuration has seen, the events that wait for a run, and whether it is paused, as JSON.
+    CREATE TABLE triggers (
         name  TEXT PRIMARY KEY,
         state TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;

@@ -1,15 +1,13 @@
 //! Settings of schedules, which send messages at planned times.
 
+use super::{RunSettings, Section, duration};
 use crate::error::ConfigError;
 use a2a_hub_clock::schedule::{Missed, Overlap, SchedulePlan, Times};
 use a2a_hub_core::grant::permissions::Permissions;
 use a2a_hub_protocol::{budget::Budget, id::AgentId, scheduled::AnswerRule};
-use jiff::{SignedDuration, tz::TimeZone};
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
-
-/// Maximum length of a schedule's name.
-const MAX_NAME: usize = 64;
 
 /// Upper bound of `jitter`: planned times of a day stay on their day, more or less.
 const MAX_JITTER: Duration = Duration::from_hours(24);
@@ -47,17 +45,10 @@ pub struct Schedule {
 impl Schedule {
     /// Plan of the schedule; the error is the reason and the way out.
     pub fn plan(&self, name: &str) -> Result<SchedulePlan, ConfigError> {
-        let refuse = |key: &str, why: String| ConfigError::Schedule {
-            name: name.to_owned(),
-            key: key.to_owned(),
-            why,
-        };
-        let missing = |key: &str, why: &str| refuse(key, format!("it is missing; {why}"));
+        let section = Section { kind: "schedule", name };
         let Some(cron) = &self.cron else {
-            return Err(missing(
-                "cron",
-                "say when it runs, such as \"0 3 * * *\" for each day at 3:00",
-            ));
+            let why = "say when it runs, such as \"0 3 * * *\" for each day at 3:00";
+            return Err(section.missing("cron", why));
         };
         let zone = match &self.zone {
             None => TimeZone::system(),
@@ -65,65 +56,33 @@ impl Schedule {
                 let why = format!(
                     "no time zone of this system is called `{zone}`; take an IANA name, such as \"Europe/Berlin\", or leave it out for the system's"
                 );
-                refuse("zone", why)
+                section.refuse("zone", why)
             })?,
         };
         let times = Times::parse(cron, zone);
-        let times = times.map_err(|why| refuse("cron", format!("`{cron}` is no plan: {why}")))?;
-        if self.agent.is_none() {
-            return Err(missing("agent", "name an agent or a flow; `a2a-hub agents` lists them"));
-        }
-        match (&self.message, &self.input) {
-            (None, None) => {
-                return Err(missing(
-                    "message",
-                    "say what the agent is to do, or give a flow its `input`",
-                ));
-            }
-            (Some(_), Some(_)) => {
-                let why = "it is beside `message`; a message has a text or inputs, so leave one of them out";
-                return Err(refuse("input", why.to_owned()));
-            }
-            (Some(_), None) | (None, Some(_)) => {}
-        }
-        match self.permissions {
-            None => {
-                let why = "nobody watches a run, so say what it may do: \"read-only\", \"ask\" or \"edit\"";
-                return Err(missing("permissions", why));
-            }
-            Some(Permissions::Full) => {
-                let why = "`full` allows everything, and nobody watches a run; set it to \"read-only\", \"ask\" or \"edit\"";
-                return Err(refuse("permissions", why.to_owned()));
-            }
-            Some(Permissions::ReadOnly | Permissions::Ask | Permissions::Edit) => {}
-        }
-        let budget = self.budget.unwrap_or_default();
-        if budget.is_empty() {
-            let why = "nobody watches a run, so say what it may use, such as { tasks = 5 }; the limits are `depth`, `tasks`, `tokens` and `costUsd`";
-            return Err(missing("budget", why));
-        }
-        if budget.cost_usd.is_some_and(|dollars| !dollars.is_finite() || dollars < 0.0) {
-            let why = "it must be a number of dollars from 0 on, such as 2.5";
-            return Err(refuse("budget.costUsd", why.to_owned()));
-        }
+        let times =
+            times.map_err(|why| section.refuse("cron", format!("`{cron}` is no plan: {why}")))?;
+        section.check_run(&RunSettings {
+            agent: self.agent.as_ref(),
+            message: self.message.as_deref(),
+            input: self.input.as_ref(),
+            permissions: self.permissions,
+            budget: self.budget,
+        })?;
         let jitter = match &self.jitter {
             None => Duration::ZERO,
-            Some(text) => duration(text).ok_or_else(|| {
+            Some(text) => duration(text, MAX_JITTER).ok_or_else(|| {
                 let why = format!(
                     "`{text}` is no delay; write one from 0s to 24h, such as \"5m\" or \"90s\""
                 );
-                refuse("jitter", why)
+                section.refuse("jitter", why)
             })?,
         };
         Ok(SchedulePlan { times, overlap: self.overlap, missed: self.missed, jitter })
     }
 
     pub(crate) fn check(&self, name: &str) -> Result<(), ConfigError> {
-        let is_word =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_word) {
-            return Err(ConfigError::ScheduleName { name: name.to_owned(), most: MAX_NAME });
-        }
+        Section { kind: "schedule", name }.check_name()?;
         self.plan(name).map(drop)
     }
 
@@ -131,12 +90,6 @@ impl Schedule {
     pub fn rule(&self) -> String {
         [&self.cron, &self.zone].map(|it| it.as_deref().unwrap_or_default()).join(" in ")
     }
-}
-
-/// Parses a delay of at most [`MAX_JITTER`].
-fn duration(text: &str) -> Option<Duration> {
-    let parsed = text.parse::<SignedDuration>().ok()?;
-    Duration::try_from(parsed).ok().filter(|delay| *delay <= MAX_JITTER)
 }
 
 #[cfg(test)]

@@ -17,9 +17,11 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify};
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A schedule of the configuration, with its plan.
-pub(crate) struct Planned {
-    pub(crate) config: Schedule,
-    pub(crate) plan: SchedulePlan,
+pub struct Planned {
+    /// Section of the configuration.
+    pub config: Schedule,
+    /// Its plan.
+    pub plan: SchedulePlan,
 }
 
 /// Schedules and their states. The states are locked while a step is carried out, so that none is
@@ -30,20 +32,21 @@ pub struct Schedules {
     planned: Mutex<BTreeMap<String, Arc<Planned>>>,
     states: AsyncMutex<Option<States>>,
     /// Notified when something may be due earlier than known.
-    pub(crate) changed: Notify,
+    pub changed: Notify,
 }
 
 /// Cached states, by the names of the schedules.
-pub(crate) type States = BTreeMap<String, KnownState>;
+pub type States = BTreeMap<String, KnownState>;
 
 /// State of a schedule in this process.
 #[derive(Default)]
-pub(crate) struct KnownState {
-    pub(crate) state: State,
+pub struct KnownState {
+    /// Durable state.
+    pub state: State,
     /// True if the latest run is known to be over.
-    pub(crate) is_over: bool,
+    pub is_over: bool,
     /// Number of failed attempts to start the run that is due.
-    pub(crate) attempts: u32,
+    pub attempts: u32,
 }
 
 impl Schedules {
@@ -58,23 +61,23 @@ impl Schedules {
     }
 
     /// Replaces the schedules by those of a reloaded configuration.
-    pub(crate) fn follow(&self, config: &BTreeMap<String, Schedule>) {
+    pub fn follow(&self, config: &BTreeMap<String, Schedule>) {
         *self.planned.lock() = plans(config);
         self.changed.notify_one();
     }
 
     /// Current time.
-    pub(crate) fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
     /// All schedules, by name.
-    pub(crate) fn all(&self) -> BTreeMap<String, Arc<Planned>> {
+    pub fn all(&self) -> BTreeMap<String, Arc<Planned>> {
         self.planned.lock().clone()
     }
 
     /// Locks the states, with one for each of these schedules and for no other.
-    pub(crate) async fn states(
+    pub async fn states(
         &self,
         planned: &BTreeMap<String, Arc<Planned>>,
     ) -> Result<StatesGuard<'_>, StorageError> {
@@ -129,17 +132,17 @@ impl Schedules {
     }
 
     /// Stores a state.
-    pub(crate) async fn store(&self, name: &str, state: &State) -> Result<(), StorageError> {
+    pub async fn store(&self, name: &str, state: &State) -> Result<(), StorageError> {
         self.store.set_schedule(name, state).await
     }
 }
 
 /// Locked states.
-pub(crate) struct StatesGuard<'s>(MutexGuard<'s, Option<States>>);
+pub struct StatesGuard<'s>(MutexGuard<'s, Option<States>>);
 
 impl StatesGuard<'_> {
     /// State of a schedule.
-    pub(crate) fn of(&mut self, name: &str) -> Option<&mut KnownState> {
+    pub fn of(&mut self, name: &str) -> Option<&mut KnownState> {
         self.0.as_mut()?.get_mut(name)
     }
 }
@@ -158,11 +161,16 @@ fn plans(config: &BTreeMap<String, Schedule>) -> BTreeMap<String, Arc<Planned>> 
 
 /// Id of the task of a planned time: the same in each process, so that the log, which has one task
 /// of an id, gets one run of each planned time. The id is a version 7 UUID, which sorts by time.
-pub(crate) fn task_of(run: &ScheduledRun, planned: Timestamp) -> TaskId {
-    let digest = digest(&SHA256, format!("schedule:{}:{}", run.name, run.planned).as_bytes());
+pub fn task_of(run: &ScheduledRun, planned: Timestamp) -> TaskId {
+    task_id(&format!("schedule:{}:{}", run.name, run.planned), planned.as_millisecond())
+}
+
+/// Id of a task that follows from the name of a run and its time.
+pub fn task_id(run: &str, ms: i64) -> TaskId {
+    let digest = digest(&SHA256, run.as_bytes());
     let mut random = [0; 10];
     random.copy_from_slice(&digest.as_ref()[..10]);
-    let ms = u64::try_from(planned.as_millisecond()).unwrap_or_default();
+    let ms = u64::try_from(ms).unwrap_or_default();
     let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
     TaskId::new(id.to_string())
 }

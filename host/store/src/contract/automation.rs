@@ -1,7 +1,8 @@
-//! Contract tests for states of schedules.
+//! Contract tests for states of schedules and triggers.
 
 use crate::Storage;
 use a2a_hub_clock::schedule::State;
+use a2a_hub_triggers::plan::TriggerState;
 
 pub(super) async fn schedule_states_are_replaced_by_name(storage: &impl Storage) {
     assert_eq!(storage.schedules().await, Ok(Vec::new()));
@@ -20,4 +21,18 @@ pub(super) async fn schedule_states_are_replaced_by_name(storage: &impl Storage)
     storage.forget_schedule("nightly").await.unwrap();
     storage.forget_schedule("nightly").await.unwrap();
     assert_eq!(storage.schedules().await.unwrap(), both[1..]);
+}
+
+pub(super) async fn trigger_states_are_replaced_by_name(storage: &impl Storage) {
+    assert_eq!(storage.triggers().await, Ok(Vec::new()));
+    let state = |rule: &str| TriggerState { rule: rule.to_owned(), ..TriggerState::default() };
+    let paused = TriggerState { paused: true, starts_ms: vec![1, 2], ..state("\"files\"\n*") };
+    storage.set_trigger("files", &state("a")).await.unwrap();
+    storage.set_trigger("commits", &state("b")).await.unwrap();
+    storage.set_trigger("commits", &paused).await.unwrap();
+    let both = [("commits".to_owned(), paused), ("files".to_owned(), state("a"))];
+    assert_eq!(storage.triggers().await.unwrap(), both);
+    storage.forget_trigger("commits").await.unwrap();
+    storage.forget_trigger("commits").await.unwrap();
+    assert_eq!(storage.triggers().await.unwrap(), both[1..]);
 }

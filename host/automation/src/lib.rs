@@ -1,0 +1,9 @@
+//! Schedules and triggers of a hub: their rules and states, and the messages of their runs. The engine
+//! starts the tasks.
+
+pub mod message;
+pub mod schedules;
+pub mod triggers;
+
+pub use schedules::{Schedules, WallClock};
+pub use triggers::Triggers;

@@ -1,0 +1,227 @@
+//! Triggers of the configuration: their rules, and their states in the store.
+
+use crate::schedules::WallClock;
+use a2a_hub_config::{Trigger, TriggerRules, TriggerSource};
+use a2a_hub_protocol::id::{AgentId, TaskId};
+use a2a_hub_store::{StorageError, TriggerStates};
+use a2a_hub_triggers::{
+    files::WatchedFiles,
+    plan::TriggerState,
+    refs::{self, Heads},
+};
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tokio::{
+    sync::{Mutex as AsyncMutex, MutexGuard, Notify},
+    time::Instant,
+};
+
+/// Maximum number of ended tasks that wait for a look; later ones are dropped with a warning.
+const MAX_ENDED: usize = 1_000;
+
+/// A trigger of the configuration, with its rules.
+pub struct KnownTrigger {
+    /// Section of the configuration.
+    pub config: Trigger,
+    /// Its checked rules.
+    pub rules: TriggerRules,
+}
+
+/// Triggers and their states.
+pub struct Triggers {
+    store: Arc<dyn TriggerStates>,
+    clock: WallClock,
+    known: Mutex<BTreeMap<String, Arc<KnownTrigger>>>,
+    states: AsyncMutex<Option<TriggerMemories>>,
+    /// Reasons why an event would start no run, by the triggers' names.
+    troubles: Mutex<BTreeMap<String, String>>,
+    /// Ended tasks, by the triggers that they may concern.
+    ended: Mutex<BTreeMap<String, BTreeSet<TaskId>>>,
+    /// Notified when something may be due earlier than known.
+    pub changed: Notify,
+}
+
+/// Cached states, by the names of the triggers.
+type TriggerMemories = BTreeMap<String, TriggerMemory>;
+
+/// State of a trigger in this process.
+#[derive(Default)]
+pub struct TriggerMemory {
+    /// Durable state.
+    pub state: TriggerState,
+    /// Files of the latest look; none before the first one.
+    pub files: Option<WatchedFiles>,
+    /// Time of the next look.
+    pub next_look: Option<Instant>,
+    /// True if the latest run is known to be over.
+    pub is_over: bool,
+    /// Number of failed attempts to start the run that is due.
+    pub attempts: u32,
+}
+
+/// Result of a look at the source of a trigger.
+pub enum Sight {
+    /// Branches with their commits.
+    Heads(Heads),
+    /// Files that match.
+    Files(WatchedFiles),
+    /// Nothing: the hub reports ended tasks.
+    Tasks,
+}
+
+impl KnownTrigger {
+    /// Looks at the source; the error is for the operator. Blocks while it reads the disk.
+    pub fn look(&self) -> Result<Sight, String> {
+        match &self.rules.source {
+            TriggerSource::Commits(directory, globs) => {
+                refs::read(directory, globs).map(Sight::Heads).map_err(|why| why.to_string())
+            }
+            TriggerSource::Files(directory, globs) => WatchedFiles::read(directory, globs)
+                .map(Sight::Files)
+                .map_err(|why| why.to_string()),
+            TriggerSource::Tasks(..) => Ok(Sight::Tasks),
+        }
+    }
+
+    /// Agent whose tasks count, if any do.
+    pub fn of_agent(&self) -> Option<&AgentId> {
+        match &self.rules.source {
+            TriggerSource::Tasks(agent, _) => Some(agent),
+            TriggerSource::Commits(..) | TriggerSource::Files(..) => None,
+        }
+    }
+}
+
+impl Triggers {
+    /// Creates the triggers of a configuration, which has been checked.
+    pub fn new(
+        store: Arc<dyn TriggerStates>,
+        config: &BTreeMap<String, Trigger>,
+        clock: WallClock,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            known: Mutex::new(rules(config)),
+            states: AsyncMutex::default(),
+            troubles: Mutex::default(),
+            ended: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Replaces the triggers by those of a reloaded configuration.
+    pub fn follow(&self, config: &BTreeMap<String, Trigger>) {
+        *self.known.lock() = rules(config);
+        self.troubles.lock().clear();
+        self.changed.notify_one();
+    }
+
+    /// Current time in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> i64 {
+        (self.clock)().as_millisecond()
+    }
+
+    /// All triggers, by name.
+    pub fn all(&self) -> BTreeMap<String, Arc<KnownTrigger>> {
+        self.known.lock().clone()
+    }
+
+    /// Records why an event would start no run, or that one would; logs a new reason.
+    pub fn set_trouble(&self, name: &str, why: Option<String>) {
+        let mut troubles = self.troubles.lock();
+        match why {
+            Some(why) if troubles.get(name) == Some(&why) => {}
+            Some(why) => {
+                tracing::warn!(trigger = name, why, "a trigger starts no runs");
+                troubles.insert(name.to_owned(), why);
+            }
+            None => drop(troubles.remove(name)),
+        }
+    }
+
+    /// Reason why an event would start no run.
+    pub fn trouble(&self, name: &str) -> Option<String> {
+        self.troubles.lock().get(name).cloned()
+    }
+
+    /// Keeps an ended task for the next look of a trigger.
+    pub fn task_ended(&self, name: &str, task: TaskId) {
+        let mut ended = self.ended.lock();
+        let of_trigger = ended.entry(name.to_owned()).or_default();
+        if of_trigger.len() < MAX_ENDED {
+            of_trigger.insert(task);
+        } else {
+            tracing::warn!(trigger = name, %task, "too many tasks ended at once, one is left out");
+        }
+    }
+
+    /// Takes the ended tasks of a trigger.
+    pub fn take_ended(&self, name: &str) -> BTreeSet<TaskId> {
+        self.ended.lock().remove(name).unwrap_or_default()
+    }
+
+    /// Locks the states, with one for each of these triggers and for no other.
+    pub async fn states(&self) -> Result<TriggerStatesGuard<'_>, StorageError> {
+        let mut guard = self.states.lock().await;
+        let mut states = match guard.take() {
+            Some(states) => states,
+            None => {
+                let stored = self.store.triggers().await?.into_iter();
+                let memory = |state| TriggerMemory { state, ..TriggerMemory::default() };
+                stored.map(|(name, state)| (name, memory(state))).collect()
+            }
+        };
+        let brought = self.bring_up_to_date(&mut states).await;
+        *guard = Some(states);
+        brought.map(|()| TriggerStatesGuard(guard))
+    }
+
+    async fn bring_up_to_date(&self, states: &mut TriggerMemories) -> Result<(), StorageError> {
+        let known = self.all();
+        for (name, trigger) in &known {
+            let memory = states.entry(name.clone()).or_default();
+            if memory.state.follow(&trigger.config.rule()) {
+                (memory.files, memory.next_look) = (None, None);
+                self.store.set_trigger(name, &memory.state).await?;
+            }
+        }
+        let removed: Vec<_> =
+            states.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
+        for name in removed {
+            self.store.forget_trigger(&name).await?;
+            states.remove(&name);
+        }
+        Ok(())
+    }
+
+    /// Stores a state.
+    pub async fn store(&self, name: &str, state: &TriggerState) -> Result<(), StorageError> {
+        self.store.set_trigger(name, state).await
+    }
+}
+
+/// Locked states.
+pub struct TriggerStatesGuard<'s>(MutexGuard<'s, Option<TriggerMemories>>);
+
+impl TriggerStatesGuard<'_> {
+    /// State of a trigger.
+    pub fn of(&mut self, name: &str) -> Option<&mut TriggerMemory> {
+        self.0.as_mut()?.get_mut(name)
+    }
+}
+
+/// Rules of the valid triggers; a configuration with an invalid one is refused before.
+fn rules(config: &BTreeMap<String, Trigger>) -> BTreeMap<String, Arc<KnownTrigger>> {
+    let rules = |(name, config): (&String, &Trigger)| match config.rules(name) {
+        Ok(rules) => Some((name.clone(), Arc::new(KnownTrigger { config: config.clone(), rules }))),
+        Err(why) => {
+            tracing::warn!(trigger = name, %why, "a trigger is left out");
+            None
+        }
+    };
+    config.iter().filter_map(rules).collect()
+}

@@ -1,0 +1,133 @@
+//! `trigger`: lists, runs, pauses and resumes the triggers of the configuration.
+
+use crate::{
+    Exit, Global, ask,
+    ui::{
+        render::{list, shell_word, text},
+        table::{Cell, Table},
+        text::{Text, style_of},
+    },
+};
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TriggerCommand {
+    /// List the triggers with what they watch and their latest run
+    List,
+    /// Start a run of a trigger now, without an event, also of a paused one
+    Run {
+        /// Name of the trigger
+        name: String,
+    },
+    /// Pause a trigger: events start no run until it is resumed, also after a restart of the hub
+    Pause {
+        /// Name of the trigger
+        name: String,
+    },
+    /// Resume a trigger that was paused, or stopped by its limit; earlier events get no run
+    Resume {
+        /// Name of the trigger
+        name: String,
+    },
+}
+
+pub(crate) fn trigger(global: &Global, trigger: &TriggerCommand) -> anyhow::Result<Exit> {
+    let (answer, shown): (_, Text) = match trigger {
+        TriggerCommand::List => {
+            let answer = ask(global, "hub/triggers/list", json!({}))?;
+            let shown = triggers_text(list(&answer), global.console().columns());
+            (answer, shown)
+        }
+        TriggerCommand::Run { name } => {
+            let task = ask(global, "hub/triggers/run", json!({ "name": name }))?;
+            let id = shell_word(text(&task["id"]));
+            let shown = format!("started the task {id}; then: a2a-hub task watch {id}\n");
+            (task, shown.into())
+        }
+        TriggerCommand::Pause { name } => {
+            let answer = ask(global, "hub/triggers/pause", json!({ "name": name }))?;
+            let again = shell_word(name);
+            let shown = format!("paused `{name}`; to go on: a2a-hub trigger resume {again}\n");
+            (answer, shown.into())
+        }
+        TriggerCommand::Resume { name } => {
+            let answer = ask(global, "hub/triggers/resume", json!({ "name": name }))?;
+            (answer, format!("resumed `{name}`; it waits for the next event\n").into())
+        }
+    };
+    global.show(&answer, || Ok(shown))?;
+    Ok(Exit::Done)
+}
+
+/// Renders triggers as a table, with notes and warnings below each row.
+fn triggers_text(triggers: &[Value], columns: Option<usize>) -> Text {
+    if triggers.is_empty() {
+        return "There are no triggers; `[trigger.<name>]` in the configuration makes one.\n"
+            .into();
+    }
+    let mut table = Table::new(["TRIGGER", "ON", "WATCHES", "AGENT", "LAST", "STATE"]);
+    for trigger in triggers {
+        let last = &trigger["last"];
+        let state = match (last.is_null(), text(&last["state"])) {
+            (true, _) => "-",
+            (false, "") => "deleted",
+            (false, state) => state,
+        };
+        let is = |word: &str| trigger[word] == true;
+        let on = match (is("paused"), is("stopped")) {
+            (true, _) => "paused",
+            (false, true) => "stopped",
+            (false, false) => text(&trigger["on"]),
+        };
+        table.row([
+            text(&trigger["name"]).into(),
+            on.into(),
+            text(&trigger["watches"]).into(),
+            text(&trigger["agent"]).into(),
+            last["started"].as_str().unwrap_or("-").into(),
+            Cell::styled(style_of(state), state),
+        ]);
+        if let Some(task) = last["task"].as_str() {
+            table.below(format!("latest task: a2a-hub task show {}", shell_word(task)));
+        }
+        if let Some(events) = trigger["pending"].as_u64().filter(|events| *events > 0) {
+            table.below(format!("events that wait for a run: {events}"));
+        }
+        if is("paused") || is("stopped") {
+            let name = shell_word(text(&trigger["name"]));
+            table.below(format!("to go on: a2a-hub trigger resume {name}"));
+        }
+        for name in ["note", "warning"] {
+            if let Some(said) = trigger[name].as_str() {
+                table.below(format!("{name}: {said}"));
+            }
+        }
+    }
+    table.text(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trigger_table_shows_latest_run() {
+        let review = json!({ "name": "review", "on": "commit", "watches": "/src/shop", "agent": "codex",
+            "paused": false, "stopped": false, "pending": 2,
+            "last": { "started": "2026-06-01T03:00:00.000Z", "task": "t1", "state": "completed" } });
+        let fix = json!({ "name": "fix", "on": "task", "watches": "codex", "agent": "claude-code",
+            "paused": false, "stopped": true, "pending": 0, "warning": "the trigger `fix` starts no runs" });
+        let shown = triggers_text(&[review, fix], Some(100)).words();
+        insta::assert_snapshot!(shown, @"
+        TRIGGER  ON       WATCHES    AGENT        LAST                      STATE
+        review   commit   /src/shop  codex        2026-06-01T03:00:00.000Z  completed
+            latest task: a2a-hub task show t1
+            events that wait for a run: 2
+        fix      stopped  codex      claude-code  -                         -
+            to go on: a2a-hub trigger resume fix
+            warning: the trigger `fix` starts no runs
+        ");
+        assert!(triggers_text(&[], None).words().contains("[trigger.<name>]"));
+    }
+}

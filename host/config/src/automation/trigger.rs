@@ -1,0 +1,367 @@
+//! Settings of triggers, which send messages when something happens.
+
+use super::{RunSettings, Section, duration};
+use crate::error::ConfigError;
+use a2a_hub_clock::schedule::Overlap;
+use a2a_hub_core::grant::permissions::Permissions;
+use a2a_hub_protocol::{budget::Budget, id::AgentId, scheduled::AnswerRule, task::TaskState};
+use a2a_hub_triggers::{glob::Globs, plan::TriggerPlan};
+use serde::{Deserialize, Serialize};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Default of `debounce`.
+const DEBOUNCE: Duration = Duration::from_secs(2);
+
+/// Upper bound of `debounce`.
+const MAX_DEBOUNCE: Duration = Duration::from_hours(1);
+
+/// Default of `limit`: a trigger that fires for its own effects does so at most this often.
+const RUNS_AN_HOUR: u32 = 10;
+
+/// Upper bound of `limit`.
+const MAX_RUNS_AN_HOUR: u32 = 1_000;
+
+/// Kind of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TriggerOn {
+    /// A branch of a git repository has another commit.
+    Commit,
+    /// A file changed.
+    File,
+    /// A task ended.
+    Task,
+}
+
+impl TriggerOn {
+    /// Name in the configuration.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::File => "file",
+            Self::Task => "task",
+        }
+    }
+}
+
+/// State in which a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndState {
+    /// The agent completed it.
+    Completed,
+    /// It failed.
+    Failed,
+    /// Somebody cancelled it.
+    Canceled,
+    /// The agent rejected it.
+    Rejected,
+}
+
+impl EndState {
+    /// The state in A2A's model.
+    pub fn task_state(self) -> TaskState {
+        match self {
+            Self::Completed => TaskState::Completed,
+            Self::Failed => TaskState::Failed,
+            Self::Canceled => TaskState::Canceled,
+            Self::Rejected => TaskState::Rejected,
+        }
+    }
+}
+
+/// `[trigger.<id>]`: a message that the hub sends when something happens.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Trigger {
+    /// Kind of events.
+    pub on: Option<TriggerOn>,
+    /// Repository of the branches, or directory of the files.
+    pub directory: Option<PathBuf>,
+    /// Patterns of branches; all branches by default.
+    pub branches: Vec<String>,
+    /// Patterns of files, as paths below the directory.
+    pub paths: Vec<String>,
+    /// Agent whose tasks count.
+    pub agent_is: Option<AgentId>,
+    /// State of the ended task.
+    pub state: Option<EndState>,
+    /// Agent, flow or group that gets the message.
+    pub agent: Option<AgentId>,
+    /// Text of the message. What happened follows as data.
+    pub message: Option<String>,
+    /// Data of the message, in place of a text: the inputs of a flow.
+    pub input: Option<toml::Table>,
+    /// Most that the agent's programs may do without asking; `full` is refused.
+    pub permissions: Option<Permissions>,
+    /// Limits of the task's descendants.
+    pub budget: Option<Budget>,
+    /// Rule for events during the previous run.
+    pub overlap: Overlap,
+    /// Pause without events that a run waits for, such as `10s`; `2s` by default.
+    pub debounce: Option<String>,
+    /// Most runs an hour; one more event stops the trigger.
+    pub limit: Option<u32>,
+    /// Rule for questions of the task.
+    pub answers: AnswerRule,
+    /// Working directory of the task; the directory of the trigger by default.
+    pub working_directory: Option<PathBuf>,
+}
+
+/// Source of a trigger's events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TriggerSource {
+    /// Branches of the repository in this directory.
+    Commits(PathBuf, Globs),
+    /// Files below this directory.
+    Files(PathBuf, Globs),
+    /// Tasks of this agent that end in this state.
+    Tasks(AgentId, TaskState),
+}
+
+/// Checked settings of a trigger.
+#[derive(Clone, Debug)]
+pub struct TriggerRules {
+    /// Source of the events.
+    pub source: TriggerSource,
+    /// Rules for runs.
+    pub plan: TriggerPlan,
+}
+
+impl Trigger {
+    /// Rules of the trigger; the error is the reason and the way out.
+    pub fn rules(&self, name: &str) -> Result<TriggerRules, ConfigError> {
+        let section = Section { kind: "trigger", name };
+        let Some(on) = self.on else {
+            let why = "say what starts a run: \"commit\", \"file\" or \"task\"";
+            return Err(section.missing("on", why));
+        };
+        self.check_keys(section, on)?;
+        let source = match on {
+            TriggerOn::Commit => {
+                let all = ["**".to_owned()];
+                let named = if self.branches.is_empty() { &all[..] } else { &self.branches };
+                let globs = Globs::parse(named);
+                let globs = globs.map_err(|why| section.refuse("branches", why.to_string()))?;
+                TriggerSource::Commits(self.directory(section)?, globs)
+            }
+            TriggerOn::File => {
+                if self.paths.is_empty() {
+                    let why =
+                        "say which files count, such as [\"src/**/*.rs\", \"!src/generated/**\"]";
+                    return Err(section.missing("paths", why));
+                }
+                let globs = Globs::parse(&self.paths);
+                let globs = globs.map_err(|why| section.refuse("paths", why.to_string()))?;
+                TriggerSource::Files(self.directory(section)?, globs)
+            }
+            TriggerOn::Task => {
+                let Some(agent) = self.agent_is.clone() else {
+                    let why = "name the agent whose tasks count; `a2a-hub agents` lists them";
+                    return Err(section.missing("agent_is", why));
+                };
+                let Some(state) = self.state else {
+                    let why = "say how a task must have ended: \"failed\", \"completed\", \"canceled\" or \"rejected\"";
+                    return Err(section.missing("state", why));
+                };
+                TriggerSource::Tasks(agent, state.task_state())
+            }
+        };
+        section.check_run(&RunSettings {
+            agent: self.agent.as_ref(),
+            message: self.message.as_deref(),
+            input: self.input.as_ref(),
+            permissions: self.permissions,
+            budget: self.budget,
+        })?;
+        let debounce = match &self.debounce {
+            None => DEBOUNCE,
+            Some(text) => duration(text, MAX_DEBOUNCE).ok_or_else(|| {
+                let why = format!("`{text}` is no pause; write one from 0s to 1h, such as \"10s\"");
+                section.refuse("debounce", why)
+            })?,
+        };
+        let limit = self.limit.unwrap_or(RUNS_AN_HOUR);
+        if limit == 0 || limit > MAX_RUNS_AN_HOUR {
+            let why =
+                format!("{limit} runs an hour are not possible; take 1 to {MAX_RUNS_AN_HOUR}");
+            return Err(section.refuse("limit", why));
+        }
+        Ok(TriggerRules { source, plan: TriggerPlan { overlap: self.overlap, debounce, limit } })
+    }
+
+    /// Refuses settings of another kind of events, which would have no effect.
+    fn check_keys(&self, section: Section<'_>, on: TriggerOn) -> Result<(), ConfigError> {
+        let all = [TriggerOn::Commit, TriggerOn::File, TriggerOn::Task];
+        let keys: [(&str, bool, &[TriggerOn]); 5] = [
+            ("directory", self.directory.is_some(), &all[..2]),
+            ("branches", !self.branches.is_empty(), &all[..1]),
+            ("paths", !self.paths.is_empty(), &all[1..2]),
+            ("agent_is", self.agent_is.is_some(), &all[2..]),
+            ("state", self.state.is_some(), &all[2..]),
+        ];
+        let other = keys.iter().find(|(_, is_set, of)| *is_set && !of.contains(&on));
+        other.map_or(Ok(()), |(key, _, of)| {
+            let of: Vec<_> = of.iter().map(|on| format!("\"{}\"", on.word())).collect();
+            let (of, on) = (of.join(" or "), on.word());
+            let why =
+                format!("it is for `on = {of}`, and this trigger is on \"{on}\"; leave it out");
+            Err(section.refuse(key, why))
+        })
+    }
+
+    fn directory(&self, section: Section<'_>) -> Result<PathBuf, ConfigError> {
+        match &self.directory {
+            None => {
+                Err(section
+                    .missing("directory", "name it by its whole path, such as \"/src/shop\""))
+            }
+            Some(directory) if directory.is_absolute() => Ok(directory.clone()),
+            Some(directory) => {
+                let shown = directory.display();
+                let why = format!("`{shown}` is not a whole path; write one from `/` on");
+                Err(section.refuse("directory", why))
+            }
+        }
+    }
+
+    pub(crate) fn check(&self, name: &str) -> Result<(), ConfigError> {
+        Section { kind: "trigger", name }.check_name()?;
+        self.rules(name).map(drop)
+    }
+
+    /// Working directory of a run.
+    pub fn run_directory(&self) -> Option<&Path> {
+        self.working_directory.as_deref().or(self.directory.as_deref())
+    }
+
+    /// Source of the events as one text, which changes with it.
+    pub fn rule(&self) -> String {
+        let on = self.on.map(TriggerOn::word).unwrap_or_default();
+        let directory = self.directory.as_deref().map(|it| it.display().to_string());
+        let agent = self.agent_is.as_ref().map(ToString::to_string);
+        let state = self.state.map(|state| state.task_state().name().to_owned());
+        let patterns = self.branches.iter().chain(&self.paths).cloned();
+        let parts = [directory, agent, state].into_iter().flatten().chain(patterns);
+        parts.fold(on.to_owned(), |all, part| format!("{all}\n{part}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, TriggerSource};
+
+    const COMMITS: &str = r#"
+        [trigger.review]
+        on = "commit"
+        directory = "/src/shop"
+        agent = "claude-code"
+        message = "Review these commits"
+        permissions = "read-only"
+        budget = { tasks = 5 }
+    "#;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let config: Config = toml::from_str(text).map_err(|why| why.to_string())?;
+        config.check().map_err(|why| why.to_string())?;
+        Ok(config)
+    }
+
+    #[test]
+    fn whole_trigger_is_read() {
+        let all = format!(
+            "{COMMITS}\nbranches = ['main', 'release/*']\noverlap = 'queue'\ndebounce = '10s'\nlimit = 3\nanswers = 'inbox'"
+        );
+        let config = read(&all).unwrap();
+        let trigger = &config.trigger["review"];
+        let rules = trigger.rules("review").unwrap();
+        assert_eq!((rules.plan.debounce.as_secs(), rules.plan.limit), (10, 3));
+        assert_eq!(trigger.run_directory(), trigger.directory.as_deref());
+        assert_eq!(trigger.rule(), "commit\n/src/shop\nmain\nrelease/*");
+        let again: Config = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
+        assert_eq!(again.trigger, config.trigger);
+        let all_branches = read(COMMITS).unwrap().trigger["review"].rules("review").unwrap().source;
+        let TriggerSource::Commits(_, globs) = all_branches else { panic!("{all_branches:?}") };
+        assert!(globs.matches("any/branch"));
+    }
+
+    #[test]
+    fn invalid_trigger_names_rule_and_way_out() {
+        let with = |from: &str, to: &str| COMMITS.replace(from, to);
+        let files = with("\"commit\"", "\"file\"");
+        let tasks = with("on = \"commit\"\n        directory = \"/src/shop\"", "on = \"task\"");
+        for (text, why) in [
+            (
+                with("on = \"commit\"", ""),
+                "set `trigger.review.on`: it is missing; say what starts a run",
+            ),
+            (with("\"commit\"", "\"push\""), "unknown variant `push`"),
+            (
+                with("directory = \"/src/shop\"", ""),
+                "set `trigger.review.directory`: it is missing",
+            ),
+            (with("/src/shop", "shop"), "`shop` is not a whole path; write one from `/` on"),
+            (
+                with("\"read-only\"", "\"full\""),
+                "set `trigger.review.permissions`: `full` allows everything",
+            ),
+            (
+                with("permissions = \"read-only\"", ""),
+                "set `trigger.review.permissions`: it is missing",
+            ),
+            (with("{ tasks = 5 }", "{}"), "set `trigger.review.budget`: it is missing"),
+            (with("agent = \"claude-code\"", ""), "set `trigger.review.agent`: it is missing"),
+            (
+                with("message = \"Review these commits\"", ""),
+                "set `trigger.review.message`: it is missing",
+            ),
+            (
+                format!("{COMMITS}\npaths = ['a']"),
+                "set `trigger.review.paths`: it is for `on = \"file\"`, and this trigger is on \"commit\"",
+            ),
+            (
+                format!("{COMMITS}\nstate = 'failed'"),
+                "set `trigger.review.state`: it is for `on = \"task\"`",
+            ),
+            (
+                format!("{COMMITS}\nbranches = ['../x']"),
+                "set `trigger.review.branches`: `../x` does not stay below",
+            ),
+            (format!("{COMMITS}\ndebounce = '2h'"), "`2h` is no pause; write one from 0s to 1h"),
+            (
+                format!("{COMMITS}\nlimit = 0"),
+                "set `trigger.review.limit`: 0 runs an hour are not possible; take 1 to 1000",
+            ),
+            (format!("{COMMITS}\nevery = '1d'"), "unknown field `every`"),
+            (files.clone(), "set `trigger.review.paths`: it is missing; say which files count"),
+            (
+                format!("{files}\npaths = ['!a']"),
+                "set `trigger.review.paths`: no pattern includes anything",
+            ),
+            (tasks.clone(), "set `trigger.review.agent_is`: it is missing"),
+            (format!("{tasks}\nagent_is = 'codex'"), "set `trigger.review.state`: it is missing"),
+            (
+                format!("{tasks}\nagent_is = 'codex'\nstate = 'working'"),
+                "unknown variant `working`",
+            ),
+            (
+                with("trigger.review", "trigger.'a b'"),
+                "call a trigger `a b`: a name has 1 to 64 of a-z",
+            ),
+            (
+                format!(
+                    "{COMMITS}\n[schedule.review]\ncron = '0 3 * * *'\nagent = 'a'\nmessage = 'm'\npermissions = 'ask'\nbudget = {{ tasks = 1 }}"
+                ),
+                "call a trigger `review`: a schedule has that name; take another one",
+            ),
+        ] {
+            let refused = read(&text).unwrap_err();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
+        assert!(read(&format!("{tasks}\nagent_is = 'codex'\nstate = 'failed'")).is_ok());
+        assert!(read(&format!("{files}\npaths = ['src/**']")).is_ok());
+    }
+}

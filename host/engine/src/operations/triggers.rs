@@ -1,0 +1,414 @@
+//! Triggers: look for events, send messages after them, and let the operator run and pause them.
+//!
+//! A look has three steps, so that a killed hub neither loses events nor runs them twice: the
+//! events are stored with what was seen, the task is created under an id that follows from them,
+//! and the events are marked as dealt with.
+
+use super::{
+    Hub,
+    automation::{ATTEMPTS, RunRefusal, start_run},
+};
+use crate::error::HubError;
+use a2a_hub_automation::{
+    Triggers,
+    message::{of_trigger, status_text, time},
+    schedules::task_id,
+    triggers::{KnownTrigger, Sight, TriggerMemory},
+};
+use a2a_hub_config::{TriggerOn, TriggerSource};
+use a2a_hub_core::discovery::did_you_mean::hint;
+use a2a_hub_observability::hub_events::Listener;
+use a2a_hub_process::run_blocking;
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    hub::event::{Happened, StreamEnd},
+    id::{AgentId, TaskId, TenantId},
+    operation::{Answer, TriggerAnswer, TriggerInfo, TriggerRequest, TriggerRun},
+    scheduled::AutomatedRun,
+};
+use a2a_hub_triggers::{
+    happening::{EndedTask, Happening},
+    plan::{TriggerState, TriggerStep},
+};
+use std::{future::pending, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep_until};
+
+/// Shortest pause between two looks at one source.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Pause after a look as a multiple of its duration: looks take a twentieth of a thread at most.
+const REST: u32 = 20;
+
+/// The triggers of a hub. [`Hub::handle`] has checked the caller's rights.
+pub(super) struct TriggerOperations<'h> {
+    hub: &'h Hub,
+    triggers: Arc<Triggers>,
+}
+
+impl<'h> TriggerOperations<'h> {
+    /// Triggers of this hub.
+    ///
+    /// # Errors
+    /// This hub has none.
+    pub(super) fn of(hub: &'h Hub) -> Result<Self, HubError> {
+        let triggers = hub.triggers.clone().ok_or_else(|| {
+            let why = "this hub was built without triggers";
+            A2aError::new(ErrorKind::UnsupportedOperation, why)
+        })?;
+        Ok(Self { hub, triggers })
+    }
+
+    /// Carries the triggers out, for as long as the hub runs.
+    pub(super) async fn keep(&self) {
+        let mut listener = None;
+        loop {
+            let hears = self.triggers.all().values().any(|it| it.of_agent().is_some());
+            if !hears {
+                listener = None;
+            } else if listener.is_none() {
+                // Only tasks of the default tenant count: what a run gets is for the operator.
+                listener = Some(self.hub.events.subscribe(&TenantId::default()));
+            }
+            let is_closed = self.hub.require_open().is_err();
+            let pause = if is_closed { Some(LOOK) } else { self.look_at_all().await };
+            if self.wait(pause, &mut listener).await == Some(StreamEnd::HubStopped) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the next look, and meanwhile records the tasks that end.
+    async fn wait(
+        &self,
+        pause: Option<Duration>,
+        listener: &mut Option<Listener>,
+    ) -> Option<StreamEnd> {
+        let until = pause.map(|pause| Instant::now() + pause);
+        loop {
+            let over = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
+            let next = async {
+                match listener.as_mut() {
+                    Some(listener) => listener.next().await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                () = over => return None,
+                () = self.triggers.changed.notified() => return None,
+                heard = next => match heard {
+                    Ok(event) => self.hear(&event.what),
+                    Err(end) => {
+                        tracing::warn!("triggers may have missed ends of tasks, since too many came at once");
+                        *listener = None;
+                        return Some(end);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records a task that ended, for the triggers that it may concern.
+    fn hear(&self, what: &Happened) {
+        let Happened::TaskState { task_id, agent_id, state, .. } = what else { return };
+        for (name, known) in self.triggers.all() {
+            let TriggerSource::Tasks(agent, wanted) = &known.rules.source else { continue };
+            if wanted == state && self.is_of(agent, agent_id) {
+                self.triggers.task_ended(&name, task_id.clone());
+            }
+        }
+    }
+
+    /// True if an agent is the one of this name, or one of the group of this name.
+    fn is_of(&self, name: &AgentId, agent: &AgentId) -> bool {
+        let Ok(id) = self.hub.named(name) else { return false };
+        id == *agent || self.hub.routes.group(&id).is_some_and(|group| group.contains(agent))
+    }
+
+    /// Looks at the sources of all triggers. Returns the pause until the next look; none if the
+    /// configuration has no triggers.
+    async fn look_at_all(&self) -> Option<Duration> {
+        let all = self.triggers.all();
+        for (name, known) in &all {
+            if let Err(why) = Box::pin(self.look(name, known)).await {
+                let why = A2aError::from(why);
+                tracing::warn!(trigger = name, %why, "cannot carry out a trigger, trying again");
+            }
+        }
+        (!all.is_empty()).then_some(LOOK)
+    }
+
+    /// Looks at the source of a trigger, and carries out the step that is due.
+    async fn look(&self, name: &str, known: &Arc<KnownTrigger>) -> Result<(), HubError> {
+        let (began, plan) = (Instant::now(), known.rules.plan);
+        let (is_due, was_running) = {
+            let mut states = self.triggers.states().await?;
+            let Some(memory) = states.of(name) else { return Ok(()) };
+            let is_due = memory.next_look.is_none_or(|next| next <= began);
+            if !memory.state.is_active() {
+                // Tasks that end during a pause are no events.
+                drop(self.triggers.take_ended(name));
+            }
+            (is_due && memory.state.is_active(), self.is_running(memory).await?)
+        };
+        // Other operations on triggers need not wait for the disk.
+        let sight = if is_due {
+            let known = Arc::clone(known);
+            let looked = run_blocking(move || known.look()).await;
+            Some(looked.map_err(|why| why.to_string()).flatten())
+        } else {
+            None
+        };
+        let mut events = if is_due { self.ended(name).await? } else { Vec::new() };
+
+        let mut states = self.triggers.states().await?;
+        let Some(memory) = states.of(name) else { return Ok(()) };
+        let (mut state, mut files) = (memory.state.clone(), None);
+        let trouble = match sight {
+            None => None,
+            Some(Err(why)) => Some(Some(why)),
+            Some(Ok(sight)) => {
+                match sight {
+                    Sight::Heads(heads) => events.extend(state.see_heads(heads)),
+                    Sight::Files(found) => {
+                        let before = memory.files.as_ref();
+                        events.extend(before.map(|it| it.changes_to(&found)).unwrap_or_default());
+                        files = Some(found);
+                    }
+                    Sight::Tasks => {}
+                }
+                state.observe(&plan, events, was_running, self.triggers.now_ms());
+                Some(None)
+            }
+        };
+        self.save(name, memory, &state).await?;
+        if is_due {
+            memory.next_look = Some(began + (began.elapsed() * REST).max(LOOK));
+            memory.files = files.or(memory.files.take());
+        }
+        self.step(name, known, memory).await?;
+        if memory.state.stopped {
+            let why = memory.state.note.clone().unwrap_or_default();
+            let why = format!("{why}; `a2a-hub trigger resume {name}` lets it go on");
+            self.triggers.set_trouble(name, Some(why));
+        } else if let Some(trouble) = trouble {
+            self.triggers.set_trouble(name, trouble);
+        }
+        Ok(())
+    }
+
+    /// Carries out the step of a trigger that is due.
+    async fn step(
+        &self,
+        name: &str,
+        known: &KnownTrigger,
+        memory: &mut TriggerMemory,
+    ) -> Result<(), HubError> {
+        let (plan, now_ms) = (known.rules.plan, self.triggers.now_ms());
+        let is_running = self.is_running(memory).await?;
+        let step = plan.step(&memory.state, is_running, now_ms);
+        let mut state = memory.state.clone();
+        match step {
+            TriggerStep::Wait(_) => return Ok(()),
+            TriggerStep::Skip => state.skip(),
+            TriggerStep::Stop => state.stop(plan.limit),
+            TriggerStep::Start | TriggerStep::Replace => {
+                let Some(events) = state.pending.clone() else { return Ok(()) };
+                if let (TriggerStep::Replace, Some(before)) = (step, &state.last_task) {
+                    self.hub.replace(name, &TaskId::new(before.as_str())).await?;
+                }
+                let run = format!("trigger:{name}:{}:{}", events.first_ms, events.number);
+                let id = task_id(&run, events.first_ms);
+                let message = of_trigger(name, known, run, Some(events));
+                match start_run(self.hub, message, id).await {
+                    Ok(task) => {
+                        tracing::info!(trigger = name, %task, "a trigger started a task");
+                        state.started(task.as_str(), now_ms);
+                        memory.is_over = false;
+                    }
+                    Err(RunRefusal::Unknown(why)) => return Err(why),
+                    Err(RunRefusal::Refused(_)) if memory.attempts + 1 < ATTEMPTS => {
+                        memory.attempts += 1;
+                        return Ok(());
+                    }
+                    Err(RunRefusal::Refused(why)) => {
+                        let note = format!("the latest events started no run: {why}");
+                        tracing::warn!(trigger = name, "{note}");
+                        (state.pending, state.note) = (None, Some(note));
+                    }
+                }
+            }
+        }
+        self.save(name, memory, &state).await?;
+        memory.attempts = 0;
+        Ok(())
+    }
+
+    /// Stores a state that differs from the known one.
+    async fn save(
+        &self,
+        name: &str,
+        memory: &mut TriggerMemory,
+        state: &TriggerState,
+    ) -> Result<(), HubError> {
+        if memory.state != *state {
+            self.triggers.store(name, state).await?;
+            memory.state = state.clone();
+        }
+        Ok(())
+    }
+
+    async fn is_running(&self, memory: &mut TriggerMemory) -> Result<bool, HubError> {
+        self.hub.is_at_work(memory.state.last_task.as_ref(), &mut memory.is_over).await
+    }
+
+    /// Ended tasks since the last look, without those that the trigger itself led to.
+    async fn ended(&self, name: &str) -> Result<Vec<Happening>, HubError> {
+        let ended = self.triggers.take_ended(name);
+        let mut events = Vec::new();
+        for id in &ended {
+            let stored = match self.hub.tasks.stored(id).await {
+                Ok(stored) => stored,
+                Err(why) => {
+                    // The next look finds them again.
+                    ended.iter().for_each(|id| self.triggers.task_ended(name, id.clone()));
+                    return Err(why.into());
+                }
+            };
+            let Some(stored) = stored else { continue };
+            let run = AutomatedRun::of(stored.task.metadata.as_ref());
+            let after = run.map(|run| run.triggers()).unwrap_or_default();
+            if after.iter().any(|it| it == name) {
+                tracing::debug!(trigger = name, task = %id, "the trigger led to this task itself");
+                continue;
+            }
+            events.push(Happening::Task(EndedTask {
+                task: id.to_string(),
+                agent: stored.agent.to_string(),
+                state: stored.task.status.state.name().to_owned(),
+                text: status_text(&stored.task),
+                after,
+            }));
+        }
+        Ok(events)
+    }
+
+    /// Carries out a request for triggers.
+    pub(super) async fn perform(&self, request: TriggerRequest) -> Result<Answer, HubError> {
+        match request {
+            TriggerRequest::List => {
+                let mut all = Vec::new();
+                for (name, known) in self.triggers.all() {
+                    all.push(self.info(&name, &known).await?);
+                }
+                Ok(Answer::Trigger(TriggerAnswer::List(all)))
+            }
+            TriggerRequest::Run(name) => self.run(&name).await,
+            TriggerRequest::Pause(name) => self.pause(&name, true).await,
+            TriggerRequest::Resume(name) => self.pause(&name, false).await,
+        }
+    }
+
+    fn known(&self, name: &str) -> Result<Arc<KnownTrigger>, HubError> {
+        let mut all = self.triggers.all();
+        all.remove(name).ok_or_else(|| {
+            let hint = hint(name, all.keys().map(String::as_str));
+            let hint = hint.unwrap_or_else(|| {
+                "`a2a-hub trigger list` lists them; `[trigger.<id>]` in the configuration makes one"
+                    .to_owned()
+            });
+            A2aError::invalid("name", format!("no trigger is called `{name}`; {hint}")).into()
+        })
+    }
+
+    /// Starts a run without an event.
+    async fn run(&self, name: &str) -> Result<Answer, HubError> {
+        let (known, now_ms) = (self.known(name)?, self.triggers.now_ms());
+        let run = format!("trigger:{name}:{now_ms}:run");
+        let message = of_trigger(name, &known, run, None);
+        let started = start_run(self.hub, message, TaskId::fresh()).await;
+        let task = started.map_err(HubError::from)?;
+        let mut states = self.triggers.states().await?;
+        if let Some(memory) = states.of(name) {
+            let mut state = memory.state.clone();
+            let pending = state.pending.take();
+            state.started(task.as_str(), now_ms);
+            state.pending = pending;
+            self.save(name, memory, &state).await?;
+            memory.is_over = false;
+        }
+        Ok(Answer::Task(Box::new(self.hub.tasks.get(&task).await?.task)))
+    }
+
+    /// Pauses or resumes a trigger.
+    async fn pause(&self, name: &str, paused: bool) -> Result<Answer, HubError> {
+        let known = self.known(name)?;
+        let mut states = self.triggers.states().await?;
+        if let Some(memory) = states.of(name) {
+            let mut state = memory.state.clone();
+            state.pause(paused);
+            if state != memory.state {
+                self.save(name, memory, &state).await?;
+                (memory.files, memory.next_look) = (None, None);
+                self.triggers.set_trouble(name, None);
+            }
+        }
+        drop(states);
+        self.triggers.changed.notify_one();
+        Ok(Answer::Trigger(TriggerAnswer::One(Box::new(self.info(name, &known).await?))))
+    }
+
+    async fn info(&self, name: &str, known: &KnownTrigger) -> Result<TriggerInfo, HubError> {
+        let state = match self.triggers.states().await?.of(name) {
+            Some(memory) => memory.state.clone(),
+            None => return Err(A2aError::invalid("name", "the trigger was removed").into()),
+        };
+        let last = match (state.last_ms, &state.last_task) {
+            (Some(ms), Some(task)) => {
+                let task = TaskId::new(task.as_str());
+                let stored = self.hub.tasks.stored(&task).await?;
+                let state = stored.map(|stored| stored.task.status.state);
+                Some(TriggerRun { started: time(ms), task, state })
+            }
+            (_, _) => None,
+        };
+        Ok(TriggerInfo {
+            name: name.to_owned(),
+            agent: known.config.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
+            on: known.config.on.map(TriggerOn::word).unwrap_or_default().to_owned(),
+            watches: match &known.rules.source {
+                TriggerSource::Commits(directory, _) | TriggerSource::Files(directory, _) => {
+                    directory.display().to_string()
+                }
+                TriggerSource::Tasks(agent, _) => agent.to_string(),
+            },
+            paused: state.paused,
+            stopped: state.stopped,
+            pending: state.pending.map_or(0, |pending| pending.happenings.count()),
+            last,
+            note: state.note,
+            warning: self.trouble(name, known),
+        })
+    }
+
+    /// Warnings about triggers whose events would start no run.
+    pub(super) fn troubles(&self) -> Vec<String> {
+        let all = self.triggers.all();
+        all.iter().filter_map(|(name, known)| self.trouble(name, known)).collect()
+    }
+
+    fn trouble(&self, name: &str, known: &KnownTrigger) -> Option<String> {
+        let of_key = |key: &str, agent: Option<&AgentId>| {
+            let why = self.hub.named(agent?).err()?;
+            Some(format!("{}; set `trigger.{name}.{key}` to one of them", why.message))
+        };
+        let why = of_key("agent", known.config.agent.as_ref())
+            .or_else(|| of_key("agent_is", known.of_agent()))
+            .or_else(|| self.triggers.trouble(name))?;
+        Some(format!("the trigger `{name}` starts no runs: {why}"))
+    }
+}

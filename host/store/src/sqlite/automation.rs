@@ -1,0 +1,68 @@
+//! States of schedules and triggers, in SQL: one table for each, with a JSON text by name.
+
+use super::db::failure::Failure;
+use crate::StorageError;
+use rusqlite::Connection;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Statements for one of the tables.
+pub(super) struct StateTable {
+    what: &'static str,
+    list: &'static str,
+    set: &'static str,
+    forget: &'static str,
+}
+
+/// States of schedules.
+pub(super) const SCHEDULES: StateTable = StateTable {
+    what: "schedule",
+    list: "SELECT name, state FROM schedules ORDER BY name",
+    set: "INSERT OR REPLACE INTO schedules (name, state) VALUES (?1, ?2)",
+    forget: "DELETE FROM schedules WHERE name = ?1",
+};
+
+/// States of triggers.
+pub(super) const TRIGGERS: StateTable = StateTable {
+    what: "trigger",
+    list: "SELECT name, state FROM triggers ORDER BY name",
+    set: "INSERT OR REPLACE INTO triggers (name, state) VALUES (?1, ?2)",
+    forget: "DELETE FROM triggers WHERE name = ?1",
+};
+
+impl StateTable {
+    fn corrupt(&self, name: &str, why: &serde_json::Error) -> StorageError {
+        let what = format!("the state of the {} `{name}`", self.what);
+        StorageError::Corrupt { what, why: why.to_string() }
+    }
+
+    pub(super) fn list<S: DeserializeOwned>(
+        &self,
+        db: &Connection,
+    ) -> Result<Vec<(String, S)>, Failure> {
+        let mut found = db.prepare_cached(self.list)?;
+        let mut rows = found.query([])?;
+        let mut states = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (name, state): (String, String) = (row.get(0)?, row.get(1)?);
+            let state = serde_json::from_str(&state).map_err(|why| self.corrupt(&name, &why))?;
+            states.push((name, state));
+        }
+        Ok(states)
+    }
+
+    pub(super) fn set<S: Serialize>(
+        &self,
+        db: &Connection,
+        name: &str,
+        state: &S,
+    ) -> Result<(), Failure> {
+        let state = serde_json::to_string(state).map_err(|why| self.corrupt(name, &why))?;
+        db.prepare_cached(self.set)?.execute([name, &state])?;
+        Ok(())
+    }
+
+    pub(super) fn forget(&self, db: &Connection, name: &str) -> Result<(), Failure> {
+        db.prepare_cached(self.forget)?.execute([name])?;
+        Ok(())
+    }
+}

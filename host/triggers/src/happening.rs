@@ -1,0 +1,224 @@
+//! Observed events, and how those of one pause become the data of one run.
+
+use serde::{Deserialize, Serialize};
+
+/// Maximum number of events that a run gets; later ones are counted.
+const MAX_EVENTS: usize = 100;
+
+/// Observed event. Its JSON is data for the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Happening {
+    /// A branch has another commit.
+    Commit(CommitEvent),
+    /// A file changed.
+    File(FileEvent),
+    /// A task ended.
+    Task(EndedTask),
+}
+
+/// Branch that has another commit.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitEvent {
+    /// Name of the branch, without `refs/heads/`.
+    pub branch: String,
+    /// Commit before; none for a new branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Commit now.
+    pub after: String,
+}
+
+/// Kind of a file's change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileChange {
+    /// The file is new.
+    Created,
+    /// The file has other content, another time, or was replaced.
+    Changed,
+    /// The file is gone.
+    Removed,
+}
+
+/// File that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileEvent {
+    /// Path below the directory of the trigger.
+    pub path: String,
+    /// Kind of the change.
+    pub change: FileChange,
+}
+
+/// Task that ended.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedTask {
+    /// Id of the task.
+    pub task: String,
+    /// Agent of the task.
+    pub agent: String,
+    /// State in which it ended.
+    pub state: String,
+    /// Beginning of the text of its last status, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Triggers that led to the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+}
+
+/// Events that wait for their run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Happenings {
+    /// Events, oldest first; those of one branch or file are merged.
+    pub events: Vec<Happening>,
+    /// Number of events that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl Happenings {
+    /// True if all events were taken back.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.more == 0
+    }
+
+    /// Number of events.
+    pub fn count(&self) -> usize {
+        self.events.len().saturating_add(usize::try_from(self.more).unwrap_or(usize::MAX))
+    }
+
+    /// Adds a later event. A branch that is back at its commit, and a new file that is gone again,
+    /// are no events.
+    pub fn add(&mut self, new: Happening) {
+        let same = self.events.iter().position(|known| is_of_same(known, &new));
+        match same {
+            Some(at) => match merged(&self.events[at], new) {
+                Some(merged) => self.events[at] = merged,
+                None => drop(self.events.remove(at)),
+            },
+            None if self.events.len() < MAX_EVENTS => self.events.push(new),
+            None => self.more = self.more.saturating_add(1),
+        }
+    }
+}
+
+/// True if both events are about one branch, file or task.
+fn is_of_same(a: &Happening, b: &Happening) -> bool {
+    match (a, b) {
+        (Happening::Commit(a), Happening::Commit(b)) => a.branch == b.branch,
+        (Happening::File(a), Happening::File(b)) => a.path == b.path,
+        (Happening::Task(a), Happening::Task(b)) => a.task == b.task,
+        (Happening::Commit(_) | Happening::File(_) | Happening::Task(_), _) => false,
+    }
+}
+
+fn merged(earlier: &Happening, later: Happening) -> Option<Happening> {
+    match (earlier, later) {
+        (Happening::Commit(earlier), Happening::Commit(later)) => {
+            let before = earlier.before.clone();
+            let is_back = before.as_ref() == Some(&later.after);
+            (!is_back).then_some(Happening::Commit(CommitEvent { before, ..later }))
+        }
+        (Happening::File(earlier), Happening::File(later)) => {
+            let change = match (earlier.change, later.change) {
+                (FileChange::Created, FileChange::Removed) => return None,
+                (FileChange::Created, FileChange::Created | FileChange::Changed) => {
+                    FileChange::Created
+                }
+                (FileChange::Changed | FileChange::Removed, FileChange::Removed) => {
+                    FileChange::Removed
+                }
+                (
+                    FileChange::Changed | FileChange::Removed,
+                    FileChange::Created | FileChange::Changed,
+                ) => FileChange::Changed,
+            };
+            Some(Happening::File(FileEvent { change, ..later }))
+        }
+        (_, later) => Some(later),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    pub(super) fn commit(before: Option<&str>, after: &str) -> Happening {
+        let (before, after) = (before.map(str::to_owned), after.to_owned());
+        Happening::Commit(CommitEvent { branch: "main".to_owned(), before, after })
+    }
+
+    fn file(change: FileChange) -> Happening {
+        Happening::File(FileEvent { path: "a".to_owned(), change })
+    }
+
+    fn all(events: impl IntoIterator<Item = Happening>) -> Happenings {
+        let mut all = Happenings::default();
+        events.into_iter().for_each(|event| all.add(event));
+        all
+    }
+
+    #[test]
+    fn events_of_one_subject_are_merged() {
+        use FileChange::{Changed, Created, Removed};
+        assert_eq!(
+            all([commit(Some("1"), "2"), commit(Some("2"), "3")]).events,
+            [commit(Some("1"), "3")]
+        );
+        assert!(all([commit(Some("1"), "2"), commit(Some("2"), "1")]).is_empty());
+        assert_eq!(all([commit(None, "1"), commit(Some("1"), "2")]).events, [commit(None, "2")]);
+        for (earlier, later, merged) in [
+            (Created, Changed, Some(Created)),
+            (Created, Removed, None),
+            (Changed, Removed, Some(Removed)),
+            (Removed, Created, Some(Changed)),
+            (Changed, Changed, Some(Changed)),
+        ] {
+            let found = all([file(earlier), file(later)]).events;
+            assert_eq!(found, merged.map(file).into_iter().collect::<Vec<_>>(), "{earlier:?}");
+        }
+    }
+
+    #[test]
+    fn events_beyond_limit_are_counted() {
+        let file = |number: usize| {
+            let path = number.to_string();
+            Happening::File(FileEvent { path, change: FileChange::Created })
+        };
+        let many = all((0..250).map(file));
+        assert_eq!((many.events.len(), many.more, many.count()), (100, 150, 250));
+    }
+
+    #[test]
+    fn events_round_trip_as_plain_json() {
+        let task = EndedTask {
+            task: "t".to_owned(),
+            agent: "codex".to_owned(),
+            state: "failed".to_owned(),
+            text: Some("```\nIgnore this".to_owned()),
+            after: Vec::new(),
+        };
+        let events =
+            all([commit(Some("1"), "2"), file(FileChange::Removed), Happening::Task(task)]);
+        let written = json!(events);
+        let expected = json!({ "events": [
+            { "branch": "main", "before": "1", "after": "2" },
+            { "path": "a", "change": "removed" },
+            { "task": "t", "agent": "codex", "state": "failed", "text": "```\nIgnore this" },
+        ] });
+        assert_eq!(written, expected);
+        assert_eq!(serde_json::from_value::<Happenings>(written).unwrap(), events);
+        assert!(!serde_json::to_string(&events).unwrap().contains('\n'), "it stays in its fence");
+    }
+}

@@ -1,0 +1,16 @@
+//! Triggers: the observed events of a trigger, and the step that is due after them.
+//!
+//! ```text
+//! commits, files, tasks ──► observed ──► pending ──► step: start, skip, stop
+//!       refs, files        happening     state       plan (debounce, overlap, limit)
+//! ```
+//!
+//! [`refs`] and [`files`] read the disk; they start no program, follow no link, and are bounded.
+//! Everything else decides from what it is given, and reads no clock.
+
+pub mod files;
+pub mod glob;
+pub mod happening;
+pub mod plan;
+mod read_bounded;
+pub mod refs;

@@ -1,0 +1,184 @@
+//! Tables of steps, and properties over arbitrary observations.
+
+use super::*;
+use crate::happening::{CommitEvent, FileChange, FileEvent};
+use proptest::prelude::*;
+
+fn plan(overlap: Overlap) -> TriggerPlan {
+    TriggerPlan { overlap, debounce: Duration::from_secs(2), limit: 3 }
+}
+
+fn file(path: &str) -> Happening {
+    Happening::File(FileEvent { path: path.to_owned(), change: FileChange::Changed })
+}
+
+fn heads(commit: &str) -> Heads {
+    Heads::from([("main".to_owned(), commit.to_owned())])
+}
+
+#[test]
+fn run_starts_after_pause() {
+    let plan = plan(Overlap::Skip);
+    let mut state = TriggerState::default();
+    assert_eq!(plan.step(&state, false, 0), TriggerStep::Wait(None));
+    state.observe(&plan, vec![file("a")], false, 1_000);
+    assert_eq!(plan.step(&state, false, 2_999), TriggerStep::Wait(Some(3_000)));
+    state.observe(&plan, vec![file("b")], false, 2_500);
+    assert_eq!(plan.step(&state, false, 3_000), TriggerStep::Wait(Some(4_500)));
+    assert_eq!(plan.step(&state, false, 4_500), TriggerStep::Start);
+    let pending = state.pending.clone().unwrap();
+    assert_eq!((pending.number, pending.happenings.count()), (1, 2));
+    state.started("t", 4_500);
+    assert_eq!(plan.step(&state, true, 9_000), TriggerStep::Wait(None));
+}
+
+#[test]
+fn endless_changes_do_not_delay_forever() {
+    let plan = plan(Overlap::Skip);
+    let mut state = TriggerState::default();
+    for now in 0..=20 {
+        state.observe(&plan, vec![file("log")], false, now * 1_000);
+    }
+    assert_eq!(plan.step(&state, false, 20_000), TriggerStep::Start);
+}
+
+#[test]
+fn clock_set_back_delays_nothing() {
+    let plan = plan(Overlap::Skip);
+    let mut state = TriggerState::default();
+    state.observe(&plan, vec![file("a")], false, 1_000_000);
+    assert_eq!(plan.step(&state, false, 5_000), TriggerStep::Start);
+}
+
+#[test]
+fn overlapping_events_follow_rule() {
+    for (overlap, step) in [
+        // The events came before the run, which the operator started.
+        (Overlap::Skip, TriggerStep::Skip),
+        (Overlap::Queue, TriggerStep::Wait(None)),
+        (Overlap::Replace, TriggerStep::Replace),
+    ] {
+        let plan = plan(overlap);
+        let mut state = TriggerState::default();
+        state.observe(&plan, vec![file("a")], false, 0);
+        assert_eq!(plan.step(&state, true, 5_000), step);
+        if overlap == Overlap::Queue {
+            assert_eq!(plan.step(&state, false, 5_000), TriggerStep::Start);
+        }
+    }
+}
+
+/// The first look after the end of a run still sees what the run did.
+#[test]
+fn own_effects_start_no_run() {
+    let plan = plan(Overlap::Skip);
+    let mut state = TriggerState::default();
+    state.started("t", 0);
+    state.observe(&plan, vec![file("a")], true, 1_000);
+    state.observe(&plan, vec![file("b")], false, 2_000);
+    assert_eq!(state.pending, None);
+    let note = state.note.clone().unwrap();
+    assert!(note.contains("one event during the latest run got no run"), "{note}");
+    state.observe(&plan, vec![file("c")], false, 3_000);
+    assert_eq!(plan.step(&state, false, 9_000), TriggerStep::Start);
+    let queues = TriggerPlan { overlap: Overlap::Queue, ..plan };
+    state.started("t", 9_000);
+    state.observe(&queues, vec![file("a")], true, 10_000);
+    assert_eq!(queues.step(&state, false, 20_000), TriggerStep::Start);
+}
+
+#[test]
+fn limit_stops_until_resumed() {
+    let plan = plan(Overlap::Queue);
+    let mut state = TriggerState::default();
+    let mut now = 0;
+    for _ in 0..3 {
+        now += 60_000;
+        state.observe(&plan, vec![file("a")], false, now - 10_000);
+        assert_eq!(plan.step(&state, false, now), TriggerStep::Start);
+        state.started("t", now);
+    }
+    state.observe(&plan, vec![file("a")], false, now + 1);
+    assert_eq!(plan.step(&state, false, now + 10_000), TriggerStep::Stop);
+    // An hour later the first start no longer counts.
+    assert_eq!(plan.step(&state, false, 60_000 + HOUR_MS), TriggerStep::Start);
+    state.stop(plan.limit);
+    assert!(state.note.as_ref().is_some_and(|note| note.contains("after 3 runs")));
+    state.observe(&plan, vec![file("b")], false, now + HOUR_MS * 2);
+    assert_eq!(plan.step(&state, false, now + HOUR_MS * 3), TriggerStep::Wait(None));
+    state.pause(false);
+    state.observe(&plan, vec![file("b")], false, now);
+    assert_eq!(plan.step(&state, false, now + 10_000), TriggerStep::Start);
+    assert_eq!(state.note, None);
+}
+
+#[test]
+fn pause_and_new_rule_forget_events() {
+    let plan = plan(Overlap::Skip);
+    let mut state = TriggerState::default();
+    assert!(state.follow("files"));
+    assert!(!state.follow("files"));
+    state.observe(&plan, vec![file("a")], false, 0);
+    assert_eq!(state.see_heads(heads("1")), []);
+    state.pause(true);
+    state.observe(&plan, vec![file("b")], false, 1_000);
+    assert_eq!(plan.step(&state, false, 60_000), TriggerStep::Wait(None));
+    state.pause(false);
+    assert_eq!((state.pending.clone(), state.see_heads(heads("2"))), (None, vec![]));
+    state.observe(&plan, vec![file("c")], false, 2_000);
+    state.pause(false);
+    assert!(state.pending.is_some(), "it was not paused");
+    assert!(state.follow("others"));
+    assert_eq!((state.pending.clone(), state.heads), (None, None));
+}
+
+#[test]
+fn commits_during_downtime_are_seen() {
+    let mut state = TriggerState::default();
+    assert_eq!(state.see_heads(heads("1")), [], "the first look finds nothing new");
+    let stored = serde_json::to_string(&state).unwrap();
+    let mut restarted: TriggerState = serde_json::from_str(&stored).unwrap();
+    let (branch, before, after) = ("main".to_owned(), Some("1".to_owned()), "2".to_owned());
+    let event = Happening::Commit(CommitEvent { branch, before, after });
+    assert_eq!(restarted.see_heads(heads("2")), [event]);
+}
+
+#[test]
+fn state_round_trips_with_pending_events() {
+    let plan = plan(Overlap::Skip);
+    let mut state = TriggerState::default();
+    state.follow("files");
+    state.observe(&plan, vec![file("a\n\"b\"")], false, 5);
+    let stored = serde_json::to_string(&state).unwrap();
+    assert_eq!(serde_json::from_str::<TriggerState>(&stored).unwrap(), state);
+}
+
+proptest! {
+    /// Whatever is observed and however the clock goes on, no hour has more runs than the limit.
+    #[test]
+    fn no_hour_exceeds_limit(
+        looks in prop::collection::vec((0_i64..400_000, any::<bool>(), any::<bool>()), 1..200),
+        queues in any::<bool>(),
+    ) {
+        let plan = plan(if queues { Overlap::Queue } else { Overlap::Replace });
+        let (mut state, mut now, mut starts) = (TriggerState::default(), 0, Vec::new());
+        for (pause, is_running, has_event) in looks {
+            now += pause;
+            let events = if has_event { vec![file("a")] } else { Vec::new() };
+            state.observe(&plan, events, is_running, now);
+            match plan.step(&state, is_running, now) {
+                TriggerStep::Start | TriggerStep::Replace => {
+                    state.started("t", now);
+                    starts.push(now);
+                }
+                TriggerStep::Stop => state.stop(plan.limit),
+                TriggerStep::Skip => state.skip(),
+                TriggerStep::Wait(_) => {}
+            }
+        }
+        for start in &starts {
+            let within = starts.iter().filter(|it| (*start..*start + HOUR_MS).contains(it));
+            prop_assert!(within.count() <= 3);
+        }
+    }
+}
