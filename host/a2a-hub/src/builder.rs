@@ -344,9 +344,8 @@ fn worktrees(dir: &Path, supervisor: &Supervisor) -> Worktrees {
         .into_iter()
         .next()
         .map(|(_, home)| home.into());
-    let git = config::find_program("git");
     let root = real.join(a2a_hub_worktrees::FOLDER);
-    let worktrees = Worktrees::new(root, supervisor.clone(), git, home);
+    let worktrees = Worktrees::new(root, supervisor.clone(), config::find_program, home);
     if let Err(why) = worktrees.sweep() {
         tracing::warn!(%why, "cannot remove what an earlier run left of worktrees");
     }
@@ -422,6 +421,7 @@ impl Parts {
         let directory = Directory::new(routes.clone());
         let tasks = Tasks::new(storage.clone(), events.clone(), directory);
         let tasks = tasks.with_spans(spans.clone()).with_worktrees(worktrees(dir, &supervisor));
+        tasks.follow_worktrees(&config.worktrees);
         tasks.set_prices(Prices(config.prices.clone()));
         let contexts = Contexts::new(storage.clone(), config);
         let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
@@ -499,6 +499,7 @@ impl Parts {
         }
         self.plugins.clone().watch(running, stop.clone());
         self.contexts.watch(running, stop.clone());
+        self.tasks.watch_worktrees(running, stop.clone());
         running.spawn(stop.clone().run_until_cancelled_owned(unused_memory::give_back()));
         let looking = look_after(self.storage.clone(), self.events.clone());
         running.spawn(stop.clone().run_until_cancelled_owned(looking));

@@ -83,6 +83,7 @@ impl Config {
             prices: new.prices.clone(),
             schedule: new.schedule.clone(),
             trigger: new.trigger.clone(),
+            worktrees: new.worktrees.clone(),
             // The compiler was started under these limits.
             plugins: Plugins {
                 compile_cpu_ms: old.plugins.compile_cpu_ms,

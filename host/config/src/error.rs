@@ -167,6 +167,14 @@ pub enum ConfigError {
     /// A schedule and a trigger have one name, which would identify two senders of messages.
     #[error("call a trigger `{0}`: a schedule has that name; take another one")]
     SameAutomationName(String),
+    /// The setting of worktrees is invalid.
+    #[error("set `worktrees.{key}`: {why}")]
+    Worktrees {
+        /// Name of the setting.
+        key: String,
+        /// Reason, and way out.
+        why: String,
+    },
     /// The name of an agent's setting is invalid.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {

@@ -22,8 +22,9 @@ const CONFIG_FLAG: &str = "--config";
 const CONFIG_VARIABLE: &str = "A2A_HUB_CONFIG";
 
 /// Variables with the prefix that are not settings: the path of the file, the marks on programs
-/// that a hub starts, and variables for building and testing.
-const NO_SETTINGS: &[&str] = &["CONFIG", "OWNER", "TREE", "DATA", "COMPONENTS", "BIN", "CI"];
+/// that a hub starts, the ports of their worktree, and variables for building and testing.
+const NO_SETTINGS: &[&str] =
+    &["CONFIG", "OWNER", "TREE", "DATA", "PORT_BASE", "COMPONENTS", "BIN", "CI"];
 
 /// Setting on the command line.
 #[derive(Clone, Debug)]
@@ -233,6 +234,7 @@ impl Config {
         self.data_dir.iter_mut().for_each(expand);
         expand(&mut self.socket.path);
         self.workspaces.iter_mut().for_each(expand);
+        self.worktrees.expand(|path| at_home(path, home));
         for agent in self.agents.values_mut() {
             agent.workspaces.iter_mut().flatten().for_each(expand);
             for program in agent.programs.values_mut() {

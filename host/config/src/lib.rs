@@ -34,6 +34,7 @@ mod surface;
 mod telemetry;
 pub mod token;
 mod trusted_flows;
+mod worktrees;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
 pub use acp::AcpProgram;
@@ -70,3 +71,4 @@ pub use settings::{
 };
 pub use telemetry::{Otlp, Telemetry};
 pub use trusted_flows::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows};
+pub use worktrees::{RepositorySettings, WorktreeSettings};

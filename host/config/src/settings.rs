@@ -11,6 +11,7 @@ use crate::{
     remote::Remote,
     routing::{Routing, check_groups},
     telemetry::Telemetry,
+    worktrees::WorktreeSettings,
 };
 use a2a_hub_core::{health::circuit_breaker, task::prices::Price};
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -94,6 +95,8 @@ pub struct Config {
     pub schedule: BTreeMap<String, Schedule>,
     /// `[trigger.<id>]`: messages that the hub sends when something happens.
     pub trigger: BTreeMap<String, Trigger>,
+    /// `[worktrees]`: preparation and retention of worktrees.
+    pub worktrees: WorktreeSettings,
 }
 
 /// Retention of conversations.
@@ -326,6 +329,7 @@ impl Config {
         if let Some(name) = self.trigger.keys().find(|name| self.schedule.contains_key(*name)) {
             return Err(ConfigError::SameAutomationName(name.clone()));
         }
+        self.worktrees.check(self.http.port)?;
         self.check_aliases()?;
         let is_agent = |id: &AgentId| {
             let is_alias = self.agents.values().any(|agent| agent.aliases.contains(id));
@@ -481,9 +485,12 @@ mod tests {
         let remote = ["remote", "any"].map(str::to_owned);
         let schedule = ["schedule", "any"].map(str::to_owned);
         let trigger = ["trigger", "any"].map(str::to_owned);
-        let all = [&[][..], &agent, &remote, &schedule, &trigger].map(names::all::<Config>);
+        let repository = ["worktrees", "repository", "any"].map(str::to_owned);
+        let all = [&[][..], &agent, &remote, &schedule, &trigger, &repository]
+            .map(names::all::<Config>);
         for key in all.into_iter().flatten() {
-            let key = key.join(".").replace(".any.", ".<id>.");
+            let key = key.join(".").replace("repository.any.", "repository.<path>.");
+            let key = key.replace(".any.", ".<id>.");
             assert!(rows.contains(&key), "docs/reference/configuration.md: add a row for `{key}`");
         }
     }

@@ -1,7 +1,8 @@
 //! Creation of a worktree.
 
 use crate::{
-    Worktree, WorktreeError, Worktrees, blocking,
+    PortRange, Worktree, WorktreeError, Worktrees, blocking,
+    copied::{copy_files, excludes},
     git::{GitStep, INDEX_PACK, utf8},
     record::Folder,
     repository::Repository,
@@ -151,6 +152,7 @@ impl Worktrees {
         let (from, to) = (dot_git.join("index"), git.join("index"));
         blocking(move || fs::copy(from, to)).await?.map_err(WorktreeError::disk)?;
         let directory = directory_below(&tree, &repository.prefix)?;
+        let (ports, is_unprepared) = self.prepare(folder, &repository).await?;
         let worktree = Worktree {
             task: new.task.clone(),
             tree,
@@ -165,11 +167,44 @@ impl Worktrees {
             objects: stores,
             parent: parent.map(|parent| parent.task),
             created_ms: new.now_ms,
+            ports,
+            is_unprepared,
         };
         // The record first: a ref without a record would never be removed.
         folder.write(&worktree).map_err(WorktreeError::disk)?;
         self.set_ref(&worktree, "base", &worktree.pinned).await?;
         Ok(worktree)
+    }
+
+    /// Copies files of the checkout, and reserves ports, as the rules say. Returns the ports, and
+    /// true if programs have to set the worktree up.
+    async fn prepare(
+        &self,
+        folder: &Folder,
+        repository: &Repository,
+    ) -> Result<(Option<PortRange>, bool), WorktreeError> {
+        let (rules, worktrees) = (self.rules(), self.clone());
+        let (folder, checkout) = (folder.clone(), repository.checkout.clone());
+        let common = repository.common.clone();
+        blocking(move || {
+            let preparation = rules.of(checkout.as_deref(), &common);
+            let tree = folder.tree();
+            let copied = match &checkout {
+                Some(checkout) => copy_files(checkout, &tree, &preparation.copy)?,
+                None => Vec::new(),
+            };
+            // Neither in the result, nor in a commit that the agent makes without looking.
+            for git_dir in [folder.git(), tree.join(".git")] {
+                fs::write(git_dir.join("info/exclude"), excludes(&copied))
+                    .map_err(WorktreeError::disk)?;
+            }
+            let reserve =
+                |count| worktrees.0.ports.reserve(folder.task(), count, &worktrees.list());
+            let ports = Some(preparation.ports).filter(|count| *count > 0);
+            let ports = ports.map(reserve).transpose()?;
+            Ok((ports, !preparation.setup.is_empty()))
+        })
+        .await?
     }
 
     /// Name and address of the user as git has them: in the repository's settings, or the user's

@@ -45,6 +45,16 @@ pub enum WorktreeError {
         /// Files with the reason, as `PATH (REASON)`.
         paths: Vec<String>,
     },
+    /// A program that sets the worktree up failed, or took too long.
+    #[error("set up the worktree: `{command}` {end}{lines}", lines = last_lines(.said))]
+    Setup {
+        /// Program and arguments.
+        command: String,
+        /// Its end, such as `exited with 1`.
+        end: String,
+        /// Last lines of its output.
+        said: String,
+    },
     /// Git failed.
     #[error("git {step}: {said}")]
     Git {
@@ -105,7 +115,8 @@ impl WorktreeError {
             | Self::NotFound(_)
             | Self::Refused(_)
             | Self::Conflict { .. }
-            | Self::Sensitive { .. } => true,
+            | Self::Sensitive { .. }
+            | Self::Setup { .. } => true,
             Self::NoGit
             | Self::Git { .. }
             | Self::TooLarge { .. }
@@ -121,6 +132,10 @@ fn hint_of_base(base: &str) -> &'static str {
         "HEAD" => "; a worktree needs a first commit: `git add -A && git commit -m start`",
         _ => "; name a branch, a tag or a commit of it",
     }
+}
+
+fn last_lines(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!("; its last lines:\n{said}") }
 }
 
 /// The first ten paths.

@@ -146,6 +146,10 @@ impl Git {
         Self { supervisor, program, next: AtomicU64::new(0) }
     }
 
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// Runs a step to its end. `place` is a directory in which the step's temporary files may be.
     pub(crate) async fn run(
         &self,

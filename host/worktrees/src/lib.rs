@@ -24,24 +24,34 @@
 //! The crate knows no tasks and no hub. Its caller decides who may do what.
 
 mod apply;
+mod copied;
 mod create;
 mod error;
 mod git;
 mod head;
+mod ports;
 mod record;
 mod repository;
+mod retention;
+mod rules;
 mod sensitive;
+mod setup;
 mod snapshot;
 
 pub use apply::{Applied, Target};
 pub use create::NewWorktree;
 pub use error::WorktreeError;
+pub use ports::PortRange;
 pub use record::{Worktree, WorktreeAccess};
+pub use retention::{RestingWorktree, WorktreeRetention};
+pub use rules::{FindProgram, Preparation, WorktreeRules};
+pub use setup::{PORT_BASE, PendingSetup};
 pub use snapshot::{Diff, WorktreeSnapshot};
 
 use a2a_hub_process::{Supervisor, run_blocking};
 use git::Git;
 use parking_lot::Mutex;
+use ports::Reservations;
 use record::Folder;
 use std::{
     collections::HashMap,
@@ -62,6 +72,11 @@ struct WorktreesState {
     /// Directory with one folder for each task.
     root: PathBuf,
     git: Git,
+    /// Finds the programs of a setup.
+    find: FindProgram,
+    /// Rules for new worktrees.
+    rules: Mutex<Arc<WorktreeRules>>,
+    ports: Reservations,
     /// Home directory of the user, with the user's settings of git.
     home: Option<PathBuf>,
     /// One lock for each task whose worktree is in use: steps of one worktree do not overlap.
@@ -69,17 +84,28 @@ struct WorktreesState {
 }
 
 impl Worktrees {
-    /// Creates the service. `root` need not exist. `program` is the path of git; without one, all
-    /// operations that need git fail with [`WorktreeError::NoGit`]. The settings of git in `home`
-    /// say who the author of commits is.
+    /// Creates the service. `root` need not exist. If `find` finds no git, all operations that need
+    /// git fail with [`WorktreeError::NoGit`]. The settings of git in `home` say who the author of
+    /// commits is.
     pub fn new(
         root: PathBuf,
         supervisor: Supervisor,
-        program: Option<PathBuf>,
+        find: FindProgram,
         home: Option<PathBuf>,
     ) -> Self {
-        let git = Git::new(supervisor, program);
-        Self(Arc::new(WorktreesState { root, git, home, locks: Mutex::default() }))
+        let git = Git::new(supervisor, find("git"));
+        let (rules, ports, locks) = Default::default();
+        Self(Arc::new(WorktreesState { root, git, find, rules, ports, home, locks }))
+    }
+
+    /// Follows these rules from now on.
+    pub fn follow(&self, rules: WorktreeRules) {
+        *self.0.rules.lock() = Arc::new(rules);
+    }
+
+    /// The rules for new worktrees.
+    pub fn rules(&self) -> Arc<WorktreeRules> {
+        Arc::clone(&self.0.rules.lock())
     }
 
     /// Directory with one folder for each task.
@@ -165,11 +191,14 @@ impl Worktrees {
         blocking(count).await?.map_err(WorktreeError::disk)
     }
 
-    /// Removes a folder, and the lock of its task.
+    /// Removes a folder, and the lock and the ports of its task. Waits for the end of programs that
+    /// set it up.
     pub(crate) async fn remove(&self, folder: Folder) -> Result<(), WorktreeError> {
         let task = folder.task().to_owned();
+        self.setup_over(&task).await;
         blocking(move || folder.remove()).await?.map_err(WorktreeError::disk)?;
         self.0.locks.lock().remove(&task);
+        self.0.ports.release(&task);
         Ok(())
     }
 

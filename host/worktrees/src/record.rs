@@ -1,7 +1,7 @@
 //! Record of a worktree: the file `worktree.json` in its folder, which only the hub reads and
 //! writes.
 
-use crate::WorktreeError;
+use crate::{PortRange, WorktreeError};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
@@ -42,6 +42,12 @@ pub struct Worktree {
     pub parent: Option<String>,
     /// Time of creation, in milliseconds since 1970.
     pub created_ms: u64,
+    /// Ports that are reserved for it, if some are.
+    #[serde(default)]
+    pub ports: Option<PortRange>,
+    /// True until the programs of its setup have run.
+    #[serde(default)]
+    pub is_unprepared: bool,
 }
 
 /// Rights that a task needs for its worktree.
@@ -54,13 +60,16 @@ pub struct WorktreeAccess {
     /// The user's checkout, or the bare repository. An agent that may not work there may not work
     /// in the worktree.
     pub origin: PathBuf,
+    /// First of the ports that are reserved for the worktree, if some are.
+    pub port_base: Option<u16>,
 }
 
 impl Worktree {
     /// Rights that a task needs to work in this worktree.
     pub fn access(&self) -> WorktreeAccess {
         let origin = self.checkout.as_ref().unwrap_or(&self.repository).clone();
-        WorktreeAccess { tree: self.tree.clone(), objects: self.objects.clone(), origin }
+        let port_base = self.ports.map(|ports| ports.first);
+        WorktreeAccess { tree: self.tree.clone(), objects: self.objects.clone(), origin, port_base }
     }
 }
 

@@ -7,6 +7,8 @@
 mod forms;
 #[path = "worktrees/hostile.rs"]
 mod hostile;
+#[path = "worktrees/prepared.rs"]
+mod prepared;
 
 use a2a_hub_process::Supervisor;
 use a2a_hub_worktrees::{NewWorktree, Target, Worktree, WorktreeError, Worktrees};
@@ -36,9 +38,8 @@ impl Place {
         let grace = Duration::from_millis(300);
         let minder = env!("CARGO_BIN_EXE_worktree_minder").into();
         let supervisor = Supervisor::new(minder, root.join("hub"), grace);
-        let git = PathBuf::from(text(Command::new("sh").args(["-c", "command -v git"])));
         let worktrees =
-            Worktrees::new(root.join("hub/worktrees"), supervisor, Some(git), Some(root.clone()));
+            Worktrees::new(root.join("hub/worktrees"), supervisor, find, Some(root.clone()));
         fs::write(root.join(".gitconfig"), "[user]\n\tname = Eve\n\temail = eve@a.b\n").unwrap();
         let place = Self { worktrees, root, _removed: dir };
         place.git("repo", &["init", "-q", "-b", "main"]);
@@ -97,6 +98,12 @@ impl Place {
         found.sort();
         found
     }
+}
+
+/// Finds a program as the hub does.
+fn find(name: &str) -> Option<PathBuf> {
+    let paths = ["/usr/local/bin", "/usr/bin", "/bin"].map(|path| Path::new(path).join(name));
+    paths.into_iter().find(|path| path.is_file())
 }
 
 fn git_in(directory: &Path, args: &[&str]) -> String {
@@ -364,7 +371,7 @@ async fn patch_beyond_limit_is_refused() {
 async fn missing_git_is_reported() {
     let place = Place::new();
     let supervisor = Supervisor::new("/none".into(), place.at("hub"), Duration::ZERO);
-    let without = Worktrees::new(place.at("hub/other"), supervisor, None, None);
+    let without = Worktrees::new(place.at("hub/other"), supervisor, |_| None, None);
     let new = NewWorktree {
         task: "t".to_owned(),
         directory: place.at("repo"),

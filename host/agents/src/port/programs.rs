@@ -24,7 +24,7 @@ use a2a_hub_runtime::{
     Failure,
     port::process::{ChildPort, Launch, ProcessPort},
 };
-use a2a_hub_worktrees::WorktreeAccess;
+use a2a_hub_worktrees::{PORT_BASE, WorktreeAccess};
 use parking_lot::Mutex;
 use running::Running;
 pub use running::is_kept;
@@ -301,6 +301,8 @@ impl Programs {
         let cwd = self.directory(asked, worktree.as_ref())?;
         let temporary = self.make_places(files)?;
         let mut env = self.environment(&launch.pass, &launch.set, &program, &temporary);
+        let ports = worktree.as_ref().and_then(|worktree| worktree.port_base);
+        env.extend(ports.map(|first| (PORT_BASE.to_owned(), first.to_string())));
         if let Some(door) = &self.door {
             door.furnish(&mut env);
         }

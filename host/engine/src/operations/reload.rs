@@ -39,6 +39,7 @@ impl Hub {
         let left_out = self.plugins.follow(&followed).await;
         self.contexts.follow(&followed.config);
         self.tasks.set_prices(Prices(followed.config.prices.clone()));
+        self.tasks.follow_worktrees(&followed.config.worktrees);
         if let Some(schedules) = &self.schedules {
             schedules.follow(&followed.config.schedule);
         }

@@ -14,6 +14,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_worktrees::{Applied, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees};
 use serde_json::json;
+use std::time::Duration;
 
 /// Largest patch in an answer, in bytes.
 const PATCH_LIMIT: usize = 16 << 20;
@@ -78,7 +79,10 @@ impl<'t> WorktreeOperations<'t> {
 
     async fn list(&self) -> Result<Vec<WorktreeInfo>, HubError> {
         let mut listed = Vec::new();
+        let keep = self.worktrees.rules().retention.keep;
         for worktree in all(self.worktrees).await? {
+            let rests = self.tasks.rest_of_worktree(&worktree).await?;
+            let left = rests.zip(keep).map(|(rests, keep)| keep.saturating_sub(rests));
             let Worktree { task, tree, base, from, checkout, repository, created_ms, .. } =
                 worktree;
             let task_id = TaskId::new(task);
@@ -96,6 +100,7 @@ impl<'t> WorktreeOperations<'t> {
                 base,
                 from_branch: from,
                 created_at: clock::at_ms(created_ms).unwrap_or_default(),
+                kept_until: left.and_then(in_future),
             });
         }
         Ok(listed)
@@ -136,11 +141,11 @@ impl<'t> WorktreeOperations<'t> {
         let mut removed = Vec::new();
         for worktree in all(self.worktrees).await? {
             let age = clock::now_ms().saturating_sub(worktree.created_ms);
-            let task_id = TaskId::new(worktree.task);
-            let head = self.tasks.find_head(&task_id).await?;
-            if age < older_than_ms || head.is_some_and(|head| !head.state.is_final()) {
+            let in_use = self.tasks.rest_of_worktree(&worktree).await?.is_none();
+            if age < older_than_ms || in_use {
                 continue;
             }
+            let task_id = TaskId::new(worktree.task);
             let (kept_as, trouble) = match self.worktrees.retire(task_id.as_str()).await {
                 Ok(kept_as) => (kept_as, None),
                 Err(why) => (None, Some(why.to_string())),
@@ -153,12 +158,12 @@ impl<'t> WorktreeOperations<'t> {
 
     /// Refuses to remove files under an agent at work.
     async fn require_over(&self, task: &TaskId) -> Result<(), HubError> {
-        let head = self.tasks.find_head(task).await?;
-        if head.is_none_or(|head| head.state.is_final()) {
+        let worktree = self.worktrees.find(task.as_str())?;
+        if self.tasks.rest_of_worktree(&worktree).await?.is_some() {
             return Ok(());
         }
         let why = format!(
-            "task `{task}` is not over, and works in its worktree; cancel it first: `a2a-hub task cancel {task}`"
+            "task `{task}`, or another one that may work in its worktree, is not over; cancel it first: `a2a-hub task cancel {task}`"
         );
         Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into())
     }
@@ -180,6 +185,11 @@ async fn all(worktrees: &Worktrees) -> Result<Vec<Worktree>, HubError> {
     listed.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()).into())
 }
 
+/// The time after `left`.
+fn in_future(left: Duration) -> Option<String> {
+    clock::at_ms(clock::now_ms().checked_add(u64::try_from(left.as_millis()).ok()?)?)
+}
+
 fn changes(snapshot: WorktreeSnapshot) -> WorktreeChanges {
     let WorktreeSnapshot { commit: _, base, commits, files, insertions, deletions, dirty } =
         snapshot;
@@ -197,6 +207,7 @@ impl From<WorktreeError> for HubError {
             | WorktreeError::NoRepository(_)
             | WorktreeError::NoBase(_)
             | WorktreeError::Refused(_)
+            | WorktreeError::Setup { .. }
             | WorktreeError::TooLarge { .. } => ErrorKind::InvalidParams,
             WorktreeError::Git { .. }
             | WorktreeError::TimedOut { .. }

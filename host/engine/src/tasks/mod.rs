@@ -18,6 +18,8 @@ mod shared;
 #[cfg(test)]
 mod tests;
 mod worktree;
+mod worktree_retention;
+mod worktree_setup;
 
 pub use delegation::directory::Directory;
 pub use feed::subscription::{StreamEnd, Subscription};

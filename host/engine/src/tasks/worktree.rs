@@ -4,9 +4,11 @@
 use super::{
     SubmitError, Tasks,
     new_task::{Settled, Settling},
+    worktree_setup::rules_of,
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
+use a2a_hub_config::WorktreeSettings;
 use a2a_hub_protocol::{
     id::{ArtifactId, ContextId, TaskId},
     message::{Content, Message, Part},
@@ -51,6 +53,13 @@ impl Tasks {
         self.worktrees.as_ref().ok_or_else(|| {
             WorktreeError::Unsupported("this hub gives its tasks no worktrees".to_owned())
         })
+    }
+
+    /// Follows the operator's settings of worktrees from now on.
+    pub fn follow_worktrees(&self, settings: &WorktreeSettings) {
+        if let Some(worktrees) = &self.worktrees {
+            worktrees.follow(rules_of(settings));
+        }
     }
 
     /// Summary of a task, if it exists.

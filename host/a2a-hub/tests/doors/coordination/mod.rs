@@ -5,4 +5,5 @@ mod finding;
 mod minds;
 mod remotes;
 mod routing;
+mod worktree_setup;
 mod worktrees;

@@ -15,7 +15,7 @@ use std::{
 
 /// Runs git as the user does.
 #[expect(clippy::disallowed_methods, reason = "the user runs git")]
-fn git(directory: &Path, args: &[&str]) -> Result<String> {
+pub(super) fn git(directory: &Path, args: &[&str]) -> Result<String> {
     let mut git = Command::new("git");
     git.current_dir(directory).args(["-c", "user.name=Ann", "-c", "user.email=ann@a.b"]);
     let done = git.args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").output()?;
@@ -24,7 +24,7 @@ fn git(directory: &Path, args: &[&str]) -> Result<String> {
 }
 
 /// Makes a repository with the file `a` in the hub's workspace.
-fn repository(hub: &InProcessHub) -> Result<PathBuf> {
+pub(super) fn repository(hub: &InProcessHub) -> Result<PathBuf> {
     let repository = hub.workspace().join("repository");
     fs::create_dir(&repository)?;
     git(&repository, &["init", "-q", "-b", "main"])?;
@@ -35,7 +35,7 @@ fn repository(hub: &InProcessHub) -> Result<PathBuf> {
 }
 
 /// Message for the guest, which runs a script in a directory.
-fn script(directory: &Path, worktree: &Value, script: &str) -> Value {
+pub(super) fn script(directory: &Path, worktree: &Value, script: &str) -> Value {
     let mut message = message_to("guest", &format!("sh {script}"));
     message["message"]["metadata"]["workingDirectory"] = json!(directory);
     if !worktree.is_null() {
@@ -44,7 +44,7 @@ fn script(directory: &Path, worktree: &Value, script: &str) -> Value {
     message
 }
 
-fn path_of(task: &Value) -> Result<PathBuf> {
+pub(super) fn path_of(task: &Value) -> Result<PathBuf> {
     let path = task["metadata"]["worktree"]["path"].as_str();
     Ok(path.with_context(|| format!("it has no worktree: {task}"))?.into())
 }

@@ -182,6 +182,7 @@ mod tests {
             tree: root.join("data/w/t1/tree"),
             objects: Vec::new(),
             origin: root.join(origin),
+            port_base: None,
         };
         let workspaces = Workspaces::new(&[root.join("repo")], &root.join("data/homes/a"));
         let open = |name: &str, access: &WorktreeAccess| {

@@ -238,7 +238,8 @@ fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
         return "no worktrees\n".into();
     }
     let ids = || worktrees.iter().map(|one| text(&one["taskId"]));
-    let mut table = Table::new(["TASK", "STATE", "AGENT", "MADE", "BASE", "REPOSITORY"]);
+    let mut table =
+        Table::new(["TASK", "STATE", "AGENT", "MADE", "KEPT UNTIL", "BASE", "REPOSITORY"]);
     for one in worktrees {
         let made = match columns {
             Some(_) => ago(&one["createdAt"], now),
@@ -249,7 +250,11 @@ fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
         let name = Cell::id(id, ids::short(id, &ids()));
         let state = Cell::styled(style_of(state), state);
         let (base, repository) = (short(text(&one["base"])), text(&one["repository"]));
-        table.row([name, state, agent.into(), made.into(), base.into(), repository.into()]);
+        // The day suffices.
+        let until = one["keptUntil"].as_str().unwrap_or("-").split('T').next().unwrap_or_default();
+        let agent = Cell::from(agent);
+        let made = Cell::from(made);
+        table.row(vec![name, state, agent, made, until.into(), base.into(), repository.into()]);
     }
     table.text(columns)
 }

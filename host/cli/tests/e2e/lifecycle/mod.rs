@@ -15,3 +15,4 @@ mod ulimits;
 mod upkeep;
 mod waiting;
 mod which_hub;
+mod worktrees;

@@ -6,6 +6,7 @@ use crate::tasks::{
     guest_port::ActorPort,
     ports::RunKind,
     worktree::{Changes, PATCH, RunInWorktree},
+    worktree_setup::{RunAfterSetup, WorktreeOfRun},
 };
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
@@ -75,10 +76,19 @@ impl TaskActor {
                 .any(|it| it.artifact_id.as_str() == PATCH),
         });
         let ports = TaskPorts { task: port, delegation, journal, by };
-        let run = self.agent.start(ports, directory, client, work);
         let run = match changes {
-            Some(changes) => Box::new(RunInWorktree::new(run, changes)),
-            None => run,
+            Some(changes) => {
+                let Changes { worktrees, task, port, has_patch: _ } = &changes;
+                let (worktrees, task, port) = (worktrees.clone(), task.clone(), Arc::clone(port));
+                let agent = Arc::clone(&self.agent);
+                let start = move || {
+                    let run = agent.start(ports, directory, client, work);
+                    Box::new(RunInWorktree::new(run, changes)) as _
+                };
+                let worktree = WorktreeOfRun { worktrees, task, port };
+                Box::new(RunAfterSetup::new(worktree, Box::new(start)))
+            }
+            None => self.agent.start(ports, directory, client, work),
         };
         self.guest = Some(RunningTask::new(run, said));
         Ok(())

@@ -82,6 +82,10 @@ pub struct WorktreeInfo {
     pub from_branch: Option<String>,
     /// Time of creation (RFC 3339).
     pub created_at: String,
+    /// Time of its automatic removal (RFC 3339); absent as long as a task works in it, and if age
+    /// removes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_until: Option<String>,
 }
 
 /// Counted changes of a worktree.

@@ -1,0 +1,97 @@
+//! Retention of worktrees: those in which no task works are removed, by age and number. Their
+//! changes stay in the repositories.
+
+use super::Tasks;
+use a2a_hub_clock as clock;
+use a2a_hub_protocol::id::TaskId;
+use a2a_hub_store::{HeadFilter, StorageError};
+use a2a_hub_worktrees::{RestingWorktree, Worktree, Worktrees};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Interval between two looks at the worktrees.
+const EVERY: Duration = Duration::from_secs(60 * 60);
+
+impl Tasks {
+    /// Removes worktrees by age and number, now and every hour, until `stop`.
+    pub fn watch_worktrees(&self, running: &TaskTracker, stop: CancellationToken) {
+        let Ok(worktrees) = self.worktrees().cloned() else { return };
+        let tasks = self.clone();
+        running.spawn(stop.run_until_cancelled_owned(async move {
+            let mut hour = interval(EVERY);
+            hour.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                hour.tick().await;
+                if let Err(why) = tasks.retire_worktrees(&worktrees).await {
+                    tracing::warn!(%why, "could not look for old worktrees; will try again in an hour");
+                }
+            }
+        }));
+    }
+
+    /// Time since the last task in a worktree; none if a task may work in it: the one that it was
+    /// made for, one above it, or another one of the conversation.
+    pub(crate) async fn rest_of_worktree(
+        &self,
+        worktree: &Worktree,
+    ) -> Result<Option<Duration>, StorageError> {
+        let Some(head) = self.find_head(&TaskId::new(worktree.task.as_str())).await? else {
+            let age = clock::now_ms().saturating_sub(worktree.created_ms);
+            return Ok(Some(Duration::from_millis(age)));
+        };
+        if !head.state.is_final() {
+            return Ok(None);
+        }
+        let mut above = head.parent;
+        while let Some(id) = above {
+            let parent = self.find_head(&id).await?;
+            if parent.as_ref().is_some_and(|parent| !parent.state.is_final()) {
+                return Ok(None);
+            }
+            above = parent.and_then(|parent| parent.parent);
+        }
+        let its = HeadFilter { context: Some(head.context), limit: 1, ..HeadFilter::default() };
+        let live = HeadFilter { live_only: true, ..its.clone() };
+        if !self.storage.heads(live).await?.is_empty() {
+            return Ok(None);
+        }
+        let newest = self.storage.heads(its).await?.pop();
+        let last = newest.map(|newest| newest.updated).max(Some(head.updated));
+        Ok(last.map(|last| clock::age(&last)))
+    }
+
+    async fn retire_worktrees(&self, worktrees: &Worktrees) -> Result<(), StorageError> {
+        let listed = worktrees.clone();
+        let Ok(all) = a2a_hub_process::run_blocking(move || listed.list()).await else {
+            return Ok(());
+        };
+        let (total, mut resting) = (all.len(), Vec::new());
+        for worktree in all {
+            let Some(rests) = self.rest_of_worktree(&worktree).await? else { continue };
+            let task = worktree.task;
+            if !worktree.is_unprepared {
+                resting.push(RestingWorktree { task, rests });
+                continue;
+            }
+            // The hub was killed while it was set up: no agent has worked there.
+            match worktrees.discard(&task).await {
+                Ok(()) => tracing::info!(task, "a worktree that was not set up was removed"),
+                Err(why) => tracing::warn!(task, %why, "a worktree that was not set up stays"),
+            }
+        }
+        for task in worktrees.rules().retention.due(total, resting) {
+            match worktrees.retire(&task).await {
+                Ok(kept_as) => {
+                    tracing::info!(
+                        task,
+                        ?kept_as,
+                        "a worktree was removed, as `worktrees.keep` and `worktrees.keep_most` say"
+                    );
+                }
+                Err(why) => tracing::warn!(task, %why, "an old worktree stays"),
+            }
+        }
+        Ok(())
+    }
+}
