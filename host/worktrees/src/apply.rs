@@ -4,6 +4,7 @@ use crate::{
     Worktree, WorktreeError, Worktrees, blocking,
     git::{AS_PATCH, GitStep, INDEX_PACK, utf8},
     record::Folder,
+    repository::Repository,
     sensitive,
     snapshot::{diff, hub_git},
 };
@@ -66,7 +67,7 @@ struct ChangedFile {
 impl Worktrees {
     /// Takes over the present changes of a task. The changes are merged with those of the checkout;
     /// a conflict leaves everything as it was. Without `accepts`, files that programs obey are
-    /// refused.
+    /// refused. `to` is a directory of another checkout of the repository that receives the changes.
     ///
     /// # Errors
     /// [`WorktreeError::Conflict`], [`WorktreeError::Sensitive`], or
@@ -77,10 +78,15 @@ impl Worktrees {
         task: &str,
         target: Target,
         accepts: bool,
+        to: Option<PathBuf>,
     ) -> Result<Applied, WorktreeError> {
         let _held = self.lock(task).await;
         let folder = self.folder(task)?;
         let (worktree, snapshot) = self.snapshot_held(&folder).await?;
+        let worktree = match to {
+            Some(to) => blocking(move || worktree.with_checkout_at(&to)).await??,
+            None => worktree,
+        };
         if snapshot.commit == worktree.base {
             return Err(WorktreeError::Refused(format!("task `{task}` changed no file")));
         }
@@ -407,6 +413,33 @@ impl Worktrees {
     /// A step on the user's checkout, which may change its files and index.
     fn checkout_git(&self, worktree: &Worktree, checkout: &Path, args: &[&str]) -> GitStep {
         self.user_git(worktree, args).with_files(checkout).writing([checkout])
+    }
+}
+
+impl Worktree {
+    /// The worktree with another checkout of its repository, in which `directory` lies. Blocks on
+    /// the disk.
+    fn with_checkout_at(self, directory: &Path) -> Result<Self, WorktreeError> {
+        let shown = directory.display();
+        let found = match directory.is_absolute() {
+            true => Repository::find(directory)?,
+            false => {
+                let why =
+                    format!("`{shown}` is not an absolute path; give the whole path of a checkout");
+                return Err(WorktreeError::Refused(why));
+            }
+        };
+        // A directory of an agent may claim to be a checkout, with a git directory that it wrote.
+        let is_own = found.git_dir == found.common
+            || found.git_dir.starts_with(found.common.join("worktrees"));
+        if found.common != self.repository || !is_own {
+            return Err(WorktreeError::Refused(format!(
+                "`{shown}` is no checkout of `{}`, which the task changed; name one of it, as `git worktree list` shows them, or take \
+                 a branch: `--branch NAME`",
+                self.repository.display()
+            )));
+        }
+        Ok(Self { checkout: found.checkout, git_dir: found.git_dir, ..self })
     }
 }
 

@@ -41,6 +41,9 @@ const SAID: usize = 4 << 10;
 /// Most lines of that end.
 const LINES: usize = 20;
 
+/// Longest shown command line, in characters.
+const SHOWN: usize = 120;
+
 /// Ports of HTTPS and HTTP.
 const WEB: [u16; 2] = [443, 80];
 
@@ -55,7 +58,7 @@ impl PendingSetup {
     /// The command lines, for people.
     pub fn told(&self) -> String {
         let commands = self.preparation.setup.iter();
-        commands.map(|words| format!("`{}`", words.join(" "))).collect::<Vec<_>>().join(", then ")
+        commands.map(|words| format!("`{}`", shown(words))).collect::<Vec<_>>().join(", then ")
     }
 }
 
@@ -120,7 +123,7 @@ impl Worktrees {
         command: &mut String,
     ) -> Result<(), WorktreeError> {
         for words in &preparation.setup {
-            *command = words.join(" ");
+            *command = shown(words);
             let step = SetupStep { worktree, preparation, words };
             step.run(self.0.git.supervisor(), self.0.find, &self.folder(&worktree.task)?).await?;
         }
@@ -184,7 +187,7 @@ impl SetupStep<'_> {
             Exit::Code(code) => format!("exited with {code}"),
             Exit::Signal(signal) => format!("was ended by signal {signal}"),
         };
-        Err(WorktreeError::Setup { command: self.words.join(" "), end, said: last_lines(&said) })
+        Err(WorktreeError::Setup { command: shown(self.words), end, said: last_lines(&said) })
     }
 
     /// Network of the program. An agent wrote the base of a worktree that was made in another
@@ -240,7 +243,8 @@ impl SetupStep<'_> {
         let confinement = Confinement {
             read: read.into_iter().collect(),
             write,
-            hidden: Vec::new(),
+            // With `setup_read` above it, the hub's data would be seen.
+            hidden: folder.path().ancestors().nth(2).into_iter().map(Path::to_owned).collect(),
             scratch: Vec::new(),
             temporary,
             network,
@@ -274,6 +278,13 @@ impl SetupStep<'_> {
     }
 }
 
+/// The beginning of a command line, for people.
+fn shown(words: &[String]) -> String {
+    let whole = words.join(" ");
+    let begin: String = whole.chars().take(SHOWN).collect();
+    if begin.len() < whole.len() { begin + "…" } else { begin }
+}
+
 /// The last lines of an output.
 fn last_lines(said: &[u8]) -> String {
     let text = String::from_utf8_lossy(said);
@@ -284,6 +295,13 @@ fn last_lines(said: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_command_is_cut() {
+        assert_eq!(shown(&["npm", "ci"].map(str::to_owned)), "npm ci");
+        let long = shown(&["sh".to_owned(), "ä".repeat(500)]);
+        assert_eq!((long.chars().count(), long.ends_with('…')), (SHOWN + 1, true));
+    }
 
     #[test]
     fn only_last_lines_are_told() {

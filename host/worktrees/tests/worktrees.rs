@@ -159,7 +159,7 @@ async fn changes_are_merged_with_those_of_checkout() {
     place.git("repo", &["add", "c"]);
     place.git("repo", &["commit", "-q", "-m", "more"]);
     place.write("repo/a", "one\n2\n3\n4\n5\n6\n7\n8\n9\n");
-    let applied = place.worktrees.apply("t1", Target::Files, false).await.unwrap();
+    let applied = place.worktrees.apply("t1", Target::Files, false, None).await.unwrap();
     assert_eq!(applied.files, ["a", "new", "src/b"]);
     assert_eq!(place.read("repo/a"), "one\n2\n3\n4\n5\n6\n7\n8\nnine\n");
     assert_eq!((place.read("repo/new"), place.at("repo/src/b").exists()), ("new\n".into(), false));
@@ -167,7 +167,7 @@ async fn changes_are_merged_with_those_of_checkout() {
     assert_eq!(index, "", "only the files are changed");
 
     // Once more: nothing is left to be changed.
-    let again = place.worktrees.apply("t1", Target::Files, false).await.unwrap();
+    let again = place.worktrees.apply("t1", Target::Files, false, None).await.unwrap();
     assert_eq!(again.files, Vec::<String>::new());
     place.git("repo", &["fsck", "--strict"]);
 }
@@ -180,21 +180,21 @@ async fn conflict_leaves_everything_unchanged() {
     place.write("repo/a", "1\n2\n3\n4\n5\n6\n7\n8\nmine\n");
     let before = place.contents("repo");
     for target in [Target::Files, Target::Index] {
-        let why = place.worktrees.apply("t1", target, true).await.unwrap_err();
+        let why = place.worktrees.apply("t1", target, true, None).await.unwrap_err();
         assert!(matches!(&why, WorktreeError::Conflict { paths, .. } if *paths == ["a"]), "{why}");
         assert!(why.to_string().contains("--branch NAME"), "{why}");
     }
     // Another git is at work on the index.
     place.write("repo/a", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
     place.write("repo/.git/index.lock", "");
-    let why = place.worktrees.apply("t1", Target::Index, true).await.unwrap_err();
+    let why = place.worktrees.apply("t1", Target::Index, true, None).await.unwrap_err();
     assert!(why.to_string().contains("index.lock"), "{why}");
     assert!(!place.at("repo/new").exists());
     fs::remove_file(place.at("repo/.git/index.lock")).unwrap();
     // A file in the way, which the repository does not track.
     place.write("repo/a", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
     place.write("repo/new", "mine\n");
-    let why = place.worktrees.apply("t1", Target::Files, true).await.unwrap_err();
+    let why = place.worktrees.apply("t1", Target::Files, true, None).await.unwrap_err();
     assert!(matches!(&why, WorktreeError::Conflict { paths, .. } if *paths == ["new"]), "{why}");
     assert_eq!(place.read("repo/new"), "mine\n");
     assert_eq!(place.read("repo/a"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
@@ -214,33 +214,33 @@ async fn changes_become_branch_index_or_commit() {
         work(&place.create(task, "repo").await.unwrap());
     }
     let branch = |name: &str| Target::Branch(name.to_owned());
-    let made = place.worktrees.apply("branch", branch("nine"), false).await.unwrap();
+    let made = place.worktrees.apply("branch", branch("nine"), false, None).await.unwrap();
     assert_eq!(made.branch.as_deref(), Some("nine"));
     assert_eq!(place.git("repo", &["log", "--format=%s", "main..nine"]).lines().count(), 2);
     assert_eq!(place.git("repo", &["show", "nine:new"]), "new");
     assert_eq!(place.git("repo", &["status", "--porcelain"]), "");
     for (name, says) in [("nine", "has a branch"), ("a..b", "no name"), ("-x", "no name")] {
-        let why = place.worktrees.apply("branch", branch(name), false).await.unwrap_err();
+        let why = place.worktrees.apply("branch", branch(name), false, None).await.unwrap_err();
         assert!(why.to_string().contains(says), "{name}: {why}");
     }
 
     let message = || Target::Commit { message: "Nine".to_owned() };
     place.write("repo/staged", "");
     place.git("repo", &["add", "staged"]);
-    let why = place.worktrees.apply("commit", message(), false).await.unwrap_err();
+    let why = place.worktrees.apply("commit", message(), false, None).await.unwrap_err();
     assert!(why.to_string().contains("staged changes"), "{why}");
     place.git("repo", &["rm", "-q", "-f", "staged"]);
     place.write("repo/a", "one\n2\n3\n4\n5\n6\n7\n8\n9\n");
-    let why = place.worktrees.apply("commit", message(), false).await.unwrap_err();
+    let why = place.worktrees.apply("commit", message(), false, None).await.unwrap_err();
     assert!(why.to_string().contains("both changed `a`"), "{why}");
     place.git("repo", &["checkout", "-q", "a"]);
-    let made = place.worktrees.apply("commit", message(), false).await.unwrap();
+    let made = place.worktrees.apply("commit", message(), false, None).await.unwrap();
     assert_eq!(made.commit, Some(place.git("repo", &["rev-parse", "main"])));
     assert_eq!(place.git("repo", &["log", "-1", "--format=%an %s"]), "Eve Nine");
     assert_eq!(place.git("repo", &["status", "--porcelain"]), "");
 
     place.git("repo", &["reset", "-q", "--hard", "HEAD~"]);
-    place.worktrees.apply("index", Target::Index, false).await.unwrap();
+    place.worktrees.apply("index", Target::Index, false, None).await.unwrap();
     let staged = place.git("repo", &["status", "--porcelain"]);
     assert_eq!(staged, "M  a\nA  new\nD  src/b");
 }
@@ -254,12 +254,13 @@ async fn files_that_programs_obey_need_consent() {
     fs::write(worktree.tree.join("ok"), "ok").unwrap();
     fs::write(worktree.tree.join("run"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(worktree.tree.join("run"), fs::Permissions::from_mode(0o755)).unwrap();
-    let why = place.worktrees.apply("t1", Target::Files, false).await.unwrap_err().to_string();
+    let why =
+        place.worktrees.apply("t1", Target::Files, false, None).await.unwrap_err().to_string();
     for part in [".vscode/tasks.json (editor)", "run (a new executable)", "--yes"] {
         assert!(why.contains(part), "{why}");
     }
     assert!(!place.at("repo/ok").exists());
-    place.worktrees.apply("t1", Target::Files, true).await.unwrap();
+    place.worktrees.apply("t1", Target::Files, true, None).await.unwrap();
     assert!(place.at("repo/.vscode/tasks.json").exists());
 }
 
@@ -272,7 +273,7 @@ async fn worktrees_are_listed_kept_and_discarded() {
     let why = place.create("t1", "repo").await.unwrap_err();
     assert!(why.to_string().contains("a worktree already"), "{why}");
     assert_eq!(place.worktrees.list(), std::slice::from_ref(&worktree));
-    let why = place.worktrees.apply("t1", Target::Files, true).await.unwrap_err();
+    let why = place.worktrees.apply("t1", Target::Files, true, None).await.unwrap_err();
     assert!(why.to_string().contains("changed no file"), "{why}");
     work(&worktree);
     assert_eq!(

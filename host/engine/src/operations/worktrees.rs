@@ -49,7 +49,7 @@ impl<'t> WorktreeOperations<'t> {
                 let changes = changes(diff.snapshot);
                 WorktreeAnswer::Diff(WorktreeDiff { changes, text: diff.text })
             }
-            WorktreeRequest::Apply { task, to, message, accepts_all } => {
+            WorktreeRequest::Apply { task, to, message, accepts_all, checkout } => {
                 let target = match to {
                     ApplyTo::Files => Target::Files,
                     ApplyTo::Index => Target::Index,
@@ -62,7 +62,8 @@ impl<'t> WorktreeOperations<'t> {
                     },
                 };
                 let holder = self.holder(task.clone()).await?;
-                let applied = worktrees.apply(holder.as_str(), target, accepts_all).await?;
+                let applied =
+                    worktrees.apply(holder.as_str(), target, accepts_all, checkout).await?;
                 let Applied { commit, branch, checkout, files } = applied;
                 tracing::info!(%task, ?branch, ?checkout, files = files.len(), "the changes of a task were taken over");
                 WorktreeAnswer::Applied(WorktreeApplied { commit, branch, checkout, files })

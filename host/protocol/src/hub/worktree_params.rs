@@ -10,6 +10,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// Default age of a worktree that is removed: seven days, in milliseconds.
 const DEFAULT_AGE_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
@@ -39,6 +40,9 @@ pub(crate) struct ApplyParams {
     /// integration; false by default.
     #[serde(default)]
     accepts_all: bool,
+    /// Absolute path of another checkout of the repository, which receives the changes; by default
+    /// the one that the worktree was made of. Not with a new branch.
+    checkout: Option<PathBuf>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -64,9 +68,14 @@ pub(crate) fn diff(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads the parameters of `hub/tasks/apply`.
 pub(crate) fn apply(params: Value) -> Result<Operation, A2aError> {
-    let ApplyParams { task_id: id, to, message, accepts_all } = read(params)?;
+    let ApplyParams { task_id: id, to, message, accepts_all, checkout } = read(params)?;
     let task = task_id("taskId", id)?;
-    Ok(Operation::Worktree(WorktreeRequest::Apply { task, to, message, accepts_all }))
+    if checkout.is_some() && matches!(to, ApplyTo::Branch(_)) {
+        let why = "a new branch leaves all checkouts as they are; leave one of `checkout` and `to.branch` out";
+        return Err(A2aError::invalid("checkout", why));
+    }
+    let request = WorktreeRequest::Apply { task, to, message, accepts_all, checkout };
+    Ok(Operation::Worktree(request))
 }
 
 /// Reads the parameters of `hub/tasks/discard`.

@@ -2,14 +2,14 @@
 
 use super::{Place, git_in};
 use a2a_hub_worktrees::{NewWorktree, Target, WorktreeError};
-use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _};
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::PathBuf};
 
 /// Creates a worktree of `directory`, changes a file, and applies that to `target`.
 async fn round_trip(place: &Place, task: &str, directory: &str, target: Target) {
     let worktree = place.create(task, directory).await.unwrap();
     assert!(worktree.tree.join("a").exists(), "{task}");
     fs::write(worktree.tree.join("made"), "made\n").unwrap();
-    let applied = place.worktrees.apply(task, target, false).await;
+    let applied = place.worktrees.apply(task, target, false, None).await;
     applied.unwrap_or_else(|why| panic!("{task}: {why}"));
 }
 
@@ -29,14 +29,47 @@ async fn linked_detached_and_dirty_checkouts_work() {
 }
 
 #[tokio::test]
+async fn other_checkout_of_repository_gets_changes() {
+    let place = Place::new();
+    place.git("repo", &["worktree", "add", "-q", "../linked", "-b", "side"]);
+    place.git(".", &["clone", "-q", "repo", "clone"]);
+    let worktree = place.create("t", "repo").await.unwrap();
+    fs::write(worktree.tree.join("made"), "made\n").unwrap();
+    // An agent's directory that claims to be a checkout.
+    let fake = place.at("fake/.git");
+    fs::create_dir_all(fake.join("objects")).unwrap();
+    fs::create_dir_all(fake.join("refs")).unwrap();
+    fs::write(fake.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(fake.join("commondir"), place.at("repo/.git").display().to_string()).unwrap();
+    let before = place.contents("repo");
+    let apply =
+        async |to: PathBuf, target| place.worktrees.apply("t", target, false, Some(to)).await;
+    for (wrong, why) in [
+        (place.at("clone"), "is no checkout of"),
+        (place.at("fake"), "is no checkout of"),
+        (worktree.tree.clone(), "is no checkout of"),
+        (place.at("."), "no git repository"),
+        (PathBuf::from("linked"), "not an absolute path"),
+    ] {
+        let refused = apply(wrong, Target::Files).await.unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+    assert_eq!(place.contents("repo"), before);
+    let applied = apply(place.at("linked/src"), Target::Index).await.unwrap();
+    assert_eq!(applied.checkout, Some(place.at("linked")));
+    assert_eq!(place.git("linked", &["status", "--porcelain"]), "A  made");
+    assert!(!place.at("repo/made").exists());
+}
+
+#[tokio::test]
 async fn bare_repository_gets_branch() {
     let place = Place::new();
     place.git(".", &["clone", "-q", "--bare", "repo", "bare.git"]);
     let worktree = place.create("t", "bare.git").await.unwrap();
     fs::write(worktree.tree.join("made"), "made\n").unwrap();
-    let why = place.worktrees.apply("t", Target::Files, false).await.unwrap_err();
+    let why = place.worktrees.apply("t", Target::Files, false, None).await.unwrap_err();
     assert!(why.to_string().contains("--branch NAME"), "{why}");
-    place.worktrees.apply("t", Target::Branch("made".to_owned()), false).await.unwrap();
+    place.worktrees.apply("t", Target::Branch("made".to_owned()), false, None).await.unwrap();
     assert_eq!(place.git("bare.git", &["show", "made:made"]), "made");
 }
 
@@ -124,9 +157,9 @@ async fn strange_names_and_hashes_survive() {
     assert_eq!(worktree.base.len(), 64);
     fs::write(worktree.tree.join(strange), "changed\n").unwrap();
     fs::write(worktree.tree.join("binary"), [0, 159, 146, 150]).unwrap();
-    let why = place.worktrees.apply("t", Target::Files, false).await.unwrap_err();
+    let why = place.worktrees.apply("t", Target::Files, false, None).await.unwrap_err();
     assert!(why.to_string().contains("not UTF-8"), "{why}");
-    place.worktrees.apply("t", Target::Branch("b".to_owned()), false).await.unwrap();
+    place.worktrees.apply("t", Target::Branch("b".to_owned()), false, None).await.unwrap();
     place.git("ein Ort", &["merge", "-q", "b"]);
     assert_eq!(fs::read(place.at("ein Ort/binary")).unwrap(), [0, 159, 146, 150]);
     assert_eq!(fs::read(place.at("ein Ort").join(strange)).unwrap(), b"changed\n");
@@ -147,6 +180,6 @@ async fn worktree_of_worktree_starts_from_present_files() {
     assert_eq!(diff.snapshot.files, 1, "{diff:?}");
     // The worktree above may go first.
     place.worktrees.discard("above").await.unwrap();
-    let applied = place.worktrees.apply("below", Target::Files, false).await.unwrap();
+    let applied = place.worktrees.apply("below", Target::Files, false, None).await.unwrap();
     assert_eq!(applied.files, ["draft", "review"]);
 }

@@ -181,7 +181,7 @@ async fn agents_tricks_reach_nothing_outside() {
         assert!(!marker.exists(), "{name}: a program ran");
 
         // The user agrees to everything: still nothing runs, and the files arrive.
-        match place.worktrees.apply("t1", Target::Files, true).await {
+        match place.worktrees.apply("t1", Target::Files, true, None).await {
             Ok(_) => assert_eq!(place.read("repo/made"), "made\n", "{name}"),
             Err(why) => {
                 assert!(REFUSED.contains(name), "{name}: {why}");

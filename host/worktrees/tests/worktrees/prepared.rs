@@ -109,6 +109,20 @@ async fn setup_sees_worktree_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn data_of_hub_stays_hidden_from_setup() {
+    let place = Place::new();
+    place.write("tools/x", "");
+    place.write("hub/token", "hush\n");
+    let look = format!(
+        "test -e {0}/tools/x && test ! -e {0}/hub/token && test ! -e {0}/hub/worktrees/t1/worktree.json",
+        place.root.display()
+    );
+    let mut rules = rules(&[&look]);
+    rules.general.read = vec![place.root.clone()];
+    place.prepare(rules).await.unwrap();
+}
+
+#[tokio::test]
 async fn failed_setup_tells_last_lines() {
     let place = Place::new();
     let noisy = "yes 0123456789012345678901234567890123456789 | head -c 100000000; echo the reason >&2; exit 3";

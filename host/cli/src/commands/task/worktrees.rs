@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Longest shown id of a commit.
 const SHORT_ID: usize = 9;
@@ -48,6 +49,9 @@ pub(crate) struct ApplyOptions {
     /// Change the index of the checkout as well as its files
     #[arg(long)]
     index: bool,
+    /// Change another checkout of the repository, in which DIR lies
+    #[arg(long, value_name = "DIR", conflicts_with = "branch")]
+    to: Option<PathBuf>,
     /// Take over files that programs obey, too, such as those of editors, agents and CI
     #[arg(long, short)]
     yes: bool,
@@ -163,7 +167,11 @@ pub(crate) fn apply(global: &Global, asked: &ApplyOptions) -> anyhow::Result<Exi
         (None, false, true) => json!("index"),
         (None, false, false) => json!("files"),
     };
-    let params = json!({ "to": to, "message": asked.message, "acceptsAll": asked.yes });
+    let checkout = asked.to.as_deref().map(std::path::absolute).transpose();
+    let checkout = checkout.context("find the directory that `--to` names")?;
+    let params = json!({
+        "to": to, "message": asked.message, "acceptsAll": asked.yes, "checkout": checkout,
+    });
     let (id, answer) = ask_for(global, "hub/tasks/apply", asked.id.as_deref(), params)?;
     global.show(&answer, || {
         let files = list(&answer["files"]);

@@ -31,7 +31,8 @@ async fn killed_setup_leaves_no_worktree_and_process() -> Result<()> {
     git(&repository, &["add", "-A"])?;
     git(&repository, &["commit", "-q", "-m", "start"])?;
     let mut asks = message_to("guest", "sh echo ran");
-    asks["message"]["metadata"] = json!({ "workingDirectory": repository, "worktree": true });
+    asks["message"]["metadata"]["workingDirectory"] = json!(repository);
+    asks["message"]["metadata"]["worktree"] = json!(true);
     asks["configuration"] = json!({ "blocking": false });
     let task = Client::http(&hub).call("message/send", asks).await?;
     let tree = task["metadata"]["worktree"]["path"].as_str().context("no worktree")?;

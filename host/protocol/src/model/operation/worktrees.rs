@@ -28,6 +28,8 @@ pub enum WorktreeRequest {
         message: Option<String>,
         /// True to take over files that programs obey, too.
         accepts_all: bool,
+        /// Directory of another checkout of the repository, which receives the changes.
+        checkout: Option<PathBuf>,
     },
     /// Removes a worktree with all its files.
     Discard {
