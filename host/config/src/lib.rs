@@ -34,7 +34,6 @@ mod surface;
 mod telemetry;
 pub mod token;
 mod trusted_flows;
-mod worktrees;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
 pub use acp::AcpProgram;
@@ -66,9 +65,8 @@ pub use remote::Remote;
 pub use routing::{RouteConfig, Routing};
 pub use secrets::{SecretError, SecretStore};
 pub use settings::{
-    Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging, Retention,
-    Socket, Stop,
+    Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging,
+    RepositorySettings, Retention, Socket, Stop, WorktreeSettings,
 };
 pub use telemetry::{Otlp, Telemetry};
 pub use trusted_flows::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows};
-pub use worktrees::{RepositorySettings, WorktreeSettings};

@@ -1,5 +1,9 @@
 //! Settings of a hub, with their defaults and their checks.
 
+mod worktrees;
+
+pub use worktrees::{RepositorySettings, WorktreeSettings};
+
 use crate::{
     agent::AgentConfig,
     automation::{schedule::Schedule, trigger::Trigger},
@@ -11,7 +15,6 @@ use crate::{
     remote::Remote,
     routing::{Routing, check_groups},
     telemetry::Telemetry,
-    worktrees::WorktreeSettings,
 };
 use a2a_hub_core::{health::circuit_breaker, task::prices::Price};
 use a2a_hub_protocol::id::{AgentId, TenantId};

@@ -73,6 +73,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "host/agents/src/registry/admin/register.rs",
             "host/authoring/src/compiled_deps.rs",
             "host/authoring/src/create.rs",
+            "host/worktrees/src/copied.rs",
             "host/worktrees/src/head.rs",
         ],
     ),

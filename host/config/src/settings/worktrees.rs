@@ -174,7 +174,7 @@ impl WorktreeSettings {
         }
         self.check_preparation(hub_port).or_else(|wrong| refuse("", wrong))?;
         for (path, own) in &self.repository {
-            let section = format!("repository.{:?}.", path.display().to_string());
+            let section = format!("repository.\"{}\".", path.display());
             if !path.is_absolute() {
                 let why = "name the repository by the absolute path of its checkout".to_owned();
                 return refuse(section.trim_end_matches('.'), ("", why));
