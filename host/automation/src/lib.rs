@@ -1,5 +1,5 @@
-//! Schedules and triggers of a hub: their rules and states, and the messages of their runs. The engine
-//! starts the tasks.
+//! Schedules and triggers of a hub: their rules and states, and the messages of their runs. The
+//! engine starts the tasks.
 
 pub mod message;
 pub mod schedules;

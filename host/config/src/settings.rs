@@ -489,8 +489,8 @@ mod tests {
         let schedule = ["schedule", "any"].map(str::to_owned);
         let trigger = ["trigger", "any"].map(str::to_owned);
         let repository = ["worktrees", "repository", "any"].map(str::to_owned);
-        let all = [&[][..], &agent, &remote, &schedule, &trigger, &repository]
-            .map(names::all::<Config>);
+        let all =
+            [&[][..], &agent, &remote, &schedule, &trigger, &repository].map(names::all::<Config>);
         for key in all.into_iter().flatten() {
             let key = key.join(".").replace("repository.any.", "repository.<path>.");
             let key = key.replace(".any.", ".<id>.");

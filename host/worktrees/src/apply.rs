@@ -67,7 +67,8 @@ struct ChangedFile {
 impl Worktrees {
     /// Takes over the present changes of a task. The changes are merged with those of the checkout;
     /// a conflict leaves everything as it was. Without `accepts`, files that programs obey are
-    /// refused. `to` is a directory of another checkout of the repository that receives the changes.
+    /// refused. `to` is a directory of another checkout of the repository that
+    /// receives the changes.
     ///
     /// # Errors
     /// [`WorktreeError::Conflict`], [`WorktreeError::Sensitive`], or

@@ -17,6 +17,7 @@ pub(crate) const CRATES: &[&str] = &[
     "config",
     "finder",
     "webhooks",
+    "worktree-runs",
     "automation",
     "agents",
     "authoring",

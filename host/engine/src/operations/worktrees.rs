@@ -68,10 +68,7 @@ impl<'t> WorktreeOperations<'t> {
                 tracing::info!(%task, ?branch, ?checkout, files = files.len(), "the changes of a task were taken over");
                 WorktreeAnswer::Applied(WorktreeApplied { commit, branch, checkout, files })
             }
-            WorktreeRequest::Discard { task } => {
-                self.require_over(&task).await?;
-                WorktreeAnswer::Removed(self.discard(task).await?)
-            }
+            WorktreeRequest::Discard { task } => WorktreeAnswer::Removed(self.discard(task).await?),
             WorktreeRequest::Prune { older_than_ms } => {
                 WorktreeAnswer::Removed(self.prune(older_than_ms).await?)
             }
@@ -125,13 +122,18 @@ impl<'t> WorktreeOperations<'t> {
     async fn discard(&self, task: TaskId) -> Result<Vec<WorktreeRemoved>, HubError> {
         let children = self.tasks.children(&task).await?;
         let all = std::iter::once(task.clone()).chain(children.into_iter().map(|it| it.task));
-        let mut removed = Vec::new();
-        for task_id in all.filter(|task| self.worktrees.find(task.as_str()).is_ok()) {
-            self.worktrees.discard(task_id.as_str()).await?;
-            removed.push(WorktreeRemoved { task_id, kept_as: None, trouble: None });
-        }
-        if removed.is_empty() {
+        let found: Vec<_> = all.filter_map(|it| self.worktrees.find(it.as_str()).ok()).collect();
+        if found.is_empty() {
             return Err(WorktreeError::NotFound(task.to_string()).into());
+        }
+        for worktree in &found {
+            self.require_over(worktree).await?;
+        }
+        let mut removed = Vec::new();
+        for worktree in found {
+            self.worktrees.discard(&worktree.task).await?;
+            let task_id = TaskId::new(worktree.task);
+            removed.push(WorktreeRemoved { task_id, kept_as: None, trouble: None });
         }
         Ok(removed)
     }
@@ -158,11 +160,11 @@ impl<'t> WorktreeOperations<'t> {
     }
 
     /// Refuses to remove files under an agent at work.
-    async fn require_over(&self, task: &TaskId) -> Result<(), HubError> {
-        let worktree = self.worktrees.find(task.as_str())?;
-        if self.tasks.rest_of_worktree(&worktree).await?.is_some() {
+    async fn require_over(&self, worktree: &Worktree) -> Result<(), HubError> {
+        if self.tasks.rest_of_worktree(worktree).await?.is_some() {
             return Ok(());
         }
+        let task = &worktree.task;
         let why = format!(
             "task `{task}`, or another one that may work in its worktree, is not over; cancel it first: `a2a-hub task cancel {task}`"
         );

@@ -19,7 +19,6 @@ mod shared;
 mod tests;
 mod worktree;
 mod worktree_retention;
-mod worktree_setup;
 
 pub use delegation::directory::Directory;
 pub use feed::subscription::{StreamEnd, Subscription};

@@ -29,7 +29,7 @@ const RUN: &str = "
 ";
 
 async fn start(config: &str) -> Result<InProcessHub> {
-    let hub = InProcessHub::builder().config(&format!("{GRANT}\n{config}"));
+    let hub = InProcessHub::builder().config(format!("{GRANT}\n{config}"));
     hub.plugin("guest", test_guests()?).start().await
 }
 

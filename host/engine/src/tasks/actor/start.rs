@@ -1,13 +1,7 @@
 //! Starts the agent's run, and ends child tasks when the task ends.
 
 use super::{Payload, RunningTask, SAID, TaskActor, replay::Given};
-use crate::tasks::{
-    command::Start,
-    guest_port::ActorPort,
-    ports::RunKind,
-    worktree::{Changes, PATCH, RunInWorktree},
-    worktree_setup::{RunAfterSetup, WorktreeOfRun},
-};
+use crate::tasks::{command::Start, guest_port::ActorPort, ports::RunKind};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,
@@ -20,6 +14,7 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::event::TaskEvent;
 use a2a_hub_runtime::Work;
+use a2a_hub_worktree_runs::{self as worktree_runs, PATCH, WorktreeOfRun};
 use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::mpsc;
 
@@ -64,31 +59,19 @@ impl TaskActor {
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let worktrees = self.tasks.as_ref().filter(|_| has_worktree);
         let worktrees = worktrees.and_then(|tasks| tasks.worktrees()).cloned();
-        let changes = worktrees.map(|worktrees| Changes {
+        let task = self.recorder.task();
+        let worktree = worktrees.map(|worktrees| WorktreeOfRun {
             worktrees,
-            task: self.recorder.task().id.clone(),
+            task: task.id.clone(),
             port: Arc::new(hubs),
-            has_patch: self
-                .recorder
-                .task()
-                .artifacts
-                .iter()
-                .any(|it| it.artifact_id.as_str() == PATCH),
+            has_patch: task.artifacts.iter().any(|it| it.artifact_id.as_str() == PATCH),
         });
         let ports = TaskPorts { task: port, delegation, journal, by };
-        let run = match changes {
-            Some(changes) => {
-                let Changes { worktrees, task, port, has_patch: _ } = &changes;
-                let (worktrees, task, port) = (worktrees.clone(), task.clone(), Arc::clone(port));
-                let agent = Arc::clone(&self.agent);
-                let start = move || {
-                    let run = agent.start(ports, directory, client, work);
-                    Box::new(RunInWorktree::new(run, changes)) as _
-                };
-                let worktree = WorktreeOfRun { worktrees, task, port };
-                Box::new(RunAfterSetup::new(worktree, Box::new(start)))
-            }
-            None => self.agent.start(ports, directory, client, work),
+        let agent = Arc::clone(&self.agent);
+        let start = move || agent.start(ports, directory, client, work);
+        let run = match worktree {
+            Some(worktree) => worktree_runs::start(worktree, Box::new(start)),
+            None => start(),
         };
         self.guest = Some(RunningTask::new(run, said));
         Ok(())

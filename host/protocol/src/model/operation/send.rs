@@ -101,11 +101,8 @@ impl SendMessage {
         let agent = said.text("targetAgent").and_then(|name| AgentId::parse(name).ok());
         let requirements = AgentRequirements::of(message.metadata.as_ref(), request)?;
         let working_directory = said.text("workingDirectory").map(str::to_owned);
-        let worktree = match said.get(WORKTREE) {
-            Some(value) => worktree_wish(value, WORKTREE)?,
-            None => None,
-        };
-        let worktree = match worktree {
+        let wish = said.get(WORKTREE).map(|value| worktree_wish(value, WORKTREE));
+        let worktree = match wish.transpose()?.flatten() {
             Some(WorktreeWish::New { base }) => Some(base),
             Some(WorktreeWish::OfTask(_)) => {
                 let why = "only a flow names a task here; go on in a worktree by the conversation of its task \

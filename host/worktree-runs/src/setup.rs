@@ -1,39 +1,23 @@
 //! Setup of worktrees: the operator's programs run before the agent begins.
 
-use a2a_hub_config::WorktreeSettings;
+use crate::{StartAgent, WorktreeOfRun};
 use a2a_hub_protocol::{
     id::TaskId,
     message::{Message, Role},
     task::TaskState,
 };
-use a2a_hub_runtime::{
-    Ended, Failure, Run,
-    port::tasks::{Emitted, TaskPort},
-};
-use a2a_hub_worktrees::{Preparation, WorktreeError, WorktreeRetention, WorktreeRules, Worktrees};
+use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Emitted};
+use a2a_hub_worktrees::{WorktreeError, Worktrees};
 use futures::future::BoxFuture;
 use serde_json::json;
-use std::{
-    sync::Arc,
-    task::{Context, Poll, ready},
-};
+use std::task::{Context, Poll, ready};
 use tokio_util::sync::CancellationToken;
 
 /// Reason of a task that failed because its worktree could not be set up.
 const REASON: &str = "worktree_setup";
 
-/// Starts the agent.
-type StartAgent = Box<dyn FnOnce() -> Box<dyn Run> + Send>;
-
-/// Worktree of a run, with the port of its task.
-pub(super) struct WorktreeOfRun {
-    pub(super) worktrees: Worktrees,
-    pub(super) task: TaskId,
-    pub(super) port: Arc<dyn TaskPort>,
-}
-
 /// A run whose worktree is set up before the agent begins.
-pub(super) struct RunAfterSetup {
+pub(crate) struct RunAfterSetup {
     stage: SetupStage,
     worktrees: Worktrees,
     task: TaskId,
@@ -49,7 +33,7 @@ enum SetupStage {
 }
 
 impl RunAfterSetup {
-    pub(super) fn new(worktree: WorktreeOfRun, start: StartAgent) -> Self {
+    pub(crate) fn new(worktree: WorktreeOfRun, start: StartAgent) -> Self {
         let cancelled = CancellationToken::new();
         let (worktrees, task) = (worktree.worktrees.clone(), worktree.task.clone());
         let setup = worktree.prepare(cancelled.clone());
@@ -142,31 +126,5 @@ impl WorktreeOfRun {
         // A task that has ended takes no message; its run is cancelled then.
         let _ = self.port.emit(vec![Emitted::Working { message, metadata: None }]).await;
         self.worktrees.set_up(pending).await
-    }
-}
-
-/// Rules for worktrees, from the operator's settings.
-pub(super) fn rules_of(settings: &WorktreeSettings) -> WorktreeRules {
-    let own = settings.repository.iter();
-    let own = own.map(|(path, own)| (path.clone(), preparation(&settings.of(own))));
-    WorktreeRules {
-        general: preparation(settings),
-        by_repository: own.collect(),
-        retention: WorktreeRetention {
-            keep: settings.keeps_for(),
-            keep_most: usize::try_from(settings.keep_most).ok(),
-        },
-    }
-}
-
-fn preparation(settings: &WorktreeSettings) -> Preparation {
-    Preparation {
-        copy: settings.copy.clone(),
-        setup: settings.setup.clone(),
-        has_network: settings.setup_network,
-        time_limit: settings.time_limit(),
-        read: settings.setup_read.clone(),
-        env: settings.setup_env.clone(),
-        ports: settings.ports,
     }
 }

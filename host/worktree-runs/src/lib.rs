@@ -1,0 +1,46 @@
+//! Runs of agents in worktrees: the operator's programs set a worktree up before the agent begins,
+//! and the changes become the artifact `patch` before the run ends.
+//!
+//! ```text
+//!  start ──► setup ──► the agent's run ──► changes ──► end
+//!              └─ failed: the task fails, and the worktree is removed
+//! ```
+
+mod changes;
+mod rules;
+mod setup;
+
+pub use rules::rules_of;
+
+use a2a_hub_protocol::id::TaskId;
+use a2a_hub_runtime::{Run, port::tasks::TaskPort};
+use a2a_hub_worktrees::Worktrees;
+use changes::RunInWorktree;
+use setup::RunAfterSetup;
+use std::sync::Arc;
+
+/// Id of the artifact with the changes. Only the hub writes it.
+pub const PATCH: &str = "patch";
+
+/// Starts the agent.
+pub type StartAgent = Box<dyn FnOnce() -> Box<dyn Run> + Send>;
+
+/// Worktree of a run.
+#[derive(Clone)]
+pub struct WorktreeOfRun {
+    /// The worktrees of the hub.
+    pub worktrees: Worktrees,
+    /// Task whose worktree it is.
+    pub task: TaskId,
+    /// Port of the task, for progress and changes.
+    pub port: Arc<dyn TaskPort>,
+    /// True if an earlier run of the task reported changes.
+    pub has_patch: bool,
+}
+
+/// Starts an agent in a worktree, once that is set up.
+pub fn start(worktree: WorktreeOfRun, agent: StartAgent) -> Box<dyn Run> {
+    let changes = worktree.clone();
+    let begin = move || Box::new(RunInWorktree::new(agent(), changes)) as Box<dyn Run>;
+    Box::new(RunAfterSetup::new(worktree, Box::new(begin)))
+}
