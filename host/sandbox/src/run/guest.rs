@@ -348,13 +348,16 @@ mod tests {
         let engine = Engine::new(&EngineSettings::default()).unwrap();
         let module = wat::parse_str("(module (func $trap unreachable) (start $trap))").unwrap();
         let module = Module::new(&engine.inner, module).unwrap();
-        let (limits, share) = (Limits::default(), Arc::new(engine.scheduler.share()));
-        for _ in 0..60 {
-            let call = Call::bare(AgentId::parse("a").unwrap(), limits);
-            let mut store = store_for(&engine, call, GuestThread::of(&share));
-            let why = Instance::new_async(&mut store, &module, &[]).await.unwrap_err();
-            assert!(matches!(why_it_broke(&why, &store, &limits), Failure::Trapped(_)), "{why:?}");
-        }
+        let limits = Limits::default();
+        let trap_often = async |share: &Arc<AgentShare>| {
+            for _ in 0..60 {
+                let call = Call::bare(AgentId::parse("a").unwrap(), limits);
+                let mut store = store_for(&engine, call, GuestThread::of(share));
+                let why = Instance::new_async(&mut store, &module, &[]).await.unwrap_err();
+                let why = why_it_broke(&why, &store, &limits);
+                assert!(matches!(why, Failure::Trapped(_)), "{why:?}");
+            }
+        };
         let priority = |share: &Arc<AgentShare>| {
             let next = GuestThread::of(share).account;
             // More than a short run, which could stay at high priority without other agents.
@@ -362,6 +365,14 @@ mod tests {
             next.priority(now())
         };
         assert_eq!(priority(&Arc::new(engine.scheduler.share())), Priority::High);
-        assert_eq!(priority(&share), Priority::Low);
+        // The price of a trap wears off with time, and a busy machine may take long for sixty.
+        for _ in 0..10 {
+            let share = Arc::new(engine.scheduler.share());
+            trap_often(&share).await;
+            if priority(&share) == Priority::Low {
+                return;
+            }
+        }
+        panic!("sixty traps cost nothing");
     }
 }

@@ -7,6 +7,7 @@ use crate::{
 };
 use a2a_hub_tests::{Client, TestHub, message_to};
 use anyhow::{Context as _, Result, ensure};
+use rusqlite::{Connection, config::DbConfig};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 use tokio::process::Command;
@@ -28,12 +29,26 @@ async fn hub_on_old_data() -> Result<(TestHub, BTreeMap<String, String>)> {
         }
     }
     unpack(&folder.join("data.tar.xz"), data.parent().context("no parent")?).await?;
-    let tasks = serde_json::from_slice(&fs::read(data.join("tasks.json"))?)?;
+    let tasks: BTreeMap<String, String> =
+        serde_json::from_slice(&fs::read(data.join("tasks.json"))?)?;
+    make_recent(&data, &tasks["idempotent"])?;
     hub.restart().await?;
     for plugin in ["guest", "slow", "durable"] {
         hub.joined(plugin).await?;
     }
     Ok((hub, tasks))
+}
+
+/// Moves the task of a request to the present: the hub repeats a request for a day. The log of the
+/// killed hub stays as it is, with one more entry.
+fn make_recent(data: &Path, task: &str) -> Result<()> {
+    let db = Connection::open(data.join("hub.db"))?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let sql = "UPDATE tasks SET created = now, updated = now
+        FROM (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now) WHERE id = ?1";
+    let changed = db.execute(sql, [task])?;
+    ensure!(changed == 1, "the old hub has no task `{task}`");
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "archives are unpacked by tar")]
