@@ -9,6 +9,7 @@ mod bare;
 mod calls;
 mod cold;
 mod finding;
+mod flows;
 mod growth;
 mod guest;
 mod hostile;
@@ -71,6 +72,9 @@ struct Args {
     /// Measure only what it costs that one agent calls another
     #[arg(long)]
     calls: bool,
+    /// Measure only what flows and worktrees cost
+    #[arg(long)]
+    flows: bool,
     /// Measure only what it costs to find agents among many
     #[arg(long)]
     finding: bool,
@@ -118,6 +122,9 @@ fn main() -> Result<()> {
         }
         if args.finding {
             return finding::measure();
+        }
+        if args.flows {
+            return flows::measure(args.rounds, Duration::from_millis(args.millis)).await;
         }
         if args.calls {
             let kind = Servers::start(false).await?.kind();
