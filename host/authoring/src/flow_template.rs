@@ -73,6 +73,14 @@ pub fn best_of(agents: &[AgentId], judge: Option<&str>, permissions: &str) -> St
     }
 }
 
+/// Text of a flow that asks these agents the same, and lists their answers. Its input is the text
+/// `message`. It fails if none answers.
+pub fn ask_all(agents: &[AgentId]) -> String {
+    let text = filled(include_str!("flow_template/ask-all.flow.toml"), agents);
+    let failures = agents.len().saturating_sub(1);
+    text.replace("allow_failures = 1\n", &format!("allow_failures = {failures}\n"))
+}
+
 /// Text of a template whose parts are taken by these agents, in turn.
 fn filled(template: &str, agents: &[AgentId]) -> String {
     let named = |word: &str| {
@@ -147,6 +155,14 @@ mod tests {
         assert_eq!(parsed["step"].as_array().map(Vec::len), Some(2), "{without}");
         assert_eq!(parsed["step"][1]["pick"]["by"].as_str(), Some("ask"));
         assert!(parsed["step"][1]["pick"].get("judges").is_none(), "{without}");
+    }
+
+    #[test]
+    fn all_agents_are_asked() {
+        let parsed: toml::Table = ask_all(&ids(&["a", "b", "c"])).parse().unwrap();
+        let step = &parsed["step"][0];
+        assert_eq!(step["agents"].as_array().map(Vec::len), Some(3));
+        assert_eq!(step["allow_failures"].as_integer(), Some(2));
     }
 
     #[test]

@@ -105,10 +105,13 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Send(send) => {
             let send = send.with_message()?;
             if client::remote::is_url(&send.agent) {
-                client::remote_task::send(global, send)
-            } else {
-                commands::send::send(global, send)
+                return client::remote_task::send(global, send);
             }
+            let send = match commands::flow::broadcast::receivers(&send)? {
+                Some(agents) => commands::flow::broadcast::to_all(send, &agents),
+                None => send,
+            };
+            commands::send::send(global, send)
         }
         Command::Acp(asked) => commands::bridge::acp(global, &asked),
         Command::Mcp(asked) => commands::bridge::mcp(global, &asked),

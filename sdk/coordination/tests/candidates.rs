@@ -228,6 +228,20 @@ fn simulation_counts_changed_lines() {
 }
 
 #[test]
+fn texts_of_several_agents_are_no_output() {
+    let text =
+        "description = \"d\"\n[[step]]\nid = \"all\"\nagents = [\"a\", \"b\"]\nprompt = \"p\"\n";
+    let mut run = begin(text);
+    run.end(0, done("one"));
+    run.end(1, done("two"));
+    assert_eq!((run.finish().text.as_str(), &run.finish().output), ("one\ntwo", &None));
+    let mut run = begin(text);
+    run.end(0, done("one"));
+    run.end(1, End { data: Some(json!({ "x": 1 })), ..done("two") });
+    assert_eq!(run.finish().output, Some(json!([null, { "x": 1 }])));
+}
+
+#[test]
 fn wrong_keys_are_refused_with_way_out() {
     let wrong = [
         (("[\"a\", \"b\", \"b\"]", "[\"a\"]"), "`agents` is a list of 2 to 32 agents"),

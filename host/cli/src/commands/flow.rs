@@ -29,6 +29,7 @@ use std::{
 };
 
 pub(crate) mod best;
+pub(crate) mod broadcast;
 pub(crate) mod run;
 mod trust;
 

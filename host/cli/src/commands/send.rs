@@ -51,8 +51,8 @@ If the reader of the output closes it (`a2a-hub send ... | head`), the task is c
 #[derive(Debug, Args)]
 #[command(after_long_help = LEAVING, after_help = LEAVING)]
 pub(crate) struct Send {
-    /// Id of an agent or a group, as listed by `a2a-hub agents`; `skill:ID` for any agent with that
-    /// skill; or the URL of a remote agent
+    /// Id of an agent or a group, as listed by `a2a-hub agents`; several as `a,b,c`, which all get
+    /// the message; `skill:ID` for any agent with that skill; or the URL of a remote agent
     #[arg(add = completion::agents())]
     pub(crate) agent: String,
     /// Text of the message; `-` reads it from standard input
@@ -326,9 +326,28 @@ impl Send {
         Ok(self)
     }
 
+    /// Returns the option that was given and counts for a message to one agent only.
+    pub(crate) fn option_for_one_agent(&self) -> Option<&'static str> {
+        let given = [
+            ("--task", self.task.is_some()),
+            ("--context", self.context.is_some()),
+            ("--continue", self.go_on),
+            ("--file", !self.files.is_empty()),
+            ("--input", !self.input.is_empty()),
+            ("--worktree", self.worktree.is_some()),
+        ];
+        let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
+        let is_chosen = || !self.chosen.metadata().is_empty();
+        let inherits = || !self.inheriting.metadata().is_empty();
+        given
+            .or_else(|| is_chosen().then_some("an option of the model and metadata"))
+            .or_else(|| inherits().then_some("an option of the memory"))
+    }
+
     /// Tells the user how to continue a conversation that this command began.
     fn tell_how_to_go_on(&self, shown: &Shown) {
-        if self.context.is_none() {
+        // Data goes to flows, which begin anew with each message.
+        if self.context.is_none() && self.data.is_none() {
             shown.tell_how_to_go_on(remote::is_url(&self.agent));
         }
     }

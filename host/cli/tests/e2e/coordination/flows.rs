@@ -66,6 +66,34 @@ async fn flow_is_tested_run_and_trusted() -> Result<()> {
 }
 
 #[tokio::test]
+async fn message_reaches_several_agents() -> Result<()> {
+    let hub = TestHub::start().await?;
+    let asked = run(&hub, &["send", "echo,git-historian", "hello"]).await?;
+    assert_eq!(asked.code, Some(0), "{}", asked.stderr);
+    let [echo, historian] = ["## echo", "## git-historian"].map(|it| asked.stdout.find(it));
+    assert!(echo.is_some() && echo < historian, "{}", asked.stdout);
+    assert!(asked.stdout.contains("hello"), "{}", asked.stdout);
+    assert!(asked.stdout.contains("No answer: There is no git repository"), "{}", asked.stdout);
+    for (line, says) in [
+        (&["send", "echo,echo", "x"][..], "listed twice"),
+        (&["send", "echo,", "x"], "``"),
+        (
+            &["send", "echo,git-historian", "x", "--worktree"],
+            "`--worktree` is for a message to one",
+        ),
+        (&["send", "echo,git-historian", "x", "--model", "m"], "model and metadata"),
+    ] {
+        let wrong = run(&hub, line).await?;
+        assert_eq!(wrong.code, Some(2), "{line:?}: {}", wrong.stdout);
+        assert!(wrong.stderr.contains(says), "{line:?}: {}", wrong.stderr);
+    }
+    let missing = run(&hub, &["send", "echo,nobody", "hello"]).await?;
+    assert_eq!(missing.code, Some(0), "{}", missing.stderr);
+    assert!(missing.stdout.contains("## nobody\n\nNo answer: "), "{}", missing.stdout);
+    Ok(())
+}
+
+#[tokio::test]
 async fn new_flow_from_template_joins() -> Result<()> {
     let hub = TestHub::start().await?;
     for from in ["review", "plan", "research", "second-opinion", "best-of"] {

@@ -53,11 +53,16 @@ impl State {
             .filter(|&step| self.definition.dependents(step).is_empty())
             .filter_map(|step| Some((step, self.rows[step].record.as_ref()?)))
             .collect();
+        // Items without structured answers have none together.
+        let is_empty = |output: &Value| match output.as_array() {
+            Some(all) => all.iter().all(Value::is_null),
+            None => output.is_null(),
+        };
         // The result of a pick is a worktree, and not its JSON.
         let is_pick = |step: usize| matches!(self.definition.steps[step].work, Work::Pick(_));
         let output = match last.as_slice() {
             [(step, one)] if !is_pick(*step) => {
-                Some(one["output"].clone()).filter(|output| !output.is_null())
+                Some(one["output"].clone()).filter(|output| !is_empty(output))
             }
             _ => None,
         };

@@ -1,0 +1,47 @@
+//! `send` to several agents: a flow in the message asks all of them at the same time, and lists
+//! their answers.
+
+use super::RUNNER;
+use crate::{client::remote::is_url, commands::send::Send, ui::failure::CommandError};
+use a2a_hub_authoring::flow_template;
+use a2a_hub_protocol::id::AgentId;
+use anyhow::bail;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// Most agents of one message.
+const MOST: usize = 32;
+
+/// Agents of a message whose receivers are written as `a,b,c`; none if it has one receiver.
+///
+/// # Errors
+/// A name is empty, wrong or listed twice, or the message has an option for one agent only.
+pub(crate) fn receivers(send: &Send) -> anyhow::Result<Option<Vec<AgentId>>> {
+    if !send.agent.contains(',') || is_url(&send.agent) {
+        return Ok(None);
+    }
+    let usage = |why: String| CommandError::usage(format!("send to `{}`: {why}", send.agent));
+    if let Some(option) = send.option_for_one_agent() {
+        bail!(usage(format!("`{option}` is for a message to one agent; leave it out")));
+    }
+    let mut agents = Vec::new();
+    let mut seen = BTreeSet::new();
+    for name in send.agent.split(',').map(str::trim) {
+        let agent = AgentId::parse(name).map_err(|why| usage(format!("`{name}`: {why}")))?;
+        if !seen.insert(agent.clone()) {
+            bail!(usage(format!("`{agent}` is listed twice; name each agent once")));
+        }
+        agents.push(agent);
+    }
+    match agents.len() {
+        2..=MOST => Ok(Some(agents)),
+        many => bail!(usage(format!("{many} agents; name 2 to {MOST}"))),
+    }
+}
+
+/// The message to all agents: a message to the agent that runs flow files.
+pub(crate) fn to_all(send: Send, agents: &[AgentId]) -> Send {
+    let flow = flow_template::ask_all(agents);
+    let data = json!({ "do": "run", "flow": flow, "text": send.message });
+    Send { agent: RUNNER.to_owned(), message: String::new(), data: Some(data), ..send }
+}
