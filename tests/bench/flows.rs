@@ -6,14 +6,12 @@ use crate::{
     load::{self, Sample, Work},
     pin,
 };
-use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use a2a_hub_tests::{Client, TestHub, commit_all, git, message_to, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{
     fs,
     net::SocketAddr,
-    path::Path,
-    process::Command,
     time::{Duration, Instant},
 };
 use tokio::time::sleep;
@@ -122,7 +120,7 @@ pub(crate) async fn measure(rounds: u32, duration: Duration) -> Result<()> {
 }
 
 /// Compares a task in a new worktree with the same task without one, and with `git worktree add`.
-#[expect(clippy::disallowed_methods, reason = "a benchmark measures time, and runs git itself")]
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 async fn worktrees(hub: &TestHub, client: &Client) -> Result<()> {
     let repository = hub.workspace().join("repository");
     for n in 0..FILES {
@@ -130,9 +128,7 @@ async fn worktrees(hub: &TestHub, client: &Client) -> Result<()> {
         fs::create_dir_all(&folder)?;
         fs::write(folder.join(format!("f{n}")), format!("file {n}\n").repeat(20))?;
     }
-    git(&repository, &["init", "-q", "-b", "main"])?;
-    git(&repository, &["add", "-A"])?;
-    git(&repository, &["commit", "-q", "-m", "start"])?;
+    commit_all(&repository)?;
     let task = async |worktree: Value| -> Result<Duration> {
         let mut message = message_to("guest", "sh true");
         message["message"]["metadata"]["workingDirectory"] = json!(repository);
@@ -162,14 +158,5 @@ async fn worktrees(hub: &TestHub, client: &Client) -> Result<()> {
 
 fn completed(task: &Value) -> Result<()> {
     ensure!(task["status"]["state"] == "completed", "{task}");
-    Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "the user runs git")]
-fn git(directory: &Path, args: &[&str]) -> Result<()> {
-    let mut git = Command::new("git");
-    git.current_dir(directory).args(["-c", "user.name=Ann", "-c", "user.email=ann@a.b"]);
-    let done = git.args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").output()?;
-    ensure!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
     Ok(())
 }

@@ -21,6 +21,7 @@ pub mod questions;
 pub mod queue;
 mod receiver;
 pub mod remotes;
+mod repositories;
 mod site;
 pub mod stage;
 pub mod tenants;
@@ -42,5 +43,6 @@ pub use processes::{
     descendants, processes_of_task, processes_with_marker, proportional_bytes, resident_bytes,
 };
 pub use receiver::{Notification, Receiver, Told};
+pub use repositories::{commit_all, git, make_repository};
 pub use site::{Site, TemporarySite};
 pub use web_server::{Asked, WebServer};

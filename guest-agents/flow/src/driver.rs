@@ -25,7 +25,7 @@ enum Open {
 /// Artifact by which the hub reports the changes in a child's worktree.
 const PATCH: &str = "patch";
 
-/// What a child has made so far.
+/// Results of a child so far.
 #[derive(Default)]
 struct Made {
     /// Texts of its artifacts, by id.

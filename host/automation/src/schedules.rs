@@ -80,7 +80,7 @@ impl Schedules {
     pub async fn states(
         &self,
         planned: &BTreeMap<String, Arc<Planned>>,
-    ) -> Result<StatesGuard<'_>, StorageError> {
+    ) -> Result<StatesGuard<'_, KnownState>, StorageError> {
         let mut guard = self.states.lock().await;
         let mut states = match guard.take() {
             Some(states) => states,
@@ -94,7 +94,7 @@ impl Schedules {
         let now = self.now();
         let brought = self.bring_up_to_date(&mut states, planned, now).await;
         *guard = Some(states);
-        brought.map(|()| StatesGuard(guard))
+        brought.map(|()| StatesGuard::new(guard))
     }
 
     /// Stores the state of each new schedule, so that a killed hub knows which times it missed, and
@@ -137,12 +137,16 @@ impl Schedules {
     }
 }
 
-/// Locked states.
-pub struct StatesGuard<'s>(MutexGuard<'s, Option<States>>);
+/// Locked states of all schedules or triggers, by their names.
+pub struct StatesGuard<'s, S>(MutexGuard<'s, Option<BTreeMap<String, S>>>);
 
-impl StatesGuard<'_> {
-    /// State of a schedule.
-    pub fn of(&mut self, name: &str) -> Option<&mut KnownState> {
+impl<'s, S> StatesGuard<'s, S> {
+    pub(crate) fn new(locked: MutexGuard<'s, Option<BTreeMap<String, S>>>) -> Self {
+        Self(locked)
+    }
+
+    /// State of the schedule or trigger of this name.
+    pub fn of(&mut self, name: &str) -> Option<&mut S> {
         self.0.as_mut()?.get_mut(name)
     }
 }

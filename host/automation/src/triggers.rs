@@ -1,6 +1,6 @@
 //! Triggers of the configuration: their rules, and their states in the store.
 
-use crate::schedules::WallClock;
+use crate::schedules::{StatesGuard, WallClock};
 use a2a_hub_config::{Trigger, TriggerRules, TriggerSource};
 use a2a_hub_protocol::id::{AgentId, TaskId};
 use a2a_hub_store::{StorageError, TriggerStates};
@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{
-    sync::{Mutex as AsyncMutex, MutexGuard, Notify},
+    sync::{Mutex as AsyncMutex, Notify},
     time::Instant,
 };
 
@@ -165,7 +165,7 @@ impl Triggers {
     }
 
     /// Locks the states, with one for each of these triggers and for no other.
-    pub async fn states(&self) -> Result<TriggerStatesGuard<'_>, StorageError> {
+    pub async fn states(&self) -> Result<StatesGuard<'_, TriggerMemory>, StorageError> {
         let mut guard = self.states.lock().await;
         let mut states = match guard.take() {
             Some(states) => states,
@@ -177,7 +177,7 @@ impl Triggers {
         };
         let brought = self.bring_up_to_date(&mut states).await;
         *guard = Some(states);
-        brought.map(|()| TriggerStatesGuard(guard))
+        brought.map(|()| StatesGuard::new(guard))
     }
 
     async fn bring_up_to_date(&self, states: &mut TriggerMemories) -> Result<(), StorageError> {
@@ -201,16 +201,6 @@ impl Triggers {
     /// Stores a state.
     pub async fn store(&self, name: &str, state: &TriggerState) -> Result<(), StorageError> {
         self.store.set_trigger(name, state).await
-    }
-}
-
-/// Locked states.
-pub struct TriggerStatesGuard<'s>(MutexGuard<'s, Option<TriggerMemories>>);
-
-impl TriggerStatesGuard<'_> {
-    /// State of a trigger.
-    pub fn of(&mut self, name: &str) -> Option<&mut TriggerMemory> {
-        self.0.as_mut()?.get_mut(name)
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::{
     client::global::Global,
     commands::{
-        agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
-        restart, schedule, send, start, stop, task, tasks, trigger, workspace,
+        agent, agents,
+        automation::{schedule, trigger},
+        backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin, restart, send,
+        start, stop, task, tasks, workspace,
     },
     ui::exit::EXIT_CODES,
 };

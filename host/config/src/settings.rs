@@ -404,6 +404,14 @@ fn is_plain_url(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && is_plain(rest))
 }
 
+/// Reads and checks a configuration; the error is its text.
+#[cfg(test)]
+pub(crate) fn read_checked(text: &str) -> Result<Config, String> {
+    let config: Config = toml::from_str(text).map_err(|why| why.to_string())?;
+    config.check().map_err(|why| why.to_string())?;
+    Ok(config)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 pub(super) mod agent;
 pub(super) mod agents;
+pub(super) mod automation;
 pub(super) mod backup;
 pub(super) mod bridge;
 pub(super) mod cancel;
@@ -21,7 +22,6 @@ pub(super) mod restart;
 mod resume_in_cli;
 pub(super) mod run;
 pub(super) mod save_files;
-pub(super) mod schedule;
 pub(super) mod send;
 pub(super) mod send_options;
 pub(super) mod start;
@@ -32,7 +32,6 @@ pub(super) mod task_output;
 pub(super) mod task_ref;
 pub(super) mod tasks;
 pub(super) mod tree;
-pub(super) mod trigger;
 pub(super) mod workspace;
 
 pub(super) use a2a_hub_terminal::duration;

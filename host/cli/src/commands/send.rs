@@ -326,6 +326,30 @@ impl Send {
         Ok(self)
     }
 
+    /// Message without options.
+    pub(crate) fn to(agent: String, message: String) -> Self {
+        Self {
+            agent,
+            message,
+            input: Vec::new(),
+            data: None,
+            files: Vec::new(),
+            cwd: None,
+            worktree: None,
+            stream: false,
+            save: None,
+            timeout: None,
+            start: false,
+            context: None,
+            go_on: false,
+            task: None,
+            question: None,
+            chosen: Chosen::default(),
+            inheriting: Inheriting::default(),
+            elsewhere: Elsewhere::default(),
+        }
+    }
+
     /// Returns the option that was given and counts for a message to one agent only.
     pub(crate) fn option_for_one_agent(&self) -> Option<&'static str> {
         let given = [

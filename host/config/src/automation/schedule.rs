@@ -94,7 +94,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use crate::Config;
+    use crate::{Config, settings::read_checked as read};
 
     const NIGHTLY: &str = r#"
         [schedule.nightly]
@@ -104,12 +104,6 @@ mod tests {
         permissions = "read-only"
         budget = { tasks = 5 }
     "#;
-
-    fn read(text: &str) -> Result<Config, String> {
-        let config: Config = toml::from_str(text).map_err(|why| why.to_string())?;
-        config.check().map_err(|why| why.to_string())?;
-        Ok(config)
-    }
 
     #[test]
     fn whole_schedule_is_read() {

@@ -252,7 +252,7 @@ impl Trigger {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, TriggerSource};
+    use crate::{Config, TriggerSource, settings::read_checked as read};
 
     const COMMITS: &str = r#"
         [trigger.review]
@@ -263,12 +263,6 @@ mod tests {
         permissions = "read-only"
         budget = { tasks = 5 }
     "#;
-
-    fn read(text: &str) -> Result<Config, String> {
-        let config: Config = toml::from_str(text).map_err(|why| why.to_string())?;
-        config.check().map_err(|why| why.to_string())?;
-        Ok(config)
-    }
 
     #[test]
     fn whole_trigger_is_read() {

@@ -275,12 +275,10 @@ fn duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
+    use crate::settings::read_checked;
 
     fn read(text: &str) -> Result<WorktreeSettings, String> {
-        let config: Config = toml::from_str(text).map_err(|why| why.to_string())?;
-        config.check().map_err(|why| why.to_string())?;
-        Ok(config.worktrees)
+        read_checked(text).map(|config| config.worktrees)
     }
 
     #[test]

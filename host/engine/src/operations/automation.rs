@@ -1,14 +1,16 @@
-//! Starts of the runs of schedules and triggers.
+//! Runs of schedules and triggers: how one is started, found at work, and replaced.
 
 use super::{Hub, Reply};
 use crate::error::HubError;
 use a2a_hub_automation::message::AutomatedMessage;
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::hint};
 use a2a_hub_protocol::{
-    error::A2aError,
+    error::{A2aError, ErrorKind},
     id::TaskId,
     operation::{Answer, Operation},
+    task::TaskState,
 };
+use std::collections::BTreeMap;
 
 /// Number of attempts to start a run, one at each look: an agent may be busy, or load just now.
 pub(super) const ATTEMPTS: u32 = 30;
@@ -47,4 +49,52 @@ pub(super) async fn start_run(
         Reply::One(Answer::Task(task)) => Ok(task.id),
         Reply::One(_) | Reply::Stream(_) => Ok(id),
     }
+}
+
+/// State of a run's task; none if the task was deleted.
+pub(super) async fn state_of(hub: &Hub, task: &TaskId) -> Result<Option<TaskState>, HubError> {
+    Ok(hub.tasks.find_head(task).await?.map(|head| head.state))
+}
+
+/// True if the latest run is still at work. `is_over` spares the next question once it is not.
+pub(super) async fn is_at_work(
+    hub: &Hub,
+    last: Option<&String>,
+    is_over: &mut bool,
+) -> Result<bool, HubError> {
+    let Some(task) = last.filter(|_| !*is_over) else { return Ok(false) };
+    let state = state_of(hub, &TaskId::new(task.as_str())).await?;
+    *is_over = state.is_none_or(TaskState::is_final);
+    Ok(!*is_over)
+}
+
+/// Cancels the previous run of a schedule or trigger.
+pub(super) async fn replace(hub: &Hub, name: &str, before: &TaskId) -> Result<(), HubError> {
+    let by = Principal::Automation { name: name.to_owned() };
+    match hub.tasks.cancel(before, by).await {
+        Ok(_) => Ok(()),
+        // It has ended meanwhile.
+        Err(why) if why.told().kind == ErrorKind::TaskNotCancelable => Ok(()),
+        Err(why) => Err(why),
+    }
+}
+
+/// The schedule or trigger of this name; `kind` is `schedule` or `trigger`.
+///
+/// # Errors
+/// None has that name: the error names a similar one.
+pub(super) fn find_named<T>(
+    mut all: BTreeMap<String, T>,
+    kind: &str,
+    name: &str,
+) -> Result<T, HubError> {
+    all.remove(name).ok_or_else(|| {
+        let hint = hint(name, all.keys().map(String::as_str));
+        let hint = hint.unwrap_or_else(|| {
+            format!(
+                "`a2a-hub {kind} list` lists them; `[{kind}.<id>]` in the configuration makes one"
+            )
+        });
+        A2aError::invalid("name", format!("no {kind} is called `{name}`; {hint}")).into()
+    })
 }

@@ -6,7 +6,7 @@
 
 use super::{
     Hub,
-    automation::{ATTEMPTS, RunRefusal, start_run},
+    automation::{ATTEMPTS, RunRefusal, find_named, is_at_work, replace, start_run, state_of},
     triggers::TriggerOperations,
 };
 use crate::error::HubError;
@@ -17,7 +17,6 @@ use a2a_hub_automation::{
 };
 use a2a_hub_clock::schedule::{Due, MAX_COUNTED, Skipped, Step, at};
 use a2a_hub_config::Schedule;
-use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::hint};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,
@@ -97,7 +96,7 @@ impl Hub {
     ) -> Result<Option<Timestamp>, HubError> {
         loop {
             let last = kept.state.last_task.as_ref();
-            let is_running = self.is_at_work(last, &mut kept.is_over).await?;
+            let is_running = is_at_work(self, last, &mut kept.is_over).await?;
             let step = planned.plan.step(name, &kept.state, is_running, schedules.now());
             let mut state = kept.state.clone();
             let mut is_over = kept.is_over;
@@ -116,7 +115,7 @@ impl Hub {
                 }
                 Step::Start(due) | Step::Replace(due) => {
                     if let (Step::Replace(_), Some(before)) = (step, &state.last_task) {
-                        self.replace(name, &TaskId::new(before.as_str())).await?;
+                        replace(self, name, &TaskId::new(before.as_str())).await?;
                     }
                     let run = run_of(name, &planned.config, due.planned);
                     let id = task_of(&run, due.planned);
@@ -150,29 +149,6 @@ impl Hub {
         }
     }
 
-    /// True if the latest run of a schedule or trigger is still at work.
-    pub(super) async fn is_at_work(
-        &self,
-        last: Option<&String>,
-        is_over: &mut bool,
-    ) -> Result<bool, HubError> {
-        let Some(task) = last.filter(|_| !*is_over) else { return Ok(false) };
-        let stored = self.tasks.stored(&TaskId::new(task.as_str())).await?;
-        *is_over = stored.is_none_or(|stored| stored.task.status.state.is_final());
-        Ok(!*is_over)
-    }
-
-    /// Cancels the previous run of a schedule or trigger.
-    pub(super) async fn replace(&self, name: &str, before: &TaskId) -> Result<(), HubError> {
-        let by = Principal::Automation { name: name.to_owned() };
-        match self.tasks.cancel(before, by).await {
-            Ok(_) => Ok(()),
-            // It has ended meanwhile.
-            Err(why) if why.told().kind == ErrorKind::TaskNotCancelable => Ok(()),
-            Err(why) => Err(why),
-        }
-    }
-
     /// Carries out a request for triggers.
     pub(super) async fn perform_on_triggers(
         &self,
@@ -189,14 +165,7 @@ impl Hub {
     }
 
     fn schedule(schedules: &Schedules, name: &str) -> Result<Arc<Planned>, HubError> {
-        let mut all = schedules.all();
-        all.remove(name).ok_or_else(|| {
-            let hint = hint(name, all.keys().map(String::as_str));
-            let hint = hint.unwrap_or_else(|| {
-                "`a2a-hub schedule list` lists them; `[schedule.<id>]` in the configuration makes one".to_owned()
-            });
-            A2aError::invalid("name", format!("no schedule is called `{name}`; {hint}")).into()
-        })
+        find_named(schedules.all(), "schedule", name)
     }
 
     pub(super) async fn list_schedules(&self) -> Result<Answer, HubError> {
@@ -262,8 +231,7 @@ impl Hub {
         let last = match (state.last_planned_ms, &state.last_task) {
             (Some(ms), Some(task)) => {
                 let task = TaskId::new(task.as_str());
-                let stored = self.tasks.stored(&task).await?;
-                let state = stored.map(|stored| stored.task.status.state);
+                let state = state_of(self, &task).await?;
                 Some(ScheduleRun { planned: shown(ms), task, state })
             }
             (_, _) => None,

@@ -6,7 +6,7 @@
 
 use super::{
     Hub,
-    automation::{ATTEMPTS, RunRefusal, start_run},
+    automation::{ATTEMPTS, RunRefusal, find_named, is_at_work, replace, start_run, state_of},
 };
 use crate::error::HubError;
 use a2a_hub_automation::{
@@ -16,7 +16,6 @@ use a2a_hub_automation::{
     triggers::{KnownTrigger, Sight, TriggerMemory},
 };
 use a2a_hub_config::{TriggerOn, TriggerSource};
-use a2a_hub_core::discovery::did_you_mean::hint;
 use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
@@ -219,7 +218,7 @@ impl<'h> TriggerOperations<'h> {
             TriggerStep::Start | TriggerStep::Replace => {
                 let Some(events) = state.pending.clone() else { return Ok(()) };
                 if let (TriggerStep::Replace, Some(before)) = (step, &state.last_task) {
-                    self.hub.replace(name, &TaskId::new(before.as_str())).await?;
+                    replace(self.hub, name, &TaskId::new(before.as_str())).await?;
                 }
                 let run = format!("trigger:{name}:{}:{}", events.first_ms, events.number);
                 let id = task_id(&run, events.first_ms);
@@ -263,7 +262,7 @@ impl<'h> TriggerOperations<'h> {
     }
 
     async fn is_running(&self, memory: &mut TriggerMemory) -> Result<bool, HubError> {
-        self.hub.is_at_work(memory.state.last_task.as_ref(), &mut memory.is_over).await
+        is_at_work(self.hub, memory.state.last_task.as_ref(), &mut memory.is_over).await
     }
 
     /// Ended tasks since the last look, without those that the trigger itself led to.
@@ -314,15 +313,7 @@ impl<'h> TriggerOperations<'h> {
     }
 
     fn known(&self, name: &str) -> Result<Arc<KnownTrigger>, HubError> {
-        let mut all = self.triggers.all();
-        all.remove(name).ok_or_else(|| {
-            let hint = hint(name, all.keys().map(String::as_str));
-            let hint = hint.unwrap_or_else(|| {
-                "`a2a-hub trigger list` lists them; `[trigger.<id>]` in the configuration makes one"
-                    .to_owned()
-            });
-            A2aError::invalid("name", format!("no trigger is called `{name}`; {hint}")).into()
-        })
+        find_named(self.triggers.all(), "trigger", name)
     }
 
     /// Starts a run without an event.
@@ -370,8 +361,7 @@ impl<'h> TriggerOperations<'h> {
         let last = match (state.last_ms, &state.last_task) {
             (Some(ms), Some(task)) => {
                 let task = TaskId::new(task.as_str());
-                let stored = self.hub.tasks.stored(&task).await?;
-                let state = stored.map(|stored| stored.task.status.state);
+                let state = state_of(self.hub, &task).await?;
                 Some(TriggerRun { started: time(ms), task, state })
             }
             (_, _) => None,

@@ -137,6 +137,6 @@ async fn resting_worktree_is_removed_at_start() -> Result<()> {
     };
     eventually_async(SOON, only_one_is_left).await?;
     let kept = format!("refs/a2a-hub/{}/result:three", again["id"].as_str().context("no id")?);
-    assert_eq!(super::worktrees::git(&repository, &["show", &kept])?, "3");
+    assert_eq!(a2a_hub_tests::git(&repository, &["show", &kept])?, "3");
     Ok(())
 }

@@ -4,33 +4,18 @@ use crate::{
     hub::InProcessHub,
     stage::{artifact, hub_with_guest, said, send, state},
 };
-use a2a_hub_tests::{Client, RpcError, message_to};
+use a2a_hub_tests::{Client, RpcError, git, make_repository, message_to};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
-
-/// Runs git as the user does.
-#[expect(clippy::disallowed_methods, reason = "the user runs git")]
-pub(super) fn git(directory: &Path, args: &[&str]) -> Result<String> {
-    let mut git = Command::new("git");
-    git.current_dir(directory).args(["-c", "user.name=Ann", "-c", "user.email=ann@a.b"]);
-    let done = git.args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").output()?;
-    ensure!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
-    Ok(String::from_utf8(done.stdout)?.trim().to_owned())
-}
 
 /// Makes a repository with the file `a` in the hub's workspace.
 pub(super) fn repository(hub: &InProcessHub) -> Result<PathBuf> {
     let repository = hub.workspace().join("repository");
-    fs::create_dir(&repository)?;
-    git(&repository, &["init", "-q", "-b", "main"])?;
-    fs::write(repository.join("a"), "a\n")?;
-    git(&repository, &["add", "-A"])?;
-    git(&repository, &["commit", "-q", "-m", "start"])?;
+    make_repository(&repository)?;
     Ok(repository)
 }
 

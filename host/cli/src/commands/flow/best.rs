@@ -6,12 +6,10 @@
 use super::{file_of, made, trust};
 use crate::{
     Exit, Global, block_on,
-    client::{hub_client::Client, remote::Elsewhere},
+    client::hub_client::Client,
     commands::{
         completion, duration,
-        memory_options::Inheriting,
         send::{Send, send},
-        send_options::Chosen,
         start,
     },
     ui::render::{list, text},
@@ -46,7 +44,7 @@ pub(crate) struct Best {
     /// smallest change that passes is picked. Without a judge, you pick
     #[arg(long, value_name = "COMMAND")]
     judge: Option<String>,
-    /// What the agents may do in their worktrees without asking
+    /// Permissions of the agents in their worktrees: what they do there without asking
     #[arg(long, default_value = "edit", value_parser = ["read-only", "ask", "edit", "full"])]
     permissions: String,
     /// Directory of the git repository [default: the current directory]
@@ -79,24 +77,10 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
     let digits = digest.get(..DIGITS).unwrap_or(&digest);
     let id = AgentId::parse(format!("best-of-{digits}")).context(what)?;
     let message = Send {
-        agent: id.to_string(),
-        message: best.message,
-        input: Vec::new(),
-        data: None,
-        files: Vec::new(),
         cwd: best.cwd,
-        worktree: None,
         stream: best.stream,
-        save: None,
         timeout: best.timeout,
-        start: false,
-        context: None,
-        go_on: false,
-        task: None,
-        question: None,
-        chosen: Chosen::default(),
-        inheriting: Inheriting::default(),
-        elsewhere: Elsewhere::default(),
+        ..Send::to(id.to_string(), best.message)
     }
     .with_message()?;
     block_on(async {

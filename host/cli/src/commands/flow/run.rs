@@ -3,12 +3,10 @@
 use super::RUNNER;
 use crate::{
     Exit, Global,
-    client::remote::Elsewhere,
     commands::{
         completion, duration,
-        memory_options::Inheriting,
         send::{Send, send},
-        send_options::{Chosen, input_pair},
+        send_options::input_pair,
     },
 };
 use a2a_hub_protocol::member;
@@ -75,24 +73,14 @@ pub(crate) fn run(global: &Global, run: RunFlow) -> anyhow::Result<Exit> {
     send(
         global,
         Send {
-            agent,
-            message,
-            input: Vec::new(),
             data,
-            files: Vec::new(),
             cwd: run.cwd,
             worktree: run.worktree,
             stream: run.stream,
             save: run.save,
             timeout: run.timeout,
             start: run.start,
-            context: None,
-            go_on: false,
-            task: None,
-            question: None,
-            chosen: Chosen::default(),
-            inheriting: Inheriting::default(),
-            elsewhere: Elsewhere::default(),
+            ..Send::to(agent, message)
         },
     )
 }

@@ -2,15 +2,10 @@
 
 use super::flows::run;
 use crate::stage::{eventually_async, until_it_is};
-use a2a_hub_tests::{Client, TestHub, message_to, stage::GRANT, test_guests};
+use a2a_hub_tests::{Client, TestHub, git, make_repository, message_to, stage::GRANT, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{fs, path::PathBuf, time::Duration};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -19,28 +14,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WORK: &str = "sh if mkdir DIR/1; then echo bad > made; elif mkdir DIR/2; then printf 'good\\nlong\\n' > made; \
     elif mkdir DIR/3; then echo good > made; else exit 7; fi 2>&1";
 
-/// Runs git as the user does.
-#[expect(clippy::disallowed_methods, reason = "the user runs git")]
-fn git(directory: &Path, args: &[&str]) -> Result<String> {
-    let mut git = Command::new("git");
-    git.current_dir(directory).args(["-c", "user.name=Ann", "-c", "user.email=ann@a.b"]);
-    let done = git.args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").output()?;
-    ensure!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
-    Ok(String::from_utf8(done.stdout)?.trim().to_owned())
-}
-
 /// Starts a hub with unconfined agents, and makes a repository and a directory in its workspace.
 async fn hub_with_repository() -> Result<(TestHub, PathBuf, PathBuf)> {
     let config = GRANT.replace("[agents.guest]\n", "[agents.guest]\n    confine = false\n")
         + "[agents.script]\nconfine = false\n";
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let (repository, count) = (hub.workspace().join("repository"), hub.workspace().join("count"));
-    fs::create_dir(&repository)?;
+    make_repository(&repository)?;
     fs::create_dir(&count)?;
-    git(&repository, &["init", "-q", "-b", "main"])?;
-    fs::write(repository.join("a"), "a\n")?;
-    git(&repository, &["add", "-A"])?;
-    git(&repository, &["commit", "-q", "-m", "start"])?;
     Ok((hub, repository, count))
 }
 

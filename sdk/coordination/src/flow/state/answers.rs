@@ -42,15 +42,15 @@ impl State {
 
     /// Takes the candidate that the client named, or asks again.
     fn candidate_answered(&mut self, id: Id, pick: &Pick, text: &str, actions: &mut Vec<Action>) {
-        match self.named_candidate(pick, text.trim()) {
-            Some(chosen) => self.take_named(id, pick, chosen),
-            None if id.attempt >= MAX_ASKED => {
-                let text = "no answer was the number of a candidate".to_owned();
-                let failed = Failed { reason: "invalid_answer".to_owned(), text };
-                self.item_failed(id, failed, actions);
-            }
-            None => self.call(id.step, id.item, actions),
+        if self.take_named(id, pick, text.trim()) {
+            return;
         }
+        if id.attempt < MAX_ASKED {
+            return self.call(id.step, id.item, actions);
+        }
+        let text = "no answer was the number of a candidate".to_owned();
+        let failed = Failed { reason: "invalid_answer".to_owned(), text };
+        self.item_failed(id, failed, actions);
     }
 
     pub(super) fn rang(&mut self, id: Id, actions: &mut Vec<Action>) {

@@ -93,21 +93,18 @@ impl State {
         }
     }
 
-    /// Candidate that an answer names, by its number or its name; none if it names no best one.
-    pub(super) fn named_candidate(&self, pick: &Pick, said: &str) -> Option<usize> {
+    /// Takes the candidate that an answer names, by its number or its name; false if it names no
+    /// best one.
+    pub(super) fn take_named(&mut self, id: Id, pick: &Pick, said: &str) -> bool {
         let standing = pick.standing(&self.definition, &self.rows);
+        let said = said.to_lowercase();
         let is_named = |&index: &usize| {
             let name = pick::name(&self.rows, pick.from, index).to_lowercase();
-            let said = said.to_lowercase();
             said == name || said == (index + 1).to_string()
         };
-        standing.best.into_iter().find(is_named)
-    }
-
-    /// Takes the candidate that the client chose.
-    pub(super) fn take_named(&mut self, id: Id, pick: &Pick, chosen: usize) {
-        let standing = pick.standing(&self.definition, &self.rows);
+        let Some(chosen) = standing.best.iter().copied().find(is_named) else { return false };
         self.take(id, pick, chosen, &standing);
+        true
     }
 
     fn take(&mut self, id: Id, pick: &Pick, chosen: usize, standing: &Standing) {

@@ -1,11 +1,12 @@
 //! `trigger`: lists, runs, pauses and resumes the triggers of the configuration.
 
+use super::{add_below, paused, started, state_of_last};
 use crate::{
     Exit, Global, ask,
     ui::{
-        render::{list, shell_word, text},
-        table::{Cell, Table},
-        text::{Text, style_of},
+        render::{list, text},
+        table::Table,
+        text::Text,
     },
 };
 use clap::Subcommand;
@@ -41,15 +42,12 @@ pub(crate) fn trigger(global: &Global, trigger: &TriggerCommand) -> anyhow::Resu
         }
         TriggerCommand::Run { name } => {
             let task = ask(global, "hub/triggers/run", json!({ "name": name }))?;
-            let id = shell_word(text(&task["id"]));
-            let shown = format!("started the task {id}; then: a2a-hub task watch {id}\n");
-            (task, shown.into())
+            let shown = started(&task);
+            (task, shown)
         }
         TriggerCommand::Pause { name } => {
             let answer = ask(global, "hub/triggers/pause", json!({ "name": name }))?;
-            let again = shell_word(name);
-            let shown = format!("paused `{name}`; to go on: a2a-hub trigger resume {again}\n");
-            (answer, shown.into())
+            (answer, paused("trigger", name))
         }
         TriggerCommand::Resume { name } => {
             let answer = ask(global, "hub/triggers/resume", json!({ "name": name }))?;
@@ -68,12 +66,6 @@ fn triggers_text(triggers: &[Value], columns: Option<usize>) -> Text {
     }
     let mut table = Table::new(["TRIGGER", "ON", "WATCHES", "AGENT", "LAST", "STATE"]);
     for trigger in triggers {
-        let last = &trigger["last"];
-        let state = match (last.is_null(), text(&last["state"])) {
-            (true, _) => "-",
-            (false, "") => "deleted",
-            (false, state) => state,
-        };
         let is = |word: &str| trigger[word] == true;
         let on = match (is("paused"), is("stopped")) {
             (true, _) => "paused",
@@ -85,24 +77,13 @@ fn triggers_text(triggers: &[Value], columns: Option<usize>) -> Text {
             on.into(),
             text(&trigger["watches"]).into(),
             text(&trigger["agent"]).into(),
-            last["started"].as_str().unwrap_or("-").into(),
-            Cell::styled(style_of(state), state),
+            trigger["last"]["started"].as_str().unwrap_or("-").into(),
+            state_of_last(trigger),
         ]);
-        if let Some(task) = last["task"].as_str() {
-            table.below(format!("latest task: a2a-hub task show {}", shell_word(task)));
-        }
-        if let Some(events) = trigger["pending"].as_u64().filter(|events| *events > 0) {
-            table.below(format!("events that wait for a run: {events}"));
-        }
-        if is("paused") || is("stopped") {
-            let name = shell_word(text(&trigger["name"]));
-            table.below(format!("to go on: a2a-hub trigger resume {name}"));
-        }
-        for name in ["note", "warning"] {
-            if let Some(said) = trigger[name].as_str() {
-                table.below(format!("{name}: {said}"));
-            }
-        }
+        let events = trigger["pending"].as_u64().filter(|events| *events > 0);
+        let waiting = events.map(|events| format!("events that wait for a run: {events}"));
+        let resume_by = (is("paused") || is("stopped")).then_some("trigger");
+        add_below(&mut table, trigger, waiting, resume_by);
     }
     table.text(columns)
 }

@@ -1,11 +1,12 @@
 //! `schedule`: lists, runs, pauses and resumes the schedules of the configuration.
 
+use super::{add_below, paused, started, state_of_last};
 use crate::{
     Exit, Global, ask,
     ui::{
-        render::{ahead, list, shell_word, text},
-        table::{Cell, Table},
-        text::{Text, style_of},
+        render::{ahead, list, text},
+        table::Table,
+        text::Text,
     },
 };
 use clap::Subcommand;
@@ -42,15 +43,12 @@ pub(crate) fn schedule(global: &Global, schedule: &ScheduleCommand) -> anyhow::R
         }
         ScheduleCommand::Run { name } => {
             let task = ask(global, "hub/schedules/run", json!({ "name": name }))?;
-            let id = shell_word(text(&task["id"]));
-            let shown = format!("started the task {id}; then: a2a-hub task watch {id}\n");
-            (task, shown.into())
+            let shown = started(&task);
+            (task, shown)
         }
         ScheduleCommand::Pause { name } => {
             let answer = ask(global, "hub/schedules/pause", json!({ "name": name }))?;
-            let again = shell_word(name);
-            let shown = format!("paused `{name}`; to go on: a2a-hub schedule resume {again}\n");
-            (answer, shown.into())
+            (answer, paused("schedule", name))
         }
         ScheduleCommand::Resume { name } => {
             let answer = ask(global, "hub/schedules/resume", json!({ "name": name }))?;
@@ -76,11 +74,6 @@ fn schedules_text(schedules: &[Value], now: Timestamp, columns: Option<usize>) -
         let next = &schedule["next"];
         let is_paused = schedule["paused"] == true;
         let last = &schedule["last"];
-        let state = match (last.is_null(), text(&last["state"])) {
-            (true, _) => "-",
-            (false, "") => "deleted",
-            (false, state) => state,
-        };
         let or_none = |it: &Value| it.as_str().unwrap_or("-").to_owned();
         table.row([
             text(&schedule["name"]).into(),
@@ -88,23 +81,11 @@ fn schedules_text(schedules: &[Value], now: Timestamp, columns: Option<usize>) -
             if is_paused { "paused".into() } else { or_none(next).into() },
             if next.is_null() { "-".into() } else { ahead(next, now).into() },
             or_none(&last["planned"]).into(),
-            Cell::styled(style_of(state), state),
+            state_of_last(schedule),
         ]);
-        if let Some(task) = last["task"].as_str() {
-            table.below(format!("latest task: a2a-hub task show {}", shell_word(task)));
-        }
-        if let Some(queued) = schedule["queued"].as_str() {
-            table.below(format!("the run of {queued} waits for that task"));
-        }
-        if is_paused {
-            let name = shell_word(text(&schedule["name"]));
-            table.below(format!("to go on: a2a-hub schedule resume {name}"));
-        }
-        for name in ["note", "warning"] {
-            if let Some(said) = schedule[name].as_str() {
-                table.below(format!("{name}: {said}"));
-            }
-        }
+        let queued = schedule["queued"].as_str();
+        let waiting = queued.map(|queued| format!("the run of {queued} waits for that task"));
+        add_below(&mut table, schedule, waiting, is_paused.then_some("schedule"));
     }
     table.text(columns)
 }

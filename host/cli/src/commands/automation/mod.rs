@@ -1,0 +1,53 @@
+//! `schedule` and `trigger`: list, run, pause and resume what the hub starts by itself.
+
+pub(crate) mod schedule;
+pub(crate) mod trigger;
+
+use crate::ui::{
+    render::{shell_word, text},
+    table::{Cell, Table},
+    text::{Text, style_of},
+};
+use serde_json::Value;
+
+/// Text about a run that was started by hand.
+fn started(task: &Value) -> Text {
+    let id = shell_word(text(&task["id"]));
+    format!("started the task {id}; then: a2a-hub task watch {id}\n").into()
+}
+
+/// Text about a pause; `command` is `schedule` or `trigger`.
+fn paused(command: &str, name: &str) -> Text {
+    let again = shell_word(name);
+    format!("paused `{name}`; to go on: a2a-hub {command} resume {again}\n").into()
+}
+
+/// Cell with the state of the latest run.
+fn state_of_last(of: &Value) -> Cell {
+    let last = &of["last"];
+    let state = match (last.is_null(), text(&last["state"])) {
+        (true, _) => "-",
+        (false, "") => "deleted",
+        (false, state) => state,
+    };
+    Cell::styled(style_of(state), state)
+}
+
+/// Adds the lines below a row: the latest task, `waiting`, how to go on, notes and warnings.
+fn add_below(table: &mut Table, of: &Value, waiting: Option<String>, resume_by: Option<&str>) {
+    if let Some(task) = of["last"]["task"].as_str() {
+        table.below(format!("latest task: a2a-hub task show {}", shell_word(task)));
+    }
+    if let Some(waiting) = waiting {
+        table.below(waiting);
+    }
+    if let Some(command) = resume_by {
+        let name = shell_word(text(&of["name"]));
+        table.below(format!("to go on: a2a-hub {command} resume {name}"));
+    }
+    for name in ["note", "warning"] {
+        if let Some(said) = of[name].as_str() {
+            table.below(format!("{name}: {said}"));
+        }
+    }
+}
