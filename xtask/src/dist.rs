@@ -50,6 +50,10 @@ pub(crate) struct Options {
     /// Compress little, which is quick
     #[arg(long)]
     quick: bool,
+    /// Build a program that runs with this version of glibc and later ones, such as 2.28; needs
+    /// cargo-zigbuild, and ziglang of PyPI
+    #[arg(long, value_name = "VERSION", conflicts_with = "program", value_parser = glibc::version)]
+    glibc: Option<(u32, u32)>,
     /// Where the packages are put [default: target/dist/packages]
     #[arg(long)]
     to: Option<PathBuf>,
@@ -64,12 +68,14 @@ struct Source<'r> {
     epoch: u64,
     /// True to compress little.
     is_quick: bool,
+    /// Oldest glibc that the program has to run with; `None` for this machine's.
+    glibc: Option<(u32, u32)>,
 }
 
 /// Makes the packages, and checks on request that a second run gives the same.
 pub(crate) fn dist(root: &Path, options: &Options) -> Result<()> {
     let (program, is_quick) = (options.program.as_deref(), options.quick);
-    let source = Source { root, program, epoch: epoch(root)?, is_quick };
+    let source = Source { root, program, epoch: epoch(root)?, is_quick, glibc: options.glibc };
     let to = options.to.clone().unwrap_or_else(|| target_dir(root).join("dist/packages"));
     source.pack(&to)?;
     if options.check {
@@ -117,7 +123,13 @@ impl Source<'_> {
                 fs::copy(given, &program)
                     .with_context(|| format!("failed to copy {}", given.display()))?;
             }
-            None => carry(&build(self.root, guests::Which::Agents)?.stripped, &program)?,
+            None => {
+                let built = build(self.root, guests::Which::Agents, self.glibc)?;
+                carry(&built.stripped, &program)?;
+                if let Some(oldest) = self.glibc {
+                    glibc::check(&fs::read(&program)?, oldest)?;
+                }
+            }
         }
         let mut made = vec!["a2a-hub".to_owned()];
         let files = Files::of(self.root, &program)?;
@@ -228,10 +240,27 @@ pub(crate) struct Shipped {
 }
 
 /// Builds these guests, and the program optimised for speed and size, with link-time optimisation.
-pub(crate) fn build(root: &Path, which: guests::Which) -> Result<Shipped> {
+/// `glibc` is the oldest one that the program has to run with; `None` stands for this machine's.
+pub(crate) fn build(
+    root: &Path,
+    which: guests::Which,
+    glibc: Option<(u32, u32)>,
+) -> Result<Shipped> {
     guests::build(root, which)?;
-    run(&mut compile(root, "a2a-hub"))?;
-    let folder = target_dir(root).join("dist");
+    let folder = match glibc {
+        None => {
+            run(&mut compile(root, "a2a-hub"))?;
+            target_dir(root).join("dist")
+        }
+        Some(oldest) => {
+            let target = format!("{ARCH}-unknown-linux-gnu");
+            let mut build = cargo(root);
+            build.args(glibc::BUILD).arg(glibc::target(&target, oldest));
+            run(&mut optimised(root, build, "a2a-hub"))
+                .context("`cargo install --locked cargo-zigbuild` and `pip install ziglang` install what links for an older glibc")?;
+            target_dir(root).join(target).join("dist")
+        }
+    };
     let with_symbols = folder.join("a2a-hub");
     let stripped = folder.join("shipped/a2a-hub");
     fs::create_dir_all(folder.join("shipped"))?;
@@ -244,7 +273,13 @@ pub(crate) fn build(root: &Path, which: guests::Which) -> Result<Shipped> {
 /// each build would recompile the other's crates.
 pub(crate) fn compile(root: &Path, program: &str) -> Command {
     let mut build = cargo(root);
-    build.args(BUILD).args(["--profile", "dist", "--bin", program]);
+    build.args(BUILD);
+    optimised(root, build, program)
+}
+
+/// The same build of a program, with the profile and the time of packages.
+fn optimised(root: &Path, mut build: Command, program: &str) -> Command {
+    build.args(["--profile", "dist", "--bin", program]);
     // Only packages need a time, so a missing one is ignored.
     build.envs(epoch(root).ok().map(|epoch| ("SOURCE_DATE_EPOCH", epoch.to_string())));
     build

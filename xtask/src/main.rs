@@ -133,7 +133,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Hooks => hooks::install(root),
         Cli::Book => book(root),
         Cli::Install => {
-            let hub = dist::build(root, guests::Which::Agents)?.stripped;
+            let hub = dist::build(root, guests::Which::Agents, None)?.stripped;
             dist::carry(&hub, &hub)?;
             install::install(&hub)
         }
@@ -279,7 +279,7 @@ fn bench(root: &Path, arguments: &[String]) -> Result<()> {
         let program = target_dir(root).join("release/bench-in-process");
         return run(Command::new(program).current_dir(root).args(rest));
     }
-    let hub = dist::build(root, guests::Which::All)?.with_symbols;
+    let hub = dist::build(root, guests::Which::All, None)?.with_symbols;
     dist::carry(&hub, &hub)?;
     run(&mut dist::compile(root, "bench"))?;
     run(Command::new(target_dir(root).join("dist/bench")).current_dir(root).args(arguments))
