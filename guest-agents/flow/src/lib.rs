@@ -160,6 +160,24 @@ output = { verdict = { enum = ["approve"] } }
     }
 
     #[test]
+    fn winner_of_auction_does_work() {
+        const AUCTION: &str = "description = \"Bids\"\n[[step]]\nid = \"build\"\nprompt = \"Build it.\"\n\
+            auction = { agents = [\"a\", \"b\"], answer_timeout = \"5m\" }\n";
+        let bid = |amount: u64| {
+            finished(&json!({ "bid": amount, "pass": false, "reason": "so" }).to_string())
+        };
+        let host = ScriptedHost::new();
+        host.setting("flow", AUCTION);
+        host.agent("a", bid(20));
+        host.agent("b", bid(10));
+        host.agent("b", finished("It is built."));
+        let outcome = host.run::<Flow>("").unwrap();
+        assert_eq!(outcome.text(), "It is built.");
+        assert_eq!(host.said(), ["build: a, b bid"]);
+        assert!(host.artifact("output").is_some());
+    }
+
+    #[test]
     fn failed_child_fails_flow_with_its_reason() {
         let host = ScriptedHost::new();
         host.setting("flow", FLOW);

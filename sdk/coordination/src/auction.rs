@@ -300,7 +300,7 @@ impl State {
 }
 
 /// Number of a name in a draw: FNV-1a, and then the finalizer of `SplitMix64`.
-fn mixed(seed: u64, name: &str) -> u64 {
+pub(crate) fn mixed(seed: u64, name: &str) -> u64 {
     let mut mixed = seed ^ 0xcbf2_9ce4_8422_2325;
     for byte in name.bytes() {
         mixed = (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

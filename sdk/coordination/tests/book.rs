@@ -2,8 +2,9 @@
 
 use a2a_hub_coordination::flow::Definition;
 
-const PAGES: [&str; 2] = [
+const PAGES: [&str; 3] = [
     include_str!("../../../docs/how-to/let-agents-work-in-steps.md"),
+    include_str!("../../../docs/how-to/let-agents-decide-together.md"),
     include_str!("../../../docs/reference/flow-files.md"),
 ];
 
@@ -12,10 +13,11 @@ fn examples_of_the_book_are_right() {
     let blocks: Vec<_> = PAGES.iter().flat_map(|page| page.split("```toml\n").skip(1)).collect();
     let texts = blocks.iter().map(|block| block.split("```").next().unwrap_or_default());
     let (fakes, flows): (Vec<_>, Vec<_>) = texts.partition(|text| text.contains("[answers]"));
-    assert_eq!((flows.len(), fakes.len()), (5, 2));
+    assert_eq!((flows.len(), fakes.len()), (9, 3));
     let review = |text: &&&str| text.contains("id = \"review\"") && text.contains("findings");
     let vote = |text: &&&str| text.contains("vote = {");
-    let tested = [flows.iter().find(vote), flows.iter().find(review)];
+    let delphi = |text: &&&str| text.contains("delphi = {");
+    let tested = [vote, review, delphi].map(|one| flows.iter().find(one));
     for (flow, fakes) in tested.into_iter().zip(&fakes) {
         let definition = Definition::parse(flow.copied().unwrap_or_default());
         let simulation = definition.and_then(|definition| definition.simulate(fakes));

@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
+    interaction::Interaction,
     pick::Pick,
     template::{Condition, Template},
     vote_step::VoteStep,
@@ -171,6 +172,8 @@ pub(super) enum Work {
     Vote(VoteStep),
     /// A choice among candidates in worktrees.
     Pick(Pick),
+    /// A decision of agents over several turns.
+    Interaction(Interaction),
 }
 
 impl Work {
@@ -182,7 +185,12 @@ impl Work {
             }
             Self::Flow { flow, .. } => flow,
             Self::Vote(vote) => vote.agents.get(item).map_or("", String::as_str),
-            Self::Ask { .. } | Self::Wait { .. } | Self::Run(_) | Self::Pick(_) => "",
+            // Each turn names its agent.
+            Self::Ask { .. }
+            | Self::Wait { .. }
+            | Self::Run(_)
+            | Self::Pick(_)
+            | Self::Interaction(_) => "",
         }
     }
 
@@ -195,7 +203,8 @@ impl Work {
             | Self::Ask { .. }
             | Self::Wait { .. }
             | Self::Run(_)
-            | Self::Pick(_) => &[],
+            | Self::Pick(_)
+            | Self::Interaction(_) => &[],
         }
     }
 }
@@ -297,6 +306,7 @@ impl Definition {
                 Work::Agent { agents, .. } => names.extend(agents),
                 Work::Flow { flow, .. } => names.push(flow),
                 Work::Vote(vote) => names.extend(&vote.agents),
+                Work::Interaction(interaction) => names.extend(&interaction.agents),
                 Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) | Work::Pick(_) => {}
             }
             names.extend(&step.fallback);
@@ -322,7 +332,10 @@ impl Definition {
         for (index, step) in self.steps.iter().enumerate() {
             match &step.work {
                 Work::Run(script) => needs.add_run(script, self.variable_names(index)),
-                Work::Agent { agents, permissions: Some(word), .. } if is_elevated(word) => {
+                Work::Agent { agents, permissions: Some(word), .. }
+                | Work::Interaction(Interaction { agents, permissions: Some(word), .. })
+                    if is_elevated(word) =>
+                {
                     for name in agents.iter().chain(&step.fallback) {
                         let most = needs.permissions.entry(name.clone()).or_default();
                         if most != "full" {
@@ -335,7 +348,8 @@ impl Definition {
                 | Work::Ask { .. }
                 | Work::Wait { .. }
                 | Work::Vote(_)
-                | Work::Pick(_) => {}
+                | Work::Pick(_)
+                | Work::Interaction(_) => {}
             }
             if let Some(Undo::Run(script)) = &step.compensate {
                 let mut variables = self.variable_names(index);

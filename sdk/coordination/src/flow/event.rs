@@ -19,6 +19,8 @@ pub enum Role {
     Restart,
     /// A part of the working time of the flow.
     Minutes,
+    /// The time limit of answers to one call for bids, proposals or estimates.
+    Answers,
 }
 
 /// Name of a child, question or timer: the same in each replay, whatever ends first.
@@ -46,6 +48,7 @@ impl fmt::Display for Id {
             Role::Compensation => "undo",
             Role::Restart => "restart",
             Role::Minutes => "minutes",
+            Role::Answers => "answers",
         };
         write!(f, "{step}.{round}.{item}.{attempt}.{role}")
     }

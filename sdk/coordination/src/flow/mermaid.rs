@@ -16,7 +16,7 @@ impl Definition {
                 Work::Ask { .. } => ("{{", "}}"),
                 Work::Wait { .. } => ("([", "])"),
                 Work::Run(_) => ("[/", "/]"),
-                Work::Vote(_) | Work::Pick(_) => ("{", "}"),
+                Work::Vote(_) | Work::Pick(_) | Work::Interaction(_) => ("{", "}"),
             };
             lines.push(format!("    s{index}{open}\"{}\"{close}", label(step)));
         }
@@ -68,6 +68,7 @@ fn label(step: &Step) -> String {
         Work::Pick(_) => "picks".to_owned(),
         Work::Ask { .. } => "asks".to_owned(),
         Work::Vote(vote) => vote.label(),
+        Work::Interaction(interaction) => interaction.label(),
         Work::Run(script) => format!("runs {}", script.command.join(" ")),
         Work::Wait { ms } => format!("waits {}", super::simulation::time(*ms)),
     };

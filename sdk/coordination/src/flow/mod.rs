@@ -19,6 +19,7 @@ mod definition;
 mod event;
 mod fakes;
 mod inherit;
+mod interaction;
 mod mermaid;
 mod parse;
 mod pick;

@@ -10,6 +10,7 @@ use super::{
     definition::{
         Definition, Go, MAX_JUMPS, MAX_STEPS, Next, Problem, Step, TreeBudget, Work, is_elevated,
     },
+    interaction,
     pick::Pick,
     position::{KeyName as _, Problems, Table, did_you_mean, json},
     repetition::{self, EachLimits, Join},
@@ -28,7 +29,7 @@ const MAX_MINUTES: u32 = 366 * 24 * 60;
 const FLOW: [&str; 7] = ["description", "input", "budget", "timeout", "worktree", "result", "step"];
 
 /// Keys of a step, and those of the design that do not work yet.
-const STEP: [&str; 31] = [
+const STEP: [&str; 35] = [
     "id",
     "needs",
     "join",
@@ -60,11 +61,29 @@ const STEP: [&str; 31] = [
     "agents",
     "worktree",
     "pick",
+    "auction",
+    "contract_net",
+    "delphi",
+    "negotiation",
 ];
 const STEP_LATER: [&str; 1] = ["stream"];
 
 /// Keys that say the kind of a step.
-const KINDS: [&str; 9] = ["agent", "agents", "skill", "flow", "ask", "wait", "run", "vote", "pick"];
+const KINDS: [&str; 13] = [
+    "agent",
+    "agents",
+    "skill",
+    "flow",
+    "ask",
+    "wait",
+    "run",
+    "vote",
+    "pick",
+    "auction",
+    "contract_net",
+    "delphi",
+    "negotiation",
+];
 
 /// Place of a value in the file.
 pub(super) type Place = Range<usize>;
@@ -264,7 +283,7 @@ fn step<'a, 't>(
         let calls = ["fallback", "output", "inherit"];
         only(&table, &calls, "a step that calls an agent or a flow", problems);
     }
-    let is_vote = matches!(work, Work::Vote(_));
+    let is_vote = matches!(work, Work::Vote(_) | Work::Interaction(_));
     if !is_call && !matches!(work, Work::Run(_)) {
         let of = "a step that calls an agent, a flow or a program";
         only(&table, if is_vote { &["for_each"] } else { &["for_each", "retry"] }, of, problems);
@@ -320,10 +339,11 @@ fn work(
     texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<Work> {
-    if !matches!(kind, "agent" | "agents" | "skill") {
+    let is_interaction = interaction::KEYS.contains(&kind);
+    if !matches!(kind, "agent" | "agents" | "skill") && !is_interaction {
         only(table, &["permissions"], "a step with `agent`, `agents` or `skill`", problems);
     }
-    if !matches!(kind, "agent" | "agents" | "skill" | "vote") {
+    if !matches!(kind, "agent" | "agents" | "skill" | "vote") && !is_interaction {
         only(table, &["prompt"], "a step with `agent`, `agents`, `skill` or `vote`", problems);
     }
     if kind != "run" {
@@ -337,6 +357,9 @@ fn work(
     }
     match kind {
         "run" => script::parse(table, problems).map(Work::Run),
+        _ if is_interaction => {
+            interaction::parse(kind, table, scope, texts, problems).map(Work::Interaction)
+        }
         "vote" => vote_step::parse(table, scope, texts, problems).map(Work::Vote),
         // Its steps are known later.
         "pick" => Some(Work::Pick(Pick::default())),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     definition::{Items, Step, Work},
     event::End,
+    interaction::{Turn, Verdict},
     worktree,
 };
 
@@ -18,6 +19,8 @@ pub(super) struct Row {
     pub(super) list: Vec<Value>,
     pub(super) record: Option<Value>,
     pub(super) previous: Option<Value>,
+    /// End of an interaction.
+    pub(super) verdict: Option<Verdict>,
     /// Times that each entry of `next` was followed.
     pub(super) jumps: Vec<u32>,
 }
@@ -42,6 +45,8 @@ pub(super) struct Item {
     pub(super) agent: usize,
     /// Reason why the last answer does not fit the schema.
     pub(super) correction: Option<String>,
+    /// Task of one agent in an interaction.
+    pub(super) turn: Option<Turn>,
     pub(super) done: Option<ItemEnd>,
 }
 
@@ -94,6 +99,7 @@ pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
         Work::Wait { .. } => "waits",
         Work::Pick(_) => "picks",
         Work::Vote(vote) => &one_line(&vote.label()),
+        Work::Interaction(interaction) => &one_line(&interaction.label()),
         Work::Run(script) => &format!("runs {}", one_line(&script.command.join(" "))),
     };
     let round = if round > 1 { format!(", round {round}") } else { String::new() };
@@ -109,6 +115,8 @@ pub(super) fn record(row: &Row, step: &Step) -> Value {
     let mut items: Vec<Value> = row.items.iter().map(of_item).collect();
     let mut record = if let Work::Vote(vote) = &step.work {
         vote.record(row, &items)
+    } else if let Some(Verdict { failure: _, text, output }) = &row.verdict {
+        json!({ "state": "completed", "text": text, "output": output, "items": items })
     } else if step.each.is_some() {
         let of = |name: &str| items.iter().map(|item| item[name].clone()).collect::<Vec<_>>();
         let (texts, outputs) = (of("text"), of("output"));

@@ -198,7 +198,9 @@ impl World<'_> {
                 format!("  <- {name}: failed ({reason}): {}", one_line(text))
             }
             Event::Answered(_, text) => format!("  <- {name}: answered: {}", one_line(text)),
-            Event::Rang(id) if id.role == Role::Timeout => format!("  <- {name}: time limit"),
+            Event::Rang(id) if matches!(id.role, Role::Timeout | Role::Answers) => {
+                format!("  <- {name}: time limit")
+            }
             Event::Rang(_) => format!("  <- {name}: waited"),
         };
         self.line(&text);
@@ -279,7 +281,7 @@ impl World<'_> {
 
 /// True for a timer that bounds other work.
 fn is_limit(id: Id) -> bool {
-    matches!(id.role, Role::Timeout | Role::Minutes)
+    matches!(id.role, Role::Timeout | Role::Minutes | Role::Answers)
 }
 
 /// First line of a text, with its indentation.

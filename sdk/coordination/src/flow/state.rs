@@ -8,6 +8,7 @@ mod ending;
 mod items;
 mod minutes;
 mod programs;
+mod turns;
 mod undo;
 mod voters;
 mod worktrees;
@@ -141,7 +142,9 @@ impl State {
         let items = self.rows[id.step].items.len().max(1);
         let most = (MAX_ITEM_TEXTS / items).clamp(1 << 10, MAX_TEXT);
         // Cut before anything reads it, but only after the JSON of a structured answer.
-        let output = match &self.definition.steps[id.step].output {
+        let turn = self.rows[id.step].items.get(id.item).and_then(|item| item.turn.as_ref());
+        let of_step = self.definition.steps[id.step].output.as_ref();
+        let output = match turn.map_or(of_step, |turn| turn.schema()) {
             Some(schema) if end.completed => {
                 Some(answer::read(&end.text, end.data.as_ref(), schema))
             }
@@ -168,7 +171,8 @@ impl State {
                 | Work::Ask { .. }
                 | Work::Wait { .. }
                 | Work::Vote(_)
-                | Work::Pick(_) => self.item_failed(id, failed, actions),
+                | Work::Pick(_)
+                | Work::Interaction(_) => self.item_failed(id, failed, actions),
             }
             return;
         }
@@ -261,18 +265,23 @@ impl State {
         let voters = definition.work.voters().len();
         let items = if definition.each.is_some() { row.list.len() } else { voters.max(1) };
         row.items = vec![Item::default(); items];
+        row.verdict = None;
         let round = row.round;
         actions.push(Action::Say(progress(&definition, round, items)));
         if let Some(ms) = definition.timeout_ms {
             self.wait(Id { step, round, item: 0, attempt: 1, role: Role::Timeout }, ms, actions);
         }
+        self.first_turns(step, actions);
     }
 
     /// Starts items up to the step's concurrency; ends the step if all are over.
     fn start_items(&mut self, step: usize, actions: &mut Vec<Action>) {
         let definition = &self.definition.steps[step];
         let voters = definition.work.voters().len();
-        let most = definition.each.as_ref().map_or(voters.max(1), |each| each.concurrency);
+        // All turns that are due are taken at the same time.
+        let takes_turns = matches!(definition.work, Work::Interaction(_));
+        let at_once = if takes_turns { usize::MAX } else { voters.max(1) };
+        let most = definition.each.as_ref().map_or(at_once, |each| each.concurrency);
         loop {
             let row = &self.rows[step];
             if row.phase != Phase::Running || self.ending.is_some() {
@@ -284,6 +293,7 @@ impl State {
                 Some(item) if active < most => self.call(step, item, actions),
                 Some(_) => return,
                 None if active > 0 => return,
+                None if self.next_turns(step, actions) => {}
                 None => return self.step_done(step, actions),
             }
         }
@@ -309,9 +319,11 @@ impl State {
         }
         let context = match &definition.work {
             Work::Wait { .. } | Work::Run(_) | Work::Pick(_) => Context::UNDEFINED,
-            Work::Agent { .. } | Work::Flow { .. } | Work::Ask { .. } | Work::Vote(_) => {
-                self.context(step, element.clone(), &[])
-            }
+            Work::Agent { .. }
+            | Work::Flow { .. }
+            | Work::Ask { .. }
+            | Work::Vote(_)
+            | Work::Interaction(_) => self.context(step, element.clone(), &[]),
         };
         let worktree = self.child_worktree(step, item);
         let action = match &definition.work {
@@ -354,6 +366,10 @@ impl State {
                     Err(why) => return self.item_failed_for_good(id, failed(why), actions),
                 }
             }
+            Work::Interaction(interaction) => match self.turn_call(id, interaction, &context) {
+                Ok(call) => call,
+                Err(why) => return self.item_failed_for_good(id, failed(why), actions),
+            },
             Work::Run(script) => {
                 let rows = &self.rows;
                 let input = &self.input;
@@ -398,7 +414,11 @@ impl State {
 
     fn agent_of(&self, id: Id) -> String {
         let step = &self.definition.steps[id.step];
-        let which = self.rows[id.step].items.get(id.item).map_or(0, |item| item.agent);
+        let item = self.rows[id.step].items.get(id.item);
+        if let Some(turn) = item.and_then(|item| item.turn.as_ref()) {
+            return turn.agent.clone();
+        }
+        let which = item.map_or(0, |item| item.agent);
         agents(step.work.agent(id.item), &step.fallback, which).to_owned()
     }
 
@@ -438,8 +458,9 @@ impl State {
         let Failed { reason, text } = failed;
         let by = if agent.is_empty() { String::new() } else { format!("{agent}: ") };
         let place = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
-        // A vote goes on without the voters that fail.
-        let allowed = allowed.or(matches!(step.work, Work::Vote(_)).then_some(usize::MAX));
+        // A decision goes on without the agents that fail.
+        let decides = matches!(step.work, Work::Vote(_) | Work::Interaction(_));
+        let allowed = allowed.or(decides.then_some(usize::MAX));
         let told = format!("{}{place}: {by}{text}", step.id);
         let end = End { text, reason: reason.clone(), ..End::default() };
         let (at, n) = (id.step, id.item);

@@ -21,7 +21,7 @@ pub(super) const READ_ONLY: &str = "read-only";
 
 /// Most voters of a step, and most choices.
 const MAX_VOTERS: usize = 32;
-const MAX_CHOICES: usize = 32;
+pub(super) const MAX_CHOICES: usize = 32;
 
 /// Highest weight of a voter.
 const MAX_WEIGHT: f64 = 1_000.0;
@@ -168,11 +168,11 @@ pub(super) fn parse(
 ) -> Option<VoteStep> {
     let inner = Table::of(table.get("vote")?, "vote", problems)?;
     inner.check_keys(&["agents", "choices", "rule", "weights"], &[], problems);
-    let agents = names(&inner, "agents", (1, MAX_VOTERS), problems);
+    let agents = names((&inner, "vote"), "agents", (1, MAX_VOTERS), problems);
     for (name, at) in agents.iter().flatten() {
         script::refuse_by_name(name, at, problems);
     }
-    let choices = names(&inner, "choices", (2, MAX_CHOICES), problems);
+    let choices = names((&inner, "vote"), "choices", (2, MAX_CHOICES), problems);
     let agents = agents.map(|all| all.into_iter().map(|(name, _)| name).collect::<Vec<_>>());
     let rule = rule(&inner, agents.as_deref().unwrap_or_default(), problems);
     let prompt = template(table, "prompt", problems);
@@ -185,9 +185,9 @@ pub(super) fn parse(
     Some(VoteStep { agents: agents?, choices, rule: rule?, prompt })
 }
 
-/// List of different texts of a key; none if it has an error.
-fn names(
-    table: &Table<'_, '_>,
+/// List of different texts of a key in a table of the step's key `of`; none if it has an error.
+pub(super) fn names(
+    (table, of): (&Table<'_, '_>, &str),
     key: &str,
     (least, most): (usize, usize),
     problems: &mut Problems<'_>,
@@ -195,7 +195,7 @@ fn names(
     let all = table.texts(key, problems);
     let at = table.get(key).map_or(table.at.clone(), Spanned::span);
     if !(least..=most).contains(&all.len()) {
-        problems.error(&at, format!("`vote`: `{key}` is a list of {least} to {most} texts"));
+        problems.error(&at, format!("`{of}`: `{key}` is a list of {least} to {most} texts"));
         return None;
     }
     for (index, (name, at)) in all.iter().enumerate() {

@@ -79,6 +79,7 @@ impl State {
                 self.step_failed(id.step, "timeout", text, actions);
             }
             Role::Minutes => self.part_worked(actions),
+            Role::Answers => self.answers_timed_out(id.step, actions),
             Role::Compensation | Role::Restart => {}
         }
     }

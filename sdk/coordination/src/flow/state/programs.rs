@@ -5,6 +5,7 @@ use super::{
     super::{
         definition::{Inherit, OnRestart, Step, Work, is_elevated},
         event::{Action, End, Id, Inheritance, Role},
+        interaction::Interaction,
         row::{Failed, Phase},
         script,
     },
@@ -64,9 +65,12 @@ impl State {
         let step = &self.definition.steps[id.step].id;
         let program = match id.role {
             Role::Compensation => "The program that undoes the step",
-            Role::Work | Role::Backoff | Role::Timeout | Role::Restart | Role::Minutes => {
-                "The program of the step"
-            }
+            Role::Work
+            | Role::Backoff
+            | Role::Timeout
+            | Role::Restart
+            | Role::Minutes
+            | Role::Answers => "The program of the step",
         };
         let text = format!(
             "{program} {step} was cut off by a restart of the hub, and may have done a part of its work. \
@@ -111,7 +115,10 @@ impl State {
     /// others get `ask`.
     pub(super) fn permitted(&self, wanted: Option<&String>) -> Option<String> {
         let elevated = |step: &Step| match &step.work {
-            Work::Agent { permissions, .. } => permissions.as_deref().is_some_and(is_elevated),
+            Work::Agent { permissions, .. }
+            | Work::Interaction(Interaction { permissions, .. }) => {
+                permissions.as_deref().is_some_and(is_elevated)
+            }
             Work::Flow { .. }
             | Work::Ask { .. }
             | Work::Wait { .. }

@@ -140,7 +140,8 @@ impl State {
             | Work::Ask { .. }
             | Work::Wait { .. }
             | Work::Run(_)
-            | Work::Vote(_) => None,
+            | Work::Vote(_)
+            | Work::Interaction(_) => None,
         });
         if let Some((step, from)) = picked {
             let end = self.rows[step].items.first()?.done.as_ref()?;

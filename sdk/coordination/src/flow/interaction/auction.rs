@@ -1,0 +1,175 @@
+//! Steps with `auction`: agents bid for the work of the prompt, and the winner does it.
+
+use serde_json::{Value, json};
+
+use super::{
+    super::position::{Problems, Table},
+    Course, MAX_AMOUNT, Said, Turn, Verdict, amount, is_set, said, statement, unit, with_reasons,
+};
+use crate::auction::{Action, Event, Lot, Outcome, Price, Side, State, Tie, mixed};
+
+/// Keys of the table, besides those of all interactions.
+pub(super) const KEYS: [&str; 5] = ["side", "price", "reserve", "tie", "unit"];
+
+/// Rules of an auction.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    side: Side,
+    price: Price,
+    reserve: Option<u64>,
+    is_drawn: bool,
+    unit: String,
+}
+
+impl Rules {
+    pub(super) fn course(
+        &self,
+        agents: &[String],
+        items: &[super::Item],
+        seed: &str,
+    ) -> Result<Course, String> {
+        let tie = if self.is_drawn { Tie::Drawn(mixed(0, seed)) } else { Tie::Listed };
+        let mut state = State::new(Lot {
+            bidders: agents.to_vec(),
+            side: self.side,
+            price: self.price,
+            reserve: self.reserve,
+            tie,
+            timeout_ms: None,
+            work_ms: None,
+        })?;
+        let mut actions = state.step(0, Event::Begun);
+        let (mut reasons, mut absent, mut answer) = (Vec::new(), Vec::new(), "");
+        for (turn, said) in items.iter().filter_map(said) {
+            let who = turn.agent.clone();
+            let event = match said {
+                Said::Answer(bid) if is_set(bid, "pass") => {
+                    absent.push((who.clone(), passed(&statement(bid, "reason"))));
+                    Event::Passed(who)
+                }
+                Said::Answer(bid) => {
+                    reasons.push((who.clone(), statement(bid, "reason")));
+                    Event::Bid(who, bid.get("bid").and_then(Value::as_u64).unwrap_or_default())
+                }
+                Said::Done(text) => {
+                    answer = text;
+                    Event::Done(who)
+                }
+                Said::Failed(why) => {
+                    // The outcome lists those that failed at the work.
+                    if turn.schema().is_some() {
+                        absent.push((who.clone(), why.clone()));
+                    }
+                    Event::Failed(who, why)
+                }
+            };
+            actions.extend(state.step(0, event));
+        }
+        let (mut turns, mut verdict) = (Vec::new(), None);
+        for action in actions {
+            match action {
+                Action::Call(who) => turns.push(self.call(who)),
+                Action::Award(who, price) => turns.push(self.award(who, price)),
+                Action::Finish(outcome) => {
+                    verdict = Some(self.verdict(&outcome, &reasons, &absent, answer));
+                }
+                Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
+            }
+        }
+        Ok(Course { turns, verdict })
+    }
+
+    fn call(&self, who: String) -> Turn {
+        let (wins, limit) = match self.side {
+            Side::Buy => ("lowest", "at most"),
+            Side::Sell => ("highest", "at least"),
+        };
+        let unit = &self.unit;
+        let reserve =
+            self.reserve.map(|reserve| format!(" A bid counts if it is {limit} {reserve}."));
+        let price = match self.price {
+            Price::First => "its own bid",
+            Price::Second => "the bid next to its own, so that your true value is your best bid",
+        };
+        let request = format!(
+            "This is a call for bids for the task above. Do not begin with it. Bid a whole number of {unit}: the \
+             {wins} bid wins, and then does the task.{} The price is {price}. Nobody sees the bid of another. If you \
+             cannot do the task, set `pass` to true, and `bid` to 0.",
+            reserve.unwrap_or_default()
+        );
+        let members = [
+            ("bid", json!({ "type": "integer", "minimum": 0, "maximum": MAX_AMOUNT })),
+            ("pass", json!({ "type": "boolean" })),
+            ("reason", json!({ "type": "string" })),
+        ];
+        Turn::answer(who, members, request)
+    }
+
+    fn award(&self, who: String, price: u64) -> Turn {
+        let unit = &self.unit;
+        let request = format!("Your bid won; the price is {price} {unit}. Do the task now.");
+        Turn::work(who, request)
+    }
+
+    fn verdict(
+        &self,
+        Outcome { winner, bids, failed }: &Outcome,
+        reasons: &[(String, String)],
+        absent: &[(String, String)],
+        answer: &str,
+    ) -> Verdict {
+        let reason = |who: &String| {
+            reasons.iter().find(|(name, _)| name == who).map_or("", |(_, reason)| reason)
+        };
+        let bids: Vec<_> = bids
+            .iter()
+            .map(|(who, bid)| json!({ "agent": who, "bid": bid, "reason": reason(who) }))
+            .collect();
+        let beyond =
+            reasons.iter().filter(|(who, _)| !bids.iter().any(|bid| bid["agent"] == **who));
+        let beyond =
+            beyond.map(|(who, _)| (who.clone(), "the bid is beyond the reserve".to_owned()));
+        let without: Vec<_> = absent.iter().cloned().chain(beyond).collect();
+        let output = json!({
+            "winner": winner.as_ref().map(|(who, _)| who),
+            "price": winner.as_ref().map(|(_, price)| price),
+            "unit": self.unit,
+            "bids": bids,
+            "without": with_reasons(&without),
+            "failed": with_reasons(failed),
+        });
+        if winner.is_some() {
+            return Verdict { failure: None, text: answer.to_owned(), output };
+        }
+        let mut text = "nobody won the auction".to_owned();
+        for (who, why) in without.iter().chain(failed) {
+            text.push_str(&format!("\n{who}: {why}"));
+        }
+        Verdict { failure: Some("no_winner"), text, output }
+    }
+}
+
+/// Reason of a bidder that passed.
+fn passed(reason: &str) -> String {
+    match reason {
+        "" => "passed".to_owned(),
+        reason => format!("passed: {reason}"),
+    }
+}
+
+pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Rules> {
+    let side = table.word("side", &["buy", "sell"], problems);
+    let price = table.word("price", &["first", "second"], problems);
+    let tie = table.word("tie", &["listed", "drawn"], problems);
+    let side = if side.as_deref() == Some("sell") { Side::Sell } else { Side::Buy };
+    let price = if price.as_deref() == Some("second") { Price::Second } else { Price::First };
+    let reserve = amount(table, "reserve", problems);
+    if (side, price) == (Side::Buy, Price::Second) && table.get("reserve").is_none() {
+        let rule =
+            "an auction with `price = \"second\"` has a `reserve`: the price of a single bid";
+        problems.error(&table.at, rule);
+        return None;
+    }
+    let is_drawn = tie.as_deref() == Some("drawn");
+    Some(Rules { side, price, reserve, is_drawn, unit: unit(table, "points", problems) })
+}

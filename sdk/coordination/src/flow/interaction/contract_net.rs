@@ -1,0 +1,243 @@
+//! Steps with `contract_net`: agents propose how they would do the work of the prompt, and the best
+//! of them do it.
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        position::{Problems, Table},
+        row::Item,
+        template::as_data,
+    },
+    Course, MAX_AMOUNT, Said, Turn, Verdict, amount, decimal, is_set, said, statement, unit,
+    with_reasons,
+};
+use crate::contract_net::{Action, Call, Event, Limits, Outcome, Proposal, Report, State, Weights};
+
+/// Keys of the table, besides those of all interactions.
+pub(super) const KEYS: [&str; 5] = ["awards", "weights", "limits", "rounds", "unit"];
+
+/// Most rounds of proposals.
+const MAX_ROUNDS: u32 = 10;
+
+/// Highest weight of a criterion.
+const MAX_WEIGHT: f64 = 1_000.0;
+
+/// Most minutes of a proposal: 366 days.
+const MAX_MINUTES: f64 = 527_040.0;
+
+/// Rules of a contract net.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    awards: usize,
+    weights: Weights,
+    limits: Limits,
+    rounds: u32,
+    unit: String,
+}
+
+/// What participants said, besides what counts for the award.
+#[derive(Default)]
+struct Notes<'i> {
+    /// Last plan of each participant.
+    plans: Vec<(String, String)>,
+    /// Works of the contractors.
+    works: Vec<(String, &'i str)>,
+}
+
+impl Notes<'_> {
+    fn plan(&self, who: &str) -> &str {
+        self.plans.iter().rev().find(|(name, _)| name == who).map_or("", |(_, plan)| plan)
+    }
+}
+
+impl Rules {
+    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
+        let mut state = State::new(Call {
+            participants: agents.to_vec(),
+            awards: self.awards,
+            weights: self.weights,
+            limits: self.limits,
+            max_rounds: self.rounds,
+            timeout_ms: None,
+            work_ms: None,
+        })?;
+        let (mut turns, mut verdict, mut notes) = (Vec::new(), None, Notes::default());
+        let mut said = items.iter().filter_map(said);
+        let mut actions = state.step(0, Event::Begun);
+        let mut round = 1;
+        loop {
+            for action in actions {
+                match action {
+                    Action::Call(who, number) => {
+                        round = number;
+                        turns.push(self.call(who, number));
+                    }
+                    Action::Accept(who) => turns.push(accept(&notes, who)),
+                    Action::Finish(outcome) => verdict = Some(self.verdict(&outcome, &notes)),
+                    Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
+                }
+            }
+            let Some((turn, said)) = said.next() else { break };
+            let who = turn.agent.clone();
+            let event = match said {
+                Said::Answer(answer) if is_set(answer, "refuse") => {
+                    let why = statement(answer, "plan");
+                    let why = if why.is_empty() { "refused".to_owned() } else { why };
+                    Event::Refused(who, why)
+                }
+                Said::Answer(answer) => {
+                    notes.plans.push((who.clone(), statement(answer, "plan")));
+                    Event::Proposed(who, round, proposal(answer))
+                }
+                Said::Done(text) => {
+                    notes.works.push((who.clone(), text));
+                    Event::Reported(who, Report::Done)
+                }
+                Said::Failed(why) if turn.schema().is_none() => {
+                    Event::Reported(who, Report::Failure(why))
+                }
+                Said::Failed(why) => Event::Refused(who, why),
+            };
+            actions = state.step(0, event);
+        }
+        Ok(Course { turns, verdict })
+    }
+
+    fn call(&self, who: String, round: u32) -> Turn {
+        let unit = &self.unit;
+        let mut request = format!(
+            "This is a call for proposals for the task above. Do not begin with it. Say how sure you are to do it well \
+             (`confidence`, from 0 to 1), how long it takes you (`minutes`), what it costs (`cost`, a whole number of \
+             {unit}), and how you would do it (`plan`). A proposal binds you. If you cannot do the task, set `refuse` \
+             to true, and give the reason as `plan`."
+        );
+        let Limits { confidence, time_ms, cost } = self.limits;
+        if confidence > 0.0 {
+            request.push_str(&format!(" The confidence has to be at least {confidence}."));
+        }
+        if let Some(ms) = time_ms {
+            request.push_str(&format!(" At most {} minutes are accepted.", ms / 60_000));
+        }
+        if let Some(cost) = cost {
+            request.push_str(&format!(" At most {cost} {unit} are accepted."));
+        }
+        if round > 1 {
+            request.push_str(" Your last proposal was beyond these limits; you may propose anew.");
+        }
+        let members = [
+            ("confidence", json!({ "type": "number", "minimum": 0, "maximum": 1 })),
+            ("minutes", json!({ "type": "number", "minimum": 0, "maximum": MAX_MINUTES })),
+            ("cost", json!({ "type": "integer", "minimum": 0, "maximum": MAX_AMOUNT })),
+            ("plan", json!({ "type": "string" })),
+            ("refuse", json!({ "type": "boolean" })),
+        ];
+        Turn::answer(who, members, request)
+    }
+
+    fn verdict(&self, outcome: &Outcome, notes: &Notes<'_>) -> Verdict {
+        let Outcome { reports, proposals, refused, rounds } = outcome;
+        let work = |who: &String| notes.works.iter().find(|(name, _)| name == who);
+        let contractors = reports.iter().map(|(who, report)| match report {
+            Report::Failure(why) => json!({ "agent": who, "state": "failed", "text": why }),
+            Report::Done | Report::Result(_) => {
+                let text = work(who).map_or("", |(_, text)| text);
+                json!({ "agent": who, "state": "completed", "text": text })
+            }
+        });
+        let contractors: Vec<_> = contractors.collect();
+        let proposals = proposals.iter().map(|(who, Proposal { confidence, time_ms, cost })| {
+            let is_accepted = reports.iter().any(|(name, _)| name == who);
+            json!({
+                "agent": who,
+                "confidence": confidence,
+                "minutes": minutes(*time_ms),
+                "cost": cost,
+                "plan": notes.plan(who),
+                "accepted": is_accepted,
+            })
+        });
+        let output = json!({
+            "contractors": contractors,
+            "proposals": proposals.collect::<Vec<_>>(),
+            "unit": self.unit,
+            "refused": with_reasons(refused),
+            "rounds": rounds,
+        });
+        let done: Vec<_> = notes.works.iter().map(|(_, text)| *text).collect();
+        if !done.is_empty() {
+            return Verdict { failure: None, text: done.join("\n\n"), output };
+        }
+        let mut text = match reports.is_empty() {
+            true => "no proposal was accepted".to_owned(),
+            false => "every contractor failed".to_owned(),
+        };
+        for (who, why) in refused {
+            text.push_str(&format!("\n{who}: {why}"));
+        }
+        for (who, report) in reports {
+            if let Report::Failure(why) = report {
+                text.push_str(&format!("\n{who}: {why}"));
+            }
+        }
+        Verdict { failure: Some("no_contractor"), text, output }
+    }
+}
+
+fn accept(notes: &Notes<'_>, who: String) -> Turn {
+    let plan = as_data(notes.plan(&who));
+    let request = format!("Your proposal was accepted. Do the task now, as you proposed:{plan}");
+    Turn::work(who, request)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the schema bounds the number"
+)]
+fn proposal(answer: &Value) -> Proposal {
+    let number = |name: &str| answer.get(name).and_then(Value::as_f64).unwrap_or_default();
+    Proposal {
+        confidence: number("confidence"),
+        time_ms: (number("minutes") * 60_000.0).round() as u64,
+        cost: answer.get("cost").and_then(Value::as_u64).unwrap_or_default(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number to show")]
+fn minutes(ms: u64) -> f64 {
+    ms as f64 / 60_000.0
+}
+
+pub(super) fn parse(
+    table: &Table<'_, '_>,
+    agents: usize,
+    problems: &mut Problems<'_>,
+) -> Option<Rules> {
+    let most = u32::try_from(agents.max(1)).unwrap_or(u32::MAX);
+    let awards = table.number("awards", (1, most), problems).unwrap_or(1);
+    let rounds = table.number("rounds", (1, MAX_ROUNDS), problems).unwrap_or(1);
+    let mut weights = Weights { confidence: 1.0, time: 0.0, cost: 0.0 };
+    if let Some(value) = table.get("weights") {
+        let inner = Table::of(value, "weights", problems)?;
+        inner.check_keys(&["confidence", "time", "cost"], &[], problems);
+        let mut of = |key| decimal(&inner, key, (0.0, MAX_WEIGHT), problems).unwrap_or_default();
+        weights = Weights { confidence: of("confidence"), time: of("time"), cost: of("cost") };
+        if weights.confidence + weights.time + weights.cost == 0.0 {
+            problems.error(&inner.at, "`weights`: one of them is above 0");
+        }
+    }
+    let mut limits = Limits::default();
+    if let Some(value) = table.get("limits") {
+        let inner = Table::of(value, "limits", problems)?;
+        inner.check_keys(&["confidence", "time", "cost"], &[], problems);
+        let confidence = decimal(&inner, "confidence", (0.0, 1.0), problems).unwrap_or_default();
+        let time_ms = inner.duration("time", problems);
+        limits = Limits { confidence, time_ms, cost: amount(&inner, "cost", problems) };
+    }
+    if rounds > 1 && table.get("limits").is_none() {
+        problems.error(&table.at, "`rounds` call for better proposals, and so need `limits`");
+    }
+    let awards = usize::try_from(awards).unwrap_or(usize::MAX);
+    Some(Rules { awards, weights, limits, rounds, unit: unit(table, "cents", problems) })
+}

@@ -1,0 +1,222 @@
+//! Steps with `delphi`: agents answer in anonymous rounds until few of them change their answer.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    super::{
+        position::{Problems, Table},
+        row::Item,
+        template::as_data,
+        vote_step::{MAX_CHOICES, names},
+    },
+    Course, Said, Turn, Verdict, decimal, said, statement, unit,
+};
+use crate::delphi::{
+    Action, Answer, End, Event, Figures, Outcome, Rules as Book, State, Summary, Value as Estimate,
+};
+
+/// Keys of the table, besides those of all interactions.
+pub(super) const KEYS: [&str; 6] =
+    ["choices", "unit", "rounds", "least", "max_changes", "tolerance"];
+
+/// Most rounds.
+const MAX_ROUNDS: u32 = 10;
+
+/// Largest estimate: up to it, six digits behind the point are exact.
+const MAX_ESTIMATE: f64 = 1_000_000.0;
+
+/// Rules of a Delphi.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    /// Answers to choose from; none for numbers.
+    choices: Option<Vec<String>>,
+    unit: String,
+    rounds: u32,
+    least: usize,
+    max_changes: usize,
+    tolerance: f64,
+}
+
+impl Rules {
+    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
+        let mut state = State::new(Book {
+            experts: agents.to_vec(),
+            is_number: self.choices.is_none(),
+            max_changes: self.max_changes,
+            tolerance: self.tolerance,
+            least: self.least,
+            max_rounds: self.rounds,
+            timeout_ms: None,
+        })?;
+        let (mut turns, mut verdict) = (Vec::new(), None);
+        let mut said = items.iter().filter_map(said);
+        let mut actions = state.step(0, Event::Begun);
+        let mut round = 1;
+        loop {
+            for action in actions {
+                match action {
+                    Action::Call(who, number, summary) => {
+                        round = number;
+                        turns.push(self.call(who, number, summary.as_ref()));
+                    }
+                    Action::Finish(outcome) => verdict = Some(self.verdict(&outcome)),
+                    Action::Wait(_) | Action::Cancel(..) => {}
+                }
+            }
+            let Some((turn, said)) = said.next() else { break };
+            let who = turn.agent.clone();
+            let estimate = match said {
+                Said::Answer(answer) => self.estimate(answer),
+                Said::Done(_) | Said::Failed(_) => None,
+            };
+            let event = match estimate {
+                Some(estimate) => Event::Answered(who, round, estimate),
+                None => Event::Failed(who, round),
+            };
+            actions = state.step(0, event);
+        }
+        Ok(Course { turns, verdict })
+    }
+
+    fn estimate(&self, answer: &Value) -> Option<Answer> {
+        let value = answer.get("value")?;
+        let value = match &self.choices {
+            None => Estimate::Number(value.as_f64()?),
+            Some(_) => Estimate::Choice(value.as_str()?.to_owned()),
+        };
+        Some(Answer { value, reason: statement(answer, "reason") })
+    }
+
+    fn call(&self, who: String, round: u32, summary: Option<&Summary>) -> Turn {
+        let value = match &self.choices {
+            None => json!({ "type": "number", "minimum": 0, "maximum": MAX_ESTIMATE }),
+            Some(choices) => json!({ "enum": choices }),
+        };
+        let mut request = format!(
+            "Several experts answer this, each alone, in at most {} rounds. This is round {round}.",
+            self.rounds
+        );
+        if self.choices.is_none() && !self.unit.is_empty() {
+            request.push_str(&format!(" Answer in {}.", self.unit));
+        }
+        if let Some(summary) = summary {
+            let told = format!("{}\n{}", self.figures(&summary.figures), answers(summary));
+            request.push_str(" The answers of the last round, without names, were:");
+            request.push_str(&as_data(&told));
+            request.push_str("Keep your answer or change it, and give your reason.");
+        }
+        Turn::answer(who, [("value", value), ("reason", json!({ "type": "string" }))], request)
+    }
+
+    fn figures(&self, figures: &Figures) -> String {
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        match figures {
+            Figures::Quartiles(lower, median, upper) => {
+                format!("median {median}{unit}, half of the answers from {lower} to {upper}")
+            }
+            Figures::Counts(counts) => {
+                let counts = counts.iter().map(|(choice, count)| format!("{choice}: {count}"));
+                counts.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    fn verdict(&self, Outcome { end, rounds, summary }: &Outcome) -> Verdict {
+        let (word, told) = match end {
+            End::Stable => ("stable", "stable"),
+            End::Capped => ("capped", "not stable"),
+            End::NoQuorum => ("no_quorum", "too few answers"),
+        };
+        let mut output = Map::new();
+        output.insert("outcome".to_owned(), word.into());
+        output.insert("rounds".to_owned(), (*rounds).into());
+        output.insert("unit".to_owned(), self.unit.as_str().into());
+        let mut text = format!("{told} after {rounds} rounds");
+        let value = summary.as_ref().map_or(Value::Null, |it| of_all(&it.figures));
+        output.insert("value".to_owned(), value);
+        if let Some(summary) = summary {
+            let figures = match &summary.figures {
+                Figures::Quartiles(lower, median, upper) => {
+                    json!({ "lower": lower, "median": median, "upper": upper })
+                }
+                Figures::Counts(counts) => {
+                    let counts =
+                        counts.iter().map(|(choice, count)| (choice.clone(), json!(count)));
+                    Value::Object(counts.collect())
+                }
+            };
+            output.insert("figures".to_owned(), figures);
+            let rows = summary
+                .answers
+                .iter()
+                .map(|answer| json!({ "value": shown(&answer.value), "reason": answer.reason }));
+            output.insert("answers".to_owned(), rows.collect());
+            text.push_str(&format!(": {}\n{}", self.figures(&summary.figures), answers(summary)));
+        }
+        Verdict { failure: None, text, output: output.into() }
+    }
+}
+
+/// Answer of all: the median, or the only choice with the most answers.
+fn of_all(figures: &Figures) -> Value {
+    match figures {
+        Figures::Quartiles(_, median, _) => json!(median),
+        Figures::Counts(counts) => {
+            let most = counts.iter().map(|(_, count)| *count).max().unwrap_or_default();
+            let mut best = counts.iter().filter(|(_, count)| *count == most);
+            match (best.next(), best.next()) {
+                (Some((choice, _)), None) => json!(choice),
+                _ => Value::Null,
+            }
+        }
+    }
+}
+
+fn shown(value: &Estimate) -> Value {
+    match value {
+        Estimate::Number(number) => json!(number),
+        Estimate::Choice(choice) => json!(choice),
+    }
+}
+
+/// Answers with their reasons, one a line.
+fn answers(summary: &Summary) -> String {
+    let line = |answer: &Answer| match &answer.value {
+        Estimate::Number(number) => format!("{number}: {}", answer.reason),
+        Estimate::Choice(choice) => format!("{choice}: {}", answer.reason),
+    };
+    summary.answers.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn parse(
+    table: &Table<'_, '_>,
+    agents: usize,
+    problems: &mut Problems<'_>,
+) -> Option<Rules> {
+    let choices = match table.get("choices") {
+        Some(_) => {
+            for key in ["unit", "tolerance"] {
+                if let Some(value) = table.get(key) {
+                    let rule =
+                        format!("`{key}` is a key of a Delphi about a number; `choices` are texts");
+                    problems.error(&value.span(), rule);
+                }
+            }
+            let choices = names((table, "delphi"), "choices", (2, MAX_CHOICES), problems)?;
+            Some(choices.into_iter().map(|(choice, _)| choice).collect())
+        }
+        None => None,
+    };
+    let most = u32::try_from(agents.max(1)).unwrap_or(u32::MAX);
+    let count = |number: Option<u32>| number.and_then(|it| usize::try_from(it).ok());
+    let least = count(table.number("least", (1, most), problems)).unwrap_or(agents / 2 + 1);
+    let max_changes = count(table.number("max_changes", (0, most), problems)).unwrap_or(0);
+    Some(Rules {
+        choices,
+        unit: unit(table, "", problems),
+        rounds: table.number("rounds", (2, MAX_ROUNDS), problems).unwrap_or(4),
+        least: least.min(agents.max(1)),
+        max_changes,
+        tolerance: decimal(table, "tolerance", (0.0, MAX_ESTIMATE), problems).unwrap_or(0.0),
+    })
+}

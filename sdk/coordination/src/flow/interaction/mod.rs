@@ -1,0 +1,323 @@
+//! Steps in which agents come to a decision over several turns: `auction`, `contract_net`,
+//! `delphi` and `negotiation`.
+//!
+//! ```text
+//!   turns of one batch, all at the same time ── all are over ──► the rule book
+//!             ▲                                                     │
+//!             └───────────── the next batch ────────────────────────┴──► verdict
+//! ```
+//!
+//! The rule books are state machines of this crate. A step stores none: it replays its turns, in
+//! their order, so that the order in which agents answer decides nothing.
+
+mod auction;
+mod contract_net;
+mod delphi;
+mod negotiation;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    answer,
+    definition::is_elevated,
+    parse::{Place, Scope, Texts, only, owned, template},
+    position::{Problems, Table},
+    row::{Item, ItemEnd, cut, one_line},
+    schema, script,
+    template::Template,
+    vote_step::{READ_ONLY, names},
+};
+
+/// Keys of the steps, each of which names its rules.
+pub(super) const KEYS: [&str; 4] = ["auction", "contract_net", "delphi", "negotiation"];
+
+/// Keys of steps whose winner does the work of the prompt.
+const WITH_WORK: [&str; 2] = ["auction", "contract_net"];
+
+/// Most agents of a step.
+const MAX_AGENTS: usize = 32;
+
+/// Bytes kept of a reason, plan or proposal.
+const MAX_STATEMENT: usize = 8 << 10;
+
+/// Largest amount: whole numbers up to it are exact in any JSON reader.
+const MAX_AMOUNT: u64 = 1 << 53;
+
+/// Decision of a step over several turns.
+#[derive(Clone, Debug)]
+pub(super) struct Interaction {
+    pub(super) agents: Vec<String>,
+    pub(super) prompt: Template,
+    /// Permissions of those that do the work; all others only read.
+    pub(super) permissions: Option<String>,
+    /// Time for the answers of one batch. It does not bound work.
+    pub(super) answer_timeout_ms: Option<u64>,
+    rules: Rules,
+}
+
+#[derive(Clone, Debug)]
+enum Rules {
+    Auction(auction::Rules),
+    ContractNet(contract_net::Rules),
+    Delphi(delphi::Rules),
+    Negotiation(negotiation::Rules),
+}
+
+/// Task of one agent in an interaction.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    pub(super) agent: String,
+    pub(super) kind: TurnKind,
+    /// Text behind the prompt.
+    request: String,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum TurnKind {
+    /// An answer by this JSON schema. The agent only reads.
+    Answer(Value),
+    /// The work of the prompt.
+    Work,
+}
+
+/// Turns of an interaction so far, and its end.
+#[derive(Debug)]
+pub(super) struct Course {
+    /// All turns: those that are over come first.
+    pub(super) turns: Vec<Turn>,
+    pub(super) verdict: Option<Verdict>,
+}
+
+/// End of an interaction.
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    /// Failure reason; none if the step completes.
+    pub(super) failure: Option<&'static str>,
+    pub(super) text: String,
+    pub(super) output: Value,
+}
+
+impl Turn {
+    fn answer<'m>(
+        agent: String,
+        members: impl IntoIterator<Item = (&'m str, Value)>,
+        request: String,
+    ) -> Self {
+        let members = members.into_iter().map(|(name, schema)| (name.to_owned(), schema));
+        let members: Map<_, _> = members.collect();
+        Self { agent, kind: TurnKind::Answer(schema::object(members)), request }
+    }
+
+    fn work(agent: String, request: String) -> Self {
+        Self { agent, kind: TurnKind::Work, request }
+    }
+
+    /// JSON schema of the answer; none for work.
+    pub(super) fn schema(&self) -> Option<&Value> {
+        match &self.kind {
+            TurnKind::Answer(schema) => Some(schema),
+            TurnKind::Work => None,
+        }
+    }
+}
+
+impl Interaction {
+    /// Course after these items, all of which are over. `seed` is the id of the flow's task.
+    pub(super) fn course(&self, items: &[Item], seed: &str) -> Course {
+        let course = match &self.rules {
+            Rules::Auction(rules) => rules.course(&self.agents, items, seed),
+            Rules::ContractNet(rules) => rules.course(&self.agents, items),
+            Rules::Delphi(rules) => rules.course(&self.agents, items),
+            Rules::Negotiation(rules) => rules.course(&self.agents, items),
+        };
+        // The file was checked for what the rule books refuse.
+        course.unwrap_or_else(|why| Course {
+            turns: Vec::new(),
+            verdict: Some(Verdict {
+                failure: Some("invalid_flow"),
+                text: why,
+                output: Value::Null,
+            }),
+        })
+    }
+
+    /// Message of a turn.
+    ///
+    /// # Errors
+    ///
+    /// If the prompt cannot be rendered.
+    pub(super) fn text(
+        &self,
+        turn: &Turn,
+        context: &minijinja::Value,
+        correction: Option<&String>,
+    ) -> Result<String, String> {
+        let mut text = self.prompt.render(context)?;
+        text.push_str("\n\n");
+        text.push_str(&turn.request);
+        if let Some(schema) = turn.schema() {
+            text.push_str(&answer::request(schema));
+        }
+        text.push_str(&correction.map(|why| answer::correction(why)).unwrap_or_default());
+        Ok(text)
+    }
+
+    /// Permissions of a turn, if its step allows `work`.
+    pub(super) fn permissions(turn: &Turn, work: Option<String>) -> Option<String> {
+        match turn.kind {
+            TurnKind::Answer(_) => Some(READ_ONLY.to_owned()),
+            TurnKind::Work => work,
+        }
+    }
+
+    /// Short text for charts and progress.
+    pub(super) fn label(&self) -> String {
+        let verb = match &self.rules {
+            Rules::Auction(_) => "bid",
+            Rules::ContractNet(_) => "propose",
+            Rules::Delphi(_) => "estimate",
+            Rules::Negotiation(_) => "negotiate",
+        };
+        format!("{} {verb}", self.agents.join(", "))
+    }
+}
+
+/// Result of a turn that is over.
+enum Said<'i> {
+    /// Structured answer.
+    Answer(&'i Value),
+    /// Text of the work.
+    Done(&'i str),
+    /// Failure with a text for people.
+    Failed(String),
+}
+
+/// Turn of an item, with its result.
+fn said(item: &Item) -> Option<(&Turn, Said<'_>)> {
+    let turn = item.turn.as_ref()?;
+    let Some(ItemEnd { completed, end, output, .. }) = &item.done else {
+        return Some((turn, Said::Failed("no answer".to_owned())));
+    };
+    let said = match (completed, &turn.kind, output) {
+        (true, TurnKind::Work, _) => Said::Done(&end.text),
+        (true, TurnKind::Answer(_), Some(output)) => Said::Answer(output),
+        _ => {
+            let text = one_line(&end.text);
+            Said::Failed(if text.is_empty() { end.reason.clone() } else { text })
+        }
+    };
+    Some((turn, said))
+}
+
+/// Text of a member of an answer, within bounds.
+fn statement(answer: &Value, name: &str) -> String {
+    let mut text = answer.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    cut(&mut text, MAX_STATEMENT);
+    text
+}
+
+/// True if an answer has this member, and it is true.
+fn is_set(answer: &Value, name: &str) -> bool {
+    answer.get(name).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Rows `{ agent, reason }`.
+fn with_reasons(rows: &[(String, String)]) -> Value {
+    rows.iter().map(|(agent, reason)| json!({ "agent": agent, "reason": reason })).collect()
+}
+
+/// Reads the keys of a step with one of [`KEYS`].
+pub(super) fn parse(
+    key: &str,
+    table: &Table<'_, '_>,
+    scope: Scope,
+    texts: &mut Texts,
+    problems: &mut Problems<'_>,
+) -> Option<Interaction> {
+    if !WITH_WORK.contains(&key) {
+        let of = "a step whose agents work; the agents of this one only answer";
+        only(table, &["permissions"], of, problems);
+    }
+    let inner = Table::of(table.get(key)?, key, problems)?;
+    let known: &[&str] = match key {
+        "auction" => &auction::KEYS,
+        "contract_net" => &contract_net::KEYS,
+        "delphi" => &delphi::KEYS,
+        _ => &negotiation::KEYS,
+    };
+    let known: Vec<_> = ["agents", "answer_timeout"].iter().chain(known).copied().collect();
+    inner.check_keys(&known, &[], problems);
+    let least = if key == "negotiation" { 2 } else { 1 };
+    let agents = names((&inner, key), "agents", (least, MAX_AGENTS), problems);
+    for (name, at) in agents.iter().flatten() {
+        script::refuse_by_name(name, at, problems);
+    }
+    let agents: Option<Vec<_>> = agents.map(|all| all.into_iter().map(|(name, _)| name).collect());
+    let many = agents.as_ref().map_or(1, Vec::len);
+    let rules = match key {
+        "auction" => auction::parse(&inner, problems).map(Rules::Auction),
+        "contract_net" => contract_net::parse(&inner, many, problems).map(Rules::ContractNet),
+        "delphi" => delphi::parse(&inner, many, problems).map(Rules::Delphi),
+        _ => negotiation::parse(&inner, problems).map(Rules::Negotiation),
+    };
+    let answer_timeout_ms = inner.duration("answer_timeout", problems);
+    let permissions = permissions(table, agents.as_deref().unwrap_or_default(), problems);
+    let prompt = template(table, "prompt", problems);
+    if prompt.is_none() && table.get("prompt").is_none() {
+        problems.error(&table.at, format!("{} has a `prompt`", table.name));
+    }
+    let (prompt, at) = prompt?;
+    texts.push((owned(prompt.names()), at, scope));
+    Some(Interaction { agents: agents?, prompt, permissions, answer_timeout_ms, rules: rules? })
+}
+
+fn permissions(
+    table: &Table<'_, '_>,
+    agents: &[String],
+    problems: &mut Problems<'_>,
+) -> Option<String> {
+    let permissions = table.word("permissions", &["read-only", "ask", "edit", "full"], problems);
+    let is_routed = agents.iter().any(|agent| agent.contains(':'));
+    if is_routed && permissions.as_deref().is_some_and(is_elevated) {
+        let at: Place = table.get("permissions").map_or(table.at.clone(), toml::Spanned::span);
+        problems.error(&at, "permissions above \"ask\" are for agents that are named");
+    }
+    permissions
+}
+
+/// Whole number of a key, such as an amount; an error if it is below 0 or too large.
+fn amount(table: &Table<'_, '_>, key: &str, problems: &mut Problems<'_>) -> Option<u64> {
+    let value = table.get(key)?;
+    let number = value.get_ref().as_integer();
+    let number = number.and_then(|it| it.to_string().parse::<u64>().ok());
+    let number = number.filter(|number| *number <= MAX_AMOUNT);
+    if number.is_none() {
+        problems.error(&value.span(), format!("`{key}` is a whole number from 0 to {MAX_AMOUNT}"));
+    }
+    number
+}
+
+/// Number of a key between two limits.
+fn decimal(
+    table: &Table<'_, '_>,
+    key: &str,
+    (least, most): (f64, f64),
+    problems: &mut Problems<'_>,
+) -> Option<f64> {
+    let value = table.get(key)?;
+    let number = super::position::json(value.get_ref()).as_f64();
+    let number = number.filter(|number| (least..=most).contains(number));
+    if number.is_none() {
+        problems.error(&value.span(), format!("`{key}` is a number from {least} to {most}"));
+    }
+    number
+}
+
+/// Unit of amounts: a short text.
+fn unit(table: &Table<'_, '_>, default: &str, problems: &mut Problems<'_>) -> String {
+    let Some((unit, at)) = table.text("unit", problems) else { return default.to_owned() };
+    if unit.trim().is_empty() || unit.len() > 40 || unit.chars().any(char::is_control) {
+        problems.error(&at, "`unit` is a short text, such as \"cents\"");
+    }
+    unit
+}

@@ -1,0 +1,110 @@
+//! Turns of interactions: batches of agents that answer or work, one after the other.
+
+use super::{
+    super::{
+        definition::Work,
+        event::{Action, End, Id, Role},
+        interaction::{Interaction, Turn},
+        row::{Item, ItemEnd},
+    },
+    State,
+};
+
+impl State {
+    /// Turns with which a step begins; none for steps without any.
+    pub(super) fn first_turns(&mut self, step: usize, actions: &mut Vec<Action>) {
+        if let Work::Interaction(interaction) = &self.definition.steps[step].work {
+            let turns = interaction.course(&[], &self.flow_id).turns;
+            let limit = interaction.answer_timeout_ms;
+            self.rows[step].items.clear();
+            self.add_turns(step, turns, limit, actions);
+        }
+    }
+
+    /// Goes on with a step whose turns are all over. True if it has further ones, or failed.
+    pub(super) fn next_turns(&mut self, step: usize, actions: &mut Vec<Action>) -> bool {
+        let Work::Interaction(interaction) = &self.definition.steps[step].work else {
+            return false;
+        };
+        let (limit, id) = (interaction.answer_timeout_ms, self.definition.steps[step].id.clone());
+        let course = interaction.course(&self.rows[step].items, &self.flow_id);
+        self.end_answers(step, actions);
+        if let Some(verdict) = course.verdict {
+            if let Some(reason) = verdict.failure {
+                let text = format!("{id}: {}", verdict.text);
+                self.step_failed(step, reason, text, actions);
+                return true;
+            }
+            self.rows[step].verdict = Some(verdict);
+            return false;
+        }
+        let over = self.rows[step].items.len();
+        let turns: Vec<_> = course.turns.into_iter().skip(over).collect();
+        let has_more = !turns.is_empty();
+        self.add_turns(step, turns, limit, actions);
+        has_more
+    }
+
+    fn add_turns(
+        &mut self,
+        step: usize,
+        turns: Vec<Turn>,
+        answer_timeout_ms: Option<u64>,
+        actions: &mut Vec<Action>,
+    ) {
+        let row = &mut self.rows[step];
+        let (first, round) = (row.items.len(), row.round);
+        let has_answers = turns.iter().any(|turn| turn.schema().is_some());
+        row.items
+            .extend(turns.into_iter().map(|turn| Item { turn: Some(turn), ..Item::default() }));
+        if let (Some(ms), true) = (answer_timeout_ms, has_answers) {
+            let id = Id { step, round, item: first, attempt: 1, role: Role::Answers };
+            self.wait(id, ms, actions);
+        }
+    }
+
+    /// Stops the timer of answers that are in.
+    fn end_answers(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let timers = self.open.keys().filter(|id| id.step == step && id.role == Role::Answers);
+        for id in timers.copied().collect::<Vec<_>>() {
+            self.open.remove(&id);
+            actions.push(Action::Cancel(id));
+        }
+    }
+
+    /// Ends the turns of a step that did not answer in time.
+    pub(super) fn answers_timed_out(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let late = |id: &&Id| id.step == step && id.role != Role::Timeout;
+        for id in self.open.keys().filter(late).copied().collect::<Vec<_>>() {
+            self.open.remove(&id);
+            actions.push(Action::Cancel(id));
+        }
+        for item in &mut self.rows[step].items {
+            let agent = item.turn.as_ref().map(|turn| turn.agent.clone()).unwrap_or_default();
+            let (text, reason) = ("no answer in time".to_owned(), "timeout".to_owned());
+            let end = End { text, reason, ..End::default() };
+            let (completed, output, exit) = (false, None, None);
+            item.done.get_or_insert(ItemEnd { completed, end, output, agent, exit });
+        }
+    }
+
+    /// Call of a turn.
+    ///
+    /// # Errors
+    ///
+    /// If the prompt cannot be rendered: a text for the client.
+    pub(super) fn turn_call(
+        &self,
+        id: Id,
+        interaction: &Interaction,
+        context: &minijinja::Value,
+    ) -> Result<Action, String> {
+        let item = &self.rows[id.step].items[id.item];
+        let turn = item.turn.as_ref().ok_or("a turn is missing")?;
+        let text = interaction.text(turn, context, item.correction.as_ref())?;
+        let work = self.permitted(interaction.permissions.as_ref());
+        let permissions = Interaction::permissions(turn, work);
+        let (agent, data, inherit, worktree) = (turn.agent.clone(), None, None, None);
+        Ok(Action::Call { id, agent, text, data, permissions, inherit, worktree })
+    }
+}
