@@ -11,6 +11,8 @@ pub(crate) enum Proof {
     Restarts,
     /// Ten minutes of growing task trees: each ends its children first, and no budget is exceeded
     Forest,
+    /// 200 kills while agents vote, bid, propose, estimate and negotiate: nobody is asked twice
+    Patterns,
 }
 
 impl Proof {
@@ -19,6 +21,7 @@ impl Proof {
         match self {
             Self::Kills => "random_kills_lose_no_reported_event",
             Self::Restarts => "journals_never_record_shutdown_refusals",
+            Self::Patterns => "killed_hub_asks_no_agent_twice",
             Self::Forest => "every_tree_ends_children_before_parents",
         }
     }
@@ -28,6 +31,7 @@ impl Proof {
         match self {
             Self::Kills => ("A2A_HUB_FAULTS", "500"),
             Self::Restarts => ("A2A_HUB_RESTARTS", "200"),
+            Self::Patterns => ("A2A_HUB_PATTERN_KILLS", "200"),
             Self::Forest => ("A2A_HUB_FOREST_SECONDS", "600"),
         }
     }
@@ -41,7 +45,12 @@ mod tests {
     #[test]
     fn each_proof_names_existing_test_and_variable() {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/cli/tests/e2e");
-        let files = ["lifecycle/faults.rs", "lifecycle/restarts.rs", "coordination/forest.rs"];
+        let files = [
+            "lifecycle/faults.rs",
+            "lifecycle/restarts.rs",
+            "coordination/forest.rs",
+            "coordination/patterns.rs",
+        ];
         let text: String =
             files.iter().map(|file| fs::read_to_string(tests.join(file)).unwrap()).collect();
         for proof in Proof::value_variants() {

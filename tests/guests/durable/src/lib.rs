@@ -22,7 +22,11 @@ impl Agent for DurableGuest {
 
     fn run(ctx: &Context, task: &Task) -> Run {
         let mut came = Vec::new();
-        for line in task.text().lines() {
+        let text = task.text();
+        for line in text.lines() {
+            if line == "decide" {
+                return decide(ctx, &text);
+            }
             let (act, rest) = line.split_once(' ').unwrap_or((line, ""));
             came.push(act_out(ctx, act, rest, came.last())?);
         }
@@ -71,6 +75,27 @@ fn act_out(ctx: &Context, act: &str, rest: &str, last: Option<&String>) -> Resul
         "time" => now().to_string(),
         other => format!("what is {other}?"),
     })
+}
+
+/// Answers by the JSON schema in a message, or does its work. One in six fails, and one in six
+/// answers without JSON.
+fn decide(ctx: &Context, text: &str) -> Run {
+    let number = random();
+    if number % 6 == 0 {
+        return ctx.fail("broken", "this one fails");
+    }
+    let schema = text.split_once("It has to fit this JSON schema:\n");
+    if number % 6 == 1 || schema.is_none() {
+        return ctx.done("done");
+    }
+    let is_choice = schema.is_some_and(|(_, schema)| schema.contains("\"enum\""));
+    let answer = json!({
+        "choice": if number % 2 == 0 { "yes" } else { "no" },
+        "bid": number % 100, "pass": number % 7 == 2, "cost": number % 100, "minutes": 5, "plan": "soon",
+        "refuse": number % 7 == 3, "value": if is_choice { json!("yes") } else { json!(number % 4) },
+        "accept": number % 3 == 0, "terms": "these", "confidence": 0.5, "reason": "so",
+    });
+    ctx.done(answer.to_string())
 }
 
 fn told(came_to: Result<String, Failure>) -> String {
@@ -168,6 +193,15 @@ mod tests {
         host.answer("red");
         let outcome = host.run::<DurableGuest>("ask which?\nstep s echo one").unwrap();
         assert_eq!(outcome.text(), "red | one");
+    }
+
+    #[test]
+    fn decision_fits_schema() {
+        let host = ScriptedHost::new();
+        let text = "say so\ndecide\nmore\nIt has to fit this JSON schema:\n{}";
+        let outcome = host.run::<DurableGuest>(text).unwrap();
+        assert!(outcome.text().contains("\"bid\":4"), "{}", outcome.text());
+        assert_eq!(host.run::<DurableGuest>("decide").unwrap().text(), "done");
     }
 
     #[test]

@@ -7,5 +7,6 @@ mod finding;
 mod flows;
 mod forest;
 mod minds;
+mod patterns;
 mod remotes;
 mod routing;
