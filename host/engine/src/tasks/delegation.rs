@@ -11,6 +11,7 @@ pub(super) mod child_routing;
 mod child_worktree;
 pub(super) mod conversation_access;
 pub(super) mod directory;
+mod known_children;
 pub(super) mod lent_permit;
 pub(super) mod memory_transfer;
 pub(super) mod program_calls;
@@ -23,6 +24,7 @@ use super::{
     delegation::{
         call_errors::{failed, no_child, refused},
         child_call::ChildCall,
+        known_children::KnownChildren,
         lent_permit::LentTurn,
         memory_transfer::{GiverTask, asked_for, hand_over},
         question_relay::QuestionRelay,
@@ -98,6 +100,7 @@ pub(super) struct Delegation {
     asking: Arc<Mutex<()>>,
     /// Children whose questions are relayed.
     looked_after: Arc<SyncMutex<BTreeSet<TaskId>>>,
+    known_children: Arc<Mutex<KnownChildren>>,
 }
 
 impl Delegation {
@@ -457,11 +460,18 @@ impl OtherTasks for Tasks {
         run: RunKind,
     ) -> Arc<dyn DelegatePort> {
         let (tasks, agent) = (self.clone(), Arc::clone(agent));
-        let (asking, looked_after) = Default::default();
+        let (asking, looked_after, known_children) = Default::default();
         let task_of = task.clone();
         let (hub, actor) = (tasks.clone(), queue.clone());
-        let delegation =
-            Arc::new(Delegation { tasks, agent, task: task_of, queue, asking, looked_after });
+        let delegation = Arc::new(Delegation {
+            tasks,
+            agent,
+            task: task_of,
+            queue,
+            asking,
+            looked_after,
+            known_children,
+        });
         if let Some(running) = self.running().get_mut(&task.id) {
             let calls: Arc<dyn Calls> = delegation.clone();
             running.calls = Some(Arc::downgrade(&calls));

@@ -10,10 +10,7 @@ use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     operation::AgentRequirements,
 };
-use a2a_hub_runtime::{
-    Failure,
-    port::delegate::{ChildRequest, ChildTask, DelegatePort as _},
-};
+use a2a_hub_runtime::{Failure, port::delegate::ChildRequest};
 use std::sync::Arc;
 
 impl Delegation {
@@ -77,15 +74,6 @@ impl Delegation {
             }
         }
         Err(Failure::Unavailable(A2aError::from(route.refusal()).message))
-    }
-
-    /// Existing child with this key: the latest, since earlier ones were rejected at once.
-    pub(in crate::tasks) async fn child_under(
-        &self,
-        key: &str,
-    ) -> Result<Option<ChildTask>, Failure> {
-        let children = self.children().await?;
-        Ok(children.into_iter().rfind(|child| child.key.as_deref() == Some(key)))
     }
 
     /// Refuses a child that is unhealthy or whose circuit breaker is open.

@@ -3,6 +3,7 @@
 mod beside;
 mod budgets;
 mod continuing;
+mod keys;
 mod recovered;
 mod spending;
 mod standing;
