@@ -3,7 +3,7 @@
 #![no_main]
 
 use a2a_hub_protocol::{
-    binding::grpc::{Call, SERVICES},
+    binding::grpc::{GrpcMethod, SERVICES},
     dialect::grpc::read,
     method::Method,
 };
@@ -11,7 +11,7 @@ use a2a_hub_protocol::{
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((first, message)) = bytes.split_first() else { return };
     let method = Method::ALL[usize::from(first >> 1) % Method::ALL.len()].name();
-    if let Ok(call) = Call::named(SERVICES[usize::from(first & 1)], method) {
+    if let Ok(call) = GrpcMethod::named(SERVICES[usize::from(first & 1)], method) {
         let _ = read(&call, message);
     }
 });

@@ -2,7 +2,7 @@
 //! encoding.
 
 use crate::{Endpoints, RpcError};
-use a2a_hub_protocol::binding::grpc::{Call, SERVICES, read_details};
+use a2a_hub_protocol::binding::grpc::{GrpcMethod, SERVICES, read_details};
 use anyhow::{Context as _, Result};
 use axum::{
     body::Bytes,
@@ -93,8 +93,8 @@ impl GrpcClient {
         &self,
         method: &str,
         params: Value,
-    ) -> Result<(Call, Request<Vec<u8>>, PathAndQuery)> {
-        let call = Call::named(self.service, method)?;
+    ) -> Result<(GrpcMethod, Request<Vec<u8>>, PathAndQuery)> {
+        let call = GrpcMethod::named(self.service, method)?;
         let mut request = Request::new(call.write_request(params)?);
         request.metadata_mut().as_mut().extend(self.headers.clone());
         let path = format!("/{}/{method}", self.service).parse().context("no path")?;

@@ -5,7 +5,7 @@ use crate::{
     doors::Doors,
     hub::{Hub, Parts},
     lineage::ProgramTrees,
-    local::{self, Local, Rules},
+    local::{self, CallRules, Local},
     minder::{is_helper, is_ready_to_help},
     otlp::Exporter,
 };
@@ -76,7 +76,7 @@ pub struct Builder {
     built_in: BuiltIn,
     native: Vec<(AgentId, AgentCard, Native)>,
     agents: Vec<Register>,
-    rules: Rules,
+    rules: CallRules,
     minder: Option<PathBuf>,
     command: Option<PathBuf>,
     owns_process: bool,
@@ -93,7 +93,7 @@ enum HubLocation {
 }
 
 /// Creates an agent from a value of this program, once the rules say whether it may call others.
-type Register = Box<dyn FnOnce(&Rules) -> (AgentId, AgentCard, Native) + Send>;
+type Register = Box<dyn FnOnce(&CallRules) -> (AgentId, AgentCard, Native) + Send>;
 
 impl Hub {
     /// Creates the builder of a hub that stores its data in this directory. The directory belongs
@@ -124,7 +124,7 @@ impl Builder {
             built_in: COMPONENTS,
             native: Vec::new(),
             agents: Vec::new(),
-            rules: Rules::new(),
+            rules: CallRules::new(),
             minder: None,
             command: None,
             owns_process: false,
@@ -173,7 +173,7 @@ impl Builder {
         agent: impl local::Agent,
     ) -> Result<Self, InvalidAgentId> {
         let id = local::agent_id(name)?;
-        let register = move |rules: &Rules| {
+        let register = move |rules: &CallRules| {
             let card = agent.card();
             let calls_others = rules.iter().any(|(caller, _)| *caller == id);
             (id, card, local::native(agent, calls_others))
@@ -255,7 +255,7 @@ impl Builder {
             limits::raise_open_files().context("start under the limits of this system")?;
         // While it waits for the lock, this runtime drops what is left of an earlier hub.
         let opened = run_blocking(move || place.open()).await.context("open the hub's store")?;
-        let Opened { dir, temporary, storage, losses } = opened?;
+        let OpenedStorage { dir, temporary, storage, losses } = opened?;
         let config = with_rules(Config { data_dir: Some(dir.clone()), ..config }, &rules);
         sweep(&dir);
         // Bound first, so that a taken port is found before any other work.
@@ -274,7 +274,7 @@ impl Builder {
         let door = command.and_then(|command| Door::new(&command, doors.socket(&config)?));
         let noticed = losses.clone();
         let ground =
-            Ground { storage, built_in, supervisor, compiler, spans, losses: noticed, door };
+            Foundation { storage, built_in, supervisor, compiler, spans, losses: noticed, door };
         let mut parts = Parts::build(&config, &dir, ground)?;
         let made_here = agents.into_iter().map(|register| register(&rules));
         let native = native.into_iter().chain(made_here).collect();
@@ -299,7 +299,7 @@ impl Builder {
 }
 
 /// Opened storage of a hub.
-struct Opened {
+struct OpenedStorage {
     dir: PathBuf,
     /// Temporary directory of a hub in memory.
     temporary: Option<TempDir>,
@@ -309,27 +309,27 @@ struct Opened {
 }
 
 impl HubLocation {
-    fn open(self) -> anyhow::Result<Opened> {
+    fn open(self) -> anyhow::Result<OpenedStorage> {
         match self {
             Self::Directory(dir) => {
                 custody::check(&dir)?;
                 let storage = SqliteStorage::open(&dir).context("open the hub's store")?;
                 let losses = storage.losses().iter().map(ToString::to_string).collect();
-                Ok(Opened { dir, temporary: None, storage: Arc::new(storage), losses })
+                Ok(OpenedStorage { dir, temporary: None, storage: Arc::new(storage), losses })
             }
             Self::Memory => {
                 let made = tempfile::tempdir().context("make a directory for the hub")?;
                 let dir = made.path().to_owned();
                 custody::check(&dir)?;
                 let storage = Arc::new(MemoryStorage::default());
-                Ok(Opened { dir, temporary: Some(made), storage, losses: Vec::new() })
+                Ok(OpenedStorage { dir, temporary: Some(made), storage, losses: Vec::new() })
             }
         }
     }
 }
 
 /// Adds the calls that the program permits its own agents to the configuration.
-fn with_rules(mut config: Config, rules: &Rules) -> Config {
+fn with_rules(mut config: Config, rules: &CallRules) -> Config {
     for (caller, callee) in rules {
         let grant = &mut config.agents.entry(caller.clone()).or_default().grant;
         grant.get_or_insert_default().delegate.allow(callee.to_string());
@@ -377,7 +377,7 @@ fn sweep(dir: &Path) {
 }
 
 /// Parts of a hub that exist before the others are built.
-struct Ground {
+struct Foundation {
     storage: Arc<dyn Storage>,
     built_in: BuiltIn,
     supervisor: Supervisor,
@@ -390,8 +390,8 @@ struct Ground {
 
 impl Parts {
     /// Builds the parts, without any agent.
-    fn build(config: &Config, dir: &Path, ground: Ground) -> anyhow::Result<Self> {
-        let Ground { storage, built_in, supervisor, compiler, spans, losses, door } = ground;
+    fn build(config: &Config, dir: &Path, ground: Foundation) -> anyhow::Result<Self> {
+        let Foundation { storage, built_in, supervisor, compiler, spans, losses, door } = ground;
         let secret = open_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY)?;
         let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {

@@ -1,7 +1,7 @@
 //! Endpoints of the hub: bound at first, held while the hub starts, and served then.
 
 use a2a_hub_config::{Config, token::Tokens};
-use a2a_hub_server::{Dispatcher, Http, Progress, Unix};
+use a2a_hub_server::{Dispatcher, HttpServer, StartProgress, Unix};
 use anyhow::Context as _;
 use futures::future::OptionFuture;
 use std::{net::SocketAddr, path::Path, sync::Arc};
@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub(crate) struct Doors {
     unix: Option<Unix>,
     /// HTTP, with the tokens of its clients.
-    http: Option<(Http, Tokens)>,
+    http: Option<(HttpServer, Tokens)>,
 }
 
 impl Doors {
@@ -38,7 +38,7 @@ impl Doors {
     pub(crate) async fn hold_while<T>(
         &mut self,
         config: &Config,
-        progress: Progress,
+        progress: StartProgress,
         begin: impl Future<Output = anyhow::Result<T>>,
     ) -> anyhow::Result<T> {
         let started = CancellationToken::new();
@@ -74,12 +74,12 @@ impl Doors {
 }
 
 /// Binds HTTP, if the configuration enables it.
-pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<Http>> {
+pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<HttpServer>> {
     if !config.http.enabled {
         return Ok(None);
     }
     let address = config.http.address();
-    let bound = Http::bind(address).with_context(|| {
+    let bound = HttpServer::bind(address).with_context(|| {
         format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
     })?;
     Ok(Some(bound))

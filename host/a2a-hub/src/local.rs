@@ -64,7 +64,7 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::Ended;
 use callbacks::Callbacks;
 use parking_lot::Mutex;
-use request::{Call, read};
+use request::{ParsedCall, read};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashSet},
@@ -119,20 +119,20 @@ pub(crate) fn native(agent: impl Agent, calls_others: bool) -> Native {
 }
 
 /// Pairs of agents: the caller and the callee that a rule allows.
-pub(crate) type Rules = BTreeSet<(AgentId, AgentId)>;
+pub(crate) type CallRules = BTreeSet<(AgentId, AgentId)>;
 
 /// Interface of the hub for direct calls by the embedding program or by one of its agents. Cheap to
 /// clone. A clone keeps the hub's store open, even after the hub's shutdown.
 #[derive(Clone)]
 pub struct Local {
-    shared: Arc<Shared>,
+    shared: Arc<LocalInner>,
     /// Agent on whose behalf calls are made; `None` for the program itself.
     speaks: Option<AgentId>,
 }
 
-struct Shared {
+struct LocalInner {
     engine: a2a_hub_engine::Hub,
-    rules: Rules,
+    rules: CallRules,
     callbacks: Callbacks,
     /// Caller-chosen ids of tasks that are being created.
     beginning: Mutex<HashSet<TaskId>>,
@@ -148,12 +148,12 @@ pub struct LocalAgent {
 impl Local {
     pub(crate) fn new(
         engine: a2a_hub_engine::Hub,
-        rules: Rules,
+        rules: CallRules,
         running: TaskTracker,
         stop: CancellationToken,
     ) -> Self {
         let callbacks = Callbacks::new(engine.clone(), running, stop);
-        let shared = Shared { engine, rules, callbacks, beginning: Mutex::default() };
+        let shared = LocalInner { engine, rules, callbacks, beginning: Mutex::default() };
         Self { shared: Arc::new(shared), speaks: None }
     }
 
@@ -198,7 +198,7 @@ impl Local {
     }
 
     async fn respond(&self, request: Request, agent: Option<&AgentId>) -> Value {
-        let Call { id, method, params } = match read(request) {
+        let ParsedCall { id, method, params } = match read(request) {
             Ok(call) => call,
             Err((id, why)) => return error(&id, &why),
         };
@@ -262,7 +262,7 @@ impl Local {
             Err(why) if why.kind == ErrorKind::TaskNotFound => false,
             Err(why) => return Err(why),
         };
-        let _beginning = Beginning::of(&self.shared, &id)?;
+        let _beginning = TaskIdReservation::of(&self.shared, &id)?;
         if is_there {
             send.message.task_id = Some(id.clone());
         } else {
@@ -357,13 +357,13 @@ impl LocalAgent {
 }
 
 /// Reservation of a caller-chosen task id while its task is being created.
-struct Beginning<'s> {
-    shared: &'s Shared,
+struct TaskIdReservation<'s> {
+    shared: &'s LocalInner,
     id: TaskId,
 }
 
-impl<'s> Beginning<'s> {
-    fn of(shared: &'s Shared, id: &TaskId) -> Result<Self, A2aError> {
+impl<'s> TaskIdReservation<'s> {
+    fn of(shared: &'s LocalInner, id: &TaskId) -> Result<Self, A2aError> {
         if !shared.beginning.lock().insert(id.clone()) {
             let why =
                 format!("another call with the task `{id}` is under way; take another id, or wait");
@@ -373,7 +373,7 @@ impl<'s> Beginning<'s> {
     }
 }
 
-impl Drop for Beginning<'_> {
+impl Drop for TaskIdReservation<'_> {
     fn drop(&mut self) {
         self.shared.beginning.lock().remove(&self.id);
     }

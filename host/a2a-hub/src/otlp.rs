@@ -66,7 +66,7 @@ impl Exporter {
     pub(crate) fn open(otlp: &Otlp) -> anyhow::Result<(Spans, Option<Self>)> {
         let Some(url) = otlp.traces_url() else { return Ok((Spans::default(), None)) };
         let cause = Arc::default();
-        let client = Posting { outbound: Outbound::unguarded(), cause: Arc::clone(&cause) };
+        let client = OtlpClient { outbound: Outbound::unguarded(), cause: Arc::clone(&cause) };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
@@ -204,13 +204,13 @@ fn attributes(span: &TaskSpan) -> Vec<KeyValue> {
 
 /// HTTP client of the exporter, through the hub's outbound connections.
 #[derive(Debug)]
-struct Posting {
+struct OtlpClient {
     outbound: Outbound,
     cause: Arc<Mutex<Option<String>>>,
 }
 
 #[async_trait::async_trait]
-impl HttpClient for Posting {
+impl HttpClient for OtlpClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let answer = fetch(&self.outbound, request.map(Full::new), PATIENCE).await;
         *self.cause.lock() = answer.as_ref().err().map(ToString::to_string);

@@ -17,11 +17,11 @@ mod source;
 mod version;
 
 pub use health_check::lately;
-pub(crate) use health_check_limits::Turns;
+pub(crate) use health_check_limits::HealthCheckPermits;
 pub use health_monitor::Unavailable;
 pub use report::{Late, NotWorking};
 pub(crate) use script::SCRIPT;
-pub(crate) use source::{FLOW_RUNNER, Source};
+pub(crate) use source::{AgentSource, FLOW_RUNNER};
 pub use version::AgentVersion;
 
 use crate::{
@@ -29,15 +29,15 @@ use crate::{
     event_sink::EventSink,
     port::{
         confinement::{self, Confining},
-        context_memory::Mind,
+        context_memory::GrantedMemory,
         files::Files,
-        http::Http,
+        http::AgentHttp,
         hub_access::Door,
         live_grant::LiveGrant,
         memory::BoundedMemory,
-        peer_directory::{PeerDirectory, Peers},
-        programs::{Holder, IdlePrograms, Programs, Seat},
-        tools::Tools,
+        peer_directory::{PeerAccess, PeerDirectory},
+        programs::{IdlePrograms, ProgramHolder, Programs, Seat},
+        tools::AgentTools,
         workspace::Workspace,
     },
 };
@@ -121,13 +121,13 @@ pub(crate) struct AgentDeps {
     /// Looks up the secrets that the hub adds to the agent's HTTP requests.
     pub http_secrets: SecretStore,
     /// Directory of the other agents.
-    pub peers: Peers,
+    pub peers: PeerAccess,
     /// Settings of the agent's circuit breaker.
-    pub breaker: circuit_breaker::Settings,
+    pub breaker: circuit_breaker::BreakerSettings,
     /// Receives health and breaker events of the agent.
     pub events: Arc<dyn EventSink>,
     /// Concurrency limits for health checks.
-    pub asking: Arc<Turns>,
+    pub asking: Arc<HealthCheckPermits>,
     /// Cancelled when the agent leaves or is replaced.
     pub left: CancellationToken,
 }
@@ -152,7 +152,7 @@ pub struct Agent {
     pub card: AgentCard,
     /// The operator's settings for the agent.
     pub config: AgentConfig,
-    pub(crate) source: Source,
+    pub(crate) source: AgentSource,
     /// Name of the operator's key that signed the agent's component.
     pub(crate) signed_by: Option<String>,
     /// Shared with the agent that replaces this one under other settings.
@@ -165,9 +165,9 @@ pub struct Agent {
     values: Option<Arc<BoundedMemory>>,
     storage: Arc<dyn Memories>,
     files: Files,
-    http: Option<Arc<Http>>,
+    http: Option<Arc<AgentHttp>>,
     peers: Option<Arc<PeerDirectory>>,
-    tools: Option<Arc<Tools>>,
+    tools: Option<Arc<AgentTools>>,
     settings: Arc<BTreeMap<String, String>>,
     secrets: Arc<Secrets>,
     /// Time of registration: RFC 3339 in UTC.
@@ -176,7 +176,7 @@ pub struct Agent {
     refusals: RefusalsByTask,
     /// Held during a health check, so that concurrent checks share one.
     checking: Mutex<()>,
-    asking: Arc<Turns>,
+    asking: Arc<HealthCheckPermits>,
     pub(crate) left: CancellationToken,
 }
 
@@ -185,7 +185,7 @@ impl Agent {
         id: AgentId,
         runtime: Arc<dyn Runtime>,
         card: AgentCard,
-        source: Source,
+        source: AgentSource,
         deps: AgentDeps,
     ) -> Self {
         let AgentDeps {
@@ -209,7 +209,7 @@ impl Agent {
         let granted =
             held.directories.as_ref().map(|dirs| dirs.iter().map(PathBuf::from).collect());
         let workspaces = granted.or_else(|| config.workspaces.clone()).unwrap_or(workspaces);
-        let is_stranger = matches!(source, Source::File(_) | Source::Script);
+        let is_stranger = matches!(source, AgentSource::File(_) | AgentSource::Script);
         let confining = Confining::of(&id, source.origin(), &config, &data_dir);
         let worktrees = data_dir.canonicalize().unwrap_or_else(|_| data_dir.clone());
         let worktrees = worktrees.join(a2a_hub_worktrees::FOLDER);
@@ -238,11 +238,11 @@ impl Agent {
             let owner = terms.installation.clone();
             Arc::new(BoundedMemory::new(owner, max, live.clone(), storage.clone()))
         });
-        let http = Http::of(&id, live.clone(), &deps.http_secrets);
+        let http = AgentHttp::of(&id, live.clone(), &deps.http_secrets);
         let peers =
             delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), live.clone(), peers)));
         let programs = Arc::new(programs);
-        let tools = Tools::of(&id, &live, &config, &programs, &files, http.as_ref());
+        let tools = AgentTools::of(&id, &live, &config, &programs, &files, http.as_ref());
         let monitor = HealthMonitor::new(id.clone(), breaker, events);
         Self {
             id,
@@ -356,7 +356,7 @@ impl Agent {
     /// configuration, or its component has a grant. Any other agent is an unknown file in the
     /// plugins folder.
     pub fn is_vouched_for(&self) -> bool {
-        !matches!(self.source, Source::File(_)) || self.terms.grant != Grant::default()
+        !matches!(self.source, AgentSource::File(_)) || self.terms.grant != Grant::default()
     }
 
     /// State that the agent still has of a task whose hub process ended.
@@ -384,7 +384,7 @@ impl Agent {
             None => (None, None, None, None, None),
         };
         let settings = narrowed(&self.settings, most);
-        let holder = Holder {
+        let holder = ProgramHolder {
             principal: by.as_ref().map(Principal::identity),
             tenant: tenant.clone(),
             settings: Arc::clone(&settings),
@@ -421,16 +421,16 @@ impl Agent {
     }
 
     /// Context memory of the agent for one context; none if the agent may not remember.
-    pub fn mind(&self, context: &ContextId) -> Option<Mind> {
+    pub fn mind(&self, context: &ContextId) -> Option<GrantedMemory> {
         let held = &self.held;
         let room = MemoryRoom { max_bytes: held.memory_bytes?, max_items: held.memory_items };
         let (owner, storage) = (self.terms.installation.clone(), self.storage.clone());
-        Some(Mind::new(owner, context.clone(), room, self.live.clone(), storage))
+        Some(GrantedMemory::new(owner, context.clone(), room, self.live.clone(), storage))
     }
 
     /// True if the agent is remote.
     pub fn is_elsewhere(&self) -> bool {
-        matches!(self.source, Source::Remote(_))
+        matches!(self.source, AgentSource::Remote(_))
     }
 
     /// Waits until no program of `owner` is left, for a limited time.
@@ -519,7 +519,11 @@ impl Agent {
     pub fn came_along(&self) -> bool {
         matches!(
             self.source,
-            Source::BuiltIn | Source::Acp | Source::Native | Source::Flow(..) | Source::Script
+            AgentSource::BuiltIn
+                | AgentSource::Acp
+                | AgentSource::Native
+                | AgentSource::Flow(..)
+                | AgentSource::Script
         )
     }
 
@@ -529,7 +533,8 @@ impl Agent {
         if self.came_along() && self.config.grant.is_none() {
             return Vec::new();
         }
-        let is_by_command = matches!(self.source, Source::File(_)) && self.config.grant.is_none();
+        let is_by_command =
+            matches!(self.source, AgentSource::File(_)) && self.config.grant.is_none();
         let lacks = lacks(self.runtime.ask(), &self.live.now()).into_iter();
         lacks.map(|lack| remedied(lack, is_by_command.then_some(&self.id))).collect()
     }

@@ -33,4 +33,4 @@ pub use crate::registry::{
 };
 pub use agent::{Agent, AgentVersion, Late, NotWorking, TaskPorts, Unavailable, lately};
 pub use event_sink::EventSink;
-pub use port::{Door, Mind, is_kept, sweep_files};
+pub use port::{Door, GrantedMemory, is_kept, sweep_files};

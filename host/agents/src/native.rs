@@ -17,7 +17,7 @@ use a2a_hub_runtime::{
     port::{
         context_memory::ContextMemoryPort,
         delegate::{CallPort, ChildRequest, DelegatePort, Update},
-        tasks::{Answer, Emitted, Need, TaskPort, WaitsFor},
+        tasks::{ClientAnswer, Emitted, Need, TaskPort, WaitsFor},
     },
 };
 use futures::future::BoxFuture;
@@ -132,7 +132,11 @@ impl Stage {
 
     /// Asks the client and waits for the answer. The timeout is the agent's `answer_timeout_ms`, or
     /// `patience` if that is shorter; after it the result is [`Failure::Timeout`].
-    pub async fn ask(&self, prompt: &str, patience: Option<Duration>) -> Result<Answer, Failure> {
+    pub async fn ask(
+        &self,
+        prompt: &str,
+        patience: Option<Duration>,
+    ) -> Result<ClientAnswer, Failure> {
         self.port.ask(Need::Input, Message::text(Role::Agent, prompt), patience).await
     }
 

@@ -1,11 +1,11 @@
 //! Agents without a hub, for tests.
 
 use crate::{
-    agent::{Agent, AgentDeps, AgentVersion, Source, Terms},
+    agent::{Agent, AgentDeps, AgentSource, AgentVersion, Terms},
     event_sink::EventSink,
     port::{
         files::Files,
-        peer_directory::{Peer, Peers},
+        peer_directory::{Peer, PeerAccess},
         programs::IdlePrograms,
     },
     registry::FindAgent,
@@ -25,9 +25,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// Discards all events.
-struct Unheard;
+struct DiscardingSink;
 
-impl EventSink for Unheard {
+impl EventSink for DiscardingSink {
     fn publish(&self, _what: Happened) {}
 }
 
@@ -62,16 +62,16 @@ impl Agent {
             supervisor,
             kept: IdlePrograms::default(),
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
-            peers: Peers {
+            peers: PeerAccess {
                 list: Arc::new(move || peers.iter().map(peer).collect()),
                 find: Arc::new(|_, _| Box::pin(async { Ok(FoundAgents::default()) })),
             },
             breaker: config::Breaker::default().settings(),
-            events: Arc::new(Unheard),
+            events: Arc::new(DiscardingSink),
             asking: Arc::default(),
             left: CancellationToken::new(),
         };
-        Self::new(id, runtime, card, Source::BuiltIn, deps)
+        Self::new(id, runtime, card, AgentSource::BuiltIn, deps)
     }
 }
 

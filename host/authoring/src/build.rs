@@ -3,7 +3,7 @@
 use crate::{
     compiled_deps::{CompiledDeps, own_packages},
     component::Component,
-    error::{AuthoringError, Doing as _, Kind},
+    error::{AuthoringError, Doing as _, FailureKind},
     project::{MANIFEST, Prepare, Project, Recipe},
     tool::{Ran, Tool, Workshop},
 };
@@ -44,8 +44,8 @@ pub trait Observer {
 /// Builds the component. Dropping the future ends its tools.
 ///
 /// # Errors
-/// If a tool is missing ([`Kind::NoTool`]) or fails ([`Kind::NotBuilt`]), or its result is no valid
-/// component; and I/O errors.
+/// If a tool is missing ([`FailureKind::NoTool`]) or fails ([`FailureKind::NotBuilt`]), or its
+/// result is no valid component; and I/O errors.
 pub async fn build(
     project: &Project,
     workshop: &Workshop,
@@ -86,7 +86,7 @@ fn with_manifest(
     let Some(text) = project.manifest()? else { return Component::of(path, bytes) };
     let what = |why: manifest::ManifestError| {
         let why = format!("use {}: {why}", project.dir.join(MANIFEST).display());
-        AuthoringError::new(Kind::Other, why)
+        AuthoringError::new(FailureKind::Other, why)
     };
     let ask = manifest::parse(text.as_bytes()).map_err(what)?;
     if manifest::read(&bytes).is_ok_and(|there| there == ask) {
@@ -124,7 +124,8 @@ impl<O: Observer> Hand<'_, O> {
                 project.name,
                 toolchain::advice()
             );
-            AuthoringError::new(Kind::NoTool, why).mended_by(format!("rustup target add {TARGET}"))
+            AuthoringError::new(FailureKind::NoTool, why)
+                .mended_by(format!("rustup target add {TARGET}"))
         })?;
         // Separate from the target directory of `cargo test`, which another compiler may have used.
         let target = workshop.variable("CARGO_TARGET_DIR").unwrap_or("target");
@@ -132,7 +133,7 @@ impl<O: Observer> Hand<'_, O> {
             .doing(|| format!("build {}", project.name))?
             .join("components");
         let folder = target.to_str().ok_or_else(|| {
-            AuthoringError::new(Kind::Other, "build in a folder whose name is no text")
+            AuthoringError::new(FailureKind::Other, "build in a folder whose name is no text")
         })?;
         let cargo = Tool::cargo(toolchain.cargo())?;
         let deps = if target.exists() { None } else { self.deps(toolchain).await };
@@ -152,7 +153,7 @@ impl<O: Observer> Hand<'_, O> {
                 project.name,
                 made.display()
             );
-            return Err(AuthoringError::new(Kind::NotBuilt, why));
+            return Err(AuthoringError::new(FailureKind::NotBuilt, why));
         }
         Ok(made)
     }
@@ -219,7 +220,7 @@ impl<O: Observer> Hand<'_, O> {
             return Ok(());
         }
         let why = format!("build {}: {ending}; what it said stands above", project.name);
-        Err(AuthoringError::new(Kind::NotBuilt, why))
+        Err(AuthoringError::new(FailureKind::NotBuilt, why))
     }
 }
 
@@ -295,7 +296,7 @@ mod tests {
         let project = Project::of(dir.path()).unwrap();
         let workshop = Workshop::new("/no/such/minder", &project.dir);
         let why = build(&project, &workshop, &Nobody).await.unwrap_err();
-        assert_eq!(why.kind(), Kind::NoTool);
+        assert_eq!(why.kind(), FailureKind::NoTool);
         assert!(why.to_string().starts_with("run `no-such-tool`"), "{why}");
     }
 }

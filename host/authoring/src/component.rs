@@ -1,6 +1,6 @@
 //! Component file: its manifest is read without running the component.
 
-use crate::error::{AuthoringError, Doing as _, Kind};
+use crate::error::{AuthoringError, Doing as _, FailureKind};
 use a2a_hub_core::grant::Ask;
 use a2a_hub_sandbox::{component::manifest, digest_of};
 use rustix::fs::{Mode, OFlags};
@@ -66,7 +66,7 @@ fn require_component(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
     } else {
         return Ok(());
     };
-    Err(AuthoringError::new(Kind::NoComponent, why))
+    Err(AuthoringError::new(FailureKind::NoComponent, why))
 }
 
 /// Reads a file up to one byte beyond `most`.
@@ -94,11 +94,11 @@ mod tests {
         let path = dir.path().join("x.wasm");
         std::fs::write(&path, b"\0asm\x01\0\0\0").unwrap();
         let why = Component::read(&path).unwrap_err();
-        assert_eq!(why.kind(), Kind::NoComponent);
+        assert_eq!(why.kind(), FailureKind::NoComponent);
         assert!(why.to_string().contains("wasm32-wasip2"), "a module is none: {why}");
         std::fs::write(&path, b"\0asm\x0d\0\x01\0").unwrap();
         assert_eq!(Component::read(&path).unwrap().bytes.len(), 8);
-        assert_eq!(Component::read(dir.path()).unwrap_err().kind(), Kind::Other);
+        assert_eq!(Component::read(dir.path()).unwrap_err().kind(), FailureKind::Other);
         assert_eq!(read_at_most(&path, 3).unwrap().len(), 4);
 
         // A reader that waits for a writer of this pipe would wait forever.

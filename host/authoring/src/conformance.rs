@@ -9,7 +9,7 @@ mod stage;
 
 use crate::{
     component::Component,
-    error::{AuthoringError, Doing as _, Kind},
+    error::{AuthoringError, Doing as _, FailureKind},
 };
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 use a2a_hub_sandbox::{
@@ -17,7 +17,7 @@ use a2a_hub_sandbox::{
 };
 use bytes::Bytes;
 use report::{Report, failed, passed, said};
-use stage::Stage;
+use stage::ConformanceBench;
 use std::{
     error::Error as _,
     fs::{self, DirBuilder},
@@ -62,7 +62,7 @@ pub struct Subject {
 
 /// Phase of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ConformancePhase {
     /// Compiling the component: half a minute for a language that brings its runtime.
     Compiling,
     /// Running the checks.
@@ -72,16 +72,19 @@ pub enum Step {
 /// Checks a component and returns the report. Calls `told` at each phase.
 ///
 /// # Errors
-/// If the file is no component ([`Kind::NoComponent`]), or the checks cannot run on this machine at
-/// present.
-pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, AuthoringError> {
+/// If the file is no component ([`FailureKind::NoComponent`]), or the checks cannot run on this
+/// machine at present.
+pub async fn check(
+    subject: Subject,
+    told: impl Fn(ConformancePhase),
+) -> Result<Report, AuthoringError> {
     let Subject { file, bytes, say, compiler, cache } = subject;
     let bytes = Bytes::from(bytes);
     let mut report = Report::of(&file, &bytes);
     match Component::of(file, bytes.to_vec()) {
         Ok(component) => report.manifest(&component.ask),
         // A file that is no component cannot be checked.
-        Err(why) if why.kind() == Kind::NoComponent => return Err(why),
+        Err(why) if why.kind() == FailureKind::NoComponent => return Err(why),
         Err(why) => {
             let fix = "mend `manifest.toml`, and build again; docs/reference/manifest.md has all that it may say";
             // The message already covers the deeper causes.
@@ -92,8 +95,8 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
         }
     }
     report.add(passed("manifest.read", report.manifest_line()));
-    let ground = Ground::lay()?;
-    told(Step::Compiling);
+    let ground = CacheDir::lay()?;
+    told(ConformancePhase::Compiling);
     let with = |cache| {
         Engine::new(&EngineSettings {
             carried: None,
@@ -116,7 +119,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
         Ok(plugin) => plugin,
         Err(LoadError::NotNow(why)) => {
             let why = format!("compile the component: {why}");
-            return Err(AuthoringError::new(Kind::Other, why));
+            return Err(AuthoringError::new(FailureKind::Other, why));
         }
         Err(why) => {
             let is_large = matches!(why, LoadError::Costly { .. } | LoadError::Greedy(_));
@@ -132,7 +135,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
     report.add(passed("component.loads", format!("loaded in {took:.1} s, and fits a2a:hub@0.1.0")));
     let nameless = AgentId::parse(NAMELESS).doing(|| "name the component".to_owned())?;
     let agent = plugin.ask().id.clone().unwrap_or(nameless);
-    told(Step::Trying);
+    told(ConformancePhase::Trying);
     let until = Instant::now() + WITHIN;
     let card = plugin.card(&agent).await;
     let card = match card {
@@ -145,7 +148,7 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
     };
     report.add(passed("card.valid", said(&format!("{} {}", card.name, card.version))));
     let prompts = prompts(&card, &say);
-    let stage = Stage::new((engine, bytes), plugin, agent, &card);
+    let stage = ConformanceBench::new((engine, bytes), plugin, agent, &card);
     for check in card::checks(&stage, &card).await {
         report.add(check);
     }
@@ -170,9 +173,9 @@ pub async fn check(subject: Subject, told: impl Fn(Step)) -> Result<Report, Auth
 }
 
 /// Temporary directory for compiled code, which makes repeated loading cheap. Removed on drop.
-struct Ground(PathBuf);
+struct CacheDir(PathBuf);
 
-impl Ground {
+impl CacheDir {
     fn lay() -> Result<Self, AuthoringError> {
         let name = format!("a2a-hub-plugin-test-{:016x}", u64::from_ne_bytes(chance()?));
         let dir = std::env::temp_dir().join(name);
@@ -195,7 +198,7 @@ fn chance<const N: usize>() -> Result<[u8; N], AuthoringError> {
     Ok(bytes)
 }
 
-impl Drop for Ground {
+impl Drop for CacheDir {
     fn drop(&mut self) {
         // The system cleans leftover temporary files.
         let _ = fs::remove_dir_all(&self.0);
@@ -231,7 +234,7 @@ mod tests {
     #[tokio::test]
     async fn invalid_component_is_not_checked() {
         let why = check(subject(b"\0asm\x01\0\0\0"), |_| {}).await.unwrap_err();
-        assert_eq!(why.kind(), Kind::NoComponent);
+        assert_eq!(why.kind(), FailureKind::NoComponent);
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -252,7 +255,7 @@ mod tests {
         let steps = Mutex::new(Vec::new());
         let report = check(subject(b"\0asm\x0d\0\x01\0"), |step| steps.lock().push(step)).await;
         let report = report.unwrap().to_json();
-        assert_eq!(*steps.lock(), [Step::Compiling]);
+        assert_eq!(*steps.lock(), [ConformancePhase::Compiling]);
         let results: Vec<_> = report["checks"].as_array().unwrap().iter().take(3).collect();
         let told = results.into_iter().map(|check| [&check["id"], &check["result"]]);
         assert_eq!(

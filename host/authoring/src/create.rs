@@ -1,7 +1,7 @@
 //! Creates the project of a new agent, which builds, has tests, and vendors its build dependencies.
 
 use crate::{
-    error::{AuthoringError, Doing as _, Kind},
+    error::{AuthoringError, Doing as _, FailureKind},
     language::Language,
     packed::unpack,
     scaffold,
@@ -21,8 +21,8 @@ use std::{
 /// Returns the number of its files.
 ///
 /// # Errors
-/// If the path exists ([`Kind::Exists`]), or this program carries no template for the language; and
-/// I/O errors.
+/// If the path exists ([`FailureKind::Exists`]), or this program carries no template for the
+/// language; and I/O errors.
 pub fn create(within: &Path, name: &AgentId, language: Language) -> Result<usize, AuthoringError> {
     let files = scaffold::project(&unpack()?, language, name)?;
     make(within, &within.join(name.as_str()), &files)?;
@@ -40,7 +40,7 @@ fn make(
             "make {}: something is there already; choose another name, or another directory",
             place.display()
         );
-        AuthoringError::new(Kind::Exists, why)
+        AuthoringError::new(FailureKind::Exists, why)
     };
     // A dangling link counts as existing.
     if fs::symlink_metadata(place).is_ok() {

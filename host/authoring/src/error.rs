@@ -7,7 +7,7 @@ use std::error::Error;
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct AuthoringError {
-    kind: Kind,
+    kind: FailureKind,
     message: String,
     fix: Option<String>,
     #[source]
@@ -16,7 +16,7 @@ pub struct AuthoringError {
 
 /// Kind of a failure, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// The directory contains no project, or none that can be built.
     NoProject,
     /// The path of a new project exists.
@@ -40,7 +40,7 @@ pub enum Kind {
 }
 
 impl AuthoringError {
-    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), fix: None, source: None }
     }
 
@@ -49,7 +49,7 @@ impl AuthoringError {
     pub(crate) fn because(doing: String, why: impl Error + Send + Sync + 'static) -> Self {
         let source: Box<dyn Error + Send + Sync> = Box::new(why);
         let ours = source.downcast_ref::<Self>();
-        let kind = ours.map_or(Kind::Other, |ours| ours.kind);
+        let kind = ours.map_or(FailureKind::Other, |ours| ours.kind);
         let fix = ours.and_then(|ours| ours.fix.clone());
         Self { kind, message: doing, fix, source: Some(source) }
     }
@@ -62,7 +62,7 @@ impl AuthoringError {
             message.push_str(&format!(": {why}"));
             cause = why.source();
         }
-        Self::new(Kind::Other, message)
+        Self::new(FailureKind::Other, message)
     }
 
     pub(crate) fn mended_by(self, command: impl Into<String>) -> Self {
@@ -70,7 +70,7 @@ impl AuthoringError {
     }
 
     /// Returns the kind of the failure.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FailureKind {
         self.kind
     }
 
@@ -97,12 +97,13 @@ mod tests {
 
     #[test]
     fn wrapped_error_keeps_kind_and_fix() {
-        let missing = AuthoringError::new(Kind::NoTool, "no npm").mended_by("apt-get install npm");
+        let missing =
+            AuthoringError::new(FailureKind::NoTool, "no npm").mended_by("apt-get install npm");
         let told = Err::<(), _>(missing).doing(|| "build notes".to_owned()).unwrap_err();
-        assert_eq!((told.kind(), told.fix()), (Kind::NoTool, Some("apt-get install npm")));
+        assert_eq!((told.kind(), told.fix()), (FailureKind::NoTool, Some("apt-get install npm")));
         assert_eq!(told.to_string(), "build notes");
         assert_eq!(told.source().unwrap().to_string(), "no npm");
         let system = std::fs::read("/no/such/file").doing(|| "read it".to_owned()).unwrap_err();
-        assert_eq!((system.kind(), system.fix()), (Kind::Other, None));
+        assert_eq!((system.kind(), system.fix()), (FailureKind::Other, None));
     }
 }

@@ -2,7 +2,7 @@
 //! manifest, as one page. New projects have it as `GUIDE.md`.
 
 use crate::{
-    error::{AuthoringError, Kind},
+    error::{AuthoringError, FailureKind},
     language::Language,
     packed::{Packed, unpack},
 };
@@ -23,7 +23,7 @@ const TESTS: &str = "docs/how-to/test-your-agent.md";
 pub fn guide(language: Language) -> Result<String, AuthoringError> {
     compose(&unpack()?, language).ok_or_else(|| {
         let why = "print the guide: this program was built without the documentation";
-        AuthoringError::new(Kind::Other, why)
+        AuthoringError::new(FailureKind::Other, why)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Languages of agents, with their files in the repository and in projects.
 
-use crate::error::{AuthoringError, Kind};
+use crate::error::{AuthoringError, FailureKind};
 use std::path::Path;
 
 /// Language of an agent.
@@ -41,7 +41,7 @@ impl Language {
     /// Determines the language of the project in this directory.
     ///
     /// # Errors
-    /// If the directory has no project ([`Kind::NoProject`]).
+    /// If the directory has no project ([`FailureKind::NoProject`]).
     pub fn of(dir: &Path) -> Result<Self, AuthoringError> {
         let file = |language: &Self| match language {
             Self::Rust => "Cargo.toml",
@@ -56,7 +56,7 @@ impl Language {
                  `{fix}`",
                 dir.display()
             );
-            AuthoringError::new(Kind::NoProject, why).mended_by(fix)
+            AuthoringError::new(FailureKind::NoProject, why).mended_by(fix)
         })
     }
 

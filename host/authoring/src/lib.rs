@@ -29,11 +29,11 @@ mod vendored;
 pub use build::{Built, Observer, build};
 pub use component::{Component, MAX_BYTES, read_at_most};
 pub use conformance::{
-    Step, Subject, check,
+    ConformancePhase, Subject, check,
     report::{Check, Report, Verdict},
 };
 pub use create::create;
-pub use error::{AuthoringError, Kind};
+pub use error::{AuthoringError, FailureKind};
 pub use guide::guide;
 pub use language::Language;
 pub use pack::pack;

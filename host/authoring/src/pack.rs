@@ -2,7 +2,7 @@
 
 use crate::{
     component::{Component, read_at_most},
-    error::{AuthoringError, Doing as _, Kind},
+    error::{AuthoringError, Doing as _, FailureKind},
 };
 use a2a_hub_config::own_file;
 use a2a_hub_sandbox::component::manifest;
@@ -15,17 +15,18 @@ const MAX_MANIFEST: u64 = 1 << 20;
 /// component's earlier manifest is ignored, because it may be the one with errors.
 ///
 /// # Errors
-/// If the component or the manifest is missing or invalid ([`Kind::NoManifest`]); and I/O errors.
+/// If the component or the manifest is missing or invalid ([`FailureKind::NoManifest`]); and I/O
+/// errors.
 pub fn pack(from: &Path, manifest: &Path, to: &Path) -> Result<Component, AuthoringError> {
     let bytes = Component::bytes_of(from)?;
     let text = read_at_most(manifest, MAX_MANIFEST).map_err(|why| {
         let why = format!("read the manifest {}: {why}", manifest.display());
-        AuthoringError::new(Kind::NoManifest, why)
+        AuthoringError::new(FailureKind::NoManifest, why)
     })?;
     // The message is complete; its source would repeat it.
     let (packed, _) = manifest::embed(&bytes, &text).map_err(|why| {
         let why = format!("put {} into {}: {why}", manifest.display(), from.display());
-        AuthoringError::new(Kind::Other, why)
+        AuthoringError::new(FailureKind::Other, why)
     })?;
     write(to, &packed)?;
     Component::of(to.to_owned(), packed)
@@ -51,7 +52,7 @@ mod tests {
             ["x.wasm", "link", "manifest.toml"].map(|name| dir.path().join(name));
         fs::write(&from, b"\0asm\x0d\0\x01\0").unwrap();
         symlink(&from, &link).unwrap();
-        assert_eq!(pack(&from, &manifest, &link).unwrap_err().kind(), Kind::NoManifest);
+        assert_eq!(pack(&from, &manifest, &link).unwrap_err().kind(), FailureKind::NoManifest);
         fs::write(&manifest, "id = 'notes'\nversion = '1.2'\n").unwrap();
         let packed = pack(&from, &manifest, &link).unwrap();
         assert_eq!(packed.ask.id.unwrap().as_str(), "notes");

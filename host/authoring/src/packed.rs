@@ -1,7 +1,7 @@
 //! Contents of new agent projects, as the build script packed them into this program: templates,
 //! the contract, the SDKs, and the dependency versions that the SDK was built with.
 
-use crate::error::{AuthoringError, Kind};
+use crate::error::{AuthoringError, FailureKind};
 use miniz_oxide::inflate::decompress_to_vec;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) type Packed = BTreeMap<String, Vec<u8>>;
 /// If the archive is damaged.
 pub(crate) fn unpack() -> Result<Packed, AuthoringError> {
     let damaged = |why: &str| {
-        AuthoringError::new(Kind::Other, format!("unpack what projects are made of: {why}"))
+        AuthoringError::new(FailureKind::Other, format!("unpack what projects are made of: {why}"))
     };
     let all = decompress_to_vec(ARCHIVE).map_err(|why| damaged(&why.to_string()))?;
     split(&all).ok_or_else(|| damaged("this program is damaged; install it again"))

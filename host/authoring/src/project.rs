@@ -1,6 +1,6 @@
 //! An agent's project on the disk: its name, its language and its build.
 
-use crate::error::{AuthoringError, Doing as _, Kind};
+use crate::error::{AuthoringError, Doing as _, FailureKind};
 use a2a_hub_protocol::id::AgentId;
 use serde::Deserialize;
 use std::{
@@ -126,7 +126,7 @@ impl Project {
                 "the project in {} is called `{name}`: {why}; say `id = \"...\"` in its {MANIFEST}",
                 dir.display()
             );
-            AuthoringError::new(Kind::NoProject, why)
+            AuthoringError::new(FailureKind::NoProject, why)
         })?;
         Ok(Self { dir, name, recipe })
     }
@@ -159,7 +159,7 @@ fn recipe(dir: &Path) -> Result<(String, Recipe), AuthoringError> {
         let Some(BuildCommand { build, component }) = tool.a2a_hub else {
             let why = "build the project: its pyproject.toml has no `[tool.a2a-hub]` with `build`, the words of a command, and \
                        `component`, the file that it makes";
-            return Err(AuthoringError::new(Kind::NoProject, why));
+            return Err(AuthoringError::new(FailureKind::NoProject, why));
         };
         let recipe = Recipe::Command { prepare: None, build, component: inside(component)? };
         return Ok((project.name, recipe));
@@ -187,7 +187,7 @@ fn recipe(dir: &Path) -> Result<(String, Recipe), AuthoringError> {
          make one with `a2a-hub plugin new NAME`",
         dir.display()
     );
-    Err(AuthoringError::new(Kind::NoProject, why).mended_by("a2a-hub plugin new NAME"))
+    Err(AuthoringError::new(FailureKind::NoProject, why).mended_by("a2a-hub plugin new NAME"))
 }
 
 /// Checks that a path stays inside the project.
@@ -201,7 +201,7 @@ fn inside(path: PathBuf) -> Result<PathBuf, AuthoringError> {
         "the project says that its component is {}: that is no path inside of it",
         path.display()
     );
-    Err(AuthoringError::new(Kind::NoProject, why))
+    Err(AuthoringError::new(FailureKind::NoProject, why))
 }
 
 /// Reads a file of a project; `None` if it is missing.

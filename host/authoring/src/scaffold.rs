@@ -2,7 +2,7 @@
 //! contract and the SDK.
 
 use crate::{
-    error::{AuthoringError, Doing as _, Kind},
+    error::{AuthoringError, Doing as _, FailureKind},
     guide,
     language::Language,
     packed::Packed,
@@ -40,7 +40,7 @@ pub(crate) fn project(
     if !has_sdk || !has_template {
         let why =
             "this program carries no template for this language; `--lang rust` is always there";
-        return Err(AuthoringError::new(Kind::Other, why));
+        return Err(AuthoringError::new(FailureKind::Other, why));
     }
     if let Some(guide) = guide::compose(packed, language) {
         files.insert(guide::FILE.into(), guide.into_bytes());

@@ -2,7 +2,7 @@
 
 use crate::{
     component::Component,
-    error::{AuthoringError, Doing as _, Kind},
+    error::{AuthoringError, Doing as _, FailureKind},
 };
 use a2a_hub_config::own_file::{self, NotOwn};
 use a2a_hub_core::{
@@ -71,7 +71,7 @@ pub fn new_key_must_fit(place: &Path) -> Result<(), AuthoringError> {
                 "make a key: {} is there already, and no key is ever overwritten",
                 file.display()
             );
-            return Err(AuthoringError::new(Kind::KeyUnusable, why));
+            return Err(AuthoringError::new(FailureKind::KeyUnusable, why));
         }
     }
     Ok(())
@@ -118,19 +118,19 @@ impl KeyFile {
     /// Reads a file that [`NewKey::make`] or minisign wrote.
     ///
     /// # Errors
-    /// If the file is missing ([`Kind::KeyMissing`]), readable by others ([`Kind::KeyShared`]), or
-    /// no key file.
+    /// If the file is missing ([`FailureKind::KeyMissing`]), readable by others
+    /// ([`FailureKind::KeyShared`]), or no key file.
     pub fn read(place: &Path) -> Result<Self, AuthoringError> {
         let file = own_file::open(place, 0o077).map_err(|why| match why {
             NotOwn::Io(why) if why.kind() == io::ErrorKind::NotFound => {
-                refused(place, Kind::KeyMissing, "there is none")
+                refused(place, FailureKind::KeyMissing, "there is none")
             }
             NotOwn::Io(why) => unusable(place, &why.to_string()),
             NotOwn::Link | NotOwn::NotPlain => {
                 unusable(place, "it is no plain file; name the file itself")
             }
             NotOwn::Foreign => unusable(place, "it belongs to another user"),
-            NotOwn::Shared => refused(place, Kind::KeyShared, "others may read it"),
+            NotOwn::Shared => refused(place, FailureKind::KeyShared, "others may read it"),
         })?;
         let mut text = String::new();
         let read = file.take(MAX_BYTES).read_to_string(&mut text);
@@ -170,10 +170,10 @@ impl KeyFile {
 }
 
 fn unusable(place: &Path, why: &str) -> AuthoringError {
-    refused(place, Kind::KeyUnusable, why)
+    refused(place, FailureKind::KeyUnusable, why)
 }
 
-fn refused(place: &Path, kind: Kind, why: &str) -> AuthoringError {
+fn refused(place: &Path, kind: FailureKind, why: &str) -> AuthoringError {
     AuthoringError::new(kind, format!("read the key {}: {why}", place.display()))
 }
 
@@ -236,7 +236,7 @@ fn require_accepted(
         | Provenance::Unreadable(_) => {
             let why =
                 format!("{}: no hub would accept this signature; is the key damaged?", what());
-            Err(AuthoringError::new(Kind::Other, why))
+            Err(AuthoringError::new(FailureKind::Other, why))
         }
     }
 }
@@ -279,10 +279,10 @@ mod tests {
     fn new_key_signs_and_stays_private() {
         let dir = tempfile::tempdir().unwrap();
         let [place, signature] = ["my.key", "x.wasm.minisig"].map(|name| dir.path().join(name));
-        assert_eq!(KeyFile::read(&place).unwrap_err().kind(), Kind::KeyMissing);
+        assert_eq!(KeyFile::read(&place).unwrap_err().kind(), FailureKind::KeyMissing);
         new_key_must_fit(&place).unwrap();
         let made = NewKey::make(&place, None).unwrap();
-        assert_eq!(new_key_must_fit(&place).unwrap_err().kind(), Kind::KeyUnusable);
+        assert_eq!(new_key_must_fit(&place).unwrap_err().kind(), FailureKind::KeyUnusable);
         assert!(NewKey::make(&place, None).is_err());
         let file = KeyFile::read(&place).unwrap();
         assert!(!file.needs_password());
@@ -293,7 +293,7 @@ mod tests {
         let text = fs::read_to_string(&signature).unwrap();
         require_accepted(&component, &text, &made.base64).unwrap();
         fs::set_permissions(&place, fs::Permissions::from_mode(0o640)).unwrap();
-        assert_eq!(KeyFile::read(&place).unwrap_err().kind(), Kind::KeyShared);
+        assert_eq!(KeyFile::read(&place).unwrap_err().kind(), FailureKind::KeyShared);
         let told = format!("{key:?}");
         assert!(told.contains(&made.base64) && told.len() < 120, "{told}");
     }

@@ -1,9 +1,9 @@
 //! Build tools: they run below a minder, like agents' programs, so that no process of a build
 //! survives its cancellation or a killed command.
 
-use crate::error::{AuthoringError, Kind};
+use crate::error::{AuthoringError, FailureKind};
 use a2a_hub_config::{find_program, whole_environment};
-use a2a_hub_process::{Exit, Launch, Output, SpawnError, Supervisor, WorkingDirectory};
+use a2a_hub_process::{Launch, Output, ProgramExit, SpawnError, Supervisor, WorkingDirectory};
 use a2a_hub_toolchain::Cargo;
 use std::{
     collections::VecDeque,
@@ -47,9 +47,9 @@ pub(crate) struct Ran {
 impl Tool {
     /// Finds a tool by its name on the `PATH`.
     pub(crate) fn named(words: &[String]) -> Result<Self, AuthoringError> {
-        let (program, args) = words
-            .split_first()
-            .ok_or_else(|| AuthoringError::new(Kind::Other, "the project's build has no words"))?;
+        let (program, args) = words.split_first().ok_or_else(|| {
+            AuthoringError::new(FailureKind::Other, "the project's build has no words")
+        })?;
         let path = if program.contains('/') {
             Some(PathBuf::from(program))
         } else {
@@ -82,7 +82,10 @@ fn missing(program: &str) -> AuthoringError {
         "python3" => "install Python, for instance `apt-get install python3 python3-venv`",
         _ => "install it, or correct the project's build",
     };
-    AuthoringError::new(Kind::NoTool, format!("run `{program}`: it is not on the PATH; {how}"))
+    AuthoringError::new(
+        FailureKind::NoTool,
+        format!("run `{program}`: it is not on the PATH; {how}"),
+    )
 }
 
 impl Workshop {
@@ -126,7 +129,7 @@ impl Workshop {
         let mut child =
             self.supervisor.spawn(launch).await.map_err(|why| AuthoringError::whole(&why))?;
         child.close_stdin();
-        let mut said = [Lines::default(), Lines::default()];
+        let mut said = [LineSplitter::default(), LineSplitter::default()];
         let mut kept = VecDeque::new();
         let exit = loop {
             let lines = match child.next().await {
@@ -141,14 +144,14 @@ impl Workshop {
                 keep(&mut kept, line);
             }
         };
-        for line in said.into_iter().filter_map(Lines::end) {
+        for line in said.into_iter().filter_map(LineSplitter::end) {
             keep(&mut kept, line);
         }
         let ending = match exit {
-            Exit::Code(code) => format!("`{name}` ended with code {code}"),
-            Exit::Signal(signal) => format!("`{name}` was ended by signal {signal}"),
+            ProgramExit::Code(code) => format!("`{name}` ended with code {code}"),
+            ProgramExit::Signal(signal) => format!("`{name}` was ended by signal {signal}"),
         };
-        Ok(Ran { succeeded: exit == Exit::Code(0), ending, lines: kept.into() })
+        Ok(Ran { succeeded: exit == ProgramExit::Code(0), ending, lines: kept.into() })
     }
 
     /// Ends all running tools, and returns once their processes are gone.
@@ -166,9 +169,9 @@ fn keep(kept: &mut VecDeque<String>, line: String) {
 
 /// Splits a byte stream into lines.
 #[derive(Default)]
-struct Lines(Vec<u8>);
+struct LineSplitter(Vec<u8>);
 
-impl Lines {
+impl LineSplitter {
     /// Adds bytes and returns the lines that are complete now.
     fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut whole = Vec::new();
@@ -196,7 +199,7 @@ mod tests {
 
     #[test]
     fn tool_output_is_split_into_lines() {
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         assert_eq!(lines.push(b"one\ntw"), ["one"]);
         assert_eq!(lines.push(b"o\r\n\nthree"), ["two"]);
         assert_eq!(lines.push(b"\r50%\r"), ["three", "50%"]);

@@ -1,7 +1,7 @@
 //! Vendored Rust SDK of a project: a package outside the workspace, with the dependency versions
 //! that this program was tested with.
 
-use crate::error::{AuthoringError, Doing as _, Kind};
+use crate::error::{AuthoringError, Doing as _, FailureKind};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
@@ -88,7 +88,7 @@ fn table<'a>(of: &'a mut Table, name: &str) -> Result<&'a mut Table, AuthoringEr
 
 /// Error about unexpected contents of this program.
 fn lacks(what: String) -> AuthoringError {
-    AuthoringError::new(Kind::Other, what)
+    AuthoringError::new(FailureKind::Other, what)
 }
 
 fn is_inherited(value: &Value) -> bool {

@@ -27,9 +27,9 @@ pub(super) struct CommandLine {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Start the hub, by default in the background
-    Start(start::Start),
+    Start(start::StartArgs),
     /// Stop the hub. Running tasks get time to finish, and new tasks are refused
-    Stop(stop::Stop),
+    Stop(stop::StopArgs),
     /// Restart the background hub with the same arguments and the current configuration
     Restart(restart::Restart),
     /// Reload the configuration without a restart; lists the settings that need one
@@ -41,13 +41,13 @@ pub(super) enum Command {
     /// Show the state of the hub, its tasks and its agents
     Status,
     /// List the agents, or search them
-    Agents(agents::Agents),
+    Agents(agents::AgentsArgs),
     /// Show, add, remove or reload an agent
     #[command(subcommand)]
-    Agent(agent::Agent),
+    Agent(agent::AgentCommand),
     /// Add plug-ins, grant them permissions, and approve their updates
     #[command(subcommand)]
-    Plugin(plugin::Plugin),
+    Plugin(plugin::PluginCommand),
     /// List, check, test or create flows: agents that work in steps
     #[command(subcommand)]
     Flow(flow::Flow),
@@ -68,19 +68,19 @@ pub(super) enum Command {
     /// Serve the agents to an MCP client, on standard input and output
     Mcp(bridge::Mcp),
     /// List the tasks
-    Tasks(tasks::Tasks),
+    Tasks(tasks::TasksArgs),
     /// Show, watch or cancel one task, show its child tasks, or save its files
     #[command(subcommand)]
-    Task(task::Task),
+    Task(task::TaskCommand),
     /// List the conversations, show one, or delete one
-    Contexts(contexts::Contexts),
+    Contexts(contexts::ContextsArgs),
     /// List pending push notifications, or retry failed ones
     Deliveries(deliveries::Deliveries),
     /// Print the log of the background hub
     Logs(logs::Logs),
     /// Print the effective settings with their sources, or check them
     #[command(subcommand)]
-    Config(config::Command),
+    Config(config::ConfigCommand),
     /// Let agents work in a directory
     #[command(subcommand)]
     Workspace(workspace::WorkspaceCommand),

@@ -11,7 +11,7 @@ use crate::{
 };
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
-    binding::grpc::Call,
+    binding::grpc::GrpcMethod,
     card::is_in_range,
     error::{A2aError, ErrorKind},
     interface::{Binding, Version},
@@ -27,7 +27,7 @@ use serde_json::Value;
 pub(crate) enum AnswerReader {
     JsonRpc,
     Rest,
-    Grpc(Call),
+    Grpc(GrpcMethod),
 }
 
 /// Item of a stream.

@@ -6,7 +6,7 @@ use crate::{
     interface::SelectedInterface,
 };
 use a2a_hub_protocol::{
-    binding::grpc::{self, Call},
+    binding::grpc::{self, GrpcMethod},
     dialect,
     error::{A2aError, ErrorKind},
     operation::Operation,
@@ -29,7 +29,7 @@ const MEDIA: &str = "application/grpc";
 pub(crate) fn write(
     interface: &SelectedInterface,
     operation: &Operation,
-) -> Result<Option<(Builder, Bytes, Call)>, ClientError> {
+) -> Result<Option<(Builder, Bytes, GrpcMethod)>, ClientError> {
     let asking =
         dialect::grpc::write(interface.wire.version, interface.tenant.as_deref(), operation);
     let Some((call, message)) = asking.map_err(ClientError::Refused)? else { return Ok(None) };
@@ -59,7 +59,7 @@ pub(crate) fn has_messages(head: &HeaderMap) -> bool {
 }
 
 /// Reads the single message of a response.
-pub(crate) fn read(call: &Call, answer: &WholeAnswer) -> Result<Value, ClientError> {
+pub(crate) fn read(call: &GrpcMethod, answer: &WholeAnswer) -> Result<Value, ClientError> {
     end(answer.status, &answer.trailers)?;
     let message = GrpcFrames::default().take(&answer.body).map_err(|why| broken(&why))?.pop();
     let message = message.ok_or_else(|| broken("it has no message"))?;
@@ -67,7 +67,7 @@ pub(crate) fn read(call: &Call, answer: &WholeAnswer) -> Result<Value, ClientErr
 }
 
 /// Reads a message.
-pub(crate) fn read_message(call: &Call, message: &[u8]) -> Result<Value, ClientError> {
+pub(crate) fn read_message(call: &GrpcMethod, message: &[u8]) -> Result<Value, ClientError> {
     call.read_answer(message).map_err(|why| ClientError::senseless(StatusCode::OK, &why))
 }
 
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    fn call(version: interface::Version) -> (Request<()>, Bytes, Call) {
+    fn call(version: interface::Version) -> (Request<()>, Bytes, GrpcMethod) {
         let url = Url::parse("https://x:1/what/ever").unwrap();
         let wire = Wire { version, binding: Binding::Grpc };
         let interface = SelectedInterface { url, wire, tenant: Some("me".to_owned()) };

@@ -31,4 +31,4 @@ pub use client::A2aClient;
 pub use error::ClientError;
 pub use outbound::{Outbound, OutboundError};
 pub use request::{in_trace, with_trace};
-pub use task_stream::{PAUSES, TaskStream};
+pub use task_stream::{PAUSES, RemoteTaskStream};

@@ -89,7 +89,7 @@ impl From<hyper_util::client::legacy::Error> for OutboundError {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
         while let Some(why) = cause {
             let own = why.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-            if let Some(Refused(why)) = own.and_then(|own| own.downcast_ref()) {
+            if let Some(HostRefused(why)) = own.and_then(|own| own.downcast_ref()) {
                 return Self::Refused(why.clone());
             }
             cause = why.source();
@@ -227,7 +227,7 @@ impl fmt::Debug for Lookup {
 /// Refusal of a host by the rule.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Refused(String);
+struct HostRefused(String);
 
 impl Service<Name> for Lookup {
     type Response = vec::IntoIter<SocketAddr>;
@@ -243,7 +243,7 @@ impl Service<Name> for Lookup {
         Box::pin(async move {
             let found = resolve(name.as_str().to_owned()).await?;
             if let Some(judge) = judge {
-                judge(name.as_str(), &found).map_err(|why| io::Error::other(Refused(why)))?;
+                judge(name.as_str(), &found).map_err(|why| io::Error::other(HostRefused(why)))?;
             }
             let found: Vec<_> = found.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
             Ok(found.into_iter())

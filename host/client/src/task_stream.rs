@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Events of one task.
 #[derive(Debug)]
-pub struct TaskStream {
+pub struct RemoteTaskStream {
     agent: A2aClient,
     source: AnswerSource,
     /// Events that were read and not yet returned.
@@ -64,18 +64,18 @@ enum AnswerSource {
 impl A2aClient {
     /// Sends a message, and returns the events of its task as they happen, or polled if the agent
     /// does not stream.
-    pub async fn stream(&self, send: SendMessage) -> Result<TaskStream, ClientError> {
-        TaskStream::of_work(self.clone(), send).await
+    pub async fn stream(&self, send: SendMessage) -> Result<RemoteTaskStream, ClientError> {
+        RemoteTaskStream::of_work(self.clone(), send).await
     }
 
     /// Returns the current state of a task, and its events from now on. The first call of
-    /// [`next`](TaskStream::next) sends the request.
-    pub fn subscribe(&self, id: TaskId) -> TaskStream {
-        TaskStream::again(self.clone(), id)
+    /// [`next`](RemoteTaskStream::next) sends the request.
+    pub fn subscribe(&self, id: TaskId) -> RemoteTaskStream {
+        RemoteTaskStream::again(self.clone(), id)
     }
 }
 
-impl TaskStream {
+impl RemoteTaskStream {
     /// Sends a message to the agent.
     async fn of_work(agent: A2aClient, send: SendMessage) -> Result<Self, ClientError> {
         let asks = match agent.streams {

@@ -110,7 +110,7 @@ pub fn check(data_dir: &Path) -> Result<(), CustodyError> {
         found => found.map(Some).map_err(|why| failed(path, why)),
     };
     if let Some(meta) = find(&dir)? {
-        check_one(&dir, &meta, own, Kind::Directory)?;
+        check_one(&dir, &meta, own, FileKind::Directory)?;
     }
     for parent in dir.ancestors().skip(1) {
         if find(parent)?.is_some_and(|meta| is_open_to_all(meta.mode())) {
@@ -119,9 +119,9 @@ pub fn check(data_dir: &Path) -> Result<(), CustodyError> {
         }
     }
     let kinds = [
-        (&DIRECTORIES[..], Kind::Directory),
-        (&PRIVATE_FILES[..], Kind::PrivateFile),
-        (&FILES[..], Kind::File),
+        (&DIRECTORIES[..], FileKind::Directory),
+        (&PRIVATE_FILES[..], FileKind::PrivateFile),
+        (&FILES[..], FileKind::File),
     ];
     for (names, kind) in kinds {
         for path in names.iter().map(|name| dir.join(name)) {
@@ -134,20 +134,20 @@ pub fn check(data_dir: &Path) -> Result<(), CustodyError> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     Directory,
     PrivateFile,
     File,
 }
 
-fn check_one(path: &Path, meta: &Metadata, own: u32, kind: Kind) -> Result<(), CustodyError> {
+fn check_one(path: &Path, meta: &Metadata, own: u32, kind: FileKind) -> Result<(), CustodyError> {
     let path = || path.to_owned();
     if meta.is_symlink() {
         return Err(CustodyError::Link { path: path() });
     }
     let (is_right, kind_name) = match kind {
-        Kind::Directory => (meta.is_dir(), "directory"),
-        Kind::PrivateFile | Kind::File => (meta.is_file(), "plain file"),
+        FileKind::Directory => (meta.is_dir(), "directory"),
+        FileKind::PrivateFile | FileKind::File => (meta.is_file(), "plain file"),
     };
     if !is_right {
         return Err(CustodyError::Kind { path: path(), kind: kind_name });
@@ -156,13 +156,13 @@ fn check_one(path: &Path, meta: &Metadata, own: u32, kind: Kind) -> Result<(), C
         return Err(CustodyError::Foreign { path: path(), owner: meta.uid(), own });
     }
     match kind {
-        Kind::PrivateFile if meta.mode() & SHARED != 0 => {
+        FileKind::PrivateFile if meta.mode() & SHARED != 0 => {
             Err(CustodyError::Readable { path: path() })
         }
-        Kind::Directory | Kind::File if meta.mode() & WRITABLE != 0 => {
+        FileKind::Directory | FileKind::File if meta.mode() & WRITABLE != 0 => {
             Err(CustodyError::Writable { path: path() })
         }
-        Kind::Directory | Kind::PrivateFile | Kind::File => Ok(()),
+        FileKind::Directory | FileKind::PrivateFile | FileKind::File => Ok(()),
     }
 }
 
@@ -274,7 +274,7 @@ mod tests {
     fn foreign_owner_is_refused_with_chown_hint() {
         let dir = data_dir();
         let meta = fs::symlink_metadata(dir.path()).unwrap();
-        let why = check_one(dir.path(), &meta, meta.uid() + 1, Kind::Directory).unwrap_err();
+        let why = check_one(dir.path(), &meta, meta.uid() + 1, FileKind::Directory).unwrap_err();
         let (said, own) = (why.to_string(), meta.uid() + 1);
         assert!(
             said.contains(&format!("chown -R {own} ")) && said.contains("`data_dir`"),

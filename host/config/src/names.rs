@@ -86,7 +86,7 @@ impl Walk<'_> {
                 Err(Error::custom("the walk is over"))
             }
             [name, path @ ..] => {
-                visitor.visit_map(Step { name: Some(name), walk: Walk { path, ..self } })
+                visitor.visit_map(WalkStep { name: Some(name), walk: Walk { path, ..self } })
             }
         }
     }
@@ -131,12 +131,12 @@ impl<'de> Deserializer<'de> for Walk<'_> {
 }
 
 /// Single entry of a map on the path.
-struct Step<'w> {
+struct WalkStep<'w> {
     name: Option<&'w str>,
     walk: Walk<'w>,
 }
 
-impl<'de> MapAccess<'de> for Step<'_> {
+impl<'de> MapAccess<'de> for WalkStep<'_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(

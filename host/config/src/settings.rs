@@ -235,8 +235,8 @@ impl Default for Breaker {
 
 impl Breaker {
     /// Converts to the settings of the circuit breaker in `core`.
-    pub fn settings(&self) -> circuit_breaker::Settings {
-        circuit_breaker::Settings {
+    pub fn settings(&self) -> circuit_breaker::BreakerSettings {
+        circuit_breaker::BreakerSettings {
             failures: self.failures,
             pause: Duration::from_millis(self.pause_ms),
             max_pause: Duration::from_millis(self.max_pause_ms),

@@ -26,7 +26,7 @@ const STOP_WORDS: &[&str] = &[
 ];
 
 /// Number of occurrences of each word in a text.
-pub type Counts = BTreeMap<String, u32>;
+pub type WordCounts = BTreeMap<String, u32>;
 
 /// Statistics of all texts together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,14 +41,14 @@ pub struct Collection {
 /// neither letter nor digit; a word in `camelCase` yields its parts and the whole word, because
 /// people write both.
 pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    runs(text).flat_map(|Run { whole, parts }| {
+    runs(text).flat_map(|WordRun { whole, parts }| {
         let parts = if parts.len() > 1 { parts } else { Vec::new() };
         std::iter::once(whole).chain(parts).filter(|word| tells(word))
     })
 }
 
 /// Sequence of letters and digits.
-pub struct Run {
+pub struct WordRun {
     /// The whole sequence, in lower case.
     pub whole: String,
     /// Parts of `camelCase`, in lower case; one part if the sequence has no hump.
@@ -56,7 +56,7 @@ pub struct Run {
 }
 
 /// Sequences of letters and digits in a text, including stop words.
-pub fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
+pub fn runs(text: &str) -> impl Iterator<Item = WordRun> + '_ {
     let runs = text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty());
     runs.map(|run| {
         let mut parts = vec![String::new()];
@@ -70,7 +70,7 @@ pub fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
                 part.extend(c.to_lowercase());
             }
         }
-        Run { whole: run.to_lowercase(), parts }
+        WordRun { whole: run.to_lowercase(), parts }
     })
 }
 
@@ -80,8 +80,8 @@ pub fn tells(word: &str) -> bool {
 }
 
 /// Counts the first `most` words of a text.
-pub fn count(text: &str, most: usize) -> Counts {
-    let mut counts = Counts::new();
+pub fn count(text: &str, most: usize) -> WordCounts {
+    let mut counts = WordCounts::new();
     for word in words(text).take(most) {
         let count = counts.entry(word).or_default();
         *count = count.saturating_add(1);

@@ -5,7 +5,7 @@
 
 /// Card that was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offered<'a> {
+pub struct OfferedCard<'a> {
     /// Digest of the card, in hex.
     pub digest: &'a str,
     /// True if it is signed with one of the operator's keys; `None` if the operator names no keys.
@@ -41,7 +41,7 @@ pub enum TrustVerdict {
 impl TrustAnchors<'_> {
     /// Decides about the card that is `offered`. The order of precedence is: the configuration, the
     /// operator's approval, a valid signature, and, without any of these, the first card.
-    pub fn verdict(&self, offered: Offered<'_>) -> TrustVerdict {
+    pub fn verdict(&self, offered: OfferedCard<'_>) -> TrustVerdict {
         let is = |digest: &str| digest.eq_ignore_ascii_case(offered.digest);
         match (offered.signed, self) {
             (Some(false), _) => TrustVerdict::NotSigned,
@@ -86,8 +86,9 @@ mod tests {
             ("another than is pinned", known(old, None, new)),
             ("approved, and another than is pinned", known(old, new, old)),
         ] {
-            let verdicts = [None, Some(true), Some(false)]
-                .map(|signed| format!("{:?}", known.verdict(Offered { digest: "new", signed })));
+            let verdicts = [None, Some(true), Some(false)].map(|signed| {
+                format!("{:?}", known.verdict(OfferedCard { digest: "new", signed }))
+            });
             writeln!(table, "{what}: {}", verdicts.join(" | ")).unwrap();
         }
         insta::assert_snapshot!(table, @r"

@@ -22,20 +22,20 @@ const MOST: usize = 100_000;
 
 /// Requests within the idempotency window. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Repeats(Arc<Inner>);
+pub struct Repeats(Arc<RecentRequests>);
 
 #[derive(Default)]
-struct Inner {
+struct RecentRequests {
     window: Duration,
-    known: Mutex<Known>,
+    known: Mutex<RequestTable>,
 }
 
 #[derive(Default)]
-struct Known {
+struct RequestTable {
     /// Requests in progress, or waiting for one that is.
-    claimed: HashMap<Key, Turn>,
+    claimed: HashMap<Key, RequestLock>,
     /// Requests that have begun a task.
-    begun: HashMap<Key, Begun>,
+    begun: HashMap<Key, BegunTask>,
     /// Keys of `begun`, oldest first.
     order: VecDeque<(Instant, Key)>,
     /// True if tasks of an earlier run are among `begun`: their keys may be an older hub's.
@@ -49,17 +49,17 @@ type Key = [u8; KEY_LEN];
 const KEY_LEN: usize = SHA256_OUTPUT_LEN / 2;
 
 /// Lock of a request in progress, with the task that it has begun.
-type Turn = Arc<AsyncMutex<Option<TaskId>>>;
+type RequestLock = Arc<AsyncMutex<Option<TaskId>>>;
 
 /// Task that a request has begun. Small, since one exists for each recent request.
-enum Begun {
+enum BegunTask {
     /// Id that the hub generated.
     Id(Uuid),
     /// Id that the embedding program chose.
     Named(Box<TaskId>),
 }
 
-impl Begun {
+impl BegunTask {
     fn of(task: TaskId) -> Self {
         match Uuid::try_parse(task.as_str()) {
             Ok(id) if id.to_string() == task.as_str() => Self::Id(id),
@@ -75,7 +75,7 @@ impl Begun {
     }
 }
 
-impl Known {
+impl RequestTable {
     /// Drops requests whose tasks began before the window, and the oldest beyond the limit.
     fn forget(&mut self, window: Duration) {
         let now = Instant::now();
@@ -89,7 +89,7 @@ impl Known {
     /// Records that a request began this task that long ago. The window starts with the task, not
     /// with the first try: a client that retries has seen no task before.
     fn began(&mut self, key: Key, task: TaskId, age: Duration) {
-        if self.begun.insert(key, Begun::of(task)).is_some() {
+        if self.begun.insert(key, BegunTask::of(task)).is_some() {
             // Rare: the earlier task was deleted, or rejected at once.
             self.order.retain(|(_, known)| *known != key);
         }
@@ -147,7 +147,7 @@ impl Drop for RequestRef {
 impl Repeats {
     /// Creates a memory with this window; a window of zero disables it.
     pub fn within(window: Duration) -> Self {
-        Self(Arc::new(Inner { window, known: Mutex::default() }))
+        Self(Arc::new(RecentRequests { window, known: Mutex::default() }))
     }
 
     /// True if requests are remembered.
@@ -184,17 +184,17 @@ impl Repeats {
             return None;
         }
         let older = key(digest(&SHA256, text.as_bytes()).as_ref());
-        self.0.known.lock().begun.get(&older).map(Begun::task)
+        self.0.known.lock().begun.get(&older).map(BegunTask::task)
     }
 
     /// Lock of a request; expired requests are dropped first.
-    fn turn(&self, key: Key) -> Turn {
+    fn turn(&self, key: Key) -> RequestLock {
         let mut known = self.0.known.lock();
         known.forget(self.0.window);
-        let Known { claimed, begun, .. } = &mut *known;
-        let turn = claimed
-            .entry(key)
-            .or_insert_with(|| Turn::new(AsyncMutex::new(begun.get(&key).map(Begun::task))));
+        let RequestTable { claimed, begun, .. } = &mut *known;
+        let turn = claimed.entry(key).or_insert_with(|| {
+            RequestLock::new(AsyncMutex::new(begun.get(&key).map(BegunTask::task)))
+        });
         Arc::clone(turn)
     }
 
@@ -309,9 +309,9 @@ mod tests {
 
     #[test]
     fn remembered_request_is_small_and_lossless() {
-        assert!(size_of::<(Key, Begun)>() <= 40, "{}", size_of::<(Key, Begun)>());
+        assert!(size_of::<(Key, BegunTask)>() <= 40, "{}", size_of::<(Key, BegunTask)>());
         for id in [TaskId::fresh().as_str(), "t", "0193B1E2-6B0A-7B0A-8B0A-0193B1E26B0A"] {
-            assert_eq!(Begun::of(TaskId::new(id)).task().as_str(), id);
+            assert_eq!(BegunTask::of(TaskId::new(id)).task().as_str(), id);
         }
     }
 

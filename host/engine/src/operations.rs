@@ -34,8 +34,8 @@ use worktrees::WorktreeOperations;
 
 use crate::{
     error::HubError,
-    push::Admitted,
-    tasks::{ResponseMode, StreamEnd, Subscription},
+    push::AdmittedConfig,
+    tasks::{EndsAt, ResponseMode, Subscription},
 };
 use a2a_hub_agents::{Agent, lately};
 use a2a_hub_core::{
@@ -59,7 +59,7 @@ use a2a_hub_protocol::{
     push::OfferedPush,
     task::Task,
 };
-use a2a_hub_store::Counts;
+use a2a_hub_store::TaskCounts;
 use serde_json::json;
 use std::{
     ops::Deref,
@@ -101,7 +101,7 @@ impl ReplyStream {
     #[must_use]
     pub fn to_the_end(self) -> Self {
         match self {
-            Self::Task(heard) => Self::Task(heard.until(StreamEnd::Over)),
+            Self::Task(heard) => Self::Task(heard.until(EndsAt::Over)),
             Self::Hub(heard) => Self::Hub(heard),
         }
     }
@@ -383,7 +383,7 @@ impl Hub {
         }
         let push = self.receiver(push).await?;
         let (hub, by) = (self.clone(), caller.principal.clone());
-        let room = push.as_ref().map(Admitted::id);
+        let room = push.as_ref().map(AdmittedConfig::id);
         let answered = Box::pin(async move {
             let claim = hub.claim(request.as_ref()).await;
             if claim.as_ref().is_some_and(|claim| claim.task().is_some()) {
@@ -412,7 +412,10 @@ impl Hub {
     }
 
     /// Checks that notifications may be sent to the receiver that a message names, if it names one.
-    async fn receiver(&self, push: Option<OfferedPush>) -> Result<Option<Admitted>, HubError> {
+    async fn receiver(
+        &self,
+        push: Option<OfferedPush>,
+    ) -> Result<Option<AdmittedConfig>, HubError> {
         Ok(match push {
             Some(push) => Some(Box::pin(self.pushes.admit(push)).await?),
             None => None,
@@ -423,7 +426,7 @@ impl Hub {
     /// message. The work runs to completion even if the client disconnects.
     async fn begin(
         &self,
-        push: Option<Admitted>,
+        push: Option<AdmittedConfig>,
         heard: impl Future<Output = Result<Subscription, HubError>> + Send + 'static,
     ) -> Result<Subscription, HubError> {
         let pushes = self.pushes.clone();
@@ -494,7 +497,7 @@ impl Hub {
 
     async fn status(&self) -> Result<HubStatus, HubError> {
         let tallies = self.tasks.tally().await?;
-        let counts = Counts::of(&tallies);
+        let counts = TaskCounts::of(&tallies);
         let waiting = tallies.iter().filter(|tally| tally.state.is_interrupted());
         let agents = self.briefs();
         let count = |status| agents.iter().filter(|agent| agent.status == status).count();

@@ -30,7 +30,7 @@ pub struct Routes {
 }
 
 /// Input of a routing decision.
-pub struct Question<'a> {
+pub struct RoutingInput<'a> {
     /// The message.
     pub message: &'a Message,
     /// Agent of the latest task in the message's conversation.
@@ -42,7 +42,7 @@ pub struct Question<'a> {
 }
 
 /// Agents to try one after the other, until one takes the message.
-pub struct Route {
+pub struct AgentRoute {
     routes: Routes,
     wanted: Wanted,
     choice: Choice,
@@ -127,7 +127,7 @@ impl Routes {
     }
 
     /// Chooses the order of agents, and counts the first as used in the round robin.
-    pub fn choose(&self, wanted: Wanted, asked: &Question<'_>) -> Result<Route, HubError> {
+    pub fn choose(&self, wanted: Wanted, asked: &RoutingInput<'_>) -> Result<AgentRoute, HubError> {
         let (there, balance, round) =
             (self.in_question(&wanted), self.balance(&wanted), wanted.route());
         let mut turns = self.turns.lock();
@@ -144,10 +144,10 @@ impl Routes {
         drop(turns);
         let find = |it: &Candidate| there.iter().find(|agent| agent.id == it.agent).cloned();
         let agents = choice.order.iter().filter_map(find).collect();
-        Ok(Route { routes: self.clone(), wanted, choice, agents, refused: Vec::new() })
+        Ok(AgentRoute { routes: self.clone(), wanted, choice, agents, refused: Vec::new() })
     }
 
-    fn candidate(&self, agent: &Agent, last_turn: u64, asked: &Question<'_>) -> Candidate {
+    fn candidate(&self, agent: &Agent, last_turn: u64, asked: &RoutingInput<'_>) -> Candidate {
         let not_taken = agent.card.part_not_taken(asked.message);
         let unfit = not_taken.map(|(_, media)| format!("it takes nothing of type {media}"));
         // Only a client that knows which agent it addresses can declare an extension.
@@ -186,7 +186,7 @@ impl Routes {
     }
 }
 
-impl Route {
+impl AgentRoute {
     /// Agent to try now; none if all have refused.
     pub fn agent(&self) -> Option<Arc<Agent>> {
         self.agents.get(self.refused.len()).cloned()

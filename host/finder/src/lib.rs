@@ -12,5 +12,5 @@ mod registries;
 mod shapes;
 
 pub use listed::Listed;
-pub use meaning::{Meaning, Text};
+pub use meaning::{EmbeddedText, Meaning};
 pub use registries::Registries;

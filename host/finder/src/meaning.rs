@@ -57,12 +57,12 @@ struct Vectors {
 }
 
 /// A text with its digest.
-pub struct Text {
+pub struct EmbeddedText {
     digest: Digest,
     text: String,
 }
 
-impl Text {
+impl EmbeddedText {
     /// The text with its digest.
     pub fn new(text: String) -> Self {
         let mut known_by = Digest::default();
@@ -106,7 +106,7 @@ impl Meaning {
         &self,
         server: &Embeddings,
         secrets: &SecretStore,
-        texts: &[Text],
+        texts: &[EmbeddedText],
         question: &str,
     ) -> Result<Vec<f64>, String> {
         let rests = self.rests.lock().clone();
@@ -114,7 +114,7 @@ impl Meaning {
             let left = (until - Instant::now()).as_secs() + 1;
             return Err(format!("{why}; it is tried again in {left} s"));
         }
-        let question = Text::new(question.to_owned());
+        let question = EmbeddedText::new(question.to_owned());
         let vectors = timeout(PATIENCE, self.vectors(server, secrets, texts, &question)).await;
         match vectors.unwrap_or(Err(NoVectors::Late)) {
             Ok(similar) => {
@@ -133,8 +133,8 @@ impl Meaning {
         &self,
         server: &Embeddings,
         secrets: &SecretStore,
-        texts: &[Text],
-        question: &Text,
+        texts: &[EmbeddedText],
+        question: &EmbeddedText,
     ) -> Result<Vec<f64>, NoVectors> {
         let all = || std::iter::once(question).chain(texts);
         let mut known: HashMap<Digest, Arc<[f32]>> = {
@@ -166,7 +166,7 @@ impl Meaning {
         &self,
         server: &Embeddings,
         secrets: &SecretStore,
-        texts: &[&Text],
+        texts: &[&EmbeddedText],
     ) -> Result<Vec<Arc<[f32]>>, NoVectors> {
         // The caller checked that a server is configured.
         let (url, model) = server.server().unwrap_or_default();
@@ -319,8 +319,8 @@ mod tests {
         Some((200, json!({ "data": data })))
     }
 
-    fn texts(all: &[&str]) -> Vec<Text> {
-        all.iter().map(|text| Text::new((*text).to_owned())).collect()
+    fn texts(all: &[&str]) -> Vec<EmbeddedText> {
+        all.iter().map(|text| EmbeddedText::new((*text).to_owned())).collect()
     }
 
     fn nowhere() -> SecretStore {
@@ -348,12 +348,16 @@ mod tests {
     #[tokio::test]
     async fn vector_cache_and_batches_are_bounded() {
         let (server, meaning) = (Server::start(counts).await, Meaning::default());
-        let many: Vec<_> = (0..150).map(|n| Text::new(format!("a{n}"))).collect();
+        let many: Vec<_> = (0..150).map(|n| EmbeddedText::new(format!("a{n}"))).collect();
         meaning.similar(&server.settings(), &nowhere(), &many, "a").await.unwrap();
         assert_eq!(server.asked.lock().len(), 3);
         let mut kept = Vectors::default();
         for n in 0..MAX_KEPT + 10 {
-            kept.keep(&Embeddings::default(), Text::new(n.to_string()).digest, &Arc::from([1.0]));
+            kept.keep(
+                &Embeddings::default(),
+                EmbeddedText::new(n.to_string()).digest,
+                &Arc::from([1.0]),
+            );
         }
         assert_eq!((kept.all.len(), kept.order.len()), (MAX_KEPT, MAX_KEPT));
     }

@@ -4,7 +4,7 @@
 use crate::listed::{self, Listed};
 use a2a_hub_client::{Outbound, fetch};
 use a2a_hub_config::{self as config, Registry};
-use a2a_hub_core::health::circuit_breaker::{Breaker, Outcome, Settings, Source};
+use a2a_hub_core::health::circuit_breaker::{BreakerSettings, CircuitBreaker, Evidence, Outcome};
 use a2a_hub_protocol::{
     foreign,
     hub::registry::{HOPS, write_query},
@@ -37,7 +37,7 @@ const MAX_KEPT: usize = 64;
 pub struct Registries {
     outbound: Mutex<Option<Outbound>>,
     kept: Mutex<VecDeque<CachedAnswer>>,
-    breakers: Mutex<BTreeMap<(AgentId, String), Breaker>>,
+    breakers: Mutex<BTreeMap<(AgentId, String), CircuitBreaker>>,
 }
 
 struct CachedAnswer {
@@ -75,7 +75,7 @@ impl Registries {
     pub async fn ask(
         &self,
         registries: &BTreeMap<AgentId, Registry>,
-        settings: Settings,
+        settings: BreakerSettings,
         query: &AgentQuery,
     ) -> (Vec<(AgentId, Arc<Vec<Listed>>)>, Vec<UnaskedRegistry>) {
         let asked = registries.iter().map(|(name, registry)| async move {
@@ -95,7 +95,7 @@ impl Registries {
         &self,
         name: &AgentId,
         registry: &Registry,
-        settings: Settings,
+        settings: BreakerSettings,
         query: &AgentQuery,
     ) -> Result<Arc<Vec<Listed>>, String> {
         let url = format!("{}?{}", registry.agents_url(), write_query(query));
@@ -103,9 +103,9 @@ impl Registries {
             return Ok(known);
         }
         let key = (name.clone(), registry.url.clone());
-        let judge = |what: &mut dyn FnMut(&mut Breaker)| {
+        let judge = |what: &mut dyn FnMut(&mut CircuitBreaker)| {
             let mut breakers = self.breakers.lock();
-            what(breakers.entry(key.clone()).or_insert_with(|| Breaker::new(settings)));
+            what(breakers.entry(key.clone()).or_insert_with(|| CircuitBreaker::new(settings)));
         };
         let now = Instant::now().into_std();
         let mut admitted = Ok(());
@@ -118,8 +118,8 @@ impl Registries {
             .await
             .unwrap_or(Err(RegistryFailure::Late));
         let outcome = match &answer {
-            Ok(_) => Outcome::Success(Source::Task),
-            Err(_) => Outcome::Failure(Source::Task),
+            Ok(_) => Outcome::Success(Evidence::Task),
+            Err(_) => Outcome::Failure(Evidence::Task),
         };
         let now = Instant::now().into_std();
         judge(&mut |breaker| breaker.record(outcome, now));
@@ -216,7 +216,7 @@ mod tests {
         Stand { registry: Registry { url, token_env: None }, asked, _serving: serving }
     }
 
-    const SETTINGS: Settings = Settings {
+    const SETTINGS: BreakerSettings = BreakerSettings {
         failures: 2,
         pause: Duration::from_secs(60),
         max_pause: Duration::from_secs(60),

@@ -17,10 +17,10 @@ const QUEUE: usize = 2_048;
 
 /// Spans of tasks. Cheap to clone; without an exporter none are made.
 #[derive(Clone, Default)]
-pub struct Spans(Arc<Shared>);
+pub struct Spans(Arc<SpanQueue>);
 
 #[derive(Default)]
-struct Shared {
+struct SpanQueue {
     to: Mutex<Option<mpsc::Sender<TaskSpan>>>,
     lost: AtomicU64,
     /// Reason why none can be exported now.
@@ -32,7 +32,7 @@ impl Spans {
     /// Creates a queue, and its receiver for the exporter.
     pub fn queue() -> (Self, mpsc::Receiver<TaskSpan>) {
         let (to, from) = mpsc::channel(QUEUE);
-        (Self(Arc::new(Shared { to: Mutex::new(Some(to)), ..Shared::default() })), from)
+        (Self(Arc::new(SpanQueue { to: Mutex::new(Some(to)), ..SpanQueue::default() })), from)
     }
 
     /// Queues the span of a task that is over.

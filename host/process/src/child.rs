@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ownership::Owned;
-use super::wire::{Look, Seen};
-use super::{Exit, MemoryExceeded, Output};
+use super::wire::{Inspection, InspectionResult};
+use super::{MemoryExceeded, Output, ProgramExit};
 
 /// Most bytes in one [`Output`]: the capacity of a pipe, so one read empties it.
 pub const MAX_CHUNK: usize = 64 * 1024;
@@ -40,7 +40,7 @@ pub struct Child {
 }
 
 /// Request to inspect a tree, with the channel for the result.
-pub(super) type AskedLook = (Look, oneshot::Sender<Seen>);
+pub(super) type AskedLook = (Inspection, oneshot::Sender<InspectionResult>);
 
 /// State of a tree after its background processes were killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) enum Ending {
 pub(super) struct End {
     /// Excess of the memory limit, if any; taken once reported.
     pub(super) exceeded: Option<MemoryExceeded>,
-    pub(super) exit: Exit,
+    pub(super) exit: ProgramExit,
 }
 
 impl Child {
@@ -148,23 +148,23 @@ impl Child {
     /// Marks the current processes of the tree as the program's own, which [`Child::prune`] spares.
     /// Before the first call these are the processes at the program's start.
     pub async fn settle(&self) {
-        self.look(Look::Settle).await;
+        self.look(Inspection::Settle).await;
     }
 
     /// Kills all processes of the tree that are not the program's own, regardless of session, group
     /// or parent. None if some survive for a second, or if the program is gone.
     pub async fn prune(&self) -> Option<Pruned> {
-        let Seen { killed, left, resident } = self.look(Look::Prune).await?;
+        let InspectionResult { killed, left, resident } = self.look(Inspection::Prune).await?;
         (left == 0).then_some(Pruned { killed, resident })
     }
 
     /// Resident memory of the tree, in bytes; none if the program is gone.
     pub async fn resident(&self) -> Option<u64> {
-        Some(self.look(Look::Weigh).await?.resident)
+        Some(self.look(Inspection::Weigh).await?.resident)
     }
 
     /// Has the minder inspect its tree; none if the minder is gone or stuck.
-    async fn look(&self, look: Look) -> Option<Seen> {
+    async fn look(&self, look: Inspection) -> Option<InspectionResult> {
         let (told, seen) = oneshot::channel();
         self.looks.send((look, told)).await.ok()?;
         timeout(LOOK_WAIT, seen).await.ok()?.ok()
@@ -209,7 +209,7 @@ impl Ending {
             Self::Awaited(exit) => {
                 // The channel closes without a value only if the runtime shut down, and the tree
                 // with it.
-                let end = exit.await.unwrap_or(End { exceeded: None, exit: Exit::KILLED });
+                let end = exit.await.unwrap_or(End { exceeded: None, exit: ProgramExit::KILLED });
                 *self = Self::Known(end, Instant::now() + DRAIN_WAIT);
             }
             Self::Known(_, until) => tokio::time::sleep_until(*until).await,

@@ -1,7 +1,7 @@
 //! The hub as a daemon: started in the background, stopped, and killed if it does not react.
 
 use super::{
-    inherited::Inherited,
+    inherited::InheritedDescriptors,
     proc::{now, wait_for},
 };
 use rustix::{
@@ -61,7 +61,7 @@ impl Background {
         if let Some(directory) = directory {
             command.current_dir(directory);
         }
-        Inherited::of_now()?.withhold_from(&mut command)?;
+        InheritedDescriptors::of_now()?.withhold_from(&mut command)?;
         let command = command.args(args).stdin(Stdio::null()).stdout(log).stderr(error);
         Ok(Self(command.process_group(0).spawn()?))
     }
@@ -129,7 +129,7 @@ async fn signal(process: OwnedFd, signal: Signal, patience: Duration) -> io::Res
 
 /// A running hub, identified by the lock that it holds on its data directory.
 #[derive(Debug)]
-pub struct Holder {
+pub struct HubProcess {
     /// Process id.
     pub pid: i32,
     process: OwnedFd,
@@ -150,7 +150,7 @@ pub enum Unproven {
 
 /// The hub that holds the lock `file`, if any. The lock names a process, and the system confirms
 /// that this process has the file open, so that a stale pid is never mistaken for the hub.
-pub fn holder(file: &Path) -> Result<Option<Holder>, Unproven> {
+pub fn holder(file: &Path) -> Result<Option<HubProcess>, Unproven> {
     let shown = || file.display().to_string();
     let failed = |why| Unproven::Io(shown(), why);
     let mut lock = match File::open(file) {
@@ -174,7 +174,7 @@ pub fn holder(file: &Path) -> Result<Option<Holder>, Unproven> {
     if !has_open(pid, &lock) {
         return Err(Unproven::Other(shown()));
     }
-    Ok(Some(Holder { pid: pid.as_raw_pid(), process }))
+    Ok(Some(HubProcess { pid: pid.as_raw_pid(), process }))
 }
 
 /// True if a process of this user has this file open.
@@ -186,7 +186,7 @@ fn has_open(pid: Pid, file: &fs::Metadata) -> bool {
     is_own && files.any(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
 }
 
-impl Holder {
+impl HubProcess {
     /// Kills the hub and waits until it is gone; false if it is stuck in the kernel for longer than
     /// `patience`.
     pub async fn kill(self, patience: Duration) -> io::Result<bool> {

@@ -8,9 +8,9 @@ use std::{fs, fs::File, io, os::fd::RawFd, process::Command};
 const CLOSE_ON_EXEC: u32 = rustix::fs::OFlags::CLOEXEC.bits();
 
 /// Numbers of the inherited descriptors from 3 up.
-pub(crate) struct Inherited(Vec<RawFd>);
+pub(crate) struct InheritedDescriptors(Vec<RawFd>);
 
-impl Inherited {
+impl InheritedDescriptors {
     /// Finds the descriptors that a child would inherit now.
     pub(crate) fn of_now() -> io::Result<Self> {
         let mut inherited = Vec::new();

@@ -70,7 +70,7 @@ pub use inside::{in_agents_tree, is_below};
 pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, TreeOwner};
 pub use supervisor::Supervisor;
-pub use worker::{Priority, WorkError, WorkLimits, Worker, work};
+pub use worker::{WorkError, WorkLimits, Worker, WorkerPriority, work};
 pub use working_directory::WorkingDirectory;
 
 /// First argument that makes this executable a minder.
@@ -99,7 +99,7 @@ pub enum Output {
     /// The tree exceeded its memory limit and is being killed. Its exit follows.
     MemoryExceeded(MemoryExceeded),
     /// The program and its whole tree are gone.
-    Exited(Exit),
+    Exited(ProgramExit),
 }
 
 /// Memory of a tree and its limit, in bytes.
@@ -113,14 +113,14 @@ pub struct MemoryExceeded {
 
 /// Exit of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProgramExit {
     /// Exit code.
     Code(i32),
     /// Number of the signal that killed the program.
     Signal(i32),
 }
 
-impl Exit {
+impl ProgramExit {
     /// Exit of a program whose end nobody observed: the rest of its tree was killed.
     const KILLED: Self = Self::Signal(rustix::process::Signal::KILL.as_raw());
 }

@@ -103,7 +103,7 @@ impl Minders {
     /// Relation of the holders of the sockets with these inodes, in order. A holder below this
     /// process takes precedence over others.
     pub(super) fn kin_of_sockets(&self, inodes: &[u64], adopts: bool) -> Vec<Kin> {
-        let mut look = Look::new(self, inodes, adopts);
+        let mut look = SocketSearch::new(self, inodes, adopts);
         if !adopts {
             // A program that embeds the hub is probably its client, too.
             look.at_own();
@@ -154,7 +154,7 @@ impl Minders {
 }
 
 /// Search for the holders of some sockets.
-struct Look<'m> {
+struct SocketSearch<'m> {
     minders: &'m Minders,
     adopts: bool,
     /// Relation of this process's own sockets.
@@ -165,7 +165,7 @@ struct Look<'m> {
     own: LazyCell<HashSet<u64>>,
 }
 
-impl<'m> Look<'m> {
+impl<'m> SocketSearch<'m> {
     fn new(minders: &'m Minders, inodes: &[u64], adopts: bool) -> Self {
         let own = LazyCell::new(proc::own_sockets as fn() -> HashSet<u64>);
         let ours = if adopts { Kin::Own } else { Kin::Outside };

@@ -32,19 +32,19 @@ pub(super) struct MemoryWatch {
     /// Time of the next measurement.
     at: Instant,
     /// Memory files at the last measurement that could inspect the whole tree.
-    seen: Seen,
+    seen: FileBytes,
 }
 
 /// Bytes of memory files.
 #[derive(Clone, Copy)]
-struct Seen {
+struct FileBytes {
     of_tree: u64,
     of_machine: u64,
 }
 
 impl MemoryWatch {
     pub(super) fn new(limit: u64) -> Self {
-        let seen = Seen { of_tree: 0, of_machine: proc::files_in_memory() };
+        let seen = FileBytes { of_tree: 0, of_machine: proc::files_in_memory() };
         Self { limit: limit.saturating_add(SLACK), at: now(), seen }
     }
 
@@ -76,7 +76,7 @@ impl MemoryWatch {
         let minder = getpid();
         let mut programs = family.iter().filter(|process| !process.is_child_of(minder));
         if !programs.any(Process::hides_descriptors) {
-            self.seen = Seen { of_tree: files, of_machine };
+            self.seen = FileBytes { of_tree: files, of_machine };
             return taken;
         }
         let hidden = of_machine.saturating_sub(self.seen.of_machine);

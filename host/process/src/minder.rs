@@ -18,12 +18,14 @@ use rustix::process::{
 
 use super::confine::{INIT, NotConfined, enter_namespaces};
 use super::control_group::TreeGroup;
-use super::inherited::Inherited;
+use super::inherited::InheritedDescriptors;
 use super::memory::MemoryWatch;
 use super::own::Own;
 use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
-use super::wire::{Body, Launched, MinderReport, Order, decode_env, receive_launch, send_pipes};
-use super::{Exit, SWEEP_WAIT};
+use super::wire::{
+    FrameBody, Launched, MinderOrder, MinderReport, decode_env, receive_launch, send_pipes,
+};
+use super::{ProgramExit, SWEEP_WAIT};
 
 /// Time that an ended daemon below a running program may stay unreaped. Nothing else depends on it.
 const REAP_EVERY: Duration = Duration::from_secs(5);
@@ -42,7 +44,7 @@ pub(super) fn mind(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
-    let inherited = Inherited::of_now()?;
+    let inherited = InheritedDescriptors::of_now()?;
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
     let mut hub = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -85,7 +87,7 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     // Without a pidfd the program's end cannot be observed, so it is killed now.
     let _ = minder.watch();
     let left = minder.sweep();
-    let exit = minder.exit.unwrap_or(Exit::KILLED);
+    let exit = minder.exit.unwrap_or(ProgramExit::KILLED);
     tell(&mut minder.hub, &MinderReport::Ended { exit, left })
 }
 
@@ -121,7 +123,7 @@ fn start(
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
     launched: Launched,
-    inherited: &Inherited,
+    inherited: &InheritedDescriptors,
 ) -> Result<Started, NotStarted> {
     let Launched { pipes: [stdin, stdout, stderr], env, .. } = launched;
     #[expect(clippy::disallowed_methods, reason = "here is where every program is started")]
@@ -138,11 +140,11 @@ fn start_confined(
     program: &OsStr,
     args: impl Iterator<Item = OsString>,
     launched: Launched,
-    inherited: &Inherited,
+    inherited: &InheritedDescriptors,
     group: &mut Option<TreeGroup>,
 ) -> Result<Started, NotStarted> {
     let Launched { pipes, env, confinement, rehearses } = launched;
-    let body = Body::new(env, confinement.as_ref(), rehearses)?;
+    let body = FrameBody::new(env, confinement.as_ref(), rehearses)?;
     let (mut ours, inits) = UnixStream::pair()?;
     enter_namespaces(confinement.as_ref().is_some_and(|it| it.nests))?;
     #[expect(
@@ -186,7 +188,7 @@ struct Minder {
     init: Option<BufReader<UnixStream>>,
     /// Grace period of the program if the hub dies.
     grace: Duration,
-    exit: Option<Exit>,
+    exit: Option<ProgramExit>,
     /// Processes that count as the program itself and its helpers.
     own: Own,
     /// Check of the tree's memory limit.
@@ -208,8 +210,10 @@ impl Minder {
                 for order in self.orders() {
                     // If the group is gone already, nobody is left to signal.
                     match order {
-                        Order::Interrupt => drop(kill_process_group(self.program, Signal::INT)),
-                        Order::End(grace) => {
+                        MinderOrder::Interrupt => {
+                            let _ = kill_process_group(self.program, Signal::INT);
+                        }
+                        MinderOrder::End(grace) => {
                             if kill_at.is_none() {
                                 let _ = kill_process_group(self.program, Signal::TERM);
                             }
@@ -217,7 +221,7 @@ impl Minder {
                             let at = now() + grace;
                             kill_at = Some(kill_at.map_or(at, |before| before.min(at)));
                         }
-                        Order::Look(look) => {
+                        MinderOrder::Look(look) => {
                             let seen = self.own.look(look);
                             // If the hub is gone, the end of its orders shows that.
                             let _ = tell(&mut self.hub, &MinderReport::Seen(seen));
@@ -246,13 +250,13 @@ impl Minder {
     }
 
     /// Orders from the hub. A closed socket counts as the order to end.
-    fn orders(&mut self) -> Vec<Order> {
+    fn orders(&mut self) -> Vec<MinderOrder> {
         let mut bytes = [0; MAX_ORDER];
         let read = self.hub.read(&mut bytes).unwrap_or(0);
         self.unread.extend_from_slice(&bytes[..read]);
         if read == 0 || self.unread.len() > MAX_ORDER {
             self.hub_lives = false;
-            return vec![Order::End(self.grace)];
+            return vec![MinderOrder::End(self.grace)];
         }
         let Some(end) = self.unread.iter().rposition(|byte| *byte == b'\n') else {
             return Vec::new();
@@ -277,10 +281,10 @@ impl Minder {
 
     /// Exit of the program: as its init reports, unless the init was killed. `status` is that of
     /// the reaped process.
-    fn exit_of_program(&mut self, status: WaitStatus) -> Exit {
+    fn exit_of_program(&mut self, status: WaitStatus) -> ProgramExit {
         match self.init.take().map(|mut init| report(&mut init)) {
             Some(Some(MinderReport::Ended { exit, .. })) => exit,
-            Some(_) => Exit::KILLED,
+            Some(_) => ProgramExit::KILLED,
             None => exit_of(status),
         }
     }
@@ -310,10 +314,10 @@ fn tell(mut hub: impl Write, report: &MinderReport) -> io::Result<()> {
 }
 
 /// Exit for the status of a reaped process.
-pub(super) fn exit_of(status: WaitStatus) -> Exit {
+pub(super) fn exit_of(status: WaitStatus) -> ProgramExit {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::KILLED,
+        (Some(code), _) => ProgramExit::Code(code),
+        (None, Some(signal)) => ProgramExit::Signal(signal),
+        (None, None) => ProgramExit::KILLED,
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, getpid};
 
 use super::proc::{self, Process, SWEEP_PAUSE, now, pause};
-use super::wire::{Look, Seen};
+use super::wire::{Inspection, InspectionResult};
 
 /// Time that killed processes may take to vanish.
 const PRUNE_WAIT: Duration = Duration::from_secs(1);
@@ -31,19 +31,19 @@ impl Own {
     }
 
     /// Carries out an inspection and returns its result.
-    pub(super) fn look(&mut self, look: Look) -> Seen {
-        if look == Look::Prune {
+    pub(super) fn look(&mut self, look: Inspection) -> InspectionResult {
+        if look == Inspection::Prune {
             return self.prune();
         }
         let family = proc::family(getpid());
-        if look == Look::Settle {
+        if look == Inspection::Settle {
             *self = Self::of(&family);
         }
-        Seen { killed: 0, left: 0, resident: resident(&family) }
+        InspectionResult { killed: 0, left: 0, resident: resident(&family) }
     }
 
     /// Kills the task's processes until several scans find none.
-    fn prune(&self) -> Seen {
+    fn prune(&self) -> InspectionResult {
         let deadline = now() + PRUNE_WAIT;
         let (mut killed, mut clean) = (HashSet::new(), 0);
         loop {
@@ -52,7 +52,11 @@ impl Own {
             let left = strangers().count();
             clean = if left == 0 { clean + 1 } else { 0 };
             if clean == CLEAN_LOOKS || now() > deadline {
-                return Seen { killed: killed.len(), left, resident: resident(&family) };
+                return InspectionResult {
+                    killed: killed.len(),
+                    left,
+                    resident: resident(&family),
+                };
             }
             killed.extend(strangers().filter(|it| it.kill()).map(Process::identity));
             if left > 0 {

@@ -12,12 +12,12 @@ use super::lineage::{Behalf, TreeOwner};
 
 /// Live trees by owner, and whether new ones are refused.
 #[derive(Debug, Default)]
-pub(super) struct Trees {
+pub(super) struct LiveTrees {
     pub(super) closed: bool,
     pub(super) by_owner: HashMap<String, usize>,
 }
 
-impl Trees {
+impl LiveTrees {
     fn add(&mut self, owner: &str) {
         *self.by_owner.entry(owner.to_owned()).or_default() += 1;
     }
@@ -35,7 +35,7 @@ impl Trees {
 /// Owner of one tree. Clones refer to the same tree.
 #[derive(Clone, Debug)]
 pub(super) struct Owned {
-    trees: watch::Sender<Trees>,
+    trees: watch::Sender<LiveTrees>,
     behalf: Behalf,
     /// Set once the tree is gone.
     is_gone: Arc<AtomicBool>,
@@ -69,7 +69,10 @@ pub(super) struct Lease(Owned);
 
 impl Lease {
     /// Registers a tree; none once starts are refused.
-    pub(super) fn take(trees: &watch::Sender<Trees>, behalf: TreeOwner) -> Option<(Owned, Self)> {
+    pub(super) fn take(
+        trees: &watch::Sender<LiveTrees>,
+        behalf: TreeOwner,
+    ) -> Option<(Owned, Self)> {
         let taken = trees.send_if_modified(|trees| {
             if !trees.closed {
                 trees.add(&behalf.owner);
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn tree_counts_for_its_current_owner() {
-        let trees = watch::Sender::<Trees>::default();
+        let trees = watch::Sender::<LiveTrees>::default();
         let behalf = |owner: &str| TreeOwner {
             agent: "codex".to_owned(),
             owner: owner.to_owned(),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, getpid, pidfd_open, pidfd_send_signal};
 
-use super::procfs::{Directory, told};
+use super::procfs::{ProcDirectory, told};
 use super::{SWEEP_WAIT, TREE_MARKER};
 
 /// Pause between two scans of the table: a killed process needs about this long to leave it.
@@ -140,7 +140,7 @@ impl Process {
     /// their size in bytes; a file is listed once for each descriptor.
     pub(super) fn memory_files(&self) -> Vec<((u64, u64), u64)> {
         let mut files = Vec::new();
-        for open in self.tables().filter_map(|table| Directory::open(table).ok()) {
+        for open in self.tables().filter_map(|table| ProcDirectory::open(table).ok()) {
             open.each(|name| {
                 let is_memory = open.link(name, |link| link.starts_with(b"/memfd:").then_some(()));
                 files.extend(is_memory.and_then(|()| open.behind(name)).map(|file| {
@@ -154,7 +154,7 @@ impl Process {
 
     /// True if the process denies other processes of its user access to its descriptors.
     pub(super) fn hides_descriptors(&self) -> bool {
-        match Directory::open(format!("/proc/{}/fd", self.place())) {
+        match ProcDirectory::open(format!("/proc/{}/fd", self.place())) {
             Ok(open) => open.hides_links(),
             Err(why) => why.kind() == io::ErrorKind::PermissionDenied,
         }
@@ -226,7 +226,7 @@ impl Process {
 
 /// Thread ids of a process; empty if it is gone.
 fn threads(process: Pid) -> Vec<i32> {
-    let threads = Directory::open(format!("/proc/{process}/task"));
+    let threads = ProcDirectory::open(format!("/proc/{process}/task"));
     threads.map_or_else(|_| Vec::new(), |threads| threads.numbers())
 }
 
@@ -277,7 +277,7 @@ fn sockets_at(table: &str) -> Vec<u64> {
         str::from_utf8(inode).ok()?.parse().ok()
     };
     let mut sockets = Vec::new();
-    if let Ok(open) = Directory::open(table) {
+    if let Ok(open) = ProcDirectory::open(table) {
         open.each(|name| sockets.extend(open.link::<u64>(name, inode)));
     }
     sockets
@@ -291,7 +291,7 @@ pub(super) fn all() -> Vec<Process> {
 
 /// Pids of all processes.
 pub(super) fn pids() -> Vec<Pid> {
-    let numbers = Directory::open("/proc").map_or_else(|_| Vec::new(), |all| all.numbers());
+    let numbers = ProcDirectory::open("/proc").map_or_else(|_| Vec::new(), |all| all.numbers());
     numbers.into_iter().filter_map(Pid::from_raw).collect()
 }
 
@@ -320,7 +320,7 @@ fn shares_descriptors(process: Pid, thread: i32) -> bool {
 /// thread. Reads one file for each thread, which takes microseconds instead of milliseconds for the
 /// whole table.
 pub(super) fn has_children() -> Option<bool> {
-    let threads = Directory::open("/proc/self/task").ok()?;
+    let threads = ProcDirectory::open("/proc/self/task").ok()?;
     let before = threads.numbers();
     for thread in &before {
         if !threads.told(format!("{thread}/children")).ok()?.is_empty() {
@@ -328,7 +328,7 @@ pub(super) fn has_children() -> Option<bool> {
         }
     }
     let after: HashSet<_> =
-        Directory::open("/proc/self/task").ok()?.numbers().into_iter().collect();
+        ProcDirectory::open("/proc/self/task").ok()?.numbers().into_iter().collect();
     before.iter().all(|thread| after.contains(thread)).then_some(false)
 }
 
@@ -351,7 +351,7 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
     below(children(root));
     // The first thread of `root` is read again at the end: it adopts orphans, and the children of
     // threads that ended meanwhile.
-    let first = Directory::open(format!("/proc/{root}/task"));
+    let first = ProcDirectory::open(format!("/proc/{root}/task"));
     below(
         first
             .map_or_else(|_| Vec::new(), |threads| children_of_thread(&threads, root.as_raw_pid())),
@@ -361,13 +361,15 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
 
 /// Children of all threads of one process; empty if it is gone.
 fn children(parent: Pid) -> Vec<Pid> {
-    let Ok(threads) = Directory::open(format!("/proc/{parent}/task")) else { return Vec::new() };
+    let Ok(threads) = ProcDirectory::open(format!("/proc/{parent}/task")) else {
+        return Vec::new();
+    };
     let numbers = threads.numbers().into_iter();
     numbers.flat_map(|thread| children_of_thread(&threads, thread)).collect()
 }
 
 /// Children of one of these threads: those that it started, and adopted orphans.
-fn children_of_thread(threads: &Directory, thread: i32) -> Vec<Pid> {
+fn children_of_thread(threads: &ProcDirectory, thread: i32) -> Vec<Pid> {
     let told = threads.told(format!("{thread}/children")).unwrap_or_default();
     let numbers = str::from_utf8(&told).unwrap_or_default().split_ascii_whitespace();
     numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()

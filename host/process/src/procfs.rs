@@ -22,9 +22,9 @@ const LINK: usize = 64;
 
 /// A directory of `/proc`. Its entries are opened relative to its descriptor, because the kernel
 /// resolves a whole path anew for each file.
-pub(super) struct Directory(OwnedFd);
+pub(super) struct ProcDirectory(OwnedFd);
 
-impl Directory {
+impl ProcDirectory {
     /// Opens a directory. Fails if it is gone or not accessible.
     pub(super) fn open(path: impl Arg) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -138,11 +138,11 @@ mod tests {
     #[test]
     fn directory_lists_numbers_files_links() {
         let open: Vec<_> = (0..600).map(|_| fs::File::open("/dev/null").unwrap()).collect();
-        let directory = Directory::open("/proc/self/fd").unwrap();
+        let directory = ProcDirectory::open("/proc/self/fd").unwrap();
         let numbers: HashSet<_> = directory.numbers().into_iter().collect();
         assert!(open.iter().all(|file| numbers.contains(&file.as_raw_fd())), "more than one piece");
 
-        let directory = Directory::open("/proc/self").unwrap();
+        let directory = ProcDirectory::open("/proc/self").unwrap();
         assert!(
             directory.told("stat").unwrap().starts_with(std::process::id().to_string().as_bytes())
         );
@@ -153,6 +153,6 @@ mod tests {
         use std::os::unix::fs::MetadataExt as _;
         let behind = directory.behind(c"exe").map(|file| file.st_ino);
         assert_eq!(behind, Some(fs::metadata(&program).unwrap().ino()));
-        assert!(Directory::open("/proc/self/stat").is_err());
+        assert!(ProcDirectory::open("/proc/self/stat").is_err());
     }
 }

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::confine::{Confinement, NotConfined, Support};
 use super::control_group;
 use super::lineage::{Minders, TreeOwner};
-use super::ownership::{Lease, Owned, Trees};
+use super::ownership::{Lease, LiveTrees, Owned};
 use super::tree::{self, TreeSettings};
 use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, WorkingDirectory, proc};
 
@@ -25,7 +25,7 @@ static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     settings: Arc<TreeSettings>,
-    trees: watch::Sender<Trees>,
+    trees: watch::Sender<LiveTrees>,
     tasks: TaskTracker,
     end: CancellationToken,
     /// Confinement features of this machine, cached once a trial has succeeded.
@@ -218,7 +218,7 @@ impl Supervisor {
         proc::sweep(|process| process.was_given(&hub) && process.was_minded())
     }
 
-    async fn until(&self, reached: impl Fn(&Trees) -> bool) {
+    async fn until(&self, reached: impl Fn(&LiveTrees) -> bool) {
         // Fails only without a sender, and `self` is one.
         let _ = self.trees.subscribe().wait_for(|trees| reached(trees)).await;
     }

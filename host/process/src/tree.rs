@@ -27,9 +27,10 @@ use super::child::{AskedLook, End, Ending};
 use super::launch::{Launch, SpawnError};
 use super::lineage::{Behalf, Minders, Registered};
 use super::ownership::Owned;
-use super::wire::{Body, MinderReport, Order, Pipes, encode_env, send_pipes};
+use super::wire::{FrameBody, MinderOrder, MinderReport, Pipes, encode_env, send_pipes};
 use super::{
-    Child, DATA_MARKER, Exit, MIND, MemoryExceeded, OWNER_MARKER, SWEEP_WAIT, TREE_MARKER, proc,
+    Child, DATA_MARKER, MIND, MemoryExceeded, OWNER_MARKER, ProgramExit, SWEEP_WAIT, TREE_MARKER,
+    proc,
 };
 
 /// Time that a minder may take to start its program, on a machine that starts many.
@@ -73,7 +74,7 @@ struct OurPipes {
 }
 
 /// A minder and its tree.
-struct Tree {
+struct OwnedTree {
     settings: Arc<TreeSettings>,
     owner: String,
     /// Value of the tree's marker.
@@ -99,7 +100,7 @@ pub(super) async fn run<Lease>(
     started: oneshot::Sender<Result<Child, SpawnError>>,
     (owned, lease): (Owned, Lease),
 ) {
-    let (mut tree, pipes) = match Tree::start(settings, &launch, owned.behalf()).await {
+    let (mut tree, pipes) = match OwnedTree::start(settings, &launch, owned.behalf()).await {
         Ok(tree) => tree,
         Err(error) => {
             let _ = started.send(Err(error)); // the caller may have left
@@ -133,7 +134,7 @@ pub(super) async fn run<Lease>(
     let _ = exited.send(end); // the child may have been dropped
 }
 
-impl Tree {
+impl OwnedTree {
     async fn start(
         settings: Arc<TreeSettings>,
         launch: &Launch,
@@ -150,7 +151,7 @@ impl Tree {
             (TREE_MARKER, name.as_ref()),
         ];
         let unsent = |source| SpawnError::System { program: launch.program.clone(), source };
-        let body = Body::new(
+        let body = FrameBody::new(
             environment(launch, markers),
             launch.confinement.as_ref(),
             settings.rehearses,
@@ -260,19 +261,19 @@ impl Tree {
                 },
                 Some((look, told)) = looks.recv() => {
                     asked.push_back(told);
-                    Order::Look(look)
+                    MinderOrder::Look(look)
                 }
                 () = overdue => return None,
-                () = interrupt.notified() => Order::Interrupt,
+                () = interrupt.notified() => MinderOrder::Interrupt,
                 () = hurry.cancelled(), if !is_hurried => {
                     is_hurried = true;
                     let grace = grace.min(HURRIED);
                     deadline = Some(Instant::now() + grace + SWEEP_WAIT + LATE_WAIT);
-                    Order::End(grace)
+                    MinderOrder::End(grace)
                 }
                 () = end.cancelled(), if deadline.is_none() => {
                     deadline = Some(Instant::now() + grace + SWEEP_WAIT + LATE_WAIT);
-                    Order::End(grace)
+                    MinderOrder::End(grace)
                 }
             };
             let line = format!("{order}\n");
@@ -309,7 +310,7 @@ impl Tree {
         }
         tracing::warn!(owner, "a minder was lost; what it minded is killed");
         self.clear().await;
-        End { exceeded, exit: Exit::KILLED }
+        End { exceeded, exit: ProgramExit::KILLED }
     }
 
     /// Reaps a minder after its last report, when it has only to exit.

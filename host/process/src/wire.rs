@@ -22,7 +22,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::Exit;
+use super::ProgramExit;
 use super::confine::{Confinement, NotConfined};
 
 /// The program's ends of stdin, stdout and stderr.
@@ -30,18 +30,18 @@ pub(super) type Pipes = [OwnedFd; 3];
 
 /// Order from the hub to the minder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum MinderOrder {
     /// SIGINT to the program's group.
     Interrupt,
     /// SIGTERM to the program's group, and SIGKILL to all after this time.
     End(Duration),
     /// Inspection of the tree, with a report.
-    Look(Look),
+    Look(Inspection),
 }
 
 /// Action of a minder's inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Inspection {
     /// Marks the current processes as the program's own.
     Settle,
     /// Kills the processes that are not the program's own.
@@ -52,7 +52,7 @@ pub(super) enum Look {
 
 /// Result of a minder's inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct InspectionResult {
     /// Number of processes that the minder killed.
     pub(super) killed: usize,
     /// Number of processes that the minder should have killed and that still exist.
@@ -72,34 +72,34 @@ pub(super) enum MinderReport {
     NotConfined(NotConfined),
     /// The program exited and its tree is gone, except for `left` processes that even SIGKILL could
     /// not end in time.
-    Ended { exit: Exit, left: usize },
+    Ended { exit: ProgramExit, left: usize },
     /// Result of an inspection.
-    Seen(Seen),
+    Seen(InspectionResult),
     /// The tree uses this many bytes of memory, more than its limit, and is being killed.
     MemoryExceeded(u64),
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for MinderOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupt => f.write_str("interrupt"),
             Self::End(grace) => write!(f, "end {}", grace.as_millis()),
-            Self::Look(Look::Settle) => f.write_str("settle"),
-            Self::Look(Look::Prune) => f.write_str("prune"),
-            Self::Look(Look::Weigh) => f.write_str("weigh"),
+            Self::Look(Inspection::Settle) => f.write_str("settle"),
+            Self::Look(Inspection::Prune) => f.write_str("prune"),
+            Self::Look(Inspection::Weigh) => f.write_str("weigh"),
         }
     }
 }
 
-impl FromStr for Order {
+impl FromStr for MinderOrder {
     type Err = ParseError;
 
     fn from_str(line: &str) -> Result<Self, ParseError> {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             ["interrupt"] => Ok(Self::Interrupt),
-            ["settle"] => Ok(Self::Look(Look::Settle)),
-            ["prune"] => Ok(Self::Look(Look::Prune)),
-            ["weigh"] => Ok(Self::Look(Look::Weigh)),
+            ["settle"] => Ok(Self::Look(Inspection::Settle)),
+            ["prune"] => Ok(Self::Look(Inspection::Prune)),
+            ["weigh"] => Ok(Self::Look(Inspection::Weigh)),
             ["end", millis] => Ok(Self::End(Duration::from_millis(number(millis)?))),
             _ => Err(ParseError),
         }
@@ -114,11 +114,13 @@ impl fmt::Display for MinderReport {
             Self::NotConfined(NotConfined { step, errno, path }) => {
                 write!(f, "unconfined {} {errno} {path}", step.word())
             }
-            Self::Ended { exit: Exit::Code(code), left } => write!(f, "ended code {code} {left}"),
-            Self::Ended { exit: Exit::Signal(signal), left } => {
+            Self::Ended { exit: ProgramExit::Code(code), left } => {
+                write!(f, "ended code {code} {left}")
+            }
+            Self::Ended { exit: ProgramExit::Signal(signal), left } => {
                 write!(f, "ended signal {signal} {left}")
             }
-            Self::Seen(Seen { killed, left, resident }) => {
+            Self::Seen(InspectionResult { killed, left, resident }) => {
                 write!(f, "seen {killed} {left} {resident}")
             }
             Self::MemoryExceeded(taken) => write!(f, "memory {taken}"),
@@ -140,13 +142,13 @@ impl FromStr for MinderReport {
             ["started"] => Ok(Self::Started),
             ["failed", errno] => Ok(Self::Failed(number(errno)?)),
             ["ended", "code", code, left] => {
-                Ok(Self::Ended { exit: Exit::Code(number(code)?), left: number(left)? })
+                Ok(Self::Ended { exit: ProgramExit::Code(number(code)?), left: number(left)? })
             }
             ["ended", "signal", signal, left] => {
-                Ok(Self::Ended { exit: Exit::Signal(number(signal)?), left: number(left)? })
+                Ok(Self::Ended { exit: ProgramExit::Signal(number(signal)?), left: number(left)? })
             }
             ["memory", taken] => Ok(Self::MemoryExceeded(number(taken)?)),
-            ["seen", killed, left, resident] => Ok(Self::Seen(Seen {
+            ["seen", killed, left, resident] => Ok(Self::Seen(InspectionResult {
                 killed: number(killed)?,
                 left: number(left)?,
                 resident: number(resident)?,
@@ -198,7 +200,7 @@ pub(super) struct Launched {
 }
 
 /// Data after the pipes.
-pub(super) struct Body {
+pub(super) struct FrameBody {
     env: Vec<u8>,
     /// JSON; empty for an unconfined program.
     plan: Vec<u8>,
@@ -211,7 +213,7 @@ struct Plan<C> {
     rehearses: bool,
 }
 
-impl Body {
+impl FrameBody {
     /// Encodes the launch. Fails on paths that JSON cannot represent.
     pub(super) fn new(
         env: Vec<u8>,
@@ -230,7 +232,7 @@ impl Body {
 }
 
 /// Sends the pipes and the lengths. The socket is new, so this does not block.
-pub(super) fn send_pipes(socket: &impl AsFd, pipes: &Pipes, body: &Body) -> io::Result<()> {
+pub(super) fn send_pipes(socket: &impl AsFd, pipes: &Pipes, body: &FrameBody) -> io::Result<()> {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
     let lengths = [length(&body.env)?, length(&body.plan)?].map(u32::to_le_bytes).concat();
     let fds = pipes.each_ref().map(AsFd::as_fd);
@@ -275,9 +277,11 @@ mod tests {
 
     #[test]
     fn orders_and_reports_round_trip() {
-        let looks = [Look::Settle, Look::Prune, Look::Weigh].map(Order::Look);
-        for order in
-            [Order::Interrupt, Order::End(Duration::from_millis(2500))].iter().chain(&looks)
+        let looks =
+            [Inspection::Settle, Inspection::Prune, Inspection::Weigh].map(MinderOrder::Look);
+        for order in [MinderOrder::Interrupt, MinderOrder::End(Duration::from_millis(2500))]
+            .iter()
+            .chain(&looks)
         {
             assert_eq!(order.to_string().parse(), Ok(*order));
         }
@@ -294,15 +298,15 @@ mod tests {
                 errno: 1,
                 path: String::new(),
             }),
-            MinderReport::Ended { exit: Exit::Code(-1), left: 0 },
-            MinderReport::Ended { exit: Exit::Signal(9), left: 3 },
-            MinderReport::Seen(Seen { killed: 2, left: 0, resident: 1 << 40 }),
+            MinderReport::Ended { exit: ProgramExit::Code(-1), left: 0 },
+            MinderReport::Ended { exit: ProgramExit::Signal(9), left: 3 },
+            MinderReport::Seen(InspectionResult { killed: 2, left: 0, resident: 1 << 40 }),
             MinderReport::MemoryExceeded(1 << 40),
         ] {
             assert_eq!(report.to_string().parse(), Ok(report));
         }
         assert_eq!("ended code many 0".parse::<MinderReport>(), Err(ParseError));
-        assert_eq!("".parse::<Order>(), Err(ParseError));
+        assert_eq!("".parse::<MinderOrder>(), Err(ParseError));
     }
 
     #[test]
@@ -312,7 +316,7 @@ mod tests {
         let env =
             [("A", OsStr::new("1=2")), ("EMPTY", OsStr::new("")), ("LINES", OsStr::new("a\nb"))];
         let confinement = Confinement { read: vec!["/a b".into()], ..Confinement::default() };
-        let body = Body::new(encode_env(env), Some(&confinement), true).unwrap();
+        let body = FrameBody::new(encode_env(env), Some(&confinement), true).unwrap();
         send_pipes(&ours, &pipes, &body).unwrap();
         io::Write::write_all(&mut &ours, &body.bytes()).unwrap();
 

@@ -70,12 +70,12 @@ pub struct WorkLimits {
     /// time has no other limit: on a busy machine, work takes long and still ends.
     pub stall: Duration,
     /// Priority on the processor.
-    pub priority: Priority,
+    pub priority: WorkerPriority,
 }
 
 /// Priority of a worker on the processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Priority {
+pub enum WorkerPriority {
     /// As this process: somebody waits for the work and nothing else.
     Normal,
     /// Below this process, which serves requests meanwhile.
@@ -158,11 +158,11 @@ impl Worker {
         };
         let status = status.map_err(system)?;
         match answer {
-            Ok(Some(Answer::Done(bytes))) if status.success() => Ok(bytes),
-            Ok(Some(Answer::Refused(why))) if status.success() => {
+            Ok(Some(WorkerReply::Done(bytes))) if status.success() => Ok(bytes),
+            Ok(Some(WorkerReply::Refused(why))) if status.success() => {
                 Err(WorkError::Refused(String::from_utf8_lossy(&why).into_owned()))
             }
-            Ok(Some(Answer::TooLong)) => Err(WorkError::Output(limits.output)),
+            Ok(Some(WorkerReply::TooLong)) => Err(WorkError::Output(limits.output)),
             Ok(_) | Err(_) => Err(why_it_ended(status, &last_words, limits)),
         }
     }
@@ -193,7 +193,7 @@ impl Worker {
     }
 }
 
-impl Priority {
+impl WorkerPriority {
     /// Increment of the nice value.
     fn nice(self) -> i32 {
         match self {
@@ -230,7 +230,7 @@ fn cpu_ticks(pid: u32) -> Option<u64> {
 }
 
 /// Answer of a worker.
-enum Answer {
+enum WorkerReply {
     Done(Vec<u8>),
     Refused(Vec<u8>),
     /// Longer than allowed, and not read.
@@ -245,7 +245,11 @@ const REFUSED: u8 = 0;
 
 /// Sends the work and reads the answer; none if the worker ended without a whole one. The socket is
 /// shut down if the answer is too long, because the worker would block forever on the unread rest.
-async fn converse(socket: &mut UnixStream, input: &[u8], most: u64) -> io::Result<Option<Answer>> {
+async fn converse(
+    socket: &mut UnixStream,
+    input: &[u8],
+    most: u64,
+) -> io::Result<Option<WorkerReply>> {
     let (mut read, mut write) = socket.split();
     let send = async {
         write.write_u64(input.len() as u64).await?;
@@ -255,20 +259,20 @@ async fn converse(socket: &mut UnixStream, input: &[u8], most: u64) -> io::Resul
         let verdict = read.read_u8().await?;
         let length = read.read_u64().await?;
         if length > most {
-            return Ok(Some(Answer::TooLong));
+            return Ok(Some(WorkerReply::TooLong));
         }
         let mut bytes = Vec::new();
         read.take(length).read_to_end(&mut bytes).await?;
         let is_whole = bytes.len() as u64 == length;
         Ok(is_whole.then_some(if verdict == DONE {
-            Answer::Done(bytes)
+            WorkerReply::Done(bytes)
         } else {
-            Answer::Refused(bytes)
+            WorkerReply::Refused(bytes)
         }))
     };
     // A worker that refuses early leaves the rest of its input unread; its answer counts.
     let (_, answer) = tokio::join!(send, receive);
-    if let Ok(Some(Answer::TooLong)) = answer {
+    if let Ok(Some(WorkerReply::TooLong)) = answer {
         socket.shutdown().await?;
     }
     answer

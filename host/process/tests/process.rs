@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use std::{fs, path::Path, process::Stdio, sync::Arc};
 
 use a2a_hub_process::{
-    Child, Exit, Launch, MAX_CHUNK, MIND, Output, SpawnError, Supervisor, WorkingDirectory,
+    Child, Launch, MAX_CHUNK, MIND, Output, ProgramExit, SpawnError, Supervisor, WorkingDirectory,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -142,7 +142,7 @@ async fn next(child: &mut Child) -> Output {
 }
 
 /// All output, then the exit.
-async fn finish(child: &mut Child) -> (Vec<u8>, Vec<u8>, Exit) {
+async fn finish(child: &mut Child) -> (Vec<u8>, Vec<u8>, ProgramExit) {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     loop {
         match next(child).await {
@@ -176,10 +176,10 @@ async fn cat_echoes_its_input() {
     cat.write_stdin(b"world\n").await.unwrap();
     assert_eq!(read_to(&mut cat, "\n").await, "hello, world\n");
     cat.close_stdin();
-    assert_eq!(finish(&mut cat).await, (vec![], vec![], Exit::Code(0)));
+    assert_eq!(finish(&mut cat).await, (vec![], vec![], ProgramExit::Code(0)));
     assert_eq!(
         next(&mut cat).await,
-        Output::Exited(Exit::Code(0)),
+        Output::Exited(ProgramExit::Code(0)),
         "asked again, it says so again"
     );
     let closed = cat.write_stdin(b"too late").await.unwrap_err();
@@ -196,7 +196,7 @@ async fn five_megabyte_line_round_trips() {
     cat.close_stdin();
     let (stdout, stderr, exit) = finish(&mut cat).await;
     assert!(stdout == line, "{} of {} bytes, or others", stdout.len(), line.len());
-    assert_eq!((stderr, exit), (vec![], Exit::Code(0)));
+    assert_eq!((stderr, exit), (vec![], ProgramExit::Code(0)));
 }
 
 #[tokio::test]
@@ -216,12 +216,12 @@ async fn write_to_closed_stdin_fails() {
 async fn exit_codes_and_signals_are_distinguished() {
     let hub = Fixture::new();
     for (script, expected) in [
-        ("exit 0", Exit::Code(0)),
-        ("exit 7", Exit::Code(7)),
-        ("exit 255", Exit::Code(255)),
-        ("kill -KILL $$", Exit::Signal(9)),
-        ("kill -TERM $$", Exit::Signal(15)),
-        ("kill -SEGV $$", Exit::Signal(11)),
+        ("exit 0", ProgramExit::Code(0)),
+        ("exit 7", ProgramExit::Code(7)),
+        ("exit 255", ProgramExit::Code(255)),
+        ("kill -KILL $$", ProgramExit::Signal(9)),
+        ("kill -TERM $$", ProgramExit::Signal(15)),
+        ("kill -SEGV $$", ProgramExit::Signal(11)),
     ] {
         let mut child = hub.sh(&format!("echo out; echo err >&2; {script}")).await;
         let expected = (b"out\n".to_vec(), b"err\n".to_vec(), expected);
@@ -319,7 +319,7 @@ async fn unread_output_blocks_the_program() {
         (before, after) = (after, written());
     }
     child.kill();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(15));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(15));
 }
 
 #[tokio::test]
@@ -335,7 +335,7 @@ async fn dropped_waits_lose_nothing() {
             Ok(Output::Stdout(chunk)) => stdout.extend(chunk),
             Ok(Output::Stderr(chunk)) => stderr.extend(chunk),
             Ok(Output::MemoryExceeded(why)) => panic!("{why:?}"),
-            Ok(Output::Exited(exit)) => break assert_eq!(exit, Exit::Code(0)),
+            Ok(Output::Exited(exit)) => break assert_eq!(exit, ProgramExit::Code(0)),
         }
     }
     let numbers = |to: u32| (1..=to).map(|number| format!("{number}\n")).collect::<String>();
@@ -347,7 +347,7 @@ async fn background_children_die_with_program() {
     let hub = Fixture::new();
     let mut child = hub.sh("sleep 1000 & setsid sleep 1000 & echo done").await;
     // The children hold the pipe as well, so `finish` would not return before their end.
-    assert_eq!(finish(&mut child).await, (b"done\n".to_vec(), vec![], Exit::Code(0)));
+    assert_eq!(finish(&mut child).await, (b"done\n".to_vec(), vec![], ProgramExit::Code(0)));
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
 
@@ -360,7 +360,7 @@ async fn stranger_holding_pipe_loses_no_output() {
     let stranger = fs::OpenOptions::new().write(true).open(format!("/proc/{}/fd/1", program.pid));
     child.write_stdin(b"go\n").await.unwrap();
     timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
-    assert_eq!(finish(&mut child).await, (b"last words\n".to_vec(), vec![], Exit::Code(3)));
+    assert_eq!(finish(&mut child).await, (b"last words\n".to_vec(), vec![], ProgramExit::Code(3)));
     drop(stranger.unwrap());
 }
 
@@ -374,7 +374,7 @@ async fn interrupt_reaches_program() {
     read_to(&mut child, "ready\n").await;
     child.interrupt();
     let (stdout, _, exit) = finish(&mut child).await;
-    assert_eq!((&stdout[..], exit), (&b"caught\n"[..], Exit::Code(42)));
+    assert_eq!((&stdout[..], exit), (&b"caught\n"[..], ProgramExit::Code(42)));
 }
 
 /// Starts a new session, a daemon, and a program that ignores SIGTERM.
@@ -388,7 +388,7 @@ async fn kill_ends_sessions_and_daemons() {
     read_to(&mut child, "ready\n").await;
     let begin = Instant::now();
     child.kill();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
     let took = begin.elapsed();
     assert!(took >= GRACE && took < GRACE + Duration::from_secs(5), "{took:?}");
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
@@ -404,7 +404,7 @@ async fn program_heeding_sigterm_exits_early() {
     read_to(&mut child, "ready\n").await;
     child.kill();
     let (stdout, _, exit) = finish(&mut child).await; // the shell reports its `sleep` on stderr
-    assert_eq!((&stdout[..], exit), (&b"bye\n"[..], Exit::Code(5)));
+    assert_eq!((&stdout[..], exit), (&b"bye\n"[..], ProgramExit::Code(5)));
 }
 
 #[tokio::test]
@@ -423,7 +423,7 @@ async fn shutdown_ends_trees_and_refuses_starts() {
     timeout(PATIENCE, hub.supervisor.shutdown()).await.unwrap();
     assert_eq!(hub.supervisor.running(), 0);
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
-    assert_eq!(finish(&mut children[0]).await.2, Exit::Signal(15));
+    assert_eq!(finish(&mut children[0]).await.2, ProgramExit::Signal(15));
     let error = hub.supervisor.spawn(hub.launch("/bin/true", &[])).await.unwrap_err();
     assert!(matches!(error, SpawnError::ShuttingDown { .. }), "{error}");
 }
@@ -439,7 +439,7 @@ async fn a_fork_storm_ends() {
     count_reaches(hub.data.path(), 100, "sleep 1000").await;
     let begin = Instant::now();
     child.kill();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
     assert!(begin.elapsed() < GRACE + Duration::from_secs(6), "{:?}", begin.elapsed());
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
@@ -466,7 +466,7 @@ async fn a_hundred_programs_run_at_once() {
         child.close_stdin();
     }
     for child in &mut children {
-        assert_eq!(finish(child).await.2, Exit::Code(0));
+        assert_eq!(finish(child).await.2, ProgramExit::Code(0));
     }
     assert_eq!(hub.supervisor.running(), 0);
     nobody_within(hub.data.path(), PATIENCE).await;
@@ -486,12 +486,12 @@ async fn killed_minder_takes_only_its_tree() {
     let minders = count_reaches(hub.data.path(), 2, MIND).await;
     let minder = minders.into_iter().find(|it| it.command.contains("env -i")).unwrap();
     kill_process(minder.pid, Signal::KILL).unwrap();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
 
     sibling.write_stdin(b"still here\n").await.unwrap();
     read_to(&mut sibling, "still here\n").await;
     sibling.close_stdin();
-    assert_eq!(finish(&mut sibling).await.2, Exit::Code(0));
+    assert_eq!(finish(&mut sibling).await.2, ProgramExit::Code(0));
     assert_eq!(hub.supervisor.running(), 0);
     nobody_within(hub.data.path(), Duration::from_secs(1)).await;
 }

@@ -5,7 +5,7 @@
 use a2a_hub_core::{
     access_control::Principal,
     scheduling::connection_quota::{
-        Admitted, ConnectionQuota, Holder, QuotaReached, Unit, idle_limit,
+        AdmittedConnection, ConnectionQuota, Holder, QuotaReached, Unit, idle_limit,
     },
     text::duration::Span,
 };
@@ -33,9 +33,9 @@ const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 /// The connections of one endpoint. Clones share their state.
 #[derive(Clone)]
-pub struct Connections(Arc<Shared>);
+pub struct Connections(Arc<ConnectionsInner>);
 
-struct Shared {
+struct ConnectionsInner {
     quota: Mutex<ConnectionQuota<Arc<Activity>>>,
     /// Timeout for slow clients.
     patience: Duration,
@@ -88,7 +88,12 @@ impl Connections {
         let quota = Mutex::new(ConnectionQuota::new(Unit::Connections, most));
         let arrivals = (most / 16).clamp(LEAST_ARRIVALS, MOST_ARRIVALS);
         let arrivals = Arc::new(Semaphore::new(arrivals));
-        Self(Arc::new(Shared { quota, patience, arrivals, is_accept_failing: Mutex::new(false) }))
+        Self(Arc::new(ConnectionsInner {
+            quota,
+            patience,
+            arrivals,
+            is_accept_failing: Mutex::new(false),
+        }))
     }
 
     /// Takes a permit for a connection whose holder is not yet known. The permit is taken before
@@ -117,7 +122,7 @@ impl Connections {
                 admitted => admitted,
             }
         };
-        let Admitted { key, evicted } = admitted?;
+        let AdmittedConnection { key, evicted } = admitted?;
         if let Some(evicted) = evicted {
             evicted.gives_way.cancel();
         }

@@ -27,10 +27,10 @@ const BATCH_AT_ONCE: usize = 16;
 const USUAL: usize = 1 << 10;
 
 /// Encoded answer of a request; `None` for a notification.
-pub type Enveloped = Result<Option<Reply<Vec<u8>, Box<Stream>>>, Refused>;
+pub type Enveloped = Result<Option<Reply<Vec<u8>, Box<Stream>>>, EncodedRefusal>;
 
 /// An encoded refusal.
-pub struct Refused {
+pub struct EncodedRefusal {
     /// Encoded error response.
     pub text: Vec<u8>,
     /// True if the hub is at capacity, so that the client may retry.
@@ -97,7 +97,7 @@ impl Dispatcher {
                 Ok(Some(Reply::Stream(Box::new(stream))))
             }
             Err(OperationRefusal { why, is_busy }) => {
-                Err(Refused { text: envelope.error(&dialect.write_error(&why)), is_busy })
+                Err(EncodedRefusal { text: envelope.error(&dialect.write_error(&why)), is_busy })
             }
         }
     }
@@ -135,7 +135,7 @@ fn in_metadata<'a>(
 /// The single answer, if any; batches contain no streams.
 fn text(enveloped: Enveloped) -> Option<Vec<u8>> {
     match enveloped {
-        Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => Some(text),
+        Ok(Some(Reply::One(text))) | Err(EncodedRefusal { text, .. }) => Some(text),
         Ok(Some(Reply::Stream(_)) | None) => None,
     }
 }

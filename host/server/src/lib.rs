@@ -14,8 +14,8 @@ mod tests;
 mod unix;
 
 pub use crate::{
-    http::router::Http,
-    starting::Progress,
+    http::router::HttpServer,
+    starting::StartProgress,
     unix::socket::{Unix, UnixError},
 };
 pub use a2a_hub_rpc::{

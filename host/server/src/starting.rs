@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// Progress of the start, read for each answer.
-pub type Progress = Arc<dyn Fn() -> HubStart + Send + Sync>;
+pub type StartProgress = Arc<dyn Fn() -> HubStart + Send + Sync>;
 
 /// Time that a request waits for the start before it is refused; most starts are much shorter.
 const WAIT: Duration = Duration::from_secs(20);
@@ -43,7 +43,7 @@ const MOST: usize = 256;
 const STARTING: &str = "starting";
 
 /// Reaction to the bytes that a client has sent so far.
-pub(crate) enum Seen {
+pub(crate) enum StartReaction {
     /// Nothing, or the beginning of a request.
     Incomplete,
     /// A request that is answered now: its length, and the answer.
@@ -56,7 +56,7 @@ pub(crate) enum Seen {
 /// that the hub has to serve.
 pub(crate) async fn hold<S>(
     accept: impl AsyncFn() -> io::Result<S>,
-    look: impl Fn(&[u8]) -> Seen + Clone + Send + 'static,
+    look: impl Fn(&[u8]) -> StartReaction + Clone + Send + 'static,
     started: CancellationToken,
 ) -> Vec<S>
 where
@@ -88,7 +88,7 @@ where
 /// Answers one connection until `started`; none if it has ended.
 async fn attend<S>(
     mut stream: S,
-    look: impl Fn(&[u8]) -> Seen,
+    look: impl Fn(&[u8]) -> StartReaction,
     started: CancellationToken,
 ) -> Option<S>
 where
@@ -101,14 +101,14 @@ where
             return None;
         }
         match look(&bytes) {
-            Seen::Now(length, answer) => {
+            StartReaction::Now(length, answer) => {
                 let mut taken = vec![0; length];
                 stream.read_exact(&mut taken).await.ok()?;
                 stream.write_all(&answer).await.ok()?;
                 since = None;
                 continue;
             }
-            Seen::Later(refusal) => {
+            StartReaction::Later(refusal) => {
                 let since = *since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= WAIT {
                     // A client that is gone needs no answer.
@@ -116,7 +116,7 @@ where
                     return None;
                 }
             }
-            Seen::Incomplete => {}
+            StartReaction::Incomplete => {}
         }
         tokio::select! {
             () = sleep(LOOK) => {}
@@ -167,11 +167,11 @@ mod tests {
     use std::future::pending;
     use tokio::{net::UnixStream, task::yield_now};
 
-    fn look(bytes: &[u8]) -> Seen {
+    fn look(bytes: &[u8]) -> StartReaction {
         match bytes {
-            [b'?', ..] => Seen::Now(1, b"!".to_vec()),
-            [] => Seen::Incomplete,
-            _ => Seen::Later(b"later".to_vec()),
+            [b'?', ..] => StartReaction::Now(1, b"!".to_vec()),
+            [] => StartReaction::Incomplete,
+            _ => StartReaction::Later(b"later".to_vec()),
         }
     }
 

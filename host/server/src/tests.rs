@@ -45,7 +45,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
 /// A dispatcher with its hub's directory.
-pub(crate) struct Stand {
+pub(crate) struct TestDispatcher {
     pub(crate) dispatcher: Dispatcher,
     _dir: TempDir,
 }
@@ -165,7 +165,7 @@ async fn hub(dir: &Path, tenants: BTreeSet<TenantId>, agent: Native) -> Hub {
     whole.with_tenants(tenants).take_up().await.unwrap().0
 }
 
-impl Stand {
+impl TestDispatcher {
     pub(crate) async fn new() -> Self {
         Self::with_streams(8).await
     }

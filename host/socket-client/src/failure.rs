@@ -1,7 +1,7 @@
 //! Error of a command: a line for people, one JSON object for programs.
 
 use super::exit::{Exit, ExitScheme};
-use a2a_hub_authoring::{AuthoringError, Kind};
+use a2a_hub_authoring::{AuthoringError, FailureKind};
 use a2a_hub_client::ClientError;
 use a2a_hub_config::ConfigError;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
@@ -154,16 +154,16 @@ impl CommandError {
 }
 
 /// Maps a failure with a project or a component to its reason.
-fn authoring(kind: Kind) -> &'static str {
+fn authoring(kind: FailureKind) -> &'static str {
     match kind {
-        Kind::NoProject => "NOT_A_PROJECT",
-        Kind::Exists => "PROJECT_EXISTS",
-        Kind::NoTool => "TOOL_MISSING",
-        Kind::NotBuilt => NOT_BUILT,
-        Kind::NoComponent => "NOT_A_COMPONENT",
-        Kind::KeyMissing | Kind::KeyShared | Kind::KeyUnusable => NO_KEY,
-        Kind::NoManifest => USAGE,
-        Kind::Other => FAILED,
+        FailureKind::NoProject => "NOT_A_PROJECT",
+        FailureKind::Exists => "PROJECT_EXISTS",
+        FailureKind::NoTool => "TOOL_MISSING",
+        FailureKind::NotBuilt => NOT_BUILT,
+        FailureKind::NoComponent => "NOT_A_COMPONENT",
+        FailureKind::KeyMissing | FailureKind::KeyShared | FailureKind::KeyUnusable => NO_KEY,
+        FailureKind::NoManifest => USAGE,
+        FailureKind::Other => FAILED,
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 use a2a_hub_config::{ConfigError, Flag, Settings, is_colourless};
 use a2a_hub_terminal::{
     console::{Console, Wish},
-    interactive::{Progress, ProgressOutput},
+    interactive::{ProgressLine, ProgressOutput},
     render::shell_word,
     text::Text,
 };
@@ -108,13 +108,13 @@ impl Global {
     }
 
     /// Starts a progress line for `who`; `wanted` is false if it would interfere with the output.
-    pub fn progress(&self, who: &str, wanted: bool) -> Progress {
+    pub fn progress(&self, who: &str, wanted: bool) -> ProgressLine {
         let printing = match (self.format, self.verbose) {
             (Format::Json, _) => ProgressOutput::Nothing,
             (Format::Pretty, true) => ProgressOutput::Messages,
             (Format::Pretty, false) => ProgressOutput::Line,
         };
-        Progress::new(self.console(), who, wanted, printing)
+        ProgressLine::new(self.console(), who, wanted, printing)
     }
 
     /// Returns the hub's data directory.

@@ -2,7 +2,7 @@
 
 use crate::StorageError;
 use a2a_hub_core::{
-    bm25::Counts,
+    bm25::WordCounts,
     context_memory::{
         encoding::encoded_bytes,
         model::{
@@ -25,7 +25,7 @@ pub(crate) struct Size {
 pub(crate) struct Indexed {
     pub(crate) item: Item,
     /// Words by which it is found, with their counts.
-    pub(crate) counts: Counts,
+    pub(crate) counts: WordCounts,
 }
 
 impl Indexed {

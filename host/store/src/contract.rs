@@ -17,8 +17,8 @@ pub use events::{agent, at, chunk, created, status};
 use events::{push, said_in, working};
 
 use super::{
-    ContextFilter, Counts, DeliveryFailure, HeadFilter, Progress, PushFilter, Storage,
-    StorageError, Tally,
+    ContextFilter, DeliveryFailure, HeadFilter, Progress, PushFilter, Storage, StorageError, Tally,
+    TaskCounts,
 };
 use a2a_hub_core::{
     access_control::Principal, plugin::installation::InstallationId, task::state::IllegalEvent,
@@ -159,7 +159,7 @@ async fn log_begins_with_creation(storage: &impl Storage) {
     assert_eq!(storage.append(&task, 0, vec![begin(), begin()]).await, twice);
     storage.append(&task, 0, vec![begin()]).await.unwrap();
     assert_eq!(storage.append(&task, 1, vec![begin()]).await, twice);
-    assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 1 }));
+    assert_eq!(storage.counts().await, Ok(TaskCounts { live: 1, total: 1 }));
 }
 
 async fn final_task_refuses_events(storage: &impl Storage) {
@@ -178,7 +178,7 @@ async fn final_task_refuses_events(storage: &impl Storage) {
         assert_eq!(storage.task(&task).await.unwrap().unwrap(), before);
         assert_eq!(storage.events(&task, 0, 10).await.unwrap().len(), 3);
     }
-    assert_eq!(storage.counts().await, Ok(Counts { live: 0, total: 5 }));
+    assert_eq!(storage.counts().await, Ok(TaskCounts { live: 0, total: 5 }));
 }
 
 async fn task_is_fold_of_its_log(storage: &impl Storage) {
@@ -227,7 +227,7 @@ async fn concurrent_tasks_append_independently<S: Storage + 'static>(storage: Ar
         let read = storage.events(&task, 0, 100).await.unwrap();
         assert!(read.iter().map(|event| event.seq).eq(1..=10));
     }
-    assert_eq!(storage.counts().await, Ok(Counts { live: 100, total: 100 }));
+    assert_eq!(storage.counts().await, Ok(TaskCounts { live: 100, total: 100 }));
     let working = Tally { agent: agent("echo"), state: TaskState::Working, tasks: 100 };
     assert_eq!(storage.tally().await, Ok(vec![working]));
 }
@@ -441,7 +441,7 @@ async fn only_finished_tasks_are_deleted(storage: &impl Storage) {
     assert_eq!(storage.forget_tasks(ids.clone()).await, Ok(29));
     assert_eq!(storage.forget_tasks(ids.clone()).await, Ok(0));
     assert!(storage.size().await.unwrap() < full / 2);
-    assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 1 }));
+    assert_eq!(storage.counts().await, Ok(TaskCounts { live: 1, total: 1 }));
     assert_eq!(storage.task(&ids[1]).await, Ok(None));
     assert_eq!(storage.events(&ids[1], 0, 10).await, Ok(Vec::new()));
     assert_eq!(storage.append(&ids[0], 2, vec![chunk("y")]).await, Ok(3));

@@ -92,7 +92,7 @@ pub trait TaskLog: Send + Sync {
 
 /// A request that began a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct BegunRequest {
     /// Fingerprint ([`Created::request`](a2a_hub_protocol::event::Created::request)).
     pub fingerprint: String,
     /// Task that it began.
@@ -142,14 +142,14 @@ pub trait TaskIndex: Send + Sync {
 
     /// Requests that began tasks since then (RFC 3339), oldest first; only of the latest `limit`
     /// tasks that changed since. An unreadable log has none.
-    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError>;
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<BegunRequest>, StorageError>;
 
     /// Numbers of tasks by agent and state; zero counts are left out.
     async fn tally(&self) -> Result<Vec<Tally>, StorageError>;
 
     /// Number of tasks.
-    async fn counts(&self) -> Result<Counts, StorageError> {
-        Ok(Counts::of(&self.tally().await?))
+    async fn counts(&self) -> Result<TaskCounts, StorageError> {
+        Ok(TaskCounts::of(&self.tally().await?))
     }
 
     /// Size of all stored data in bytes, without the free space that deleted data leaves.
@@ -305,7 +305,7 @@ impl<S: TaskLog + TaskIndex + RunJournal + StoreHealth> TaskStore for S {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     /// Numbers of tasks in it.
-    pub counts: Counts,
+    pub counts: TaskCounts,
     /// Size of its file in bytes.
     pub bytes: u64,
 }
@@ -472,14 +472,14 @@ impl Default for ContextFilter {
 
 /// Numbers of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct TaskCounts {
     /// Unfinished tasks.
     pub live: u64,
     /// All stored tasks.
     pub total: u64,
 }
 
-impl Counts {
+impl TaskCounts {
     /// Sums the tasks of all agents.
     pub fn of(tallies: &[Tally]) -> Self {
         let sum = |counted: fn(&Tally) -> bool| {

@@ -4,9 +4,9 @@ mod automation;
 mod context_memory;
 
 use super::{
-    AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
-    HeadPage, Outbox, Progress, PushFilter, Request, RunJournal, Search, StorageError, StoreHealth,
-    StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    AgentMemory, BackupError, BegunRequest, ContextFilter, ContextMemory, Copied, Copies, Head,
+    HeadFilter, HeadPage, Outbox, Progress, PushFilter, RunJournal, Search, StorageError,
+    StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
     context_memory::require_within_limits,
     log::{self, Conversation},
 };
@@ -27,7 +27,7 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 use a2a_hub_triggers::plan::TriggerState;
-use context_memory::Mind;
+use context_memory::MemoryOfPlace;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,9 +47,9 @@ pub struct MemoryStorage {
 
 #[derive(Debug, Default)]
 struct Stored {
-    logs: BTreeMap<TaskId, Log>,
+    logs: BTreeMap<TaskId, MemoryLog>,
     memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
-    minds: BTreeMap<MemoryPlace, Mind>,
+    minds: BTreeMap<MemoryPlace, MemoryOfPlace>,
     /// In the order in which they were first set.
     pushes: Vec<(PushConfig, Progress)>,
     schedules: BTreeMap<String, schedule::State>,
@@ -60,7 +60,7 @@ struct Stored {
 }
 
 #[derive(Debug)]
-struct Log {
+struct MemoryLog {
     head: Head,
     events: Vec<Arc<TaskEvent>>,
     askers: Vec<(u64, Principal)>,
@@ -114,7 +114,7 @@ impl Stored {
     }
 }
 
-impl Log {
+impl MemoryLog {
     fn fold(&self) -> Result<StoredTask, StorageError> {
         let mut task = log::fold(&self.head.task, None, self.events.iter().map(Arc::as_ref))?;
         task.context_id.clone_from(&self.head.context);
@@ -139,7 +139,7 @@ impl TaskLog for MemoryStorage {
             let why = format!("it was told to fail after {} events", self.max_events);
             return Err(StorageError::Unavailable(why));
         }
-        let log = kept.logs.entry(task.clone()).or_insert_with(|| Log {
+        let log = kept.logs.entry(task.clone()).or_insert_with(|| MemoryLog {
             head: head.clone(),
             events: Vec::new(),
             askers: Vec::new(),
@@ -180,7 +180,7 @@ impl TaskLog for MemoryStorage {
     }
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
-        self.kept().logs.get(task).map(Log::fold).transpose()
+        self.kept().logs.get(task).map(MemoryLog::fold).transpose()
     }
 
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
@@ -235,15 +235,19 @@ impl TaskIndex for MemoryStorage {
         Ok(page.cloned().collect())
     }
 
-    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError> {
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<BegunRequest>, StorageError> {
         let kept = self.kept();
         let latest = kept.logs.values().rev().filter(|log| log.head.updated.as_str() >= since);
         let latest = latest.take(limit).filter(|log| log.head.created.as_str() >= since);
         let mut requests: Vec<_> = latest
-            .filter_map(|Log { head, events, .. }| {
+            .filter_map(|MemoryLog { head, events, .. }| {
                 let TaskEvent::Created(created) = events.first()?.as_ref() else { return None };
                 let fingerprint = created.request.clone()?;
-                Some(Request { fingerprint, task: head.task.clone(), made: head.created.clone() })
+                Some(BegunRequest {
+                    fingerprint,
+                    task: head.task.clone(),
+                    made: head.created.clone(),
+                })
             })
             .collect();
         requests.reverse();
@@ -335,7 +339,7 @@ impl TaskIndex for MemoryStorage {
 
     async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
         let mut tallied = BTreeMap::new();
-        for Log { head, .. } in self.kept().logs.values() {
+        for MemoryLog { head, .. } in self.kept().logs.values() {
             *tallied.entry((head.agent.clone(), head.state.name())).or_default() += 1;
         }
         let known = |((agent, state), tasks)| {
@@ -376,7 +380,7 @@ impl Outbox for MemoryStorage {
         let kept = self.kept();
         let mut found = Vec::new();
         for (config, progress) in &kept.pushes {
-            let Some(Log { head, .. }) = kept.logs.get(&config.task) else { continue };
+            let Some(MemoryLog { head, .. }) = kept.logs.get(&config.task) else { continue };
             let is_open = progress.sent < head.seq || !head.state.is_final();
             if filter.task.as_ref().is_none_or(|task| config.task == *task)
                 && filter.tenant.as_ref().is_none_or(|tenant| head.context.tenant() == tenant)
@@ -465,7 +469,7 @@ impl AgentMemory for MemoryStorage {
 #[async_trait::async_trait]
 impl ContextMemory for MemoryStorage {
     async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError> {
-        Ok(self.kept().minds.get(place).map(Mind::working).unwrap_or_default())
+        Ok(self.kept().minds.get(place).map(MemoryOfPlace::working).unwrap_or_default())
     }
 
     async fn change(

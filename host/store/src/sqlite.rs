@@ -13,8 +13,8 @@ mod queries;
 mod tests;
 
 use super::{
-    AgentMemory, BackupError, ContextFilter, ContextMemory, Copied, Copies, Head, HeadFilter,
-    HeadPage, Looked, Outbox, Progress, PushFilter, Request, RunJournal, ScheduleStates, Search,
+    AgentMemory, BackupError, BegunRequest, ContextFilter, ContextMemory, Copied, Copies, Head,
+    HeadFilter, HeadPage, Looked, Outbox, Progress, PushFilter, RunJournal, ScheduleStates, Search,
     StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TriggerStates,
 };
 use a2a_hub_clock::schedule;
@@ -194,7 +194,7 @@ impl TaskIndex for SqliteStorage {
         self.readers.read(move |db| log::events::heads(db, &filter)).await
     }
 
-    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError> {
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<BegunRequest>, StorageError> {
         let since = since.to_owned();
         self.readers.read(move |db| log::events::requests(db, &since, limit)).await
     }

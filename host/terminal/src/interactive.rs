@@ -34,7 +34,7 @@ pub enum ProgressOutput {
 
 /// Progress line on standard error for an agent that works; does nothing if it would not be
 /// visible.
-pub struct Progress {
+pub struct ProgressLine {
     console: Console,
     who: String,
     since: Instant,
@@ -50,7 +50,7 @@ pub struct Progress {
     said: String,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Starts a progress line for `who`. It is visible only if `shown`, and if the terminal can
     /// erase it.
     #[must_use]
@@ -139,14 +139,14 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
 /// Answer of the user.
-pub enum Answer {
+pub enum UserAnswer {
     /// Text of the answer.
     Text(String),
     /// No answer: an empty line, or the end of the input.
@@ -155,7 +155,7 @@ pub enum Answer {
     Interrupted,
 }
 
-impl Answer {
+impl UserAnswer {
     /// True if the answer is one of these lower-case words, in any case.
     #[must_use]
     pub fn is_one_of(&self, words: &[&str]) -> bool {
@@ -168,7 +168,7 @@ pub const TO_A_TASK: &str = "your answer; an empty one leaves the task waiting";
 
 /// Prompts for a line, with a hint. Input typed before the prompt is discarded: an agent may have
 /// provoked it with a forged question.
-pub async fn ask(console: Console, hint: &str) -> anyhow::Result<Answer> {
+pub async fn ask(console: Console, hint: &str) -> anyhow::Result<UserAnswer> {
     match ask_unless(console, hint, std::future::pending::<Infallible>()).await? {
         Prompted::Answered(answer) => Ok(answer),
         Prompted::Withdrawn(never) => match never {},
@@ -178,7 +178,7 @@ pub async fn ask(console: Console, hint: &str) -> anyhow::Result<Answer> {
 /// Outcome of a prompt that can become needless.
 pub enum Prompted<T> {
     /// Answer of the user.
-    Answered(Answer),
+    Answered(UserAnswer),
     /// The prompt was withdrawn for this reason.
     Withdrawn(T),
 }
@@ -203,11 +203,11 @@ pub async fn ask_unless<T>(
             let mut line = String::new();
             io::stdin().read_line(&mut line).context("read the answer")?;
             Ok(Prompted::Answered(match line.trim() {
-                "" => Answer::Nothing,
-                text => Answer::Text(text.to_owned()),
+                "" => UserAnswer::Nothing,
+                text => UserAnswer::Text(text.to_owned()),
             }))
         }
-        _ = interrupt.recv() => Ok(Prompted::Answered(Answer::Interrupted)),
+        _ = interrupt.recv() => Ok(Prompted::Answered(UserAnswer::Interrupted)),
         why = withdrawn => {
             console.prompt(&"\n".into());
             // The shell must not get half an answer.

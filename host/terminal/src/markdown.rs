@@ -19,7 +19,7 @@ const CODE: Style = AnsiColor::Yellow.on_default();
 /// breaks, `_` marks and HTML-like text are kept, because they may be meant literally.
 pub fn render(markdown: &str, columns: usize) -> Text {
     let source = clean(markdown);
-    let mut page = Page::new(&source, columns.min(WIDEST));
+    let mut page = MarkdownPage::new(&source, columns.min(WIDEST));
     let parser = Parser::new_ext(&source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
     for (event, range) in parser.into_offset_iter() {
         page.take(event, range);
@@ -29,7 +29,7 @@ pub fn render(markdown: &str, columns: usize) -> Text {
 }
 
 /// Rendering state of a page.
-struct Page<'s> {
+struct MarkdownPage<'s> {
     source: &'s str,
     columns: usize,
     out: Text,
@@ -55,7 +55,7 @@ struct Margin {
     rest: String,
 }
 
-impl<'s> Page<'s> {
+impl<'s> MarkdownPage<'s> {
     fn new(source: &'s str, columns: usize) -> Self {
         Self {
             source,

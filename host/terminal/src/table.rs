@@ -22,10 +22,10 @@ const UNIQUE: Style = Style::new().bold();
 /// Table of rows, each with lines below it.
 pub struct Table {
     headers: Vec<String>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
 }
 
-struct Row {
+struct TableRow {
     cells: Vec<Cell>,
     /// Indented lines below the row.
     below: Vec<String>,
@@ -113,7 +113,7 @@ impl Table {
     pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
         let mut cells = cells.into();
         cells.truncate(self.headers.len());
-        self.rows.push(Row { cells, below: Vec::new() });
+        self.rows.push(TableRow { cells, below: Vec::new() });
     }
 
     /// Adds a line below the last row.
@@ -135,7 +135,7 @@ impl Table {
     /// `cut` and `awk`.
     fn separated(&self) -> Text {
         let mut out = Text::new();
-        for Row { cells, below } in &self.rows {
+        for TableRow { cells, below } in &self.rows {
             let cells: Vec<_> =
                 cells.iter().map(|cell| cell.branch.clone() + &one_line(&cell.words)).collect();
             out.push(PLAIN, &(cells.join("\t") + "\n"));
@@ -152,7 +152,7 @@ impl Table {
         let header = self.headers.iter().zip(&widths);
         let header = header.map(|(header, width)| vec![(FAINT, cut(&fold(header), *width))]);
         line(&mut out, header, &widths);
-        for Row { cells, below } in &self.rows {
+        for TableRow { cells, below } in &self.rows {
             let cells = cells.iter().zip(&widths).map(|(cell, width)| cell.pieces(*width));
             line(&mut out, cells, &widths);
             for said in below {

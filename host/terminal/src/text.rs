@@ -21,10 +21,10 @@ const HUB: Style = AnsiColor::Cyan.on_default().bold();
 /// Sequence of styled pieces. All words count as untrusted: only this module writes terminal escape
 /// codes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Text(Vec<Piece>);
+pub struct Text(Vec<TextPiece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TextPiece {
     Words(Style, String),
     /// Mark in front of the hub's own lines, which no words can contain.
     Mark,
@@ -47,20 +47,20 @@ impl Text {
 
     /// Creates a text of one style.
     pub fn styled(style: Style, words: impl Into<String>) -> Self {
-        Self(vec![Piece::Words(style, words.into())])
+        Self(vec![TextPiece::Words(style, words.into())])
     }
 
     /// Adds words.
     pub fn push(&mut self, style: Style, words: &str) {
         match self.0.last_mut() {
-            Some(Piece::Words(last, text)) if *last == style => text.push_str(words),
-            Some(_) | None => self.0.push(Piece::Words(style, words.to_owned())),
+            Some(TextPiece::Words(last, text)) if *last == style => text.push_str(words),
+            Some(_) | None => self.0.push(TextPiece::Words(style, words.to_owned())),
         }
     }
 
     /// Adds the mark that precedes the hub's own lines.
     pub fn mark(&mut self) {
-        self.0.push(Piece::Mark);
+        self.0.push(TextPiece::Mark);
     }
 
     /// Appends another text.
@@ -71,7 +71,7 @@ impl Text {
     /// Wraps a text of one style between words. Lines that a user copies, which are indented or
     /// begin with [`HELPS`], are left whole.
     pub fn wrapped(&self, columns: usize) -> Self {
-        let [Piece::Words(style, words)] = &*self.0 else { return self.clone() };
+        let [TextPiece::Words(style, words)] = &*self.0 else { return self.clone() };
         let lines = words.split('\n').map(|line| {
             let is_copied = line.starts_with(HELPS) || line.starts_with("  ");
             if is_copied || line.width() <= columns {
@@ -93,11 +93,11 @@ impl Text {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Words(style, words) if look.cleaned => {
+                TextPiece::Words(style, words) if look.cleaned => {
                     dress(&mut out, *style, &terminal::clean(words), look);
                 }
-                Piece::Words(style, words) => dress(&mut out, *style, words, look),
-                Piece::Mark => dress(&mut out, HUB, &format!("{} ", terminal::MARK), look),
+                TextPiece::Words(style, words) => dress(&mut out, *style, words, look),
+                TextPiece::Mark => dress(&mut out, HUB, &format!("{} ", terminal::MARK), look),
             }
         }
         out

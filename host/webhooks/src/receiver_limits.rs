@@ -13,7 +13,7 @@
 //! fails repeatedly does not starve the others.
 
 use a2a_hub_core::{
-    health::circuit_breaker::{Breaker, Outcome, Settings, State},
+    health::circuit_breaker::{BreakerSettings, Circuit, CircuitBreaker, Outcome},
     text::duration::Span,
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -33,7 +33,7 @@ const AT_ONCE: usize = 4;
 
 /// Receivers that have workers. The state of a receiver is dropped with its last worker.
 pub struct Receivers {
-    settings: Settings,
+    settings: BreakerSettings,
     known: Mutex<HashMap<String, Weak<Receiver>>>,
 }
 
@@ -50,7 +50,7 @@ pub struct Receiver {
 }
 
 struct Judged {
-    breaker: Breaker,
+    breaker: CircuitBreaker,
     /// Error of the last failed delivery.
     cause: String,
 }
@@ -66,7 +66,7 @@ pub struct CircuitOpen {
 
 impl Receivers {
     /// Creates the registry, with these circuit breaker settings for each receiver.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: BreakerSettings) -> Self {
         Self { settings, known: Mutex::default() }
     }
 
@@ -94,8 +94,8 @@ impl Receivers {
 }
 
 impl Receiver {
-    fn new(origin: String, settings: Settings) -> Self {
-        let judged = Judged { breaker: Breaker::new(settings), cause: String::new() };
+    fn new(origin: String, settings: BreakerSettings) -> Self {
+        let judged = Judged { breaker: CircuitBreaker::new(settings), cause: String::new() };
         let (line, gate, judged) = (Semaphore::new(AT_ONCE), Gate::new(()), Mutex::new(judged));
         Self { origin, line, gate, judged, back: Notify::new() }
     }
@@ -127,11 +127,11 @@ impl Receiver {
         judged.breaker.record(outcome, Instant::now().into_std());
         let (receiver, cause) = (&self.origin, &judged.cause);
         match (before, judged.breaker.state()) {
-            (State::Closed { .. }, State::Open { pause, .. }) => {
+            (Circuit::Closed { .. }, Circuit::Open { pause, .. }) => {
                 let pause = tracing::field::display(Span(pause));
                 tracing::warn!(receiver, pause, cause, "deliveries fail in a row: left alone");
             }
-            (State::Open { .. } | State::HalfOpen { .. }, State::Closed { .. }) => {
+            (Circuit::Open { .. } | Circuit::HalfOpen { .. }, Circuit::Closed { .. }) => {
                 tracing::info!(receiver, "deliveries arrive again");
                 self.back.notify_waiters();
             }
@@ -143,8 +143,8 @@ impl Receiver {
     pub fn left_alone(&self) -> Option<CircuitOpen> {
         let judged = self.judged();
         match judged.breaker.state() {
-            State::Closed { .. } => None,
-            State::Open { until, .. } | State::HalfOpen { until, .. } => {
+            Circuit::Closed { .. } => None,
+            Circuit::Open { until, .. } | Circuit::HalfOpen { until, .. } => {
                 let for_now = until.saturating_duration_since(Instant::now().into_std());
                 Some(CircuitOpen { for_now, cause: judged.cause.clone() })
             }
@@ -167,18 +167,18 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_core::health::circuit_breaker::Source;
+    use a2a_hub_core::health::circuit_breaker::Evidence;
     use tokio::{
         task::JoinSet,
         time::{sleep, timeout},
     };
 
     const PAUSE: Duration = Duration::from_secs(30);
-    const FAILED: Outcome = Outcome::Failure(Source::Task);
-    const ARRIVED: Outcome = Outcome::Success(Source::Task);
+    const FAILED: Outcome = Outcome::Failure(Evidence::Task);
+    const ARRIVED: Outcome = Outcome::Success(Evidence::Task);
 
     fn receivers() -> Receivers {
-        Receivers::new(Settings { failures: 3, pause: PAUSE, max_pause: 2 * PAUSE })
+        Receivers::new(BreakerSettings { failures: 3, pause: PAUSE, max_pause: 2 * PAUSE })
     }
 
     /// Receiver with three failed deliveries in a row.

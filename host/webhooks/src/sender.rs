@@ -8,7 +8,7 @@ use crate::{
 use a2a_hub_client::{Outbound, OutboundError, in_trace};
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
-    health::circuit_breaker::{Outcome, Source},
+    health::circuit_breaker::{Evidence, Outcome},
     push::{
         delivery::{DeliveryVerdict, breaker_outcome, may_ask_for_rest, verdict},
         receiver_policy::{ReceiverRefusal, Rules},
@@ -134,9 +134,9 @@ impl SendError {
     pub fn breaker_outcome(&self) -> Option<Outcome> {
         match self {
             Self::Status { status, .. } => Some(breaker_outcome(*status)),
-            Self::Gone => Some(Outcome::Success(Source::Task)),
+            Self::Gone => Some(Outcome::Success(Evidence::Task)),
             // Rules apply to a scheme, host and port as well.
-            Self::Receiver(_) | Self::Lost(_) => Some(Outcome::Failure(Source::Task)),
+            Self::Receiver(_) | Self::Lost(_) => Some(Outcome::Failure(Evidence::Task)),
             Self::Unspeakable(_) | Self::NoTurn(_) | Self::Stopped(_) => None,
         }
     }

@@ -30,11 +30,11 @@ pub const PUBLIC_KEY_FILE: &str = "push-key.pub";
 
 /// The hub's private keys for webhooks.
 pub struct WebhookSigner {
-    new: SigningKey,
-    old: Option<SigningKey>,
+    new: NotificationKey,
+    old: Option<NotificationKey>,
 }
 
-struct SigningKey {
+struct NotificationKey {
     pair: Ed25519KeyPair,
     public: PublicKey,
 }
@@ -57,9 +57,9 @@ impl WebhookSigner {
     /// Opens the keys in this data directory, which persist over restarts; makes a new one if none
     /// exists.
     pub fn open(dir: &Path) -> Result<Self, SignerError> {
-        let new = SigningKey::read(&open_secret(dir.join(KEY_FILE))?, KEY_FILE)?;
+        let new = NotificationKey::read(&open_secret(dir.join(KEY_FILE))?, KEY_FILE)?;
         let old = find_secret(dir.join(OLD_KEY_FILE))?;
-        let old = old.map(|old| SigningKey::read(&old, OLD_KEY_FILE)).transpose()?;
+        let old = old.map(|old| NotificationKey::read(&old, OLD_KEY_FILE)).transpose()?;
         // In the format of the Standard Webhooks libraries.
         let public = format!("whpk_{}\n", STANDARD.encode(new.pair.public_key()));
         fs::write(dir.join(PUBLIC_KEY_FILE), public)?;
@@ -70,7 +70,7 @@ impl WebhookSigner {
     pub fn check(dir: &Path) -> Result<(), SignerError> {
         for file in [KEY_FILE, OLD_KEY_FILE] {
             let key = find_secret(dir.join(file))?;
-            key.map(|key| SigningKey::read(&key, file)).transpose()?;
+            key.map(|key| NotificationKey::read(&key, file)).transpose()?;
         }
         Ok(())
     }
@@ -79,7 +79,8 @@ impl WebhookSigner {
     /// signature for each key.
     pub(crate) fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), body].concat();
-        let sign = |key: &SigningKey| format!("v1a,{}", STANDARD.encode(key.pair.sign(&signed)));
+        let sign =
+            |key: &NotificationKey| format!("v1a,{}", STANDARD.encode(key.pair.sign(&signed)));
         self.both().map(sign).collect::<Vec<_>>().join(" ")
     }
 
@@ -93,12 +94,12 @@ impl WebhookSigner {
         self.both().map(|key| key.public.clone()).collect()
     }
 
-    fn both(&self) -> impl Iterator<Item = &SigningKey> {
+    fn both(&self) -> impl Iterator<Item = &NotificationKey> {
         [&self.new].into_iter().chain(&self.old)
     }
 }
 
-impl SigningKey {
+impl NotificationKey {
     fn read(secret: &str, file: &'static str) -> Result<Self, SignerError> {
         let byte = |at| secret.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
         let seed: Option<Vec<u8>> = (0..secret.len()).step_by(2).map(byte).collect();
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn key_id_is_rfc8037_thumbprint() {
         let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
-        let key = SigningKey::read(seed, KEY_FILE).unwrap().public;
+        let key = NotificationKey::read(seed, KEY_FILE).unwrap().public;
         assert_eq!(key.x, "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo");
         assert_eq!(key.kid, "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
     }

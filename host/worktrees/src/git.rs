@@ -3,7 +3,7 @@
 
 use crate::WorktreeError;
 use a2a_hub_process::{
-    Exit, Launch, Output, SpawnError, Supervisor, WorkingDirectory,
+    Launch, Output, ProgramExit, SpawnError, Supervisor, WorkingDirectory,
     confine::{Ceilings, Confinement, Network, files_of},
 };
 use std::{
@@ -190,11 +190,13 @@ impl Git {
             stderr.drain(..surplus);
         };
         match exit {
-            Exit::Code(code) if code == 0 || step.accepts.contains(&code) => {
+            ProgramExit::Code(code) if code == 0 || step.accepts.contains(&code) => {
                 Ok(GitOutput { code, stdout })
             }
-            Exit::Code(code) => Err(WorktreeError::Git { step: name, said: said(&stderr, code) }),
-            Exit::Signal(signal) => Err(WorktreeError::Git {
+            ProgramExit::Code(code) => {
+                Err(WorktreeError::Git { step: name, said: said(&stderr, code) })
+            }
+            ProgramExit::Signal(signal) => Err(WorktreeError::Git {
                 step: name,
                 said: format!("it was ended by signal {signal}"),
             }),

@@ -10,7 +10,7 @@ use crate::{
     record::{Folder, remove_all},
 };
 use a2a_hub_process::{
-    Exit, Launch, Output, SpawnError, Supervisor, WorkingDirectory,
+    Launch, Output, ProgramExit, SpawnError, Supervisor, WorkingDirectory,
     confine::{Ceilings, Confinement, Network, files_of},
 };
 use std::{
@@ -182,10 +182,10 @@ impl SetupStep<'_> {
             said.drain(..surplus);
         };
         let end = match exit {
-            Exit::Code(0) => return Ok(()),
+            ProgramExit::Code(0) => return Ok(()),
             _ if exceeded => format!("used more than {} GiB of memory", MEMORY_LIMIT >> 30),
-            Exit::Code(code) => format!("exited with {code}"),
-            Exit::Signal(signal) => format!("was ended by signal {signal}"),
+            ProgramExit::Code(code) => format!("exited with {code}"),
+            ProgramExit::Signal(signal) => format!("was ended by signal {signal}"),
         };
         Err(WorktreeError::Setup { command: shown(self.words), end, said: last_lines(&said) })
     }

@@ -38,7 +38,7 @@ impl From<String> for Request {
 
 /// A parsed request.
 #[derive(Debug, PartialEq)]
-pub(super) struct Call {
+pub(super) struct ParsedCall {
     /// Id of the request; `None` for a notification.
     pub id: Option<Value>,
     pub method: String,
@@ -46,7 +46,7 @@ pub(super) struct Call {
 }
 
 /// Parses a request. An error comes with the request's id, as far as it has one.
-pub(super) fn read(request: Request) -> Result<Call, (Value, A2aError)> {
+pub(super) fn read(request: Request) -> Result<ParsedCall, (Value, A2aError)> {
     let value = match request {
         Request::Value(value) => value,
         Request::Text(text) => serde_json::from_str(&text).map_err(|why| {
@@ -74,7 +74,7 @@ pub(super) fn read(request: Request) -> Result<Call, (Value, A2aError)> {
         return wrong("`method` must be a string");
     };
     match members.remove("params").unwrap_or_else(|| json!({})) {
-        params @ Value::Object(_) => Ok(Call { id, method, params }),
+        params @ Value::Object(_) => Ok(ParsedCall { id, method, params }),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             wrong("`params` must be an object")
         }

@@ -4,7 +4,7 @@ use crate::event_sink::EventSink;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     failure_reason::FailureReason,
-    health::circuit_breaker::{Breaker, Outcome, Settings, State},
+    health::circuit_breaker::{BreakerSettings, Circuit, CircuitBreaker, Outcome},
 };
 use a2a_hub_protocol::{
     hub::event::Happened,
@@ -20,14 +20,14 @@ use tokio::time::Instant;
 pub(super) struct HealthMonitor {
     agent: AgentId,
     events: Arc<dyn EventSink>,
-    judged: Mutex<Judged>,
+    judged: Mutex<MonitorState>,
 }
 
-struct Judged {
+struct MonitorState {
     health: AgentHealth,
     /// Time of the last health check.
     asked: Option<Instant>,
-    breaker: Breaker,
+    breaker: CircuitBreaker,
     /// Cause of the last failure.
     cause: Option<String>,
 }
@@ -46,9 +46,14 @@ pub struct Unavailable {
 }
 
 impl HealthMonitor {
-    pub(super) fn new(agent: AgentId, settings: Settings, events: Arc<dyn EventSink>) -> Self {
-        let breaker = Breaker::new(settings);
-        let judged = Judged { health: AgentHealth::unknown(), asked: None, breaker, cause: None };
+    pub(super) fn new(
+        agent: AgentId,
+        settings: BreakerSettings,
+        events: Arc<dyn EventSink>,
+    ) -> Self {
+        let breaker = CircuitBreaker::new(settings);
+        let judged =
+            MonitorState { health: AgentHealth::unknown(), asked: None, breaker, cause: None };
         Self { agent, events, judged: Mutex::new(judged) }
     }
 
@@ -117,7 +122,7 @@ impl HealthMonitor {
         }
     }
 
-    fn record(&self, judged: &mut Judged, outcome: Outcome, said: Option<String>) {
+    fn record(&self, judged: &mut MonitorState, outcome: Outcome, said: Option<String>) {
         let (before, now) = (judged.breaker.state(), Instant::now());
         if matches!(outcome, Outcome::Failure(_)) {
             judged.cause = said;
@@ -140,10 +145,10 @@ impl HealthMonitor {
     }
 
     /// Publishes a transition of the breaker; a change of its failure count alone is not published.
-    fn tell_breaker(&self, judged: &Judged, before: State, now: Instant) {
+    fn tell_breaker(&self, judged: &MonitorState, before: Circuit, now: Instant) {
         let after = judged.breaker.state();
         if before == after
-            || matches!((before, after), (State::Closed { .. }, State::Closed { .. }))
+            || matches!((before, after), (Circuit::Closed { .. }, Circuit::Closed { .. }))
         {
             return;
         }
@@ -152,17 +157,17 @@ impl HealthMonitor {
         self.events.publish(Happened::AgentBreaker { agent_id: self.agent.clone(), breaker });
     }
 
-    fn judged(&self) -> MutexGuard<'_, Judged> {
+    fn judged(&self) -> MutexGuard<'_, MonitorState> {
         self.judged.lock()
     }
 }
 
-impl Judged {
+impl MonitorState {
     fn told(&self, now: Instant) -> AgentBreaker {
         let (state, until) = match self.breaker.state() {
-            State::Closed { .. } => return AgentBreaker::closed(),
-            State::Open { until, .. } => (BreakerState::Open, until),
-            State::HalfOpen { until, .. } => (BreakerState::HalfOpen, until),
+            Circuit::Closed { .. } => return AgentBreaker::closed(),
+            Circuit::Open { until, .. } => (BreakerState::Open, until),
+            Circuit::HalfOpen { until, .. } => (BreakerState::HalfOpen, until),
         };
         let retry_in = until.saturating_duration_since(now.into_std());
         let retry_at = Some(clock::after(retry_in));

@@ -1,6 +1,6 @@
 //! The agent that runs the programs of flows: only flows call it, each with its own commands.
 
-use super::{Agent, Source, permission_limits::most};
+use super::{Agent, AgentSource, permission_limits::most};
 use a2a_hub_core::{
     grant::permissions::Permissions,
     task::{metadata, trace_context::PARENT_TASK},
@@ -19,7 +19,7 @@ pub(crate) const SCRIPT: &str = "script";
 impl Agent {
     /// True if this is the agent that runs the programs of flows.
     pub fn is_script(&self) -> bool {
-        matches!(self.source, Source::Script)
+        matches!(self.source, AgentSource::Script)
     }
 
     /// True if the agent runs a flow file: its own one, or those in messages of clients.
@@ -36,7 +36,7 @@ impl Agent {
     /// True if the name is that of the agent that runs the programs of flows, and this agent is a
     /// flow with programs.
     pub fn calls_script(&self, name: &AgentId) -> bool {
-        let runs = matches!(&self.source, Source::Flow(flow) if flow.needs.runs_programs());
+        let runs = matches!(&self.source, AgentSource::Flow(flow) if flow.needs.runs_programs());
         name.as_str() == SCRIPT && runs
     }
 
@@ -52,7 +52,7 @@ impl Agent {
             return Ok(());
         }
         let denied = |why: &str| Err(Failure::Denied(format!("call `{}`: {why}", child.id)));
-        let Source::Flow(flow) = &self.source else {
+        let AgentSource::Flow(flow) = &self.source else {
             return denied(
                 "it works for flows only, which the operator trusts by `a2a-hub flow trust NAME`",
             );

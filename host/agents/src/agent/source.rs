@@ -2,7 +2,7 @@
 
 use super::flow_file::FlowFile;
 use a2a_hub_config::AgentConfig;
-use a2a_hub_core::grant::confinement::Origin;
+use a2a_hub_core::grant::confinement::AgentOrigin;
 use a2a_hub_protocol::id::AgentId;
 use std::{collections::BTreeMap, fmt};
 
@@ -14,7 +14,7 @@ pub(crate) const FLOW_RUNNER: &str = "flow";
 
 /// Source of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Source {
+pub(crate) enum AgentSource {
     /// A component bundled with the hub's executable.
     BuiltIn,
     /// The bundled component for programs of the Agent Client Protocol, as the configuration's key
@@ -32,7 +32,7 @@ pub(crate) enum Source {
     Remote(String),
 }
 
-impl Source {
+impl AgentSource {
     /// Flow file of the agent, if it is one.
     pub(crate) fn flow(&self) -> Option<&FlowFile> {
         if let Self::Flow(flow) = self { Some(flow) } else { None }
@@ -44,11 +44,11 @@ impl Source {
     }
 
     /// Origin class of the agent for confinement defaults.
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> AgentOrigin {
         match self {
-            Self::BuiltIn | Self::Acp | Self::Native | Self::Flow(..) => Origin::BuiltIn,
+            Self::BuiltIn | Self::Acp | Self::Native | Self::Flow(..) => AgentOrigin::BuiltIn,
             // Its programs often run what agents wrote: they are confined as those of plug-ins.
-            Self::File(_) | Self::Remote(_) | Self::Script => Origin::Plugin,
+            Self::File(_) | Self::Remote(_) | Self::Script => AgentOrigin::Plugin,
         }
     }
 
@@ -87,7 +87,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for AgentSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn | Self::Script => f.write_str("built-in"),

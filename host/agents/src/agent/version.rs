@@ -1,6 +1,6 @@
 //! Identity of an agent's component as recorded in the journals of its runs.
 
-use super::{Agent, Source, Terms};
+use super::{Agent, AgentSource, Terms};
 use a2a_hub_core::{
     grant::{Grant, Resume},
     plugin::installation::InstallationId,
@@ -28,13 +28,13 @@ impl Agent {
     /// Digest of the agent's flow file; none if the agent is no flow.
     pub fn flow_digest(&self) -> Option<String> {
         match &self.source {
-            Source::Flow(flow) => Some(digest_of(flow.text.as_bytes())),
-            Source::BuiltIn
-            | Source::Acp
-            | Source::Native
-            | Source::Script
-            | Source::File(_)
-            | Source::Remote(_) => None,
+            AgentSource::Flow(flow) => Some(digest_of(flow.text.as_bytes())),
+            AgentSource::BuiltIn
+            | AgentSource::Acp
+            | AgentSource::Native
+            | AgentSource::Script
+            | AgentSource::File(_)
+            | AgentSource::Remote(_) => None,
         }
     }
 

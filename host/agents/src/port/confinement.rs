@@ -3,7 +3,7 @@
 
 use super::{environment::last, hub_access::Door};
 use a2a_hub_config::{self as config, AgentConfig, is_the_systems};
-use a2a_hub_core::grant::confinement::{Origin, Tier, ports, tier};
+use a2a_hub_core::grant::confinement::{AgentOrigin, Tier, ports, tier};
 use a2a_hub_process::{
     SpawnError, Supervisor,
     confine::{Ceilings, Confinement, Network, files_of},
@@ -86,7 +86,7 @@ pub(crate) struct ProgramPaths<'p> {
 }
 
 /// A program with its confinement.
-pub(crate) struct Confined {
+pub(crate) struct ConfinedProgram {
     /// Path of the program with all links of its directory resolved, because those links do not
     /// exist inside.
     pub(crate) program: PathBuf,
@@ -98,7 +98,7 @@ impl Confining {
     /// Confinement of the programs of `agent`; none if they run unconfined.
     pub(crate) fn of(
         agent: &AgentId,
-        origin: Origin,
+        origin: AgentOrigin,
         config: &AgentConfig,
         data_dir: &Path,
     ) -> Option<Self> {
@@ -109,7 +109,7 @@ impl Confining {
         let network = if ports.is_empty() { Network::Nothing } else { Network::Ports(ports) };
         let data_dir = data_dir.to_owned();
         let (agent, config) = (agent.clone(), config.confined.clone());
-        Some(Self { agent, config, network, is_built_in: origin == Origin::BuiltIn, data_dir })
+        Some(Self { agent, config, network, is_built_in: origin == AgentOrigin::BuiltIn, data_dir })
     }
 
     /// Refuses if this machine cannot provide the confinement: no program is started with a weaker
@@ -137,7 +137,7 @@ impl Confining {
         &self,
         place: &ProgramPaths<'_>,
         mut env: Vec<(String, String)>,
-    ) -> Result<Confined, Failure> {
+    ) -> Result<ConfinedProgram, Failure> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let workspace = place.workspace.to_owned();
         if is_the_systems(&workspace) {
@@ -188,7 +188,7 @@ impl Confining {
             nests: self.config.nested.unwrap_or(false),
             ceilings: self.ceilings(),
         };
-        Ok(Confined { program, env, confinement })
+        Ok(ConfinedProgram { program, env, confinement })
     }
 
     /// Resolves the links of these paths. A path through a link in a directory of `written` is left
@@ -287,18 +287,18 @@ fn kept_at(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn confining(origin: Origin, config: &AgentConfig, data: &Path) -> Option<Confining> {
+    fn confining(origin: AgentOrigin, config: &AgentConfig, data: &Path) -> Option<Confining> {
         Confining::of(&AgentId::parse("any").unwrap(), origin, config, data)
     }
 
     #[test]
     fn only_plugin_programs_are_confined_by_default() {
         let (default, data) = (AgentConfig::default(), Path::new("/data"));
-        assert!(confining(Origin::Plugin, &default, data).is_some());
-        assert!(confining(Origin::BuiltIn, &default, data).is_none());
+        assert!(confining(AgentOrigin::Plugin, &default, data).is_some());
+        assert!(confining(AgentOrigin::BuiltIn, &default, data).is_none());
         let said = |confine| AgentConfig { confine: Some(confine), ..AgentConfig::default() };
-        assert!(confining(Origin::Plugin, &said(false), data).is_none());
-        assert!(confining(Origin::BuiltIn, &said(true), data).is_some());
+        assert!(confining(AgentOrigin::Plugin, &said(false), data).is_none());
+        assert!(confining(AgentOrigin::BuiltIn, &said(true), data).is_some());
     }
 
     #[test]
@@ -322,9 +322,10 @@ mod tests {
             temporary: &temporary,
             door: None,
         };
-        let any = confining(Origin::Plugin, &AgentConfig::default(), &root.join("data")).unwrap();
+        let any =
+            confining(AgentOrigin::Plugin, &AgentConfig::default(), &root.join("data")).unwrap();
         let env = vec![("HOME".to_owned(), home.display().to_string())];
-        let Confined { program, env, confinement } = any.confine(&at, env).unwrap();
+        let ConfinedProgram { program, env, confinement } = any.confine(&at, env).unwrap();
         assert_eq!(program, root.join("tools/bin/tool"));
         assert_eq!(last(&env, "TMPDIR").unwrap(), temporary.display().to_string());
         assert_eq!(confinement.read, [root.join("tools/bin"), root.join("tools/lib")]);
@@ -339,7 +340,7 @@ mod tests {
         let confined = any.confine(&at, env).unwrap();
         assert!(confined.confinement.scratch.contains(&root), "another's home is empty");
         let said = AgentConfig { confine: Some(true), ..AgentConfig::default() };
-        let own = confining(Origin::BuiltIn, &said, &root.join("data")).unwrap();
+        let own = confining(AgentOrigin::BuiltIn, &said, &root.join("data")).unwrap();
         let env = [("HOME", root.join("work")), ("TOOL_HOME", root.join("tools"))];
         let env = env.map(|(name, path)| (name.to_owned(), path.display().to_string())).to_vec();
         let write = own.confine(&at, env.clone()).unwrap().confinement.write;

@@ -20,14 +20,14 @@ const HANDED_OVER: u64 = 2;
 
 /// Context memory of one installation of an agent in one context, within its effective grant.
 #[derive(Clone)]
-pub struct Mind {
+pub struct GrantedMemory {
     place: MemoryPlace,
     room: MemoryRoom,
     live: LiveGrant,
     storage: Arc<dyn Memories>,
 }
 
-impl Mind {
+impl GrantedMemory {
     pub(crate) fn new(
         owner: InstallationId,
         context: ContextId,
@@ -102,7 +102,7 @@ impl Mind {
 }
 
 #[async_trait::async_trait]
-impl ContextMemoryPort for Mind {
+impl ContextMemoryPort for GrantedMemory {
     async fn working(&self) -> Result<WorkingMemory, Failure> {
         self.room()?;
         let working = self.storage.working(&self.place).await.map_err(|why| failure(&why))?;

@@ -39,9 +39,9 @@ const PROGRAMS_GONE: Duration = Duration::from_secs(8);
 
 /// Creates directories for instances. Clones share state.
 #[derive(Clone)]
-pub(crate) struct Files(Arc<Shared>);
+pub(crate) struct Files(Arc<FilesInner>);
 
-struct Shared {
+struct FilesInner {
     folder: Arc<Path>,
     supervisor: Supervisor,
     made: AtomicU64,
@@ -60,7 +60,7 @@ impl Files {
         // Programs receive these paths and may have another working directory.
         let folder = std::path::absolute(&folder).unwrap_or(folder).into();
         let (made, removals) = (AtomicU64::new(0), TaskTracker::new());
-        Self(Arc::new(Shared { folder, supervisor, made, removals }))
+        Self(Arc::new(FilesInner { folder, supervisor, made, removals }))
     }
 
     /// Directory of a new instance. Its programs run on behalf of `owner`; `live` limits what it
@@ -68,8 +68,9 @@ impl Files {
     pub(crate) fn of(&self, owner: &str, live: LiveGrant) -> InstanceFiles {
         let number = self.0.made.fetch_add(1, Relaxed);
         let folder = Arc::clone(&self.0.folder);
-        let directory = Arc::new(Directory { folder, number, is_removed: Mutex::default() });
-        let own = Given { directory: Arc::clone(&directory), folder: GIVEN.into() };
+        let directory =
+            Arc::new(InstanceDirectory { folder, number, is_removed: Mutex::default() });
+        let own = WritableFolder { directory: Arc::clone(&directory), folder: GIVEN.into() };
         InstanceFiles {
             directory,
             places: Arc::new(Mutex::new(vec![own])),
@@ -91,7 +92,7 @@ impl Files {
 
 /// Files of one instance. Dropping it removes them once the instance's programs have exited.
 pub(crate) struct InstanceFiles {
-    directory: Arc<Directory>,
+    directory: Arc<InstanceDirectory>,
     places: Places,
     is_used: AtomicBool,
     /// Bytes that the agent wrote.
@@ -100,7 +101,7 @@ pub(crate) struct InstanceFiles {
     /// Removes the agent's files on revocation.
     watch: OnceLock<Withdrawing>,
     owner: String,
-    shared: Arc<Shared>,
+    shared: Arc<FilesInner>,
 }
 
 /// Waits for the revocation of the grant and removes the files that were written under it.
@@ -109,7 +110,7 @@ struct Withdrawing {
     _removing: JoinSet<()>,
 }
 
-struct Directory {
+struct InstanceDirectory {
     /// Folder of all instances; `number` is unique within this process.
     folder: Arc<Path>,
     number: u64,
@@ -117,7 +118,7 @@ struct Directory {
     is_removed: Mutex<bool>,
 }
 
-impl Directory {
+impl InstanceDirectory {
     /// Computed on demand, because few instances have files.
     fn path(&self) -> PathBuf {
         self.folder.join(format!("{}-{}", std::process::id(), self.number))
@@ -172,13 +173,13 @@ impl Directory {
 /// Folder that an instance writes to: in its own directory, or in the directory that a readmitted
 /// program sees.
 #[derive(Clone)]
-struct Given {
-    directory: Arc<Directory>,
+struct WritableFolder {
+    directory: Arc<InstanceDirectory>,
     folder: Cow<'static, str>,
 }
 
 /// All folders that an instance has written to, the current one last.
-type Places = Arc<Mutex<Vec<Given>>>;
+type Places = Arc<Mutex<Vec<WritableFolder>>>;
 
 /// Removes the files in all these folders. Blocks on the disk.
 fn withdraw(places: &Places) -> io::Result<()> {
@@ -195,7 +196,7 @@ impl InstanceFiles {
             (Arc::clone(&other.directory), format!("{GIVEN}-{number}").into());
         let mut places = self.places.lock();
         places.retain(|given| Arc::ptr_eq(&given.directory, &self.directory));
-        places.push(Given { directory, folder });
+        places.push(WritableFolder { directory, folder });
     }
 
     /// Writes to the current folder: the program's, or the instance's own if the program has ended.
@@ -203,7 +204,7 @@ impl InstanceFiles {
         let places = places.lock().clone();
         let there = places.iter().rev().find(|given| !*given.directory.is_removed.lock());
         let over = || io::Error::other("the task is over");
-        let Given { directory, folder } = there.ok_or_else(over)?;
+        let WritableFolder { directory, folder } = there.ok_or_else(over)?;
         directory.write(folder, name, bytes)
     }
 

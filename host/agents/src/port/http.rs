@@ -15,7 +15,7 @@ use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
-    port::http::{Answer, BodyPort, HttpPort, Outgoing},
+    port::http::{BodyPort, HttpPort, HttpResponse, PermittedRequest},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
@@ -40,7 +40,7 @@ const DISGUISES: [&str; 3] = ["accept-encoding", "if-range", "range"];
 const SENDING: &str = "send a request";
 
 /// HTTP client of one agent.
-pub(crate) struct Http {
+pub(crate) struct AgentHttp {
     agent: AgentId,
     outbound: Outbound,
     secrets: SecretStore,
@@ -49,7 +49,7 @@ pub(crate) struct Http {
     live: LiveGrant,
 }
 
-impl Http {
+impl AgentHttp {
     /// Client of an agent with this machine's name resolution; none if the grant has no HTTP.
     pub(crate) fn of(id: &AgentId, live: LiveGrant, secrets: &SecretStore) -> Option<Arc<Self>> {
         let may_send = !live.now().http.is_empty();
@@ -83,9 +83,9 @@ impl Http {
     /// Builds the outgoing request, and the secrets in it.
     async fn prepare(
         &self,
-        outgoing: Outgoing,
+        outgoing: PermittedRequest,
     ) -> Result<(Request<Full<Bytes>>, Secrets), Failure> {
-        let Outgoing { admitted, headers, body, patience: _ } = outgoing;
+        let PermittedRequest { admitted, headers, body, patience: _ } = outgoing;
         let names: Vec<_> = admitted
             .headers
             .values()
@@ -129,8 +129,8 @@ impl Http {
 }
 
 #[async_trait::async_trait]
-impl HttpPort for Http {
-    async fn send(&self, outgoing: Outgoing) -> Result<Answer, Failure> {
+impl HttpPort for AgentHttp {
+    async fn send(&self, outgoing: PermittedRequest) -> Result<HttpResponse, Failure> {
         let Ok(permit) = Arc::clone(&self.under_way).try_acquire_owned() else {
             return Err(Failure::Exhausted(format!(
                 "send a request: {AT_ONCE} of this agent's are under way, which is all it may have; let some of them end"
@@ -159,14 +159,14 @@ impl HttpPort for Http {
             ));
         }
         let headers = told(&head.headers, &secrets);
-        let body = Body {
+        let body = ResponseBody {
             incoming: Some(incoming),
             growing: GrowingBytes::default(),
             secrets,
             revocation,
             _permit: permit,
         };
-        Ok(Answer { status: head.status.as_u16(), headers, body: Box::new(body) })
+        Ok(HttpResponse { status: head.status.as_u16(), headers, body: Box::new(body) })
     }
 }
 
@@ -207,7 +207,7 @@ fn told(headers: &HeaderMap, secrets: &Secrets) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Body of one response.
-struct Body {
+struct ResponseBody {
     /// None once the body has ended and its connection is returned or closed.
     incoming: Option<Incoming>,
     growing: GrowingBytes,
@@ -217,7 +217,7 @@ struct Body {
 }
 
 #[async_trait::async_trait]
-impl BodyPort for Body {
+impl BodyPort for ResponseBody {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         loop {
             let Some(incoming) = &mut self.incoming else { return Ok(None) };

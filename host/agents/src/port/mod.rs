@@ -14,7 +14,7 @@ pub(crate) mod programs;
 pub(crate) mod tools;
 pub(crate) mod workspace;
 
-pub use context_memory::Mind;
+pub use context_memory::GrantedMemory;
 pub use files::sweep_files;
 pub use hub_access::Door;
 pub use programs::is_kept;

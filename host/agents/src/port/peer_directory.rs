@@ -41,7 +41,7 @@ pub(crate) type FindPeers = Arc<
 
 /// Access to the other agents.
 #[derive(Clone)]
-pub(crate) struct Peers {
+pub(crate) struct PeerAccess {
     pub list: ListPeers,
     pub find: FindPeers,
 }
@@ -50,11 +50,11 @@ pub(crate) struct Peers {
 pub(crate) struct PeerDirectory {
     agent: AgentId,
     live: LiveGrant,
-    peers: Peers,
+    peers: PeerAccess,
 }
 
 impl PeerDirectory {
-    pub(crate) fn new(agent: AgentId, live: LiveGrant, peers: Peers) -> Self {
+    pub(crate) fn new(agent: AgentId, live: LiveGrant, peers: PeerAccess) -> Self {
         Self { agent, live, peers }
     }
 }

@@ -5,13 +5,13 @@ mod running;
 mod server;
 mod workspaces;
 
-pub(crate) use super::programs::launch_check::Holder;
+pub(crate) use super::programs::launch_check::ProgramHolder;
 use super::{
-    confinement::{Confined, Confining, ProgramPaths},
+    confinement::{ConfinedProgram, Confining, ProgramPaths},
     files::InstanceFiles,
     hub_access::Door,
     live_grant::LiveGrant,
-    programs::launch_check::Fit,
+    programs::launch_check::LaunchFacts,
 };
 use a2a_hub_config as config;
 use a2a_hub_core::{
@@ -22,11 +22,11 @@ use a2a_hub_process::{SpawnError, Supervisor, WorkingDirectory, run_blocking};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
-    port::process::{ChildPort, Launch, ProcessPort},
+    port::process::{ChildPort, PermittedLaunch, ProcessPort},
 };
 use a2a_hub_worktrees::{PORT_BASE, WorktreeAccess};
 use parking_lot::Mutex;
-use running::Running;
+use running::RunningProgram;
 pub use running::is_kept;
 pub(crate) use running::{IdlePrograms, Seat};
 use std::{
@@ -142,7 +142,7 @@ impl Programs {
         programs: &Arc<Self>,
         owner: &str,
         directory: Option<&str>,
-        holder: Holder,
+        holder: ProgramHolder,
         files: Arc<InstanceFiles>,
         live: LiveGrant,
     ) -> OwnedPrograms {
@@ -286,11 +286,11 @@ impl Programs {
     /// may be a network's.
     fn prepare(
         &self,
-        launch: Launch,
+        launch: PermittedLaunch,
         owner: String,
         directory: Option<&str>,
         files: &InstanceFiles,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<PreparedLaunch, Failure> {
         let program = self.path(&launch.program)?;
         // Taken before the start: a later replacement of the file is then noticed.
         let file = fingerprint(&program).ok();
@@ -318,7 +318,7 @@ impl Programs {
             worktree,
             temporary,
         })?;
-        Ok(Prepared { launch, file })
+        Ok(PreparedLaunch { launch, file })
     }
 
     /// Creates the agent's home and the instance's directory for temporary files; returns the
@@ -340,7 +340,8 @@ impl Programs {
                 let (program, home, temporary) = (&program, &self.home, &temporary);
                 let place =
                     ProgramPaths { program, keeps, workspace, objects, home, temporary, door };
-                let Confined { program, env, confinement } = confining.confine(&place, env)?;
+                let ConfinedProgram { program, env, confinement } =
+                    confining.confine(&place, env)?;
                 (program, env, Some(confinement))
             }
             None => (program, env, None),
@@ -351,7 +352,7 @@ impl Programs {
 }
 
 /// A prepared launch, with the fingerprint of the program's file.
-struct Prepared {
+struct PreparedLaunch {
     launch: a2a_hub_process::Launch,
     file: Option<String>,
 }
@@ -381,7 +382,7 @@ pub(crate) struct OwnedPrograms {
     owner: String,
     /// Working directory of the task.
     directory: Option<String>,
-    holder: Holder,
+    holder: ProgramHolder,
     files: Arc<InstanceFiles>,
     live: LiveGrant,
 }
@@ -391,24 +392,32 @@ impl OwnedPrograms {
     /// with it. The disk access runs on another thread.
     async fn prepare(
         &self,
-        launch: Launch,
+        launch: PermittedLaunch,
         files: &Arc<InstanceFiles>,
-    ) -> Result<(a2a_hub_process::Launch, Fit), Failure> {
+    ) -> Result<(a2a_hub_process::Launch, LaunchFacts), Failure> {
         let (programs, files) = (Arc::clone(&self.programs), Arc::clone(files));
         let (owner, directory, grant) =
             (self.owner.clone(), self.directory.clone(), self.live.now());
         let prepared =
             run_blocking(move || programs.prepare(launch, owner, directory.as_deref(), &files));
         let prepared = prepared.await;
-        let Prepared { launch, file } =
+        let PreparedLaunch { launch, file } =
             prepared.map_err(|why| Failure::Internal(why.to_string()))??;
-        let fit =
-            Fit { holder: self.holder.clone(), grant, file, launch: Arc::new(launch.clone()) };
+        let fit = LaunchFacts {
+            holder: self.holder.clone(),
+            grant,
+            file,
+            launch: Arc::new(launch.clone()),
+        };
         Ok((launch, fit))
     }
 
     /// Readmits the idle program at `spot` if it equals the one that `launch` would start.
-    async fn take(&self, spot: &PoolKey, launch: Launch) -> Result<Option<Running>, Failure> {
+    async fn take(
+        &self,
+        spot: &PoolKey,
+        launch: PermittedLaunch,
+    ) -> Result<Option<RunningProgram>, Failure> {
         let (seat, program) = (&self.programs.seat, launch.program.clone());
         let permit = self.programs.permit(&program, launch.max_running)?;
         let Some(running) = seat.take(spot).await else { return Ok(None) };
@@ -433,7 +442,7 @@ impl OwnedPrograms {
 }
 
 /// True if a launch is granted, with the program's path and pin as at the start of the task.
-fn is_granted(programs: &Programs, launch: &Launch, held: &EffectiveGrant) -> bool {
+fn is_granted(programs: &Programs, launch: &PermittedLaunch, held: &EffectiveGrant) -> bool {
     let agent = programs.agent.as_str();
     let program = held.program(agent, &launch.program, &launch.args, &launch.set);
     program.is_ok_and(|held| launch.pass.is_subset(&held.pass))
@@ -450,7 +459,7 @@ impl ProcessPort for OwnedPrograms {
         looked.map_err(|why| Failure::Internal(why.to_string()))?
     }
 
-    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
+    async fn spawn(&self, launch: PermittedLaunch) -> Result<Box<dyn ChildPort>, Failure> {
         let what = format!("run `{}`", launch.program);
         let (programs, of_it) = (Arc::clone(&self.programs), launch.clone());
         let is_granted = move |held: &EffectiveGrant| is_granted(&programs, &of_it, held);
@@ -472,13 +481,13 @@ impl ProcessPort for OwnedPrograms {
         let child = self.programs.supervisor.spawn_holding(launch, held).await;
         let child = child.map_err(|why| not_started(&why))?;
         let seat = Arc::clone(&self.programs.seat);
-        Ok(Box::new(Running::new(child, program, revocation, fit, files, permit, seat)))
+        Ok(Box::new(RunningProgram::new(child, program, revocation, fit, files, permit, seat)))
     }
 
     async fn take_up(
         &self,
         key: &str,
-        launch: Launch,
+        launch: PermittedLaunch,
     ) -> Result<Option<Box<dyn ChildPort>>, Failure> {
         let what = format!("run `{}`", launch.program);
         self.live.must(&what, |held| is_granted(&self.programs, &launch, held))?;

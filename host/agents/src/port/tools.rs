@@ -17,7 +17,7 @@ mod server;
 
 use super::{
     files::Files,
-    http::Http,
+    http::AgentHttp,
     live_grant::{LiveGrant, revoked},
     programs::Programs,
 };
@@ -29,19 +29,19 @@ use a2a_hub_runtime::{
     port::tools::{ToolCall, ToolInfo, ToolsPort},
 };
 use futures::future::join_all;
-use origin::Origin;
+use origin::ServerOrigin;
 use serde_json::Value;
-use server::Server;
+use server::ToolServer;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Tools of one agent. Its servers end when it is dropped.
-pub(crate) struct Tools {
+pub(crate) struct AgentTools {
     agent: AgentId,
     live: LiveGrant,
-    servers: BTreeMap<String, Server>,
+    servers: BTreeMap<String, ToolServer>,
 }
 
-impl Tools {
+impl AgentTools {
     /// Granted tools of an agent; none if no tool is granted.
     pub(crate) fn of(
         agent: &AgentId,
@@ -49,7 +49,7 @@ impl Tools {
         config: &AgentConfig,
         programs: &Arc<Programs>,
         files: &Files,
-        http: Option<&Arc<Http>>,
+        http: Option<&Arc<AgentHttp>>,
     ) -> Option<Arc<Self>> {
         let held = live.now();
         if held.tools.is_empty() {
@@ -60,7 +60,7 @@ impl Tools {
         }
         let named = config.mcp.iter().filter(|(name, _)| held.tools.contains_key(*name));
         let servers = named.map(|(name, config)| {
-            let origin = Origin {
+            let origin = ServerOrigin {
                 agent: agent.clone(),
                 name: name.clone(),
                 config: config.clone(),
@@ -69,7 +69,7 @@ impl Tools {
                 live: live.clone(),
                 http: http.cloned(),
             };
-            (name.clone(), Server::new(origin))
+            (name.clone(), ToolServer::new(origin))
         });
         Some(Arc::new(Self {
             agent: agent.clone(),
@@ -78,7 +78,7 @@ impl Tools {
         }))
     }
 
-    fn server(&self, name: &str) -> Result<&Server, Failure> {
+    fn server(&self, name: &str) -> Result<&ToolServer, Failure> {
         self.servers.get(name).ok_or_else(|| {
             Failure::Unavailable(format!(
                 "ask the server `{name}`: `[agents.{}.mcp.{name}]` of the hub's configuration does not say where it is",
@@ -89,7 +89,7 @@ impl Tools {
 }
 
 #[async_trait::async_trait]
-impl ToolsPort for Tools {
+impl ToolsPort for AgentTools {
     async fn list(&self) -> Result<Vec<ToolInfo>, Failure> {
         let held = self.live.now();
         let asked = held.tools.iter().map(async |(name, granted)| {

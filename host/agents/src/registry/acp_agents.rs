@@ -2,7 +2,7 @@
 //! its version, its modes and its models only once it runs, so the card follows the health checks.
 
 use super::Agents;
-use crate::agent::{Agent, Source, acp};
+use crate::agent::{Agent, AgentSource, acp};
 use a2a_hub_config::AcpProgram;
 use a2a_hub_core::plugin::installation::InstallationId;
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
@@ -26,7 +26,7 @@ impl Agents {
 
     /// Registers an agent anew if its program has said something else of itself by now.
     pub(super) async fn introduce(&self, agent: &Agent) {
-        if agent.source != Source::Acp {
+        if agent.source != AgentSource::Acp {
             return;
         }
         let Some(program) = agent.config.acp_program(&agent.id) else { return };

@@ -10,7 +10,7 @@ use a2a_hub_core::{
     },
     text::plain_text,
 };
-use a2a_hub_finder::{Meaning, Registries, Text};
+use a2a_hub_finder::{EmbeddedText, Meaning, Registries};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -36,13 +36,13 @@ pub(super) struct Finder {
 /// An index and, computed on demand, the texts that its agents are compared by for meaning.
 pub(super) struct Searchable {
     pub(super) index: Index,
-    texts: OnceLock<Vec<Text>>,
+    texts: OnceLock<Vec<EmbeddedText>>,
 }
 
 impl Searchable {
-    fn texts(&self) -> &[Text] {
+    fn texts(&self) -> &[EmbeddedText] {
         self.texts.get_or_init(|| {
-            self.index.agents().iter().map(|agent| Text::new(agent.text())).collect()
+            self.index.agents().iter().map(|agent| EmbeddedText::new(agent.text())).collect()
         })
     }
 }

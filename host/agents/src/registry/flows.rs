@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     agent::{
-        Agent, FLOW_RUNNER, SCRIPT, Source,
+        Agent, AgentSource, FLOW_RUNNER, SCRIPT,
         flow_file::{FlowFile, FlowNeeds},
     },
     registry::JoinError,
@@ -150,16 +150,16 @@ impl FlowFolder {
         }
         let Some(bytes) = agents.shared.built_in.script() else { return Err(lacks(SCRIPT)) };
         let (plugin, card) =
-            agents.prepare(&id, Bytes::from_static(bytes), &Source::Script).await?;
+            agents.prepare(&id, Bytes::from_static(bytes), &AgentSource::Script).await?;
         let mut ask = plugin.ask().clone();
         flows.iter().for_each(|flow| flow.needs.add_to(&mut ask));
         if there.is_some_and(|there| *there.runtime.ask() == ask) {
             return Ok(());
         }
         let plugin = plugin.with_ask(ask);
-        let terms = agents.terms_of(&id, &Source::Script, plugin.ask(), None);
+        let terms = agents.terms_of(&id, &AgentSource::Script, plugin.ask(), None);
         let deps = agents.deps_of(&id, terms);
-        agents.register(Agent::new(id, Arc::new(plugin), card, Source::Script, deps));
+        agents.register(Agent::new(id, Arc::new(plugin), card, AgentSource::Script, deps));
         Ok(())
     }
 
@@ -182,7 +182,8 @@ impl FlowFolder {
         let text = String::from_utf8(text.to_vec())
             .map_err(|why| FileError::Flow(format!("it is no UTF-8 text: {why}")))?;
         let there = agents.find(&id).map(|there| there.source.to_string());
-        let reserved = agents.shared.built_in.reserves(&id).then(|| Source::BuiltIn.to_string());
+        let reserved =
+            agents.shared.built_in.reserves(&id).then(|| AgentSource::BuiltIn.to_string());
         if let Some(there) = reserved.or(there).filter(|there| *there != listed(name)) {
             return Err(JoinError::Taken(id, there).into());
         }
@@ -190,7 +191,7 @@ impl FlowFolder {
         let (plugin, bytes) = self.runner().await?;
         let needs = FlowNeeds::default();
         let flow = FlowFile { file: listed(name), text: Arc::from(text), needs };
-        let settings = Source::Flow(flow.clone()).settings(&id);
+        let settings = AgentSource::Flow(flow.clone()).settings(&id);
         let mut card = plugin.card_with(&id, settings).await.map_err(JoinError::Load)?;
         if let Some(problems) = problems(&card) {
             return Err(FileError::Flow(problems));
@@ -200,7 +201,7 @@ impl FlowFolder {
         if needs.wants_trust() {
             self.require_trust(&id, name, &flow.text, &needs).await?;
         }
-        let source = Source::Flow(FlowFile { needs, ..flow });
+        let source = AgentSource::Flow(FlowFile { needs, ..flow });
         agents.keep_for_replays(&id, &plugin, bytes).await;
         let terms = agents.terms_of(&id, &source, plugin.ask(), None);
         let deps = agents.deps_of(&id, terms);

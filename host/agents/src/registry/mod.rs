@@ -28,13 +28,13 @@ pub use plugins::{
 };
 
 use crate::{
-    agent::{Agent, AgentDeps, Source, Terms, Turns, acp},
+    agent::{Agent, AgentDeps, AgentSource, HealthCheckPermits, Terms, acp},
     event_sink::EventSink,
     port::{
         files::Files,
         hub_access::Door,
         live_grant::LiveVersions,
-        peer_directory::{Peer, Peers},
+        peer_directory::{Peer, PeerAccess},
         programs::IdlePrograms,
     },
 };
@@ -78,10 +78,10 @@ const INTRODUCED_AT_ONCE: usize = 2;
 /// The registered agents. Cheap to clone.
 #[derive(Clone)]
 pub struct Agents {
-    shared: Arc<Shared>,
+    shared: Arc<RegistryInner>,
 }
 
-struct Shared {
+struct RegistryInner {
     /// Current configuration; it changes while the hub runs.
     config: RwLock<Arc<Config>>,
     built_in: BuiltIn,
@@ -93,7 +93,7 @@ struct Shared {
     storage: Arc<dyn Memories>,
     files: Files,
     events: Arc<dyn EventSink>,
-    asking: Arc<Turns>,
+    asking: Arc<HealthCheckPermits>,
     /// One permit for each component that reports its card.
     introducing: Semaphore,
     /// One permit for each KiB of a component that waits in memory.
@@ -127,7 +127,7 @@ struct Shared {
     finder: Finder,
 }
 
-impl Shared {
+impl RegistryInner {
     /// The current configuration.
     fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.read())
@@ -193,7 +193,7 @@ impl Agents {
         let files = Files::new(&data_dir, supervisor.clone());
         let (ledger, kept) = (Ledger::open(&data_dir), KeptComponents::of(&data_dir));
         let replays = KeptComponents::of_replays(&data_dir);
-        let shared = Shared {
+        let shared = RegistryInner {
             config: RwLock::new(Arc::new(config)),
             built_in,
             data_dir,
@@ -256,9 +256,9 @@ impl Agents {
             return Err(JoinError::Taken(id, there.source.to_string()));
         }
         self.require_no_alias(&id)?;
-        let terms = self.terms_of(&id, &Source::Native, runtime.ask(), None);
+        let terms = self.terms_of(&id, &AgentSource::Native, runtime.ask(), None);
         let deps = self.deps_of(&id, terms);
-        self.register(Agent::new(id, runtime, card, Source::Native, deps));
+        self.register(Agent::new(id, runtime, card, AgentSource::Native, deps));
         Ok(())
     }
 
@@ -270,8 +270,8 @@ impl Agents {
     ) -> Option<impl Future<Output = Result<(), JoinError>>> {
         let (built_in, config) = (self.shared.built_in, self.shared.config().agent(id));
         let (bytes, source) = match config.acp_program(id) {
-            Some(_) => (built_in.acp()?, Source::Acp),
-            None => (built_in.component(id)?, Source::BuiltIn),
+            Some(_) => (built_in.acp()?, AgentSource::Acp),
+            None => (built_in.component(id)?, AgentSource::BuiltIn),
         };
         Some(async move {
             let bytes = Bytes::from_static(bytes);
@@ -297,12 +297,16 @@ impl Agents {
         &self,
         id: &AgentId,
         bytes: Bytes,
-        source: &Source,
+        source: &AgentSource,
     ) -> Result<(Plugin, AgentCard), JoinError> {
         let there = self.find(id).map(|there| there.source.clone());
         let reserved = || {
             // Registered by the flows that need it.
-            if self.shared.built_in.is_script(id) { Source::Script } else { Source::BuiltIn }
+            if self.shared.built_in.is_script(id) {
+                AgentSource::Script
+            } else {
+                AgentSource::BuiltIn
+            }
         };
         let there = there.or_else(|| self.shared.built_in.reserves(id).then(reserved));
         if let Some(there) = there.filter(|there| there != source) {
@@ -363,7 +367,7 @@ impl Agents {
 
     /// Directory of all agents for one agent; weak, because the registry owns the agents that hold
     /// it.
-    fn peers(&self) -> Peers {
+    fn peers(&self) -> PeerAccess {
         let shared = Arc::downgrade(&self.shared);
         let find = self.find_peers();
         let list = Arc::new(move || {
@@ -381,7 +385,7 @@ impl Agents {
             let others = agents.all().into_iter().filter(|agent| !agent.is_script());
             others.map(peer).collect()
         });
-        Peers { list, find }
+        PeerAccess { list, find }
     }
 
     /// Registers an agent and starts its health checks.

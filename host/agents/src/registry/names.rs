@@ -2,7 +2,7 @@
 
 use super::{Agents, JoinError, admin::register::file_name, flows, remote};
 use a2a_hub_core::discovery::{
-    aliases::{Aliases, Claim, ClaimedBy},
+    aliases::{AliasClaim, Aliases, ClaimedBy},
     did_you_mean,
 };
 use a2a_hub_protocol::id::AgentId;
@@ -18,7 +18,11 @@ impl Agents {
             let operators = config.agents.get(&agent.id).into_iter().flat_map(|it| &it.aliases);
             let own = agent.is_vouched_for().then(|| agent.claimed_aliases()).into_iter().flatten();
             let claim = |by: ClaimedBy| {
-                move |alias: &AgentId| Claim { alias: alias.clone(), agent: agent.id.clone(), by }
+                move |alias: &AgentId| AliasClaim {
+                    alias: alias.clone(),
+                    agent: agent.id.clone(),
+                    by,
+                }
             };
             let operators: Vec<_> = operators.map(claim(ClaimedBy::Operator)).collect();
             operators.into_iter().chain(own.map(claim(ClaimedBy::Manifest)))

@@ -2,7 +2,7 @@
 
 use super::Agents;
 use crate::{
-    agent::{Agent, Source},
+    agent::{Agent, AgentSource},
     remote::{RemoteAgent, RemoteEndpoint, TrustError},
 };
 use a2a_hub_config::{self as config, Remote};
@@ -55,7 +55,7 @@ impl Agents {
     /// under its new settings.
     pub(super) async fn rejoin_remote(&self, ids: &BTreeSet<AgentId>) {
         for id in ids {
-            if self.find(id).is_some_and(|agent| matches!(agent.source, Source::Remote(_))) {
+            if self.find(id).is_some_and(|agent| matches!(agent.source, AgentSource::Remote(_))) {
                 self.leave(id);
             }
             self.set_rejected(&table(id), None);
@@ -103,7 +103,7 @@ impl Agents {
     }
 
     fn seat_remote(&self, id: &AgentId, remote: RemoteAgent) {
-        let (card, source) = (remote.card().clone(), Source::Remote(remote.url().to_owned()));
+        let (card, source) = (remote.card().clone(), AgentSource::Remote(remote.url().to_owned()));
         let runtime = Arc::new(remote);
         let terms = self.terms_of(id, &source, runtime.ask(), None);
         let deps = self.deps_of(id, terms);

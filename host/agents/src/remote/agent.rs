@@ -2,7 +2,7 @@
 
 use super::{
     endpoint::RemoteEndpoint,
-    peer::Peer,
+    peer::RemotePeer,
     run::RemoteRun,
     trust::{TrustError, Trusted},
 };
@@ -24,7 +24,7 @@ use std::sync::{
 /// An agent of this hub that forwards its work to a remote agent.
 pub(crate) struct RemoteAgent {
     id: AgentId,
-    peer: Peer,
+    peer: RemotePeer,
     endpoint: RemoteEndpoint,
     outbound: Outbound,
     card: AgentCard,
@@ -77,7 +77,7 @@ impl RemoteAgent {
         let (origins, token) = (&endpoint.origins, endpoint.token.clone());
         let client = A2aClient::of_card(outbound.clone(), &base, token, origins, trusted.card())?;
         let card = client.card().clone();
-        let peer = Peer::new(id.clone(), Arc::new(client), storage);
+        let peer = RemotePeer::new(id.clone(), Arc::new(client), storage);
         let (ask, renewed) = Default::default();
         Ok(Self { id, peer, endpoint, outbound, card, trusted, ask, renewed })
     }

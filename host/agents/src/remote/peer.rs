@@ -1,6 +1,6 @@
 //! Client of a remote agent, and the mapping of local task and context ids to remote ones.
 
-use a2a_hub_client::{A2aClient, ClientError, TaskStream};
+use a2a_hub_client::{A2aClient, ClientError, RemoteTaskStream};
 use a2a_hub_core::plugin::installation::InstallationId;
 use a2a_hub_protocol::{
     event::StreamResponse,
@@ -50,8 +50,8 @@ impl RemoteClient for A2aClient {
     }
 }
 
-fn responses(stream: TaskStream) -> Responses {
-    let next = |mut stream: TaskStream| async move { Some((stream.next().await?, stream)) };
+fn responses(stream: RemoteTaskStream) -> Responses {
+    let next = |mut stream: RemoteTaskStream| async move { Some((stream.next().await?, stream)) };
     stream::unfold(stream, next).boxed()
 }
 
@@ -60,19 +60,19 @@ pub(super) const MAX_NAMES: u64 = 1 << 20;
 
 /// A remote agent with the persistent mapping of ids. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Peer {
+pub(super) struct RemotePeer {
     id: AgentId,
     client: Arc<dyn RemoteClient>,
     storage: Arc<dyn AgentMemory>,
 }
 
-impl fmt::Debug for Peer {
+impl fmt::Debug for RemotePeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl Peer {
+impl RemotePeer {
     /// Peer for the agent `id`, reached through `client`.
     pub(super) fn new(
         id: AgentId,

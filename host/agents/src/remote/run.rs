@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::peer::{Peer, Responses};
+use super::peer::{RemotePeer, Responses};
 use a2a_hub_client::{ClientError, PAUSES, with_trace};
 use a2a_hub_core::task::{
     state,
@@ -24,7 +24,7 @@ use a2a_hub_runtime::{
     Call, Ended, Failure, Run, Work,
     port::{
         Ports,
-        tasks::{Answer, Emitted, Need, TaskPort},
+        tasks::{ClientAnswer, Emitted, Need, TaskPort},
     },
 };
 use futures::StreamExt as _;
@@ -56,24 +56,24 @@ const LOST: &str = "the agent elsewhere does not know the task any more; send it
 pub(super) struct RemoteRun {
     run: JoinSet<Ended>,
     cancel: CancellationToken,
-    peer: Peer,
+    peer: RemotePeer,
     /// Local id of the task.
     task: TaskId,
 }
 
 impl RemoteRun {
-    pub(super) fn start(peer: Peer, call: &Call, work: Work) -> Self {
+    pub(super) fn start(peer: RemotePeer, call: &Call, work: Work) -> Self {
         let message = work.message;
-        let said = Answer { message, client: call.client.clone() };
+        let said = ClientAnswer { message, client: call.client.clone() };
         Self::new(peer, &call.ports, work.task, Some(said))
     }
 
     /// Reattaches to a remote task after a restart of the hub.
-    pub(super) fn follow(peer: Peer, call: &Call, task: Task) -> Self {
+    pub(super) fn follow(peer: RemotePeer, call: &Call, task: Task) -> Self {
         Self::new(peer, &call.ports, task, None)
     }
 
-    fn new(peer: Peer, ports: &Ports, ours: Task, said: Option<Answer>) -> Self {
+    fn new(peer: RemotePeer, ports: &Ports, ours: Task, said: Option<ClientAnswer>) -> Self {
         let (cancel, task) = (CancellationToken::new(), ours.id.clone());
         let mut run = JoinSet::new();
         if let Some(port) = ports.tasks.clone() {
@@ -121,7 +121,7 @@ impl Run for RemoteRun {
 
 /// A local task and its remote counterpart.
 struct RemoteTask {
-    peer: Peer,
+    peer: RemotePeer,
     port: Arc<dyn TaskPort>,
     /// The local task, updated by the events received so far.
     ours: Task,
@@ -173,7 +173,7 @@ enum Rest {
 impl RemoteTask {
     /// Runs the task. `said` is the client's message; without it, the remote agent already has the
     /// task.
-    async fn run(mut self, said: Option<Answer>, cancel: CancellationToken) -> Ended {
+    async fn run(mut self, said: Option<ClientAnswer>, cancel: CancellationToken) -> Ended {
         let ended = cancel.run_until_cancelled(self.talk(said)).await;
         match ended {
             Some(Ok(ended)) => ended,
@@ -200,7 +200,7 @@ impl RemoteTask {
     }
 
     /// Relays messages until the remote agent asks no further question.
-    async fn talk(&mut self, mut said: Option<Answer>) -> Result<Ended, Failure> {
+    async fn talk(&mut self, mut said: Option<ClientAnswer>) -> Result<Ended, Failure> {
         let context = self.peer.context(&self.ours.context_id).await;
         // Known if the task was working or interrupted when the previous process ended.
         self.theirs = self.peer.task(&self.ours.id).await;
@@ -221,7 +221,7 @@ impl RemoteTask {
     /// Sends the client's message, if any, and handles the response.
     async fn exchange(
         &mut self,
-        said: Option<Answer>,
+        said: Option<ClientAnswer>,
         context: Option<&ContextId>,
     ) -> Result<Rest, Broken> {
         let Some(said) = said else {
@@ -244,7 +244,7 @@ impl RemoteTask {
 
     /// Asks the client the remote agent's question. Returns none if the remote agent has continued
     /// without the answer or asks something else; the remote task is polled for that.
-    async fn ask(&mut self, need: Need, prompt: Message) -> Result<Option<Answer>, Failure> {
+    async fn ask(&mut self, need: Need, prompt: Message) -> Result<Option<ClientAnswer>, Failure> {
         self.asking = true;
         let text = prompt.joined_text();
         self.prompt = Some((need, prompt.clone()));
@@ -332,8 +332,12 @@ impl RemoteTask {
         }
     }
 
-    async fn say(&self, said: Answer, context: Option<ContextId>) -> Result<Responses, Broken> {
-        let Answer { message, client } = said;
+    async fn say(
+        &self,
+        said: ClientAnswer,
+        context: Option<ContextId>,
+    ) -> Result<Responses, Broken> {
+        let ClientAnswer { message, client } = said;
         let send = SendMessage::new(self.said(message, context), None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
         let send = SendMessage { client, ..send };

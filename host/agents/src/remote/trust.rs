@@ -8,7 +8,7 @@ use a2a_hub_client::{
     keys::{KeyError, Keys, SignatureError},
 };
 use a2a_hub_core::{
-    card_trust::{Offered, TrustAnchors, TrustVerdict},
+    card_trust::{OfferedCard, TrustAnchors, TrustVerdict},
     plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::id::AgentId;
@@ -208,7 +208,7 @@ impl Trusted {
         let in_use = used.map(Self::digest);
         let known = TrustAnchors { pinned, accepted, used: in_use.as_deref() };
         let is_signed = (!endpoint.keys.is_empty()).then_some(signed.is_some());
-        match known.verdict(Offered { digest: &digest, signed: is_signed }) {
+        match known.verdict(OfferedCard { digest: &digest, signed: is_signed }) {
             TrustVerdict::Use => Ok(Self { url: endpoint.url.clone(), card, signed }),
             TrustVerdict::NotSigned => {
                 Err(TrustError::NotSigned { agent, why: flaw.unwrap_or(SignatureError::Unsigned) })

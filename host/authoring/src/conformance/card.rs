@@ -2,14 +2,14 @@
 
 use super::{
     report::{Check, failed, passed, said},
-    stage::Stage,
+    stage::ConformanceBench,
 };
 use a2a_hub_core::text::one_line::OneLine;
 use a2a_hub_protocol::card::{AgentCard, OF_THE_HUB};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-pub(super) async fn checks(stage: &Stage, card: &AgentCard) -> Vec<Check> {
+pub(super) async fn checks(stage: &ConformanceBench, card: &AgentCard) -> Vec<Check> {
     vec![a2a(card), stable(stage, card).await, versions(stage, card), health(stage).await]
 }
 
@@ -70,7 +70,7 @@ fn is_media_range(text: &str) -> bool {
     essence.split_once('/').is_some_and(|(kind, of)| is_token(kind) && is_token(of))
 }
 
-async fn stable(stage: &Stage, card: &AgentCard) -> Check {
+async fn stable(stage: &ConformanceBench, card: &AgentCard) -> Check {
     let id = "card.stable";
     let fix = "say in `card` only what is known when it is compiled: no time, no chance, nothing of the task";
     for _ in 0..2 {
@@ -83,7 +83,7 @@ async fn stable(stage: &Stage, card: &AgentCard) -> Check {
     passed(id, "asked three times")
 }
 
-fn versions(stage: &Stage, card: &AgentCard) -> Check {
+fn versions(stage: &ConformanceBench, card: &AgentCard) -> Check {
     let id = "card.manifest";
     let fix = "have both say one version, such as `env!(\"CARGO_PKG_VERSION\")`: updates are judged by it";
     match stage.ask().version.as_ref().map(OneLine::to_string) {
@@ -96,7 +96,7 @@ fn versions(stage: &Stage, card: &AgentCard) -> Check {
     }
 }
 
-async fn health(stage: &Stage) -> Check {
+async fn health(stage: &ConformanceBench) -> Check {
     let id = "health.in-time";
     let fix = "look only at what is there: a tenth of a second on the processor, and no waiting; what is missing is `Health::unhealthy` with a fix";
     match stage.health().await {

@@ -3,7 +3,7 @@
 
 use super::{
     report::{Check, failed, not_applicable, passed, said},
-    stage::{Came, GRACE, Hears, Seen, Stage, Trial},
+    stage::{Came, ConformanceBench, GRACE, Hears, RunObservations, TrialRun},
 };
 use a2a_hub_core::grant::Ask;
 use a2a_hub_protocol::{
@@ -79,7 +79,7 @@ pub(super) const ALL: &[Try] = &[
 
 /// Results of a component's runs so far.
 pub(super) struct Conduct<'a> {
-    stage: &'a Stage,
+    stage: &'a ConformanceBench,
     card: &'a AgentCard,
     prompts: Vec<String>,
     /// Denied capabilities.
@@ -91,7 +91,11 @@ pub(super) struct Conduct<'a> {
 }
 
 impl<'a> Conduct<'a> {
-    pub(super) fn new(stage: &'a Stage, card: &'a AgentCard, prompts: Vec<String>) -> Self {
+    pub(super) fn new(
+        stage: &'a ConformanceBench,
+        card: &'a AgentCard,
+        prompts: Vec<String>,
+    ) -> Self {
         let (refused, broke, survived) = Default::default();
         Self { stage, card, prompts, refused, broke, survived }
     }
@@ -100,27 +104,27 @@ impl<'a> Conduct<'a> {
         let user = |parts| Message::new(Role::User, parts);
         let one = match what {
             Try::Plain => {
-                let all = self.prompts.iter().map(|prompt| Trial::saying(prompt)).collect();
+                let all = self.prompts.iter().map(|prompt| TrialRun::saying(prompt)).collect();
                 self.hears("message.plain", all).await
             }
             Try::Empty => {
-                let all = ["", " \n\t "].map(Trial::saying).into();
+                let all = ["", " \n\t "].map(TrialRun::saying).into();
                 self.hears("message.empty", all).await
             }
             Try::Huge => {
                 let words = "all work and no play ".repeat(50_000);
                 let line = "x".repeat(1_000_000);
-                let all = [words, line].iter().map(|text| Trial::saying(text)).collect();
+                let all = [words, line].iter().map(|text| TrialRun::saying(text)).collect();
                 self.hears("message.huge", all).await
             }
             Try::Unicode => {
-                let all = ODD.iter().map(|text| Trial::saying(text)).collect();
+                let all = ODD.iter().map(|text| TrialRun::saying(text)).collect();
                 self.hears("message.unicode", all).await
             }
             Try::Data => {
                 let deep = (0..60).fold(json!({ "": null }), |inner, _| json!([inner]));
                 let all = [deep, json!({ "text": 1, "é": [1e308, -0.0, "\u{0}"] }), Value::Null];
-                let trial = |data| Trial::of(user(vec![Part::data(data)]));
+                let trial = |data| TrialRun::of(user(vec![Part::data(data)]));
                 self.hears("message.data", all.into_iter().map(trial).collect()).await
             }
             Try::File => {
@@ -130,7 +134,7 @@ impl<'a> Conduct<'a> {
                     ..Part::new(Content::Raw(vec![0xff; 4_096]))
                 };
                 let url = Part::new(Content::Url("file:///etc/passwd".to_owned()));
-                let all = [file, url].map(|part| Trial::of(user(vec![part]))).into();
+                let all = [file, url].map(|part| TrialRun::of(user(vec![part]))).into();
                 self.hears("message.file", all).await
             }
             Try::Context => {
@@ -147,20 +151,20 @@ impl<'a> Conduct<'a> {
         vec![one]
     }
 
-    async fn run(&mut self, trial: &Trial) -> Seen {
+    async fn run(&mut self, trial: &TrialRun) -> RunObservations {
         let seen = self.stage.run(trial).await;
         self.note(&seen);
         seen
     }
 
     /// Runs all trials concurrently.
-    async fn run_all(&mut self, trials: &[Trial]) -> Vec<Seen> {
+    async fn run_all(&mut self, trials: &[TrialRun]) -> Vec<RunObservations> {
         let all = join_all(trials.iter().map(|trial| self.stage.run(trial))).await;
         all.iter().for_each(|seen| self.note(seen));
         all
     }
 
-    fn note(&mut self, seen: &Seen) {
+    fn note(&mut self, seen: &RunObservations) {
         match &seen.came {
             Came::Ended(Ended::Failed(why @ Failure::Trapped(_))) => {
                 let broke = seen.refused.iter().map(|used| (used.clone(), why.in_full()));
@@ -174,7 +178,7 @@ impl<'a> Conduct<'a> {
     }
 
     /// Checks that each trial ends in a valid way.
-    async fn hears(&mut self, id: &'static str, mut all: Vec<Trial>) -> Check {
+    async fn hears(&mut self, id: &'static str, mut all: Vec<TrialRun>) -> Check {
         let mut came = BTreeSet::new();
         // The hub refuses messages that the card does not accept.
         all.retain(|trial| self.card.part_not_taken(&trial.message).is_none());
@@ -201,7 +205,7 @@ impl<'a> Conduct<'a> {
         let mut was_at_work = false;
         for prompt in self.prompts.clone() {
             for hears in [Hears::Cancelling, Hears::All] {
-                let trial = Trial { hears, patience: SOON, ..Trial::saying(&prompt) };
+                let trial = TrialRun { hears, patience: SOON, ..TrialRun::saying(&prompt) };
                 let seen = self.run(&trial).await;
                 was_at_work |= !matches!(seen.came, Came::Ended(_));
                 if seen.came == Came::Cut {
@@ -228,9 +232,9 @@ impl<'a> Conduct<'a> {
         let (events, output_bytes) = FEW;
         let mut is_used_up = false;
         let all = self.prompts.iter().map(|prompt| {
-            let trial = Trial::saying(prompt);
+            let trial = TrialRun::saying(prompt);
             let limits = Limits { events, output_bytes, cpu: LITTLE_CPU, ..trial.limits };
-            Trial { limits, ..trial }
+            TrialRun { limits, ..trial }
         });
         let all: Vec<_> = all.collect();
         for (trial, seen) in all.iter().zip(self.run_all(&all).await) {
@@ -269,8 +273,8 @@ impl<'a> Conduct<'a> {
         let id = "reload";
         let fix = "keep nothing between tasks but what `ctx.remember` keeps: each runs in an instance of its own";
         let Some(prompt) = self.prompts.first().cloned() else { return not_applicable(id, "") };
-        let old = Trial { patience: LONG, hears: Hears::Nothing, ..Trial::saying(&prompt) };
-        let new = Trial::saying(&prompt);
+        let old = TrialRun { patience: LONG, hears: Hears::Nothing, ..TrialRun::saying(&prompt) };
+        let new = TrialRun::saying(&prompt);
         let (before, after) = tokio::join!(self.stage.run(&old), async {
             let again = self.stage.reloaded().await?;
             let card = again.card().await;
@@ -301,7 +305,7 @@ impl<'a> Conduct<'a> {
             return not_applicable(id, "it asks for neither memory nor files");
         };
         let fix = "see what it makes of values and files, also of those that are not there";
-        let all: Vec<_> = self.prompts.iter().map(|prompt| Trial::saying(prompt)).collect();
+        let all: Vec<_> = self.prompts.iter().map(|prompt| TrialRun::saying(prompt)).collect();
         let seen = join_all(all.iter().map(|trial| stage.run(trial))).await;
         for (trial, seen) in all.iter().zip(seen) {
             let why = broke(&seen.came);
@@ -349,7 +353,7 @@ impl<'a> Conduct<'a> {
 const DEAF: &str =
     "pass `Failure::Cancelled` on with `?`, and look at `ctx.cancelled()` in long computations";
 
-async fn clean_up(stage: &Stage) -> Check {
+async fn clean_up(stage: &ConformanceBench) -> Check {
     let id = "cancel.cleans-up";
     let fix = "clean up what is there, and take it for done where nothing is";
     match stage.clean_up().await {
@@ -443,8 +447,8 @@ const ODD: &[&str] = &[
 ];
 
 /// Creates a trial in a conversation that is new to the component and has a long history.
-fn in_context(text: &str) -> Trial {
-    let mut trial = Trial::saying(text);
+fn in_context(text: &str) -> TrialRun {
+    let mut trial = TrialRun::saying(text);
     let odd = json!({ "": null, "urn:unknown": { "level": [1, 2, 3] } });
     trial.message.metadata = odd.as_object().cloned();
     trial.message.context_id = Some(ContextId::fresh());

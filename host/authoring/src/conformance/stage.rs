@@ -16,8 +16,8 @@ use a2a_hub_runtime::{
         context_memory::FleetingMind,
         files::FilesPort,
         memory::MemoryPort,
-        process::{ChildPort, Launch, ProcessPort},
-        tasks::{Answer, Emitted, Need, TaskPort},
+        process::{ChildPort, PermittedLaunch, ProcessPort},
+        tasks::{ClientAnswer, Emitted, Need, TaskPort},
     },
 };
 use a2a_hub_sandbox::{Engine, Plugin};
@@ -62,7 +62,7 @@ const END: Duration = Duration::from_secs(10);
 const ANSWERS: usize = 8;
 
 /// A component, with its test environment.
-pub(super) struct Stage {
+pub(super) struct ConformanceBench {
     /// Engine and content from which the component was loaded.
     source: (Engine, Bytes),
     plugin: Plugin,
@@ -85,7 +85,7 @@ pub(super) enum Hears {
 
 /// One run: the message for the component, and the conditions.
 #[derive(Clone, Debug)]
-pub(super) struct Trial {
+pub(super) struct TrialRun {
     pub(super) message: Message,
     pub(super) history: Vec<Message>,
     pub(super) limits: Limits,
@@ -95,7 +95,7 @@ pub(super) struct Trial {
     pub(super) patience: Duration,
 }
 
-impl Trial {
+impl TrialRun {
     pub(super) fn of(message: Message) -> Self {
         let limits = Limits { cpu: CPU, ..Limits::default() };
         Self { message, history: Vec::new(), limits, hears: Hears::All, patience: PATIENCE }
@@ -119,7 +119,7 @@ pub(super) enum Came {
 
 /// Observations of a run.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct RunObservations {
     pub(super) came: Came,
     /// Capabilities that were denied, in the words of a grant.
     pub(super) refused: BTreeSet<String>,
@@ -127,7 +127,7 @@ pub(super) struct Seen {
     pub(super) told: usize,
 }
 
-impl Stage {
+impl ConformanceBench {
     /// Creates a test environment that grants nothing.
     pub(super) fn new(
         source: (Engine, Bytes),
@@ -187,8 +187,8 @@ impl Stage {
     }
 
     /// Runs the component on a task until the task ends or is cancelled.
-    pub(super) async fn run(&self, trial: &Trial) -> Seen {
-        let listener = Arc::new(Listener { hears: trial.hears, ..Listener::default() });
+    pub(super) async fn run(&self, trial: &TrialRun) -> RunObservations {
+        let listener = Arc::new(ScriptedClient { hears: trial.hears, ..ScriptedClient::default() });
         let (call, refused) = self.call(trial.limits, Some(Arc::clone(&listener)));
         let mut run = Runtime::start(&self.plugin, call, work(trial));
         let ended = {
@@ -211,11 +211,11 @@ impl Stage {
         // A guest that still runs after this ends with the process.
         let _ = timeout(END, run.end()).await;
         let refused = std::mem::take(&mut *refused.lock());
-        Seen { came, refused, told: listener.told.load(Relaxed) }
+        RunObservations { came, refused, told: listener.told.load(Relaxed) }
     }
 
-    fn call(&self, limits: Limits, tasks: Option<Arc<Listener>>) -> (Call, Refused) {
-        let refused = Refused::default();
+    fn call(&self, limits: Limits, tasks: Option<Arc<ScriptedClient>>) -> (Call, DeniedCapabilities) {
+        let refused = DeniedCapabilities::default();
         let hear = Arc::clone(&refused);
         let keep = move |capability: &str| {
             let mut refused = hear.lock();
@@ -247,7 +247,7 @@ impl Stage {
     }
 }
 
-type Refused = Arc<Mutex<BTreeSet<String>>>;
+type DeniedCapabilities = Arc<Mutex<BTreeSet<String>>>;
 
 /// Settings that every agent has.
 fn settings() -> BTreeMap<String, String> {
@@ -256,7 +256,7 @@ fn settings() -> BTreeMap<String, String> {
         .into()
 }
 
-fn work(trial: &Trial) -> Work {
+fn work(trial: &TrialRun) -> Work {
     let status =
         TaskStatus { state: TaskState::Submitted, message: None, timestamp: String::new() };
     let (id, context_id) = (TaskId::fresh(), ContextId::fresh());
@@ -276,14 +276,14 @@ fn work(trial: &Trial) -> Work {
 
 /// Client that answers a limited number of questions.
 #[derive(Default)]
-struct Listener {
+struct ScriptedClient {
     hears: Hears,
     held: Notify,
     told: AtomicUsize,
     asked: AtomicUsize,
 }
 
-impl Listener {
+impl ScriptedClient {
     /// Blocks forever, or returns at once, depending on the configured reaction.
     async fn hold(&self) {
         match self.hears {
@@ -296,21 +296,26 @@ impl Listener {
 }
 
 #[async_trait::async_trait]
-impl TaskPort for Listener {
+impl TaskPort for ScriptedClient {
     async fn emit(&self, _: Vec<Emitted>) -> Result<(), Failure> {
         self.told.fetch_add(1, Relaxed);
         self.hold().await;
         Ok(())
     }
 
-    async fn ask(&self, need: Need, _: Message, _: Option<Duration>) -> Result<Answer, Failure> {
+    async fn ask(
+        &self,
+        need: Need,
+        _: Message,
+        _: Option<Duration>,
+    ) -> Result<ClientAnswer, Failure> {
         self.hold().await;
         let asked = self.asked.fetch_add(1, Relaxed);
         if need == Need::Auth || asked >= ANSWERS {
             return Err(Failure::Timeout);
         }
         let message = Message::text(Role::User, "yes");
-        Ok(Answer { message, client: ClientCapabilities::default() })
+        Ok(ClientAnswer { message, client: ClientCapabilities::default() })
     }
 }
 
@@ -323,12 +328,16 @@ impl ProcessPort for NoPrograms {
         Err(Failure::Unavailable(format!("look at `{program}`: there are no programs here")))
     }
 
-    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
-        let Launch { program, .. } = launch;
+    async fn spawn(&self, launch: PermittedLaunch) -> Result<Box<dyn ChildPort>, Failure> {
+        let PermittedLaunch { program, .. } = launch;
         Err(Failure::Unavailable(format!("run `{program}`: there are no programs here")))
     }
 
-    async fn take_up(&self, _: &str, _: Launch) -> Result<Option<Box<dyn ChildPort>>, Failure> {
+    async fn take_up(
+        &self,
+        _: &str,
+        _: PermittedLaunch,
+    ) -> Result<Option<Box<dyn ChildPort>>, Failure> {
         Ok(None)
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const REMOTE: &str = "Remote agents";
 
 /// Options of the connection to a remote agent.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Elsewhere {
+pub(crate) struct RemoteOptions {
     /// Environment variable that holds the bearer token for a remote agent
     #[arg(long, value_name = "VARIABLE", help_heading = REMOTE, requires = "agent")]
     token_env: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Elsewhere {
     origins: Vec<String>,
 }
 
-impl Elsewhere {
+impl RemoteOptions {
     /// Returns the option of this group that was given although the agent is local to the hub.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let token = self.token_env.as_ref().map(|_| "--token-env");

@@ -1,17 +1,17 @@
 //! Tasks of remote agents, without the hub: started by `send`, shown, watched and cancelled.
 
-use super::{remote::Elsewhere, signals::Leaving, task_snapshot::Told};
+use super::{remote::RemoteOptions, signals::Leaving, task_snapshot::Told};
 use crate::{
     Exit, Format, Global, block_on,
     commands::{
         follow::OnLeave,
         question::{self, Asked, question},
-        send::{Send, Step, conclude, message},
-        task_output::Shown,
+        send::{Send, SendStep, conclude, message},
+        task_output::TaskOutput,
     },
-    ui::interactive::Progress,
+    ui::interactive::ProgressLine,
 };
-use a2a_hub_client::{A2aClient, TaskStream};
+use a2a_hub_client::{A2aClient, RemoteTaskStream};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_protocol::{
     event::{SequencedEvent, StreamResponse, TaskEvent},
@@ -46,16 +46,16 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     block_on(async {
         let patience = send.timeout.map(Duration::from_millis);
         let agent = send.elsewhere.find(&url).await?;
-        let (mut step, mut earlier) = (Step::Send, None);
+        let (mut step, mut earlier) = (SendStep::Send, None);
         loop {
             let modes = agent.card().other.get("defaultOutputModes").unwrap_or(&Value::Null);
-            let shown = Shown::new(global, send.stream).written_in(modes);
+            let shown = TaskOutput::new(global, send.stream).written_in(modes);
             let mut shown = shown.after(earlier.take());
             let mut progress = global.progress(&url, true);
             let until = patience.map(|patience| Instant::now() + patience);
-            let watch = Watch { until, on_leave: OnLeave::Cancel };
+            let watch = FollowOptions { until, on_leave: OnLeave::Cancel };
             let followed = match &step {
-                Step::Send | Step::Answer(_) => {
+                SendStep::Send | SendStep::Answer(_) => {
                     let said = SendMessage::new(message(&send)?, None)?;
                     match in_time(until, agent.stream(said)).await {
                         Some(Ok(telling)) => {
@@ -65,11 +65,11 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                         None => Ok(None),
                     }
                 }
-                Step::Watch(task) => {
+                SendStep::Watch(task) => {
                     let telling = agent.subscribe(TaskId::new(task.as_str()));
                     watch.follow(&agent, telling, &mut shown, &mut progress).await
                 }
-                Step::Show(task) => {
+                SendStep::Show(task) => {
                     shown.event(task)?;
                     shown.exit().map(Some)
                 }
@@ -87,10 +87,10 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             match question(global, &shown, exit, &named, closed).await? {
                 Asked::Nothing => return Ok(exit),
                 Asked::Answered(task, answer) => {
-                    step = Step::Answer(task.clone());
+                    step = SendStep::Answer(task.clone());
                     send = send.answering(task, answer, &shown);
                 }
-                Asked::Closed(task) => step = Step::after(task),
+                Asked::Closed(task) => step = SendStep::after(task),
                 Asked::Interrupted(task) => {
                     cancel(&agent, Some(TaskId::new(task))).await?;
                     return Ok(Exit::Interrupted);
@@ -120,14 +120,14 @@ async fn closed(agent: &A2aClient, told: &Told) -> anyhow::Result<Value> {
 pub(crate) fn watch(
     global: &Global,
     url: &str,
-    how: &Elsewhere,
+    how: &RemoteOptions,
     task: &str,
 ) -> anyhow::Result<Exit> {
     block_on(async {
         let agent = how.find(url).await?;
-        let mut shown = Shown::new(global, true);
+        let mut shown = TaskOutput::new(global, true);
         let mut still = global.progress(url, false);
-        let watch = Watch { until: None, on_leave: OnLeave::LetBe };
+        let watch = FollowOptions { until: None, on_leave: OnLeave::LetBe };
         let telling = agent.subscribe(TaskId::new(task));
         let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;
         let again = format!(" --agent {}", how.named(url));
@@ -142,7 +142,12 @@ pub(crate) fn watch(
 }
 
 /// Returns a task of the agent at `url` in the hub's JSON form; `stop` cancels the task first.
-pub(crate) fn task(url: &str, how: &Elsewhere, task: &str, stop: bool) -> anyhow::Result<Value> {
+pub(crate) fn task(
+    url: &str,
+    how: &RemoteOptions,
+    task: &str,
+    stop: bool,
+) -> anyhow::Result<Value> {
     block_on(async {
         let (agent, id) = (how.find(url).await?, TaskId::new(task));
         let task = if stop { agent.cancel(id).await? } else { agent.get(id).await? };
@@ -151,21 +156,21 @@ pub(crate) fn task(url: &str, how: &Elsewhere, task: &str, stop: bool) -> anyhow
 }
 
 /// Options of following a task.
-struct Watch {
+struct FollowOptions {
     /// Deadline.
     until: Option<Instant>,
     on_leave: OnLeave,
 }
 
-impl Watch {
+impl FollowOptions {
     /// Prints events until the task ends; returns `None` if the deadline passed and the task was
     /// cancelled.
     async fn follow(
         &self,
         agent: &A2aClient,
-        mut telling: TaskStream,
-        shown: &mut Shown,
-        progress: &mut Progress,
+        mut telling: RemoteTaskStream,
+        shown: &mut TaskOutput,
+        progress: &mut ProgressLine,
     ) -> anyhow::Result<Option<Exit>> {
         let mut interrupt = Leaving::new()?;
         let mut unread = pin!(shown.console().unread());
@@ -210,7 +215,12 @@ impl Watch {
 }
 
 /// Cancels a task that is no longer waited for, and reports a failure.
-async fn call_off(agent: &A2aClient, task: Option<TaskId>, interrupt: &mut Leaving, shown: &Shown) {
+async fn call_off(
+    agent: &A2aClient,
+    task: Option<TaskId>,
+    interrupt: &mut Leaving,
+    shown: &TaskOutput,
+) {
     tokio::select! {
         cancelled = cancel(agent, task) => {
             if let Err(why) = cancelled {

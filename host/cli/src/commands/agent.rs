@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Agent {
+pub(crate) enum AgentCommand {
     /// Show an agent's card and its health
     Show {
         /// Id of the agent, as listed by `a2a-hub agents`
@@ -63,24 +63,24 @@ pub(crate) enum Agent {
     },
 }
 
-pub(crate) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
+pub(crate) fn agent(global: &Global, agent: &AgentCommand) -> anyhow::Result<Exit> {
     let of = |id: &str| json!({ "agentId": id });
     let (answer, said): (_, Text) = match agent {
-        Agent::Available => return program::available(global),
-        Agent::Add { name, command, .. } => return program::add(global, name, command),
-        Agent::Remove { name } => return program::remove(global, name),
-        Agent::Show { id } => {
+        AgentCommand::Available => return program::available(global),
+        AgentCommand::Add { name, command, .. } => return program::add(global, name, command),
+        AgentCommand::Remove { name } => return program::remove(global, name),
+        AgentCommand::Show { id } => {
             let agent = ask(global, "hub/agents/get", of(id))?;
             let shown = agents_text(&json!([agent]), &Value::Null, global.console().columns());
             (agent, shown)
         }
-        Agent::Register { id, path } => {
+        AgentCommand::Register { id, path } => {
             let found = fs::canonicalize(path);
             let path = found.with_context(|| format!("register {}", path.display()))?;
             let params = json!({ "agentId": id, "path": path });
             (ask(global, "hub/agents/register", params)?, format!("agent {id} was added\n").into())
         }
-        Agent::Deregister { id } => {
+        AgentCommand::Deregister { id } => {
             let answer = ask(global, "hub/agents/deregister", of(id))?;
             let back = if answer["returnsOnRestart"] == true {
                 format!(
@@ -92,7 +92,7 @@ pub(crate) fn agent(global: &Global, agent: &Agent) -> anyhow::Result<Exit> {
             };
             (answer, format!("agent {id} was removed{back}\n").into())
         }
-        Agent::Reload { id, accept } => {
+        AgentCommand::Reload { id, accept } => {
             let params = json!({ "agentId": id, "accept": accept });
             (ask(global, "hub/agents/reload", params)?, format!("agent {id} was reloaded\n").into())
         }

@@ -20,7 +20,7 @@ const MAX_DESCRIPTION: usize = 200;
 const SEARCH: &str = "Search";
 
 #[derive(Debug, Args)]
-pub(crate) struct Agents {
+pub(crate) struct AgentsArgs {
     /// Check the health of each agent first
     #[arg(long, conflicts_with_all = CRITERIA)]
     health: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Agents {
 const CRITERIA: [&str; 8] =
     ["find", "name", "skill", "tags", "version", "input", "output", "limit"];
 
-impl Agents {
+impl AgentsArgs {
     /// Parameters of the `hub/agents/find` request; `None` without a criterion.
     fn query(&self) -> Option<Value> {
         let Self { find, name, skill, tags, version, input, output, limit, .. } = self;
@@ -75,7 +75,7 @@ impl Agents {
     }
 }
 
-pub(crate) fn agents(global: &Global, asked: &Agents) -> anyhow::Result<Exit> {
+pub(crate) fn agents(global: &Global, asked: &AgentsArgs) -> anyhow::Result<Exit> {
     let Some(query) = asked.query() else { return status::agents(global, asked.health) };
     let found = ask(global, "hub/agents/find", query)?;
     global.show(&found, || Ok(found_text(&found, global.console().columns())))?;

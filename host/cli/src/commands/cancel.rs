@@ -9,7 +9,7 @@ use crate::{
     Global, block_on,
     client::{
         hub_client::Client,
-        remote::{Elsewhere, REMOTE},
+        remote::{REMOTE, RemoteOptions},
     },
     ui::{
         failure::CommandError,
@@ -35,7 +35,7 @@ pub(crate) struct Cancel {
     #[arg(long, value_name = "URL", help_heading = REMOTE, conflicts_with = "state")]
     agent: Option<String>,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    elsewhere: RemoteOptions,
     /// Cancel all tasks of the hub in this state, such as `input-required` for those that wait for
     /// an answer
     #[arg(long, value_parser = PossibleValuesParser::new(live()))]

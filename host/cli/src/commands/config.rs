@@ -16,22 +16,22 @@ use std::{
 use toml::{Table, Value};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ConfigCommand {
     /// Print the effective settings, each with its source
     Show,
     /// Check that the hub can start with these settings
     Check,
 }
 
-pub(crate) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit> {
+pub(crate) fn config(global: &Global, command: &ConfigCommand) -> anyhow::Result<Exit> {
     let settings = global.settings(Vec::new())?;
     let file = settings.file.as_ref().map(|file| file.display().to_string());
     let shown = settings.config.with_defaults(EngineSettings::default().max_instances);
     let mut values = Table::try_from(&shown).context("write the settings as TOML")?;
     redact(&mut values);
     let answer = match command {
-        Command::Show => json!({ "file": file, "values": values }),
-        Command::Check => {
+        ConfigCommand::Show => json!({ "file": file, "values": values }),
+        ConfigCommand::Check => {
             let config = &settings.config;
             let of_agents = config.agents.values().flat_map(|agent| &agent.workspaces).flatten();
             for workspace in config.workspaces.iter().chain(of_agents) {
@@ -44,13 +44,13 @@ pub(crate) fn config(global: &Global, command: &Command) -> anyhow::Result<Exit>
         }
     };
     global.show(&answer, || match command {
-        Command::Show => {
+        ConfigCommand::Show => {
             let unset = unset(&values).into_iter().map(|name| format!("# {name}\n"));
             let unset = unset.collect::<String>();
             let set = settings_text(&settings, &values)?;
             Ok(format!("{set}\n# settings without a value:\n{unset}").into())
         }
-        Command::Check => {
+        ConfigCommand::Check => {
             let file = file.as_deref().unwrap_or("no configuration file; the defaults apply");
             Ok(format!("OK: {file}\n").into())
         }

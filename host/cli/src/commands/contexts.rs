@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Contexts {
+pub(crate) struct ContextsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ContextsCommand>,
     /// Maximum number of entries, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Contexts {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ContextsCommand {
     /// Show a conversation and its tasks
     Show {
         /// Id of the conversation, or a unique beginning or end of it [default: the latest
@@ -54,7 +54,7 @@ enum Command {
     },
 }
 
-pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<Exit> {
+pub(crate) fn contexts(global: &Global, contexts: &ContextsArgs) -> anyhow::Result<Exit> {
     let (now, columns) = (Timestamp::now(), global.console().columns());
     let (answer, shown): (_, Text) = match &contexts.command {
         None => {
@@ -65,7 +65,7 @@ pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
             let shown = contexts_text(list(&answer), now, columns);
             (answer, shown)
         }
-        Some(Command::Show { id }) => {
+        Some(ContextsCommand::Show { id }) => {
             let (answer, tasks) = block_on(async {
                 let mut client = Client::connect(global).await?;
                 let id = match id {
@@ -80,7 +80,7 @@ pub(crate) fn contexts(global: &Global, contexts: &Contexts) -> anyhow::Result<E
             shown.append(tasks_text(&tasks, now, columns));
             (answer, shown)
         }
-        Some(Command::Delete { id, yes }) => block_on(async {
+        Some(ContextsCommand::Delete { id, yes }) => block_on(async {
             let mut client = Client::connect(global).await?;
             let id = ids::resolve(&mut client, Kind::Context, id).await?;
             if !yes && !confirmed(global, &mut client, &id).await? {

@@ -5,7 +5,7 @@ pub(crate) mod grants;
 pub(crate) mod trial;
 
 use super::doctor::{
-    finding::{Finding, Verdict, fail, ok, warn},
+    finding::{CheckResult, CheckVerdict, fail, ok, warn},
     grants::{grants, servers},
 };
 use crate::{
@@ -87,11 +87,11 @@ pub(crate) fn doctor(global: &Global, doctor: &Doctor) -> anyhow::Result<Exit> {
     })?;
     let columns = global.console().columns();
     global.show(&json!(findings), || Ok(findings_text(&findings, columns)))?;
-    let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
+    let failed = findings.iter().any(|finding| finding.verdict == CheckVerdict::Fail);
     Ok(if failed { Exit::Fault } else { Exit::Done })
 }
 
-async fn examine(global: &Global) -> Vec<Finding> {
+async fn examine(global: &Global) -> Vec<CheckResult> {
     let settings = match global.settings(Vec::new()) {
         Ok(settings) => settings,
         // All other checks depend on the configuration.
@@ -136,7 +136,7 @@ async fn examine(global: &Global) -> Vec<Finding> {
     findings
 }
 
-fn data_directory(dir: &Path) -> Finding {
+fn data_directory(dir: &Path) -> CheckResult {
     let about = "data";
     let shown = dir.display();
     match fs::metadata(dir) {
@@ -171,7 +171,7 @@ fn data_directory(dir: &Path) -> Finding {
 }
 
 /// Checks if programs can be confined on this machine.
-async fn confinement(dir: &Path) -> Finding {
+async fn confinement(dir: &Path) -> CheckResult {
     let about = "confine";
     // Any existing directory will do: nothing is written to it.
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
@@ -215,7 +215,7 @@ fn unwritable(dir: &Path) -> Option<(PathBuf, io::Error)> {
 }
 
 /// Checks the store's integrity page by page, and that nothing of it is missing.
-fn store(dir: &Path) -> Finding {
+fn store(dir: &Path) -> CheckResult {
     let about = "store";
     let kept = sqlite::kept_logs(dir);
     match sqlite::examine(dir, EXAMINED_FOR) {
@@ -256,7 +256,7 @@ fn shown(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn space(dir: &Path) -> Finding {
+fn space(dir: &Path) -> CheckResult {
     let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
     let free = match rustix::fs::statvfs(there) {
         Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
@@ -265,7 +265,7 @@ fn space(dir: &Path) -> Finding {
     space_verdict(free)
 }
 
-fn space_verdict(free: u64) -> Finding {
+fn space_verdict(free: u64) -> CheckResult {
     let found = format!("{} free", size(usize::try_from(free).unwrap_or(usize::MAX)));
     let fix = "free some space, or set `data_dir` to another disk";
     match free {
@@ -275,7 +275,7 @@ fn space_verdict(free: u64) -> Finding {
     }
 }
 
-fn socket(path: &Path) -> Finding {
+fn socket(path: &Path) -> CheckResult {
     let about = "socket";
     let shown = path.display();
     if path.as_os_str().len() > MAX_SOCKET_PATH {
@@ -314,7 +314,7 @@ fn socket(path: &Path) -> Finding {
 const STARTING_FIX: &str = "wait until `a2a-hub status` says that it is up";
 
 /// Checks a running hub: its own status and that of its agents.
-async fn running(mut client: Client) -> Vec<Finding> {
+async fn running(mut client: Client) -> Vec<CheckResult> {
     match client.greet().await {
         Err(why) => {
             return vec![fail("hub", why.to_string(), "a2a-hub stop --force && a2a-hub start")];
@@ -344,7 +344,7 @@ async fn running(mut client: Client) -> Vec<Finding> {
     }
 }
 
-fn hub_verdict(runs: &str, this: &str) -> Finding {
+fn hub_verdict(runs: &str, this: &str) -> CheckResult {
     if runs == this {
         ok("hub", format!("{runs}, running"))
     } else {
@@ -354,7 +354,7 @@ fn hub_verdict(runs: &str, this: &str) -> Finding {
 }
 
 /// Warns about waiting tasks that may use up the capacity that other tasks need.
-fn waiting_verdict(waiting: u64) -> Finding {
+fn waiting_verdict(waiting: u64) -> CheckResult {
     let found = format!("{waiting} wait for an answer");
     if waiting < MANY_WAITING {
         return ok("tasks", found);
@@ -363,7 +363,7 @@ fn waiting_verdict(waiting: u64) -> Finding {
 }
 
 /// Result of the running hub's latest write to its store.
-fn storage_verdict(storage: &Value) -> Finding {
+fn storage_verdict(storage: &Value) -> CheckResult {
     match storage["status"].as_str() {
         Some("failing") => {
             let (error, since) = (text(&storage["error"]), text(&storage["since"]));
@@ -375,7 +375,7 @@ fn storage_verdict(storage: &Value) -> Finding {
     }
 }
 
-fn agent_verdict(agent: &Value) -> Finding {
+fn agent_verdict(agent: &Value) -> CheckResult {
     let (id, health) = (text(&agent["id"]), &agent["health"]);
     let version = health["version"].as_str().map(|version| format!(" ({version})"));
     let version = version.unwrap_or_default();
@@ -394,7 +394,7 @@ fn agent_verdict(agent: &Value) -> Finding {
     }
 }
 
-fn rejected_verdict(rejected: &Value) -> Finding {
+fn rejected_verdict(rejected: &Value) -> CheckResult {
     let (file, why) = (text(&rejected["file"]), joined_lines(text(&rejected["error"])));
     let kind = if file.starts_with("flows/") { "flow" } else { "plugin" };
     match file.strip_prefix("remote.") {
@@ -416,7 +416,7 @@ fn rejected_verdict(rejected: &Value) -> Finding {
 }
 
 /// Checks that concern a hub that is about to be started.
-async fn not_running(settings: &Settings) -> Vec<Finding> {
+async fn not_running(settings: &Settings) -> Vec<CheckResult> {
     let mut findings = vec![warn("hub", "it is not running", "a2a-hub start")];
     let http = &settings.config.http;
     if http.enabled {
@@ -444,7 +444,7 @@ struct FoundProgram {
     /// Name of the hub's finding that would report the missing program as well.
     agent: String,
     is_there: bool,
-    finding: Finding,
+    finding: CheckResult,
 }
 
 async fn look_for(cli: &str, agent: &str, install: &str, of_hub: Option<&OsStr>) -> FoundProgram {
@@ -465,14 +465,14 @@ async fn look_for(cli: &str, agent: &str, install: &str, of_hub: Option<&OsStr>)
 }
 
 /// Filters out missing programs that a running hub has already reported with their agents.
-fn untold(clis: Vec<FoundProgram>, told: &[Finding]) -> Vec<Finding> {
+fn untold(clis: Vec<FoundProgram>, told: &[CheckResult]) -> Vec<CheckResult> {
     let is_told = |cli: &FoundProgram| told.iter().any(|finding| finding.about == cli.agent);
     clis.into_iter().filter(|cli| cli.is_there || !is_told(cli)).map(|cli| cli.finding).collect()
 }
 
 /// Finding for an installed program. Installing it again fixes neither a slow program nor one that
 /// reports an error of its configuration.
-fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &str) -> Finding {
+fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &str) -> CheckResult {
     let shown = path.display();
     match version {
         Ok(version) => ok(cli, format!("{version}, at {shown}")),
@@ -493,7 +493,7 @@ fn cli_verdict(cli: &str, path: &Path, version: io::Result<String>, install: &st
 }
 
 /// Checks the tools for writing agents; running agents needs none of them.
-async fn toolchain() -> Finding {
+async fn toolchain() -> CheckResult {
     let about = "toolchain";
     let debian = a2a_hub_toolchain::debian_lacks().is_empty();
     let Some(rustc) = config::find_program("rustc") else {
@@ -512,7 +512,7 @@ async fn toolchain() -> Finding {
 /// target.
 ///
 /// `debian` says whether Debian's packages can compile components, too.
-fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>, debian: bool) -> Finding {
+fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>, debian: bool) -> CheckResult {
     let about = "toolchain";
     let shown = rustc.display();
     let by_hand = format!("run `{shown} {}`", LOOK_FOR_TARGET.join(" "));
@@ -541,11 +541,11 @@ fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>, debian: bool) 
 
 /// Renders the findings: on a terminal wrapped between words, and below their subjects if it is
 /// narrow. Remedies are left whole, because users copy them.
-fn findings_text(findings: &[Finding], columns: Option<usize>) -> Text {
+fn findings_text(findings: &[CheckResult], columns: Option<usize>) -> Text {
     let mut out = Text::new();
     let is_narrow = columns.is_some_and(|columns| columns < NARROW);
     let indent = if is_narrow { 6 } else { 27 };
-    for Finding { verdict, about, found, fix } in findings {
+    for CheckResult { verdict, about, found, fix } in findings {
         let word = verdict.word();
         out.push(style_of(word), word);
         out.push(PLAIN, &format!("{:<1$} {about:<20}", "", 5 - word.len()));
@@ -679,19 +679,19 @@ mod tests {
         drop(SqliteStorage::open(dir.path()).unwrap());
         assert_eq!(
             (store(dir.path()).verdict, store(dir.path()).found.as_str()),
-            (Verdict::Ok, "sound")
+            (CheckVerdict::Ok, "sound")
         );
         let file = dir.path().join("hub.db");
         let mut bytes = fs::read(&file).unwrap();
         bytes[8_192..12_288].fill(0xa5);
         fs::write(&file, bytes).unwrap();
         let damaged = store(dir.path());
-        assert_eq!(damaged.verdict, Verdict::Fail, "{}", damaged.found);
+        assert_eq!(damaged.verdict, CheckVerdict::Fail, "{}", damaged.found);
         assert!(damaged.found.contains("hub.db"), "{}", damaged.found);
         assert_eq!(damaged.fix.as_deref(), Some("`a2a-hub stop`, then `a2a-hub restore FILE`"));
         // A file that is no database is damage as well, not a new store.
         fs::write(&file, "no database").unwrap();
-        assert_eq!(store(dir.path()).verdict, Verdict::Fail);
+        assert_eq!(store(dir.path()).verdict, CheckVerdict::Fail);
     }
 
     #[test]
@@ -700,20 +700,20 @@ mod tests {
         let mode =
             |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
         mode(0o700);
-        assert_eq!(data_directory(dir.path()).verdict, Verdict::Ok);
+        assert_eq!(data_directory(dir.path()).verdict, CheckVerdict::Ok);
         mode(0o755);
         let found = data_directory(dir.path());
-        assert_eq!(found.verdict, Verdict::Warn);
+        assert_eq!(found.verdict, CheckVerdict::Warn);
         assert!(found.fix.unwrap().starts_with("chmod 700"));
-        assert_eq!(data_directory(&dir.path().join("new")).verdict, Verdict::Ok);
+        assert_eq!(data_directory(&dir.path().join("new")).verdict, CheckVerdict::Ok);
 
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        assert_eq!(data_directory(&file).verdict, Verdict::Fail);
-        assert_eq!(socket(&file).verdict, Verdict::Fail);
-        assert_eq!(socket(&dir.path().join("free")).verdict, Verdict::Ok);
-        assert_eq!(socket(&dir.path().join("no/where")).verdict, Verdict::Fail);
-        assert_eq!(socket(Path::new(&"x".repeat(108))).verdict, Verdict::Fail);
+        assert_eq!(data_directory(&file).verdict, CheckVerdict::Fail);
+        assert_eq!(socket(&file).verdict, CheckVerdict::Fail);
+        assert_eq!(socket(&dir.path().join("free")).verdict, CheckVerdict::Ok);
+        assert_eq!(socket(&dir.path().join("no/where")).verdict, CheckVerdict::Fail);
+        assert_eq!(socket(Path::new(&"x".repeat(108))).verdict, CheckVerdict::Fail);
     }
 
     #[tokio::test]

@@ -1,11 +1,11 @@
 //! Follows a task of the hub until it ends: prints its events and handles Ctrl-C and a closed
 //! standard output.
 
-use super::task_output::Shown;
+use super::task_output::TaskOutput;
 use crate::{
     Exit,
     client::{hub_client::Client, signals::Leaving},
-    ui::interactive::Progress,
+    ui::interactive::ProgressLine,
 };
 use serde_json::json;
 use std::pin::pin;
@@ -23,8 +23,8 @@ pub(crate) enum OnLeave {
 pub(crate) async fn follow(
     client: &mut Client,
     id: u64,
-    shown: &mut Shown,
-    progress: &mut Progress,
+    shown: &mut TaskOutput,
+    progress: &mut ProgressLine,
     on_leave: OnLeave,
 ) -> anyhow::Result<Exit> {
     let mut interrupt = Leaving::new()?;

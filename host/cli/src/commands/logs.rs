@@ -36,7 +36,7 @@ pub(crate) struct Logs {
 
 pub(crate) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
     let path = global.data_dir()?.join(LOG_FILE);
-    let mut log = Log::open(path)?;
+    let mut log = LogReader::open(path)?;
     let mut text = log.more()?;
     show(global, last_lines(&text, logs.lines))?;
     if !logs.follow {
@@ -56,14 +56,14 @@ pub(crate) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
 }
 
 /// Reader of a growing log.
-pub(crate) struct Log {
+pub(crate) struct LogReader {
     path: PathBuf,
     file: File,
     /// Read position, in bytes.
     at: u64,
 }
 
-impl Log {
+impl LogReader {
     /// Opens a log and positions the reader before its last lines.
     pub(crate) fn open(path: PathBuf) -> anyhow::Result<Self> {
         let file = File::open(&path).with_context(|| {
@@ -129,7 +129,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOG_FILE);
         fs::write(&path, "one\n").unwrap();
-        let mut log = Log::open(path.clone()).unwrap();
+        let mut log = LogReader::open(path.clone()).unwrap();
         assert_eq!(log.more().unwrap(), "one\n");
         assert_eq!(log.more().unwrap(), "");
         fs::write(path.with_file_name(OLD_LOG_FILE), "one\ntwo\n").unwrap();

@@ -22,7 +22,7 @@ mod test;
 
 use super::{
     completion,
-    plugin::grant_options::{UPDATES, Wanted},
+    plugin::grant_options::{GrantOptions, UPDATES},
 };
 use crate::{Exit, Global};
 use a2a_hub_terminal::grant_effect;
@@ -30,7 +30,7 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Plugin {
+pub(crate) enum PluginCommand {
     /// Create the project of a new agent, in Rust, JavaScript or Python
     New(new::New),
     /// Print the guide for authors: the SDK, tests and the manifest
@@ -100,7 +100,7 @@ pub(crate) struct Add {
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: GrantOptions,
 }
 
 #[derive(Debug, Args)]
@@ -116,29 +116,29 @@ pub(crate) struct GrantTo {
     #[arg(long, help_heading = UPDATES, conflicts_with = "dev")]
     no_dev: bool,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: GrantOptions,
 }
 
-pub(crate) fn plugin(global: &Global, plugin: &Plugin) -> anyhow::Result<Exit> {
+pub(crate) fn plugin(global: &Global, plugin: &PluginCommand) -> anyhow::Result<Exit> {
     match plugin {
-        Plugin::New(it) => new::new(global, it),
-        Plugin::Docs(it) => docs::docs(global, it),
-        Plugin::Build(it) => build::build(global, it),
-        Plugin::Dev(it) => dev::dev(global, it),
-        Plugin::Pack(it) => pack::pack(global, it),
-        Plugin::Keygen(it) => sign::keygen(global, it),
-        Plugin::Sign(it) => sign::sign(global, it),
-        Plugin::List => list::list(global),
-        Plugin::Inspect { what } => inspect::inspect(global, what),
-        Plugin::Add(it) => add::add(global, &it.from, it.name.as_deref(), &it.wanted),
-        Plugin::Grant(it) => {
+        PluginCommand::New(it) => new::new(global, it),
+        PluginCommand::Docs(it) => docs::docs(global, it),
+        PluginCommand::Build(it) => build::build(global, it),
+        PluginCommand::Dev(it) => dev::dev(global, it),
+        PluginCommand::Pack(it) => pack::pack(global, it),
+        PluginCommand::Keygen(it) => sign::keygen(global, it),
+        PluginCommand::Sign(it) => sign::sign(global, it),
+        PluginCommand::List => list::list(global),
+        PluginCommand::Inspect { what } => inspect::inspect(global, what),
+        PluginCommand::Add(it) => add::add(global, &it.from, it.name.as_deref(), &it.wanted),
+        PluginCommand::Grant(it) => {
             let dev = if it.no_dev { Some(false) } else { it.wanted.dev.then_some(true) };
             grant::grant(global, &it.id, it.sha256.as_deref(), &it.wanted, dev)
         }
-        Plugin::Deny { id, capabilities } => revoke::deny(global, id, capabilities),
-        Plugin::Revoke { id } => revoke::revoke(global, id),
-        Plugin::Remove { id } => revoke::remove(global, id),
-        Plugin::Test(it) => test::test(global, it),
-        Plugin::Diff { id, file } => diff::diff(global, id, file.as_deref()),
+        PluginCommand::Deny { id, capabilities } => revoke::deny(global, id, capabilities),
+        PluginCommand::Revoke { id } => revoke::revoke(global, id),
+        PluginCommand::Remove { id } => revoke::remove(global, id),
+        PluginCommand::Test(it) => test::test(global, it),
+        PluginCommand::Diff { id, file } => diff::diff(global, id, file.as_deref()),
     }
 }

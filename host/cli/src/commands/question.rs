@@ -1,12 +1,12 @@
 //! Questions of tasks: displayed, and answered if a user sits at the terminal.
 
-use super::task_output::Shown;
+use super::task_output::TaskOutput;
 use crate::{
     Exit, Format, Global,
     ui::{
         console::Console,
         dialogue,
-        interactive::{self, Answer, Prompted},
+        interactive::{self, Prompted, UserAnswer},
         render::{shell_word, text},
     },
 };
@@ -32,7 +32,7 @@ pub(crate) enum Asked {
 /// `closed` returns the task once the question needs no answer any more.
 pub(crate) async fn question(
     global: &Global,
-    shown: &Shown,
+    shown: &TaskOutput,
     exit: Exit,
     agent: &str,
     closed: impl Future<Output = anyhow::Result<Value>>,
@@ -47,12 +47,14 @@ pub(crate) async fn question(
     tell(console, shown, agent);
     if shown.told.state == "input-required" && console.is_attended() {
         match interactive::ask_unless(console, interactive::TO_A_TASK, closed).await? {
-            Prompted::Answered(Answer::Text(answer)) => return Ok(Asked::Answered(task, answer)),
-            Prompted::Answered(Answer::Interrupted) => {
+            Prompted::Answered(UserAnswer::Text(answer)) => {
+                return Ok(Asked::Answered(task, answer));
+            }
+            Prompted::Answered(UserAnswer::Interrupted) => {
                 console.note("cancelling");
                 return Ok(Asked::Interrupted(task));
             }
-            Prompted::Answered(Answer::Nothing) => {}
+            Prompted::Answered(UserAnswer::Nothing) => {}
             Prompted::Withdrawn(task) => {
                 let task = task?;
                 console.note(closed_text(&task));
@@ -97,7 +99,7 @@ pub(crate) fn answer_with(
 }
 
 /// Prints the question of the task of `agent` for a user who is not prompted.
-pub(crate) fn tell(console: Console, shown: &Shown, agent: &str) {
+pub(crate) fn tell(console: Console, shown: &TaskOutput, agent: &str) {
     let said = shown.told.asked().filter(|said| !said.trim().is_empty());
     let said = said.unwrap_or_else(|| "(it waits for an answer, but sent no question)".to_owned());
     let through = shown.told.asked_through();

@@ -7,9 +7,9 @@ use super::{
     memory_options::Inheriting,
     question::{self, Asked},
     save_files::{self, Saved},
-    send_options::{CONVERSATION, Chosen, input_pair},
+    send_options::{CONVERSATION, MessageOptions, input_pair},
     start,
-    task_output::Shown,
+    task_output::TaskOutput,
 };
 use crate::{
     Exit, Format, Global, block_on,
@@ -17,7 +17,7 @@ use crate::{
         files,
         hub_client::Client,
         ids::{self, Kind},
-        remote::{self, Elsewhere},
+        remote::{self, RemoteOptions},
         task_snapshot::Told,
     },
     ui::{
@@ -115,11 +115,11 @@ pub(crate) struct Send {
     #[arg(long, value_name = "ID", help_heading = CONVERSATION, requires = "task")]
     pub(super) question: Option<String>,
     #[command(flatten)]
-    pub(super) chosen: Chosen,
+    pub(super) chosen: MessageOptions,
     #[command(flatten)]
     pub(super) inheriting: Inheriting,
     #[command(flatten)]
-    pub(crate) elsewhere: Elsewhere,
+    pub(crate) elsewhere: RemoteOptions,
 }
 
 /// Sends a message to an agent of the hub, and prints its answer.
@@ -147,21 +147,21 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
         }
         let modes = output_modes(global, &mut client, &send.agent).await;
-        let (mut step, mut earlier) = (Step::Send, None);
+        let (mut step, mut earlier) = (SendStep::Send, None);
         loop {
             let mut shown =
-                Shown::new(global, send.stream).written_in(&modes).after(earlier.take());
+                TaskOutput::new(global, send.stream).written_in(&modes).after(earlier.take());
             let mut progress = global.progress(&send.agent, true);
             let followed = match &step {
-                Step::Send | Step::Answer(_) => {
+                SendStep::Send | SendStep::Answer(_) => {
                     let id = client.ask("message/stream", params(&send)?).await?;
                     follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await
                 }
-                Step::Watch(task) => {
+                SendStep::Watch(task) => {
                     let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
                     follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await
                 }
-                Step::Show(task) => {
+                SendStep::Show(task) => {
                     shown.event(task)?;
                     shown.exit()
                 }
@@ -170,13 +170,13 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let exit = match (followed, &step) {
                 (Ok(exit), _) => exit,
                 // Another client may have been faster than the user.
-                (Err(why), Step::Answer(task)) if shown.told.task.is_none() => {
+                (Err(why), SendStep::Answer(task)) if shown.told.task.is_none() => {
                     let task = task_now(&mut client, task).await?;
                     if question::is_open(&task, send.question.as_deref()) {
                         return Err(why);
                     }
                     global.console().note(question::closed_text(&task));
-                    (step, earlier) = (Step::after(task), Some(shown));
+                    (step, earlier) = (SendStep::after(task), Some(shown));
                     continue;
                 }
                 (Err(why), _) => return Err(shown.broken_off(&why, "")),
@@ -192,10 +192,10 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     return Ok(exit);
                 }
                 Asked::Answered(task, answer) => {
-                    step = Step::Answer(task.clone());
+                    step = SendStep::Answer(task.clone());
                     send = send.answering(task, answer, &shown);
                 }
-                Asked::Closed(task) => step = Step::after(task),
+                Asked::Closed(task) => step = SendStep::after(task),
                 Asked::Interrupted(task) => {
                     client.call("tasks/cancel", json!({ "id": task })).await?;
                     return Ok(Exit::Interrupted);
@@ -207,7 +207,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
 }
 
 /// Next step of a conversation at the terminal.
-pub(crate) enum Step {
+pub(crate) enum SendStep {
     /// Sends the message.
     Send,
     /// Sends the message as the answer to a question of this task.
@@ -218,7 +218,7 @@ pub(crate) enum Step {
     Show(Value),
 }
 
-impl Step {
+impl SendStep {
     /// Returns the step after the question of `task` was closed.
     pub(crate) fn after(task: Value) -> Self {
         match text(&task["status"]["state"]) {
@@ -288,7 +288,7 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
 }
 
 /// Prints the rest of the answer, and saves its files.
-pub(crate) fn conclude(send: &Send, shown: &mut Shown, exit: Exit) -> anyhow::Result<()> {
+pub(crate) fn conclude(send: &Send, shown: &mut TaskOutput, exit: Exit) -> anyhow::Result<()> {
     let Some(dir) = &send.save else {
         shown.finish(exit, Map::new())?;
         send.tell_how_to_go_on(shown);
@@ -344,9 +344,9 @@ impl Send {
             go_on: false,
             task: None,
             question: None,
-            chosen: Chosen::default(),
+            chosen: MessageOptions::default(),
             inheriting: Inheriting::default(),
-            elsewhere: Elsewhere::default(),
+            elsewhere: RemoteOptions::default(),
         }
     }
 
@@ -369,7 +369,7 @@ impl Send {
     }
 
     /// Tells the user how to continue a conversation that this command began.
-    fn tell_how_to_go_on(&self, shown: &Shown) {
+    fn tell_how_to_go_on(&self, shown: &TaskOutput) {
         // Data goes to flows, which begin anew with each message.
         if self.context.is_none() && self.data.is_none() {
             shown.tell_how_to_go_on(remote::is_url(&self.agent));
@@ -377,7 +377,7 @@ impl Send {
     }
 
     /// Turns the command into the answer to a task's question.
-    pub(crate) fn answering(self, task: String, answer: String, shown: &Shown) -> Self {
+    pub(crate) fn answering(self, task: String, answer: String, shown: &TaskOutput) -> Self {
         let (task, question) = (Some(task), shown.told.question().map(str::to_owned));
         Self {
             message: answer,

@@ -21,7 +21,7 @@ const MODEL: &str = "Model and metadata";
 
 /// Options of one message that become its metadata.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Chosen {
+pub(crate) struct MessageOptions {
     /// Model, by its vendor's name
     #[arg(long, value_name = "NAME", help_heading = MODEL)]
     model: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Chosen {
     resume: Option<String>,
 }
 
-impl Chosen {
+impl MessageOptions {
     /// Returns the options as members of a message's metadata.
     pub(crate) fn metadata(&self) -> Map<String, Value> {
         let mut metadata: Map<_, _> = self.metadata.iter().cloned().collect();
@@ -119,7 +119,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        chosen: Chosen,
+        chosen: MessageOptions,
         #[arg(long)]
         context: Option<String>,
         #[arg(long)]

@@ -52,7 +52,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const TAIL: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Start {
+pub(crate) struct StartArgs {
     /// Run in the foreground and log to standard error
     #[arg(long)]
     foreground: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Start {
     detached: bool,
 }
 
-pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
+pub(crate) fn start(global: &Global, start: &StartArgs) -> anyhow::Result<Exit> {
     refuse_below_agent(STARTING)?;
     let settings = settings(global, start)?;
     if !start.foreground {
@@ -121,7 +121,7 @@ pub(crate) fn start(global: &Global, start: &Start) -> anyhow::Result<Exit> {
 
 /// Returns the run file of the hub that this command would start again; `None` if none runs, or if
 /// options ask for another one.
-async fn already_up(start: &Start, settings: &Settings) -> anyhow::Result<Option<Value>> {
+async fn already_up(start: &StartArgs, settings: &Settings) -> anyhow::Result<Option<Value>> {
     if start.http_port.is_some() || start.no_http || !start.workspaces.is_empty() {
         return Ok(None);
     }
@@ -141,7 +141,7 @@ fn workers() -> usize {
 
 /// Loads the configuration with the command line on top, and makes its paths independent of the
 /// current directory.
-pub(crate) fn settings(global: &Global, start: &Start) -> anyhow::Result<Settings> {
+pub(crate) fn settings(global: &Global, start: &StartArgs) -> anyhow::Result<Settings> {
     let port = start.http_port.map(|port| Flag {
         name: "--http-port",
         key: &["http", "port"],
@@ -215,7 +215,7 @@ pub(crate) async fn client(global: &Global, start: bool) -> anyhow::Result<Clien
 /// Starts a background hub on demand. If another process starts one at the same time, that one is
 /// used.
 async fn on_demand(global: &Global) -> anyhow::Result<()> {
-    let start = Start::default();
+    let start = StartArgs::default();
     let settings = settings(global, &start)?;
     match in_background(global, &start, &settings).await {
         Ok(announced) => {
@@ -254,7 +254,7 @@ pub(crate) fn warn_of(global: &Global, announced: &Value) {
 
 async fn in_background(
     global: &Global,
-    start: &Start,
+    start: &StartArgs,
     settings: &Settings,
 ) -> anyhow::Result<Value> {
     refuse_below_agent(STARTING)?;
@@ -326,7 +326,7 @@ async fn start_progress(socket: &Path, pid: u32) -> Option<String> {
 
 fn arguments(
     global: &Global,
-    start: &Start,
+    start: &StartArgs,
     settings: &Settings,
     dir: &Path,
 ) -> io::Result<Vec<OsString>> {

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
-pub(crate) struct Stop {
+pub(crate) struct StopArgs {
     /// Time in which running tasks may finish, such as `30s`, at most `stop.drain_ms`; a bare
     /// number counts seconds, and 0 cancels them at once [default: `stop.drain_ms` of the
     /// configuration]
@@ -35,7 +35,7 @@ pub(crate) struct Stop {
     force: bool,
 }
 
-pub(crate) fn stop(global: &Global, stop: &Stop) -> anyhow::Result<Exit> {
+pub(crate) fn stop(global: &Global, stop: &StopArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let stopped = if stop.force {
             Stopped::by_force(global).await?

@@ -8,9 +8,9 @@ use super::{
     question,
     resume_in_cli::{ResumeInCli, resume_in_cli},
     save_files::{self, Saved},
-    task_output::Shown,
+    task_output::TaskOutput,
     task_ref::One,
-    tree::{self, Tree},
+    tree::{self, TreeArgs},
 };
 use crate::{
     Exit, Format, Global, ask, block_on,
@@ -31,7 +31,7 @@ use std::{
 use worktrees::{ApplyOptions, DiffOptions, DiscardOptions};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Task {
+pub(crate) enum TaskCommand {
     /// Show a task with its messages and artifacts
     Show(One),
     /// Cancel a task, or all tasks of the hub in one state
@@ -39,7 +39,7 @@ pub(crate) enum Task {
     /// Print the events of a task until it ends; Ctrl-C does not cancel the task
     Watch(One),
     /// Show a task and its child tasks as a tree, with their states and usage
-    Tree(Tree),
+    Tree(TreeArgs),
     /// Print the changes of a task that works in a worktree, as a patch
     Diff(DiffOptions),
     /// Take over the changes of a task into the repository that its worktree is of
@@ -58,9 +58,9 @@ pub(crate) enum Task {
     },
 }
 
-pub(crate) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
+pub(crate) fn task(global: &Global, task: &TaskCommand) -> anyhow::Result<Exit> {
     match task {
-        Task::Show(one) => {
+        TaskCommand::Show(one) => {
             let (id, task) = one.ask(global, "tasks/get")?;
             global.show(&task, || {
                 // The task's JSON does not name its agent; its tree does.
@@ -76,19 +76,19 @@ pub(crate) fn task(global: &Global, task: &Task) -> anyhow::Result<Exit> {
                 )?)
             })?;
         }
-        Task::Cancel(cancel) => cancel::cancel(global, cancel)?,
-        Task::Watch(one) => match one.url()? {
+        TaskCommand::Cancel(cancel) => cancel::cancel(global, cancel)?,
+        TaskCommand::Watch(one) => match one.url()? {
             Some(url) => {
                 return remote_task::watch(global, url, &one.elsewhere, one.remote_id()?);
             }
             None => return watch(global, one.id.as_deref()),
         },
-        Task::ResumeInCli(asked) => return resume_in_cli(global, asked),
-        Task::Diff(asked) => return worktrees::diff(global, asked),
-        Task::Apply(asked) => return worktrees::apply(global, asked),
-        Task::Discard(asked) => return worktrees::discard(global, asked),
-        Task::Tree(tree) => return tree::tree(global, tree),
-        Task::Save { one, dir } => save(global, one, dir)?,
+        TaskCommand::ResumeInCli(asked) => return resume_in_cli(global, asked),
+        TaskCommand::Diff(asked) => return worktrees::diff(global, asked),
+        TaskCommand::Apply(asked) => return worktrees::apply(global, asked),
+        TaskCommand::Discard(asked) => return worktrees::discard(global, asked),
+        TaskCommand::Tree(tree) => return tree::tree(global, tree),
+        TaskCommand::Save { one, dir } => save(global, one, dir)?,
     }
     Ok(Exit::Done)
 }
@@ -112,7 +112,7 @@ fn watch(global: &Global, typed: Option<&str>) -> anyhow::Result<Exit> {
         let mut client = Client::connect(global).await?;
         let task = ids::resolve_or_latest(&mut client, typed).await?;
         let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
-        let mut shown = Shown::new(global, true);
+        let mut shown = TaskOutput::new(global, true);
         // A watched task has no moving progress line.
         let mut still = global.progress(&task, false);
         let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;

@@ -33,7 +33,7 @@ enum Printing {
 }
 
 /// State of the output of one task.
-pub(crate) struct Shown {
+pub(crate) struct TaskOutput {
     format: Format,
     console: Console,
     /// Command line of this program that addresses the same hub.
@@ -62,7 +62,7 @@ pub(crate) struct Shown {
     unread: bool,
 }
 
-impl Shown {
+impl TaskOutput {
     /// Creates an empty output; `stream` prints the answer as it arrives.
     pub(crate) fn new(global: &Global, stream: bool) -> Self {
         Self {

@@ -6,7 +6,7 @@ use crate::{
     client::{
         hub_client::Client,
         ids,
-        remote::{self, Elsewhere, REMOTE},
+        remote::{self, REMOTE, RemoteOptions},
         remote_task,
     },
     ui::failure::CommandError,
@@ -25,7 +25,7 @@ pub(crate) struct One {
     #[arg(long, value_name = "URL", help_heading = REMOTE)]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
-    pub(crate) elsewhere: Elsewhere,
+    pub(crate) elsewhere: RemoteOptions,
 }
 
 impl One {

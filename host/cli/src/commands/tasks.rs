@@ -34,7 +34,7 @@ const MAX_LISTED: u32 = 1_000;
 const GATHER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
-pub(crate) struct Tasks {
+pub(crate) struct TasksArgs {
     /// Only tasks of this agent
     #[arg(long, value_name = "ID", add = completion::agents())]
     agent: Option<String>,
@@ -117,7 +117,7 @@ impl Since {
     }
 }
 
-pub(crate) fn tasks(global: &Global, tasks: &Tasks) -> anyhow::Result<Exit> {
+pub(crate) fn tasks(global: &Global, tasks: &TasksArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
         let context = match &tasks.context {
@@ -152,7 +152,7 @@ async fn require_known_agent(client: &mut Client, agent: &str) -> anyhow::Result
     Ok(())
 }
 
-impl Tasks {
+impl TasksArgs {
     async fn list(&self, client: &mut Client, context: Option<&str>) -> anyhow::Result<Value> {
         let since = self.since.map(|since| since.moment(Timestamp::now()));
         let Self { agent, workflow, state, offset, .. } = self;
@@ -210,7 +210,7 @@ fn print(global: &Global, listed: &Value) -> anyhow::Result<()> {
 /// Prints the list on each change; on a terminal, over the previous one.
 async fn watch(
     global: &Global,
-    tasks: &Tasks,
+    tasks: &TasksArgs,
     context: Option<&str>,
     client: &mut Client,
 ) -> anyhow::Result<Exit> {

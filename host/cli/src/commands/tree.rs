@@ -24,7 +24,7 @@ use tokio::{
 const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
-pub(crate) struct Tree {
+pub(crate) struct TreeArgs {
     /// Id of the task, or a unique beginning or end of it [default: the latest task in the current
     /// directory]
     #[arg(value_name = "ID", add = completion::tasks())]
@@ -34,7 +34,7 @@ pub(crate) struct Tree {
     watch: bool,
 }
 
-pub(crate) fn tree(global: &Global, tree: &Tree) -> anyhow::Result<Exit> {
+pub(crate) fn tree(global: &Global, tree: &TreeArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
         let root = ids::resolve_or_latest(&mut client, tree.id.as_deref()).await?;

@@ -9,7 +9,7 @@
 mod queue;
 
 use a2a_hub_config::{Level, Logging};
-use queue::Queue;
+use queue::LineQueue;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
@@ -78,19 +78,19 @@ fn begin_anew(log: &Path) -> io::Result<()> {
 
 /// Handle of the started log. Dropping it waits until the last lines are written.
 #[must_use]
-pub(crate) struct Log {
-    queue: Queue,
+pub(crate) struct HubLog {
+    queue: LineQueue,
     set_level: Arc<dyn Fn(Level) + Send + Sync>,
 }
 
-impl Log {
+impl HubLog {
     /// Returns a function that changes the log level.
     pub(crate) fn set_level(&self) -> Arc<dyn Fn(Level) + Send + Sync> {
         Arc::clone(&self.set_level)
     }
 }
 
-impl Drop for Log {
+impl Drop for HubLog {
     fn drop(&mut self) {
         self.queue.close(LAST_LINES);
     }
@@ -107,14 +107,14 @@ pub(crate) enum Sink {
 }
 
 /// Starts logging. A failing sink costs log lines and never affects the hub.
-pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
+pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<HubLog> {
     let is_pretty = logging.pretty && !matches!(sink, Sink::Terminal(_));
     let lost =
         |lines| tracing::warn!(lines, "lines of this log were lost: it could not be written");
     let queue = match sink {
-        Sink::File(path) => Queue::before(Bounded { path, to: io::stderr() }, lost)?,
-        Sink::StandardError => Queue::before(io::stderr(), lost)?,
-        Sink::Terminal(shows) => Queue::before(shows, lost)?,
+        Sink::File(path) => LineQueue::before(Bounded { path, to: io::stderr() }, lost)?,
+        Sink::StandardError => LineQueue::before(io::stderr(), lost)?,
+        Sink::Terminal(shows) => LineQueue::before(shows, lost)?,
     };
     let to = queue.clone();
     let lines = fmt::layer()
@@ -133,7 +133,7 @@ pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<Log> {
     // A second start in one process, as in tests, keeps the first subscriber.
     let _ = registry().with(filter).with(lines).try_init();
     let set_level = Arc::new(move |level| drop(filters.reload(self::filter(level))));
-    Ok(Log { queue, set_level })
+    Ok(HubLog { queue, set_level })
 }
 
 /// Builds the filter: libraries log from warnings on, the hub's crates from `level` on. The filter

@@ -5,7 +5,7 @@
 //! considered. So a recall takes as long among a hundred thousand items as among a few thousand.
 
 use super::{model::Item, neural};
-use crate::bm25::{self, Collection, Counts};
+use crate::bm25::{self, Collection, WordCounts};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,8 +46,8 @@ pub struct Postings {
 }
 
 /// Words of an item for the index, with their counts.
-pub fn words_of(item: &Item) -> Counts {
-    let mut counts = Counts::new();
+pub fn words_of(item: &Item) -> WordCounts {
+    let mut counts = WordCounts::new();
     let mut left = MAX_WORDS;
     let mut take = |text: &str| {
         for word in bm25::words(text) {
@@ -167,8 +167,9 @@ mod tests {
 
     /// Indexes items like a store does, and runs a query.
     fn recall(items: &[Item], query: &str, neighbours: &[(Number, Number, u32)]) -> Vec<Number> {
-        let counts: Vec<Counts> = items.iter().map(words_of).collect();
-        let length = |counts: &Counts| counts.values().map(|times| u64::from(*times)).sum::<u64>();
+        let counts: Vec<WordCounts> = items.iter().map(words_of).collect();
+        let length =
+            |counts: &WordCounts| counts.values().map(|times| u64::from(*times)).sum::<u64>();
         let texts = items.len() as u64;
         let collection = Collection { texts, words: counts.iter().map(length).sum() };
         let with = |word: &String| counts.iter().filter(|item| item.contains_key(word)).count();

@@ -18,7 +18,7 @@ pub enum ClaimedBy {
 
 /// Claim of an agent to an alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct AliasClaim {
     /// Alias that is claimed.
     pub alias: AgentId,
     /// Id of the agent.
@@ -59,10 +59,10 @@ pub enum WhyLeftOut {
 
 impl Aliases {
     /// Decides the claims; `ids` are the ids of all agents.
-    pub fn new(ids: &BTreeSet<AgentId>, claims: Vec<Claim>) -> Self {
+    pub fn new(ids: &BTreeSet<AgentId>, claims: Vec<AliasClaim>) -> Self {
         let mut claimed: BTreeMap<AgentId, BTreeMap<ClaimedBy, BTreeSet<AgentId>>> =
             BTreeMap::new();
-        for Claim { alias, agent, by } in claims {
+        for AliasClaim { alias, agent, by } in claims {
             // An agent's claim to its own id has no effect.
             if alias != agent {
                 claimed.entry(alias).or_default().entry(by).or_default().insert(agent);
@@ -148,9 +148,9 @@ mod tests {
         AgentId::parse(name).unwrap()
     }
 
-    fn claims(all: &[(&str, &str, ClaimedBy)]) -> Vec<Claim> {
+    fn claims(all: &[(&str, &str, ClaimedBy)]) -> Vec<AliasClaim> {
         all.iter()
-            .map(|(alias, agent, by)| Claim { alias: id(alias), agent: id(agent), by: *by })
+            .map(|(alias, agent, by)| AliasClaim { alias: id(alias), agent: id(agent), by: *by })
             .collect()
     }
 

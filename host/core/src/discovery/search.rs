@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
     operation::{AgentQuery, CardPart, Why, WhyBy},
 };
 use card_index::CardIndex;
-use requirement::{Fit, Requirement};
+use requirement::{Fit, VersionRequirement};
 use std::{cmp::Ordering, collections::BTreeMap};
 
 /// Maximum number of agents, with their versions, that a refusal lists.
@@ -114,7 +114,7 @@ impl Index {
     ///
     /// The query is invalid, or only agents of other versions match.
     pub fn find(&self, query: &AgentQuery, similar: Option<&[f64]>) -> Result<Found, NotFound> {
-        let requirement = query.version.as_deref().map(Requirement::parse).transpose()?;
+        let requirement = query.version.as_deref().map(VersionRequirement::parse).transpose()?;
         let (mut hits, did_you_mean) = self.fitting(query);
         if let Some(text) = &query.text {
             hits = match similar {
@@ -225,7 +225,7 @@ impl Index {
     fn of_version(
         &self,
         hits: Vec<Hit>,
-        requirement: &Requirement,
+        requirement: &VersionRequirement,
         allow_older: bool,
     ) -> Result<(Vec<Hit>, bool), OtherVersions> {
         let (mut fitting, mut older, mut others) = (Vec::new(), Vec::new(), Vec::new());
@@ -252,7 +252,12 @@ impl Index {
         Err(self.other_versions(requirement, &older, &others))
     }
 
-    fn other_versions(&self, asked: &Requirement, older: &[Hit], others: &[Hit]) -> OtherVersions {
+    fn other_versions(
+        &self,
+        asked: &VersionRequirement,
+        older: &[Hit],
+        others: &[Hit],
+    ) -> OtherVersions {
         let there = older.iter().chain(others).map(|hit| &self.agents[hit.place]);
         let mut agents: Vec<_> =
             there.map(|agent| (agent.id.clone(), plain_text::line(&agent.version, 64))).collect();

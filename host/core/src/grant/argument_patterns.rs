@@ -31,7 +31,7 @@ pub const MAX_COMPARISONS: usize = 1 << 20;
 pub struct Forms {
     /// Original patterns.
     written: Vec<Vec<String>>,
-    forms: Vec<Vec<Step>>,
+    forms: Vec<Vec<PatternStep>>,
 }
 
 /// Error for patterns that are longer than anyone would write by hand.
@@ -43,7 +43,7 @@ pub struct TooManyTokens;
 
 /// Step of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PatternStep {
     /// One argument that matches this token.
     One(String),
     /// Any number of free arguments if it is the last step; otherwise it matches nothing.
@@ -93,7 +93,7 @@ impl From<Forms> for Vec<Vec<String>> {
 }
 
 /// Compiles a pattern to steps, and deducts them from `room`.
-fn steps(form: &[String], room: &mut usize) -> Result<Vec<Step>, TooManyTokens> {
+fn steps(form: &[String], room: &mut usize) -> Result<Vec<PatternStep>, TooManyTokens> {
     enum Next<'t> {
         Token(&'t str),
         EndOf(usize),
@@ -104,7 +104,7 @@ fn steps(form: &[String], room: &mut usize) -> Result<Vec<Step>, TooManyTokens> 
         let token = match next {
             Next::Token(token) => token,
             Next::EndOf(optional) => {
-                steps[optional] = Step::Optional { end: steps.len() };
+                steps[optional] = PatternStep::Optional { end: steps.len() };
                 continue;
             }
         };
@@ -115,16 +115,16 @@ fn steps(form: &[String], room: &mut usize) -> Result<Vec<Step>, TooManyTokens> 
                 rest.push(Next::EndOf(steps.len()));
                 rest.extend(inside.split(' ').rev().map(Next::Token));
                 // The end is set once the inner tokens are compiled.
-                steps.push(Step::Optional { end: usize::MAX });
+                steps.push(PatternStep::Optional { end: usize::MAX });
             }
-            None if token == "{}*" => steps.push(Step::Any),
-            None => steps.push(Step::One(token.to_owned())),
+            None if token == "{}*" => steps.push(PatternStep::Any),
+            None => steps.push(PatternStep::One(token.to_owned())),
         }
     }
     Ok(steps)
 }
 
-fn allows(form: &[Step], args: &[String]) -> bool {
+fn allows(form: &[PatternStep], args: &[String]) -> bool {
     let end = form.len();
     let nowhere = || vec![Reached::default(); end + 1];
     let (mut places, mut after) = (nowhere(), nowhere());
@@ -141,18 +141,18 @@ fn allows(form: &[Step], args: &[String]) -> bool {
                 }
                 let fits = |token| arg.is_some_and(|arg| fits(token, arg, free));
                 match step {
-                    Step::Optional { end } => {
+                    PatternStep::Optional { end } => {
                         places[at + 1][plane] = true;
                         places[*end][plane] = true;
                     }
-                    Step::One(token) if fits(token) => {
+                    PatternStep::One(token) if fits(token) => {
                         after[at + 1][usize::from(free || ends_options(token))] = true;
                     }
-                    Step::Any => {
+                    PatternStep::Any => {
                         places[at + 1][plane] |= at + 1 == end;
                         after[at][plane] |= fits("{}");
                     }
-                    Step::One(_) => {}
+                    PatternStep::One(_) => {}
                 }
             }
         }

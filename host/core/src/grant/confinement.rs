@@ -16,7 +16,7 @@ pub enum Tier {
 
 /// Origin of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum AgentOrigin {
     /// Built into the hub.
     BuiltIn,
     /// A plug-in file.
@@ -43,21 +43,21 @@ const WEB: [u16; 2] = [443, 80];
 /// | --- | --- | --- | --- |
 /// | built in | plain | confined | plain |
 /// | plug-in | confined | confined | plain |
-pub fn tier(origin: Origin, confine: Option<bool>) -> Tier {
+pub fn tier(origin: AgentOrigin, confine: Option<bool>) -> Tier {
     let is_confined = confine.unwrap_or(match origin {
-        Origin::BuiltIn => false,
-        Origin::Plugin => true,
+        AgentOrigin::BuiltIn => false,
+        AgentOrigin::Plugin => true,
     });
     if is_confined { Tier::Confined } else { Tier::Plain }
 }
 
 /// TCP ports that a confined program of an agent may connect to; an empty set means no network.
 /// Without a grant, a built-in agent's program may reach the web, where its model is.
-pub fn ports(origin: Origin, granted: Option<&NetworkGrant>) -> BTreeSet<u16> {
+pub fn ports(origin: AgentOrigin, granted: Option<&NetworkGrant>) -> BTreeSet<u16> {
     match (granted, origin) {
         (Some(NetworkGrant::Ports(ports)), _) => ports.clone(),
-        (Some(NetworkGrant::Web(true)), _) | (None, Origin::BuiltIn) => WEB.into(),
-        (Some(NetworkGrant::Web(false)), _) | (None, Origin::Plugin) => BTreeSet::new(),
+        (Some(NetworkGrant::Web(true)), _) | (None, AgentOrigin::BuiltIn) => WEB.into(),
+        (Some(NetworkGrant::Web(false)), _) | (None, AgentOrigin::Plugin) => BTreeSet::new(),
     }
 }
 
@@ -68,12 +68,12 @@ mod tests {
     #[test]
     fn plugin_programs_are_confined_by_default() {
         let cases = [
-            (Origin::BuiltIn, None, Tier::Plain),
-            (Origin::BuiltIn, Some(true), Tier::Confined),
-            (Origin::BuiltIn, Some(false), Tier::Plain),
-            (Origin::Plugin, None, Tier::Confined),
-            (Origin::Plugin, Some(true), Tier::Confined),
-            (Origin::Plugin, Some(false), Tier::Plain),
+            (AgentOrigin::BuiltIn, None, Tier::Plain),
+            (AgentOrigin::BuiltIn, Some(true), Tier::Confined),
+            (AgentOrigin::BuiltIn, Some(false), Tier::Plain),
+            (AgentOrigin::Plugin, None, Tier::Confined),
+            (AgentOrigin::Plugin, Some(true), Tier::Confined),
+            (AgentOrigin::Plugin, Some(false), Tier::Plain),
         ];
         for (origin, confine, expected) in cases {
             assert_eq!(tier(origin, confine), expected, "{origin:?} {confine:?}");
@@ -84,14 +84,14 @@ mod tests {
     fn plugin_programs_have_no_network_by_default() {
         let own = NetworkGrant::Ports([8443].into());
         let cases: [(_, _, &[u16]); 8] = [
-            (Origin::Plugin, None, &[]),
-            (Origin::Plugin, Some(&NetworkGrant::Web(false)), &[]),
-            (Origin::Plugin, Some(&NetworkGrant::Web(true)), &[80, 443]),
-            (Origin::Plugin, Some(&own), &[8443]),
-            (Origin::BuiltIn, None, &[80, 443]),
-            (Origin::BuiltIn, Some(&NetworkGrant::Web(false)), &[]),
-            (Origin::BuiltIn, Some(&NetworkGrant::Web(true)), &[80, 443]),
-            (Origin::BuiltIn, Some(&own), &[8443]),
+            (AgentOrigin::Plugin, None, &[]),
+            (AgentOrigin::Plugin, Some(&NetworkGrant::Web(false)), &[]),
+            (AgentOrigin::Plugin, Some(&NetworkGrant::Web(true)), &[80, 443]),
+            (AgentOrigin::Plugin, Some(&own), &[8443]),
+            (AgentOrigin::BuiltIn, None, &[80, 443]),
+            (AgentOrigin::BuiltIn, Some(&NetworkGrant::Web(false)), &[]),
+            (AgentOrigin::BuiltIn, Some(&NetworkGrant::Web(true)), &[80, 443]),
+            (AgentOrigin::BuiltIn, Some(&own), &[8443]),
         ];
         for (origin, granted, expected) in cases {
             assert!(ports(origin, granted).iter().eq(expected), "{origin:?} {granted:?}");

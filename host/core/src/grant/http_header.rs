@@ -112,11 +112,11 @@ impl From<HeaderName> for String {
 #[serde(try_from = "String", into = "String")]
 pub struct HeaderTemplate {
     written: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<HeaderPiece>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum HeaderPiece {
     Text(String),
     Secret(String),
 }
@@ -125,16 +125,16 @@ impl HeaderTemplate {
     /// Names of the secrets in it.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Text(_) => None,
-            Piece::Secret(name) => Some(name.as_str()),
+            HeaderPiece::Text(_) => None,
+            HeaderPiece::Secret(name) => Some(name.as_str()),
         })
     }
 
     /// Value with the secrets filled in; `None` if one of them is unknown.
     pub fn filled<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => Some(text.as_str()),
-            Piece::Secret(name) => value(name),
+            HeaderPiece::Text(text) => Some(text.as_str()),
+            HeaderPiece::Secret(name) => value(name),
         });
         pieces.collect()
     }
@@ -149,7 +149,7 @@ impl TryFrom<String> for HeaderTemplate {
         }
         let mut pieces = Vec::new();
         let mut parts = written.split(MARK);
-        pieces.extend(parts.next().map(|text| Piece::Text(text.to_owned())));
+        pieces.extend(parts.next().map(|text| HeaderPiece::Text(text.to_owned())));
         for part in parts {
             let of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             let end = part.find(|c: char| !of_a_name(c)).unwrap_or(part.len());
@@ -157,7 +157,8 @@ impl TryFrom<String> for HeaderTemplate {
             if !is_secret_name(name) {
                 return Err(InvalidHeader::Secret(name.to_owned()));
             }
-            pieces.extend([Piece::Secret(name.to_owned()), Piece::Text(text.to_owned())]);
+            pieces
+                .extend([HeaderPiece::Secret(name.to_owned()), HeaderPiece::Text(text.to_owned())]);
         }
         Ok(Self { written, pieces })
     }

@@ -24,17 +24,17 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The agent succeeded.
-    Success(Source),
+    Success(Evidence),
     /// The agent failed by its own fault.
-    Failure(Source),
+    Failure(Evidence),
     /// A successful health check that a client requested, or that found the agent better than
     /// before: the cause of failures may be gone.
     Mended,
 }
 
-/// Source of the evidence.
+/// Evidence, by its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum Evidence {
     /// A finished task; for a receiver, a delivery.
     Task,
     /// A health check of the agent.
@@ -47,10 +47,10 @@ impl Outcome {
     pub fn of_task(state: TaskState, reason: Option<FailureReason>) -> Option<Self> {
         use TaskState as S;
         match state {
-            S::Completed | S::Rejected => Some(Self::Success(Source::Task)),
+            S::Completed | S::Rejected => Some(Self::Success(Evidence::Task)),
             S::Failed => reason
                 .is_some_and(FailureReason::is_agents_fault)
-                .then_some(Self::Failure(Source::Task)),
+                .then_some(Self::Failure(Evidence::Task)),
             S::Canceled
             | S::Submitted
             | S::Working
@@ -66,8 +66,8 @@ impl Outcome {
         let was_ill = matches!(before, HealthStatus::Unhealthy | HealthStatus::Degraded);
         match status {
             HealthStatus::Healthy if wanted || was_ill => Some(Self::Mended),
-            HealthStatus::Healthy | HealthStatus::Degraded => Some(Self::Success(Source::Check)),
-            HealthStatus::Unhealthy => Some(Self::Failure(Source::Check)),
+            HealthStatus::Healthy | HealthStatus::Degraded => Some(Self::Success(Evidence::Check)),
+            HealthStatus::Unhealthy => Some(Self::Failure(Evidence::Check)),
             HealthStatus::Unknown => None,
         }
     }
@@ -75,7 +75,7 @@ impl Outcome {
 
 /// Thresholds and pauses of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct BreakerSettings {
     /// Consecutive failures that open the breaker.
     pub failures: u32,
     /// First pause; it doubles with every failure that follows a pause.
@@ -86,7 +86,7 @@ pub struct Settings {
 
 /// State of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Circuit {
     /// All tasks are admitted.
     Closed {
         /// Consecutive failed tasks.
@@ -101,7 +101,7 @@ pub enum State {
         /// Length of the pause.
         pause: Duration,
         /// Source of the failures that opened it.
-        by: Source,
+        by: Evidence,
     },
     /// One task is admitted as a trial.
     HalfOpen {
@@ -110,25 +110,25 @@ pub enum State {
         /// Length of the pause.
         pause: Duration,
         /// Source of the failures that opened it.
-        by: Source,
+        by: Evidence,
     },
 }
 
 /// Circuit breaker of one agent, or of one receiver of notifications.
 #[derive(Clone, Debug)]
-pub struct Breaker {
-    settings: Settings,
-    state: State,
+pub struct CircuitBreaker {
+    settings: BreakerSettings,
+    state: Circuit,
 }
 
-impl Breaker {
+impl CircuitBreaker {
     /// Creates a closed breaker: an agent is trusted until it fails.
-    pub fn new(settings: Settings) -> Self {
-        Self { settings, state: State::Closed { tasks: 0, checks: 0 } }
+    pub fn new(settings: BreakerSettings) -> Self {
+        Self { settings, state: Circuit::Closed { tasks: 0, checks: 0 } }
     }
 
     /// Current state.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> Circuit {
         self.state
     }
 
@@ -136,10 +136,12 @@ impl Breaker {
     /// progress.
     pub fn admit(&mut self, now: Instant) -> Result<(), Instant> {
         match self.state {
-            State::Closed { .. } => Ok(()),
-            State::Open { until, .. } | State::HalfOpen { until, .. } if now < until => Err(until),
-            State::Open { pause, by, .. } | State::HalfOpen { pause, by, .. } => {
-                self.state = State::HalfOpen { until: now + pause, pause, by };
+            Circuit::Closed { .. } => Ok(()),
+            Circuit::Open { until, .. } | Circuit::HalfOpen { until, .. } if now < until => {
+                Err(until)
+            }
+            Circuit::Open { pause, by, .. } | Circuit::HalfOpen { pause, by, .. } => {
+                self.state = Circuit::HalfOpen { until: now + pause, pause, by };
                 Ok(())
             }
         }
@@ -153,48 +155,52 @@ impl Breaker {
     /// Applies new evidence.
     pub fn record(&mut self, outcome: Outcome, now: Instant) {
         use Outcome::{Failure, Mended, Success};
-        let closed = State::Closed { tasks: 0, checks: 0 };
+        let closed = Circuit::Closed { tasks: 0, checks: 0 };
         self.state = match (self.state, outcome) {
-            (State::Closed { tasks, .. }, Success(Source::Check) | Mended) => {
-                State::Closed { tasks, checks: 0 }
+            (Circuit::Closed { tasks, .. }, Success(Evidence::Check) | Mended) => {
+                Circuit::Closed { tasks, checks: 0 }
             }
             // On probation: the cause of the failed tasks may not be what was repaired.
             (
-                State::Open { by: Source::Task, .. } | State::HalfOpen { by: Source::Task, .. },
+                Circuit::Open { by: Evidence::Task, .. }
+                | Circuit::HalfOpen { by: Evidence::Task, .. },
                 Mended,
-            ) => State::Closed { tasks: self.settings.failures.saturating_sub(1), checks: 0 },
-            (State::Closed { tasks, checks }, Failure(source)) => {
+            ) => Circuit::Closed { tasks: self.settings.failures.saturating_sub(1), checks: 0 },
+            (Circuit::Closed { tasks, checks }, Failure(source)) => {
                 let (tasks, checks) = match source {
-                    Source::Task => (tasks.saturating_add(1), checks),
-                    Source::Check => (tasks, checks.saturating_add(1)),
+                    Evidence::Task => (tasks.saturating_add(1), checks),
+                    Evidence::Check => (tasks, checks.saturating_add(1)),
                 };
                 if tasks.max(checks) < self.settings.failures {
-                    State::Closed { tasks, checks }
+                    Circuit::Closed { tasks, checks }
                 } else {
                     self.open(now, self.settings.pause, source)
                 }
             }
-            (State::Closed { .. } | State::HalfOpen { .. }, Success(Source::Task))
+            (Circuit::Closed { .. } | Circuit::HalfOpen { .. }, Success(Evidence::Task))
             | (
-                State::Open { by: Source::Check, .. } | State::HalfOpen { by: Source::Check, .. },
-                Success(Source::Check) | Mended,
+                Circuit::Open { by: Evidence::Check, .. }
+                | Circuit::HalfOpen { by: Evidence::Check, .. },
+                Success(Evidence::Check) | Mended,
             ) => closed,
-            (State::HalfOpen { pause, by, .. }, Failure(_)) => {
+            (Circuit::HalfOpen { pause, by, .. }, Failure(_)) => {
                 self.open(now, pause.saturating_mul(2), by)
             }
             // Health checks run independently of admission: after the pause a check counts as the
             // trial.
-            (State::Open { until, pause, by }, Failure(Source::Check)) if now >= until => {
+            (Circuit::Open { until, pause, by }, Failure(Evidence::Check)) if now >= until => {
                 self.open(now, pause.saturating_mul(2), by)
             }
             // Result of a task that was admitted earlier, or of a check that does not count.
-            (same @ (State::Open { .. } | State::HalfOpen { .. }), Success(_) | Failure(_)) => same,
+            (same @ (Circuit::Open { .. } | Circuit::HalfOpen { .. }), Success(_) | Failure(_)) => {
+                same
+            }
         };
     }
 
-    fn open(&self, now: Instant, pause: Duration, by: Source) -> State {
+    fn open(&self, now: Instant, pause: Duration, by: Evidence) -> Circuit {
         let pause = pause.min(self.settings.max_pause);
-        State::Open { until: now + pause, pause, by }
+        Circuit::Open { until: now + pause, pause, by }
     }
 }
 
@@ -203,29 +209,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SETTINGS: Settings =
-        Settings { failures: 3, pause: Duration::from_secs(1), max_pause: Duration::from_secs(8) };
+    const SETTINGS: BreakerSettings = BreakerSettings {
+        failures: 3,
+        pause: Duration::from_secs(1),
+        max_pause: Duration::from_secs(8),
+    };
 
     /// Runs a script, one letter a task: it `f`ails, `s`ucceeds, is `l`ost. A capital is a health
     /// check, `M` one that finds a recovery. A dot is a second. Returns the admission of each task,
     /// and the final state of the breaker.
     #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
     fn run(steps: &str) -> String {
-        let mut breaker = Breaker::new(SETTINGS);
+        let mut breaker = CircuitBreaker::new(SETTINGS);
         let mut now = Instant::now();
         let mut said = String::new();
         for step in steps.chars() {
             match step {
                 '.' => now += Duration::from_secs(1),
-                'F' => breaker.record(Outcome::Failure(Source::Check), now),
-                'S' => breaker.record(Outcome::Success(Source::Check), now),
+                'F' => breaker.record(Outcome::Failure(Evidence::Check), now),
+                'S' => breaker.record(Outcome::Success(Evidence::Check), now),
                 'M' => breaker.record(Outcome::Mended, now),
                 task => match (breaker.admit(now), task) {
                     (Ok(()), task) => {
                         said.push('y');
                         match task {
-                            'f' => breaker.record(Outcome::Failure(Source::Task), now),
-                            's' => breaker.record(Outcome::Success(Source::Task), now),
+                            'f' => breaker.record(Outcome::Failure(Evidence::Task), now),
+                            's' => breaker.record(Outcome::Success(Evidence::Task), now),
                             _ => {}
                         }
                     }
@@ -237,9 +246,9 @@ mod tests {
             }
         }
         let state = match breaker.state() {
-            State::Closed { .. } => "closed",
-            State::Open { .. } => "open",
-            State::HalfOpen { .. } => "half-open",
+            Circuit::Closed { .. } => "closed",
+            Circuit::Open { .. } => "open",
+            Circuit::HalfOpen { .. } => "half-open",
         };
         format!("{said} {state}")
     }
@@ -304,7 +313,7 @@ mod tests {
     #[test]
     fn requested_or_improved_check_counts_as_mended() {
         use HealthStatus::{Degraded, Healthy, Unhealthy, Unknown};
-        let good = Some(Outcome::Success(Source::Check));
+        let good = Some(Outcome::Success(Evidence::Check));
         for (before, now, wanted, outcome) in [
             (Healthy, Healthy, false, good),
             (Healthy, Healthy, true, Some(Outcome::Mended)),
@@ -314,7 +323,7 @@ mod tests {
             (Unknown, Healthy, false, good),
             // A login is still missing.
             (Unhealthy, Degraded, true, good),
-            (Healthy, Unhealthy, true, Some(Outcome::Failure(Source::Check))),
+            (Healthy, Unhealthy, true, Some(Outcome::Failure(Evidence::Check))),
             (Unhealthy, Unknown, true, None),
         ] {
             assert_eq!(Outcome::of_check(before, now, wanted), outcome, "{before:?} {now:?}");
@@ -325,7 +334,7 @@ mod tests {
     fn only_agent_faults_open_breaker() {
         let counted = FailureReason::ALL.into_iter().filter(|reason| {
             let outcome = Outcome::of_task(TaskState::Failed, Some(*reason));
-            assert!(matches!(outcome, None | Some(Outcome::Failure(Source::Task))), "{reason:?}");
+            assert!(matches!(outcome, None | Some(Outcome::Failure(Evidence::Task))), "{reason:?}");
             outcome.is_some()
         });
         use FailureReason::{AgentCrashed, AgentError, Unavailable};
@@ -334,7 +343,7 @@ mod tests {
         assert_eq!(Outcome::of_task(TaskState::Failed, None), None);
         assert_eq!(
             Outcome::of_task(TaskState::Rejected, None),
-            Some(Outcome::Success(Source::Task))
+            Some(Outcome::Success(Evidence::Task))
         );
     }
 

@@ -23,14 +23,14 @@ pub enum Direction {
 
 /// One difference between two manifests. As text it is one line, beginning with `+`, `-` or `~`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct ManifestChange {
     /// Direction of the difference.
     pub direction: Direction,
     /// Added or removed request, in plain words.
     pub what: String,
 }
 
-impl Display for Change {
+impl Display for ManifestChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match self.direction {
             Direction::More => '+',
@@ -42,7 +42,7 @@ impl Display for Change {
 }
 
 /// Lists the differences between `old` and `new`. Changed reasons do not count.
-pub fn difference(old: &Ask, new: &Ask) -> Vec<Change> {
+pub fn difference(old: &Ask, new: &Ask) -> Vec<ManifestChange> {
     let mut found = Differences::default();
     found.said("version", old.version.as_ref(), new.version.as_ref());
     found.said("publisher", old.publisher.as_ref(), new.publisher.as_ref());
@@ -114,11 +114,11 @@ pub fn asked_of(name: &str, ask: &ProgramAsk) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Differences(Vec<Change>);
+struct Differences(Vec<ManifestChange>);
 
 impl Differences {
     fn add(&mut self, direction: Direction, what: String) {
-        self.0.push(Change { direction, what });
+        self.0.push(ManifestChange { direction, what });
     }
 
     fn said<T: Display + PartialEq>(&mut self, what: &str, old: Option<&T>, new: Option<&T>) {

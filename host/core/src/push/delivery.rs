@@ -1,7 +1,7 @@
 //! Retry policy for notifications: the meaning of a receiver's response, the pauses between
 //! attempts, and the end of attempts.
 
-use crate::health::circuit_breaker::{Outcome, Source};
+use crate::health::circuit_breaker::{Evidence, Outcome};
 use std::time::Duration;
 
 /// Pause after the first failure; it doubles with each further one. A restarted receiver is usually
@@ -60,8 +60,8 @@ pub fn may_ask_for_rest(status: u16) -> bool {
 /// notifications to correct ones.
 pub fn breaker_outcome(status: u16) -> Outcome {
     match status {
-        429 | 500..=599 => Outcome::Failure(Source::Task),
-        _ => Outcome::Success(Source::Task),
+        429 | 500..=599 => Outcome::Failure(Evidence::Task),
+        _ => Outcome::Success(Evidence::Task),
     }
 }
 
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn only_server_errors_blame_the_server() {
-        let failure = Outcome::Failure(Source::Task);
+        let failure = Outcome::Failure(Evidence::Task);
         assert_eq!([429, 500, 502, 503, 599].map(breaker_outcome), [failure; 5]);
-        let success = Outcome::Success(Source::Task);
+        let success = Outcome::Success(Evidence::Task);
         assert_eq!(
             [200, 302, 400, 401, 403, 404, 410].map(breaker_outcome),
             [success; 7],

@@ -136,7 +136,7 @@ pub enum QuotaReached {
 
 /// An admitted newcomer.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Admitted<H> {
+pub struct AdmittedConnection<H> {
     /// The key for [`ConnectionQuota::leave`].
     pub key: u64,
     /// Idle connection that the caller must close in exchange. It is no longer counted.
@@ -202,7 +202,7 @@ impl<H> ConnectionQuota<H> {
         holder: Holder,
         newcomer: H,
         idle_since: impl Fn(&H) -> Option<Instant>,
-    ) -> Result<Admitted<H>, QuotaReached> {
+    ) -> Result<AdmittedConnection<H>, QuotaReached> {
         let (unit, most, shared) = (self.unit, self.most, self.shared());
         let own = self.limit_of(&holder);
         let is_operator = holder == Holder::Operator;
@@ -227,7 +227,7 @@ impl<H> ConnectionQuota<H> {
         self.next += 1;
         *self.held.entry(holder.clone()).or_default() += 1;
         self.open.insert(key, (holder, newcomer));
-        Ok(Admitted { key, evicted })
+        Ok(AdmittedConnection { key, evicted })
     }
 
     /// Removes a closed unit, unless it was evicted before.
@@ -335,8 +335,8 @@ mod tests {
             let begun = self.begun;
             let since = |line: &Line| line.1.map(|seconds| begun + Duration::from_secs(seconds));
             match self.quota.admit(holder.clone(), (name, idle), since) {
-                Ok(Admitted { evicted: Some((name, _)), .. }) => name.to_owned(),
-                Ok(Admitted { evicted: None, .. }) => String::new(),
+                Ok(AdmittedConnection { evicted: Some((name, _)), .. }) => name.to_owned(),
+                Ok(AdmittedConnection { evicted: None, .. }) => String::new(),
                 Err(QuotaReached::Own { most, .. }) => format!("own {most}"),
                 Err(QuotaReached::Shared { most, .. }) => format!("shared {most}"),
                 Err(QuotaReached::All { most, .. }) => format!("all {most}"),
@@ -435,7 +435,7 @@ mod tests {
     fn closed_connection_makes_room_once() {
         let mut quota = ConnectionQuota::new(Unit::Streams, 1);
         let admit = |quota: &mut ConnectionQuota<()>| quota.admit(agent("a"), (), |()| None);
-        let Admitted { key, evicted } = admit(&mut quota).unwrap();
+        let AdmittedConnection { key, evicted } = admit(&mut quota).unwrap();
         assert_eq!(evicted, None);
         let why = admit(&mut quota).unwrap_err().to_string();
         assert_eq!(

@@ -57,7 +57,7 @@ impl SharedRoom {
 
 /// Result of a request for a run permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Admission {
     /// The task runs at once.
     Now,
     /// The task is queued until [`Quota::next`] returns it.
@@ -127,32 +127,32 @@ impl<K, L> Default for Quota<K, L> {
 
 impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     /// Requests a run permit, and the context lock that it needs, for a new task.
-    pub fn ask(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Result<Turn, Busy> {
+    pub fn ask(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Result<Admission, Busy> {
         if self.waiting >= limits.max_waiting {
             return Err(Busy::Questions { waiting: self.waiting });
         }
         let waiting = Waiting { key, lane };
         if self.has_room(&waiting, limits) {
             self.run(waiting);
-            return Ok(Turn::Now);
+            return Ok(Admission::Now);
         }
         if self.queue.len() >= limits.max_queued {
             return Err(Busy::Queue { running: self.running, queued: self.queue.len() });
         }
         self.queue.push_back(waiting);
-        Ok(Turn::Later)
+        Ok(Admission::Later)
     }
 
     /// Requests a run permit for a task that was admitted before; `lane` is a context lock that it
     /// needs and does not hold.
-    pub fn come_back(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Turn {
+    pub fn come_back(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Admission {
         let waiting = Waiting { key, lane };
         if self.has_room(&waiting, limits) {
             self.run(waiting);
-            return Turn::Now;
+            return Admission::Now;
         }
         self.returning.push_back(waiting);
-        Turn::Later
+        Admission::Later
     }
 
     /// Takes a context lock without a run permit, for a task that had begun before; false if
@@ -260,7 +260,7 @@ mod tests {
         let mut quota = Quota::<usize, char>::default();
         let told: Vec<_> = (0..6).map(|n| quota.ask(n, None, LIMITS)).collect();
         let busy = Err(Busy::Queue { running: 2, queued: 3 });
-        let (now, later) = (Ok(Turn::Now), Ok(Turn::Later));
+        let (now, later) = (Ok(Admission::Now), Ok(Admission::Later));
         assert_eq!(told, [now, now, later, later, later, busy]);
         assert_eq!(quota.next(LIMITS), None);
         quota.leave();
@@ -277,7 +277,7 @@ mod tests {
         quota.leave();
         assert_eq!(
             quota.come_back(0, None, LIMITS),
-            Turn::Later,
+            Admission::Later,
             "the place is another's by right"
         );
         assert_eq!(quota.next(LIMITS), Some(0));
@@ -317,17 +317,21 @@ mod tests {
         let mut quota = Quota::<usize, char>::default();
         let turns = [(0, 'a'), (1, 'a'), (2, 'b'), (3, 'a')]
             .map(|(task, lane)| quota.ask(task, Some(lane), LIMITS).unwrap());
-        assert_eq!(turns, [Turn::Now, Turn::Later, Turn::Now, Turn::Later]);
+        assert_eq!(turns, [Admission::Now, Admission::Later, Admission::Now, Admission::Later]);
         assert_eq!((quota.holder(&'a'), quota.holder(&'c')), (Some(&0), None));
         quota.leave();
         assert_eq!(quota.next(LIMITS), None, "it waits for its client, and the lane is its own");
-        assert_eq!(quota.ask(4, None, LIMITS), Ok(Turn::Now), "who needs no lane is not held up");
+        assert_eq!(
+            quota.ask(4, None, LIMITS),
+            Ok(Admission::Now),
+            "who needs no lane is not held up"
+        );
         quota.leave();
-        assert_eq!(quota.come_back(0, None, LIMITS), Turn::Now);
+        assert_eq!(quota.come_back(0, None, LIMITS), Admission::Now);
         quota.leave();
         quota.free(&'a');
         assert_eq!((quota.next(LIMITS), quota.next(LIMITS)), (Some(1), None));
-        assert_eq!(quota.ask(5, Some('a'), LIMITS), Ok(Turn::Later));
+        assert_eq!(quota.ask(5, Some('a'), LIMITS), Ok(Admission::Later));
         quota.leave();
         quota.free(&'a');
         assert_eq!(quota.next(LIMITS), Some(3), "in the order they came");
@@ -336,9 +340,9 @@ mod tests {
     #[test]
     fn requeued_task_waits_for_lock_first() {
         let mut quota = Quota::<usize, char>::default();
-        assert_eq!(quota.come_back(0, Some('a'), LIMITS), Turn::Now);
-        assert_eq!(quota.ask(1, Some('a'), LIMITS), Ok(Turn::Later));
-        assert_eq!(quota.come_back(2, Some('a'), LIMITS), Turn::Later);
+        assert_eq!(quota.come_back(0, Some('a'), LIMITS), Admission::Now);
+        assert_eq!(quota.ask(1, Some('a'), LIMITS), Ok(Admission::Later));
+        assert_eq!(quota.come_back(2, Some('a'), LIMITS), Admission::Later);
         quota.leave();
         quota.free(&'a');
         assert_eq!(quota.next(LIMITS), Some(2));
@@ -348,15 +352,15 @@ mod tests {
     fn waiting_limit_refuses_new_tasks_not_answers() {
         let mut quota = Quota::<usize, char>::default();
         for n in 0..2 {
-            assert_eq!(quota.ask(n, None, LIMITS), Ok(Turn::Now));
+            assert_eq!(quota.ask(n, None, LIMITS), Ok(Admission::Now));
             quota.wait();
             quota.leave();
         }
         assert_eq!(quota.ask(2, None, LIMITS), Err(Busy::Questions { waiting: 2 }));
         assert!(!quota.is_idle());
         quota.waited();
-        assert_eq!(quota.come_back(0, None, LIMITS), Turn::Now);
-        assert_eq!(quota.ask(2, None, LIMITS), Ok(Turn::Now));
+        assert_eq!(quota.come_back(0, None, LIMITS), Admission::Now);
+        assert_eq!(quota.ask(2, None, LIMITS), Ok(Admission::Now));
     }
 
     proptest! {
@@ -374,8 +378,8 @@ mod tests {
                     0 | 1 => {
                         let turn = if step == 0 { quota.ask(n, lane, LIMITS) } else { Ok(quota.come_back(n, lane, LIMITS)) };
                         match turn {
-                            Ok(Turn::Now) => running.push((n, lane)),
-                            Ok(Turn::Later) => waiting.push((n, lane, None)),
+                            Ok(Admission::Now) => running.push((n, lane)),
+                            Ok(Admission::Later) => waiting.push((n, lane, None)),
                             Err(_) => prop_assert!(waiting.len() >= LIMITS.max_queued),
                         }
                     }
@@ -396,8 +400,8 @@ mod tests {
                     5 if !asking.is_empty() => {
                         let (n, held) = asking.remove(pick % asking.len());
                         match quota.come_back(n, None, LIMITS) {
-                            Turn::Now => running.push((n, held)),
-                            Turn::Later => waiting.push((n, None, held)),
+                            Admission::Now => running.push((n, held)),
+                            Admission::Later => waiting.push((n, None, held)),
                         }
                     }
                     _ => {}

@@ -53,7 +53,7 @@ pub const MAX_UNHEARD: usize = 16;
 enum Phase {
     /// Waits for a run permit. If the entry is in the record, no agent has seen the task.
     Queued {
-        entry: Entry,
+        entry: AgentEntry,
         deadline: Instant,
     },
     /// Waits for the client without an agent: the task was evicted, or the process that ran the
@@ -85,7 +85,7 @@ enum Phase {
 
 /// Way in which a task reaches its agent once it has a run permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum AgentEntry {
     /// New task whose run permit was free at once; it was never reported as queued.
     New,
     /// Task that was reported as queued; no agent has seen it.
@@ -155,7 +155,7 @@ pub enum Signal {
 
 impl Lifecycle {
     /// Creates a task in `state` that reaches its agent with its run permit.
-    pub fn queued(state: TaskState, entry: Entry, patience: Patience, now: Instant) -> Self {
+    pub fn queued(state: TaskState, entry: AgentEntry, patience: Patience, now: Instant) -> Self {
         let deadline = now + patience.task;
         let phase = Phase::Queued { entry, deadline };
         Self { phase, state, patience, unheard: 0, stands: false }
@@ -268,11 +268,11 @@ impl Lifecycle {
 
     fn turn(&mut self, now: Instant) -> Vec<Effect> {
         match self.phase {
-            Phase::Queued { entry: Entry::Follow, deadline } => {
+            Phase::Queued { entry: AgentEntry::Follow, deadline } => {
                 self.phase = Phase::Working { quiet_until: None, deadline };
                 vec![Effect::Follow]
             }
-            Phase::Queued { entry: Entry::Tend, deadline } => {
+            Phase::Queued { entry: AgentEntry::Tend, deadline } => {
                 self.phase = Phase::Working { quiet_until: None, deadline };
                 // A child's question stays pending until it is relayed again; any other question is
                 // obsolete.
@@ -284,8 +284,8 @@ impl Lifecycle {
                 self.phase = Phase::Working { quiet_until: Some(now + QUIET), deadline };
                 // From here on the agent may have acted, so a queued task must not be started
                 // twice. A replayed agent's question stays pending until the replay reaches it.
-                let waited = entry == Entry::Queued
-                    || (self.state.is_interrupted() && entry != Entry::Replay);
+                let waited = entry == AgentEntry::Queued
+                    || (self.state.is_interrupted() && entry != AgentEntry::Replay);
                 let working = waited.then_some(Effect::Record(Record::Working));
                 working.into_iter().chain([Effect::Start]).collect()
             }
@@ -377,7 +377,7 @@ impl Lifecycle {
             }
             // The agent ended while it was asking, and had released its run permit.
             (Phase::Asking { .. } | Phase::Returning { .. }, Some(deadline)) => {
-                self.phase = Phase::Queued { entry: Entry::Again, deadline };
+                self.phase = Phase::Queued { entry: AgentEntry::Again, deadline };
                 vec![Effect::GiveTurnBack, Effect::ComeBack]
             }
             (_, _) => Vec::new(),
@@ -410,7 +410,8 @@ impl Lifecycle {
         }
         if self.unheard > 0 {
             self.unheard -= 1;
-            self.phase = Phase::Queued { entry: Entry::Again, deadline: now + self.patience.task };
+            self.phase =
+                Phase::Queued { entry: AgentEntry::Again, deadline: now + self.patience.task };
             let told = Effect::Record(Record::Interim);
             return vec![told, Effect::Retire, Effect::GiveTurnBack, Effect::ComeBack];
         }
@@ -432,7 +433,7 @@ impl Lifecycle {
             }
             Phase::Parked { .. } => {
                 let deadline = now + self.patience.task;
-                self.phase = Phase::Queued { entry: Entry::Again, deadline };
+                self.phase = Phase::Queued { entry: AgentEntry::Again, deadline };
             }
             Phase::Queued { .. } | Phase::Working { .. } | Phase::Returning { .. }
                 if self.unheard < MAX_UNHEARD =>
@@ -453,10 +454,13 @@ impl Lifecycle {
     fn cut_short(&mut self, record: Record) -> Vec<Effect> {
         let record = Effect::Record(record);
         match self.phase {
-            Phase::Queued { entry: Entry::New | Entry::Queued, .. } => self.end(vec![record]),
+            Phase::Queued { entry: AgentEntry::New | AgentEntry::Queued, .. } => {
+                self.end(vec![record])
+            }
             // An agent had the task before, and a remote agent may still work on it.
             Phase::Queued {
-                entry: Entry::Again | Entry::Follow | Entry::Replay | Entry::Tend,
+                entry:
+                    AgentEntry::Again | AgentEntry::Follow | AgentEntry::Replay | AgentEntry::Tend,
                 ..
             }
             | Phase::Parked { .. } => self.end(vec![Effect::CleanUp, record]),

@@ -26,13 +26,15 @@ const ASKED_BY: &str = "asked_by";
 /// Error for an answer to a question that the task does not ask, or no longer asks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("answer the question `{0}`: it is gone")]
-pub struct Gone(pub QuestionId);
+pub struct QuestionGone(pub QuestionId);
 
 /// Checks if a message counts as the answer to the current question. `answered` is the question
 /// that the message names; a message that names none counts for any question.
-pub fn admit(asked: Option<&Question>, answered: Option<QuestionId>) -> Result<(), Gone> {
+pub fn admit(asked: Option<&Question>, answered: Option<QuestionId>) -> Result<(), QuestionGone> {
     match answered {
-        Some(answered) if asked.is_none_or(|asked| asked.id != answered) => Err(Gone(answered)),
+        Some(answered) if asked.is_none_or(|asked| asked.id != answered) => {
+            Err(QuestionGone(answered))
+        }
         Some(_) | None => Ok(()),
     }
 }

@@ -98,7 +98,7 @@ pub enum StepMode {
 
 /// Result of the start of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Begun<A> {
+pub enum StepStart<A> {
     /// The step has run before, with this result.
     Kept(String),
     /// The step must run; the caller first records the entry, if any.
@@ -197,15 +197,22 @@ impl<A, T> Replay<A, T> {
     }
 
     /// Begins a step.
-    pub fn begin(&mut self, key: &str, mode: StepMode, now_ms: u64) -> Result<Begun<A>, Diverged> {
+    pub fn begin(
+        &mut self,
+        key: &str,
+        mode: StepMode,
+        now_ms: u64,
+    ) -> Result<StepStart<A>, Diverged> {
         if mode == StepMode::Again {
             self.open(key, mode);
-            return Ok(Begun::Work(None));
+            return Ok(StepStart::Work(None));
         }
         match self.rest.front().map(|it| &it.entry) {
             None => {
                 self.open(key, mode);
-                return Ok(Begun::Work(Some(self.record(Entry::Begun(key.to_owned()), now_ms))));
+                return Ok(StepStart::Work(Some(
+                    self.record(Entry::Begun(key.to_owned()), now_ms),
+                )));
             }
             Some(Entry::Begun(recorded)) if recorded == key => {
                 self.take();
@@ -215,16 +222,16 @@ impl<A, T> Replay<A, T> {
         match self.rest.front().map(|it| &it.entry) {
             Some(Entry::Ended { step, .. }) if step == key => {
                 let Some(Entry::Ended { kept, told, .. }) = self.take() else {
-                    return Ok(Begun::CutOff(None));
+                    return Ok(StepStart::CutOff(None));
                 };
                 self.skip(told);
-                Ok(Begun::Kept(kept))
+                Ok(StepStart::Kept(kept))
             }
             Some(Entry::CutOff(step, told)) if step == key => {
                 let told = *told;
                 self.take();
                 self.skip(told);
-                Ok(Begun::CutOff(None))
+                Ok(StepStart::CutOff(None))
             }
             Some(_) => Err(self.diverged(format!("the step `{key}`"))),
             None => {
@@ -232,10 +239,10 @@ impl<A, T> Replay<A, T> {
                 let told = std::mem::take(&mut self.told).len();
                 if mode == StepMode::Ask {
                     let cut_off = Entry::CutOff(key.to_owned(), told);
-                    return Ok(Begun::CutOff(Some(self.record(cut_off, now_ms))));
+                    return Ok(StepStart::CutOff(Some(self.record(cut_off, now_ms))));
                 }
                 self.step = Some(OpenStep { key: key.to_owned(), mode, told });
-                Ok(Begun::Work(None))
+                Ok(StepStart::Work(None))
             }
         }
     }

@@ -2,7 +2,7 @@
 //! strictly as A2A requires. They become ordinary operations after these checks.
 
 use super::{Hub, Reply, ReplyStream, client_context::ClientContext, timestamp::moment};
-use crate::{error::HubError, tasks::StreamEnd};
+use crate::{error::HubError, tasks::EndsAt};
 use a2a_hub_agents::Agent;
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
@@ -47,7 +47,7 @@ impl Hub {
                     }
                     (Some(_), Some(_)) | (None, _) => reply,
                 };
-                Ok(until(visit.version, reply, StreamEnd::InputRequired))
+                Ok(until(visit.version, reply, EndsAt::InputRequired))
             }
             Operation::Resubscribe { id, after } => {
                 let head = self.tasks.head(&id).await?;
@@ -59,7 +59,7 @@ impl Hub {
                     return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
                 }
                 let reply = self.perform(caller, Operation::Resubscribe { id, after }).await?;
-                Ok(until(visit.version, reply, StreamEnd::Over))
+                Ok(until(visit.version, reply, EndsAt::Over))
             }
             Operation::PageTasks(_)
                 if visit.agent.as_ref().is_some_and(|it| self.routes.group(it).is_some()) =>
@@ -138,7 +138,7 @@ impl Hub {
 
 /// Sets the end of a stream for 1.0. In 0.3 each stream ends with a `final` update, also if the
 /// task waits.
-fn until(version: Version, reply: Reply, end: StreamEnd) -> Reply {
+fn until(version: Version, reply: Reply, end: EndsAt) -> Reply {
     match (version, reply) {
         (Version::V1, Reply::Stream(ReplyStream::Task(heard))) => {
             Reply::Stream(ReplyStream::Task(heard.until(end)))

@@ -29,7 +29,7 @@ enum Addressee {
 
 /// A message on its way to its agent.
 #[derive(Clone)]
-struct Beginning {
+struct MessageDelivery {
     send: Box<SendMessage>,
     by: Caller,
     request: Option<String>,
@@ -38,7 +38,7 @@ struct Beginning {
 }
 
 /// Refusal of a message.
-enum Refused {
+enum SendRefused {
     /// This agent refuses; another one may accept.
     ByAgent(NotChosen, A2aError),
     /// The hub refuses; no agent can accept.
@@ -80,12 +80,12 @@ impl Hub {
             }
             hub.require_open()?;
             let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
-            let beginning = Beginning { send, by, request, response, budget };
+            let beginning = MessageDelivery { send, by, request, response, budget };
             let heard = match addressee {
                 Addressee::One(agent) => {
                     hub.submit(&agent, beginning, None).await.map_err(|refused| match refused {
-                        Refused::ByAgent(_, why) => why.into(),
-                        Refused::ByHub(why) => why,
+                        SendRefused::ByAgent(_, why) => why.into(),
+                        SendRefused::ByHub(why) => why,
                     })?
                 }
                 Addressee::Any(wanted) => hub.submit_to_any(wanted, beginning).await?,
@@ -136,10 +136,10 @@ impl Hub {
     async fn submit(
         &self,
         agent: &Arc<Agent>,
-        beginning: Beginning,
+        beginning: MessageDelivery,
         routing: Option<Box<Routing>>,
-    ) -> Result<Subscription, Refused> {
-        let by_agent = |reason, why: HubError| Refused::ByAgent(reason, why.into());
+    ) -> Result<Subscription, SendRefused> {
+        let by_agent = |reason, why: HubError| SendRefused::ByAgent(reason, why.into());
         if agent.is_script() {
             let why = format!(
                 "send to `{}`: it runs the programs of trusted flows, and only these call it; run a flow by its name, as \
@@ -147,11 +147,11 @@ impl Hub {
                 agent.id
             );
             let why = A2aError::new(ErrorKind::UnsupportedOperation, why);
-            return Err(Refused::ByHub(why.into()));
+            return Err(SendRefused::ByHub(why.into()));
         }
         agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
-        let Beginning { send, by, request, response, budget } = beginning;
+        let MessageDelivery { send, by, request, response, budget } = beginning;
         let new = Box::new(NewTask {
             id: send.own_id,
             permissions: None,
@@ -174,7 +174,7 @@ impl Hub {
         self.tasks.submit(new).await.map_err(|why| match why {
             busy @ SubmitError::Busy { .. } => by_agent(NotChosen::Busy, busy.into()),
             why @ (SubmitError::Storage(_) | SubmitError::Worktree(_)) => {
-                Refused::ByHub(why.into())
+                SendRefused::ByHub(why.into())
             }
         })
     }
@@ -183,7 +183,7 @@ impl Hub {
     async fn submit_to_any(
         &self,
         wanted: Wanted,
-        beginning: Beginning,
+        beginning: MessageDelivery,
     ) -> Result<Subscription, HubError> {
         let message = &beginning.send.message;
         let mut route = self.tasks.choose(&self.routes, wanted, message, &|_| true).await?;
@@ -200,8 +200,8 @@ impl Hub {
                         None => return Ok(heard),
                     }
                 }
-                Err(Refused::ByAgent(reason, why)) => route.pass(reason, why),
-                Err(Refused::ByHub(why)) => return Err(why),
+                Err(SendRefused::ByAgent(reason, why)) => route.pass(reason, why),
+                Err(SendRefused::ByHub(why)) => return Err(why),
             }
         }
         Err(route.refusal())

@@ -18,7 +18,7 @@ mod worker;
 
 use crate::tasks::Tasks;
 use a2a_hub_clock as clock;
-use a2a_hub_core::health::circuit_breaker::Settings;
+use a2a_hub_core::health::circuit_breaker::BreakerSettings;
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId, TenantId},
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
@@ -26,7 +26,7 @@ use a2a_hub_protocol::{
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
 use a2a_hub_webhooks::{ReceiverError, Receivers, Sender, origin};
 use parking_lot::{Mutex, MutexGuard};
-use request::Outgoing;
+use request::PushPath;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -41,16 +41,16 @@ const MAX_CONFIGS: usize = 16;
 pub struct Pushes(Arc<Inner>);
 
 struct Inner {
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<PushPath>,
     workers: Mutex<HashMap<(TaskId, PushConfigId), CancellationToken>>,
     running: TaskTracker,
     stop: CancellationToken,
 }
 
 /// A push config whose receiver has been admitted.
-pub struct Admitted(OfferedPush);
+pub struct AdmittedConfig(OfferedPush);
 
-impl Admitted {
+impl AdmittedConfig {
     /// Id of the config; none if it takes the task's id.
     pub fn id(&self) -> Option<PushConfigId> {
         self.0.id.clone()
@@ -91,13 +91,13 @@ impl Pushes {
         storage: Arc<dyn Outbox>,
         tasks: Tasks,
         sender: Sender,
-        breaker: Settings,
+        breaker: BreakerSettings,
         patience: Duration,
     ) -> Self {
         let receivers = Receivers::new(breaker);
         let (running, stop, workers) =
             (TaskTracker::new(), CancellationToken::new(), Mutex::default());
-        let outgoing = Arc::new(Outgoing { storage, tasks, sender, receivers, patience });
+        let outgoing = Arc::new(PushPath { storage, tasks, sender, receivers, patience });
         let inner = Inner { outgoing, workers, running, stop };
         Self(Arc::new(inner))
     }
@@ -119,16 +119,16 @@ impl Pushes {
     }
 
     /// Checks that notifications may be sent to a receiver.
-    pub async fn admit(&self, offered: OfferedPush) -> Result<Admitted, ReceiverError> {
+    pub async fn admit(&self, offered: OfferedPush) -> Result<AdmittedConfig, ReceiverError> {
         self.0.outgoing.sender.check(&offered.url).await?;
-        Ok(Admitted(offered))
+        Ok(AdmittedConfig(offered))
     }
 
     /// Adds a push config to a task; the receiver gets all events after event `sent`.
     pub async fn set(
         &self,
         task: TaskId,
-        Admitted(offered): Admitted,
+        AdmittedConfig(offered): AdmittedConfig,
         sent: u64,
     ) -> Result<PushConfig, PushError> {
         let config = offered.of(task.clone());

@@ -6,7 +6,7 @@ use a2a_hub_webhooks::{Receivers, Sender};
 use std::{sync::Arc, time::Duration};
 
 /// Path of a notification from the log to its receiver.
-pub(super) struct Outgoing {
+pub(super) struct PushPath {
     /// Stores configs and their progress.
     pub storage: Arc<dyn Outbox>,
     /// Tasks, whose feeds have the events.

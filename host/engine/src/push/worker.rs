@@ -1,10 +1,10 @@
 //! Delivery worker of one push config: delivers the events of its task in order, and retries.
 
-use super::request::Outgoing;
+use super::request::PushPath;
 use crate::tasks::Subscription;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
-    health::circuit_breaker::{Outcome, Source},
+    health::circuit_breaker::{Evidence, Outcome},
     push::delivery::{self, RetryDecision},
 };
 use a2a_hub_protocol::{
@@ -21,13 +21,13 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 /// Outcome of a confirmed delivery.
-const TAKEN: Outcome = Outcome::Success(Source::Task);
+const TAKEN: Outcome = Outcome::Success(Evidence::Task);
 
 /// Pause after a store error, if the store is not known to fail.
 const PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) struct DeliveryWorker {
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<PushPath>,
     config: PushConfig,
     progress: Progress,
     receiver: Arc<Receiver>,
@@ -52,7 +52,7 @@ impl From<StorageError> for Done {
 }
 
 impl DeliveryWorker {
-    pub(super) fn new(outgoing: Arc<Outgoing>, push: StoredPush) -> Self {
+    pub(super) fn new(outgoing: Arc<PushPath>, push: StoredPush) -> Self {
         let receiver = outgoing.receivers.at(origin(&push.config.url));
         let trace = TraceContext::default();
         Self { outgoing, config: push.config, progress: push.progress, receiver, trace }

@@ -23,12 +23,12 @@ use super::{
         recorder::{Recorder, Unstorable},
         run_journal::RecordedRun,
     },
-    command::{Begin, Command, PendingInputs, Start},
+    command::{ActorCommand, Begin, PendingInputs, RunInput},
     errors::not_waiting,
-    guest_port::{GuestRequest, Question, event, last},
+    guest_port::{GuestQuestion, GuestRequest, event, last},
     ports::OtherTasks,
     recovery::pending_questions::Answers,
-    run_queue::{Admitted, Lane, QueueTicket, RunPermit, RunQueue},
+    run_queue::{Lane, PermitRequest, QueueTicket, RunPermit, RunQueue},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
@@ -37,7 +37,7 @@ use a2a_hub_core::{
     failure_reason::FailureReason,
     grant::Resume,
     task::{
-        lifecycle::{Effect, Entry, Fault, Lifecycle, Patience, Record, Signal},
+        lifecycle::{AgentEntry, Effect, Fault, Lifecycle, Patience, Record, Signal},
         metadata,
         tree_budget::Usage,
     },
@@ -46,7 +46,7 @@ use a2a_hub_protocol::{
     error::A2aError, event::TaskEvent, message::Message, question::Question as Asked, scheduled,
     task::TaskState,
 };
-use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
+use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::ClientAnswer};
 use a2a_hub_store::StorageError;
 use futures::FutureExt as _;
 use std::{
@@ -68,10 +68,10 @@ pub(super) struct TaskActor {
     pub(super) recorder: Recorder,
     pub(super) agent: Arc<Agent>,
     pub(super) queue: RunQueue,
-    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) commands: mpsc::Receiver<ActorCommand>,
     pub(super) lifecycle: Lifecycle,
     /// Input of the agent's next run, once the task has a run permit.
-    pub(super) start: Option<Box<Start>>,
+    pub(super) start: Option<Box<RunInput>>,
     /// Inputs of later runs, one run each.
     pub(super) unheard: PendingInputs,
     /// The run permit, while the task holds one.
@@ -85,7 +85,7 @@ pub(super) struct TaskActor {
     /// Registry of waiting agents that can be evicted to free capacity, and this actor's own
     /// address there.
     pub(super) parking: Parking,
-    pub(super) own: Option<mpsc::WeakSender<Command>>,
+    pub(super) own: Option<mpsc::WeakSender<ActorCommand>>,
     /// All tasks, to which the agent may delegate.
     pub(super) tasks: Option<Arc<dyn OtherTasks>>,
     /// Number of callers (the agent and its programs) that only wait for other tasks. The run
@@ -119,15 +119,15 @@ pub(super) struct RunningTask {
     pub(super) run: Box<dyn Run>,
     pub(super) said: mpsc::Receiver<GuestRequest>,
     /// Further questions, asked one by one once the current one is answered.
-    pub(super) questions: VecDeque<Box<Question>>,
+    pub(super) questions: VecDeque<Box<GuestQuestion>>,
     /// True if the current question is a child's.
     pub(super) asks_for_child: bool,
     /// True if this run is no agent and only relays for the children of an earlier run.
     pub(super) tends: bool,
     /// Receiver of the answer, while a question is open.
-    pub(super) asked: Option<oneshot::Sender<Result<Answer, Failure>>>,
+    pub(super) asked: Option<oneshot::Sender<Result<ClientAnswer, Failure>>>,
     /// The answer, held until the task has a run permit again.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<ClientAnswer>,
     /// Start of the run, until its first output.
     pub(super) begun: Option<Instant>,
 }
@@ -147,7 +147,7 @@ impl RunningTask {
 
 /// An event that the actor handles.
 pub(super) enum ActorEvent {
-    Command(Option<Command>),
+    Command(Option<ActorCommand>),
     Turn(RunPermit),
     Time,
     Said(GuestRequest),
@@ -157,13 +157,13 @@ pub(super) enum ActorEvent {
 
 /// Data that accompanies a signal.
 #[derive(Default)]
-pub(super) struct Payload {
+pub(super) struct SignalPayload {
     /// Events to record.
     pub(super) events: Vec<TaskEvent>,
     /// Input of the agent, if it is started by this signal.
-    pub(super) start: Option<Box<Start>>,
+    pub(super) start: Option<Box<RunInput>>,
     /// Answer for the agent, if this signal answers its question.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<ClientAnswer>,
     /// Client's answer to a restored question; delivered when the agent asks it again.
     pub(super) standing: Option<(Asked, Message)>,
     /// Principal that requested it.
@@ -179,7 +179,7 @@ impl TaskActor {
         recorder: Recorder,
         agent: Arc<Agent>,
         queue: RunQueue,
-        commands: mpsc::Receiver<Command>,
+        commands: mpsc::Receiver<ActorCommand>,
         patience: Duration,
         begin: Begin,
     ) -> Self {
@@ -196,32 +196,34 @@ impl TaskActor {
         let (lifecycle, start, admitted, unheard) = match begin {
             Begin::Replay(start, admitted, kept, given) => {
                 answers = given;
-                (queued(Entry::Replay), Some(start), Some(admitted), kept)
+                (queued(AgentEntry::Replay), Some(start), Some(admitted), kept)
             }
             Begin::Tend(admitted, kept, given) => {
                 answers = given;
-                (queued(Entry::Tend), None, Some(admitted), kept)
+                (queued(AgentEntry::Tend), None, Some(admitted), kept)
             }
             Begin::Work(start, admitted, kept) => {
                 let entry = if metadata::has(task, metadata::QUEUED) {
-                    Entry::Queued
+                    AgentEntry::Queued
                 } else if task.status.state == TaskState::Submitted {
-                    Entry::New
+                    AgentEntry::New
                 } else {
-                    Entry::Again
+                    AgentEntry::Again
                 };
-                goes_on &= entry == Entry::Again;
+                goes_on &= entry == AgentEntry::Again;
                 (queued(entry), Some(start), Some(admitted), kept)
             }
             Begin::Parked(kept) => {
                 (Lifecycle::parked(task.status.state, patience, now), None, None, kept)
             }
-            Begin::Follow(admitted, kept) => (queued(Entry::Follow), None, Some(admitted), kept),
+            Begin::Follow(admitted, kept) => {
+                (queued(AgentEntry::Follow), None, Some(admitted), kept)
+            }
         };
         let lifecycle = lifecycle.keeping(unheard.len()).standing(answers.stands);
         let (turn, ticket) = match admitted {
-            Some(Admitted::Now(turn)) => (Some(turn), None),
-            Some(Admitted::Later(ticket)) => (None, Some(ticket)),
+            Some(PermitRequest::Now(turn)) => (Some(turn), None),
+            Some(PermitRequest::Later(ticket)) => (None, Some(ticket)),
             None => (None, None),
         };
         Self {
@@ -255,7 +257,11 @@ impl TaskActor {
 
     /// Registers with `parking`: this actor's agent can be evicted while it waits, and others can
     /// be evicted for it.
-    pub(super) fn with_parking(self, parking: Parking, own: mpsc::WeakSender<Command>) -> Self {
+    pub(super) fn with_parking(
+        self,
+        parking: Parking,
+        own: mpsc::WeakSender<ActorCommand>,
+    ) -> Self {
         Self { parking, own: Some(own), ..self }
     }
 
@@ -396,30 +402,32 @@ impl TaskActor {
 
     /// Translates an event to a lifecycle signal. None if the client answered a question that is
     /// not open; the client has its refusal then.
-    fn signal(&mut self, happening: ActorEvent) -> Option<(Signal, Payload)> {
-        let mut payload = Payload::default();
+    fn signal(&mut self, happening: ActorEvent) -> Option<(Signal, SignalPayload)> {
+        let mut payload = SignalPayload::default();
         let signal = match happening {
-            ActorEvent::Command(Some(Command::Input(input))) => {
+            ActorEvent::Command(Some(ActorCommand::Input(input))) => {
                 self.hear(*input, &mut payload)?;
                 Signal::Said
             }
-            ActorEvent::Command(Some(Command::Cancel(by))) => {
+            ActorEvent::Command(Some(ActorCommand::Cancel(by))) => {
                 payload.by = Some(by);
                 Signal::Cancel
             }
-            ActorEvent::Command(Some(Command::Exhausted(why))) => {
+            ActorEvent::Command(Some(ActorCommand::Exhausted(why))) => {
                 let (task, now) = (self.recorder.task(), clock::now());
                 let failed = metadata::failed(task, FailureReason::LimitExceeded, &why, now);
                 payload.events = vec![failed];
                 Signal::Exhausted
             }
             // The agent may have continued since the request.
-            ActorEvent::Command(Some(Command::Park(_))) if !self.can_be_let_go() => return None,
-            ActorEvent::Command(Some(Command::Park(done))) => {
+            ActorEvent::Command(Some(ActorCommand::Park(_))) if !self.can_be_let_go() => {
+                return None;
+            }
+            ActorEvent::Command(Some(ActorCommand::Park(done))) => {
                 payload.parked = Some(done);
                 Signal::Park
             }
-            ActorEvent::Command(Some(Command::Shutdown) | None) => {
+            ActorEvent::Command(Some(ActorCommand::Shutdown) | None) => {
                 self.going_down = true;
                 Signal::Shutdown
             }
@@ -459,7 +467,7 @@ impl TaskActor {
     pub(super) async fn carry_out(
         &mut self,
         signal: Signal,
-        payload: &mut Payload,
+        payload: &mut SignalPayload,
     ) -> Result<(), Unstorable> {
         let mut effects = self.step(signal);
         while let Some(effect) = effects.pop_front() {
@@ -486,7 +494,7 @@ impl TaskActor {
         self.lifecycle.step(Instant::now().into_std(), signal).into()
     }
 
-    fn record(&mut self, record: Record, payload: &mut Payload) {
+    fn record(&mut self, record: Record, payload: &mut SignalPayload) {
         let (task, now) = (self.recorder.task(), clock::now());
         let event = match record {
             Record::Itself => {
@@ -527,7 +535,7 @@ impl TaskActor {
     }
 
     /// Carries out an effect, and returns the signal that results from it.
-    async fn act(&mut self, effect: Effect, payload: &mut Payload) -> Option<Signal> {
+    async fn act(&mut self, effect: Effect, payload: &mut SignalPayload) -> Option<Signal> {
         match effect {
             Effect::Record(record) => {
                 if payload.is_last(record) && self.end_children(payload.by.as_ref()).await {
@@ -588,7 +596,7 @@ impl TaskActor {
         None
     }
 
-    fn reply(&self, payload: &mut Payload, answer: Result<(), A2aError>) {
+    fn reply(&self, payload: &mut SignalPayload, answer: Result<(), A2aError>) {
         if let Some(told) = payload.told.take() {
             // The sender may be gone; then nobody needs the reply.
             let _ = told.send(answer);

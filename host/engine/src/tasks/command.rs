@@ -1,6 +1,6 @@
 //! Commands and initial states of a task's actor.
 
-use super::{recovery::pending_questions::Answers, run_queue::Admitted};
+use super::{recovery::pending_questions::Answers, run_queue::PermitRequest};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
 /// A command to a task's actor.
-pub(super) enum Command {
+pub(super) enum ActorCommand {
     /// Cancel the task; the sender waits for the channel to close.
     Cancel(Principal),
     /// Fail the task, because the budget of an ancestor is used up; contains the reason.
@@ -37,23 +37,23 @@ pub(super) struct Input {
 /// Initial state of an actor.
 pub(super) enum Begin {
     /// Give the task to its agent.
-    Work(Box<Start>, Admitted, PendingInputs),
+    Work(Box<RunInput>, PermitRequest, PendingInputs),
     /// Replay an agent that was at work when the previous process ended; contains the answers that
     /// the client has given already.
-    Replay(Box<Start>, Admitted, PendingInputs, Answers),
+    Replay(Box<RunInput>, PermitRequest, PendingInputs, Answers),
     /// Relay for the children of an agent whose run ended with the previous process.
-    Tend(Admitted, PendingInputs, Answers),
+    Tend(PermitRequest, PendingInputs, Answers),
     /// Wait for the client without an agent: the process that ran it is gone.
     Parked(PendingInputs),
     /// Follow a remote agent, which has been at work all the time.
-    Follow(Admitted, PendingInputs),
+    Follow(PermitRequest, PendingInputs),
 }
 
 /// Client's messages for later runs of the agent, one run each, oldest first.
-pub(super) type PendingInputs = VecDeque<Box<Start>>;
+pub(super) type PendingInputs = VecDeque<Box<RunInput>>;
 
 /// Input of one agent run.
-pub(super) struct Start {
+pub(super) struct RunInput {
     /// The client's last message.
     pub(super) message: Message,
     /// Capabilities of the client.

@@ -20,7 +20,7 @@ pub(super) mod recorded_calls;
 
 use super::{
     NewTask, ResponseMode, SubmitError, Subscription, Tasks,
-    command::Command,
+    command::ActorCommand,
     delegation::{
         call_errors::{failed, no_child, refused},
         child_call::ChildCall,
@@ -30,10 +30,10 @@ use super::{
         question_relay::QuestionRelay,
         recorded_calls::RecordedCalls,
     },
-    feed::subscription::{Lent, StreamEnd},
+    feed::subscription::{EndsAt, Lent},
     guest_port::GuestRequest,
     new_task::ChildPlace,
-    ports::{Calls, OtherTasks, RunKind},
+    ports::{OtherTasks, ProgramCalls, RunKind},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
@@ -210,7 +210,7 @@ impl Delegation {
         match self.tasks.submit_as(id.clone(), new, Some(parent), of_kin).await {
             Ok(heard) => {
                 self.look_after(&child.id, &heard, answers);
-                Ok(heard.until(StreamEnd::Over))
+                Ok(heard.until(EndsAt::Over))
             }
             Err(why) => {
                 self.tasks.trees().fell(&id);
@@ -387,7 +387,7 @@ impl DelegatePort for Delegation {
 }
 
 #[async_trait::async_trait]
-impl Calls for Delegation {
+impl ProgramCalls for Delegation {
     async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure> {
         // Until recovery is complete, the running ancestors and the load of agents are unknown.
         self.tasks.phase.until_started().await;
@@ -473,7 +473,7 @@ impl OtherTasks for Tasks {
             known_children,
         });
         if let Some(running) = self.running().get_mut(&task.id) {
-            let calls: Arc<dyn Calls> = delegation.clone();
+            let calls: Arc<dyn ProgramCalls> = delegation.clone();
             running.calls = Some(Arc::downgrade(&calls));
         }
         let left = if run.follows_another { self.trees().children(&task.id) } else { Vec::new() };
@@ -500,7 +500,7 @@ impl OtherTasks for Tasks {
             for below in below {
                 let Some(running) = tasks.find(&below) else { continue };
                 // The final state tells whether the task received the command or had just ended.
-                let _ = running.commands.send(Command::Exhausted(why.clone())).await;
+                let _ = running.commands.send(ActorCommand::Exhausted(why.clone())).await;
             }
         });
     }

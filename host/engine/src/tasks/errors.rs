@@ -1,6 +1,6 @@
 //! Refusals of task operations. Each says what was asked, why not, and what to do instead.
 
-use a2a_hub_core::task::{lifecycle::MAX_UNHEARD, question::Gone};
+use a2a_hub_core::task::{lifecycle::MAX_UNHEARD, question::QuestionGone};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,
@@ -32,7 +32,7 @@ pub(super) fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
 }
 
 /// Refuses an answer to a question that is not the open one.
-pub(super) fn not_asked(task: &Task, asked: Option<&Question>, gone: &Gone) -> A2aError {
+pub(super) fn not_asked(task: &Task, asked: Option<&Question>, gone: &QuestionGone) -> A2aError {
     let (id, state) = (&task.id, task.status.state.name());
     let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
     let way_out = match asked {

@@ -12,7 +12,7 @@ use a2a_hub_runtime::{
     Ended, Failure,
     port::{
         journal::{Heard, JournalPort},
-        tasks::{Answer, Emitted, Need, TaskPort, WaitsFor},
+        tasks::{ClientAnswer, Emitted, Need, TaskPort, WaitsFor},
     },
 };
 use std::{
@@ -29,7 +29,7 @@ pub(super) enum GuestRequest {
     /// Publish events.
     Emit(Vec<Emitted>),
     /// Ask the client a question.
-    Ask(Box<Question>),
+    Ask(Box<GuestQuestion>),
     /// Release the run permit: the guest only waits for others.
     Rest(WaitsFor),
     /// Reacquire the run permit; the sender is notified once the guest may continue.
@@ -40,12 +40,12 @@ pub(super) enum GuestRequest {
 }
 
 /// A question to the client.
-pub(super) struct Question {
+pub(super) struct GuestQuestion {
     pub(super) need: Need,
     pub(super) prompt: Message,
     /// Time limit of the answer.
     pub(super) patience: Option<Duration>,
-    pub(super) answer: oneshot::Sender<Result<Answer, Failure>>,
+    pub(super) answer: oneshot::Sender<Result<ClientAnswer, Failure>>,
     /// The original question, if a child asks it.
     pub(super) of_child: Option<Asked>,
     /// True if the agent does nothing until it has the answer.
@@ -101,9 +101,9 @@ impl ActorPort {
         prompt: Message,
         patience: Option<Duration>,
         waits: bool,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ClientAnswer, Failure> {
         let (answer, answered) = oneshot::channel();
-        let question = Question { need, prompt, patience, answer, of_child: None, waits };
+        let question = GuestQuestion { need, prompt, patience, answer, of_child: None, waits };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await
@@ -134,7 +134,7 @@ impl TaskPort for ActorPort {
         need: Need,
         prompt: Message,
         patience: Option<Duration>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ClientAnswer, Failure> {
         self.question(need, prompt, patience, true).await
     }
 
@@ -143,7 +143,7 @@ impl TaskPort for ActorPort {
         need: Need,
         prompt: Message,
         patience: Option<Duration>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ClientAnswer, Failure> {
         self.question(need, prompt, patience, false).await
     }
 

@@ -21,7 +21,7 @@ mod worktree;
 mod worktree_retention;
 
 pub use delegation::directory::Directory;
-pub use feed::subscription::{StreamEnd, Subscription};
+pub use feed::subscription::{EndsAt, Subscription};
 pub use new_task::{NewTask, ResponseMode, SubmitError};
 pub use recovery::take_up::Recovered;
 
@@ -61,15 +61,15 @@ use actor::{
     eviction::Parking,
     recorder::{DeferredCreation, Recorder},
 };
-use command::{Begin, Command, Input, PendingInputs, Start};
+use command::{ActorCommand, Begin, Input, PendingInputs, RunInput};
 use errors::{not_cancelable, not_waiting, require_past_event};
 use feed::subscription::Feed;
 use new_task::{Settled, Settling};
 use parking_lot::MutexGuard;
 use ports::OtherTasks as _;
-use recovery::phase::Phase;
-use registry::{Running, RunningTasks};
-use run_queue::{Admitted, Asking, Lane, RunQueue};
+use recovery::phase::HubPhase;
+use registry::{ActorHandle, RunningTasks};
+use run_queue::{Asking, Lane, PermitRequest, RunQueue};
 use serde_json::json;
 use shared::TasksParts;
 use std::{
@@ -130,7 +130,7 @@ impl Tasks {
             prices,
             worktrees: None,
             directory,
-            phase: Phase::starting(),
+            phase: HubPhase::starting(),
             cut,
             may_have_tenants: Arc::new(AtomicBool::new(true)),
         }))
@@ -230,12 +230,12 @@ impl Tasks {
         known.extend(agent.flow_digest().map(|it| (FLOW_FILE.to_owned(), json!({ "sha256": it }))));
         known.extend(fact.map(|worktree| (WORKTREE.to_owned(), worktree)));
         known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
-        if matches!(admitted, Admitted::Later(_)) {
+        if matches!(admitted, PermitRequest::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));
         }
         let behind = match &admitted {
-            Admitted::Later(place) => place.behind.as_ref(),
-            Admitted::Now(_) => None,
+            PermitRequest::Later(place) => place.behind.as_ref(),
+            PermitRequest::Now(_) => None,
         };
         let is_uncounted = self.trees().limit_cost(&id)
             && agent.reports() == Some(Reports::Tokens)
@@ -273,11 +273,11 @@ impl Tasks {
             seed,
             tenant,
         };
-        let may_begin = matches!(admitted, Admitted::Now(_))
+        let may_begin = matches!(admitted, PermitRequest::Now(_))
             && agent.only_answers()
             && response.may_defer(&agent);
         let created = Arc::new(TaskEvent::Created(Box::new(created)));
-        let start = Start {
+        let start = RunInput {
             message,
             client,
             directory,
@@ -325,7 +325,7 @@ impl Tasks {
         agent: Arc<Agent>,
         patience: Duration,
         begin: Begin,
-    ) -> Running {
+    ) -> ActorHandle {
         let (commands, orders) = mpsc::channel(COMMANDS);
         let task = recorder.task();
         let (id, context) = (task.id.clone(), task.context_id.clone());
@@ -333,7 +333,7 @@ impl Tasks {
         let own = commands.downgrade();
         let agent_id = agent.id.clone();
         let (calls, listener) = (None, recorder.listener());
-        let running = Running { agent: agent_id, calls, context, commands, listener };
+        let running = ActorHandle { agent: agent_id, calls, context, commands, listener };
         self.running().begin(id.clone(), running.clone());
         let of = Arc::clone(&agent);
         let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
@@ -391,14 +391,14 @@ impl Tasks {
     }
 
     /// Subscription that opens with the task as read. `running` was looked up before the read.
-    fn as_it_stands(&self, running: Option<Running>, stored: StoredTask) -> Subscription {
+    fn as_it_stands(&self, running: Option<ActorHandle>, stored: StoredTask) -> Subscription {
         let heard = self.subscribe_to(running, &stored, stored.seq);
         heard.opening(stored.agent, stored.task, stored.seq)
     }
 
     fn subscribe_to(
         &self,
-        running: Option<Running>,
+        running: Option<ActorHandle>,
         stored: &StoredTask,
         after: u64,
     ) -> Subscription {
@@ -416,7 +416,7 @@ impl Tasks {
     /// Subscribes to the events of a task after event `after` until the task is over, also while it
     /// waits for its client.
     pub async fn follow(&self, id: &TaskId, after: u64) -> Result<Subscription, HubError> {
-        Ok(self.resubscribe(id, Some(after)).await?.until(StreamEnd::Over))
+        Ok(self.resubscribe(id, Some(after)).await?.until(EndsAt::Over))
     }
 
     /// Summary of a task.
@@ -462,7 +462,7 @@ impl Tasks {
         // Subscribed before the task continues: nothing has to be read from the log.
         let follows = self.subscribe(id, &running, after.unwrap_or(heard));
         let (told, answer) = oneshot::channel();
-        let input = Command::Input(Box::new(Input { message, answers, client, by, told }));
+        let input = ActorCommand::Input(Box::new(Input { message, answers, client, by, told }));
         let answer = match running.commands.send(input).await {
             Ok(()) => answer.await.ok(),
             Err(_) => None,
@@ -482,7 +482,7 @@ impl Tasks {
         };
         let cancelled = async {
             // The final state tells whether the task received the command or had just ended.
-            let _ = running.commands.send(Command::Cancel(by)).await;
+            let _ = running.commands.send(ActorCommand::Cancel(by)).await;
             running.commands.closed().await;
         };
         if timeout(CANCEL_DEADLINE, cancelled).await.is_err() {
@@ -559,7 +559,7 @@ impl Tasks {
         let running = self.running().go_down();
         for task in running {
             // A task that has just ended needs no command.
-            let _ = task.commands.send(Command::Shutdown).await;
+            let _ = task.commands.send(ActorCommand::Shutdown).await;
         }
         self.actors.close();
         self.actors.wait().await;
@@ -577,14 +577,14 @@ impl Tasks {
     /// Subscribes to the events of a running task after event `after`, until it is over.
     fn listen(&self, id: &TaskId, after: u64) -> Option<Subscription> {
         let running = self.find(id)?;
-        Some(self.subscribe(id, &running, after).until(StreamEnd::Over))
+        Some(self.subscribe(id, &running, after).until(EndsAt::Over))
     }
 
-    fn find(&self, id: &TaskId) -> Option<Running> {
+    fn find(&self, id: &TaskId) -> Option<ActorHandle> {
         self.running().get(id).cloned()
     }
 
-    fn subscribe(&self, id: &TaskId, running: &Running, after: u64) -> Subscription {
+    fn subscribe(&self, id: &TaskId, running: &ActorHandle, after: u64) -> Subscription {
         running.listener.subscribe(id.clone(), running.context.clone(), self.log(), after)
     }
 

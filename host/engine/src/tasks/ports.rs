@@ -58,7 +58,7 @@ pub(super) trait OtherTasks: Send + Sync {
 
 /// Delegation calls of one task's agent, made by its programs.
 #[async_trait::async_trait]
-pub(super) trait Calls: Send + Sync {
+pub(super) trait ProgramCalls: Send + Sync {
     /// Starts a task at another agent, or joins the existing child with this key, and subscribes to
     /// it from its beginning.
     async fn open(&self, request: ChildRequest) -> Result<Subscription, Failure>;

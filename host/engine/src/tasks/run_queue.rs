@@ -54,7 +54,7 @@ pub(super) struct QueueTicket {
 }
 
 /// Result of asking for a run permit.
-pub(super) enum Admitted {
+pub(super) enum PermitRequest {
     Now(RunPermit),
     Later(QueueTicket),
 }
@@ -75,24 +75,24 @@ impl Asking<'_> {
 
 /// Count of a task that waits for its client while its agent uses capacity. Dropping it ends the
 /// count.
-pub(super) struct Wait {
+pub(super) struct ClientWait {
     queue: RunQueue,
     agent: AgentId,
 }
 
 impl RunQueue {
     /// Counts a task that waits for its client while its agent uses capacity.
-    pub(super) fn wait(&self, agent: &Agent) -> Wait {
+    pub(super) fn wait(&self, agent: &Agent) -> ClientWait {
         let limits = agent.quota();
         let mut lines = self.lines();
         let line = lines.entry(agent.id.clone()).or_insert_with(|| Line::new(limits));
         line.shares_room = agent.run_capacity().is_some();
         line.quota.wait();
-        Wait { queue: self.clone(), agent: agent.id.clone() }
+        ClientWait { queue: self.clone(), agent: agent.id.clone() }
     }
 
     /// Requests a permit for a new task; refused if the queue is full.
-    pub(super) fn ask(&self, asking: Asking<'_>) -> Result<Admitted, Busy> {
+    pub(super) fn ask(&self, asking: Asking<'_>) -> Result<PermitRequest, Busy> {
         self.look_for_room(asking.agent)?;
         self.admit(&asking.agent.id, asking.agent.quota(), asking.task, asking.lane(), Quota::ask)
     }
@@ -111,7 +111,7 @@ impl RunQueue {
 
     /// Requests a permit for a task that was admitted before, by this process or the previous one,
     /// and holds no conversation lock.
-    pub(super) fn take_up(&self, asking: Asking<'_>) -> Admitted {
+    pub(super) fn take_up(&self, asking: Asking<'_>) -> PermitRequest {
         self.come_back(asking.agent, asking.task, asking.lane())
     }
 
@@ -129,11 +129,11 @@ impl RunQueue {
 
     /// Requests a permit for a task that released it while it waited for its client, and kept its
     /// conversation lock.
-    pub(super) fn go_on(&self, asking: Asking<'_>) -> Admitted {
+    pub(super) fn go_on(&self, asking: Asking<'_>) -> PermitRequest {
         self.come_back(asking.agent, asking.task, None)
     }
 
-    fn come_back(&self, agent: &Agent, task: &TaskId, lane: Option<ContextId>) -> Admitted {
+    fn come_back(&self, agent: &Agent, task: &TaskId, lane: Option<ContextId>) -> PermitRequest {
         let come_back =
             |quota: &mut Quota<_, _>, key, lane, limits| Ok(quota.come_back(key, lane, limits));
         let admitted =
@@ -154,19 +154,19 @@ impl RunQueue {
             TaskId,
             Option<ContextId>,
             QuotaLimits,
-        ) -> Result<task_admission::Turn, E>,
-    ) -> Result<Admitted, E> {
+        ) -> Result<task_admission::Admission, E>,
+    ) -> Result<PermitRequest, E> {
         let mut lines = self.lines();
         let line = lines.entry(agent.clone()).or_insert_with(|| Line::new(limits));
         line.limits = limits;
         let behind = lane.as_ref().and_then(|lane| line.quota.holder(lane)).cloned();
         Ok(match ask(&mut line.quota, task.clone(), lane.clone(), limits)? {
-            task_admission::Turn::Now => Admitted::Now(self.turn(agent, lane)),
-            task_admission::Turn::Later => {
+            task_admission::Admission::Now => PermitRequest::Now(self.turn(agent, lane)),
+            task_admission::Admission::Later => {
                 let (call, called) = oneshot::channel();
                 line.waiting.insert(task.clone(), call);
                 let (queue, agent, task) = (self.clone(), agent.clone(), task.clone());
-                Admitted::Later(QueueTicket {
+                PermitRequest::Later(QueueTicket {
                     queue,
                     agent,
                     task,
@@ -237,7 +237,7 @@ impl QueueTicket {
     }
 }
 
-impl Drop for Wait {
+impl Drop for ClientWait {
     fn drop(&mut self) {
         self.queue.change(&self.agent, |line| line.quota.waited());
     }
@@ -278,26 +278,26 @@ mod tests {
 
     const LIMITS: QuotaLimits = QuotaLimits { max_running: 1, max_queued: 2, max_waiting: 1 };
 
-    fn ask_for(queue: &RunQueue, context: Option<&str>) -> Result<Admitted, Busy> {
+    fn ask_for(queue: &RunQueue, context: Option<&str>) -> Result<PermitRequest, Busy> {
         let agent = AgentId::parse("a").unwrap();
         queue.admit(&agent, LIMITS, &TaskId::fresh(), context.map(ContextId::new), Quota::ask)
     }
 
-    fn ask(queue: &RunQueue) -> Result<Admitted, Busy> {
+    fn ask(queue: &RunQueue) -> Result<PermitRequest, Busy> {
         ask_for(queue, None)
     }
 
     fn place(queue: &RunQueue) -> QueueTicket {
         match ask(queue) {
-            Ok(Admitted::Later(place)) => place,
-            Ok(Admitted::Now(_)) | Err(_) => panic!("there is no place"),
+            Ok(PermitRequest::Later(place)) => place,
+            Ok(PermitRequest::Now(_)) | Err(_) => panic!("there is no place"),
         }
     }
 
     #[test]
     fn dropped_permit_goes_to_next_task() {
         let queue = RunQueue::default();
-        let Ok(Admitted::Now(first)) = ask(&queue) else { panic!("there is room") };
+        let Ok(PermitRequest::Now(first)) = ask(&queue) else { panic!("there is room") };
         let (mut second, mut third) = (place(&queue), place(&queue));
         assert!(ask(&queue).is_err());
         assert!(second.turn().now_or_never().is_none());
@@ -327,16 +327,20 @@ mod tests {
     #[test]
     fn context_lock_is_held_until_task_ends() {
         let queue = RunQueue::default();
-        let Ok(Admitted::Now(mut first)) = ask_for(&queue, Some("c")) else { panic!("no room") };
+        let Ok(PermitRequest::Now(mut first)) = ask_for(&queue, Some("c")) else {
+            panic!("no room")
+        };
         let lane = first.take_lane();
         assert!(lane.is_some());
-        let Ok(Admitted::Later(mut second)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
+        let Ok(PermitRequest::Later(mut second)) = ask_for(&queue, Some("c")) else {
+            panic!("no lane")
+        };
         assert!(second.behind.is_some(), "it can be told whom it waits for");
         // The first task waits for its client: others run, except in its conversation.
         drop(first);
         assert!(second.turn().now_or_never().is_none());
         let other = ask_for(&queue, Some("d"));
-        assert!(matches!(&other, Ok(Admitted::Now(_))));
+        assert!(matches!(&other, Ok(PermitRequest::Now(_))));
         drop(lane);
         assert!(second.turn().now_or_never().is_none(), "there is a lane, and no turn");
         drop(other);
@@ -349,8 +353,12 @@ mod tests {
     fn unclaimed_context_lock_is_passed_on() {
         let queue = RunQueue::default();
         let first = ask_for(&queue, Some("c"));
-        let Ok(Admitted::Later(second)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
-        let Ok(Admitted::Later(mut third)) = ask_for(&queue, Some("c")) else { panic!("no lane") };
+        let Ok(PermitRequest::Later(second)) = ask_for(&queue, Some("c")) else {
+            panic!("no lane")
+        };
+        let Ok(PermitRequest::Later(mut third)) = ask_for(&queue, Some("c")) else {
+            panic!("no lane")
+        };
         drop(first);
         drop(second);
         drop(third.turn().now_or_never().unwrap());

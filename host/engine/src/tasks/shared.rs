@@ -1,7 +1,7 @@
 //! State that all tasks of a hub share. Each task clones it, so it is behind one pointer.
 
 use super::{
-    actor::eviction::Parking, delegation::directory::Directory, recovery::phase::Phase,
+    actor::eviction::Parking, delegation::directory::Directory, recovery::phase::HubPhase,
     registry::RunningTasks, run_queue::RunQueue,
 };
 use a2a_hub_core::task::{prices::Prices, tree_budget::Trees};
@@ -34,7 +34,7 @@ pub struct TasksParts {
     /// Finds agents by name, group and skill.
     pub(super) directory: Directory,
     /// Phase of the hub: starting, up or stopping.
-    pub(super) phase: Phase,
+    pub(super) phase: HubPhase,
     /// Tasks whose agents were interrupted at work by the shutdown.
     pub(super) cut: Arc<Mutex<Vec<TaskId>>>,
     /// True if tasks of tenants other than the default may exist.

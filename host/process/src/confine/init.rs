@@ -11,7 +11,7 @@ use super::{
     user, view,
 };
 use crate::{
-    Exit,
+    ProgramExit,
     minder::exit_of,
     wire::{Launched, MinderReport, decode_env, receive_launch},
 };
@@ -128,12 +128,12 @@ fn start(launched: Launched, args: impl IntoIterator<Item = OsString>) -> io::Re
 }
 
 /// Reaps processes until the program has exited.
-fn outlive(program: Pid) -> Exit {
+fn outlive(program: Pid) -> ProgramExit {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == program => return exit_of(status),
             Ok(_) | Err(Errno::INTR) => {}
-            Err(_no_children) => return Exit::KILLED,
+            Err(_no_children) => return ProgramExit::KILLED,
         }
     }
 }

@@ -103,7 +103,7 @@ const SENDING: &[(libc::c_long, u8)] =
     &[(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
 
 /// Rules of one filter by system call number; an empty list matches any arguments.
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type FilterRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Calls that some confined programs need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +201,7 @@ pub(super) fn alone() -> Result<(), NotConfined> {
 /// Calls answered as unimplemented (`ENOSYS`), so that the C library falls back to calls that the
 /// filter can inspect.
 fn unknown(needs: Needs) -> Result<BpfProgram, BackendError> {
-    let mut rules = Rules::new();
+    let mut rules = FilterRules::new();
     if !needs.nests {
         rules.insert(libc::SYS_clone3, Vec::new()); // its flags are in memory, which filters cannot read
     }
@@ -214,9 +214,9 @@ fn refused(needs: Needs) -> Result<BpfProgram, BackendError> {
     program(rules(needs)?, libc::EPERM)
 }
 
-fn rules(needs: Needs) -> Result<Rules, BackendError> {
+fn rules(needs: Needs) -> Result<FilterRules, BackendError> {
     let always = NEVER.iter().chain(NEVER_HERE);
-    let mut rules: Rules = always.map(|call| (*call, Vec::new())).collect();
+    let mut rules: FilterRules = always.map(|call| (*call, Vec::new())).collect();
     if !needs.listens {
         rules.insert(libc::SYS_listen, Vec::new());
     }
@@ -269,7 +269,7 @@ fn long(number: i32) -> u64 {
     u64::from(number.unsigned_abs())
 }
 
-fn program(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
+fn program(rules: FilterRules, errno: i32) -> Result<BpfProgram, BackendError> {
     let refusal = SeccompAction::Errno(errno.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, ARCH.try_into()?)?;
     let mut program = BpfProgram::try_from(filter)?;

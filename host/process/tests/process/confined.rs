@@ -52,13 +52,13 @@ impl House {
     }
 
     /// Standard output and error of a script, and its exit.
-    async fn sh_in(&self, confinement: Confinement, script: &str) -> (String, Exit) {
+    async fn sh_in(&self, confinement: Confinement, script: &str) -> (String, ProgramExit) {
         let mut child = self.start(confinement, "/bin/sh", &["-c", script]).await;
         let (stdout, stderr, exit) = finish(&mut child).await;
         (String::from_utf8([stdout, stderr].concat()).unwrap(), exit)
     }
 
-    async fn sh(&self, script: &str) -> (String, Exit) {
+    async fn sh(&self, script: &str) -> (String, ProgramExit) {
         self.sh_in(self.confinement(), script).await
     }
 
@@ -66,7 +66,7 @@ impl House {
     async fn python(&self, confinement: Confinement, script: &str) -> String {
         let mut child = self.start(confinement, "/usr/bin/python3", &["-Ic", script]).await;
         let (stdout, stderr, exit) = finish(&mut child).await;
-        assert_eq!(exit, Exit::Code(0), "{}", String::from_utf8_lossy(&stderr));
+        assert_eq!(exit, ProgramExit::Code(0), "{}", String::from_utf8_lossy(&stderr));
         String::from_utf8(stdout).unwrap()
     }
 }
@@ -91,13 +91,13 @@ async fn confined_program_works_in_workspace() {
     let (stdout, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
     let work = house.path("work");
     assert_eq!(stdout, format!("hello\n{}\ndone\n", work.display()), "{stderr}");
-    assert_eq!(exit, Exit::Code(7));
+    assert_eq!(exit, ProgramExit::Code(7));
     assert_eq!(fs::read_to_string(work.join("made")).unwrap(), "hello\n");
     assert_eq!(fs::read_to_string(house.path("tmp/y")).unwrap(), "x\n", "its /tmp is its own");
     for (script, expected) in [
-        ("exit 0", Exit::Code(0)),
-        ("kill -KILL $$", Exit::Signal(9)),
-        ("kill -SEGV $$", Exit::Signal(11)),
+        ("exit 0", ProgramExit::Code(0)),
+        ("kill -KILL $$", ProgramExit::Signal(9)),
+        ("kill -SEGV $$", ProgramExit::Signal(11)),
     ] {
         assert_eq!(house.sh(script).await.1, expected, "{script}");
     }
@@ -114,10 +114,10 @@ async fn confined_program_receives_signals() {
     read_to(&mut child, "int\n").await;
     child.kill();
     let (stdout, _, exit) = finish(&mut child).await;
-    assert_eq!((&*stdout, exit), (&b"term\n"[..], Exit::Code(3)));
+    assert_eq!((&*stdout, exit), (&b"term\n"[..], ProgramExit::Code(3)));
     let mut plain = house.start(house.confinement(), "/bin/sleep", &["1000"]).await;
     plain.kill();
-    assert_eq!(finish(&mut plain).await.2, Exit::Signal(15), "one without a handler, too");
+    assert_eq!(finish(&mut plain).await.2, ProgramExit::Signal(15), "one without a handler, too");
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn unseen_program_differs_from_missing_one() {
     let read = vec![house.path("secret/tool")];
     let confinement = Some(Confinement { read, ..house.confinement() });
     let mut child = house.hub.supervisor.spawn(Launch { confinement, ..launch }).await.unwrap();
-    assert_eq!(finish(&mut child).await.2, Exit::Code(0));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Code(0));
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn confined_program_signals_own_tree_only() {
     assert!(processes.parse::<u32>().unwrap() <= 5, "{said}");
     assert_eq!(*environment, "0", "neither the hub's environment nor the init's");
     assert_eq!(rest, ["alive"], "{said}");
-    assert_eq!(exit, Exit::Code(0));
+    assert_eq!(exit, ProgramExit::Code(0));
 }
 
 /// Network attempts of a program: `connect` to loopback ports, `listen`, path sockets and abstract
@@ -264,7 +264,7 @@ async fn only_granted_sockets_are_reachable() {
         let confinement = Confinement { network, ..house.confinement() };
         let mut child = house.start(confinement, "/usr/bin/python3", &args).await;
         let (stdout, stderr, exit) = finish(&mut child).await;
-        assert_eq!(exit, Exit::Code(0), "{}", String::from_utf8_lossy(&stderr));
+        assert_eq!(exit, ProgramExit::Code(0), "{}", String::from_utf8_lossy(&stderr));
         let said = String::from_utf8(stdout).unwrap();
         let yes = said.lines().filter_map(|line| line.strip_suffix(" yes").map(str::to_owned));
         yes.collect::<Vec<_>>()
@@ -386,7 +386,7 @@ async fn escape_attempts_fail() {
     let mut child = house.start(house.confinement(), "/usr/bin/python3", &args).await;
     let (stdout, stderr, exit) = finish(&mut child).await;
     let (said, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8_lossy(&stderr));
-    assert_eq!((said.as_str(), exit), ("", Exit::Code(0)), "{stderr}");
+    assert_eq!((said.as_str(), exit), ("", ProgramExit::Code(0)), "{stderr}");
 }
 
 #[tokio::test]
@@ -451,7 +451,7 @@ async fn tree_memory_is_limited() {
         let said = next(&mut child).await;
         let Output::MemoryExceeded(told) = said else { panic!("{how}: {said:?}") };
         assert!(told.limit == limit && told.taken > limit, "{how}: {told:?}");
-        assert_eq!(next(&mut child).await, Output::Exited(Exit::Signal(9)), "{how}");
+        assert_eq!(next(&mut child).await, Output::Exited(ProgramExit::Signal(9)), "{how}");
     }
 
     let modest = "import os, time\nhoard = b'x' * (150 << 20)\nchildren = [os.fork() for _ in range(3)]\n\
@@ -477,7 +477,7 @@ async fn new_session_ends_with_confined_program() {
     let away = "(setsid sh -c 'exec env -i /bin/sleep 1717' >/dev/null 2>&1 &); \
         (setsid nohup sh -c 'trap \"\" TERM HUP; exec env -i /bin/sleep 1718' >/dev/null 2>&1 &) ; sleep 0.1; echo ready";
     let (said, exit) = house.sh(away).await;
-    assert_eq!((&*said, exit), ("ready\n", Exit::Code(0)));
+    assert_eq!((&*said, exit), ("ready\n", ProgramExit::Code(0)));
     assert!(!somebody_sleeps("1717") && !somebody_sleeps("1718"));
 }
 
@@ -491,7 +491,7 @@ async fn killed_minder_takes_confined_program() {
     let minder = alive(house.hub.data.path());
     let minder = minder.into_iter().find(|found| found.command.contains(MIND)).unwrap();
     kill_process(minder.pid, Signal::KILL).unwrap();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
     let deadline = Instant::now() + PATIENCE;
     while somebody_sleeps("1719") {
         assert!(Instant::now() < deadline);
@@ -536,7 +536,11 @@ async fn missing_confinement_refuses_with_remedy() {
     assert!(matches!(why, SpawnError::NotConfined { .. }), "{why}");
     assert!(!house.path("work/made").exists(), "never weakened");
     let mut plain = poor.spawn(launch).await.unwrap();
-    assert_eq!(finish(&mut plain).await.2, Exit::Code(0), "one that need not be confined runs");
+    assert_eq!(
+        finish(&mut plain).await.2,
+        ProgramExit::Code(0),
+        "one that need not be confined runs"
+    );
 }
 
 /// Mounts inside give access to no hidden file, and make no read-only one writable.

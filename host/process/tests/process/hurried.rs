@@ -17,11 +17,11 @@ async fn hurry_shortens_current_and_future_grace() {
     assert!(timeout(GRACE, finish(&mut asked)).await.is_err(), "it has its grace");
     hub.supervisor.hurry();
     for child in [&mut asked, &mut at_work] {
-        assert_eq!(finish(child).await.2, Exit::Signal(9));
+        assert_eq!(finish(child).await.2, ProgramExit::Signal(9));
     }
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
     let mut late = hub.sh(STUBBORN).await;
     let exit = finish(&mut late).await.2;
     // It may have been killed before it trapped the signal.
-    assert!(matches!(exit, Exit::Signal(9 | 15)), "{exit:?}");
+    assert!(matches!(exit, ProgramExit::Signal(9 | 15)), "{exit:?}");
 }

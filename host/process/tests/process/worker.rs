@@ -1,7 +1,7 @@
 //! Work with limits, done by a process that can be killed.
 
 use crate::PATIENCE;
-use a2a_hub_process::{Priority, WorkError, WorkLimits, Worker};
+use a2a_hub_process::{WorkError, WorkLimits, Worker, WorkerPriority};
 use bytes::Bytes;
 use rustix::process::{Pid, test_kill_process};
 use std::time::Duration;
@@ -12,7 +12,7 @@ const LIMITS: WorkLimits = WorkLimits {
     memory: 1 << 30,
     output: 1 << 20,
     stall: Duration::from_secs(60),
-    priority: Priority::Low,
+    priority: WorkerPriority::Low,
 };
 
 fn worker() -> Worker {
@@ -54,7 +54,7 @@ async fn exceeded_limit_fails_the_work() {
 #[tokio::test]
 async fn slow_worker_may_take_its_time() {
     let limits = WorkLimits { stall: Duration::from_secs(2), ..LIMITS };
-    for (priority, lower) in [(Priority::Normal, 0), (Priority::Low, 10)] {
+    for (priority, lower) in [(WorkerPriority::Normal, 0), (WorkerPriority::Low, 10)] {
         let (worker, limits) = (worker(), WorkLimits { priority, ..limits });
         let done = worker.run(&["crawl"], Bytes::from_static(b"x"), limits).await.unwrap();
         let own = rustix::process::getpriority_process(None).unwrap();

@@ -62,7 +62,7 @@ const OLD_NAMES: [(&str, Method); 3] = [
 
 /// A method of one of the services.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct GrpcMethod {
     version: Version,
     method: Method,
     rpc: Rpc,
@@ -77,7 +77,7 @@ pub struct Request {
     pub params: Map<String, Value>,
 }
 
-impl Call {
+impl GrpcMethod {
     /// Finds a method by the full name of its service and its own name.
     pub fn named(service: &str, method: &str) -> Result<Self, A2aError> {
         let unknown = |there: &str| {
@@ -234,13 +234,13 @@ mod tests {
     fn grpc_methods_resolve_in_both_versions() {
         let calls = |service: &str| {
             let names = Rpc::names(service);
-            let calls = names.iter().map(|name| Call::named(service, name).unwrap());
+            let calls = names.iter().map(|name| GrpcMethod::named(service, name).unwrap());
             calls.map(|call| call.method).collect::<Vec<_>>()
         };
         assert_eq!(calls(SERVICES[0]).len(), Method::ALL.len());
         assert_eq!(calls(SERVICES[1]).len(), Method::ALL.len() - 1, "0.3 lists no tasks");
-        insta::assert_snapshot!(Call::named(SERVICES[1], "ListTasks").unwrap_err(), @"gRPC knows no `a2a.v1.A2AService/ListTasks` here; its methods are SendMessage, SendStreamingMessage, GetTask, CancelTask, TaskSubscription, CreateTaskPushNotificationConfig, GetTaskPushNotificationConfig, ListTaskPushNotificationConfig, GetAgentCard, DeleteTaskPushNotificationConfig");
-        assert!(Call::named("google.rpc.Status", "x").is_err());
+        insta::assert_snapshot!(GrpcMethod::named(SERVICES[1], "ListTasks").unwrap_err(), @"gRPC knows no `a2a.v1.A2AService/ListTasks` here; its methods are SendMessage, SendStreamingMessage, GetTask, CancelTask, TaskSubscription, CreateTaskPushNotificationConfig, GetTaskPushNotificationConfig, ListTaskPushNotificationConfig, GetAgentCard, DeleteTaskPushNotificationConfig");
+        assert!(GrpcMethod::named("google.rpc.Status", "x").is_err());
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn invalid_protobuf_message_is_refused() {
-        let call = Call::named(SERVICES[0], "SendMessage").unwrap();
+        let call = GrpcMethod::named(SERVICES[0], "SendMessage").unwrap();
         assert_eq!(call.read(&[0xff]).unwrap_err().kind, ErrorKind::Parse);
         assert_eq!(call.write(Value::Null).unwrap(), Vec::<u8>::new());
         assert!(call.write(json!({"task": 1})).is_err());

@@ -4,7 +4,7 @@
 use crate::{
     codec::{
         members::Members,
-        place::{PartReader, Place},
+        place::{JsonPath, PartReader},
     },
     model::{
         error::A2aError,
@@ -19,7 +19,7 @@ use serde_json::Value;
 const MAX_NAME: usize = 64;
 
 /// Reads a part by its `own` form. A tolerant reader also accepts the other forms, and a bare text.
-pub(crate) fn part(own: PartReader, value: Value, at: Place) -> Result<Part, A2aError> {
+pub(crate) fn part(own: PartReader, value: Value, at: JsonPath) -> Result<Part, A2aError> {
     let Some(others) = at.part_readers() else { return own(value, at) };
     if let Value::String(text) = value {
         return Ok(Part::text(text));
@@ -30,7 +30,7 @@ pub(crate) fn part(own: PartReader, value: Value, at: Place) -> Result<Part, A2a
 }
 
 /// Message that an agent wrote as a bare text.
-pub(crate) fn bare_message(value: &Value, at: &Place) -> Option<Message> {
+pub(crate) fn bare_message(value: &Value, at: &JsonPath) -> Option<Message> {
     let text = value.as_str().filter(|_| at.is_tolerant())?;
     Some(Message::text(Role::Agent, text))
 }

@@ -135,13 +135,13 @@ struct Unambiguous(Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Reader).map(Self)
+        from.deserialize_any(LimitedReader).map(Self)
     }
 }
 
-struct Reader;
+struct LimitedReader;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for LimitedReader {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

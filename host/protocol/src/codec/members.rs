@@ -3,7 +3,7 @@
 //! query strings as well.
 
 use crate::{
-    codec::place::Place,
+    codec::place::JsonPath,
     model::{error::A2aError, message::Metadata},
 };
 use serde_json::{Map, Value};
@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 /// A JSON object being read, with its path for errors.
 pub(crate) struct Members {
     members: Map<String, Value>,
-    at: Place,
+    at: JsonPath,
 }
 
 impl Members {
     /// Starts to read `value`, whose path is `at`; the path of a request's parameters is empty.
-    pub(crate) fn of(value: Value, at: impl Into<Place>) -> Result<Self, A2aError> {
+    pub(crate) fn of(value: Value, at: impl Into<JsonPath>) -> Result<Self, A2aError> {
         let at = at.into();
         match value {
             Value::Object(members) => Ok(Self { members, at }),
@@ -36,12 +36,12 @@ impl Members {
     }
 
     /// Path of the object.
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &JsonPath {
         &self.at
     }
 
     /// Path of the member `name`.
-    pub(crate) fn at(&self, name: &str) -> Place {
+    pub(crate) fn at(&self, name: &str) -> JsonPath {
         self.at.member(name)
     }
 
@@ -133,7 +133,7 @@ impl Members {
     pub(crate) fn list<T>(
         &mut self,
         name: &str,
-        read: impl Fn(Value, Place) -> Result<T, A2aError>,
+        read: impl Fn(Value, JsonPath) -> Result<T, A2aError>,
     ) -> Result<Vec<T>, A2aError> {
         let items = match self.take(name) {
             // Some agents write a list of one item as the item.

@@ -11,14 +11,14 @@ const MAX_SKIPPED: usize = 16;
 
 /// Path of a value, such as `message.parts[0]`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct JsonPath {
     path: String,
     /// `None` if the first value of another form refuses the document.
     tolerance: Option<Tolerance>,
 }
 
 /// Reader of a part in one form.
-pub(crate) type PartReader = fn(Value, Place) -> Result<Part, A2aError>;
+pub(crate) type PartReader = fn(Value, JsonPath) -> Result<Part, A2aError>;
 
 /// Forms that a tolerant reader accepts, and what it skips.
 #[derive(Clone, Debug)]
@@ -44,16 +44,16 @@ impl<T> Tolerant<T> {
     pub(crate) fn read(
         path: &str,
         parts: &'static [PartReader],
-        read: impl FnOnce(Place) -> Result<T, A2aError>,
+        read: impl FnOnce(JsonPath) -> Result<T, A2aError>,
     ) -> Result<Self, A2aError> {
         let skipped = Rc::default();
         let tolerance = Some(Tolerance { parts, skipped: Rc::clone(&skipped) });
-        let value = read(Place { path: path.to_owned(), tolerance })?;
+        let value = read(JsonPath { path: path.to_owned(), tolerance })?;
         Ok(Self { value, skipped: skipped.take() })
     }
 }
 
-impl Place {
+impl JsonPath {
     /// True if values of another form are skipped.
     pub(crate) fn is_tolerant(&self) -> bool {
         self.tolerance.is_some()
@@ -94,19 +94,19 @@ impl Place {
     }
 }
 
-impl From<&str> for Place {
+impl From<&str> for JsonPath {
     fn from(path: &str) -> Self {
         Self::from(path.to_owned())
     }
 }
 
-impl From<String> for Place {
+impl From<String> for JsonPath {
     fn from(path: String) -> Self {
         Self { path, tolerance: None }
     }
 }
 
-impl Deref for Place {
+impl Deref for JsonPath {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -114,7 +114,7 @@ impl Deref for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for JsonPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)
     }

@@ -6,7 +6,7 @@ use crate::{
     codec::{
         foreign,
         members::Members,
-        place::{PartReader, Place},
+        place::{JsonPath, PartReader},
         spelled::Form,
     },
     model::{
@@ -67,7 +67,7 @@ impl Proto {
     pub(crate) fn read_message(
         self,
         value: Value,
-        at: impl Into<Place>,
+        at: impl Into<JsonPath>,
     ) -> Result<Message, A2aError> {
         let at = at.into();
         if let Some(message) = foreign::bare_message(&value, &at) {
@@ -94,7 +94,7 @@ impl Proto {
         })
     }
 
-    fn read_part(self, value: Value, at: Place) -> Result<Part, A2aError> {
+    fn read_part(self, value: Value, at: JsonPath) -> Result<Part, A2aError> {
         let own: PartReader = match self {
             Self::V1 => Self::part_of_v1,
             Self::V03 => Self::part_of_v03,
@@ -102,7 +102,7 @@ impl Proto {
         foreign::part(own, value, at)
     }
 
-    pub(crate) fn part_of_v1(value: Value, at: Place) -> Result<Part, A2aError> {
+    pub(crate) fn part_of_v1(value: Value, at: JsonPath) -> Result<Part, A2aError> {
         let whole = at.clone();
         let mut of = Members::of(value, at)?;
         Ok(Part {
@@ -113,12 +113,12 @@ impl Proto {
         })
     }
 
-    pub(crate) fn part_of_v03(value: Value, at: Place) -> Result<Part, A2aError> {
+    pub(crate) fn part_of_v03(value: Value, at: JsonPath) -> Result<Part, A2aError> {
         let whole = at.clone();
         read_old_part(&mut Members::of(value, at)?, &whole)
     }
 
-    fn read_artifact(self, value: Value, at: Place) -> Result<Artifact, A2aError> {
+    fn read_artifact(self, value: Value, at: JsonPath) -> Result<Artifact, A2aError> {
         let mut of = Members::of(value, at)?;
         Ok(Artifact {
             artifact_id: ArtifactId::new(of.need_or_text("artifactId", "artifact")?),
@@ -130,7 +130,7 @@ impl Proto {
         })
     }
 
-    fn read_status(self, value: Value, at: Place) -> Result<TaskStatus, A2aError> {
+    fn read_status(self, value: Value, at: JsonPath) -> Result<TaskStatus, A2aError> {
         let mut of = Members::of(value, at)?;
         let state = of.need_or("state", "TASK_STATE_UNSPECIFIED")?;
         // The package of 0.3 calls it `update`, its JSON `message`.
@@ -174,7 +174,7 @@ impl Proto {
     }
 
     /// Reads a task in ProtoJSON; `at` is its path, for errors.
-    pub(crate) fn read_task(self, value: Value, at: impl Into<Place>) -> Result<Task, A2aError> {
+    pub(crate) fn read_task(self, value: Value, at: impl Into<JsonPath>) -> Result<Task, A2aError> {
         let mut of = Members::of(value, at)?;
         let status = of.need_or("status", json!({}))?;
         Ok(Task {
@@ -191,7 +191,7 @@ impl Proto {
     pub(crate) fn read_stream_response(
         self,
         value: Value,
-        at: impl Into<Place>,
+        at: impl Into<JsonPath>,
     ) -> Result<StreamResponse, A2aError> {
         let mut of = Members::of(value, at)?;
         if let Some(task) = of.take("task") {

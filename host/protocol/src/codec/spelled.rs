@@ -357,9 +357,9 @@ impl Noun for OldFile<'_> {
 }
 
 /// An object wrapped in ProtoJSON's object with one member, which names the type.
-struct Named<'a, N>(&'static str, &'a N);
+struct NamedObject<'a, N>(&'static str, &'a N);
 
-impl<N: Noun> Noun for Named<'_, N> {
+impl<N: Noun> Noun for NamedObject<'_, N> {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
         let mut object = Object::begin(form, to)?;
         object.noun(self.0, self.1)?;
@@ -368,12 +368,12 @@ impl<N: Noun> Noun for Named<'_, N> {
 }
 
 /// Response to a message, which 1.0 and ProtoJSON wrap by type.
-pub(crate) struct Answered<'a, N>(pub(crate) &'static str, pub(crate) &'a N);
+pub(crate) struct Wrapped<'a, N>(pub(crate) &'static str, pub(crate) &'a N);
 
-impl<N: Noun> Noun for Answered<'_, N> {
+impl<N: Noun> Noun for Wrapped<'_, N> {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
         match form {
-            Form::V1 | Form::V03Proto => Named(self.0, self.1).spell(form, to),
+            Form::V1 | Form::V03Proto => NamedObject(self.0, self.1).spell(form, to),
             Form::V03 => self.1.spell(form, to),
         }
     }
@@ -384,13 +384,13 @@ impl Noun for SequencedEvent {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
         let Self { task, context, event, seq: _ } = self;
         match event {
-            TaskEvent::Created(created) => Answered("task", &created.task).spell(form, to),
-            TaskEvent::Reply(message) => Answered("message", message).spell(form, to),
+            TaskEvent::Created(created) => Wrapped("task", &created.task).spell(form, to),
+            TaskEvent::Reply(message) => Wrapped("message", message).spell(form, to),
             TaskEvent::Status(update) => {
-                Answered("statusUpdate", &Of { what: update, task, context }).spell(form, to)
+                Wrapped("statusUpdate", &Of { what: update, task, context }).spell(form, to)
             }
             TaskEvent::Artifact(update) => {
-                Answered("artifactUpdate", &Of { what: update, task, context }).spell(form, to)
+                Wrapped("artifactUpdate", &Of { what: update, task, context }).spell(form, to)
             }
             TaskEvent::Input(_) => to.serialize_unit(),
         }
@@ -456,7 +456,7 @@ mod tests {
             for form in Form::ALL {
                 same(form, &event)?;
                 same(form, &task)?;
-                same(form, &Answered("task", &task))?;
+                same(form, &Wrapped("task", &task))?;
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::{
     codec::{
-        place::{PartReader, Place, Tolerant},
+        place::{JsonPath, PartReader, Tolerant},
         protojson::Proto,
         spelled::Form,
     },
@@ -31,7 +31,7 @@ pub(super) fn read_task(form: Form, value: Value) -> Result<Tolerant<Task>, A2aE
     Tolerant::read("task", &PARTS, |at| task(form, value, at))
 }
 
-fn stream_response(form: Form, value: Value, at: Place) -> Result<StreamResponse, A2aError> {
+fn stream_response(form: Form, value: Value, at: JsonPath) -> Result<StreamResponse, A2aError> {
     let has = |name: &str| value.get(name).is_some_and(|member| !member.is_null());
     if value.get("kind").is_some_and(Value::is_string) {
         return v03::json::stream_response_at(value, at);
@@ -46,7 +46,7 @@ fn stream_response(form: Form, value: Value, at: Place) -> Result<StreamResponse
     }
 }
 
-fn task(form: Form, value: Value, at: Place) -> Result<Task, A2aError> {
+fn task(form: Form, value: Value, at: JsonPath) -> Result<Task, A2aError> {
     let is_v03 = value.get("kind").is_some_and(Value::is_string);
     match form {
         Form::V1 if !is_v03 => Proto::V1.read_task(value, at),

@@ -2,7 +2,7 @@
 //! side.
 
 use crate::{
-    binding::grpc::{self, Call},
+    binding::grpc::{self, GrpcMethod},
     dialect::Wire,
     member,
     model::{
@@ -24,12 +24,12 @@ pub struct Request {
 }
 
 /// Wire of a call: the version of its service, over gRPC.
-pub fn wire(call: &Call) -> Wire {
+pub fn wire(call: &GrpcMethod) -> Wire {
     Wire { version: call.version(), binding: Binding::Grpc }
 }
 
 /// Decodes a client's request.
-pub fn read(call: &Call, sent: &[u8]) -> Request {
+pub fn read(call: &GrpcMethod, sent: &[u8]) -> Request {
     let grpc::Request { tenant, mut params } = match call.read(sent) {
         Ok(request) => request,
         Err(why) => return Request { tenant: None, operation: Err(why) },
@@ -48,10 +48,10 @@ pub fn write(
     version: Version,
     tenant: Option<&str>,
     operation: &Operation,
-) -> Result<Option<(Call, Vec<u8>)>, A2aError> {
+) -> Result<Option<(GrpcMethod, Vec<u8>)>, A2aError> {
     let wire = Wire { version, binding: Binding::Grpc };
     let Some((method, mut params)) = wire.write_call(operation) else { return Ok(None) };
-    let call = Call::of(version, method)?;
+    let call = GrpcMethod::of(version, method)?;
     match (version, tenant) {
         (Version::V03, _) => v03::names::write(method, &mut params),
         (Version::V1, Some(tenant)) => member::set(&mut params, "tenant", tenant),
@@ -71,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     fn asks(version: usize, method: &str, params: Value) -> Request {
-        let call = Call::named(SERVICES[version], method).unwrap();
+        let call = GrpcMethod::named(SERVICES[version], method).unwrap();
         read(&call, &call.write_request(params).unwrap())
     }
 

@@ -16,12 +16,12 @@ use std::{
 pub struct HeardEvent {
     event: SequencedEvent,
     /// Text of each form.
-    texts: [Text; Form::ALL.len()],
+    texts: [CachedText; Form::ALL.len()],
 }
 
 /// Cached text of an event in one form.
 #[derive(Default)]
-struct Text {
+struct CachedText {
     /// True if the next writer caches the text. For a single subscriber, a cache would waste
     /// memory.
     is_kept: AtomicBool,

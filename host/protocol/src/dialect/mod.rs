@@ -17,7 +17,7 @@ pub use wire::Wire;
 pub use crate::codec::place::Tolerant;
 
 use crate::{
-    codec::spelled::{Answered, Form},
+    codec::spelled::{Form, Wrapped},
     hub,
     model::{
         error::A2aError,
@@ -90,9 +90,9 @@ impl Dialect {
     pub fn answer_text(self, answer: &Answer, sent: bool) -> Option<Vec<u8>> {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are written as values")]
         match answer {
-            Answer::Task(task) if sent => Some(self.form().text(&Answered("task", task.as_ref()))),
+            Answer::Task(task) if sent => Some(self.form().text(&Wrapped("task", task.as_ref()))),
             Answer::Task(task) => Some(self.form().text(task.as_ref())),
-            Answer::Message(message) => Some(self.form().text(&Answered("message", message))),
+            Answer::Message(message) => Some(self.form().text(&Wrapped("message", message))),
             _ => None,
         }
     }

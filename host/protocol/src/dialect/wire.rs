@@ -7,7 +7,7 @@ use crate::{
     card::{Endpoints, extended},
     codec::{
         place::Tolerant,
-        spelled::{Answered, Form},
+        spelled::{Form, Wrapped},
     },
     member,
     model::{
@@ -89,9 +89,9 @@ impl Wire {
         let is_proto = !matches!(self.form(), Form::V03);
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the hub's own")]
         Some(match answer {
-            Answer::Task(task) if sent => self.form().value(&Answered("task", task.as_ref())),
+            Answer::Task(task) if sent => self.form().value(&Wrapped("task", task.as_ref())),
             Answer::Task(task) => self.form().value(task.as_ref()),
-            Answer::Message(message) => self.form().value(&Answered("message", message)),
+            Answer::Message(message) => self.form().value(&Wrapped("message", message)),
             Answer::TaskPage { tasks, artifacts, size, total, next } => {
                 v1::write_tasks(tasks, *artifacts, *size, *total, next.as_ref())
             }

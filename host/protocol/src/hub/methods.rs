@@ -539,7 +539,7 @@ mod tests {
     use super::*;
     use crate::model::{
         id::{AgentId, TaskId},
-        operation::{Component, ContextQuery, Page, TreeQuery},
+        operation::{ComponentSource, ContextQuery, Page, TreeQuery},
         task::TaskState,
     };
     use std::collections::HashSet;
@@ -559,7 +559,7 @@ mod tests {
     fn register_takes_path_or_component() {
         let register = |params: Value| operation("hub/agents/register", params);
         let bytes = register(json!({"agentId": "a", "component": "AGFzbQ=="})).unwrap();
-        let component = Component::Bytes(b"\0asm".to_vec());
+        let component = ComponentSource::Bytes(b"\0asm".to_vec());
         assert_eq!(bytes, Operation::RegisterAgent { id: AgentId::parse("a").unwrap(), component });
         let refused = [
             json!({"agentId": "../a", "path": "/a.wasm"}),

@@ -6,7 +6,7 @@ use crate::{
         id::{AgentId, ContextId, MAX_ID},
         message::base64_bytes,
         operation::{
-            AgentQuery, Component, ContextQuery, DEFAULT_FOUND, MAX_FOUND, Operation, Page,
+            AgentQuery, ComponentSource, ContextQuery, DEFAULT_FOUND, MAX_FOUND, Operation, Page,
             TaskQuery, TreeQuery,
         },
         task::TaskState,
@@ -249,15 +249,15 @@ pub(crate) fn register_agent(params: Value) -> Result<Operation, A2aError> {
 pub(super) fn component(
     path: Option<PathBuf>,
     bytes: Option<String>,
-) -> Result<Component, A2aError> {
+) -> Result<ComponentSource, A2aError> {
     match (path, bytes) {
-        (Some(path), None) if path.is_absolute() => Ok(Component::File(path)),
+        (Some(path), None) if path.is_absolute() => Ok(ComponentSource::File(path)),
         (Some(_), None) => {
             let why = "must be absolute: the hub does not know where you are";
             Err(A2aError::invalid("path", why))
         }
         (None, Some(text)) => match base64_bytes::decode(&text) {
-            Ok(bytes) => Ok(Component::Bytes(bytes)),
+            Ok(bytes) => Ok(ComponentSource::Bytes(bytes)),
             Err(why) => Err(A2aError::invalid("component", format!("is not base64: {why}"))),
         },
         (Some(_), Some(_)) | (None, None) => {

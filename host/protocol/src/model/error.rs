@@ -78,7 +78,7 @@ const A2A: &str = "a2a-protocol.org";
 const HUB: &str = "a2a-hub";
 
 /// Row of the table of kinds.
-struct Row {
+struct KindRow {
     hub_code: i32,
     reason: &'static str,
     domain: &'static str,
@@ -113,7 +113,7 @@ impl ErrorKind {
     /// and HTTP status. For kinds that only the hub defines, the official columns hold generic
     /// codes of JSON-RPC, gRPC and HTTP.
     #[rustfmt::skip]
-    fn row(self) -> Row {
+    fn row(self) -> KindRow {
         let (hub_code, reason, domain, code, status, http) = match self {
             Self::Parse                     => (-32700, "PARSE_ERROR",                        A2A, -32700, "INVALID_ARGUMENT",    400),
             Self::InvalidRequest            => (-32600, "INVALID_REQUEST",                    A2A, -32600, "INVALID_ARGUMENT",    400),
@@ -135,7 +135,7 @@ impl ErrorKind {
             Self::ExtensionRequired         => (-32013, "EXTENSION_SUPPORT_REQUIRED",         A2A, -32008, "FAILED_PRECONDITION", 400),
             Self::VersionNotSupported       => (-32014, "VERSION_NOT_SUPPORTED",              A2A, -32009, "FAILED_PRECONDITION", 400),
         };
-        Row { hub_code, reason, domain, official: Codes { code, status, http } }
+        KindRow { hub_code, reason, domain, official: Codes { code, status, http } }
     }
 
     /// JSON-RPC code of the kind in the hub's dialect.

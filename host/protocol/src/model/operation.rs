@@ -21,7 +21,7 @@ mod upkeep;
 mod worktrees;
 
 pub use choice::AgentChoice;
-pub use component::Component;
+pub use component::ComponentSource;
 pub use conversation::{ContextInfo, ContextQuery};
 pub use find::{
     AgentQuery, CardPart, DEFAULT_FOUND, FoundAgent, FoundAgents, FoundElsewhere, MAX_FOUND,
@@ -242,7 +242,7 @@ pub enum Operation {
         /// Id of the new agent.
         id: AgentId,
         /// Component of the agent, or its path.
-        component: Component,
+        component: ComponentSource,
     },
     /// Deregisters an agent. For administrators only.
     DeregisterAgent {

@@ -2,7 +2,7 @@
 //! clients. `params` reads the requests of clients.
 
 use crate::{
-    codec::{foreign, members::Members, place::Place, spelled::Form},
+    codec::{foreign, members::Members, place::JsonPath, spelled::Form},
     model::{
         error::A2aError,
         event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse},
@@ -35,11 +35,11 @@ pub fn write_event(sequenced: &SequencedEvent) -> Option<Value> {
 
 /// Reads a stream item or the response to a message. The member `kind` determines the type.
 pub fn read_stream_response(value: Value) -> Result<StreamResponse, A2aError> {
-    stream_response_at(value, Place::default())
+    stream_response_at(value, JsonPath::default())
 }
 
 /// Reads a stream item at this path.
-pub(crate) fn stream_response_at(value: Value, at: Place) -> Result<StreamResponse, A2aError> {
+pub(crate) fn stream_response_at(value: Value, at: JsonPath) -> Result<StreamResponse, A2aError> {
     match value.get("kind").and_then(Value::as_str) {
         Some("task") => Ok(StreamResponse::Task(Box::new(task_at(value, at.member("task"))?))),
         Some("message") => Ok(StreamResponse::Message(message_at(value, at.member("message"))?)),
@@ -71,11 +71,11 @@ pub(crate) fn stream_response_at(value: Value, at: Place) -> Result<StreamRespon
 
 /// Reads a task in the JSON of 0.3; an error names the invalid member.
 pub fn read_task(value: Value) -> Result<Task, A2aError> {
-    task_at(value, Place::from("task"))
+    task_at(value, JsonPath::from("task"))
 }
 
 /// Reads a task at this path.
-pub(crate) fn task_at(value: Value, at: Place) -> Result<Task, A2aError> {
+pub(crate) fn task_at(value: Value, at: JsonPath) -> Result<Task, A2aError> {
     let mut of = Members::of(value, at)?;
     let status = of.need_or("status", json!({}))?;
     Ok(Task {
@@ -90,14 +90,14 @@ pub(crate) fn task_at(value: Value, at: Place) -> Result<Task, A2aError> {
 
 /// Reads a message without checking that a client may send it.
 pub fn read_message(value: Value) -> Result<Message, A2aError> {
-    message_at(value, Place::from("message"))
+    message_at(value, JsonPath::from("message"))
 }
 
 fn read_context(of: &mut Members) -> Result<ContextId, A2aError> {
     Ok(ContextId::new(of.text("contextId")?.unwrap_or_default()))
 }
 
-fn status_at(value: Value, at: Place) -> Result<TaskStatus, A2aError> {
+fn status_at(value: Value, at: JsonPath) -> Result<TaskStatus, A2aError> {
     let mut of = Members::of(value, at)?;
     let state = of.need_or_text("state", "unknown")?;
     let (at, said) = (of.at("message"), of.take("message"));
@@ -111,7 +111,7 @@ fn status_at(value: Value, at: Place) -> Result<TaskStatus, A2aError> {
     })
 }
 
-fn message_at(value: Value, at: Place) -> Result<Message, A2aError> {
+fn message_at(value: Value, at: JsonPath) -> Result<Message, A2aError> {
     if let Some(message) = foreign::bare_message(&value, &at) {
         return Ok(message);
     }
@@ -136,7 +136,7 @@ fn message_at(value: Value, at: Place) -> Result<Message, A2aError> {
     })
 }
 
-fn artifact_at(value: Value, at: Place) -> Result<Artifact, A2aError> {
+fn artifact_at(value: Value, at: JsonPath) -> Result<Artifact, A2aError> {
     let mut of = Members::of(value, at)?;
     Ok(Artifact {
         artifact_id: ArtifactId::new(of.need_or_text("artifactId", "artifact")?),
@@ -148,7 +148,7 @@ fn artifact_at(value: Value, at: Place) -> Result<Artifact, A2aError> {
     })
 }
 
-pub(crate) fn part_at(value: Value, at: Place) -> Result<Part, A2aError> {
+pub(crate) fn part_at(value: Value, at: JsonPath) -> Result<Part, A2aError> {
     let mut of = Members::of(value, at)?;
     let metadata = of.metadata("metadata")?;
     match of.need_text("kind")?.as_str() {

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
 /// Reader of a method's parameters.
-type Read = fn(Value) -> Result<Operation, A2aError>;
+type ParamsReader = fn(Value) -> Result<Operation, A2aError>;
 
 /// The methods, in the order of the specification.
-const METHODS: [(&str, Read); 10] = [
+const METHODS: [(&str, ParamsReader); 10] = [
     ("message/send", read_send),
     ("message/stream", |said| Ok(Operation::StreamMessage(Box::new(params::send_message(said)?)))),
     ("tasks/get", params::get_task),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A permitted request. Only the hub knows the secrets in its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct PermittedRequest {
     /// The permitted part.
     pub admitted: Admitted,
     /// Headers that the guest may set itself.
@@ -18,7 +18,7 @@ pub struct Outgoing {
 }
 
 /// Head of an answer whose body is still to come.
-pub struct Answer {
+pub struct HttpResponse {
     /// HTTP status.
     pub status: u16,
     /// Headers, without those of the connection.
@@ -31,7 +31,7 @@ pub struct Answer {
 #[async_trait::async_trait]
 pub trait HttpPort: Send + Sync {
     /// Sends a permitted request, and waits for the head of the answer.
-    async fn send(&self, request: Outgoing) -> Result<Answer, Failure>;
+    async fn send(&self, request: PermittedRequest) -> Result<HttpResponse, Failure>;
 }
 
 /// Body of one answer, as a stream. Dropping it closes the connection.

@@ -3,7 +3,7 @@
 
 use super::{
     delegate::{ChildTask, Update},
-    tasks::{Answer, Emitted},
+    tasks::{ClientAnswer, Emitted},
 };
 use crate::failure::Failure;
 use a2a_hub_core::task::replay::Recorded;
@@ -24,7 +24,7 @@ pub enum Heard {
     /// List of children.
     Children(Result<Vec<ChildTask>, Failure>),
     /// Answer of the client.
-    Reply(Result<Answer, Failure>),
+    Reply(Result<ClientAnswer, Failure>),
     /// Indexes of the ready ones among several sources.
     Ready(Result<Vec<u32>, Failure>),
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 /// A permitted program launch. Only the hub knows the program's path, and the values of its passed
 /// variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub struct PermittedLaunch {
     /// Name in the grant.
     pub program: String,
     /// Arguments, without the program's name.
@@ -41,13 +41,13 @@ pub trait ProcessPort: Send + Sync {
     /// [`Failure::Unavailable`] if none can be made.
     async fn fingerprint(&self, program: &str) -> Result<String, Failure>;
     /// Starts a permitted program.
-    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure>;
+    async fn spawn(&self, launch: PermittedLaunch) -> Result<Box<dyn ChildPort>, Failure>;
     /// Resumes the agent's idle program with this key, if `launch` would start the same; none
     /// otherwise.
     async fn take_up(
         &self,
         key: &str,
-        launch: Launch,
+        launch: PermittedLaunch,
     ) -> Result<Option<Box<dyn ChildPort>>, Failure>;
 }
 

@@ -40,7 +40,7 @@ pub enum WaitsFor {
 /// Answer of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct ClientAnswer {
     /// The client's message.
     pub message: Message,
     /// Capabilities of the client from now on.
@@ -79,7 +79,7 @@ pub trait TaskPort: Send + Sync {
         need: Need,
         prompt: Message,
         timeout: Option<Duration>,
-    ) -> Result<Answer, Failure>;
+    ) -> Result<ClientAnswer, Failure>;
 
     /// Asks the client while the agent works on. The task's time limit keeps running, and the agent
     /// keeps its run permit except while it [`rests`](Self::rest).
@@ -88,7 +88,7 @@ pub trait TaskPort: Send + Sync {
         need: Need,
         prompt: Message,
         timeout: Option<Duration>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ClientAnswer, Failure> {
         self.ask(need, prompt, timeout).await
     }
 

@@ -6,7 +6,7 @@ use crate::store::{
     bindings::a2a::hub::{context_memory::Host, types},
     convert::failure_to_guest,
     redaction::Hide,
-    state::State,
+    state::GuestState,
     usage::{pace, wait},
 };
 use a2a_hub_core::{
@@ -31,7 +31,7 @@ const MAX_QUERY: usize = 64 << 10;
 /// Cost of indexing a byte, relative to reading it.
 const INDEXING: usize = 4;
 
-impl State {
+impl GuestState {
     /// Context memory, after the guest's rate limit and with `bytes` charged to its CPU account.
     async fn mind(&mut self, bytes: usize) -> Result<Arc<dyn ContextMemoryPort>, Failure> {
         self.require_in_step("use what it has in mind")?;
@@ -117,7 +117,7 @@ impl Hide for Change {
     }
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn working(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
         let done = async {
             let memory = self.mind(0).await?;

@@ -12,7 +12,7 @@ use crate::store::{
     redaction::Hide as _,
     replay::mixed_up,
     resources::{CallOptions, Delegated},
-    state::State,
+    state::GuestState,
 };
 use a2a_hub_core::{
     context_memory::{
@@ -45,7 +45,7 @@ const MAX_QUERY: usize = 64 << 10;
 /// Cost of an agent search, in bytes that the hub could read instead: a millisecond.
 const FIND_COSTS: usize = 50_000;
 
-impl State {
+impl GuestState {
     fn delegation(&self, what: &str) -> Result<Arc<dyn DelegatePort>, Failure> {
         self.ports.delegate.clone().ok_or_else(|| {
             self.ports.tell_refused("delegate");
@@ -241,7 +241,7 @@ pub(super) async fn lending<T>(
     }
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn agents(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
         let what = "ask for other agents";
         let port = self.require_in_step(what).and_then(|()| self.delegation(what));
@@ -283,7 +283,7 @@ impl Host for State {
     }
 }
 
-impl HostOptions for State {
+impl HostOptions for GuestState {
     async fn new(&mut self) -> wasmtime::Result<Resource<CallOptions>> {
         Ok(self.table.push(CallOptions::default())?)
     }
@@ -415,7 +415,7 @@ impl HostOptions for State {
     }
 }
 
-impl HostCall for State {
+impl HostCall for GuestState {
     async fn start(
         &mut self,
         agent: String,

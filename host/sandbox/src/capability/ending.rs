@@ -9,7 +9,7 @@ use crate::store::{
         report_from_guest,
     },
     redaction::Hide as _,
-    state::State,
+    state::GuestState,
 };
 use a2a_hub_protocol::message::Message;
 use a2a_hub_runtime::{Ended, Failure, HealthReport};
@@ -17,7 +17,7 @@ use a2a_hub_runtime::{Ended, Failure, HealthReport};
 /// Maximum size in bytes of the reason of a failure, which people read.
 const MAX_FAILURE: usize = 16 << 10;
 
-impl State {
+impl GuestState {
     /// Converts and limits the outcome of a run.
     pub(crate) async fn ended(&mut self, outcome: Result<guest::Outcome, guest::Failure>) -> Ended {
         let bytes = outcome.as_ref().map_or_else(bytes_of_failure, bytes_of_outcome);

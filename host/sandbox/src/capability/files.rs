@@ -3,12 +3,12 @@
 use crate::store::{
     bindings::a2a::hub::{files::Host, types},
     convert::failure_to_guest,
-    state::State,
+    state::GuestState,
     usage::{pace, wait},
 };
 use a2a_hub_runtime::Failure;
 
-impl State {
+impl GuestState {
     async fn put_file(&mut self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
         self.require_in_step("write files")?;
         let Some(port) = self.ports.files.clone() else {
@@ -29,7 +29,7 @@ impl State {
     }
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn put(
         &mut self,
         name: String,

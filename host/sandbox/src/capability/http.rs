@@ -7,13 +7,13 @@ use crate::store::{
         types,
     },
     convert::failure_to_guest,
-    http_egress::{HttpDoor, MAX_PATIENCE, Opened, PATIENCE},
+    http_egress::{HttpDoor, MAX_PATIENCE, OpenResponse, PATIENCE},
     resources::Exchange,
-    state::State,
+    state::GuestState,
 };
 use a2a_hub_runtime::{
     Failure,
-    port::http::{Answer, BodyPort},
+    port::http::{BodyPort, HttpResponse},
 };
 use std::time::Duration;
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ use wasmtime::component::Resource;
 const MAX_WHOLE: usize = 4 << 20;
 
 /// Sends a request and waits for the head of the response.
-async fn open(door: &HttpDoor, request: Request) -> Result<Opened, Failure> {
+async fn open(door: &HttpDoor, request: Request) -> Result<OpenResponse, Failure> {
     let patience = patience(&request);
     let Request { method, url, headers, body, timeout_ms: _ } = request;
     let begun = door.begin(&method, &url)?;
@@ -40,8 +40,8 @@ fn patience(request: &Request) -> Duration {
 async fn fetch(door: &HttpDoor, request: Request) -> Result<Response, Failure> {
     let patience = patience(&request);
     let fetched = async {
-        let Opened { answer, permit: _permit } = open(door, request).await?;
-        let Answer { status, headers, mut body } = answer;
+        let OpenResponse { answer, permit: _permit } = open(door, request).await?;
+        let HttpResponse { status, headers, mut body } = answer;
         let body = whole(door, body.as_mut()).await?;
         Ok(Response { status, headers: headers_to_guest(headers), body })
     };
@@ -63,7 +63,7 @@ async fn whole(door: &HttpDoor, body: &mut dyn BodyPort) -> Result<Vec<u8>, Fail
     Ok(bytes)
 }
 
-impl State {
+impl GuestState {
     async fn open_exchange(&mut self, request: Request) -> Result<Resource<Exchange>, Failure> {
         let opened = open(&self.http, request).await?;
         self.table.push(Exchange::new(opened.answer, opened.permit)).map_err(|_| {
@@ -86,7 +86,7 @@ fn headers_to_guest(headers: Vec<(String, Vec<u8>)>) -> Vec<(String, String)> {
     headers.into_iter().map(|(name, value)| (name, text(value))).collect()
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn fetch(
         &mut self,
         request: Request,
@@ -95,7 +95,7 @@ impl Host for State {
     }
 }
 
-impl HostExchange for State {
+impl HostExchange for GuestState {
     async fn send(
         &mut self,
         request: Request,

@@ -5,16 +5,16 @@ use crate::store::{
     replay::{ReplayDiverged, mixed_up},
     replay_clock::{now_ms, outside_of_step},
     resources::Step,
-    state::State,
+    state::GuestState,
     usage::json_bytes,
 };
-use a2a_hub_core::task::replay::{Begun, CallIdentity, MAX_KEPT, MAX_KEY, Recorded, StepMode};
+use a2a_hub_core::task::replay::{CallIdentity, MAX_KEPT, MAX_KEY, Recorded, StepMode, StepStart};
 use a2a_hub_protocol::message::{Message, Role};
 use a2a_hub_runtime::{
     Failure,
     port::{
         journal::Heard,
-        tasks::{Answer, Emitted, Need},
+        tasks::{ClientAnswer, Emitted, Need},
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -30,7 +30,7 @@ const ASKED_AGAIN: Duration = Duration::from_millis(250);
 /// Answers of the client that repeat an interrupted step.
 const YES: [&str; 4] = ["again", "yes", "y", "ok"];
 
-impl State {
+impl GuestState {
     /// True while the guest's answers come from its journal.
     pub(crate) fn is_replayed(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| !replay.run.is_live())
@@ -131,13 +131,13 @@ impl State {
             let begun = begun.map_err(|why| ReplayDiverged(why.to_string()))?;
             replay.clock.follow(&replay.run);
             match begun {
-                Begun::Kept(kept) => return Ok(Ok(Step { kept: Some(kept) })),
-                Begun::Work(None) => return Ok(Ok(Step { kept: None })),
-                Begun::Work(Some(entry)) => {
+                StepStart::Kept(kept) => return Ok(Ok(Step { kept: Some(kept) })),
+                StepStart::Work(None) => return Ok(Ok(Step { kept: None })),
+                StepStart::Work(Some(entry)) => {
                     self.record(entry, FRAME).await?;
                     return Ok(Ok(Step { kept: None }));
                 }
-                Begun::CutOff(entry) => {
+                StepStart::CutOff(entry) => {
                     if let Some(entry) = entry {
                         self.record(entry, FRAME).await?;
                     }
@@ -212,7 +212,7 @@ impl State {
                 answer
             }
         };
-        Ok(answer.map(|Answer { message, client }| {
+        Ok(answer.map(|ClientAnswer { message, client }| {
             self.client = client;
             let said = message.joined_text().trim().to_lowercase();
             YES.contains(&said.as_str())

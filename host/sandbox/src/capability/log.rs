@@ -2,14 +2,14 @@
 
 use crate::store::{
     bindings::a2a::hub::log::{Host, Level},
-    state::State,
+    state::GuestState,
     usage::{pace, wait},
 };
 
 /// Cost of a line besides its text, in bytes: about the size of its time, level, agent and task.
 const FRAME: u64 = 128;
 
-impl Host for State {
+impl Host for GuestState {
     async fn log(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
         // Logged by the original run.
         if self.is_replayed() {

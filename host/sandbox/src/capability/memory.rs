@@ -4,7 +4,7 @@ use super::journal::once_up;
 use crate::store::{
     bindings::a2a::hub::{memory::Host, types},
     convert::failure_to_guest,
-    state::State,
+    state::GuestState,
     usage::{pace, wait},
 };
 use a2a_hub_runtime::{
@@ -13,7 +13,7 @@ use a2a_hub_runtime::{
 };
 use std::sync::Arc;
 
-impl State {
+impl GuestState {
     /// Memory port, after the guest's rate limit.
     async fn memory(&mut self, key: Option<&str>) -> Result<Arc<dyn MemoryPort>, Failure> {
         self.require_in_step("remember values")?;
@@ -34,7 +34,7 @@ impl State {
     }
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn get(
         &mut self,
         key: String,

@@ -7,14 +7,14 @@ use crate::store::{
         types,
     },
     convert::failure_to_guest,
-    resources::Child,
-    state::State,
+    resources::GuestProcess,
+    state::GuestState,
     usage::{pace, wait},
 };
 use a2a_hub_core::grant::{GrantRefusal, HeldProgram};
 use a2a_hub_runtime::{
     Failure,
-    port::process::{ChildPort, Launch, ProcessPort, Said},
+    port::process::{ChildPort, PermittedLaunch, ProcessPort, Said},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -27,7 +27,7 @@ const MAX_RETIREMENT: Duration = Duration::from_secs(5);
 /// Longest key of an idle program, in bytes.
 const MAX_KEY: usize = 256;
 
-impl State {
+impl GuestState {
     /// Waits for the rate limit of program starts; refused starts count as well.
     async fn until_one_more_may_start(&mut self) -> Result<(), Failure> {
         let time = pace(&mut self.paces.programs, 1);
@@ -54,7 +54,7 @@ impl State {
     async fn allowed(
         &mut self,
         command: Command,
-    ) -> Result<(Arc<dyn ProcessPort>, Launch), Failure> {
+    ) -> Result<(Arc<dyn ProcessPort>, PermittedLaunch), Failure> {
         self.require_in_step("run programs")?;
         let Some(port) = self.ports.process.clone() else {
             return Err(Failure::Denied("run programs: not in this call".to_owned()));
@@ -70,7 +70,7 @@ impl State {
             .program(self.agent.as_str(), &program, &args, &env)
             .map_err(|refusal| self.refused_program(&program, &refusal))?;
         let (pass, max_running) = (pass.clone(), *max_running);
-        let launch = Launch {
+        let launch = PermittedLaunch {
             program,
             args,
             set: env,
@@ -82,13 +82,13 @@ impl State {
     }
 
     /// Creates a handle for the guest.
-    fn hand_out(&mut self, port: Box<dyn ChildPort>) -> Result<Resource<Child>, Failure> {
-        self.table.push(Child { port, heard: None }).map_err(|_| {
+    fn hand_out(&mut self, port: Box<dyn ChildPort>) -> Result<Resource<GuestProcess>, Failure> {
+        self.table.push(GuestProcess { port, heard: None }).map_err(|_| {
             Failure::Exhausted("start a program: too many handles are open; drop some".to_owned())
         })
     }
 
-    async fn spawn_child(&mut self, command: Command) -> Result<Resource<Child>, Failure> {
+    async fn spawn_child(&mut self, command: Command) -> Result<Resource<GuestProcess>, Failure> {
         let (port, launch) = self.allowed(command).await?;
         let started = self.on_hub("start a program", async move { port.spawn(launch).await });
         let child = started.await?;
@@ -121,7 +121,7 @@ impl State {
         &mut self,
         key: String,
         command: Command,
-    ) -> Result<Option<Resource<Child>>, Failure> {
+    ) -> Result<Option<Resource<GuestProcess>>, Failure> {
         require_valid_key(&key)?;
         self.require_task("take up programs")?;
         let (port, launch) = self.allowed(command).await?;
@@ -131,8 +131,8 @@ impl State {
         taken.map(|child| self.hand_out(child)).transpose()
     }
 
-    async fn park_child(&mut self, child: Child, key: String) -> Result<(), Failure> {
-        let Child { port, heard } = child;
+    async fn park_child(&mut self, child: GuestProcess, key: String) -> Result<(), Failure> {
+        let GuestProcess { port, heard } = child;
         require_valid_key(&key)?;
         self.require_in_step("park programs")?;
         self.require_task("park programs")?;
@@ -147,7 +147,7 @@ impl State {
     }
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn fingerprint(
         &mut self,
         program: String,
@@ -156,17 +156,17 @@ impl Host for State {
     }
 }
 
-impl HostChild for State {
+impl HostChild for GuestState {
     async fn spawn(
         &mut self,
         command: Command,
-    ) -> wasmtime::Result<Result<Resource<Child>, types::Failure>> {
+    ) -> wasmtime::Result<Result<Resource<GuestProcess>, types::Failure>> {
         Ok(self.spawn_child(command).await.map_err(failure_to_guest))
     }
 
     async fn next(
         &mut self,
-        child: Resource<Child>,
+        child: Resource<GuestProcess>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Result<Output, types::Failure>> {
         if let Err(why) = self.require_in_step("hear a program") {
@@ -186,7 +186,7 @@ impl HostChild for State {
 
     async fn write_stdin(
         &mut self,
-        child: Resource<Child>,
+        child: Resource<GuestProcess>,
         bytes: Vec<u8>,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
         let cancel = self.cancel.clone();
@@ -198,35 +198,39 @@ impl HostChild for State {
         Ok(written.map_err(failure_to_guest))
     }
 
-    async fn close_stdin(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+    async fn close_stdin(&mut self, child: Resource<GuestProcess>) -> wasmtime::Result<()> {
         self.table.get_mut(&child)?.port.close_stdin();
         Ok(())
     }
 
-    async fn interrupt(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+    async fn interrupt(&mut self, child: Resource<GuestProcess>) -> wasmtime::Result<()> {
         self.table.get_mut(&child)?.port.interrupt();
         Ok(())
     }
 
-    async fn kill(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+    async fn kill(&mut self, child: Resource<GuestProcess>) -> wasmtime::Result<()> {
         self.table.get_mut(&child)?.port.kill();
         Ok(())
     }
 
-    async fn retire(&mut self, child: Resource<Child>, within_ms: u32) -> wasmtime::Result<()> {
+    async fn retire(
+        &mut self,
+        child: Resource<GuestProcess>,
+        within_ms: u32,
+    ) -> wasmtime::Result<()> {
         let within = Duration::from_millis(within_ms.into()).min(MAX_RETIREMENT);
         self.table.delete(child)?.port.retire(within);
         Ok(())
     }
 
-    async fn settled(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+    async fn settled(&mut self, child: Resource<GuestProcess>) -> wasmtime::Result<()> {
         self.table.get_mut(&child)?.port.settled().await;
         Ok(())
     }
 
     async fn park(
         &mut self,
-        child: Resource<Child>,
+        child: Resource<GuestProcess>,
         key: String,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
         let child = self.table.delete(child)?;
@@ -237,11 +241,11 @@ impl HostChild for State {
         &mut self,
         key: String,
         command: Command,
-    ) -> wasmtime::Result<Result<Option<Resource<Child>>, types::Failure>> {
+    ) -> wasmtime::Result<Result<Option<Resource<GuestProcess>>, types::Failure>> {
         Ok(self.take_up_child(key, command).await.map_err(failure_to_guest))
     }
 
-    async fn drop(&mut self, child: Resource<Child>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, child: Resource<GuestProcess>) -> wasmtime::Result<()> {
         self.table.delete(child)?;
         Ok(())
     }

@@ -7,15 +7,15 @@ use crate::store::{
     },
     convert::failure_to_guest,
     resources::Step,
-    state::State,
+    state::GuestState,
 };
 use a2a_hub_core::task::replay::StepMode;
 use a2a_hub_runtime::Failure;
 use wasmtime::component::Resource;
 
-impl Host for State {}
+impl Host for GuestState {}
 
-impl HostStep for State {
+impl HostStep for GuestState {
     async fn begin(
         &mut self,
         key: String,

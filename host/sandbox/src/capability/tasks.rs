@@ -14,8 +14,8 @@ use crate::store::{
     },
     redaction::Hide as _,
     replay::mixed_up,
-    resources::Question,
-    state::State,
+    resources::PendingQuestion,
+    state::GuestState,
     usage::{json_bytes, pace, wait},
 };
 use a2a_hub_core::task::replay::CallIdentity;
@@ -24,7 +24,7 @@ use a2a_hub_runtime::{
     Failure,
     port::{
         journal::Heard,
-        tasks::{Answer, Emitted, Need, WaitsFor},
+        tasks::{ClientAnswer, Emitted, Need, WaitsFor},
     },
 };
 use futures::FutureExt as _;
@@ -54,7 +54,7 @@ const PART: u64 = 128;
 /// Memory of a JSON value in addition to its text, in bytes.
 const VALUE: u64 = 32;
 
-impl State {
+impl GuestState {
     async fn emit_events(
         &mut self,
         events: Vec<types::Event>,
@@ -101,7 +101,7 @@ impl State {
     }
 }
 
-impl State {
+impl GuestState {
     /// Waits until these events and bytes fit the rate limits, and charges the account for them.
     pub(super) async fn until_its_pace(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
         self.account.tells(events);
@@ -117,7 +117,7 @@ impl State {
         prompt: types::Message,
         timeout_ms: Option<u64>,
         works_on: bool,
-    ) -> Result<impl Future<Output = Result<Answer, Failure>> + Send + use<>, Failure> {
+    ) -> Result<impl Future<Output = Result<ClientAnswer, Failure>> + Send + use<>, Failure> {
         let Some(port) = self.ports.tasks.clone() else {
             return Err(Failure::Unsupported("ask: there is no task in this call".to_owned()));
         };
@@ -153,7 +153,7 @@ impl State {
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ClientAnswer, Failure> {
         let cancel = self.cancel.clone();
         let asking = self.asking(need, prompt, timeout_ms, false).await?;
         tokio::select! {
@@ -167,14 +167,14 @@ impl State {
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
-    ) -> Result<Resource<Question>, Failure> {
+    ) -> Result<Resource<PendingQuestion>, Failure> {
         self.require_outside_step("ask the client")?;
         if self.open_questions >= MAX_QUESTIONS {
             let why = "ask: too many questions are open; wait for the answer to one, or drop one";
             return Err(Failure::Exhausted(why.to_owned()));
         }
         let asking = self.asking(need, prompt, timeout_ms, true).await?;
-        let mut question = Question::default();
+        let mut question = PendingQuestion::default();
         if self.is_replayed() {
             // An earlier run may have received the answer.
             question.later = Some(asking.boxed());
@@ -189,7 +189,7 @@ impl State {
     }
 
     /// Converts an answer for the guest, and applies the capabilities of the client that sent it.
-    fn heard(&mut self, answer: Answer) -> types::Message {
+    fn heard(&mut self, answer: ClientAnswer) -> types::Message {
         self.client = answer.client;
         message_to_guest(&answer.message)
     }
@@ -267,19 +267,19 @@ fn values_of_json(value: &Value) -> u64 {
         }
 }
 
-impl HostQuestion for State {
+impl HostQuestion for GuestState {
     async fn pose(
         &mut self,
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
-    ) -> wasmtime::Result<Result<Resource<Question>, types::Failure>> {
+    ) -> wasmtime::Result<Result<Resource<PendingQuestion>, types::Failure>> {
         Ok(self.pose_question(need, prompt, timeout_ms).await.map_err(failure_to_guest))
     }
 
     async fn answer(
         &mut self,
-        question: Resource<Question>,
+        question: Resource<PendingQuestion>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
         let asked = CallIdentity::new("question.answer", "");
         let mut question = self.table.delete(question)?;
@@ -300,7 +300,7 @@ impl HostQuestion for State {
         Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
     }
 
-    async fn drop(&mut self, question: Resource<Question>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, question: Resource<PendingQuestion>) -> wasmtime::Result<()> {
         // Withdrawn before the guest's next call.
         let mut question = self.table.delete(question)?;
         self.open_questions -= 1;
@@ -310,9 +310,9 @@ impl HostQuestion for State {
 }
 
 // The types interface of the contract has no functions.
-impl types::Host for State {}
+impl types::Host for GuestState {}
 
-impl Host for State {
+impl Host for GuestState {
     async fn emit(&mut self, event: types::Event) -> wasmtime::Result<Result<(), types::Failure>> {
         Ok(self.emit_events(vec![event]).await?.map_err(failure_to_guest))
     }

@@ -3,7 +3,7 @@
 use crate::store::{
     bindings::a2a::hub::{tools::Host, types},
     convert::failure_to_guest,
-    state::State,
+    state::GuestState,
 };
 use a2a_hub_core::grant::tools::{ToolRefusal, holds};
 use a2a_hub_runtime::{
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest timeout of a call.
 const MAX_PATIENCE: Duration = Duration::from_secs(3_600);
 
-impl State {
+impl GuestState {
     fn tools(&self) -> Result<Arc<dyn ToolsPort>, Failure> {
         self.require_in_step("call tools")?;
         self.ports.tools.clone().ok_or_else(|| {
@@ -109,7 +109,7 @@ fn bounded(json: String, what: &str) -> Result<String, Failure> {
     Ok(json)
 }
 
-impl Host for State {
+impl Host for GuestState {
     async fn list(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
         Ok(self.list_tools().await.map_err(failure_to_guest))
     }

@@ -9,8 +9,8 @@ use crate::store::{
     },
     convert::failure_to_guest,
     replay::mixed_up,
-    resources::{Child, Delegated, Exchange, Question},
-    state::State,
+    resources::{Delegated, Exchange, GuestProcess, PendingQuestion},
+    state::GuestState,
 };
 use a2a_hub_core::task::replay::CallIdentity;
 use a2a_hub_runtime::{
@@ -24,7 +24,7 @@ use wasmtime::component::Resource;
 /// duplicates.
 const MAX_WAITED_FOR: usize = 1_000;
 
-impl Host for State {
+impl Host for GuestState {
     async fn poll(
         &mut self,
         sources: Vec<Source>,
@@ -54,8 +54,8 @@ impl Host for State {
 
     async fn first_of(
         &mut self,
-        question: Resource<Question>,
-        child: Resource<Child>,
+        question: Resource<PendingQuestion>,
+        child: Resource<GuestProcess>,
     ) -> wasmtime::Result<First> {
         // A question is asked outside of steps, and a program runs in one.
         if let Err(why) = self.require_in_step("wait for a program") {
@@ -84,16 +84,16 @@ impl Host for State {
 
 /// Handle of a source in a wait. One source may be named twice.
 enum Handle {
-    Child(Resource<Child>),
-    Question(Resource<Question>),
+    Child(Resource<GuestProcess>),
+    Question(Resource<PendingQuestion>),
     Exchange(Resource<Exchange>),
     Call(Resource<Delegated>),
 }
 
 /// Source taken out of the table during the wait, because the table lends one resource at a time.
 enum Thing {
-    Child(Child),
-    Question(Question),
+    Child(GuestProcess),
+    Question(PendingQuestion),
     Exchange(Exchange),
     Call(Delegated),
     /// Placeholder for a duplicate.
@@ -127,7 +127,7 @@ impl Thing {
     }
 }
 
-impl State {
+impl GuestState {
     fn take_thing(&mut self, handle: &Handle) -> wasmtime::Result<Thing> {
         Ok(match handle {
             Handle::Child(child) => Thing::Child(mem::take(self.table.get_mut(child)?)),

@@ -42,7 +42,7 @@ pub(crate) struct CodeCache {
 
 /// Result of a lookup.
 #[derive(Debug)]
-pub(crate) enum Lookup<T> {
+pub(crate) enum CacheLookup<T> {
     /// A valid entry.
     Found(T),
     /// No entry.
@@ -62,14 +62,14 @@ pub struct CompileLimits {
 
 /// Record of a failed compilation, which is not repeated under the same limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Refusal {
+pub(crate) struct FailedCompilation {
     /// Limits of the attempt.
     pub(crate) limits: CompileLimits,
     /// Reason of the failure.
     pub(crate) why: String,
 }
 
-impl Refusal {
+impl FailedCompilation {
     /// True if the current limits exceed those of the attempt.
     pub(crate) fn is_outgrown(&self, limits: CompileLimits) -> bool {
         limits.cpu > self.limits.cpu || limits.memory > self.limits.memory
@@ -91,7 +91,7 @@ impl CodeCache {
     }
 
     /// Cached code.
-    pub(crate) fn code(&self, name: &str) -> Lookup<CompiledCode> {
+    pub(crate) fn code(&self, name: &str) -> CacheLookup<CompiledCode> {
         let name = format!("{name}.cwasm");
         self.find(&name, |key, file| CompiledCode::marked(key, &name, file))
     }
@@ -102,36 +102,40 @@ impl CodeCache {
     }
 
     /// Cached refusal.
-    pub(crate) fn refusal(&self, name: &str) -> Lookup<Refusal> {
+    pub(crate) fn refusal(&self, name: &str) -> CacheLookup<FailedCompilation> {
         let name = format!("{name}.refused");
         self.find(&name, |key, file| serde_json::from_slice(key.unmark(&name, &file)?).ok())
     }
 
     /// Stores a refusal.
-    pub(crate) fn keep_refusal(&self, name: &str, refusal: &Refusal) -> io::Result<()> {
+    pub(crate) fn keep_refusal(&self, name: &str, refusal: &FailedCompilation) -> io::Result<()> {
         let text = serde_json::to_vec(refusal).map_err(io::Error::other)?;
         self.keep(&format!("{name}.refused"), &text)
     }
 
-    fn find<T>(&self, name: &str, read: impl FnOnce(&CacheKey, Vec<u8>) -> Option<T>) -> Lookup<T> {
+    fn find<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&CacheKey, Vec<u8>) -> Option<T>,
+    ) -> CacheLookup<T> {
         let path = self.settings.dir.join(name);
         let file = match read_file(&path) {
             Ok(file) => file,
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Lookup::Nothing,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return CacheLookup::Nothing,
             Err(why) => {
                 tracing::warn!(file = %path.display(), %why, "cannot read what was compiled");
-                return Lookup::Forged;
+                return CacheLookup::Forged;
             }
         };
         match read(&self.settings.key, file) {
-            Some(found) => Lookup::Found(found),
+            Some(found) => CacheLookup::Found(found),
             None => {
                 tracing::warn!(
                     file = %path.display(),
                     "this compiled component does not bear this hub's mark: it is not used, and compiled anew. Somebody or something \
                      changed the file, or the hub's `cache-key` is another one"
                 );
-                Lookup::Forged
+                CacheLookup::Forged
             }
         }
     }
@@ -224,7 +228,7 @@ mod tests {
     }
 
     fn is_found(cache: &CodeCache, name: &str) -> bool {
-        matches!(cache.code(name), Lookup::Found(_))
+        matches!(cache.code(name), CacheLookup::Found(_))
     }
 
     /// Write access to the directory does not allow an attacker to run code.
@@ -232,33 +236,33 @@ mod tests {
     fn only_authentic_entries_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let ours = cache(dir.path(), 1);
-        assert!(matches!(ours.code("a"), Lookup::Nothing));
+        assert!(matches!(ours.code("a"), CacheLookup::Nothing));
         for name in ["a", "b"] {
             ours.keep_code(name, &CompiledCode::fresh(name.repeat(1_000).into_bytes())).unwrap();
         }
         let (a, b) = (dir.path().join("a.cwasm"), dir.path().join("b.cwasm"));
         assert!(is_found(&ours, "a") && is_found(&ours, "b"));
-        let Lookup::Found(code) = ours.code("a") else { panic!("it was found") };
+        let CacheLookup::Found(code) = ours.code("a") else { panic!("it was found") };
         assert_eq!(code.bytes(), "a".repeat(1_000).as_bytes());
 
         let kept = fs::read(&a).unwrap();
         fs::copy(&b, &a).unwrap();
-        assert!(matches!(ours.code("a"), Lookup::Forged), "another component's");
+        assert!(matches!(ours.code("a"), CacheLookup::Forged), "another component's");
         fs::write(&a, &kept[..kept.len() - 1]).unwrap();
-        assert!(matches!(ours.code("a"), Lookup::Forged), "truncated");
+        assert!(matches!(ours.code("a"), CacheLookup::Forged), "truncated");
         fs::write(&a, "").unwrap();
-        assert!(matches!(ours.code("a"), Lookup::Forged), "empty");
+        assert!(matches!(ours.code("a"), CacheLookup::Forged), "empty");
         fs::remove_file(&a).unwrap();
         fs::write(dir.path().join("real"), &kept).unwrap();
         symlink(dir.path().join("real"), &a).unwrap();
-        assert!(matches!(ours.code("a"), Lookup::Forged), "a link");
+        assert!(matches!(ours.code("a"), CacheLookup::Forged), "a link");
         fs::remove_file(&a).unwrap();
         fs::create_dir(&a).unwrap();
-        assert!(matches!(ours.code("a"), Lookup::Forged), "no file");
+        assert!(matches!(ours.code("a"), CacheLookup::Forged), "no file");
 
         // After a key loss everything is compiled and stored again.
         let anew = cache(dir.path(), 2);
-        assert!(matches!(anew.code("b"), Lookup::Forged));
+        assert!(matches!(anew.code("b"), CacheLookup::Forged));
         anew.keep_code("b", &CompiledCode::fresh(b"b".to_vec())).unwrap();
         assert!(is_found(&anew, "b"));
     }
@@ -268,9 +272,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let ours = cache(dir.path(), 1);
         let limits = CompileLimits { cpu: Duration::from_secs(60), memory: 1 << 30 };
-        let refusal = Refusal { limits, why: "it took long".to_owned() };
+        let refusal = FailedCompilation { limits, why: "it took long".to_owned() };
         ours.keep_refusal("a", &refusal).unwrap();
-        let Lookup::Found(found) = cache(dir.path(), 1).refusal("a") else {
+        let CacheLookup::Found(found) = cache(dir.path(), 1).refusal("a") else {
             panic!("it was found")
         };
         assert_eq!(found, refusal);
@@ -280,7 +284,7 @@ mod tests {
         assert!(!found.is_outgrown(less));
         // A copied entry does not refuse another component.
         fs::copy(dir.path().join("a.refused"), dir.path().join("b.refused")).unwrap();
-        assert!(matches!(ours.refusal("b"), Lookup::Forged));
+        assert!(matches!(ours.refusal("b"), CacheLookup::Forged));
     }
 
     #[test]

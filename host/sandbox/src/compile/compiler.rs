@@ -8,11 +8,11 @@
 
 use crate::compile::{
     bundled_code::CarriedCode,
-    cache::{CodeCache, CompileLimits, Lookup, Refusal},
+    cache::{CacheLookup, CodeCache, CompileLimits, FailedCompilation},
     compiled_code::CompiledCode,
     settings,
 };
-use a2a_hub_process::{Priority, WorkError, WorkLimits, Worker, run_blocking};
+use a2a_hub_process::{WorkError, WorkLimits, Worker, WorkerPriority, run_blocking};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::{
@@ -178,10 +178,10 @@ impl Compiler {
         first
     }
 
-    fn priority(&self) -> Priority {
+    fn priority(&self) -> WorkerPriority {
         match self.hurries.load(Ordering::Relaxed) {
-            0 => Priority::Low,
-            _ => Priority::Normal,
+            0 => WorkerPriority::Low,
+            _ => WorkerPriority::Normal,
         }
     }
 
@@ -206,14 +206,14 @@ impl Compiler {
 
     fn find_kept(&self, name: &str) -> Option<Result<Component, CompileError>> {
         let cache = self.cache.as_ref()?;
-        if let Lookup::Found(code) = cache.code(name) {
+        if let CacheLookup::Found(code) = cache.code(name) {
             return Some(self.load(&code));
         }
         match cache.refusal(name) {
-            Lookup::Found(refusal) if !refusal.is_outgrown(self.limits) => {
+            CacheLookup::Found(refusal) if !refusal.is_outgrown(self.limits) => {
                 Some(Err(CompileError::Costly(refusal.why)))
             }
-            Lookup::Found(_) | Lookup::Nothing | Lookup::Forged => None,
+            CacheLookup::Found(_) | CacheLookup::Nothing | CacheLookup::Forged => None,
         }
     }
 
@@ -242,7 +242,7 @@ impl Compiler {
                 None => CompileError::Invalid(why),
             };
         }
-        let refusal = Refusal { limits: self.limits, why: why.to_string() };
+        let refusal = FailedCompilation { limits: self.limits, why: why.to_string() };
         let (here, kept) = (Arc::clone(self), refusal.clone());
         let remembered = off_the_runtime(move || {
             if let Some(cache) = &here.cache
@@ -301,14 +301,14 @@ async fn off_the_runtime<T: Send + 'static>(
 /// Version and settings of the compiler: 64 bits of a digest of everything that wasmtime considers
 /// relevant.
 fn fingerprint(engine: &wasmtime::Engine) -> String {
-    let mut all = Fingerprint(Sha256::new());
+    let mut all = EngineFingerprint(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut all);
     format!("{:016x}", all.finish())
 }
 
-struct Fingerprint(Sha256);
+struct EngineFingerprint(Sha256);
 
-impl Hasher for Fingerprint {
+impl Hasher for EngineFingerprint {
     fn finish(&self) -> u64 {
         let digest = self.0.clone().finalize();
         digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))

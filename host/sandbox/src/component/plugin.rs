@@ -8,7 +8,7 @@ use crate::{
         manifest::{self, ManifestError},
     },
     cpu::scheduler::AgentShare,
-    store::{bindings::PluginPre, state::State},
+    store::{bindings::PluginPre, state::GuestState},
 };
 use a2a_hub_core::grant::Ask;
 use a2a_hub_process::run_blocking;
@@ -22,7 +22,7 @@ use wasmtime::component::Component;
 #[derive(Clone)]
 pub struct Plugin {
     pub(crate) engine: Engine,
-    pub(crate) pre: PluginPre<State>,
+    pub(crate) pre: PluginPre<GuestState>,
     pub(crate) share: Arc<AgentShare>,
     ask: Arc<Ask>,
     digest: String,

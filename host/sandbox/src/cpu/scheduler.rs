@@ -292,7 +292,7 @@ fn cores() -> usize {
 }
 
 /// Outcome of a run's time on the threads of one priority.
-enum Turn<T> {
+enum SliceOutcome<T> {
     Done(T),
     /// The run continues at the other priority.
     Moves,
@@ -331,9 +331,9 @@ impl Scheduler {
     ) -> Option<T> {
         loop {
             match turn(&mut work, Priority::High, account, end).await {
-                Turn::Done(done) => return Some(done),
-                Turn::Ended => return None,
-                Turn::Moves => {}
+                SliceOutcome::Done(done) => return Some(done),
+                SliceOutcome::Ended => return None,
+                SliceOutcome::Moves => {}
             }
             let Some(low) = self.low() else {
                 // The system gives the hub no more threads: the work continues here.
@@ -348,9 +348,9 @@ impl Scheduler {
             // Log lines from the other threads belong to this task's span, too.
             moved.spawn_on(until_it_moves.in_current_span(), low.handle());
             match moved.join_next().await? {
-                Ok((Turn::Moves, goes_on)) => work = goes_on,
-                Ok((Turn::Done(done), _)) => return Some(done),
-                Ok((Turn::Ended, _)) => return None,
+                Ok((SliceOutcome::Moves, goes_on)) => work = goes_on,
+                Ok((SliceOutcome::Done(done), _)) => return Some(done),
+                Ok((SliceOutcome::Ended, _)) => return None,
                 Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
                 // The runtime was shut down, together with the hub.
                 Err(_) => return None,
@@ -400,16 +400,16 @@ async fn turn<T>(
     here: Priority,
     account: &CpuAccount,
     end: &CancellationToken,
-) -> Turn<T> {
+) -> SliceOutcome<T> {
     let mut end = pin!(end.cancelled());
     let mut may_go_on = pin!(account.may_go_on());
     poll_fn(|cx| {
         if end.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Turn::Ended);
+            return Poll::Ready(SliceOutcome::Ended);
         }
         let now = now();
         if account.priority(now) != here {
-            return Poll::Ready(Turn::Moves);
+            return Poll::Ready(SliceOutcome::Moves);
         }
         let (polled, now) = match here {
             Priority::High => account.charged(now, || work.as_mut().poll(cx)),
@@ -428,9 +428,9 @@ async fn turn<T>(
                 if here == Priority::High {
                     account.is_over(now);
                 }
-                Poll::Ready(Turn::Done(done))
+                Poll::Ready(SliceOutcome::Done(done))
             }
-            Poll::Pending if account.priority(now) != here => Poll::Ready(Turn::Moves),
+            Poll::Pending if account.priority(now) != here => Poll::Ready(SliceOutcome::Moves),
             Poll::Pending => Poll::Pending,
         }
     })

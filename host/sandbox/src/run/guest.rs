@@ -13,7 +13,7 @@ use crate::{
         limits::{self, CpuExhausted},
         redaction::{Hide as _, Redaction},
         replay::ReplayDiverged,
-        state::{Processes, State},
+        state::{GuestState, Processes},
     },
 };
 use a2a_hub_core::text::redact::Secrets;
@@ -123,7 +123,7 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<HealthReport, Failure
     let (seat, of) = (GuestThread::of_visit(&plugin.share), plugin.clone());
     let account = Arc::clone(&seat.account);
     let work = async move {
-        let health = async |guest: &Instance, store: &mut Store<State>| {
+        let health = async |guest: &Instance, store: &mut Store<GuestState>| {
             let report = guest.a2a_hub_agent().call_health(&mut *store).await?;
             Ok(store.data_mut().reported(report).await)
         };
@@ -139,7 +139,7 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
     let (seat, of, task) = (GuestThread::of_visit(&plugin.share), plugin.clone(), task.to_string());
     let account = Arc::clone(&seat.account);
     let work = async move {
-        let cancel = async |guest: &Instance, store: &mut Store<State>| {
+        let cancel = async |guest: &Instance, store: &mut Store<GuestState>| {
             let cleaned = guest.a2a_hub_agent().call_cancel(&mut *store, &task).await?;
             Ok(store.data_mut().cleaned_up(cleaned).await)
         };
@@ -177,7 +177,7 @@ async fn call<T>(
     seat: GuestThread,
     place: GuestSlot,
     journal: Option<Journal>,
-    function: impl AsyncFnOnce(&Instance, &mut Store<State>) -> wasmtime::Result<T>,
+    function: impl AsyncFnOnce(&Instance, &mut Store<GuestState>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
     let Some(_slot) = plugin.engine.slot(place) else {
         return Err(Failure::HubFull);
@@ -205,18 +205,18 @@ async fn call<T>(
     called.map_err(|why| why_it_broke(&why, &store, &limits))
 }
 
-fn store_for(engine: &Engine, call: Call, seat: GuestThread) -> Store<State> {
+fn store_for(engine: &Engine, call: Call, seat: GuestThread) -> Store<GuestState> {
     let Call { agent, limits, held, ports, secrets, working_directory: home, client } = call;
     let (processes, redaction) = (Processes { held, home }, Redaction::new(secrets));
     let account = Arc::clone(&seat.account);
-    let state = State::new(agent, &limits, ports, client, processes, redaction, seat);
+    let state = GuestState::new(agent, &limits, ports, client, processes, redaction, seat);
     let mut store = Store::new(&engine.inner, state);
     limits::put_on(&mut store, &limits, account, |state| &mut state.limiter);
     store
 }
 
 /// Explains a trap by the guest's action, in place of the processor's error.
-fn why_it_broke(why: &wasmtime::Error, store: &Store<State>, limits: &Limits) -> Failure {
+fn why_it_broke(why: &wasmtime::Error, store: &Store<GuestState>, limits: &Limits) -> Failure {
     if why.is::<PoolConcurrencyLimitError>() {
         return Failure::HubFull;
     }

@@ -12,9 +12,9 @@ wasmtime::component::bindgen!({
     },
     exports: { default: async },
     with: {
-        "a2a:hub/process.child": crate::store::resources::Child,
+        "a2a:hub/process.child": crate::store::resources::GuestProcess,
         "a2a:hub/http.exchange": crate::store::resources::Exchange,
-        "a2a:hub/tasks.question": crate::store::resources::Question,
+        "a2a:hub/tasks.question": crate::store::resources::PendingQuestion,
         "a2a:hub/delegate.call": crate::store::resources::Delegated,
         "a2a:hub/delegate.options": crate::store::resources::CallOptions,
         "a2a:hub/steps.step": crate::store::resources::Step,

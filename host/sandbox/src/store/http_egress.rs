@@ -8,7 +8,7 @@ use a2a_hub_runtime::{
     Failure, Limits,
     port::{
         Ports,
-        http::{Answer, HttpPort, Outgoing},
+        http::{HttpPort, HttpResponse, PermittedRequest},
     },
 };
 use std::{
@@ -91,15 +91,15 @@ pub(crate) struct HttpDoor {
 }
 
 /// An admitted request with its permit.
-pub(crate) struct Begun {
+pub(crate) struct PendingRequest {
     port: Arc<dyn HttpPort>,
     admitted: Admitted,
     permit: OwnedSemaphorePermit,
 }
 
 /// A response with its permit.
-pub(crate) struct Opened {
-    pub(crate) answer: Answer,
+pub(crate) struct OpenResponse {
+    pub(crate) answer: HttpResponse,
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
@@ -144,34 +144,34 @@ impl HttpDoor {
     }
 
     /// Admits a request and reserves a permit.
-    pub(crate) fn begin(&self, method: &str, url: &str) -> Result<Begun, Failure> {
+    pub(crate) fn begin(&self, method: &str, url: &str) -> Result<PendingRequest, Failure> {
         let admitted = self.admit(method, url)?;
         let not_here = || Failure::Denied("send a request: not in this call".to_owned());
         let port = self.ports.http.clone().ok_or_else(not_here)?;
         let permit = self.usage.begin()?;
         self.usage.take(admitted.url.len())?;
-        Ok(Begun { port, admitted, permit })
+        Ok(PendingRequest { port, admitted, permit })
     }
 
     /// Sends an admitted request, whose body is charged already, and waits for the head of the
     /// response.
     pub(crate) async fn send(
         &self,
-        begun: Begun,
+        begun: PendingRequest,
         headers: Vec<(String, String)>,
         body: Vec<u8>,
         patience: Duration,
-    ) -> Result<Opened, Failure> {
-        let Begun { port, admitted, permit } = begun;
+    ) -> Result<OpenResponse, Failure> {
+        let PendingRequest { port, admitted, permit } = begun;
         self.usage.take(check_headers(&headers)?)?;
         let answer = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(Failure::Cancelled),
-            answer = port.send(Outgoing { admitted, headers, body, patience }) => answer?,
+            answer = port.send(PermittedRequest { admitted, headers, body, patience }) => answer?,
         };
         let heads = answer.headers.iter().map(|(name, value)| name.len() + value.len());
         self.usage.take(heads.sum())?;
-        Ok(Opened { answer, permit })
+        Ok(OpenResponse { answer, permit })
     }
 
     /// Charges a piece of a body.

@@ -1,12 +1,12 @@
 //! Host functions for components.
 
-use crate::store::{bindings::Plugin as Contract, state::State, workspace::CountedFiles};
+use crate::store::{bindings::Plugin as Contract, state::GuestState, workspace::CountedFiles};
 use std::fmt;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings::filesystem::types::add_to_linker as add_files_to_linker;
 
 /// Linker with WASI and the contract, equal for all components; each call checks the grant.
-pub(crate) struct HostFunctions(Linker<State>);
+pub(crate) struct HostFunctions(Linker<GuestState>);
 
 impl HostFunctions {
     pub(crate) fn new(engine: &wasmtime::Engine) -> wasmtime::Result<Self> {
@@ -14,7 +14,7 @@ impl HostFunctions {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         // File functions of WASI, replaced by counting ones.
         linker.allow_shadowing(true);
-        add_files_to_linker::<State, CountedFiles>(&mut linker, State::counted_files)?;
+        add_files_to_linker::<GuestState, CountedFiles>(&mut linker, GuestState::counted_files)?;
         linker.allow_shadowing(false);
         wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
         Contract::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
@@ -22,7 +22,7 @@ impl HostFunctions {
     }
 
     /// Links a component's imports. Fails if the host lacks one.
-    pub(crate) fn link(&self, component: &Component) -> wasmtime::Result<InstancePre<State>> {
+    pub(crate) fn link(&self, component: &Component) -> wasmtime::Result<InstancePre<GuestState>> {
         self.0.instantiate_pre(component)
     }
 }

@@ -10,7 +10,7 @@ use a2a_hub_runtime::{
         delegate::{CallPort, DelegatePort, JoinChild, Update},
         http::{self, BodyPort},
         process::{ChildPort, Said},
-        tasks::Answer,
+        tasks::ClientAnswer,
     },
 };
 use futures::future::BoxFuture;
@@ -21,13 +21,13 @@ use std::{
 use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
 
 /// A running program. The store owns it, so that it never outlives the task.
-pub struct Child {
+pub struct GuestProcess {
     pub(crate) port: Box<dyn ChildPort>,
     /// Output received during a wait for another source, returned next.
     pub(crate) heard: Option<Result<Said, Failure>>,
 }
 
-impl Child {
+impl GuestProcess {
     /// Next output of the program. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Said, Failure> {
         match self.heard.take() {
@@ -44,7 +44,7 @@ impl Child {
     }
 }
 
-impl Default for Child {
+impl Default for GuestProcess {
     /// Placeholder during a wait for several sources.
     fn default() -> Self {
         Self { port: Box::new(Away), heard: None }
@@ -98,8 +98,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(answer: http::Answer, permit: OwnedSemaphorePermit) -> Self {
-        let http::Answer { status, headers, body } = answer;
+    pub(crate) fn new(answer: http::HttpResponse, permit: OwnedSemaphorePermit) -> Self {
+        let http::HttpResponse { status, headers, body } = answer;
         Self { status, headers, body, heard: None, permit: Some(permit) }
     }
 
@@ -145,17 +145,17 @@ pub struct Step {
 
 /// A question to the client that does not block the guest.
 #[derive(Default)]
-pub struct Question {
+pub struct PendingQuestion {
     /// The request, sent once the guest waits for the answer: a replay may have the answer already.
-    pub(crate) later: Option<BoxFuture<'static, Result<Answer, Failure>>>,
+    pub(crate) later: Option<BoxFuture<'static, Result<ClientAnswer, Failure>>>,
     /// Task that waits for the answer; dropping it withdraws the question.
-    pub(crate) asking: JoinSet<Result<Answer, Failure>>,
-    pub(crate) answer: Option<Result<Answer, Failure>>,
+    pub(crate) asking: JoinSet<Result<ClientAnswer, Failure>>,
+    pub(crate) answer: Option<Result<ClientAnswer, Failure>>,
 }
 
-impl Question {
+impl PendingQuestion {
     /// Waits for the answer, and keeps it.
-    pub(crate) async fn answered(&mut self) -> &Result<Answer, Failure> {
+    pub(crate) async fn answered(&mut self) -> &Result<ClientAnswer, Failure> {
         if let Some(asking) = self.later.take() {
             self.asking.spawn(asking);
         }

@@ -8,7 +8,7 @@ use crate::{
         redaction::Redaction,
         replay::Replaying,
         replay_clock::govern,
-        usage::{Output, Paces, Written},
+        usage::{OutputBudget, Paces, WriteBudget},
         wasi_http::WasiHttp,
         workspace::{self, CountedView, WriteQuota},
     },
@@ -50,7 +50,7 @@ pub(crate) struct Processes {
     pub(crate) home: Option<String>,
 }
 
-pub(crate) struct State {
+pub(crate) struct GuestState {
     wasi: WasiCtx,
     pub(crate) table: ResourceTable,
     pub(crate) limiter: MemoryLimiter,
@@ -63,12 +63,12 @@ pub(crate) struct State {
     /// Capabilities of the client, from the last message that the guest has received.
     pub(crate) client: ClientCapabilities,
     pub(crate) processes: Processes,
-    pub(crate) output: Output,
+    pub(crate) output: OutputBudget,
     pub(crate) paces: Paces,
     /// Open questions.
     pub(crate) open_questions: usize,
     pub(crate) redaction: Redaction,
-    pub(crate) written: Written,
+    pub(crate) written: WriteBudget,
     pub(crate) http: HttpDoor,
     pub(crate) wasi_http: WasiHttp,
     /// Remaining quota of writes to the workspace.
@@ -80,7 +80,7 @@ pub(crate) struct State {
     pub(crate) replay: Option<Replaying>,
 }
 
-impl State {
+impl GuestState {
     pub(crate) fn new(
         agent: AgentId,
         limits: &Limits,
@@ -106,9 +106,9 @@ impl State {
             hub,
             cancel,
             client,
-            written: Written::new(&processes.held),
+            written: WriteBudget::new(&processes.held),
             processes,
-            output: Output::new(limits),
+            output: OutputBudget::new(limits),
             written_to_workspace: WriteQuota::new(limits, workspace),
             wasi_http: WasiHttp::new(http.clone()),
             http,
@@ -132,7 +132,7 @@ fn wasi(stderr: &MemoryOutputPipe) -> WasiCtxBuilder {
     wasi
 }
 
-impl State {
+impl GuestState {
     /// Starts recording and replay of the guest's run, before it is called.
     pub(crate) fn replays(&mut self, journal: Journal, port: Arc<dyn JournalPort>) {
         let (seed, mut wasi) = (journal.seed, wasi(&self.stderr));
@@ -159,13 +159,13 @@ impl State {
     }
 }
 
-impl WasiView for State {
+impl WasiView for GuestState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }
 
-impl WasiHttpView for State {
+impl WasiHttpView for GuestState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         self.wasi_http.view(&mut self.table)
     }

@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 /// Remaining output of a task.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct OutputBudget {
     events_left: u64,
     bytes_left: u64,
 }
 
-impl Output {
+impl OutputBudget {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self { events_left: limits.events, bytes_left: limits.output_bytes }
     }
@@ -43,12 +43,12 @@ const MAX_FILES: usize = 1_000;
 
 /// Files written by one instance, and the remaining bytes.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WriteBudget {
     names: BTreeSet<String>,
     bytes_left: u64,
 }
 
-impl Written {
+impl WriteBudget {
     pub(crate) fn new(held: &EffectiveGrant) -> Self {
         Self { names: BTreeSet::new(), bytes_left: held.files_bytes.unwrap_or(0) }
     }

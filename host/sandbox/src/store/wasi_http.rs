@@ -1,11 +1,11 @@
 //! `wasi:http/outgoing-handler`, so that each language's usual HTTP library works: its requests use
 //! the same egress as `http.fetch`, with the same grant and limits.
 
-use crate::store::http_egress::{Begun, HttpDoor, MAX_PATIENCE, Opened, PATIENCE};
+use crate::store::http_egress::{HttpDoor, MAX_PATIENCE, OpenResponse, PATIENCE, PendingRequest};
 use a2a_hub_core::grant::http_header;
 use a2a_hub_runtime::{
     Failure,
-    port::http::{Answer, BodyPort},
+    port::http::{BodyPort, HttpResponse},
 };
 use bytes::Bytes;
 use futures::stream;
@@ -73,21 +73,21 @@ impl WasiHttpHooks for Hooks {
 
 async fn answered(
     door: HttpDoor,
-    begun: Result<Begun, Failure>,
+    begun: Result<PendingRequest, Failure>,
     request: Request<WasiBody>,
     options: RequestOptions,
 ) -> Sent {
-    let begun = begun.map_err(Refused::from)?;
+    let begun = begun.map_err(WasiHttpError::from)?;
     let answer = send(&door, begun, request, options).await?;
     Ok((answer, Box::new(async { Ok(()) })))
 }
 
 async fn send(
     door: &HttpDoor,
-    begun: Begun,
+    begun: PendingRequest,
     request: Request<WasiBody>,
     options: RequestOptions,
-) -> Result<Response<WasiBody>, Refused> {
+) -> Result<Response<WasiBody>, WasiHttpError> {
     let patience = options.first_byte_timeout.unwrap_or(PATIENCE).min(MAX_PATIENCE);
     let (head, body) = request.into_parts();
     let mut headers = Vec::new();
@@ -100,8 +100,8 @@ async fn send(
     }
     let body = timeout(patience, whole(door, body)).await;
     let body = body.map_err(|_| Error::HttpResponseTimeout)??;
-    let Opened { answer, permit } = door.send(begun, headers, body, patience).await?;
-    let Answer { status, headers, body } = answer;
+    let OpenResponse { answer, permit } = door.send(begun, headers, body, patience).await?;
+    let HttpResponse { status, headers, body } = answer;
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(name, value);
@@ -119,7 +119,7 @@ async fn send(
         }
     });
     let response = response.body(StreamBody::new(pieces).boxed_unsync());
-    response.map_err(|_| Refused(Error::HttpProtocolError))
+    response.map_err(|_| WasiHttpError(Error::HttpProtocolError))
 }
 
 /// Next piece of a response's body, charged to the limits.
@@ -127,7 +127,7 @@ async fn next(
     body: &mut dyn BodyPort,
     door: &HttpDoor,
     silence: Duration,
-) -> Result<Option<Vec<u8>>, Refused> {
+) -> Result<Option<Vec<u8>>, WasiHttpError> {
     let piece = timeout(silence, body.next()).await.map_err(|_| Error::ConnectionReadTimeout)??;
     if let Some(piece) = &piece {
         door.count(piece)?;
@@ -136,13 +136,13 @@ async fn next(
 }
 
 /// Whole body of a request, once the guest has ended it.
-async fn whole(door: &HttpDoor, mut body: WasiBody) -> Result<Vec<u8>, Refused> {
+async fn whole(door: &HttpDoor, mut body: WasiBody) -> Result<Vec<u8>, WasiHttpError> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame?.into_data() else { continue };
         door.count(&piece)?;
         if bytes.len() + piece.len() > MAX_BODY {
-            return Err(Refused(Error::HttpRequestBodySize(u64::try_from(MAX_BODY).ok())));
+            return Err(WasiHttpError(Error::HttpRequestBodySize(u64::try_from(MAX_BODY).ok())));
         }
         bytes.extend_from_slice(&piece);
     }
@@ -150,21 +150,21 @@ async fn whole(door: &HttpDoor, mut body: WasiBody) -> Result<Vec<u8>, Refused> 
 }
 
 /// Error in the codes of `wasi:http`.
-struct Refused(Error);
+struct WasiHttpError(Error);
 
-impl From<Error> for Refused {
+impl From<Error> for WasiHttpError {
     fn from(error: Error) -> Self {
         Self(error)
     }
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
+impl From<WasiHttpError> for Error {
+    fn from(refused: WasiHttpError) -> Self {
         refused.0
     }
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for WasiHttpError {
     /// Codes without text are used only for failures without details: a refusal names its remedy.
     fn from(failure: Failure) -> Self {
         Self(match failure {

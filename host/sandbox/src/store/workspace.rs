@@ -50,9 +50,9 @@ pub(crate) fn preopen(wasi: &mut WasiCtxBuilder, open: &OpenWorkspace) -> Result
 
 /// Current file permission of one instance, and its remaining quota. Clones share state.
 #[derive(Clone)]
-pub(crate) struct WriteQuota(Arc<Left>);
+pub(crate) struct WriteQuota(Arc<WorkspaceBudget>);
 
-struct Left {
+struct WorkspaceBudget {
     /// Source of revocations; none without a workspace.
     port: Option<Arc<dyn WorkspacePort>>,
     bytes: AtomicU64,
@@ -63,7 +63,7 @@ impl WriteQuota {
     pub(crate) fn new(limits: &Limits, port: Option<Arc<dyn WorkspacePort>>) -> Self {
         let Limits { workspace_bytes, workspace_files, .. } = *limits;
         let (bytes, files) = (workspace_bytes.into(), workspace_files.into());
-        Self(Arc::new(Left { port, bytes, files }))
+        Self(Arc::new(WorkspaceBudget { port, bytes, files }))
     }
 
     /// Refuses access that is no longer granted.

@@ -18,11 +18,11 @@ use a2a_hub_runtime::{
         context_memory::FleetingMind,
         delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, Update},
         files::FilesPort,
-        http::{Answer as HttpAnswer, BodyPort, HttpPort, Outgoing},
+        http::{BodyPort, HttpPort, HttpResponse, PermittedRequest},
         journal::{Journal, JournalPort},
         memory::MemoryPort,
-        process::{ChildPort, Launch, ProcessPort, Said},
-        tasks::{Answer, Emitted, Need, TaskPort},
+        process::{ChildPort, PermittedLaunch, ProcessPort, Said},
+        tasks::{ClientAnswer, Emitted, Need, TaskPort},
         workspace::{OpenWorkspace, WorkspacePort},
     },
 };
@@ -69,7 +69,7 @@ pub(crate) fn agent() -> AgentId {
 pub(crate) struct Seen {
     pub(crate) events: Vec<Emitted>,
     pub(crate) asked: Vec<(Need, String)>,
-    pub(crate) launched: Vec<Launch>,
+    pub(crate) launched: Vec<PermittedLaunch>,
     pub(crate) logged: Vec<String>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// Grace periods of the programs that the guest retired.
@@ -77,7 +77,7 @@ pub(crate) struct Seen {
     pub(crate) settled: usize,
     pub(crate) kept: BTreeSet<String>,
     /// Requests that were sent.
-    pub(crate) sent: Vec<Outgoing>,
+    pub(crate) sent: Vec<PermittedRequest>,
     /// Refused capabilities, one entry for each refusal.
     pub(crate) refused: Vec<String>,
     /// Questions that were withdrawn.
@@ -243,7 +243,7 @@ impl TaskPort for Listener {
         need: Need,
         prompt: Message,
         _timeout: Option<Duration>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ClientAnswer, Failure> {
         let question = joined_text(&prompt.parts);
         self.0.lock().unwrap().asked.push((need, question.clone()));
         if question == "never" {
@@ -251,7 +251,7 @@ impl TaskPort for Listener {
             return std::future::pending().await;
         }
         let message = Message::text(Role::User, format!("you asked: {question}"));
-        Ok(Answer { message, client: client() })
+        Ok(ClientAnswer { message, client: client() })
     }
 }
 
@@ -279,7 +279,7 @@ impl ProcessPort for Sleeper {
         Ok(format!("the first {program}"))
     }
 
-    async fn spawn(&self, launch: Launch) -> Result<Box<dyn ChildPort>, Failure> {
+    async fn spawn(&self, launch: PermittedLaunch) -> Result<Box<dyn ChildPort>, Failure> {
         let seconds = launch.args.first().and_then(|arg| arg.parse().ok()).unwrap_or(0.0);
         self.0.lock().unwrap().launched.push(launch);
         let end = Instant::now() + Duration::from_secs_f64(seconds);
@@ -289,7 +289,7 @@ impl ProcessPort for Sleeper {
     async fn take_up(
         &self,
         key: &str,
-        launch: Launch,
+        launch: PermittedLaunch,
     ) -> Result<Option<Box<dyn ChildPort>>, Failure> {
         let is_kept = self.0.lock().unwrap().kept.remove(key);
         if is_kept { self.spawn(launch).await.map(Some) } else { Ok(None) }
@@ -335,7 +335,7 @@ struct Web(Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
 impl HttpPort for Web {
-    async fn send(&self, request: Outgoing) -> Result<HttpAnswer, Failure> {
+    async fn send(&self, request: PermittedRequest) -> Result<HttpResponse, Failure> {
         let url = request.admitted.url.clone();
         self.0.lock().unwrap().sent.push(request);
         let pace = if url.contains("/slow/") { Duration::from_millis(100) } else { Duration::ZERO };
@@ -346,7 +346,7 @@ impl HttpPort for Web {
         };
         let left = left.or_else(|| (!url.contains("/endless")).then_some(1));
         let headers = vec![("x-test".to_owned(), b"y".to_vec())];
-        Ok(HttpAnswer {
+        Ok(HttpResponse {
             status: 200,
             headers,
             body: Box::new(Pieces { left, pace, at: Instant::now() + pace }),

@@ -1,7 +1,7 @@
 //! Cards of the hub and its agents at well-known URLs.
 
 use crate::http::{
-    caller::Caller,
+    caller::HttpPeer,
     context::{own_url, version},
     origin_guard, reply,
 };
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Router<Dispatcher> {
 /// Returns the card of the hub, or of the agent configured for the root.
 async fn root_card(
     State(dispatcher): State<Dispatcher>,
-    ConnectInfo(caller): ConnectInfo<Caller>,
+    ConnectInfo(caller): ConnectInfo<HttpPeer>,
     Extension(principal): Extension<Principal>,
     Path(file): Path<String>,
     uri: Uri,

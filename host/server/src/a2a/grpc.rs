@@ -6,7 +6,7 @@ use crate::{
     MAX_REQUEST,
     http::{
         body::read_body,
-        caller::Caller,
+        caller::HttpPeer,
         context::{self, is_grpc, own_url},
         origin_guard,
     },
@@ -14,7 +14,7 @@ use crate::{
 use a2a_hub_core::{access_control::Principal, text::duration::Span};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
-    binding::grpc::{self, Call},
+    binding::grpc::{self, GrpcMethod},
     dialect::{self, Dialect},
     error::A2aError,
     id::{AgentId, TenantId},
@@ -51,7 +51,7 @@ pub(crate) fn routes() -> Router<Dispatcher> {
     let services = grpc::SERVICES.into_iter();
     services.fold(Router::new(), |router, service| {
         let call = move |dispatcher: State<Dispatcher>,
-                         caller: ConnectInfo<Caller>,
+                         caller: ConnectInfo<HttpPeer>,
                          Path(method): Path<String>,
                          request| async move {
             enter(service, &method, dispatcher, caller, request).await
@@ -64,14 +64,14 @@ async fn enter(
     service: &'static str,
     method: &str,
     State(dispatcher): State<Dispatcher>,
-    ConnectInfo(caller): ConnectInfo<Caller>,
+    ConnectInfo(caller): ConnectInfo<HttpPeer>,
     request: Request,
 ) -> Response {
     if !is_grpc(request.headers()) {
         let why = "gRPC is spoken here; send `Content-Type: application/grpc`";
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into_response();
     }
-    let call = match Call::named(service, method) {
+    let call = match GrpcMethod::named(service, method) {
         Ok(call) => call,
         Err(why) => return status(&why).into_http(),
     };
@@ -124,8 +124,8 @@ fn late() -> Status {
 #[derive(Clone)]
 struct GrpcCall {
     dispatcher: Dispatcher,
-    call: Call,
-    caller: Caller,
+    call: GrpcMethod,
+    caller: HttpPeer,
     principal: Principal,
     headers: HeaderMap,
     /// Deadline of the client.
@@ -136,10 +136,10 @@ struct GrpcCall {
 type Encoded = Result<Vec<u8>, Status>;
 
 /// Result of a call, with the header for activated extensions.
-type Answered = (Spelled, Option<(HeaderName, HeaderValue)>);
+type GrpcAnswer = (Spelled, Option<(HeaderName, HeaderValue)>);
 
 impl GrpcCall {
-    async fn carry_out(&self, sent: &[u8]) -> Answered {
+    async fn carry_out(&self, sent: &[u8]) -> GrpcAnswer {
         let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
         match self.dispatcher.of_tenant(tenant.as_deref()) {
             Ok(place) => self.ask(operation, place, tenant.as_deref()).await,
@@ -152,7 +152,7 @@ impl GrpcCall {
         operation: Result<Operation, A2aError>,
         (agent, tenant): (Option<AgentId>, TenantId),
         said: Option<&str>,
-    ) -> Answered {
+    ) -> GrpcAnswer {
         let Self { dispatcher, call, caller, principal, headers, deadline: _ } = self;
         let url = own_url(dispatcher, headers);
         let wire = dialect::grpc::wire(call);
@@ -225,7 +225,10 @@ impl ServerStreamingService<Bytes> for GrpcCall {
 }
 
 /// Encodes the items of a stream.
-fn messages(call: Call, stream: Box<TaskStream>) -> impl Stream<Item = Encoded> + Send + 'static {
+fn messages(
+    call: GrpcMethod,
+    stream: Box<TaskStream>,
+) -> impl Stream<Item = Encoded> + Send + 'static {
     stream::unfold((call, stream), async |(call, mut stream)| {
         let wire = dialect::grpc::wire(&call);
         let Item { told, .. } = stream.next().await?;
@@ -286,7 +289,7 @@ fn status(why: &A2aError) -> Status {
     Status::with_details(Code::from_i32(code), &why.message, details.into())
 }
 
-/// Codec that passes encoded messages through, because `grpc::Call` encodes and decodes them.
+/// Codec that passes encoded messages through, because `grpc::GrpcMethod` encodes and decodes them.
 struct Whole;
 
 impl Codec for Whole {

@@ -4,7 +4,7 @@
 use super::cards;
 use crate::http::{
     body::{BodyError, read_body},
-    caller::Caller,
+    caller::HttpPeer,
     context::{context, extensions_header, own_url, version, with_extensions},
     origin_guard,
     paths::EndpointPath,
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Router<Dispatcher> {
 
 async fn enter(
     State(dispatcher): State<Dispatcher>,
-    ConnectInfo(caller): ConnectInfo<Caller>,
+    ConnectInfo(caller): ConnectInfo<HttpPeer>,
     request: Request,
 ) -> Response {
     let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));

@@ -31,7 +31,7 @@ use axum::{
 use serde_json::json;
 
 /// Selected agent with its card and its id of the skill.
-struct Chosen {
+struct SelectedAgent {
     agent: AgentId,
     card: AgentCard,
     skill: String,
@@ -97,7 +97,7 @@ async fn begin(
 ) -> Result<Task, A2aError> {
     let submission = Submission::read(body)?;
     let chosen = choose(dispatcher, caller, agent, &submission.skill).await?;
-    let Chosen { agent, card, skill, is_one_of_several } = &chosen;
+    let SelectedAgent { agent, card, skill, is_one_of_several } = &chosen;
     if let Some(schema) = card.find_skill(skill).and_then(|skill| skill.input_schema()) {
         let of = (agent, skill.as_str());
         let violations = schemas.violations(of, schema, &submission.input).await?;
@@ -120,7 +120,7 @@ async fn choose(
     caller: &Principal,
     agent: Option<AgentId>,
     skill: &str,
-) -> Result<Chosen, A2aError> {
+) -> Result<SelectedAgent, A2aError> {
     let cards = match &agent {
         Some(agent) => Operation::GetCard { agent: Some(agent.clone()) },
         None => Operation::ListCards,
@@ -152,7 +152,7 @@ async fn choose(
         }
     };
     let card = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(unexpected)?.1.clone();
-    Ok(Chosen { agent, card, skill, is_one_of_several })
+    Ok(SelectedAgent { agent, card, skill, is_one_of_several })
 }
 
 fn candidate(of: &CardOf) -> Option<SkillCandidate<'_>> {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::http::{
     context::{last_event, own_url},
-    sse::{Named, event_stream, from_the_start, kept_alive},
+    sse::{NamedEvent, event_stream, from_the_start, kept_alive},
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
@@ -216,5 +216,5 @@ impl Updates {
 }
 
 fn frame(number: u64, told: &Value) -> Vec<u8> {
-    Named { event: EVENT, number, text: &told.to_string() }.frame()
+    NamedEvent { event: EVENT, number, text: &told.to_string() }.frame()
 }

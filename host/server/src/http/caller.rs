@@ -1,31 +1,31 @@
 //! Peer of an HTTP connection.
 
-use crate::peer::batch::Peers;
+use crate::peer::batch::PeerLookup;
 use a2a_hub_core::access_control::Principal;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::sync::OnceCell;
 
 /// Peer of a connection.
 #[derive(Clone)]
-pub(crate) struct Caller(Arc<Ends>);
+pub(crate) struct HttpPeer(Arc<PeerInner>);
 
-struct Ends {
+struct PeerInner {
     local: Option<SocketAddr>,
     remote: SocketAddr,
-    peers: Peers,
+    peers: PeerLookup,
     /// Cached on first use, because the peer of a connection does not change.
     principal: OnceCell<Option<Principal>>,
 }
 
-impl Caller {
+impl HttpPeer {
     /// Creates the peer of a connection between these addresses.
-    pub(crate) fn new(local: Option<SocketAddr>, remote: SocketAddr, peers: Peers) -> Self {
-        Self(Arc::new(Ends { local, remote, peers, principal: OnceCell::new() }))
+    pub(crate) fn new(local: Option<SocketAddr>, remote: SocketAddr, peers: PeerLookup) -> Self {
+        Self(Arc::new(PeerInner { local, remote, peers, principal: OnceCell::new() }))
     }
 
     /// Principal of the peer, if it is a program of the hub's own user.
     pub(crate) async fn own_user(&self) -> Option<&Principal> {
-        let Ends { local, remote, peers, principal } = &*self.0;
+        let PeerInner { local, remote, peers, principal } = &*self.0;
         let ends = ((*local)?, *remote);
         let look = || peers.who(ends);
         principal.get_or_init(look).await.as_ref()

@@ -1,14 +1,14 @@
 //! Accepts HTTP connections, identifies the caller of each, applies the limit per principal, and
 //! closes connections whose requests do not arrive in time (slow loris).
 
-use super::{caller::Caller, http2_frames::FrameCounter, origin_guard::OriginGuard, reply};
-use crate::peer::batch::Peers;
+use super::{caller::HttpPeer, http2_frames::FrameCounter, origin_guard::OriginGuard, reply};
+use crate::peer::batch::PeerLookup;
 use a2a_hub_protocol::error::A2aError;
 use a2a_hub_rpc::lineage::Lineages;
 use a2a_hub_rpc::{
     catch_panic::caught,
     connections::{Busy, Connections, OpenConnection},
-    jsonrpc::{self, Refused},
+    jsonrpc::{self, EncodedRefusal},
     write_timeout::WriteTimeout,
 };
 use axum::{
@@ -75,7 +75,7 @@ pub(crate) struct HttpListener {
     connections: Connections,
     refusals: Arc<Semaphore>,
     patience: Duration,
-    peers: Peers,
+    peers: PeerLookup,
 }
 
 impl HttpListener {
@@ -89,7 +89,7 @@ impl HttpListener {
     ) -> Self {
         let connections = Connections::new(most, patience);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
-        let (waiting, peers) = (VecDeque::new(), Peers::new(lineage));
+        let (waiting, peers) = (VecDeque::new(), PeerLookup::new(lineage));
         Self { listener, waiting, connections, refusals, patience, peers }
     }
 
@@ -112,12 +112,12 @@ impl HttpListener {
                 accepted = self.accept() => accepted,
                 () = stop.cancelled() => break,
             };
-            let caller = Caller::new(connection.local, remote, self.peers.clone());
+            let caller = HttpPeer::new(connection.local, remote, self.peers.clone());
             let (connections, refusals) = (self.connections.clone(), Arc::clone(&self.refusals));
             let with = Serving {
                 behind: (guard.clone(), routes.clone()),
                 patience: self.patience,
-                calls: Calls(tasks.clone()),
+                calls: CallTracker(tasks.clone()),
                 stop: stop.clone(),
             };
             tasks.spawn(async move {
@@ -140,7 +140,7 @@ impl HttpListener {
         tasks.wait().await;
     }
 
-    async fn accept(&mut self) -> (Connection, SocketAddr, Option<OwnedSemaphorePermit>) {
+    async fn accept(&mut self) -> (HttpConnection, SocketAddr, Option<OwnedSemaphorePermit>) {
         loop {
             let arrival = self.connections.arrival().await;
             let waiting = self.waiting.pop_front();
@@ -159,7 +159,7 @@ impl HttpListener {
                         tracing::debug!(%why, "small answers may be late");
                     }
                     let stream = WriteTimeout::new(stream, self.patience);
-                    return (Connection { stream, local, frames: None }, remote, arrival);
+                    return (HttpConnection { stream, local, frames: None }, remote, arrival);
                 }
                 Err(why) => self.connections.accept_failed(&why).await,
             }
@@ -171,13 +171,13 @@ impl HttpListener {
 struct Serving {
     behind: (OriginGuard, Router),
     patience: Duration,
-    calls: Calls,
+    calls: CallTracker,
     stop: CancellationToken,
 }
 
 impl Serving {
     /// Serves one connection until it ends or is evicted.
-    async fn talk(self, connection: Connection, caller: Caller, open: OpenConnection) {
+    async fn talk(self, connection: HttpConnection, caller: HttpPeer, open: OpenConnection) {
         let Self { behind: (guard, routes), patience, calls, stop } = self;
         let (routes, requests) = (TowerToHyperService::new(routes), open.requests());
         let answer = service_fn(move |mut request: Request<Incoming>| {
@@ -196,18 +196,18 @@ impl Serving {
                 Ok::<_, Infallible>(response.map(|body| until_its_end(body, busy)))
             }
         });
-        let ends = Ends { stop, gives_way: Some(&open) };
+        let ends = EndSignals { stop, gives_way: Some(&open) };
         speak(connection, answer, patience, calls, ends).await;
     }
 
     /// Answers every request on a refused connection with the refusal, after which the client may
     /// try again.
-    async fn refuse(self, connection: Connection, text: Arc<[u8]>) {
+    async fn refuse(self, connection: HttpConnection, text: Arc<[u8]>) {
         let answer = service_fn(move |_: Request<Incoming>| {
-            let refused = Refused { text: text.to_vec(), is_busy: true };
+            let refused = EncodedRefusal { text: text.to_vec(), is_busy: true };
             ready(Ok::<_, Infallible>(hung_up_on(reply::answer(Err(refused), false))))
         });
-        let ends = Ends { stop: self.stop, gives_way: None };
+        let ends = EndSignals { stop: self.stop, gives_way: None };
         speak(connection, answer, self.patience, self.calls, ends).await;
     }
 }
@@ -227,12 +227,12 @@ fn until_its_end(body: Body, busy: Busy) -> Body {
 }
 
 /// Reasons of the hub to end a connection.
-struct Ends<'a> {
+struct EndSignals<'a> {
     stop: CancellationToken,
     gives_way: Option<&'a OpenConnection>,
 }
 
-impl Ends<'_> {
+impl EndSignals<'_> {
     /// Waits until the connection must close as soon as no request is in progress.
     async fn told(&self) {
         tokio::select! {
@@ -270,11 +270,11 @@ impl Ends<'_> {
 /// first one. A client that speaks HTTP/2 from its first byte, as gRPC clients do, must answer
 /// pings.
 async fn speak<A>(
-    mut connection: Connection,
+    mut connection: HttpConnection,
     answer: A,
     patience: Duration,
-    calls: Calls,
-    ends: Ends<'_>,
+    calls: CallTracker,
+    ends: EndSignals<'_>,
 ) where
     A: Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send + 'static>
         + Send
@@ -341,9 +341,9 @@ fn name_host(request: &mut Request<Incoming>) {
 
 /// Executor that tracks the calls on HTTP/2 connections.
 #[derive(Clone)]
-struct Calls(TaskTracker);
+struct CallTracker(TaskTracker);
 
-impl<F> Executor<F> for Calls
+impl<F> Executor<F> for CallTracker
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -354,14 +354,14 @@ where
 }
 
 /// Byte stream of a connection.
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     stream: WriteTimeout<TcpStream>,
     local: Option<SocketAddr>,
     /// Counter of HTTP/2 frames.
     frames: Option<FrameCounter>,
 }
 
-impl Connection {
+impl HttpConnection {
     /// Returns true if the client's first bytes are the HTTP/2 preface. The bytes stay in the
     /// stream.
     async fn speaks_http2(&self) -> io::Result<bool> {
@@ -377,7 +377,7 @@ impl Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for HttpConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -395,7 +395,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for HttpConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

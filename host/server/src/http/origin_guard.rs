@@ -10,7 +10,7 @@
 //! started is identified as that agent's, and no token makes it the operator.
 
 use super::{
-    caller::Caller,
+    caller::HttpPeer,
     context::is_grpc,
     paths::EndpointPath,
     reply::{self, TODAYS, json_body},
@@ -79,7 +79,7 @@ impl OriginGuard {
     /// A program of the hub's own user that presents a tenant's token acts for that tenant only, as
     /// a proxy does for its users. Therefore an expired token must not give it more rights than a
     /// valid one.
-    async fn principal(&self, caller: &Caller, headers: &HeaderMap) -> Option<Principal> {
+    async fn principal(&self, caller: &HttpPeer, headers: &HeaderMap) -> Option<Principal> {
         let shown = bearer(headers);
         match caller.own_user().await {
             Some(known @ Principal::Operator) if shown.is_none() => Some(known.clone()),
@@ -93,7 +93,7 @@ impl OriginGuard {
     /// Admits a request and stores its principal, or returns an error response.
     pub(crate) async fn admit<B: HttpBody>(
         &self,
-        caller: &Caller,
+        caller: &HttpPeer,
         request: &mut Request<B>,
     ) -> Result<(), Response> {
         let is_grpc = is_grpc(request.headers());
@@ -183,7 +183,7 @@ fn grpc_refusal(http: StatusCode, why: &str) -> Response {
 
 /// True if the card must contain the token's security scheme, so that the caller may get the
 /// extended card: for callers who need a token, and those who send one anyway.
-pub(crate) async fn by_token(caller: &Caller, headers: &HeaderMap) -> bool {
+pub(crate) async fn by_token(caller: &HttpPeer, headers: &HeaderMap) -> bool {
     bearer(headers).is_some() || caller.own_user().await.is_none()
 }
 
@@ -270,7 +270,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::{batch::Peers, identity::Always};
+    use crate::peer::{batch::PeerLookup, identity::Always};
     use axum::body::Body;
 
     /// Status for a request with these headers, which are separated by `|`.
@@ -411,7 +411,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
         let guard = OriginGuard::new(at, None, tokens);
-        let caller = Caller::new(None, at, Peers::new(Arc::new(Always(None))));
+        let caller = HttpPeer::new(None, at, PeerLookup::new(Arc::new(Always(None))));
         for (body, status) in [(Body::empty(), 401), (Body::from("x"), 415)] {
             let request = Request::post("/").header(header::HOST, "localhost:8080").body(body);
             let refused = guard.admit(&caller, &mut request.unwrap()).await.unwrap_err();

@@ -8,7 +8,7 @@ use a2a_hub_protocol::{
     interface::{Binding, Version},
 };
 use a2a_hub_rpc::{
-    jsonrpc::{Enveloped, Refused, Update},
+    jsonrpc::{EncodedRefusal, Enveloped, Update},
     retry_after::RETRY_AFTER_SECONDS,
 };
 use axum::{
@@ -35,8 +35,10 @@ pub(crate) fn answer(enveloped: Enveloped, sse: bool) -> Response {
         Ok(Some(Reply::Stream(answers))) => event_stream(frames(*answers)),
         // Errors before the first event are plain responses, so that clients need not parse a
         // stream.
-        Ok(Some(Reply::One(text))) | Err(Refused { text, is_busy: false }) => json_body(text),
-        Err(Refused { text, is_busy: true }) => {
+        Ok(Some(Reply::One(text))) | Err(EncodedRefusal { text, is_busy: false }) => {
+            json_body(text)
+        }
+        Err(EncodedRefusal { text, is_busy: true }) => {
             let again = [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())];
             (StatusCode::SERVICE_UNAVAILABLE, again, json_body(text)).into_response()
         }
@@ -95,7 +97,7 @@ mod tests {
             (status, media.to_owned(), again.to_owned(), body.to_owned())
         };
         let result = || Ok(Some(Reply::One(b"{}".to_vec())));
-        let refused = |is_busy| Err(Refused { text: b"{}".to_vec(), is_busy });
+        let refused = |is_busy| Err(EncodedRefusal { text: b"{}".to_vec(), is_busy });
         let json = "application/json";
         for sse in [false, true] {
             assert_eq!(told(Ok(None), sse).await, row(204, "", "", ""), "a notification");

@@ -14,7 +14,7 @@ use crate::{
     five_step,
     mcp::McpHttp,
     monitoring::{metrics, probes},
-    starting::{self, Progress},
+    starting::{self, StartProgress},
 };
 use a2a_hub_config::token::Tokens;
 use a2a_hub_protocol::dialect::Dialect;
@@ -37,14 +37,14 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const BACKLOG: u32 = 4096;
 
 /// A bound HTTP server.
-pub struct Http {
+pub struct HttpServer {
     listener: TcpListener,
     /// Connections from before the start, which are served first.
     waiting: VecDeque<TcpStream>,
     address: SocketAddr,
 }
 
-impl Http {
+impl HttpServer {
     /// Binds to `address`; port 0 selects a free port.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Http {
     pub async fn hold(
         &mut self,
         public_url: Option<&str>,
-        progress: Progress,
+        progress: StartProgress,
         started: CancellationToken,
     ) {
         let names = Names::of(self.address, public_url);

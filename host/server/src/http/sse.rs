@@ -66,7 +66,7 @@ pub(crate) async fn kept_alive(next: impl Future<Output = Option<Vec<u8>>>) -> O
 }
 
 /// A named event.
-pub(crate) struct Named<'a> {
+pub(crate) struct NamedEvent<'a> {
     /// Name of the event.
     pub(crate) event: &'a str,
     /// Sequence number, which a client returns in `Last-Event-ID` to resume.
@@ -75,7 +75,7 @@ pub(crate) struct Named<'a> {
     pub(crate) text: &'a str,
 }
 
-impl Named<'_> {
+impl NamedEvent<'_> {
     /// Encodes the event.
     pub(crate) fn frame(&self) -> Vec<u8> {
         let Self { event, number, text } = self;

@@ -1,7 +1,7 @@
 //! HTTP requests that a starting hub answers: `GET /health` and `GET /ready`.
 
 use super::origin_guard::Names;
-use crate::starting::{Seen, refusal};
+use crate::starting::{StartReaction, refusal};
 use a2a_hub_protocol::operation::HubStart;
 use a2a_hub_rpc::retry_after::RETRY_AFTER_SECONDS;
 use serde_json::json;
@@ -11,11 +11,11 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// Reaction to the bytes of a connection. Of the guard's checks, those of the host and of the
 /// origin apply; the caller is not identified, and learns the numbers of agents only.
-pub(super) fn look(bytes: &[u8], names: &Names, start: &HubStart) -> Seen {
+pub(super) fn look(bytes: &[u8], names: &Names, start: &HubStart) -> StartReaction {
     if bytes.is_empty() {
-        return Seen::Incomplete;
+        return StartReaction::Incomplete;
     }
-    let later = || Seen::Later(response("503 Service Unavailable", &refusal(start)));
+    let later = || StartReaction::Later(response("503 Service Unavailable", &refusal(start)));
     let end = bytes.windows(HEAD_END.len()).position(|part| part == HEAD_END);
     let Some((end, head)) = end.and_then(|end| Some((end, str::from_utf8(&bytes[..end]).ok()?)))
     else {
@@ -39,7 +39,7 @@ pub(super) fn look(bytes: &[u8], names: &Names, start: &HubStart) -> Seen {
     }
     let told = json!({ "status": "starting", "version": env!("CARGO_PKG_VERSION"), "reason": "starting",
         "starting": { "agents": start.agents, "ready": start.ready } });
-    Seen::Now(end + HEAD_END.len(), response(status, told.to_string().as_bytes()))
+    StartReaction::Now(end + HEAD_END.len(), response(status, told.to_string().as_bytes()))
 }
 
 fn response(status: &str, body: &[u8]) -> Vec<u8> {
@@ -60,12 +60,14 @@ mod tests {
         let names = Names::of("127.0.0.1:8080".parse().unwrap(), None);
         let start = HubStart { agents: 6, ready: 3, ..HubStart::default() };
         let told = |request: &str| match look(request.as_bytes(), &names, &start) {
-            Seen::Incomplete => "incomplete".to_owned(),
-            Seen::Now(length, answer) => {
+            StartReaction::Incomplete => "incomplete".to_owned(),
+            StartReaction::Now(length, answer) => {
                 assert_eq!(length, request.len());
                 format!("now: {}", String::from_utf8(answer).unwrap())
             }
-            Seen::Later(answer) => format!("later: {}", String::from_utf8(answer).unwrap()),
+            StartReaction::Later(answer) => {
+                format!("later: {}", String::from_utf8(answer).unwrap())
+            }
         };
         let health = told("GET /health HTTP/1.1\r\nHost: localhost:8080\r\n\r\n");
         assert!(health.starts_with("now: HTTP/1.1 200 OK\r\n"), "{health}");

@@ -44,7 +44,7 @@ const MOMENT: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A tool call with its caller.
-pub(super) struct Call<'a> {
+pub(super) struct McpCall<'a> {
     pub(super) dispatcher: &'a Dispatcher,
     /// Cancelled when the hub stops.
     pub(super) stop: &'a CancellationToken,
@@ -53,7 +53,7 @@ pub(super) struct Call<'a> {
 }
 
 /// End of an event stream.
-pub(super) enum Heard {
+pub(super) enum McpStreamEnd {
     /// The task has ended, or waits for an answer.
     Task,
     /// The agent replied with a message; no task exists.
@@ -84,7 +84,7 @@ enum Put {
     Left,
 }
 
-impl Call<'_> {
+impl McpCall<'_> {
     /// Sends a message to an agent. A repeated call with the user's answer continues the task that
     /// asked.
     pub(super) async fn agent(
@@ -220,9 +220,9 @@ impl Call<'_> {
                 before.disarm();
             }
             match self.hear(&mut heard, until).await? {
-                Heard::Message(message) => return Ok(result::of_message(&message).into()),
-                Heard::Cancelled => return Ok(result::of_task(&self.end(&id).await?).into()),
-                Heard::Late | Heard::Task => {}
+                McpStreamEnd::Message(message) => return Ok(result::of_message(&message).into()),
+                McpStreamEnd::Cancelled => return Ok(result::of_task(&self.end(&id).await?).into()),
+                McpStreamEnd::Late | McpStreamEnd::Task => {}
             }
             let task = self.task(&id).await?;
             if !task.status.state.is_interrupted() {
@@ -246,7 +246,7 @@ impl Call<'_> {
         &self,
         heard: &mut ReplyStream,
         until: Instant,
-    ) -> Result<Heard, A2aError> {
+    ) -> Result<McpStreamEnd, A2aError> {
         let ReplyStream::Task(heard) = heard else { return Err(unexpected()) };
         let (mut narration, mut tell_at) = (Narration::default(), None);
         let mut told = 0;
@@ -259,7 +259,7 @@ impl Call<'_> {
                     self.tell(&mut narration, &mut told).await;
                     tell_at = None;
                     if Instant::now() >= until {
-                        return Ok(Heard::Late);
+                        return Ok(McpStreamEnd::Late);
                     }
                     continue;
                 }
@@ -275,7 +275,7 @@ impl Call<'_> {
             #[cfg(test)]
             crate::tests::panic_if_told(&event.event);
             if let TaskEvent::Reply(message) = &event.event {
-                return Ok(Heard::Message(message.clone()));
+                return Ok(McpStreamEnd::Message(message.clone()));
             }
             if narration.hear(&event.event) {
                 self.tell(&mut narration, &mut told).await;
@@ -285,12 +285,12 @@ impl Call<'_> {
             }
         }
         self.tell(&mut narration, &mut told).await;
-        Ok(Heard::Task)
+        Ok(McpStreamEnd::Task)
     }
 
     /// Reason for the end of the client's connection. During a stop of the hub the task continues.
-    fn left(&self) -> Heard {
-        if self.stop.is_cancelled() { Heard::Late } else { Heard::Cancelled }
+    fn left(&self) -> McpStreamEnd {
+        if self.stop.is_cancelled() { McpStreamEnd::Late } else { McpStreamEnd::Cancelled }
     }
 
     /// Sends the collected lines as progress, if the client gave a token.
@@ -327,7 +327,7 @@ impl Call<'_> {
             }
             FormOutcome::Left => Put::Left,
             FormOutcome::Cancelled => {
-                if let Heard::Cancelled = self.left() {
+                if let McpStreamEnd::Cancelled = self.left() {
                     self.end(&task.id).await?;
                 }
                 Put::Left

@@ -3,11 +3,11 @@
 use super::{
     accept::name_accepted,
     lines::{no_batches, no_handshake},
-    message::{self, ClientMessage, Frame, Read, Refusal},
-    request_ids::Refused,
+    message::{self, ClientMessage, McpFrame, McpMessage, McpRefusal},
+    request_ids::RequestIdError,
     session::McpSession,
     session_manager::HubSessionManager,
-    sessions::{SessionRoom, Sessions},
+    sessions::{McpSessions, SessionRoom},
 };
 use crate::{
     MAX_REQUEST,
@@ -51,7 +51,7 @@ pub(crate) struct McpHttp {
     service: StreamableHttpService<McpSession, HubSessionManager>,
     manager: Arc<HubSessionManager>,
     /// Owner of each session; other callers cannot use it.
-    sessions: Arc<Mutex<Sessions>>,
+    sessions: Arc<Mutex<McpSessions>>,
 }
 
 impl McpHttp {
@@ -107,8 +107,8 @@ impl McpHttp {
             return response;
         }
         match message::read(request.body()) {
-            Frame::One(read) => self.one(request, session, principal, read).await,
-            Frame::Batch(reads) => {
+            McpFrame::One(read) => self.one(request, session, principal, read).await,
+            McpFrame::Batch(reads) => {
                 let version = session.as_deref().and_then(|id| self.manager.version(id));
                 match session {
                     Some(session) if version == Some(ProtocolVersion::V_2025_03_26) => {
@@ -130,12 +130,12 @@ impl McpHttp {
         request: http::Request<Bytes>,
         session: Option<String>,
         principal: Principal,
-        read: Read,
+        read: McpMessage,
     ) -> Response {
         let message = match read {
-            Read::Message(message) => message,
-            Read::Refused(why) => return refused(&why),
-            Read::Skipped => return StatusCode::ACCEPTED.into_response(),
+            McpMessage::Message(message) => message,
+            McpMessage::Refused(why) => return refused(&why),
+            McpMessage::Skipped => return StatusCode::ACCEPTED.into_response(),
         };
         let begins = session.is_none() && message.is_initialize();
         if begins && let Err(full) = self.make_room(&principal).await {
@@ -159,7 +159,7 @@ impl McpHttp {
         request: http::Request<Bytes>,
         session: String,
         principal: Principal,
-        reads: Vec<Read>,
+        reads: Vec<McpMessage>,
     ) -> Response {
         if !self.has_session(&session).await {
             return StatusCode::NOT_FOUND.into_response();
@@ -167,15 +167,17 @@ impl McpHttp {
         let mut streams = Vec::new();
         for read in reads {
             let read = match read {
-                Read::Message(message) if message.is_initialize() => {
-                    Read::Refused(no_handshake(&message))
+                McpMessage::Message(message) if message.is_initialize() => {
+                    McpMessage::Refused(no_handshake(&message))
                 }
-                read @ (Read::Message(_) | Read::Refused(_) | Read::Skipped) => read,
+                read @ (McpMessage::Message(_) | McpMessage::Refused(_) | McpMessage::Skipped) => {
+                    read
+                }
             };
             let is_request = match &read {
-                Read::Message(message) => ClientMessage::request_id(message).is_some(),
-                Read::Refused(_) => true,
-                Read::Skipped => false,
+                McpMessage::Message(message) => ClientMessage::request_id(message).is_some(),
+                McpMessage::Refused(_) => true,
+                McpMessage::Skipped => false,
             };
             let request = request.clone();
             let response = self.one(request, Some(session.clone()), principal.clone(), read).await;
@@ -239,7 +241,7 @@ impl McpHttp {
 
 /// A request in its session, until the response ends.
 struct SessionRequest {
-    sessions: Arc<Mutex<Sessions>>,
+    sessions: Arc<Mutex<McpSessions>>,
     session: String,
     /// JSON-RPC id of the request, as JSON text.
     id: Option<String>,
@@ -295,29 +297,29 @@ async fn events_of(response: Response) -> BodyDataStream {
     let body = to_bytes(response.into_body(), MAX_REQUEST).await.unwrap_or_default();
     let data: Value = serde_json::from_slice(&body).unwrap_or_else(|_| {
         let why = format!("the message was refused with status {status}");
-        Refusal::request(&why, Value::Null).json()
+        McpRefusal::request(&why, Value::Null).json()
     });
     Body::from(format!("data: {data}\n\n")).into_data_stream()
 }
 
 /// Response to a message that cannot be served. A request with a valid id gets an ordinary response
 /// of JSON-RPC, anything else an error of HTTP.
-fn refused(why: &Refusal) -> Response {
+fn refused(why: &McpRefusal) -> Response {
     let is_request = !why.id.is_null() && why.code == ErrorCode::INVALID_PARAMS;
     let status = if is_request { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     (status, Json(why.json())).into_response()
 }
 
 /// Response to a request that its session refuses.
-fn taken(refused: &Refused, id: Option<&str>) -> Response {
+fn taken(refused: &RequestIdError, id: Option<&str>) -> Response {
     let status = match refused {
-        Refused::IdInUse => StatusCode::BAD_REQUEST,
-        Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
+        RequestIdError::IdInUse => StatusCode::BAD_REQUEST,
+        RequestIdError::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
     };
     let id = id.and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
-    (status, Json(Refusal::request(&refused.why(), id).json())).into_response()
+    (status, Json(McpRefusal::request(&refused.why(), id).json())).into_response()
 }
 
 fn told(why: &str) -> Json<Value> {
-    Json(Refusal::request(why, Value::Null).json())
+    Json(McpRefusal::request(why, Value::Null).json())
 }

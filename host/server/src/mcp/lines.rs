@@ -3,7 +3,7 @@
 
 use super::{
     batch::Batches,
-    message::{self, ClientMessage, Frame, Read, Refusal},
+    message::{self, ClientMessage, McpFrame, McpMessage, McpRefusal},
     request_ids::RequestIds,
     session::McpSession,
     tasks,
@@ -43,7 +43,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     // The SDK cancels its token at the end of a session.
     let stop = stop.child_token();
     let lost = outbox.clone();
-    let transport = Lines::new(taken, outbox);
+    let transport = LineTransport::new(taken, outbox);
     let talk = async {
         match Box::pin(session.serve_with_ct(transport, stop)).await {
             Ok(running) => {
@@ -76,7 +76,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
 }
 
 /// Transport between the SDK and a client's lines.
-struct Lines {
+struct LineTransport {
     taken: mpsc::Receiver<String>,
     outbox: mpsc::Sender<Vec<u8>>,
     /// Ids of the client's requests.
@@ -92,7 +92,7 @@ struct Lines {
     batches: Batches,
 }
 
-impl Lines {
+impl LineTransport {
     fn new(taken: mpsc::Receiver<String>, outbox: mpsc::Sender<Vec<u8>>) -> Self {
         Self {
             taken,
@@ -109,28 +109,28 @@ impl Lines {
     /// Takes a line: queues its messages for the SDK, and responses to what the SDK does not get.
     fn take(&mut self, line: &str) {
         match message::read(line.as_bytes()) {
-            Frame::One(read) => {
+            McpFrame::One(read) => {
                 if let Some(response) = self.take_one(read) {
                     self.responses.push_back(response);
                 }
             }
-            Frame::Batch(_) if self.version != Some(ProtocolVersion::V_2025_03_26) => {
+            McpFrame::Batch(_) if self.version != Some(ProtocolVersion::V_2025_03_26) => {
                 self.responses.push_back(no_batches().json());
             }
-            Frame::Batch(reads) => self.take_batch(reads),
+            McpFrame::Batch(reads) => self.take_batch(reads),
         }
     }
 
-    fn take_batch(&mut self, reads: Vec<Read>) {
+    fn take_batch(&mut self, reads: Vec<McpMessage>) {
         let (mut open, mut responses) = (HashSet::new(), Vec::new());
         for read in reads {
             let id = match &read {
-                Read::Message(message) if message.is_initialize() => {
+                McpMessage::Message(message) if message.is_initialize() => {
                     responses.push(no_handshake(message).json());
                     continue;
                 }
-                Read::Message(message) => message.request_id().cloned(),
-                Read::Refused(_) | Read::Skipped => None,
+                McpMessage::Message(message) => message.request_id().cloned(),
+                McpMessage::Refused(_) | McpMessage::Skipped => None,
             };
             match self.take_one(read) {
                 Some(response) => responses.push(response),
@@ -141,17 +141,17 @@ impl Lines {
     }
 
     /// Queues a message for the SDK, or returns the response to one that the SDK does not get.
-    fn take_one(&mut self, read: Read) -> Option<Value> {
+    fn take_one(&mut self, read: McpMessage) -> Option<Value> {
         let message = match read {
-            Read::Message(message) => message.message,
-            Read::Refused(why) => return Some(why.json()),
-            Read::Skipped => return None,
+            McpMessage::Message(message) => message.message,
+            McpMessage::Refused(why) => return Some(why.json()),
+            McpMessage::Skipped => return None,
         };
         match &message {
             JsonRpcMessage::Request(request) => {
                 if let Err(why) = self.ids.begin(&request.id) {
                     let id = request.id.clone().into_json_value();
-                    return Some(Refusal::request(&why.why(), id).json());
+                    return Some(McpRefusal::request(&why.why(), id).json());
                 }
                 self.has_begun |= begins(&request.request);
             }
@@ -197,7 +197,7 @@ impl Lines {
     }
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for LineTransport {
     type Error = io::Error;
 
     fn send(
@@ -250,21 +250,21 @@ fn begins(request: &ClientRequest) -> bool {
 }
 
 /// Error response to a batch of another version.
-pub(super) fn no_batches() -> Refusal {
+pub(super) fn no_batches() -> McpRefusal {
     let why = "a message of MCP is one JSON object with a `method` or an answer; only sessions of 2025-03-26 have batches";
-    Refusal::request(why, Value::Null)
+    McpRefusal::request(why, Value::Null)
 }
 
 /// Error response to a handshake in a batch.
-pub(super) fn no_handshake(message: &ClientMessage) -> Refusal {
+pub(super) fn no_handshake(message: &ClientMessage) -> McpRefusal {
     let id = message.request_id().cloned().map(RequestId::into_json_value);
     let why = "`initialize` cannot be part of a batch; send it alone";
-    Refusal::request(why, id.unwrap_or_default())
+    McpRefusal::request(why, id.unwrap_or_default())
 }
 
 /// Error response to an unreadable line.
 fn unreadable(why: &A2aError) -> Vec<u8> {
     let is_text = why.kind != ErrorKind::Parse;
     let code = if is_text { ErrorCode::INVALID_REQUEST } else { ErrorCode::PARSE_ERROR };
-    Refusal::new(code, &*why.message, Value::Null).json().to_string().into_bytes()
+    McpRefusal::new(code, &*why.message, Value::Null).json().to_string().into_bytes()
 }

@@ -20,18 +20,18 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// Messages of a line or body.
 #[derive(Debug)]
-pub(super) enum Frame {
-    One(Read),
+pub(super) enum McpFrame {
+    One(McpMessage),
     /// A batch, which only the version 2025-03-26 has.
-    Batch(Vec<Read>),
+    Batch(Vec<McpMessage>),
 }
 
 /// A read message.
 #[derive(Debug)]
-pub(super) enum Read {
+pub(super) enum McpMessage {
     Message(Box<ClientMessage>),
     /// Needs an answer with this error.
-    Refused(Refusal),
+    Refused(McpRefusal),
     /// A notification that cannot be read; nobody waits for an answer.
     Skipped,
 }
@@ -45,14 +45,14 @@ pub(super) struct ClientMessage {
 
 /// Error response to a message.
 #[derive(Debug, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct McpRefusal {
     pub(super) code: ErrorCode,
     pub(super) why: String,
     /// Id of the request; `Null` if it has none that could be echoed.
     pub(super) id: Value,
 }
 
-impl Refusal {
+impl McpRefusal {
     pub(super) fn new(code: ErrorCode, why: impl Into<String>, id: Value) -> Self {
         Self { code, why: why.into(), id }
     }
@@ -84,38 +84,38 @@ impl ClientMessage {
 }
 
 /// Reads a line or body.
-pub(super) fn read(bytes: &[u8]) -> Frame {
+pub(super) fn read(bytes: &[u8]) -> McpFrame {
     match foreign::read(bytes) {
         Ok(Value::Array(messages)) if messages.is_empty() => {
             let why = "the batch is empty; send one JSON object with a `method`, or with an `id` and a `result`";
-            Frame::One(Read::Refused(Refusal::request(why, Value::Null)))
+            McpFrame::One(McpMessage::Refused(McpRefusal::request(why, Value::Null)))
         }
         Ok(Value::Array(messages)) if messages.len() > MAX_BATCH => {
             let why =
                 format!("the batch has {} messages; send {MAX_BATCH} at most", messages.len());
-            Frame::One(Read::Refused(Refusal::request(&why, Value::Null)))
+            McpFrame::One(McpMessage::Refused(McpRefusal::request(&why, Value::Null)))
         }
-        Ok(Value::Array(messages)) => Frame::Batch(messages.into_iter().map(one).collect()),
-        Ok(message) => Frame::One(one(message)),
+        Ok(Value::Array(messages)) => McpFrame::Batch(messages.into_iter().map(one).collect()),
+        Ok(message) => McpFrame::One(one(message)),
         Err(NotJson { why, members }) => {
             let why = format!("the message is not JSON: {why}; send one JSON object");
             let id = members
                 .get("id")
                 .filter(|id| members.contains_key("method") && request_id(id).is_some());
             let id = id.cloned().unwrap_or_default();
-            Frame::One(Read::Refused(Refusal::new(ErrorCode::PARSE_ERROR, why, id)))
+            McpFrame::One(McpMessage::Refused(McpRefusal::new(ErrorCode::PARSE_ERROR, why, id)))
         }
     }
 }
 
-fn one(message: Value) -> Read {
+fn one(message: Value) -> McpMessage {
     let refused = |why: &str, id: Option<Value>| {
         let why = format!(
             "no message of JSON-RPC 2.0: {why}; send one object with a `method`, or with an `id` and a `result`"
         );
         // Only a valid id is echoed.
         let id = id.filter(|id| request_id(id).is_some()).unwrap_or_default();
-        Read::Refused(Refusal::request(&why, id))
+        McpMessage::Refused(McpRefusal::request(&why, id))
     };
     let Value::Object(mut message) = message else { return refused("it is no object", None) };
     message.insert("jsonrpc".to_owned(), "2.0".into());
@@ -131,7 +131,7 @@ fn one(message: Value) -> Read {
             let method = method.clone();
             notification(message).unwrap_or_else(|| {
                 tracing::debug!(method, "an MCP client's notification cannot be read");
-                Read::Skipped
+                McpMessage::Skipped
             })
         }
         (Some(Value::String(method)), Some(id)) => {
@@ -164,18 +164,19 @@ fn parsed(message: Map<String, Value>) -> Option<ClientMessage> {
     serde_json::from_value(json.clone()).ok().map(|message| ClientMessage { message, json })
 }
 
-fn notification(mut message: Map<String, Value>) -> Option<Read> {
+fn notification(mut message: Map<String, Value>) -> Option<McpMessage> {
     drop_odd_meta(&mut message);
     let read = parsed(message)?;
-    matches!(read.message, JsonRpcMessage::Notification(_)).then(|| Read::Message(Box::new(read)))
+    matches!(read.message, JsonRpcMessage::Notification(_))
+        .then(|| McpMessage::Message(Box::new(read)))
 }
 
-fn request(method: &str, id: RequestId, mut message: Map<String, Value>) -> Read {
+fn request(method: &str, id: RequestId, mut message: Map<String, Value>) -> McpMessage {
     // The JSON form of a number may differ: `1.0` is 1.
     let id = id.into_json_value();
     let refused = |why: &str| {
         let why = format!("call `{method}`: {why}");
-        Read::Refused(Refusal::new(ErrorCode::INVALID_PARAMS, why, id.clone()))
+        McpMessage::Refused(McpRefusal::new(ErrorCode::INVALID_PARAMS, why, id.clone()))
     };
     if message.get("params").is_some_and(|params| !params.is_object()) {
         return refused("`params` must be an object");
@@ -193,7 +194,7 @@ fn request(method: &str, id: RequestId, mut message: Map<String, Value>) -> Read
             return refused("`task` must be an object, such as {}");
         }
         message.insert("method".to_owned(), format!("{UNREAD}{method}").into());
-        let read = parsed(message).map(|read| Read::Message(Box::new(read)));
+        let read = parsed(message).map(|read| McpMessage::Message(Box::new(read)));
         return read.unwrap_or_else(|| refused("it cannot be read"));
     }
     if method == "initialize" {
@@ -206,12 +207,12 @@ fn request(method: &str, id: RequestId, mut message: Map<String, Value>) -> Read
     let is_unknown = matches!(&request.request, ClientRequest::CustomRequest(_));
     match is_unknown.then(|| wrong_params(method, params)).flatten() {
         Some(why) => refused(&format!("`params`: {why}")),
-        None => Read::Message(Box::new(read)),
+        None => McpMessage::Message(Box::new(read)),
     }
 }
 
 /// Response to a request of the hub. An unreadable one ends the wait for it, as an error does.
-fn answer(id: RequestId, message: Map<String, Value>) -> Read {
+fn answer(id: RequestId, message: Map<String, Value>) -> McpMessage {
     let read = parsed(message).filter(|read| {
         matches!(read.message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
     });
@@ -221,7 +222,7 @@ fn answer(id: RequestId, message: Map<String, Value>) -> Read {
         let json = serde_json::to_value(&message).unwrap_or_default();
         ClientMessage { message, json }
     });
-    Read::Message(Box::new(read))
+    McpMessage::Message(Box::new(read))
 }
 
 /// True for a request about tasks that the SDK would read in another form than that of a session's
@@ -288,17 +289,17 @@ mod tests {
     use super::*;
     use crate::tests::json_shapes::{reshaped, shapes};
 
-    fn read_value(message: &Value) -> Frame {
+    fn read_value(message: &Value) -> McpFrame {
         read(message.to_string().as_bytes())
     }
 
     /// Code and id of a refusal, or a word for what became of the message.
-    fn outcome(frame: Frame) -> (i32, Value, &'static str) {
+    fn outcome(frame: McpFrame) -> (i32, Value, &'static str) {
         match frame {
-            Frame::One(Read::Refused(why)) => (why.code.0, why.id, "refused"),
-            Frame::One(Read::Skipped) => (0, Value::Null, "skipped"),
-            Frame::Batch(_) => (0, Value::Null, "batch"),
-            Frame::One(Read::Message(read)) => match read.message {
+            McpFrame::One(McpMessage::Refused(why)) => (why.code.0, why.id, "refused"),
+            McpFrame::One(McpMessage::Skipped) => (0, Value::Null, "skipped"),
+            McpFrame::Batch(_) => (0, Value::Null, "batch"),
+            McpFrame::One(McpMessage::Message(read)) => match read.message {
                 JsonRpcMessage::Request(it) => (0, it.id.into_json_value(), "request"),
                 JsonRpcMessage::Notification(_) => (0, Value::Null, "notification"),
                 JsonRpcMessage::Response(it) => (0, it.id.into_json_value(), "response"),

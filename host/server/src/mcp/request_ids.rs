@@ -21,7 +21,7 @@ pub(super) struct RequestIds<I> {
 
 /// Reason for refusing a request.
 #[derive(Debug, PartialEq)]
-pub(super) enum Refused {
+pub(super) enum RequestIdError {
     /// Another request uses the id.
     IdInUse,
     /// The limit of unanswered requests is reached.
@@ -36,12 +36,12 @@ impl<I> Default for RequestIds<I> {
 
 impl<I: Eq + Hash + Clone> RequestIds<I> {
     /// Registers a request.
-    pub(super) fn begin(&mut self, id: &I) -> Result<(), Refused> {
+    pub(super) fn begin(&mut self, id: &I) -> Result<(), RequestIdError> {
         if self.unanswered.contains(id) || self.cancelled.contains(id) {
-            return Err(Refused::IdInUse);
+            return Err(RequestIdError::IdInUse);
         }
         if self.unanswered.len() >= MAX_REQUESTS {
-            return Err(Refused::TooMany(MAX_REQUESTS));
+            return Err(RequestIdError::TooMany(MAX_REQUESTS));
         }
         self.unanswered.insert(id.clone());
         Ok(())
@@ -63,7 +63,7 @@ impl<I: Eq + Hash + Clone> RequestIds<I> {
     }
 }
 
-impl Refused {
+impl RequestIdError {
     /// Explanation for the client.
     pub(super) fn why(&self) -> String {
         match self {
@@ -85,7 +85,7 @@ mod tests {
     fn id_is_free_after_response() {
         let mut ids = RequestIds::default();
         ids.begin(&7).unwrap();
-        assert_eq!(ids.begin(&7), Err(Refused::IdInUse));
+        assert_eq!(ids.begin(&7), Err(RequestIdError::IdInUse));
         ids.begin(&8).unwrap();
         ids.answered(&7);
         ids.begin(&7).unwrap();
@@ -97,12 +97,16 @@ mod tests {
         for id in 0..3 * MAX_REQUESTS {
             ids.begin(&id).unwrap();
             ids.cancelled(&id);
-            assert_eq!(ids.begin(&id), Err(Refused::IdInUse), "its request may not have ended");
+            assert_eq!(
+                ids.begin(&id),
+                Err(RequestIdError::IdInUse),
+                "its request may not have ended"
+            );
         }
         for id in 0..MAX_REQUESTS {
             ids.begin(&id).unwrap();
         }
         let one_more = 5 * MAX_REQUESTS;
-        assert_eq!(ids.begin(&one_more), Err(Refused::TooMany(MAX_REQUESTS)));
+        assert_eq!(ids.begin(&one_more), Err(RequestIdError::TooMany(MAX_REQUESTS)));
     }
 }

@@ -1,7 +1,7 @@
 //! Session of an MCP client: its requests and its principal.
 
 use super::{
-    call::Call,
+    call::McpCall,
     capabilities::{capabilities, offers_tasks},
     failure::{answered, error},
     question, resources, result, structured,
@@ -82,16 +82,16 @@ impl McpSession {
     }
 
     /// A request of the client with its caller.
-    fn call_of(&self, context: RequestContext<RoleServer>) -> Call<'_> {
+    fn call_of(&self, context: RequestContext<RoleServer>) -> McpCall<'_> {
         let caller = self.principal(&context.extensions);
-        Call { dispatcher: &self.dispatcher, stop: &self.stop, caller, context }
+        McpCall { dispatcher: &self.dispatcher, stop: &self.stop, caller, context }
     }
 
     /// A request about tasks, from a caller that may have them.
     fn call_with_tasks<M: ConstString>(
         &self,
         context: RequestContext<RoleServer>,
-    ) -> Result<Call<'_>, ErrorData> {
+    ) -> Result<McpCall<'_>, ErrorData> {
         let call = self.call_of(context);
         if offers_tasks(&call.caller) {
             return Ok(call);

@@ -1,7 +1,7 @@
 //! Sessions of MCP over HTTP: their owners, their open requests, and the choice of a session to end
 //! when another one needs its slot.
 
-use super::request_ids::{Refused, RequestIds};
+use super::request_ids::{RequestIdError, RequestIds};
 use a2a_hub_core::access_control::Principal;
 use std::collections::HashMap;
 use tokio::time::Instant;
@@ -17,9 +17,9 @@ const MAX_OF_OTHERS: usize = MAX - MAX_OF_ONE;
 
 /// Open sessions by their ids.
 #[derive(Default)]
-pub(super) struct Sessions(HashMap<String, Session>);
+pub(super) struct McpSessions(HashMap<String, OpenMcpSession>);
 
-struct Session {
+struct OpenMcpSession {
     owner: Principal,
     /// Caller to whose limit the session counts. All tasks of an agent count to one limit.
     identity: String,
@@ -41,7 +41,7 @@ pub(super) enum SessionRoom {
     Full(usize),
 }
 
-impl Sessions {
+impl McpSessions {
     /// True if another caller began this session.
     pub(super) fn is_of_another(&self, id: &str, caller: &Principal) -> bool {
         self.0.get(id).is_some_and(|session| session.owner != *caller)
@@ -79,7 +79,7 @@ impl Sessions {
     pub(super) fn begin(&mut self, id: String, owner: Principal, now: Instant) {
         let identity = owner.identity();
         let requests = RequestIds::default();
-        self.0.insert(id, Session { owner, identity, last_used: now, open: 0, requests });
+        self.0.insert(id, OpenMcpSession { owner, identity, last_used: now, open: 0, requests });
     }
 
     /// Records a request in its session; `request` is its JSON-RPC id as JSON, none for a message
@@ -89,7 +89,7 @@ impl Sessions {
         id: &str,
         request: Option<&str>,
         now: Instant,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RequestIdError> {
         let Some(session) = self.0.get_mut(id) else { return Ok(()) };
         if let Some(request) = request {
             session.requests.begin(&request.to_owned())?;
@@ -134,8 +134,8 @@ mod tests {
         Principal::of_tree(AgentId::parse(name).unwrap(), "1")
     }
 
-    fn filled(owner: &Principal, sessions: usize) -> Sessions {
-        let (mut all, start) = (Sessions::default(), Instant::now());
+    fn filled(owner: &Principal, sessions: usize) -> McpSessions {
+        let (mut all, start) = (McpSessions::default(), Instant::now());
         for at in 0..sessions {
             let now = start + Duration::from_secs(at as u64);
             all.begin(format!("{owner:?} {at}"), owner.clone(), now);
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn busy_sessions_of_agents_leave_a_quarter_to_the_operator() {
-        let mut all = Sessions::default();
+        let mut all = McpSessions::default();
         for at in 0..MAX_OF_OTHERS {
             let owner = agent(&format!("agent-{}", at / MAX_OF_ONE));
             all.begin(at.to_string(), owner, Instant::now());
@@ -197,15 +197,15 @@ mod tests {
         let mut all = filled(&one, 1);
         let id = format!("{one:?} 0");
         all.enter(&id, Some("7"), now).unwrap();
-        assert_eq!(all.enter(&id, Some("7"), now), Err(Refused::IdInUse));
+        assert_eq!(all.enter(&id, Some("7"), now), Err(RequestIdError::IdInUse));
         all.enter(&id, Some("\"7\""), now).unwrap();
         all.leave(&id, Some("7"), true, now);
         all.enter(&id, Some("7"), now).unwrap();
         all.leave(&id, Some("7"), false, now);
-        assert_eq!(all.enter(&id, Some("7"), now), Err(Refused::IdInUse));
+        assert_eq!(all.enter(&id, Some("7"), now), Err(RequestIdError::IdInUse));
         for at in 10..10 + MAX_REQUESTS - 2 {
             all.enter(&id, Some(&at.to_string()), now).unwrap();
         }
-        assert_eq!(all.enter(&id, Some("new"), now), Err(Refused::TooMany(MAX_REQUESTS)));
+        assert_eq!(all.enter(&id, Some("new"), now), Err(RequestIdError::TooMany(MAX_REQUESTS)));
     }
 }

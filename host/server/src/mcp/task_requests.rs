@@ -2,7 +2,7 @@
 //! and a call that asks for a task.
 
 use super::{
-    call::{Call, FormOutcome, Heard, asks_users},
+    call::{FormOutcome, McpCall, McpStreamEnd, asks_users},
     failure::error,
     question, resources,
     tasks::{self, RELATED, TaskForm, UNREAD},
@@ -104,7 +104,7 @@ pub(super) fn params_of<T: DeserializeOwned>(method: &str, params: Value) -> Res
         .map_err(|why| ErrorData::invalid_params(format!("call `{method}`: `params`: {why}"), None))
 }
 
-impl Call<'_> {
+impl McpCall<'_> {
     /// Serves a request about tasks.
     pub(super) async fn serve_task(
         &self,
@@ -279,7 +279,10 @@ impl Call<'_> {
         if let Ok(Reply::Stream(mut heard)) = listened {
             let heard = self.hear(&mut heard, Instant::now() + DAY).await;
             match heard.map_err(|why| error(&why))? {
-                Heard::Task | Heard::Message(_) | Heard::Late | Heard::Cancelled => {}
+                McpStreamEnd::Task
+                | McpStreamEnd::Message(_)
+                | McpStreamEnd::Late
+                | McpStreamEnd::Cancelled => {}
             }
         } else {
             // The task may have ended in the meantime.

@@ -2,7 +2,7 @@
 //! one connection and for a thousand. Therefore connections that arrive during a lookup share the
 //! next one.
 
-use crate::peer::identity::{self, Ends};
+use crate::peer::identity::{self, ConnectionEnds};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_process::run_blocking;
 use a2a_hub_rpc::lineage::Lineages;
@@ -16,30 +16,30 @@ use tokio_util::task::TaskTracker;
 
 /// Handle for lookups. Clones share one queue.
 #[derive(Clone)]
-pub(crate) struct Peers(Arc<Shared>);
+pub(crate) struct PeerLookup(Arc<LookupInner>);
 
-struct Shared {
+struct LookupInner {
     lineage: Lineages,
-    queue: Mutex<Queue>,
+    queue: Mutex<LookupQueue>,
     /// Running lookups. No shutdown waits for them; each connection waits for its own result.
     looks: TaskTracker,
 }
 
 #[derive(Default)]
-struct Queue {
-    waiting: Vec<(Ends, oneshot::Sender<Option<Principal>>)>,
+struct LookupQueue {
+    waiting: Vec<(ConnectionEnds, oneshot::Sender<Option<Principal>>)>,
     /// True while a lookup runs, which also serves the waiting connections.
     is_looking: bool,
 }
 
-impl Peers {
+impl PeerLookup {
     pub(crate) fn new(lineage: Lineages) -> Self {
-        Self(Arc::new(Shared { lineage, queue: Mutex::default(), looks: TaskTracker::new() }))
+        Self(Arc::new(LookupInner { lineage, queue: Mutex::default(), looks: TaskTracker::new() }))
     }
 
     /// Identifies the peer of a loopback connection; `None` for another user, or if the owner
     /// cannot be determined.
-    pub(crate) async fn who(&self, ends: Ends) -> Option<Principal> {
+    pub(crate) async fn who(&self, ends: ConnectionEnds) -> Option<Principal> {
         let (told, hears) = oneshot::channel();
         let is_first = {
             let mut queue = self.0.queue.lock();
@@ -64,7 +64,7 @@ impl Peers {
                 }
                 take(&mut queue.waiting)
             };
-            let (ends, told): (Vec<Ends>, Vec<_>) = batch.into_iter().unzip();
+            let (ends, told): (Vec<ConnectionEnds>, Vec<_>) = batch.into_iter().unzip();
             let lineage = Arc::clone(&self.0.lineage);
             let found = run_blocking(move || identity::over_tcp(&ends, &lineage)).await;
             // A failed lookup drops the senders, which yields `None`.
@@ -114,7 +114,7 @@ mod tests {
         let here = listener.local_addr().unwrap();
         let clients: Vec<_> = (0..50).map(|_| TcpStream::connect(here).unwrap()).collect();
         let slow = Arc::new(Slow::default());
-        let peers = Peers::new(Arc::clone(&slow) as Lineages);
+        let peers = PeerLookup::new(Arc::clone(&slow) as Lineages);
         let asked = clients.iter().map(|client| peers.who((here, client.local_addr().unwrap())));
         let told = join_all(asked).await;
         for (client, told) in clients.iter().zip(told) {

@@ -69,13 +69,16 @@ fn is(handle: &OwnedFd, pid: i32) -> bool {
 }
 
 /// Local and remote address of a connection.
-pub(crate) type Ends = (SocketAddr, SocketAddr);
+pub(crate) type ConnectionEnds = (SocketAddr, SocketAddr);
 
 /// Identifies the peers of these loopback connections, in the same order; `None` for another user,
 /// or if the owner cannot be determined.
-pub(crate) fn over_tcp(connections: &[Ends], lineage: &Lineages) -> Vec<Option<Principal>> {
+pub(crate) fn over_tcp(
+    connections: &[ConnectionEnds],
+    lineage: &Lineages,
+) -> Vec<Option<Principal>> {
     let us = rustix::process::geteuid().as_raw();
-    let own = |(local, remote): &Ends| {
+    let own = |(local, remote): &ConnectionEnds| {
         SocketOwner::find(*local, *remote).filter(|owner| owner.user == us).map(|it| it.inode)
     };
     let inodes: Vec<Option<u64>> = connections.iter().map(own).collect();

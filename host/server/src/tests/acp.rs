@@ -1,9 +1,9 @@
 //! Tests of the ACP endpoint: updates, replay of conversations, and cancelled turns.
 
-use super::{STREAMED, Stand, connections::Connection};
+use super::{STREAMED, TestDispatcher, connections::TestConnection};
 use serde_json::{Value, json};
 
-pub(super) async fn session(connection: &mut Connection) -> Value {
+pub(super) async fn session(connection: &mut TestConnection) -> Value {
     let params = json!({ "cwd": "/w", "mcpServers": [] });
     connection.ask("session/new", params).await["result"]["sessionId"].clone()
 }
@@ -30,15 +30,19 @@ fn text_of(update: &Value) -> Option<(&str, &str)> {
     Some((update["sessionUpdate"].as_str()?, update["content"]["text"].as_str()?))
 }
 
-pub(super) async fn say(connection: &mut Connection, session: &Value, text: &str) -> Vec<Value> {
+pub(super) async fn say(
+    connection: &mut TestConnection,
+    session: &Value,
+    text: &str,
+) -> Vec<Value> {
     let id = connection.begin("session/prompt", prompt(session, text)).await;
     connection.until(id).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn streamed_answer_is_shown_once() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     let told = say(&mut connection, &session, "stream").await;
     let shown = texts(&told, "agent_message_chunk").concat();
@@ -47,8 +51,8 @@ async fn streamed_answer_is_shown_once() {
 
 #[tokio::test(start_paused = true)]
 async fn loaded_session_replays_whole_conversation() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     say(&mut connection, &session, "stream").await;
     for at in 0..210 {
@@ -56,7 +60,7 @@ async fn loaded_session_replays_whole_conversation() {
     }
     say(&mut connection, &session, "ask").await;
 
-    let mut other = Connection::acp(&stand).await;
+    let mut other = TestConnection::acp(&stand).await;
     let load = json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] });
     let id = other.begin("session/load", load).await;
     let told = other.until(id).await;
@@ -75,8 +79,8 @@ async fn loaded_session_replays_whole_conversation() {
 
 #[tokio::test(start_paused = true)]
 async fn prompt_after_cancel_waits_for_end() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     let cancel = json!({ "method": "session/cancel", "params": { "sessionId": session } });
     let working = connection.begin("session/prompt", prompt(&session, "work")).await;
@@ -96,8 +100,8 @@ async fn prompt_after_cancel_waits_for_end() {
 
 #[tokio::test(start_paused = true)]
 async fn cancel_request_is_answered() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     let working = connection.begin("session/prompt", prompt(&session, "work")).await;
     let answer = connection.begin("session/cancel", json!({ "sessionId": session })).await;
@@ -112,8 +116,8 @@ async fn cancel_request_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn unused_mcp_servers_are_named_once() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let servers = json!([{ "name": "files\u{1b}[2J", "command": "/x", "args": [] }, { "url": "http://u/" }, 1]);
     let begun = connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": servers })).await;
     let names = json!(["files[2J", "http://u/", "a server without a name"]);
@@ -128,8 +132,8 @@ async fn unused_mcp_servers_are_named_once() {
 
 #[tokio::test(start_paused = true)]
 async fn odd_prompt_metadata_is_ignored() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     for meta in [json!(null), json!("x"), json!([1]), json!(7)] {
         let mut params = prompt(&session, "hello");

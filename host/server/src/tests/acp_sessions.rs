@@ -1,9 +1,9 @@
 //! Tests of ACP's sessions: list, resume, close, delete and options.
 
 use super::{
-    Stand,
+    TestDispatcher,
     acp::{prompt, say, session, texts},
-    connections::Connection,
+    connections::TestConnection,
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::id::TenantId;
@@ -14,7 +14,7 @@ fn place(session: &Value) -> Value {
     json!({ "sessionId": session, "cwd": "/w", "mcpServers": [] })
 }
 
-async fn list(connection: &mut Connection, params: Value) -> Value {
+async fn list(connection: &mut TestConnection, params: Value) -> Value {
     connection.ask("session/list", params).await["result"].take()
 }
 
@@ -25,8 +25,8 @@ fn ids(list: &Value) -> Vec<Value> {
 
 #[tokio::test(start_paused = true)]
 async fn listed_sessions_are_paged_by_cursor() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let mut begun = Vec::new();
     for at in 0..60 {
         let place = json!({ "cwd": if at == 7 { "/other" } else { "/w" }, "mcpServers": [] });
@@ -69,12 +69,12 @@ async fn listed_sessions_are_paged_by_cursor() {
 
 #[tokio::test(start_paused = true)]
 async fn resumed_session_answers_open_question() {
-    let stand = Stand::new().await;
-    let mut first = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut first = TestConnection::acp(&stand).await;
     let session = session(&mut first).await;
     say(&mut first, &session, "ask").await;
     for (method, replays) in [("session/resume", false), ("session/load", true)] {
-        let mut other = Connection::acp(&stand).await;
+        let mut other = TestConnection::acp(&stand).await;
         let id = other.begin(method, place(&session)).await;
         let told = other.until(id).await;
         assert_eq!(told.len() > 1, replays, "{told:?}");
@@ -83,7 +83,7 @@ async fn resumed_session_answers_open_question() {
         assert_eq!(texts(&told, "agent_message_chunk").concat(), "blue");
         say(&mut other, &session, "ask").await;
     }
-    let mut other = Connection::acp(&stand).await;
+    let mut other = TestConnection::acp(&stand).await;
     for (wrong, code) in [
         (json!({ "sessionId": "none", "cwd": "/w" }), -32002),
         (json!({ "sessionId": session, "cwd": "w" }), -32602),
@@ -97,8 +97,8 @@ async fn resumed_session_answers_open_question() {
 
 #[tokio::test(start_paused = true)]
 async fn closed_session_cancels_its_turn() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     let working = connection.begin("session/prompt", prompt(&session, "work")).await;
     let closing = connection.begin("session/close", json!({ "sessionId": session })).await;
@@ -126,8 +126,8 @@ async fn closed_session_cancels_its_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn deleted_session_leaves_list_and_cancels() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     for text in ["hello", "ask", "work"] {
         let session = session(&mut connection).await;
         let delete = json!({ "sessionId": session });
@@ -151,8 +151,9 @@ async fn deleted_session_leaves_list_and_cancels() {
 
 #[tokio::test(start_paused = true)]
 async fn session_at_work_elsewhere_is_kept() {
-    let stand = Stand::new().await;
-    let (mut one, mut other) = (Connection::acp(&stand).await, Connection::acp(&stand).await);
+    let stand = TestDispatcher::new().await;
+    let (mut one, mut other) =
+        (TestConnection::acp(&stand).await, TestConnection::acp(&stand).await);
     let session = session(&mut one).await;
     say(&mut one, &session, "hello").await;
     one.begin("session/prompt", prompt(&session, "work")).await;
@@ -169,14 +170,14 @@ async fn session_at_work_elsewhere_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn session_of_other_tenant_is_unknown() {
     let tenants = ["acme", "other"].map(|name| TenantId::try_from(name.to_owned()).unwrap());
-    let stand = Stand::of_tenants(8, BTreeSet::from(tenants)).await;
+    let stand = TestDispatcher::of_tenants(8, BTreeSet::from(tenants)).await;
     let client = |name: &str| Principal::Client(name.to_owned());
-    let mut acme = Connection::acp_of(&stand, client("acme"), json!({})).await;
+    let mut acme = TestConnection::acp_of(&stand, client("acme"), json!({})).await;
     let session = session(&mut acme).await;
     say(&mut acme, &session, "hello").await;
     assert_eq!(ids(&list(&mut acme, json!({})).await), slice::from_ref(&session));
 
-    let mut other = Connection::acp_of(&stand, client("other"), json!({})).await;
+    let mut other = TestConnection::acp_of(&stand, client("other"), json!({})).await;
     assert_eq!(ids(&list(&mut other, json!({})).await), Vec::<Value>::new());
     for method in ["session/load", "session/resume", "session/close"] {
         let answer = other.ask(method, place(&session)).await;
@@ -184,15 +185,15 @@ async fn session_of_other_tenant_is_unknown() {
     }
     let refused = other.ask("session/delete", place(&session)).await;
     assert!(refused.get("error").is_some(), "{refused}");
-    let mut operator = Connection::acp(&stand).await;
+    let mut operator = TestConnection::acp(&stand).await;
     operator.ask("session/delete", place(&session)).await;
     assert_eq!(ids(&list(&mut acme, json!({})).await), [session], "it is of another tenant");
 }
 
 #[tokio::test(start_paused = true)]
 async fn option_is_set_by_offered_value_only() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let begun = connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": [] })).await;
     let (session, options) = (&begun["result"]["sessionId"], &begun["result"]["configOptions"]);
     assert_eq!(
@@ -222,8 +223,8 @@ async fn option_is_set_by_offered_value_only() {
 
 #[tokio::test(start_paused = true)]
 async fn additional_directories_are_refused() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let with =
         |more: Value| json!({ "cwd": "/w", "mcpServers": [], "additionalDirectories": more });
     for more in [json!(["/other"]), json!("/other"), json!({})] {

@@ -1,9 +1,9 @@
 //! Tests of ACP's turns: forms, cancelled requests, ids of messages and titles.
 
 use super::{
-    STREAMED, Stand,
+    STREAMED, TestDispatcher,
     acp::{prompt, say, session, texts},
-    connections::Connection,
+    connections::TestConnection,
 };
 use a2a_hub_core::access_control::Principal;
 use serde_json::{Value, json};
@@ -13,21 +13,21 @@ fn forms() -> Value {
 }
 
 /// Begins a turn that asks by a form; returns its id and the form's request.
-async fn asked(connection: &mut Connection, session: &Value) -> (u64, Value) {
+async fn asked(connection: &mut TestConnection, session: &Value) -> (u64, Value) {
     let id = connection.begin("session/prompt", prompt(session, "ask")).await;
     let mut told = connection.until_method("elicitation/create").await;
     (id, told.pop().unwrap())
 }
 
-async fn reply(connection: &mut Connection, request: &Value, result: Value) {
+async fn reply(connection: &mut TestConnection, request: &Value, result: Value) {
     let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
     connection.say(&answer.to_string()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn filled_form_answers_question_in_turn() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp_of(&stand, Principal::Operator, forms()).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp_of(&stand, Principal::Operator, forms()).await;
     let session = session(&mut connection).await;
     let (id, form) = asked(&mut connection, &session).await;
     assert_eq!((&form["params"]["sessionId"], &form["params"]["mode"]), (&session, &json!("form")));
@@ -41,8 +41,8 @@ async fn filled_form_answers_question_in_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn dismissed_form_leaves_question_to_prompt() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp_of(&stand, Principal::Operator, forms()).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp_of(&stand, Principal::Operator, forms()).await;
     for result in [
         json!({ "action": "decline" }),
         json!({ "action": "cancel" }),
@@ -62,11 +62,11 @@ async fn dismissed_form_leaves_question_to_prompt() {
 
 #[tokio::test(start_paused = true)]
 async fn answer_of_other_client_closes_form() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp_of(&stand, Principal::Operator, forms()).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp_of(&stand, Principal::Operator, forms()).await;
     let session = session(&mut connection).await;
     let (id, form) = asked(&mut connection, &session).await;
-    let mut other = Connection::acp(&stand).await;
+    let mut other = TestConnection::acp(&stand).await;
     let place = json!({ "sessionId": session, "cwd": "/w" });
     other.ask("session/resume", place).await;
     say(&mut other, &session, "red").await;
@@ -84,8 +84,8 @@ async fn answer_of_other_client_closes_form() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_request_ends_its_turn() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp_of(&stand, Principal::Operator, forms()).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp_of(&stand, Principal::Operator, forms()).await;
     let cancel = |id: Value| {
         json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } })
             .to_string()
@@ -127,8 +127,8 @@ fn messages(told: &[Value]) -> Vec<(String, String)> {
 
 #[tokio::test(start_paused = true)]
 async fn loaded_messages_keep_their_ids() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     let told = messages(&say(&mut connection, &session, "stream").await);
     let texts: Vec<_> = told.iter().map(|(_, text)| text.trim()).collect();
@@ -144,8 +144,8 @@ async fn loaded_messages_keep_their_ids() {
 
 #[tokio::test(start_paused = true)]
 async fn reported_tools_and_plan_replace_thoughts() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     let kinds = |told: &[Value]| -> Vec<String> {
         let updates = told.iter().map(|line| &line["params"]["update"]);
@@ -171,8 +171,8 @@ async fn reported_tools_and_plan_replace_thoughts() {
 
 #[tokio::test(start_paused = true)]
 async fn first_prompt_is_title_of_session() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let session = session(&mut connection).await;
     let titles = |told: &[Value]| -> Vec<Value> {
         told.iter()
@@ -190,9 +190,9 @@ async fn first_prompt_is_title_of_session() {
 
 #[tokio::test(start_paused = true)]
 async fn unused_mcp_servers_are_reported_as_notice() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let can = json!({ "session": { "notices": {} } });
-    let mut connection = Connection::acp_of(&stand, Principal::Operator, can).await;
+    let mut connection = TestConnection::acp_of(&stand, Principal::Operator, can).await;
     let servers = json!([{ "name": "files", "command": "/x", "args": [], "env": [] }]);
     let begun = connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": servers })).await;
     let told = say(&mut connection, &begun["result"]["sessionId"], "hello").await;

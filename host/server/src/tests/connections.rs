@@ -1,6 +1,6 @@
 //! Tasks of a connection are cancelled at its end, for any reason.
 
-use super::{PANIC, PANIC_TEXT, Stand, acp_schema::AcpSchema};
+use super::{PANIC, PANIC_TEXT, TestDispatcher, acp_schema::AcpSchema};
 use crate::{acp, mcp};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
@@ -40,7 +40,7 @@ enum Protocol {
 }
 
 /// A served client, with controls for faults.
-pub(super) struct Connection {
+pub(super) struct TestConnection {
     write: DuplexStream,
     told: mpsc::Receiver<Vec<u8>>,
     serving: JoinSet<()>,
@@ -52,12 +52,12 @@ pub(super) struct Connection {
 }
 
 /// Read half of a connection, which panics on demand.
-struct Reading {
+struct TestReader {
     stream: DuplexStream,
     breaks: Arc<AtomicBool>,
 }
 
-impl AsyncRead for Reading {
+impl AsyncRead for TestReader {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -68,20 +68,20 @@ impl AsyncRead for Reading {
     }
 }
 
-impl Connection {
-    pub(super) async fn acp(stand: &Stand) -> Self {
+impl TestConnection {
+    pub(super) async fn acp(stand: &TestDispatcher) -> Self {
         Self::acp_of(stand, Principal::Operator, json!({})).await
     }
 
     /// Client of ACP with these rights and capabilities.
-    pub(super) async fn acp_of(stand: &Stand, caller: Principal, can: Value) -> Self {
+    pub(super) async fn acp_of(stand: &TestDispatcher, caller: Principal, can: Value) -> Self {
         let mut connection = Self::open_as(stand, Protocol::Acp, caller);
         let hello = json!({ "protocolVersion": 1, "clientCapabilities": can });
         connection.ask("initialize", hello).await;
         connection
     }
 
-    pub(super) async fn mcp(stand: &Stand) -> Self {
+    pub(super) async fn mcp(stand: &TestDispatcher) -> Self {
         let mut connection = Self::open(stand, Protocol::Mcp);
         let client = json!({ "name": "t", "version": "1" });
         let hello =
@@ -92,25 +92,25 @@ impl Connection {
     }
 
     /// Client of MCP that has sent nothing yet.
-    pub(super) fn silent_mcp(stand: &Stand) -> Self {
+    pub(super) fn silent_mcp(stand: &TestDispatcher) -> Self {
         Self::open(stand, Protocol::Mcp)
     }
 
     /// Client of MCP with these rights that has sent nothing yet.
-    pub(super) fn mcp_of(stand: &Stand, caller: Principal) -> Self {
+    pub(super) fn mcp_of(stand: &TestDispatcher, caller: Principal) -> Self {
         Self::open_as(stand, Protocol::Mcp, caller)
     }
 
-    fn open(stand: &Stand, protocol: Protocol) -> Self {
+    fn open(stand: &TestDispatcher, protocol: Protocol) -> Self {
         Self::open_as(stand, protocol, Principal::Operator)
     }
 
-    fn open_as(stand: &Stand, protocol: Protocol, caller: Principal) -> Self {
+    fn open_as(stand: &TestDispatcher, protocol: Protocol, caller: Principal) -> Self {
         let (write, stream) = duplex(1 << 20);
         let (outbox, told) = mpsc::channel(10_000);
         let (breaks, stop) = (Arc::<AtomicBool>::default(), CancellationToken::new());
         let (dispatcher, stops) = (stand.dispatcher.clone(), stop.clone());
-        let reading = Reading { stream, breaks: Arc::clone(&breaks) };
+        let reading = TestReader { stream, breaks: Arc::clone(&breaks) };
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             let mut reader = LineReader::new(reading, 1 << 20, PATIENCE);
@@ -195,10 +195,10 @@ impl Connection {
 }
 
 /// Starts a turn or call with this text and returns the id of its request.
-async fn work(protocol: Protocol, stand: &Stand, text: &str) -> (Connection, u64) {
+async fn work(protocol: Protocol, stand: &TestDispatcher, text: &str) -> (TestConnection, u64) {
     match protocol {
         Protocol::Acp => {
-            let mut connection = Connection::acp(stand).await;
+            let mut connection = TestConnection::acp(stand).await;
             let begun =
                 connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": [] })).await;
             let session = begun["result"]["sessionId"].clone();
@@ -208,7 +208,7 @@ async fn work(protocol: Protocol, stand: &Stand, text: &str) -> (Connection, u64
             (connection, id)
         }
         Protocol::Mcp => {
-            let mut connection = Connection::mcp(stand).await;
+            let mut connection = TestConnection::mcp(stand).await;
             let call = json!({ "name": "claude-code", "arguments": { "message": text, "wait_seconds": 3_600 } });
             let id = connection.begin("tools/call", call).await;
             (connection, id)
@@ -217,7 +217,7 @@ async fn work(protocol: Protocol, stand: &Stand, text: &str) -> (Connection, u64
 }
 
 /// Waits until the only task is in this state.
-async fn comes_to(stand: &Stand, wanted: TaskState) {
+async fn comes_to(stand: &TestDispatcher, wanted: TaskState) {
     let page = Page { limit: 10, offset: 0 };
     let query = TaskQuery { history_length: Some(0), ..TaskQuery::all(page) };
     let looks = async {
@@ -240,7 +240,7 @@ async fn comes_to(stand: &Stand, wanted: TaskState) {
 #[tokio::test(start_paused = true)]
 async fn dropped_connection_cancels_its_task() {
     for protocol in [Protocol::Acp, Protocol::Mcp] {
-        let stand = Stand::new().await;
+        let stand = TestDispatcher::new().await;
         let (mut connection, _) = work(protocol, &stand, "work").await;
         comes_to(&stand, TaskState::Working).await;
         connection.serving.shutdown().await;
@@ -251,7 +251,7 @@ async fn dropped_connection_cancels_its_task() {
 #[tokio::test(start_paused = true)]
 async fn connection_that_panics_cancels_its_task() {
     for protocol in [Protocol::Acp, Protocol::Mcp] {
-        let stand = Stand::new().await;
+        let stand = TestDispatcher::new().await;
         let (mut connection, _) = work(protocol, &stand, "work").await;
         comes_to(&stand, TaskState::Working).await;
         connection.breaks.store(true, Relaxed);
@@ -265,7 +265,7 @@ async fn connection_that_panics_cancels_its_task() {
 #[tokio::test(start_paused = true)]
 async fn disconnected_client_cancels_its_task() {
     for protocol in [Protocol::Acp, Protocol::Mcp] {
-        let stand = Stand::new().await;
+        let stand = TestDispatcher::new().await;
         let (mut connection, _) = work(protocol, &stand, "work").await;
         comes_to(&stand, TaskState::Working).await;
         connection.write.shutdown().await.unwrap();
@@ -276,7 +276,7 @@ async fn disconnected_client_cancels_its_task() {
 #[tokio::test(start_paused = true)]
 async fn stopping_hub_leaves_task_working() {
     for protocol in [Protocol::Acp, Protocol::Mcp] {
-        let stand = Stand::new().await;
+        let stand = TestDispatcher::new().await;
         let (mut connection, _) = work(protocol, &stand, "work").await;
         comes_to(&stand, TaskState::Working).await;
         connection.stop.cancel();
@@ -289,7 +289,7 @@ async fn stopping_hub_leaves_task_working() {
 #[tokio::test(start_paused = true)]
 async fn panicking_request_is_answered_and_cancelled() {
     for protocol in [Protocol::Acp, Protocol::Mcp] {
-        let stand = Stand::new().await;
+        let stand = TestDispatcher::new().await;
         let (mut connection, id) = work(protocol, &stand, PANIC).await;
         let answer = connection.until(id).await.pop().unwrap();
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
@@ -300,8 +300,8 @@ async fn panicking_request_is_answered_and_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn session_survives_panicked_turn() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let begun = connection.ask("session/new", json!({ "cwd": "/w", "mcpServers": [] })).await;
     let session = &begun["result"]["sessionId"];
     let prompt =

@@ -3,7 +3,7 @@
 
 mod tenants;
 
-use super::Stand;
+use super::TestDispatcher;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
@@ -16,7 +16,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_rpc::{
     dispatcher::RequestContext,
-    jsonrpc::{Enveloped, Refused},
+    jsonrpc::{EncodedRefusal, Enveloped},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -28,7 +28,7 @@ const URL: &str = "http://127.0.0.1:8080/";
 const V1: Dialect = Dialect::Official(Wire { version: Version::V1, binding: Binding::JsonRpc });
 const V03: Dialect = Dialect::Official(Wire { version: Version::V03, binding: Binding::JsonRpc });
 
-impl Stand {
+impl TestDispatcher {
     /// Context of a request to the agent's endpoint in this dialect.
     fn of(&self, spelled: Dialect) -> RequestContext<'static> {
         let agent = AgentId::parse("claude-code").unwrap();
@@ -48,7 +48,7 @@ impl Stand {
         let mut texts = Vec::new();
         match self.respond(of, method, params).await {
             Ok(None) => {}
-            Ok(Some(Reply::One(text))) | Err(Refused { text, .. }) => texts.push(text),
+            Ok(Some(Reply::One(text))) | Err(EncodedRefusal { text, .. }) => texts.push(text),
             Ok(Some(Reply::Stream(mut stream))) => {
                 let patience = Duration::from_secs(5);
                 while let Ok(Some(update)) = timeout(patience, stream.next()).await {
@@ -83,7 +83,7 @@ fn kinds(told: &[Value]) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn method_access_depends_on_caller() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let mut rows = Vec::new();
     for method in METHODS {
         let params: Value = serde_json::from_str(method.example).unwrap();
@@ -153,7 +153,7 @@ async fn method_access_depends_on_caller() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_request_has_no_effect() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let operator = stand.of(Dialect::Hub);
     let agent = json!({ "agentId": "claude-code" });
     for (caller, method, params) in [
@@ -174,7 +174,7 @@ async fn refused_request_has_no_effect() {
 
 #[tokio::test(start_paused = true)]
 async fn answer_uses_dialect_of_request() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let mut rows = Vec::new();
     for text in ["echo", "reply", "late", "ask"] {
         for (name, dialect, send, stream, params) in [
@@ -207,7 +207,8 @@ async fn answer_uses_dialect_of_request() {
 /// Only an agent that declares direct messages delays the beginning of a stream.
 #[tokio::test(start_paused = true)]
 async fn stream_begins_at_once() {
-    let (tasks_only, declared) = (Stand::with_tasks_only().await, Stand::new().await);
+    let (tasks_only, declared) =
+        (TestDispatcher::with_tasks_only().await, TestDispatcher::new().await);
     for (stand, dialect, expected) in [
         (&tasks_only, V03, 0),
         (&tasks_only, V1, 0),
@@ -236,17 +237,17 @@ async fn stream_begins_at_once() {
 #[tokio::test]
 async fn connection_limit_is_twice_stream_limit() {
     for (streams, connections) in [(1, 4_000), (2_000, 4_000), (10_000, 20_000)] {
-        let stand = Stand::with_streams(streams).await;
+        let stand = TestDispatcher::with_streams(streams).await;
         assert_eq!(stand.dispatcher.connection_budget().http, connections, "{streams}");
     }
-    let stand = Stand::with_streams(2_000).await;
+    let stand = TestDispatcher::with_streams(2_000).await;
     let budget = stand.dispatcher.clone().with_open_files(256).connection_budget();
     assert_eq!((budget.http, budget.socket), (70, 35), "as far as there are descriptors");
 }
 
 #[tokio::test(start_paused = true)]
 async fn agents_streams_leave_places_to_the_operator() {
-    let stand = Stand::with_streams(8).await;
+    let stand = TestDispatcher::with_streams(8).await;
     let agent = || Principal::of_tree(AgentId::parse("codex").unwrap(), "1.1");
     let own = stand.dispatcher.admit(&agent()).ok();
     let why = stand.dispatcher.admit(&agent()).err().unwrap();
@@ -264,13 +265,13 @@ async fn agents_streams_leave_places_to_the_operator() {
 
 #[tokio::test(start_paused = true)]
 async fn stream_limit_applies_to_streams_only() {
-    let stand = Stand::with_streams(1).await;
+    let stand = TestDispatcher::with_streams(1).await;
     let of = stand.of(Dialect::Hub);
     let first = stand.respond(&of, "message/stream", &message("work")).await;
     assert!(matches!(first, Ok(Some(Reply::Stream(_)))));
     assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 1, most: 1 });
     let second = stand.respond(&of, "message/stream", &message("work")).await;
-    let Err(Refused { text, is_busy: true }) = second else { panic!("there is no room") };
+    let Err(EncodedRefusal { text, is_busy: true }) = second else { panic!("there is no room") };
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("serves 1 streams already; try again soon"), "{text}");
     assert_eq!(kinds(&stand.told(&of, "message/send", &message("echo")).await), "task");
@@ -282,7 +283,7 @@ async fn stream_limit_applies_to_streams_only() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_omits_notifications_and_refuses_streams() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let (of, call) = (stand.of(Dialect::Hub), |id: Value, method: &str, params: Value| {
         let mut call = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         if !id.is_null() {
@@ -318,14 +319,14 @@ async fn batch_omits_notifications_and_refuses_streams() {
         ]
     );
     assert!(matches!(batch(&[ping(Value::Null)]).await, Ok(None)), "nobody waits for an answer");
-    let Err(Refused { text, is_busy: false }) = batch(&[]).await else { panic!("no batch") };
+    let Err(EncodedRefusal { text, is_busy: false }) = batch(&[]).await else { panic!("no batch") };
     let told: Value = serde_json::from_slice(&text).unwrap();
     assert_eq!((&told["error"]["code"], &told["id"]), (&json!(-32600), &Value::Null));
 }
 
 #[tokio::test(start_paused = true)]
 async fn stream_resumes_after_last_event() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let of = stand.of(Dialect::Hub);
     let told = stand.told(&of, "message/stream", &message("echo")).await;
     let task = json!({ "id": told[0]["id"] });
@@ -343,7 +344,7 @@ async fn stream_resumes_after_last_event() {
 
 #[tokio::test]
 async fn unknown_tenant_is_refused() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let of = |tenant: Option<&str>| {
         stand.dispatcher.of_tenant(tenant).map(|(agent, _)| agent).map_err(|why| why.kind)
     };
@@ -356,7 +357,7 @@ async fn unknown_tenant_is_refused() {
 
 #[tokio::test]
 async fn extended_card_requires_token_endpoint() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let ask = async |needs_token| {
         let endpoints = stand.dispatcher.endpoints(URL, None, needs_token);
         let of = RequestContext { endpoints: Some(endpoints), ..stand.of(V1) };
@@ -369,7 +370,7 @@ async fn extended_card_requires_token_endpoint() {
 
 #[tokio::test]
 async fn unsupported_version_is_refused_in_official_dialects() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let with = |spelled| RequestContext {
         version: a2a_hub_protocol::interface::check_version(Some("7.0")),
         ..stand.of(spelled)
@@ -384,7 +385,7 @@ async fn unsupported_version_is_refused_in_official_dialects() {
 /// 3.6.2). A client that names none is served by the method's name.
 #[tokio::test]
 async fn version_contradicting_method_is_refused() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let code = async |spelled, version: Option<&str>, method: &str, params: &Value| {
         let version = a2a_hub_protocol::interface::check_version(version);
         let of = RequestContext { version, ..stand.of(spelled) };
@@ -419,7 +420,7 @@ async fn version_contradicting_method_is_refused() {
 
 #[tokio::test]
 async fn tenant_contradicting_url_is_refused() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let (here, other) = ("claude-code", "CLAUDE-CODE");
     let [agent, another] = [here, "another"].map(|id| AgentId::parse(id).unwrap());
     let place = |said: &str, at| stand.dispatcher.place(Some(said), at).map(|it| it.agent);

@@ -1,6 +1,6 @@
 //! Tests of MCP on a connection: odd messages, batches of 2025-03-26, and pages of resources.
 
-use super::{Stand, connections::Connection};
+use super::{TestDispatcher, connections::TestConnection};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ fn hello(version: &str) -> Value {
     json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client })
 }
 
-async fn begun(stand: &Stand, version: &str) -> Connection {
-    let mut connection = Connection::silent_mcp(stand);
+async fn begun(stand: &TestDispatcher, version: &str) -> TestConnection {
+    let mut connection = TestConnection::silent_mcp(stand);
     let answer = connection.ask("initialize", hello(version)).await;
     assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
     connection.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
@@ -18,14 +18,14 @@ async fn begun(stand: &Stand, version: &str) -> Connection {
 }
 
 /// Sends a line and returns the next one.
-async fn answer(connection: &mut Connection, line: &Value) -> Value {
+async fn answer(connection: &mut TestConnection, line: &Value) -> Value {
     connection.say(&line.to_string()).await;
     connection.hear().await
 }
 
 #[tokio::test(start_paused = true)]
 async fn messages_before_handshake_are_skipped() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     for early in [
         json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }),
         json!({ "jsonrpc": "2.0", "method": "notifications/unheard", "params": [] }),
@@ -33,7 +33,7 @@ async fn messages_before_handshake_are_skipped() {
         json!({ "jsonrpc": "2.0", "id": 9, "result": {} }),
         json!({ "jsonrpc": "2.0", "id": 9, "error": "odd" }),
     ] {
-        let mut connection = Connection::silent_mcp(&stand);
+        let mut connection = TestConnection::silent_mcp(&stand);
         connection.say(&early.to_string()).await;
         let told = connection.ask("initialize", hello("2025-06-18")).await;
         assert_eq!(told["result"]["protocolVersion"], "2025-06-18", "{early}");
@@ -44,8 +44,8 @@ async fn messages_before_handshake_are_skipped() {
 /// A request is answered before the handshake as well, and the handshake succeeds after it.
 #[tokio::test(start_paused = true)]
 async fn requests_before_handshake_are_answered() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::silent_mcp(&stand);
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::silent_mcp(&stand);
     for method in ["tools/list", "tools/call", "unheard/of", "server/discover"] {
         let told = connection.ask(method, json!({})).await;
         assert!(told["error"]["code"].is_i64(), "{method}: {told}");
@@ -59,7 +59,7 @@ async fn requests_before_handshake_are_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn each_fault_has_its_code() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let mut connection = begun(&stand, "2025-06-18").await;
     for (method, params, code) in [
         ("prompts/list", json!({}), -32601),
@@ -100,7 +100,7 @@ async fn each_fault_has_its_code() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_of_its_version_is_answered_together() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let mut connection = begun(&stand, "2025-03-26").await;
     let ping = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
     let call = json!({ "name": "claude-code", "arguments": { "message": "hello" } });
@@ -127,7 +127,7 @@ async fn batch_of_its_version_is_answered_together() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_of_other_version_is_refused() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
         let mut connection = begun(&stand, version).await;
         let batch = json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]);
@@ -138,7 +138,7 @@ async fn batch_of_other_version_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn resource_pages_are_full_and_disjoint() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let mut connection = begun(&stand, "2025-06-18").await;
     let say = |text: &str| json!({ "name": "claude-code", "arguments": { "message": text } });
     for _ in 0..3 {

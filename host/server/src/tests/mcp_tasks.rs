@@ -1,6 +1,6 @@
 //! Tests of MCP's tasks on a connection: those of 2025-11-25 and of the extension of 2026-07-28.
 
-use super::{Stand, connections::Connection};
+use super::{TestDispatcher, connections::TestConnection};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use serde_json::{Value, json};
@@ -9,8 +9,13 @@ const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Client that has begun a session of this version.
-async fn begun(stand: &Stand, caller: Principal, version: &str, can: Value) -> (Connection, Value) {
-    let mut connection = Connection::mcp_of(stand, caller);
+async fn begun(
+    stand: &TestDispatcher,
+    caller: Principal,
+    version: &str,
+    can: Value,
+) -> (TestConnection, Value) {
+    let mut connection = TestConnection::mcp_of(stand, caller);
     let client = json!({ "name": "t", "version": "1" });
     let hello = json!({ "protocolVersion": version, "capabilities": can, "clientInfo": client });
     let answer = connection.ask("initialize", hello).await;
@@ -18,7 +23,7 @@ async fn begun(stand: &Stand, caller: Principal, version: &str, can: Value) -> (
     (connection, answer["result"].clone())
 }
 
-async fn core(stand: &Stand) -> Connection {
+async fn core(stand: &TestDispatcher) -> TestConnection {
     begun(stand, Principal::Operator, "2025-11-25", json!({ "elicitation": {} })).await.0
 }
 
@@ -45,7 +50,7 @@ fn of_2026(mut params: Value, can: &Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn core_task_is_polled_listed_and_cancelled() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let can = json!({ "elicitation": {} });
     let (mut first, hello) = begun(&stand, Principal::Operator, "2025-11-25", can).await;
     let announced = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
@@ -81,7 +86,7 @@ async fn core_task_is_polled_listed_and_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn core_result_equals_result_of_call() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     for message in ["hello", "reply", "stream", "use tools"] {
         let mut client = core(&stand).await;
         let created = client.ask("tools/call", call_as_task(message)).await["result"].clone();
@@ -96,7 +101,7 @@ async fn core_result_equals_result_of_call() {
 
 #[tokio::test(start_paused = true)]
 async fn core_question_is_form_of_its_task() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let mut client = core(&stand).await;
     let created = client.ask("tools/call", call_as_task("ask")).await["result"].clone();
     let of = json!({ "taskId": created["task"]["taskId"] });
@@ -116,7 +121,7 @@ async fn core_question_is_form_of_its_task() {
 /// A user who gives no answer is not asked again; an answer of another client ends the wait.
 #[tokio::test(start_paused = true)]
 async fn declined_core_question_waits_for_other_answer() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let mut client = core(&stand).await;
     let created = client.ask("tools/call", call_as_task("ask")).await["result"].clone();
     let of = json!({ "taskId": created["task"]["taskId"] });
@@ -136,7 +141,7 @@ async fn declined_core_question_waits_for_other_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn odd_requests_of_core_tasks_are_refused() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let mut client = core(&stand).await;
     let long = "x".repeat(100_000);
     for (method, params, code) in [
@@ -171,7 +176,7 @@ async fn odd_requests_of_core_tasks_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn earlier_version_and_program_have_no_tasks() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let program = Principal::of_tree(AgentId::parse("claude-code").unwrap(), "1");
     for (caller, version) in [(Principal::Operator, "2025-06-18"), (program, "2025-11-25")] {
         let (mut client, hello) = begun(&stand, caller.clone(), version, json!({})).await;
@@ -191,7 +196,7 @@ async fn earlier_version_and_program_have_no_tasks() {
 #[tokio::test(start_paused = true)]
 async fn tasks_of_other_tenant_are_not_found() {
     let tenants = ["acme", "other"].map(|name| TenantId::parse(name).unwrap());
-    let stand = Stand::of_tenants(8, tenants.into_iter().collect()).await;
+    let stand = TestDispatcher::of_tenants(8, tenants.into_iter().collect()).await;
     let client = |name: &str| Principal::Client(name.to_owned());
     let (mut acme, _) = begun(&stand, client("acme"), "2025-11-25", json!({})).await;
     let created = acme.ask("tools/call", call_as_task("work")).await;
@@ -211,9 +216,9 @@ async fn tasks_of_other_tenant_are_not_found() {
 
 #[tokio::test(start_paused = true)]
 async fn long_call_becomes_task_of_extension() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let can = json!({ "extensions": { EXTENSION: {} }, "elicitation": {} });
-    let mut client = Connection::silent_mcp(&stand);
+    let mut client = TestConnection::silent_mcp(&stand);
     let hello = client.ask("server/discover", of_2026(json!({}), &can)).await;
     assert_eq!(hello["result"]["capabilities"]["extensions"], json!({ EXTENSION: {} }), "{hello}");
     let told = client.ask("tools/call", of_2026(call("hello"), &can)).await;
@@ -252,9 +257,9 @@ async fn long_call_becomes_task_of_extension() {
 
 #[tokio::test(start_paused = true)]
 async fn question_of_extension_is_answered_by_update() {
-    let stand = Stand::new().await;
+    let stand = TestDispatcher::new().await;
     let can = json!({ "extensions": { EXTENSION: {} }, "elicitation": {} });
-    let mut client = Connection::silent_mcp(&stand);
+    let mut client = TestConnection::silent_mcp(&stand);
     // The question comes within the call, so the call itself has it.
     let told = client.ask("tools/call", of_2026(call("ask"), &can)).await["result"].clone();
     assert_eq!(told["resultType"], "input_required", "{told}");

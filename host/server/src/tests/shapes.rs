@@ -2,8 +2,8 @@
 //! connection survives.
 
 use super::{
-    Stand,
-    connections::Connection,
+    TestDispatcher,
+    connections::TestConnection,
     json_shapes::{reshaped, shapes},
 };
 use a2a_hub_core::access_control::Principal;
@@ -18,7 +18,7 @@ fn is_of_a_panic(told: &Value) -> bool {
 }
 
 /// Sends these lines, each followed by a `probe` request, and returns all responses.
-async fn feed(connection: &mut Connection, lines: Vec<Value>, probe: &str) -> Vec<Value> {
+async fn feed(connection: &mut TestConnection, lines: Vec<Value>, probe: &str) -> Vec<Value> {
     let mut told = Vec::new();
     for line in lines {
         connection.say(&line.to_string()).await;
@@ -37,8 +37,8 @@ fn assert_refused(told: &[Value]) {
 
 #[tokio::test(start_paused = true)]
 async fn acp_connection_survives_arbitrary_json() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::acp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::acp(&stand).await;
     let told = feed(&mut connection, shapes().to_vec(), "authenticate").await;
     assert_refused(&told);
 
@@ -78,8 +78,8 @@ async fn acp_connection_survives_arbitrary_json() {
 
 #[tokio::test(start_paused = true)]
 async fn mcp_connection_survives_arbitrary_json() {
-    let stand = Stand::new().await;
-    let mut connection = Connection::mcp(&stand).await;
+    let stand = TestDispatcher::new().await;
+    let mut connection = TestConnection::mcp(&stand).await;
     let told = feed(&mut connection, shapes().to_vec(), "ping").await;
     assert_refused(&told);
 
@@ -112,7 +112,7 @@ async fn mcp_connection_survives_arbitrary_json() {
 /// Every method answers any parameters without a panic.
 #[tokio::test(start_paused = true)]
 async fn methods_survive_arbitrary_parameters() {
-    let stand = Stand::with_streams(10_000).await;
+    let stand = TestDispatcher::with_streams(10_000).await;
     let mut answered = 0;
     for method in METHODS {
         let params: Value = serde_json::from_str(method.example).unwrap();
@@ -137,10 +137,11 @@ async fn methods_survive_arbitrary_parameters() {
 /// Halves of surrogate pairs, bytes that are not UTF-8, and lines that break off after their id.
 #[tokio::test(start_paused = true)]
 async fn faulty_lines_are_answered_by_id() {
-    let stand = Stand::new().await;
-    for (mut connection, method) in
-        [(Connection::acp(&stand).await, "authenticate"), (Connection::mcp(&stand).await, "ping")]
-    {
+    let stand = TestDispatcher::new().await;
+    for (mut connection, method) in [
+        (TestConnection::acp(&stand).await, "authenticate"),
+        (TestConnection::mcp(&stand).await, "ping"),
+    ] {
         for (id, line) in [
             (7, &b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"METHOD\"}\r\n"[..]),
             (8, b"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"METHOD\",\"params\":{\"_meta\":{\"a\":\"\\ud83d\"}}}\n"),

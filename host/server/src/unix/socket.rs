@@ -7,7 +7,7 @@ use crate::{
     MAX_REQUEST,
     http::router::BACKLOG,
     peer::identity::{self},
-    starting::{self, Progress},
+    starting::{self, StartProgress},
 };
 use a2a_hub_core::{access_control::Principal, scheduling::connection_quota::QuotaReached};
 use a2a_hub_engine::Reply;
@@ -22,7 +22,7 @@ use a2a_hub_rpc::{
     catch_panic::caught,
     connections::{Connections, OpenConnection, Requests},
     dispatcher::{Dispatcher, RequestContext},
-    jsonrpc::{self, Refused},
+    jsonrpc::{self, EncodedRefusal},
     line_reader::LineReader,
     write_timeout::WriteTimeout,
 };
@@ -127,7 +127,7 @@ impl Unix {
     }
 
     /// Answers status requests until `started`; all other requests wait until then.
-    pub async fn hold(&mut self, progress: Progress, started: CancellationToken) {
+    pub async fn hold(&mut self, progress: StartProgress, started: CancellationToken) {
         let (listener, look) = (&self.listener, move |bytes: &[u8]| look(bytes, &progress()));
         let accept = async || Ok(listener.accept().await?.0);
         self.waiting = starting::hold(accept, look, started).await.into();
@@ -342,7 +342,7 @@ async fn answer(
     let of = RequestContext { beside: Beside::Metadata, ..of };
     match caught(dispatcher.respond(line, &of)).await {
         Ok(Ok(None)) => {}
-        Ok(Ok(Some(Reply::One(text))) | Err(Refused { text, .. })) => {
+        Ok(Ok(Some(Reply::One(text))) | Err(EncodedRefusal { text, .. })) => {
             let _ = outbox.send(text).await;
         }
         Err(why) => {

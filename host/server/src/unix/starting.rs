@@ -1,6 +1,6 @@
 //! Requests on the unix socket that a starting hub answers: `hub/ping` and `hub/status`.
 
-use crate::starting::{Seen, refusal};
+use crate::starting::{StartReaction, refusal};
 use a2a_hub_protocol::operation::{HubStart, HubStatus, Pong};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,30 +10,32 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Request, as far as a starting hub reads it.
 #[derive(Deserialize)]
-struct Request {
+struct EarlyRequest {
     id: Value,
     method: String,
 }
 
 /// Reaction to the first line of a connection.
-pub(super) fn look(bytes: &[u8], start: &HubStart) -> Seen {
+pub(super) fn look(bytes: &[u8], start: &HubStart) -> StartReaction {
     let line = bytes.iter().position(|byte| *byte == b'\n');
     let later = || {
         let mut refusal = refusal(start);
         refusal.push(b'\n');
-        Seen::Later(refusal)
+        StartReaction::Later(refusal)
     };
     let Some(end) = line else {
-        return if bytes.is_empty() { Seen::Incomplete } else { later() };
+        return if bytes.is_empty() { StartReaction::Incomplete } else { later() };
     };
-    let Ok(Request { id, method }) = serde_json::from_slice(&bytes[..end]) else { return later() };
+    let Ok(EarlyRequest { id, method }) = serde_json::from_slice(&bytes[..end]) else {
+        return later();
+    };
     let result = match method.as_str() {
         "hub/ping" => json!(Pong { version: VERSION.to_owned(), starting: Some(start.clone()) }),
         "hub/status" => json!(HubStatus::starting(VERSION, start.clone())),
         _ => return later(),
     };
     let answer = json!({ "jsonrpc": "2.0", "id": id, "result": result });
-    Seen::Now(end + 1, format!("{answer}\n").into_bytes())
+    StartReaction::Now(end + 1, format!("{answer}\n").into_bytes())
 }
 
 #[cfg(test)]
@@ -48,7 +50,7 @@ mod tests {
         for method in ["hub/ping", "hub/status"] {
             let (line, rest) = (line(method), line("message/send"));
             let both = format!("{line}{rest}");
-            let Seen::Now(length, answer) = look(both.as_bytes(), &start) else {
+            let StartReaction::Now(length, answer) = look(both.as_bytes(), &start) else {
                 panic!("{method} has to wait")
             };
             assert_eq!(length, line.len());
@@ -62,9 +64,9 @@ mod tests {
             [("", false), (&*send, true), ("{\"id\":", true), ("no JSON\n", true)]
         {
             let later = match look(bytes.as_bytes(), &start) {
-                Seen::Later(refusal) => String::from_utf8(refusal).unwrap(),
-                Seen::Incomplete => String::new(),
-                Seen::Now(..) => panic!("{bytes}"),
+                StartReaction::Later(refusal) => String::from_utf8(refusal).unwrap(),
+                StartReaction::Incomplete => String::new(),
+                StartReaction::Now(..) => panic!("{bytes}"),
             };
             let says = "the hub is starting: 3 of 6 agents compiled; try again in";
             assert_eq!(later.contains(says), is_later, "{bytes}: {later}");

@@ -1,7 +1,7 @@
 //! Contract tests for requests that began tasks.
 
 use super::{at, created, status};
-use crate::{Request, Storage};
+use crate::{BegunRequest, Storage};
 use a2a_hub_protocol::{event::TaskEvent, id::TaskId, task::TaskState};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) async fn requests_are_found_by_time(storage: &impl Storage) {
     // A task that changed since then is searched, but only one that began since then is returned.
     let later = status(TaskState::Working, 9, None);
     storage.append(&ids[1], 1, vec![later]).await.unwrap();
-    let found = |n: usize, fingerprint: &str, ms| Request {
+    let found = |n: usize, fingerprint: &str, ms| BegunRequest {
         fingerprint: fingerprint.to_owned(),
         task: ids[n].clone(),
         made: at(ms),

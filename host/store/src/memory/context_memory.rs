@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// Context memory of one place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Mind {
+pub(super) struct MemoryOfPlace {
     working: WorkingMemory,
     /// By the number of their last write.
     items: BTreeMap<Number, Indexed>,
@@ -27,7 +27,7 @@ pub(super) struct Mind {
 }
 
 /// Total size of an owner's context memories.
-pub(super) fn size(minds: &BTreeMap<MemoryPlace, Mind>, owner: &InstallationId) -> Size {
+pub(super) fn size(minds: &BTreeMap<MemoryPlace, MemoryOfPlace>, owner: &InstallationId) -> Size {
     let its = minds.iter().filter(|(place, _)| place.owner == *owner);
     let mut size = Size::default();
     for (_, mind) in its {
@@ -38,7 +38,7 @@ pub(super) fn size(minds: &BTreeMap<MemoryPlace, Mind>, owner: &InstallationId) 
     size
 }
 
-impl Mind {
+impl MemoryOfPlace {
     pub(super) fn working(&self) -> WorkingMemory {
         self.working.clone()
     }

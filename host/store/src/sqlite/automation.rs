@@ -1,6 +1,6 @@
 //! States of schedules and triggers, in SQL: one table for each, with a JSON text by name.
 
-use super::db::failure::Failure;
+use super::db::failure::SqliteFailure;
 use crate::StorageError;
 use rusqlite::Connection;
 use serde::{Serialize, de::DeserializeOwned};
@@ -38,7 +38,7 @@ impl StateTable {
     pub(super) fn list<S: DeserializeOwned>(
         &self,
         db: &Connection,
-    ) -> Result<Vec<(String, S)>, Failure> {
+    ) -> Result<Vec<(String, S)>, SqliteFailure> {
         let mut found = db.prepare_cached(self.list)?;
         let mut rows = found.query([])?;
         let mut states = Vec::new();
@@ -55,13 +55,13 @@ impl StateTable {
         db: &Connection,
         name: &str,
         state: &S,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SqliteFailure> {
         let state = serde_json::to_string(state).map_err(|why| self.corrupt(name, &why))?;
         db.prepare_cached(self.set)?.execute([name, &state])?;
         Ok(())
     }
 
-    pub(super) fn forget(&self, db: &Connection, name: &str) -> Result<(), Failure> {
+    pub(super) fn forget(&self, db: &Connection, name: &str) -> Result<(), SqliteFailure> {
         db.prepare_cached(self.forget)?.execute([name])?;
         Ok(())
     }

@@ -12,7 +12,7 @@ use super::{
     },
     log::events,
 };
-use crate::{BackupError, Copied, Counts, StorageError};
+use crate::{BackupError, Copied, StorageError, TaskCounts};
 use rusqlite::{Connection, InterruptHandle};
 use std::{
     fs::{self, File},
@@ -217,7 +217,7 @@ fn look_through(db: &Connection, file: &Path) -> Result<Copied, StorageError> {
         return Err(StorageError::Corrupt { what: file.display().to_string(), why: found });
     }
     // A backup in an old format has no counters yet.
-    let counts = events::tally(db).map(|tallies| Counts::of(&tallies)).unwrap_or_default();
+    let counts = events::tally(db).map(|tallies| TaskCounts::of(&tallies)).unwrap_or_default();
     Ok(Copied { counts, bytes: events::size(db)? })
 }
 

@@ -1,7 +1,7 @@
 //! Journals of replayable runs, in SQL. Triggers delete a journal at its task's end.
 
 use super::{
-    db::{failure::Failure, schema::integer},
+    db::{failure::SqliteFailure, schema::integer},
     log::events,
 };
 use crate::StorageError;
@@ -13,7 +13,7 @@ pub(super) fn record(
     task: &TaskId,
     expected: u64,
     entry: &str,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let Some(head) = events::head(db, task)? else {
         return Err(StorageError::Uncreated(task.clone()).into());
     };
@@ -36,7 +36,7 @@ pub(super) fn record(
     Ok(())
 }
 
-pub(super) fn recorded(db: &Connection, task: &TaskId) -> Result<Vec<String>, Failure> {
+pub(super) fn recorded(db: &Connection, task: &TaskId) -> Result<Vec<String>, SqliteFailure> {
     let mut found =
         db.prepare_cached("SELECT entry FROM journals WHERE task = ?1 ORDER BY number")?;
     let entries = found.query_map([task.as_str()], |row| row.get(0))?;

@@ -1,7 +1,7 @@
 //! Values in agents' memories, in SQL.
 
 use super::{
-    db::{failure::Failure, schema::integer},
+    db::{failure::SqliteFailure, schema::integer},
     log::memory_sizes,
 };
 use crate::StorageError;
@@ -12,7 +12,7 @@ pub(super) fn recall(
     db: &Connection,
     owner: &InstallationId,
     key: &str,
-) -> Result<Option<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<u8>>, SqliteFailure> {
     let sql = "SELECT value FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;
     Ok(found.query_row([owner.as_str(), key], |row| row.get(0)).optional()?)
@@ -22,7 +22,7 @@ pub(super) fn keys(
     db: &Connection,
     owner: &InstallationId,
     prefix: &str,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, SqliteFailure> {
     // Keys with a common prefix are adjacent, the prefix itself first.
     let sql = "SELECT key FROM memories WHERE agent = ?1 AND key >= ?2 ORDER BY key";
     let mut found = db.prepare_cached(sql)?;
@@ -44,7 +44,7 @@ pub(super) fn remember(
     key: &str,
     value: &[u8],
     max_bytes: u64,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let held = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
     // The context memories of the same agent count as well.
     let would_hold = held + memory_sizes::of_minds(db, owner)?.bytes;
@@ -57,7 +57,11 @@ pub(super) fn remember(
     resize(db, owner, held)
 }
 
-pub(super) fn forget(db: &Connection, owner: &InstallationId, key: &str) -> Result<(), Failure> {
+pub(super) fn forget(
+    db: &Connection,
+    owner: &InstallationId,
+    key: &str,
+) -> Result<(), SqliteFailure> {
     let left = size_without(db, owner, key)?;
     let sql = "DELETE FROM memories WHERE agent = ?1 AND key = ?2";
     db.prepare_cached(sql)?.execute([owner.as_str(), key])?;
@@ -72,7 +76,7 @@ fn size_without(db: &Connection, owner: &InstallationId, key: &str) -> rusqlite:
     Ok(memory_sizes::of_values(db, owner)?.saturating_sub(one.unwrap_or(0).unsigned_abs()))
 }
 
-fn resize(db: &Connection, owner: &InstallationId, bytes: u64) -> Result<(), Failure> {
+fn resize(db: &Connection, owner: &InstallationId, bytes: u64) -> Result<(), SqliteFailure> {
     let sql = "INSERT OR REPLACE INTO memory_sizes (agent, bytes) VALUES (?1, ?2)";
     db.prepare_cached(sql)?.execute(params![owner.as_str(), integer(bytes)])?;
     Ok(())

@@ -1,7 +1,7 @@
 //! Push configs and their progress, in SQL.
 
 use super::{
-    db::{failure::Failure, schema::integer},
+    db::{failure::SqliteFailure, schema::integer},
     log::events::{LIVE, corrupt},
 };
 use crate::{DeliveryFailure, Progress, PushFilter, StoredPush};
@@ -11,7 +11,7 @@ use a2a_hub_protocol::{
 };
 use rusqlite::{Connection, Row, params};
 
-pub(super) fn set(db: &Connection, config: &PushConfig, sent: u64) -> Result<bool, Failure> {
+pub(super) fn set(db: &Connection, config: &PushConfig, sent: u64) -> Result<bool, SqliteFailure> {
     let sql = "INSERT INTO pushes (task, id, url, token, scheme, credentials, form, sent)
         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1)
         ON CONFLICT (task, id) DO UPDATE SET url = ?3, token = ?4, scheme = ?5, credentials = ?6, form = ?7,
@@ -31,7 +31,7 @@ pub(super) fn set(db: &Connection, config: &PushConfig, sent: u64) -> Result<boo
     Ok(written > 0)
 }
 
-pub(super) fn list(db: &Connection, filter: &PushFilter) -> Result<Vec<StoredPush>, Failure> {
+pub(super) fn list(db: &Connection, filter: &PushFilter) -> Result<Vec<StoredPush>, SqliteFailure> {
     let mut sql = "SELECT pushes.id, task, url, token, scheme, credentials, form, sent, attempts, since, error, dead,
         again, tasks.seq FROM pushes JOIN tasks ON tasks.id = task WHERE (?3 IS NULL OR tasks.tenant = ?3)"
         .to_owned();
@@ -56,14 +56,15 @@ pub(super) fn list(db: &Connection, filter: &PushFilter) -> Result<Vec<StoredPus
     Ok(pushes)
 }
 
-fn push_of(row: &Row<'_>) -> Result<StoredPush, Failure> {
+fn push_of(row: &Row<'_>) -> Result<StoredPush, SqliteFailure> {
     let id = PushConfigId::new(row.get::<_, String>(0)?);
     let form: String = row.get(6)?;
     let form =
         PushForm::ALL.into_iter().find(|known| known.version() == form).ok_or_else(|| {
             corrupt(format!("the push config {id}"), format!("there is no form {form}"))
         })?;
-    let secret = |column| Ok::<_, Failure>(row.get::<_, Option<String>>(column)?.map(Secret::new));
+    let secret =
+        |column| Ok::<_, SqliteFailure>(row.get::<_, Option<String>>(column)?.map(Secret::new));
     let credentials = secret(5)?;
     let authentication =
         row.get::<_, Option<String>>(4)?.map(|scheme| PushAuthentication { scheme, credentials });
@@ -88,7 +89,7 @@ pub(super) fn went(
     task: &TaskId,
     id: &PushConfigId,
     progress: &Progress,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let sql =
         "UPDATE pushes SET sent = max(sent, ?3), attempts = ?4, since = ?5, error = ?6, dead = ?7,
         again = ?8 WHERE task = ?1 AND id = ?2";
@@ -106,7 +107,11 @@ pub(super) fn went(
     Ok(())
 }
 
-pub(super) fn delete(db: &Connection, task: &TaskId, id: &PushConfigId) -> Result<(), Failure> {
+pub(super) fn delete(
+    db: &Connection,
+    task: &TaskId,
+    id: &PushConfigId,
+) -> Result<(), SqliteFailure> {
     let mut delete = db.prepare_cached("DELETE FROM pushes WHERE task = ?1 AND id = ?2")?;
     delete.execute([task.as_str(), id.as_str()])?;
     Ok(())

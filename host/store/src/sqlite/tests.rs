@@ -3,8 +3,8 @@
 mod from_before;
 mod turns;
 
-use super::{db::failure::Failure, *};
-use crate::Counts;
+use super::{db::failure::SqliteFailure, *};
+use crate::TaskCounts;
 use crate::contract::{self, agent, chunk, created, status};
 use a2a_hub_protocol::{push::PushForm, task::TaskState};
 use rusqlite::Connection;
@@ -122,7 +122,7 @@ async fn drop_waits_for_queued_write() {
         () = async {} => {}
     }
     drop(storage);
-    assert_eq!(open(&dir).counts().await, Ok(Counts { live: 1, total: 1 }));
+    assert_eq!(open(&dir).counts().await, Ok(TaskCounts { live: 1, total: 1 }));
 }
 
 #[tokio::test]
@@ -393,7 +393,7 @@ async fn panicking_write_is_rolled_back_alone() {
     let storage = open(&dir);
     let task = begin(&storage, 2).await;
     for seq in 2..5 {
-        let broken = storage.writer.write(|db: &Connection| -> Result<(), Failure> {
+        let broken = storage.writer.write(|db: &Connection| -> Result<(), SqliteFailure> {
             db.execute("DELETE FROM events", [])?;
             panic!("as told")
         });
@@ -418,7 +418,7 @@ async fn corrupt_log_hides_only_its_own_request() {
         tasks.push(task);
     }
     let damaged = tasks[0].clone();
-    let damage = storage.writer.write(move |db: &Connection| -> Result<(), Failure> {
+    let damage = storage.writer.write(move |db: &Connection| -> Result<(), SqliteFailure> {
         db.execute("UPDATE events SET event = '{' WHERE task = ?1", [damaged.as_str()])?;
         Ok(())
     });

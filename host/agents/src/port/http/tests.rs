@@ -21,13 +21,13 @@ const SECRET: &str = "sk-1234567890";
 
 /// Server on loopback that answers each connection with these pieces, a moment apart, and records
 /// the requests. An empty piece stalls: the connection stays open and silent.
-struct Server {
+struct ScriptedServer {
     port: u16,
     asked: Arc<parking_lot::Mutex<Vec<String>>>,
     _serving: JoinSet<()>,
 }
 
-impl Server {
+impl ScriptedServer {
     async fn start(pieces: &[&str]) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -82,13 +82,13 @@ fn agent() -> AgentId {
     AgentId::parse("poet").unwrap()
 }
 
-fn outgoing(held: &EffectiveGrant, url: &str, headers: &[(&str, &str)]) -> Outgoing {
+fn outgoing(held: &EffectiveGrant, url: &str, headers: &[(&str, &str)]) -> PermittedRequest {
     let admitted = held.http.admit("poet", "GET", url).unwrap();
     let headers = headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
-    Outgoing { admitted, headers: headers.collect(), body: Vec::new(), patience: PATIENCE }
+    PermittedRequest { admitted, headers: headers.collect(), body: Vec::new(), patience: PATIENCE }
 }
 
-async fn body(mut answer: Answer) -> String {
+async fn body(mut answer: HttpResponse) -> String {
     let mut text = Vec::new();
     while let Some(piece) = answer.body.next().await.unwrap() {
         text.extend(piece);
@@ -97,10 +97,10 @@ async fn body(mut answer: Answer) -> String {
 }
 
 /// Client of an agent that may reach `server`, with its grant.
-fn http(server: &Server, data: &Path) -> (Http, Arc<EffectiveGrant>, LiveGrant) {
+fn http(server: &ScriptedServer, data: &Path) -> (AgentHttp, Arc<EffectiveGrant>, LiveGrant) {
     let held = held(server.port, true);
     let live = LiveGrant::new(Arc::clone(&held));
-    (Http::new(agent(), live.clone(), store(data), Arc::new(resolve)), held, live)
+    (AgentHttp::new(agent(), live.clone(), store(data), Arc::new(resolve)), held, live)
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn response_secrets_are_redacted() {
         "7890, and sk-12",
         "34; sk-1234567890",
     ];
-    let server = Server::start(&pieces).await;
+    let server = ScriptedServer::start(&pieces).await;
     let (http, held, _) = http(&server, data.path());
     let url = format!("http://127.0.0.1:{}/v1", server.port);
     let own = [
@@ -155,14 +155,14 @@ async fn encoded_response_is_refused() {
         "Transfer-Encoding: deflate",
     ] {
         let answer = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n0\r\n\r\n");
-        let server = Server::start(&[&answer]).await;
+        let server = ScriptedServer::start(&[&answer]).await;
         let (http, held, _) = http(&server, data.path());
         let url = format!("http://127.0.0.1:{}/", server.port);
         let refused = http.send(outgoing(&held, &url, &[])).await.err().unwrap().to_string();
         let is_refused = refused.contains("could not take the secrets out of it");
         assert!(is_refused || refused.contains("send a request to"), "{head}: {refused}");
     }
-    let server = Server::start(&["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]).await;
+    let server = ScriptedServer::start(&["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]).await;
     let (http, held, _) = http(&server, data.path());
     let url = format!("http://127.0.0.1:{}/", server.port);
     http.send(outgoing(&held, &url, &[])).await.unwrap();
@@ -176,7 +176,7 @@ async fn encoded_response_is_refused() {
 async fn redirect_is_not_followed() {
     let data = tempfile::tempdir().unwrap();
     let head = "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest\r\nContent-Length: 0\r\n\r\n";
-    let server = Server::start(&[head]).await;
+    let server = ScriptedServer::start(&[head]).await;
     let (http, held, _) = http(&server, data.path());
     let url = format!("http://127.0.0.1:{}/", server.port);
     let answer = http.send(outgoing(&held, &url, &[])).await.unwrap();
@@ -188,7 +188,7 @@ async fn redirect_is_not_followed() {
 #[tokio::test]
 async fn only_judged_addresses_are_dialled() {
     let data = tempfile::tempdir().unwrap();
-    let server = Server::start(&["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"]).await;
+    let server = ScriptedServer::start(&["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"]).await;
     let lookups = Arc::new(AtomicUsize::new(0));
     let resolving = |addresses: &[&str]| -> Arc<Resolve> {
         let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
@@ -203,7 +203,7 @@ async fn only_judged_addresses_are_dialled() {
     let ask = async |is_private: bool, addresses: &[&str]| {
         let held = held(server.port, is_private);
         let live = LiveGrant::new(Arc::clone(&held));
-        let http = Http::new(agent(), live, store(data.path()), resolving(addresses));
+        let http = AgentHttp::new(agent(), live, store(data.path()), resolving(addresses));
         let answer = http.send(outgoing(&held, &url, &[])).await;
         match answer {
             Ok(answer) => body(answer).await,
@@ -224,8 +224,9 @@ async fn only_judged_addresses_are_dialled() {
 #[tokio::test]
 async fn revocation_aborts_pending_requests() {
     let data = tempfile::tempdir().unwrap();
-    let endless = Server::start(&["HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nfirst", ""]).await;
-    let mute = Server::start(&[""]).await;
+    let endless =
+        ScriptedServer::start(&["HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nfirst", ""]).await;
+    let mute = ScriptedServer::start(&[""]).await;
     for (server, has_head) in [(&endless, true), (&mute, false)] {
         let (http, held, live) = http(server, data.path());
         let url = format!("http://127.0.0.1:{}/", server.port);
@@ -251,11 +252,11 @@ async fn revocation_aborts_pending_requests() {
 #[tokio::test]
 async fn silent_server_hits_timeout() {
     let data = tempfile::tempdir().unwrap();
-    let server = Server::start(&[""]).await;
+    let server = ScriptedServer::start(&[""]).await;
     let (http, held, _) = http(&server, data.path());
     let url = format!("http://127.0.0.1:{}/", server.port);
     let patience = Duration::from_millis(200);
-    let request = Outgoing { patience, ..outgoing(&held, &url, &[]) };
+    let request = PermittedRequest { patience, ..outgoing(&held, &url, &[]) };
     let late = http.send(request).await.err().unwrap();
     assert!(late.to_string().ends_with("no answer within 200 ms"), "{late}");
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 /// Holder of a program: an idle program is reused for the same holder only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
+pub(crate) struct ProgramHolder {
     /// The principal's [identity](a2a_hub_core::access_control::Principal::identity). An unknown
     /// principal (none) matches nobody.
     pub(crate) principal: Option<String>,
@@ -19,8 +19,8 @@ pub(crate) struct Holder {
 
 /// Everything that a program was started with, or would be started with now.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Fit {
-    pub(super) holder: Holder,
+pub(super) struct LaunchFacts {
+    pub(super) holder: ProgramHolder,
     pub(super) grant: Arc<EffectiveGrant>,
     /// Fingerprint of the program's file; none if it cannot be read.
     pub(super) file: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Fit {
     pub(super) launch: Arc<Launch>,
 }
 
-impl Fit {
+impl LaunchFacts {
     /// First difference from what is wanted `now`, for the log; none if both are equal.
     pub(super) fn differs(&self, now: &Self) -> Option<&'static str> {
         let (then, now_launch) = (&self.launch, &now.launch);
@@ -68,8 +68,10 @@ mod tests {
     use super::*;
     use a2a_hub_process::{WorkingDirectory, confine::Confinement};
 
-    fn fit(change: impl FnOnce(&mut Holder, &mut EffectiveGrant, &mut Launch)) -> Fit {
-        let mut holder = Holder {
+    fn fit(
+        change: impl FnOnce(&mut ProgramHolder, &mut EffectiveGrant, &mut Launch),
+    ) -> LaunchFacts {
+        let mut holder = ProgramHolder {
             principal: Some("operator".to_owned()),
             tenant: TenantId::default(),
             settings: Arc::default(),
@@ -86,7 +88,7 @@ mod tests {
         let mut grant = EffectiveGrant::default();
         change(&mut holder, &mut grant, &mut launch);
         let file = Some("1".to_owned());
-        Fit { holder, grant: Arc::new(grant), file, launch: Arc::new(launch) }
+        LaunchFacts { holder, grant: Arc::new(grant), file, launch: Arc::new(launch) }
     }
 
     #[test]
@@ -94,7 +96,7 @@ mod tests {
         let then = fit(|_, _, _| {});
         let same = fit(|_, _, launch| launch.owner = "another task".to_owned());
         assert_eq!(then.differs(&same), None, "which task it is for is all that may differ");
-        let differs = |change: fn(&mut Holder, &mut EffectiveGrant, &mut Launch)| {
+        let differs = |change: fn(&mut ProgramHolder, &mut EffectiveGrant, &mut Launch)| {
             then.differs(&fit(change)).unwrap_or("nothing")
         };
         assert_eq!(
@@ -128,9 +130,9 @@ mod tests {
                 "it is another agent's",
             ]
         );
-        let replaced = Fit { file: Some("2".to_owned()), ..then.clone() };
+        let replaced = LaunchFacts { file: Some("2".to_owned()), ..then.clone() };
         assert!(then.differs(&replaced).is_some());
-        let unknown = Fit { file: None, ..then.clone() };
+        let unknown = LaunchFacts { file: None, ..then.clone() };
         assert!(unknown.differs(&unknown).is_some(), "what cannot be told is not the same");
         let nobody = fit(|holder, _, _| holder.principal = None);
         assert!(nobody.differs(&nobody).is_some(), "nobody's is not anybody's");

@@ -1,14 +1,14 @@
 //! Running programs of guests, and the pool of idle programs. A task for each idle program reads
 //! its output and ends it when its time is over.
 
-use super::launch_check::Fit;
+use super::launch_check::LaunchFacts;
 use crate::port::{
     files::InstanceFiles,
     live_grant::{Revocation, revoked},
 };
 use a2a_hub_config::KeptLimits;
 use a2a_hub_core::scheduling::process_pool::{Eviction, IdlePool, Keeping, PoolCapacity, PoolKey};
-use a2a_hub_process::{Child, Exit, MemoryExceeded, Output};
+use a2a_hub_process::{Child, MemoryExceeded, Output, ProgramExit};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
@@ -62,12 +62,12 @@ impl IdlePrograms {
 }
 
 /// Sends an order to the task that holds an idle program.
-struct Keeper(oneshot::Sender<Order>);
+struct Keeper(oneshot::Sender<IdleOrder>);
 
 /// One-time order to the holder of an idle program.
-enum Order {
+enum IdleOrder {
     /// Hands the program over.
-    HandOver(oneshot::Sender<Running>),
+    HandOver(oneshot::Sender<RunningProgram>),
     /// Ends the program.
     End(Eviction),
 }
@@ -93,10 +93,10 @@ impl Seat {
     }
 
     /// Takes the program under this key; none if it has ended meanwhile.
-    pub(super) async fn take(&self, spot: &PoolKey) -> Option<Running> {
+    pub(super) async fn take(&self, spot: &PoolKey) -> Option<RunningProgram> {
         let Keeper(told) = self.kept.0.shelf.lock().take(spot)?;
         let (hands, handed) = oneshot::channel();
-        told.send(Order::HandOver(hands)).ok()?;
+        told.send(IdleOrder::HandOver(hands)).ok()?;
         handed.await.ok()
     }
 
@@ -105,7 +105,7 @@ impl Seat {
         end(self.kept.0.shelf.lock().make_room(&self.agent, program, most));
     }
 
-    fn put(self: &Arc<Self>, keeping: Keeping, running: Running) {
+    fn put(self: &Arc<Self>, keeping: Keeping, running: RunningProgram) {
         let (told, orders) = oneshot::channel();
         let key = keeping.spot.key.clone();
         let mut shelf = self.kept.0.shelf.lock();
@@ -123,7 +123,7 @@ impl Seat {
 fn end(gone: Vec<(Keeper, Eviction)>) {
     for (Keeper(told), why) in gone {
         // The holder of a program that has exited receives nothing.
-        let _ = told.send(Order::End(why));
+        let _ = told.send(IdleOrder::End(why));
     }
 }
 
@@ -132,8 +132,8 @@ async fn keep(
     seat: Arc<Seat>,
     number: u64,
     key: String,
-    mut running: Running,
-    mut orders: oneshot::Receiver<Order>,
+    mut running: RunningProgram,
+    mut orders: oneshot::Receiver<IdleOrder>,
 ) {
     let agent = &seat.agent;
     tracing::info!(%agent, key, program = running.program, "a program is kept for the next task");
@@ -145,12 +145,12 @@ async fn keep(
         tokio::select! {
             biased;
             order = &mut orders => match order {
-                Ok(Order::HandOver(to)) => {
+                Ok(IdleOrder::HandOver(to)) => {
                     // If the requester has left, the program ends when it is dropped.
                     let _ = to.send(running);
                     return;
                 }
-                Ok(Order::End(why)) => break why.why(),
+                Ok(IdleOrder::End(why)) => break why.why(),
                 Err(_) => break "the hub keeps none any more",
             },
             () = running.revocation.token.cancelled() => break "its grant was taken away",
@@ -177,13 +177,13 @@ async fn keep(
 }
 
 /// A running program of a guest. It ends when its grant is revoked.
-pub(super) struct Running {
+pub(super) struct RunningProgram {
     pub(super) child: Child,
     /// Name of the program in the grant.
     pub(super) program: String,
     pub(super) revocation: Revocation,
     /// Properties and holder at the start of the program.
-    pub(super) fit: Fit,
+    pub(super) fit: LaunchFacts,
     /// Files that the agent wrote for the program, and its temporary files.
     pub(super) files: Arc<InstanceFiles>,
     pub(super) permit: Permit,
@@ -194,12 +194,12 @@ pub(super) struct Running {
     _ending: JoinSet<()>,
 }
 
-impl Running {
+impl RunningProgram {
     pub(super) fn new(
         child: Child,
         program: String,
         revocation: Revocation,
-        fit: Fit,
+        fit: LaunchFacts,
         files: Arc<InstanceFiles>,
         permit: Permit,
         seat: Arc<Seat>,
@@ -281,13 +281,13 @@ fn said_of(agent: &AgentId, output: Output) -> Said {
             );
             Said::Stderr(why.into_bytes())
         }
-        Output::Exited(Exit::Code(code)) => Said::Code(code),
-        Output::Exited(Exit::Signal(signal)) => Said::Signal(signal),
+        Output::Exited(ProgramExit::Code(code)) => Said::Code(code),
+        Output::Exited(ProgramExit::Signal(signal)) => Said::Signal(signal),
     }
 }
 
 #[async_trait::async_trait]
-impl ChildPort for Running {
+impl ChildPort for RunningProgram {
     async fn next(&mut self) -> Result<Said, Failure> {
         if self.revocation.token.is_cancelled() {
             return Err(revoked(&self.what()));

@@ -4,15 +4,15 @@
 use super::{
     lines::{LineTooLong, MAX_LINE, Relayed, ServerLines},
     message_reader::MessageReader,
-    origin::Origin,
-    remote::{Elsewhere, Refusals},
+    origin::ServerOrigin,
+    remote::{Refusals, RemoteTransport},
 };
 use crate::port::live_grant::Revocation;
 use a2a_hub_core::{
     grant::EffectiveGrant,
     text::{duration::Span, plain_text},
 };
-use a2a_hub_process::{Child, Exit, MemoryExceeded, Output};
+use a2a_hub_process::{Child, MemoryExceeded, Output, ProgramExit};
 use a2a_hub_runtime::Failure;
 use parking_lot::Mutex;
 use rmcp::{
@@ -59,13 +59,13 @@ const PIPE: usize = 64 << 10;
 const MAX_COMPLAINT: usize = 200;
 
 /// One connection to a server. Dropping it ends the server's program, if any.
-pub(super) struct Connection {
+pub(super) struct ServerConnection {
     service: RunningService<RoleClient, ClientConfig>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionInner>,
     _keeping: JoinSet<()>,
 }
 
-struct Shared {
+struct ConnectionInner {
     /// Cancelled when the connection is over, for any reason.
     over: CancellationToken,
     /// Reason of the end.
@@ -78,13 +78,13 @@ struct Shared {
 
 /// Use of a connection, which keeps it from being idle.
 pub(super) struct Use {
-    connection: Arc<Connection>,
+    connection: Arc<ServerConnection>,
 }
 
-impl Connection {
+impl ServerConnection {
     /// Starts the program or calls the URL, and negotiates the protocol.
-    pub(super) async fn start(origin: &Origin) -> Result<Self, Failure> {
-        let shared = Arc::new(Shared {
+    pub(super) async fn start(origin: &ServerOrigin) -> Result<Self, Failure> {
+        let shared = Arc::new(ConnectionInner {
             over: CancellationToken::new(),
             fault: Mutex::default(),
             refused: Refusals::default(),
@@ -103,7 +103,7 @@ impl Connection {
                 keeping.spawn(keep(revocation, Arc::clone(&shared), pending()));
                 let (agent, live) = (origin.agent.clone(), origin.live.clone());
                 let (http, refused) = (origin.http.clone(), shared.refused.clone());
-                let client = Elsewhere { agent, live, http, refused, reader };
+                let client = RemoteTransport { agent, live, http, refused, reader };
                 let at = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 us.serve(StreamableHttpClientTransport::with_client(client, at)).await
             }
@@ -181,7 +181,7 @@ impl Drop for Use {
     }
 }
 
-impl Shared {
+impl ConnectionInner {
     /// Ends the connection; the first reason counts.
     fn end(&self, why: String) {
         self.fault.lock().get_or_insert(why);
@@ -207,7 +207,11 @@ impl Shared {
 
 /// Runs `work`, which returns the reason of its end, until the connection is idle or its grant is
 /// revoked.
-async fn keep(revocation: Revocation, shared: Arc<Shared>, work: impl Future<Output = String>) {
+async fn keep(
+    revocation: Revocation,
+    shared: Arc<ConnectionInner>,
+    work: impl Future<Output = String>,
+) {
     let why = tokio::select! {
         why = work => why,
         () = shared.idle() => format!("nobody asked it anything for {}", Span(IDLE)),
@@ -305,10 +309,10 @@ fn read_by(reader: &MessageReader, lines: &[u8]) -> Vec<u8> {
     messages.flat_map(|message| format!("{message}\n").into_bytes()).collect()
 }
 
-fn ended(exit: Exit, complaint: &str) -> String {
+fn ended(exit: ProgramExit, complaint: &str) -> String {
     let how = match exit {
-        Exit::Code(code) => format!("it ended with code {code}"),
-        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
+        ProgramExit::Code(code) => format!("it ended with code {code}"),
+        ProgramExit::Signal(signal) => format!("it was ended by signal {signal}"),
     };
     if complaint.is_empty() { how } else { format!("{how}, and said last: \"{complaint}\"") }
 }
@@ -423,7 +427,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_unused_connection_becomes_idle() {
-        let shared = Shared {
+        let shared = ConnectionInner {
             over: CancellationToken::new(),
             fault: Mutex::default(),
             refused: Refusals::default(),
@@ -440,9 +444,9 @@ mod tests {
 
     #[test]
     fn exit_reason_quotes_last_error_line() {
-        assert_eq!(ended(Exit::Code(1), ""), "it ended with code 1");
+        assert_eq!(ended(ProgramExit::Code(1), ""), "it ended with code 1");
         assert_eq!(
-            ended(Exit::Signal(9), "no key"),
+            ended(ProgramExit::Signal(9), "no key"),
             "it was ended by signal 9, and said last: \"no key\""
         );
     }

@@ -2,13 +2,13 @@
 //! operator's grant for the host, and the addresses that it allows.
 
 use super::message_reader::MessageReader;
-use crate::port::{http::Http, live_grant::LiveGrant};
+use crate::port::{http::AgentHttp, live_grant::LiveGrant};
 use a2a_hub_client::sse::EventDecoder;
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{card::is_in_range, id::AgentId, member};
 use a2a_hub_runtime::{
     Failure,
-    port::http::{Answer, BodyPort, HttpPort as _, Outgoing},
+    port::http::{BodyPort, HttpPort as _, HttpResponse, PermittedRequest},
 };
 use futures::{StreamExt as _, stream};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -43,14 +43,14 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-type Refused = StreamableHttpError<Failure>;
+type TransportError = StreamableHttpError<Failure>;
 
 /// HTTP client for requests to an agent's servers.
 #[derive(Clone)]
-pub(super) struct Elsewhere {
+pub(super) struct RemoteTransport {
     pub(super) agent: AgentId,
     pub(super) live: LiveGrant,
-    pub(super) http: Option<Arc<Http>>,
+    pub(super) http: Option<Arc<AgentHttp>>,
     pub(super) refused: Refusals,
     pub(super) reader: MessageReader,
 }
@@ -70,14 +70,14 @@ impl Refusals {
     }
 }
 
-impl Elsewhere {
+impl RemoteTransport {
     async fn send(
         &self,
         method: &Method,
         uri: &str,
         headers: Vec<(String, String)>,
         body: Vec<u8>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<HttpResponse, TransportError> {
         let admitted = self.live.now().http.admit(self.agent.as_str(), method.as_str(), uri);
         let admitted = admitted.map_err(|why| Failure::Denied(why.to_string()));
         let sent = async {
@@ -85,18 +85,19 @@ impl Elsewhere {
                 let why = "send a request: no host was granted when this agent joined";
                 return Err(Failure::Denied(why.to_owned()));
             };
-            let outgoing = Outgoing { admitted: admitted?, headers, body, patience: PATIENCE };
+            let outgoing =
+                PermittedRequest { admitted: admitted?, headers, body, patience: PATIENCE };
             http.send(outgoing).await
         };
         let sent = sent.await;
         self.refused.note(sent.as_ref().err().map(ToString::to_string));
-        sent.map_err(Refused::Client)
+        sent.map_err(TransportError::Client)
     }
 
     /// Failure of a request that the server answered in this way.
-    fn refuse(&self, why: String) -> Refused {
+    fn refuse(&self, why: String) -> TransportError {
         self.refused.note(Some(why.clone()));
-        Refused::UnexpectedServerResponse(why.into())
+        TransportError::UnexpectedServerResponse(why.into())
     }
 
     /// Reads the answer to the request `id` from the messages of a JSON body.
@@ -105,7 +106,7 @@ impl Elsewhere {
         id: &Value,
         bytes: &[u8],
         session: Option<String>,
-    ) -> Result<StreamableHttpPostResponse, Refused> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         let mut messages = self.reader.read(bytes, Some(id));
         let mut answers: Vec<_> = messages.iter_mut().filter(|it| is_answer(it)).collect();
         // The only answer belongs to the only request: some servers write a text as its id.
@@ -131,12 +132,14 @@ impl Elsewhere {
     async fn read(
         &self,
         id: Value,
-        answer: Answer,
+        answer: HttpResponse,
         session: Option<&str>,
-    ) -> Result<StreamableHttpPostResponse, Refused> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
         match status {
-            StatusCode::NOT_FOUND if session.is_some() => return Err(Refused::SessionExpired),
+            StatusCode::NOT_FOUND if session.is_some() => {
+                return Err(TransportError::SessionExpired);
+            }
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
                 return Err(
                     self.refuse(format!("it answers a request with {status}, and no result"))
@@ -155,7 +158,7 @@ impl Elsewhere {
         let session = named(&answer, &SESSION).map(str::to_owned);
         let media = named(&answer, &header::CONTENT_TYPE).unwrap_or_default().to_owned();
         if is_in_range(&media, EVENTS) {
-            let events = Events::new(answer.body, id, self.reader.clone());
+            let events = ServerSentEvents::new(answer.body, id, self.reader.clone());
             return Ok(StreamableHttpPostResponse::Sse(events.stream(), session));
         }
         let bytes = whole(answer.body).await?;
@@ -198,17 +201,17 @@ fn headers(
     custom.chain(session).collect()
 }
 
-fn named<'a>(answer: &'a Answer, name: &HeaderName) -> Option<&'a str> {
+fn named<'a>(answer: &'a HttpResponse, name: &HeaderName) -> Option<&'a str> {
     let found = answer.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name.as_str()));
     std::str::from_utf8(&found?.1).ok()
 }
 
 /// Reads a whole body.
-async fn whole(mut body: Box<dyn BodyPort>) -> Result<Vec<u8>, Refused> {
+async fn whole(mut body: Box<dyn BodyPort>) -> Result<Vec<u8>, TransportError> {
     let mut bytes = Vec::new();
-    while let Some(piece) = body.next().await.map_err(Refused::Client)? {
+    while let Some(piece) = body.next().await.map_err(TransportError::Client)? {
         if bytes.len() + piece.len() > MAX_ANSWER {
-            return Err(Refused::ResponseBodyTooLarge { max_size: MAX_ANSWER });
+            return Err(TransportError::ResponseBodyTooLarge { max_size: MAX_ANSWER });
         }
         bytes.extend(piece);
     }
@@ -216,7 +219,7 @@ async fn whole(mut body: Box<dyn BodyPort>) -> Result<Vec<u8>, Refused> {
 }
 
 /// Server-sent events that answer one request.
-struct Events {
+struct ServerSentEvents {
     body: Option<Box<dyn BodyPort>>,
     decoder: EventDecoder,
     ready: VecDeque<Sse>,
@@ -228,7 +231,7 @@ struct Events {
     reader: MessageReader,
 }
 
-impl Events {
+impl ServerSentEvents {
     fn new(body: Box<dyn BodyPort>, id: Value, reader: MessageReader) -> Self {
         let (decoder, ready) = Default::default();
         Self { body: Some(body), decoder, ready, read: 0, id, is_answered: false, reader }
@@ -283,7 +286,7 @@ impl Events {
     }
 }
 
-impl StreamableHttpClient for Elsewhere {
+impl StreamableHttpClient for RemoteTransport {
     type Error = Failure;
 
     async fn post_message(
@@ -293,7 +296,7 @@ impl StreamableHttpClient for Elsewhere {
         session: Option<Arc<str>>,
         _: Option<String>,
         custom: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Refused> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         let mut headers = headers(session.as_deref(), &custom);
         headers.push((header::ACCEPT.to_string(), format!("{EVENTS}, {JSON}")));
         headers.push((header::CONTENT_TYPE.to_string(), JSON.to_owned()));
@@ -302,7 +305,7 @@ impl StreamableHttpClient for Elsewhere {
         let ClientJsonRpcMessage::Request(request) = &message else {
             // Nothing answers a notification or a response, whatever the server sends.
             if answer.status == StatusCode::NOT_FOUND.as_u16() && session.is_some() {
-                return Err(Refused::SessionExpired);
+                return Err(TransportError::SessionExpired);
             }
             return Ok(StreamableHttpPostResponse::Accepted);
         };
@@ -316,7 +319,7 @@ impl StreamableHttpClient for Elsewhere {
         session: Arc<str>,
         _: Option<String>,
         custom: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TransportError> {
         // If the grant does not allow DELETE, the server expires the session itself.
         let headers = headers(Some(&*session), &custom);
         self.send(&Method::DELETE, &uri, headers, Vec::new()).await.map(drop)
@@ -330,7 +333,7 @@ impl StreamableHttpClient for Elsewhere {
         _: Option<String>,
         _: Option<String>,
         _: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<stream::BoxStream<'static, Result<Sse, SseError>>, Refused> {
-        Err(Refused::ServerDoesNotSupportSse)
+    ) -> Result<stream::BoxStream<'static, Result<Sse, SseError>>, TransportError> {
+        Err(TransportError::ServerDoesNotSupportSse)
     }
 }

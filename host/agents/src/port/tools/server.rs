@@ -1,8 +1,8 @@
 //! One MCP server: started on first use and restarted after it ends, at a bounded rate.
 
 use super::{
-    connection::{Connection, Use, innermost},
-    origin::Origin,
+    connection::{ServerConnection, Use, innermost},
+    origin::ServerOrigin,
     remote::BROKE_OFF,
 };
 use a2a_hub_core::text::{duration::Span, plain_text};
@@ -52,21 +52,21 @@ const MAX_SCHEMA: usize = 64 << 10;
 const MAX_WORDS: usize = 300;
 
 /// A server, running or not.
-pub(super) struct Server {
-    origin: Origin,
+pub(super) struct ToolServer {
+    origin: ServerOrigin,
     at_once: Semaphore,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
 }
 
 #[derive(Default)]
-struct State {
-    running: Option<Arc<Connection>>,
+struct ServerState {
+    running: Option<Arc<ServerConnection>>,
     /// Times of recent starts.
     starts: VecDeque<Instant>,
 }
 
-impl Server {
-    pub(super) fn new(origin: Origin) -> Self {
+impl ToolServer {
+    pub(super) fn new(origin: ServerOrigin) -> Self {
         Self { origin, at_once: Semaphore::new(AT_ONCE), state: Mutex::default() }
     }
 
@@ -144,7 +144,7 @@ impl Server {
     /// A working connection: the current one, or a new one.
     async fn connection(&self, what: &str) -> Result<Use, Failure> {
         let mut state = self.state.lock().await;
-        if let Some(used) = state.running.as_ref().and_then(Connection::used) {
+        if let Some(used) = state.running.as_ref().and_then(ServerConnection::used) {
             return Ok(used);
         }
         let before = state.running.take().and_then(|it| it.fault());
@@ -158,7 +158,7 @@ impl Server {
             )));
         }
         state.starts.push_back(now);
-        let begun = timeout(STARTED_WITHIN, Connection::start(&self.origin)).await;
+        let begun = timeout(STARTED_WITHIN, ServerConnection::start(&self.origin)).await;
         let begun = begun.unwrap_or_else(|_| {
             Err(Failure::Unavailable(format!(
                 "it has not answered within {}",

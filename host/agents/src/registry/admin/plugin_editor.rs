@@ -4,7 +4,7 @@
 //! the command line while no hub uses the directory. The caller is authorised before.
 
 use crate::{
-    agent::Source,
+    agent::AgentSource,
     registry::plugins::{
         component_store::KeptComponents,
         file_error::FileError,
@@ -24,7 +24,7 @@ use a2a_hub_core::{
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     id::AgentId,
-    operation::{AddPlugin, Component, GrantPlugin, PluginChanged, PluginGrant},
+    operation::{AddPlugin, ComponentSource, GrantPlugin, PluginChanged, PluginGrant},
 };
 use a2a_hub_sandbox::{
     component::manifest::{self, ManifestError},
@@ -206,8 +206,8 @@ impl<'c> PluginEditor<'c> {
         let AddPlugin { id, component, sha256, signature, grant } = add;
         let refused = |why| PluginEditError::File { agent: id.clone(), why };
         let bytes = match component {
-            Component::File(path) => read_offered(&path, MAX_BYTES).map_err(refused)?,
-            Component::Bytes(bytes) => Bytes::from(bytes),
+            ComponentSource::File(path) => read_offered(&path, MAX_BYTES).map_err(refused)?,
+            ComponentSource::Bytes(bytes) => Bytes::from(bytes),
         };
         let place = self.file_of(&id);
         let ask = self.checked(&id, &bytes, &sha256)?;
@@ -393,9 +393,9 @@ impl PluginFolder {
     /// Refuses the id of an agent that is not a plug-in: no file can replace it.
     fn require_plugin_name(&self, id: &AgentId) -> Result<(), PluginEditError> {
         let source = self.agents.find(id).map(|there| there.source.clone());
-        let built_in = || self.agents.shared.built_in.reserves(id).then_some(Source::BuiltIn);
+        let built_in = || self.agents.shared.built_in.reserves(id).then_some(AgentSource::BuiltIn);
         match source.or_else(built_in) {
-            None | Some(Source::File(_)) => Ok(()),
+            None | Some(AgentSource::File(_)) => Ok(()),
             Some(source) => Err(PluginEditError::Taken(id.clone(), source.to_string())),
         }
     }
@@ -429,7 +429,7 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
     fn add(grant: Option<PluginGrant>) -> PluginEdit {
         PluginEdit::Add(Box::new(AddPlugin {
             id: agent(),
-            component: Component::Bytes(COMPONENT.to_vec()),
+            component: ComponentSource::Bytes(COMPONENT.to_vec()),
             sha256: digest_of(COMPONENT),
             signature: Some(SIGNATURE.to_owned()),
             grant,

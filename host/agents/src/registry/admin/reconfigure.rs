@@ -3,10 +3,10 @@
 //! agent that they began with.
 
 use crate::{
-    agent::{Agent, Source},
+    agent::{Agent, AgentSource},
     registry::{
         Agents, pinned,
-        plugins::folder_watcher::{PluginFolder, Seen},
+        plugins::folder_watcher::{PluginFolder, PolledFile},
     },
 };
 use a2a_hub_config::{Config, Followed};
@@ -30,7 +30,7 @@ impl PluginFolder {
         for agent in agents.all() {
             let is_concerned = all || concerned.contains(&agent.id);
             let command = &followed.config.agent(&agent.id).acp;
-            if agent.source == Source::Acp && agent.config.acp != *command {
+            if agent.source == AgentSource::Acp && agent.config.acp != *command {
                 // Another program is another agent, which joins below.
                 agents.leave(&agent.id);
             } else if is_concerned && !elsewhere.contains(&agent.id) {
@@ -39,7 +39,7 @@ impl PluginFolder {
         }
         if followed.concerns(&["plugins"]) {
             // The signature policy may have changed.
-            seen.values_mut().for_each(Seen::read_again);
+            seen.values_mut().for_each(PolledFile::read_again);
         }
         let files: Vec<_> = seen.keys().cloned().collect();
         let mut to_take = Vec::new();
@@ -106,7 +106,7 @@ impl Agents {
             if let Err(why) = pinned(id, digest, config.sha256.as_deref()) {
                 let error = why.to_string();
                 self.leave(id);
-                if let Source::File(file) = source {
+                if let AgentSource::File(file) = source {
                     self.set_rejected(file, Some(error.clone()));
                 }
                 return Err(LeftOut { agent_id: id.clone(), error });

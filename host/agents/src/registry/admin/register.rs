@@ -2,12 +2,12 @@
 //! the plugins folder reflects the change.
 
 use crate::{
-    agent::{Agent, Source},
+    agent::{Agent, AgentSource},
     registry::{
         JoinError,
         plugins::{
             file_error::FileError,
-            folder_watcher::{MAX_BYTES, PluginFolder, Seen, read_offered, signature_of},
+            folder_watcher::{MAX_BYTES, PluginFolder, PolledFile, read_offered, signature_of},
             held_back_error::HeldBackError,
             provenance::{self, ENDING},
         },
@@ -17,7 +17,7 @@ use crate::{
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     id::AgentId,
-    operation::{Component, Deregistered},
+    operation::{ComponentSource, Deregistered},
 };
 use bytes::Bytes;
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
@@ -76,7 +76,7 @@ impl PluginFolder {
     pub async fn register(
         &self,
         id: &AgentId,
-        component: Component,
+        component: ComponentSource,
     ) -> Result<Arc<Agent>, RegistryError> {
         self.enabled(id)?;
         let refused = |why| RegistryError::Refused { agent: id.clone(), why };
@@ -89,8 +89,8 @@ impl PluginFolder {
         let plugins = self.agents.shared.config().plugins.clone();
         let read = run_blocking(move || {
             let (bytes, signature) = match component {
-                Component::Bytes(bytes) => (Bytes::from(bytes), None),
-                Component::File(path) => {
+                ComponentSource::Bytes(bytes) => (Bytes::from(bytes), None),
+                ComponentSource::File(path) => {
                     (read_offered(&path, MAX_BYTES)?, signature_of(&path, read_offered)?)
                 }
             };
@@ -120,7 +120,7 @@ impl PluginFolder {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(taken(name)),
             placed => placed?,
         }
-        seen.insert(name.clone(), Seen::read(&self.dir.join(&name), Some(id.clone()))?);
+        seen.insert(name.clone(), PolledFile::read(&self.dir.join(&name), Some(id.clone()))?);
         self.agents.register(agent);
         self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
     }
@@ -131,13 +131,13 @@ impl PluginFolder {
         let agent = self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))?;
         let source = agent.source.to_string();
         let returns_on_restart = match &agent.source {
-            Source::BuiltIn
-            | Source::Acp
-            | Source::Native
-            | Source::Flow(..)
-            | Source::Script
-            | Source::Remote(_) => true,
-            Source::File(name) => {
+            AgentSource::BuiltIn
+            | AgentSource::Acp
+            | AgentSource::Native
+            | AgentSource::Flow(..)
+            | AgentSource::Script
+            | AgentSource::Remote(_) => true,
+            AgentSource::File(name) => {
                 let (dir, file) = (Arc::clone(&self.dir), name.clone());
                 let removed = run_blocking(move || {
                     remove(&dir, &file)?;
@@ -171,7 +171,7 @@ impl PluginFolder {
             return Err(RegistryError::NotElsewhere(id.clone()));
         }
         // A native agent's code is part of the program, so nothing can be reloaded.
-        if let Some(native) = there.filter(|agent| agent.source == Source::Native) {
+        if let Some(native) = there.filter(|agent| agent.source == AgentSource::Native) {
             return Ok(native);
         }
         let kept = |why| RegistryError::Kept { agent: id.clone(), why };

@@ -3,13 +3,13 @@
 //! and the granted one runs on from its stored copy.
 
 use super::{
-    admitted::{Admitted, Candidate},
+    admitted::{AdmittedAgent, PluginCandidate},
     component_store::KeptCopy,
     file_error::FileError,
     held_back_error::HeldBackError,
 };
 use crate::{
-    agent::{Agent, FLOW_RUNNER, Source, Terms, flow_file::FlowNeeds},
+    agent::{Agent, AgentSource, FLOW_RUNNER, Terms, flow_file::FlowNeeds},
     registry::{Agents, JoinError},
 };
 use a2a_hub_clock as clock;
@@ -49,15 +49,15 @@ impl Agents {
         file: &str,
         (bytes, signature): (Bytes, Option<Bytes>),
         loading: &OnceLock<String>,
-    ) -> Result<Admitted, FileError> {
+    ) -> Result<AdmittedAgent, FileError> {
         if let Some(why) = self.shared.ledger.trouble() {
             return Err(FileError::Grants(why));
         }
         let candidate = self.candidate(id, bytes, signature).await?;
-        let source = Source::File(file.to_owned());
+        let source = AgentSource::File(file.to_owned());
         if candidate.standing == Standing::HeldBack {
             let agent = self.hold_back(id, source, candidate, loading).await?;
-            return Ok(Admitted { agent, candidate: None });
+            return Ok(AdmittedAgent { agent, candidate: None });
         }
         loading.get_or_init(|| candidate.digest.clone());
         // It needs no approval any more, although its compilation may take long.
@@ -74,14 +74,17 @@ impl Agents {
                 Agent::new(id.clone(), Arc::new(plugin), card, source, deps)
             }
         };
-        Ok(Admitted { agent, candidate: Some(candidate) })
+        Ok(AdmittedAgent { agent, candidate: Some(candidate) })
     }
 
     /// Builds the agent to be registered now, under the current terms, and records its grant and
     /// succession. Compiling may have taken long: if the component's standing has changed
     /// meanwhile, the file has to be read again.
-    pub(in crate::registry) async fn finish(&self, admitted: Admitted) -> Result<Agent, FileError> {
-        let Admitted { agent, candidate } = admitted;
+    pub(in crate::registry) async fn finish(
+        &self,
+        admitted: AdmittedAgent,
+    ) -> Result<Agent, FileError> {
+        let AdmittedAgent { agent, candidate } = admitted;
         let Some(candidate) = candidate else { return Ok(self.anew(&agent)) };
         self.install(&agent, candidate).await?;
         Ok(self.anew(&agent))
@@ -92,7 +95,7 @@ impl Agents {
         id: &AgentId,
         bytes: Bytes,
         signature: Option<Bytes>,
-    ) -> Result<Candidate, FileError> {
+    ) -> Result<PluginCandidate, FileError> {
         let config = self.shared.config().agent(id);
         let grants = self.shared.ledger.grants();
         let key = grants.plugins.get(id).and_then(|record| record.key.clone());
@@ -108,13 +111,14 @@ impl Agents {
         let is_named = |pin: &String| pin.eq_ignore_ascii_case(&digest);
         let is_pinned = config.grant.is_some() && config.sha256.as_ref().is_some_and(is_named);
         let standing = Standing::Unknown;
-        let mut candidate = Candidate { bytes, digest, version, signed_by, is_pinned, standing };
+        let mut candidate =
+            PluginCandidate { bytes, digest, version, signed_by, is_pinned, standing };
         candidate.standing = grants.standing(id, candidate.offered());
         Ok(candidate)
     }
 
     /// The registered agent of that id, if it has this source and this component.
-    fn serving(&self, id: &AgentId, source: &Source, digest: &str) -> Option<Arc<Agent>> {
+    fn serving(&self, id: &AgentId, source: &AgentSource, digest: &str) -> Option<Arc<Agent>> {
         self.find(id).filter(|it| it.source == *source && it.runtime.digest() == Some(digest))
     }
 
@@ -133,15 +137,15 @@ impl Agents {
     async fn hold_back(
         &self,
         id: &AgentId,
-        source: Source,
-        candidate: Candidate,
+        source: AgentSource,
+        candidate: PluginCandidate,
         loading: &OnceLock<String>,
     ) -> Result<Agent, FileError> {
         let grants = self.shared.ledger.grants();
         let granted =
             grants.plugins.get(id).map(|record| record.sha256.clone()).unwrap_or_default();
         loading.get_or_init(|| granted.clone());
-        let Candidate { bytes, digest, signed_by, .. } = candidate;
+        let PluginCandidate { bytes, digest, signed_by, .. } = candidate;
         let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
         let compared = run_blocking(move || {
             let new = manifest::read(&bytes).unwrap_or_default();
@@ -189,7 +193,7 @@ impl Agents {
         }
     }
 
-    fn note_held_back(&self, id: &AgentId, source: &Source, held: HeldBack) {
+    fn note_held_back(&self, id: &AgentId, source: &AgentSource, held: HeldBack) {
         let before = self.shared.held_back.lock().insert(id.clone(), held.clone());
         if before.as_ref() == Some(&held) {
             return;
@@ -212,7 +216,7 @@ impl Agents {
 
     /// Records the configuration's grant and the component's succession; stores a copy of a
     /// component with a grant.
-    async fn install(&self, agent: &Agent, candidate: Candidate) -> Result<(), FileError> {
+    async fn install(&self, agent: &Agent, candidate: PluginCandidate) -> Result<(), FileError> {
         let (shared, id, file) =
             (Arc::clone(&self.shared), agent.id.clone(), agent.source.to_string());
         let runtime = Arc::clone(&agent.runtime);
@@ -220,7 +224,7 @@ impl Agents {
             if shared.ledger.grants().standing(&id, candidate.offered()) != candidate.standing {
                 return Err(FileError::Changed);
             }
-            let Candidate { bytes, digest, standing, .. } = candidate;
+            let PluginCandidate { bytes, digest, standing, .. } = candidate;
             shared.take_over(&id, &file, runtime.ask(), &digest)?;
             let by = match standing {
                 Standing::Succeeds(by) => Some(by),
@@ -256,7 +260,7 @@ impl Agents {
     pub(in crate::registry) fn terms_of(
         &self,
         id: &AgentId,
-        source: &Source,
+        source: &AgentSource,
         ask: &Ask,
         digest: Option<&str>,
     ) -> Terms {
@@ -264,18 +268,18 @@ impl Agents {
         let own = |grant| Terms { installation: InstallationId::from(id), grant };
         match source {
             // It runs the flow files in messages of clients, with the rights of every flow.
-            Source::BuiltIn if configured.is_none() && id.as_str() == FLOW_RUNNER => {
+            AgentSource::BuiltIn if configured.is_none() && id.as_str() == FLOW_RUNNER => {
                 own(FlowNeeds::default().grant())
             }
-            Source::BuiltIn | Source::Acp | Source::Native | Source::Script => {
+            AgentSource::BuiltIn | AgentSource::Acp | AgentSource::Native | AgentSource::Script => {
                 own(match configured {
                     Some(grant) => grant.trusting(ask),
                     None => Grant::everything(ask),
                 })
             }
-            Source::Flow(flow) => own(configured.unwrap_or_else(|| flow.needs.grant())),
-            Source::Remote(_) => own(configured.unwrap_or_default()),
-            Source::File(_) => {
+            AgentSource::Flow(flow) => own(configured.unwrap_or_else(|| flow.needs.grant())),
+            AgentSource::Remote(_) => own(configured.unwrap_or_default()),
+            AgentSource::File(_) => {
                 let grants = self.shared.ledger.grants();
                 let record = grants.plugins.get(id);
                 let record = record.filter(|record| digest == Some(record.sha256.as_str()));
@@ -335,7 +339,7 @@ impl Agents {
 
     /// Updates the records of all registered plug-ins from the configuration.
     pub(in crate::registry) async fn take_over_all(&self) {
-        let files = self.all().into_iter().filter(|it| matches!(it.source, Source::File(_)));
+        let files = self.all().into_iter().filter(|it| matches!(it.source, AgentSource::File(_)));
         let files: Vec<_> = files.collect();
         let shared = Arc::clone(&self.shared);
         let taken = run_blocking(move || {
@@ -353,7 +357,7 @@ impl Agents {
     }
 }
 
-impl crate::registry::Shared {
+impl crate::registry::RegistryInner {
     /// Records the configuration's grant for a component, if it is new.
     fn take_over(
         &self,

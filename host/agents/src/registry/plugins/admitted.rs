@@ -8,7 +8,7 @@ use a2a_hub_core::{
 use bytes::Bytes;
 
 /// A component read from a plug-in's file.
-pub(in crate::registry) struct Candidate {
+pub(in crate::registry) struct PluginCandidate {
     pub(in crate::registry) bytes: Bytes,
     pub(in crate::registry) digest: String,
     /// Version in the manifest, if the component is signed.
@@ -20,7 +20,7 @@ pub(in crate::registry) struct Candidate {
     pub(in crate::registry) standing: Standing,
 }
 
-impl Candidate {
+impl PluginCandidate {
     pub(in crate::registry) fn offered(&self) -> Offered<'_> {
         let Self { digest, version, signed_by, is_pinned, .. } = self;
         let (version, signed_by, is_pinned) = (version.as_ref(), signed_by.as_deref(), *is_pinned);
@@ -29,13 +29,13 @@ impl Candidate {
 }
 
 /// An agent that may be registered, with the data to record at that time.
-pub(in crate::registry) struct Admitted {
+pub(in crate::registry) struct AdmittedAgent {
     pub(in crate::registry) agent: Agent,
     /// The agent's component; none if it is held back and the agent runs the granted one.
-    pub(in crate::registry) candidate: Option<Candidate>,
+    pub(in crate::registry) candidate: Option<PluginCandidate>,
 }
 
-impl Admitted {
+impl AdmittedAgent {
     /// True if the component that was read is held back, and the agent runs another.
     pub(in crate::registry) fn is_another(&self) -> bool {
         self.candidate.is_none()

@@ -8,7 +8,7 @@
 //! Each file is loaded independently: a slow compilation or card delays no other file and no poll.
 
 use super::{
-    admitted::Admitted,
+    admitted::AdmittedAgent,
     compile_progress::UnderWay,
     file_error::FileError,
     provenance::{self, beside},
@@ -79,23 +79,23 @@ pub struct PluginFolder {
 type Taking = JoinHandle<Result<Option<AgentId>, FileError>>;
 
 /// Files seen, by name.
-pub(in crate::registry) type SeenFiles = BTreeMap<String, Seen>;
+pub(in crate::registry) type SeenFiles = BTreeMap<String, PolledFile>;
 
 /// State of a file at the last poll.
-pub(in crate::registry) struct Seen {
-    stamp: Stamp,
+pub(in crate::registry) struct PolledFile {
+    stamp: PluginStamp,
     /// True if this state of the file was read or is being read.
     read: bool,
     /// Time of a repeated read of the unchanged file.
     again: Option<Instant>,
     /// The load under way.
-    reading: Option<Reading>,
+    reading: Option<PendingLoad>,
     /// Agent registered from the file.
     joined: Option<AgentId>,
 }
 
 /// A load of a file under way. Dropping it cancels the load.
-struct Reading {
+struct PendingLoad {
     guard: DropGuard,
     _listed: UnderWay,
     /// Digest of the component that is loaded, once it is known.
@@ -103,15 +103,15 @@ struct Reading {
 }
 
 /// An agent built from a file and not yet registered.
-struct Prepared {
-    admitted: Admitted,
+struct BuiltAgent {
+    admitted: AdmittedAgent,
     /// Configuration under which the agent was built; a newer one may be in force at registration.
     config: Arc<Config>,
 }
 
 /// Metadata that changes with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::registry) struct Stamp {
+pub(in crate::registry) struct PluginStamp {
     component: FileStamp,
     /// Metadata of the signature file.
     signature: Option<FileStamp>,
@@ -230,7 +230,7 @@ impl PluginFolder {
                         began.push((name.clone(), self.begin(seen, name)));
                     }
                 }
-                None => drop(seen.insert(name, Seen::unread(stamp))),
+                None => drop(seen.insert(name, PolledFile::unread(stamp))),
             }
         }
         began
@@ -244,14 +244,14 @@ impl PluginFolder {
     }
 
     /// Starts to load a file in the background.
-    fn begin(&self, seen: &mut Seen, name: String) -> Taking {
+    fn begin(&self, seen: &mut PolledFile, name: String) -> Taking {
         let (cancel, stamp) = (self.agents.shared.stop.child_token(), seen.stamp);
         (seen.read, seen.again) = (true, None);
         // An earlier reason says nothing about this load.
         self.agents.set_rejected(&name, None);
         let (component, guard) = (Arc::<OnceLock<_>>::default(), cancel.clone().drop_guard());
         let listed = self.agents.load_begins(&name, stamp.component.size);
-        let reading = Reading { guard, _listed: listed, component: Arc::clone(&component) };
+        let reading = PendingLoad { guard, _listed: listed, component: Arc::clone(&component) };
         seen.reading = Some(reading);
         let folder = self.clone();
         let on_its_way = self.agents.shared.joining.one();
@@ -267,7 +267,7 @@ impl PluginFolder {
 
     /// Drops a vanished file and its agent.
     pub(in crate::registry) fn forget(&self, seen: &mut SeenFiles, name: &str) {
-        if let Some(Seen { joined: Some(agent), .. }) = seen.remove(name) {
+        if let Some(PolledFile { joined: Some(agent), .. }) = seen.remove(name) {
             self.agents.leave(&agent);
         }
         if let Some(agent) = named_by(name) {
@@ -280,8 +280,8 @@ impl PluginFolder {
     pub(in crate::registry) async fn take(&self, name: &str) -> Result<Option<AgentId>, FileError> {
         let taking = {
             let mut seen = self.seen().await;
-            let now = Stamp::at(&self.dir.join(name))?;
-            let seen = seen.entry(name.to_owned()).or_insert_with(|| Seen::unread(now));
+            let now = PluginStamp::at(&self.dir.join(name))?;
+            let seen = seen.entry(name.to_owned()).or_insert_with(|| PolledFile::unread(now));
             seen.stamp = now;
             self.begin(seen, name.to_owned())
         };
@@ -294,8 +294,8 @@ impl PluginFolder {
     async fn settle(
         &self,
         name: &str,
-        stamp: Stamp,
-        prepared: Result<Option<Prepared>, FileError>,
+        stamp: PluginStamp,
+        prepared: Result<Option<BuiltAgent>, FileError>,
     ) -> Result<Option<AgentId>, FileError> {
         let mut all = self.seen().await;
         let Some(seen) = all.get_mut(name).filter(|seen| seen.stamp == stamp) else {
@@ -328,8 +328,8 @@ impl PluginFolder {
     }
 
     /// Registers an agent.
-    async fn seat(&self, prepared: Prepared) -> Result<AgentId, FileError> {
-        let Prepared { admitted, config } = prepared;
+    async fn seat(&self, prepared: BuiltAgent) -> Result<AgentId, FileError> {
+        let BuiltAgent { admitted, config } = prepared;
         let agent = self.agents.finish(admitted).await?;
         let id = agent.id.clone();
         self.agents.register(agent);
@@ -355,7 +355,7 @@ impl PluginFolder {
     pub(in crate::registry) async fn waiting(&self) -> BTreeSet<AgentId> {
         let seen = self.seen().await;
         let of_file = seen.iter().filter_map(|(name, seen)| Some((named_by(name)?, seen)));
-        let is_waiting = |id: &AgentId, seen: &Seen| {
+        let is_waiting = |id: &AgentId, seen: &PolledFile| {
             let was_read = seen.read && seen.reading.is_none();
             self.agents.held_back(id).is_some() || (was_read && self.agents.find(id).is_none())
         };
@@ -404,7 +404,7 @@ impl PluginFolder {
         &self,
         name: &str,
         component: &OnceLock<String>,
-    ) -> Result<Option<Prepared>, FileError> {
+    ) -> Result<Option<BuiltAgent>, FileError> {
         let id = AgentId::parse(name.strip_suffix(".wasm").unwrap_or(name))?;
         let config = self.agents.shared.config();
         if !config.agent(&id).enabled {
@@ -425,19 +425,19 @@ impl PluginFolder {
         if !admitted.is_another() {
             admitted.agent.signed_by = provenance.signer().map(str::to_owned);
         }
-        Ok(Some(Prepared { admitted, config }))
+        Ok(Some(BuiltAgent { admitted, config }))
     }
 }
 
-impl Seen {
+impl PolledFile {
     /// State of an unread file.
-    fn unread(stamp: Stamp) -> Self {
+    fn unread(stamp: PluginStamp) -> Self {
         Self { stamp, read: false, again: None, reading: None, joined: None }
     }
 
     /// Current state of the file at `path`, marked as read, with its agent.
     pub(in crate::registry) fn read(path: &Path, joined: Option<AgentId>) -> io::Result<Self> {
-        let stamp = Stamp::at(path)?;
+        let stamp = PluginStamp::at(path)?;
         Ok(Self { read: true, joined, ..Self::unread(stamp) })
     }
 
@@ -458,7 +458,7 @@ impl Seen {
     }
 
     /// True if the file is unchanged since the last poll and has to be read.
-    fn stands_still(&mut self, now: Stamp) -> bool {
+    fn stands_still(&mut self, now: PluginStamp) -> bool {
         if self.stamp != now {
             let joined = self.joined.take();
             *self = Self { joined, ..Self::unread(now) };
@@ -468,7 +468,7 @@ impl Seen {
     }
 }
 
-impl Stamp {
+impl PluginStamp {
     /// Metadata of the component at `path` and of its signature.
     fn at(path: &Path) -> io::Result<Self> {
         let component = FileStamp::of(&fs::symlink_metadata(path)?);
@@ -483,7 +483,7 @@ fn named_by(file: &str) -> Option<AgentId> {
 }
 
 /// Components in the folder: files that are not hidden and end in `.wasm`.
-fn stamps(dir: &Path) -> io::Result<BTreeMap<String, Stamp>> {
+fn stamps(dir: &Path) -> io::Result<BTreeMap<String, PluginStamp>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -492,7 +492,7 @@ fn stamps(dir: &Path) -> io::Result<BTreeMap<String, Stamp>> {
             continue;
         }
         // The file vanished between the two system calls.
-        let Ok(stamp) = Stamp::at(&entry.path()) else { continue };
+        let Ok(stamp) = PluginStamp::at(&entry.path()) else { continue };
         found.insert(name, stamp);
     }
     Ok(found)

@@ -14,10 +14,10 @@ pub(in crate::registry) struct Ledger {
     /// Held during the hub's own writes and during a refresh, so that the hub's own change is not
     /// taken for another's. Readers of `known` wait neither for it nor for another process's lock.
     writing: Mutex<()>,
-    known: Mutex<Known>,
+    known: Mutex<LedgerState>,
 }
 
-struct Known {
+struct LedgerState {
     stamp: Option<GrantsStamp>,
     /// Content of the file when it was last readable.
     grants: Arc<Installations>,
@@ -32,7 +32,8 @@ impl Ledger {
     /// Reads the grants stored in `data_dir`.
     pub(in crate::registry) fn open(data_dir: &Path) -> Self {
         let file = GrantsFile::of(data_dir);
-        let known = Known { stamp: None, grants: Arc::default(), unfollowed: None, trouble: None };
+        let known =
+            LedgerState { stamp: None, grants: Arc::default(), unfollowed: None, trouble: None };
         let ledger = Self { file, writing: Mutex::default(), known: Mutex::new(known) };
         ledger.read(&mut ledger.known.lock());
         ledger
@@ -89,7 +90,7 @@ impl Ledger {
         Ok(done)
     }
 
-    fn read(&self, known: &mut Known) {
+    fn read(&self, known: &mut LedgerState) {
         // Taken before the read, so that a concurrent change is seen the next time.
         known.stamp = self.file.stamp();
         match self.file.read() {

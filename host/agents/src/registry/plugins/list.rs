@@ -3,7 +3,7 @@
 
 use super::{folder_watcher::PluginFolder, manifest_summary::asked};
 use crate::{
-    agent::{Agent, Source},
+    agent::{Agent, AgentSource},
     registry::Agents,
 };
 use a2a_hub_core::{
@@ -116,7 +116,7 @@ impl Agents {
         grants: &Installations,
         rejected: &[RejectedPlugin],
     ) -> PluginInfo {
-        let agent = self.find(id).filter(|it| matches!(it.source, Source::File(_)));
+        let agent = self.find(id).filter(|it| matches!(it.source, AgentSource::File(_)));
         let nothing = Ask::default();
         let ask = agent.as_ref().map_or(&nothing, |agent| agent.runtime.ask());
         let file = format!("{id}.wasm");

@@ -3,7 +3,7 @@
 //! current one.
 
 use crate::{
-    agent::{Agent, AgentVersion, Source, Terms},
+    agent::{Agent, AgentSource, AgentVersion, Terms},
     registry::{Agents, pinned},
 };
 use a2a_hub_core::{
@@ -68,7 +68,7 @@ impl FindAgent for Agents {
             Plugin::load(&self.shared.engine, copy).await.map_err(|why| why.to_string())?;
         let card = plugin.card(id).await.map_err(|why| why.to_string())?;
         let there = self.find(id).map(|there| there.source.clone());
-        let source = there.unwrap_or_else(|| Source::File(format!("{id}.wasm")));
+        let source = there.unwrap_or_else(|| AgentSource::File(format!("{id}.wasm")));
         let now = self.granted_now(id, &source, &installation);
         let now = now.unwrap_or_else(|| self.terms_of(id, &source, plugin.ask(), None).grant);
         let deps = self.deps_of(id, Terms { installation: installation.clone(), grant });
@@ -86,10 +86,10 @@ impl Agents {
     fn granted_now(
         &self,
         id: &AgentId,
-        source: &Source,
+        source: &AgentSource,
         installation: &InstallationId,
     ) -> Option<Grant> {
-        if !matches!(source, Source::File(_)) {
+        if !matches!(source, AgentSource::File(_)) {
             return None;
         }
         let grants = self.shared.ledger.grants();

@@ -22,7 +22,7 @@ use std::{
 
 /// Scripted remote agent: the responses to each request, and the requests received.
 #[derive(Default)]
-struct Elsewhere {
+struct ScriptedRemote {
     tells: Mutex<VecDeque<Vec<StreamResponse>>>,
     heard: Mutex<Vec<String>>,
     /// Trace contexts received with messages.
@@ -35,7 +35,7 @@ struct Elsewhere {
     hangs_up: AtomicBool,
 }
 
-impl Elsewhere {
+impl ScriptedRemote {
     fn new<const N: usize>(tells: [Vec<StreamResponse>; N]) -> Arc<Self> {
         Arc::new(Self { tells: Mutex::new(tells.into()), ..Self::default() })
     }
@@ -54,7 +54,7 @@ impl Elsewhere {
 }
 
 #[async_trait::async_trait]
-impl RemoteClient for Elsewhere {
+impl RemoteClient for ScriptedRemote {
     async fn stream(&self, send: SendMessage) -> Result<Responses, ClientError> {
         let Message { task_id, context_id, metadata, .. } = &send.message;
         let said = send.message.joined_text();
@@ -95,19 +95,19 @@ impl RemoteClient for Elsewhere {
 /// Local side of the task: records its events, and answers questions from a list whose last entry
 /// repeats.
 #[derive(Default)]
-struct Told {
+struct ScriptedPort {
     lines: Mutex<Vec<String>>,
     answers: Mutex<VecDeque<&'static str>>,
 }
 
-impl Told {
+impl ScriptedPort {
     fn push(&self, line: String) {
         self.lines.lock().push(line);
     }
 }
 
 #[async_trait::async_trait]
-impl TaskPort for Told {
+impl TaskPort for ScriptedPort {
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {
         for event in events {
             self.push(match event {
@@ -128,7 +128,7 @@ impl TaskPort for Told {
         need: Need,
         prompt: Message,
         _timeout: Option<Duration>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ClientAnswer, Failure> {
         let (theirs, text) = (prompt.task_id.is_some(), prompt.joined_text());
         let facts = Value::Object(prompt.metadata.unwrap_or_default());
         self.push(format!("{} “{text}” {facts} theirs={theirs}", need.state().name()));
@@ -139,23 +139,26 @@ impl TaskPort for Told {
         let Some(answer) = answer else { return std::future::pending().await };
         let mut message = Message::text(Role::User, answer);
         message.metadata = serde_json::from_value(json!({ QUESTION: "ours", "kept": true })).ok();
-        Ok(Answer { message, client: Default::default() })
+        Ok(ClientAnswer { message, client: Default::default() })
     }
 }
 
 /// One local task and the remote agent that works on it.
-struct Stage {
-    elsewhere: Arc<Elsewhere>,
-    told: Arc<Told>,
-    peer: Peer,
+struct RemoteBench {
+    elsewhere: Arc<ScriptedRemote>,
+    told: Arc<ScriptedPort>,
+    peer: RemotePeer,
 }
 
-impl Stage {
+impl RemoteBench {
     fn new<const N: usize>(tells: [Vec<StreamResponse>; N], answer: Option<&'static str>) -> Self {
-        let elsewhere = Elsewhere::new(tells);
+        let elsewhere = ScriptedRemote::new(tells);
         let storage = Arc::new(MemoryStorage::default());
-        let peer = Peer::new(AgentId::parse("there").unwrap(), elsewhere.clone(), storage);
-        let told = Told { answers: Mutex::new(answer.into_iter().collect()), ..Told::default() };
+        let peer = RemotePeer::new(AgentId::parse("there").unwrap(), elsewhere.clone(), storage);
+        let told = ScriptedPort {
+            answers: Mutex::new(answer.into_iter().collect()),
+            ..ScriptedPort::default()
+        };
         Self { elsewhere, told: Arc::new(told), peer }
     }
 
@@ -247,7 +250,8 @@ fn shown(ended: Ended) -> String {
 #[tokio::test(start_paused = true)]
 async fn remote_events_carry_local_ids() {
     let at_it = || tells(State::Working, "at it");
-    let stage = Stage::new([vec![at_it(), whole(State::Completed, "done", "all of it")]], None);
+    let stage =
+        RemoteBench::new([vec![at_it(), whole(State::Completed, "done", "all of it")]], None);
     assert_eq!(shown(stage.end_of(stage.start()).await), done("done"));
     assert_eq!(stage.elsewhere.heard(), [r#"“go” task=- context=- {"model":"m"}"#]);
     assert_eq!(stage.told(), "working “at it”\nanswer “all of it” append=false last=true");
@@ -263,7 +267,7 @@ async fn remote_events_carry_local_ids() {
 async fn answer_carries_remote_question_id() {
     let asked = json!({ QUESTION: { "id": "their-question", "kind": "permission" } });
     let asks = tells_of(State::InputRequired, "may I?", Some(asked));
-    let stage = Stage::new([vec![asks], vec![tells(State::Completed, "done")]], Some("yes"));
+    let stage = RemoteBench::new([vec![asks], vec![tells(State::Completed, "done")]], Some("yes"));
     assert_eq!(shown(stage.end_of(stage.start()).await), done("done"));
     let prompt = r#"input-required “may I?” {"question":{"kind":"permission"}} theirs=false"#;
     assert_eq!(stage.told(), prompt);
@@ -281,7 +285,7 @@ async fn answer_carries_remote_question_id() {
 /// contain them.
 #[tokio::test(start_paused = true)]
 async fn restart_resumes_without_repeated_events() {
-    let stage = Stage::new([vec![whole(State::Completed, "done", "one two")]], None);
+    let stage = RemoteBench::new([vec![whole(State::Completed, "done", "one two")]], None);
     let names = (&TaskId::new("theirs"), &ContextId::new("their-context"));
     stage.peer.remember((&ours().id, &ours().context_id), names).await;
     let mut before = ours();
@@ -296,7 +300,7 @@ async fn restart_resumes_without_repeated_events() {
 
 #[tokio::test(start_paused = true)]
 async fn unknown_remote_task_fails_as_lost() {
-    let stage = Stage::new([], None);
+    let stage = RemoteBench::new([], None);
     let run = RemoteRun::follow(stage.peer.clone(), &stage.call(), ours());
     assert_eq!(shown(stage.end_of(run).await), LOST);
     assert!(stage.elsewhere.heard().is_empty(), "nobody is asked about a task without a name");
@@ -304,7 +308,7 @@ async fn unknown_remote_task_fails_as_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn early_stream_end_fails_task() {
-    let stage = Stage::new([vec![tells(State::Working, "at it")]], None);
+    let stage = RemoteBench::new([vec![tells(State::Working, "at it")]], None);
     stage.elsewhere.hangs_up.store(true, Ordering::Relaxed);
     let ended = shown(stage.end_of(stage.start()).await);
     assert_eq!(ended, "it hung up before the task ended");
@@ -314,7 +318,7 @@ async fn early_stream_end_fails_task() {
 #[tokio::test(start_paused = true)]
 async fn cancel_spares_interrupted_remote_task() {
     for (state, stops) in [(State::Working, true), (State::InputRequired, false)] {
-        let stage = Stage::new([vec![tells(state, "well?")]], None);
+        let stage = RemoteBench::new([vec![tells(state, "well?")]], None);
         let run = stage.start();
         while stage.told().is_empty() {
             sleep(Duration::from_millis(1)).await;
@@ -337,7 +341,7 @@ fn now(told: StreamResponse) -> Task {
 async fn refused_answer_asks_current_question() {
     let tells =
         [vec![tells(State::InputRequired, "which?")], vec![tells(State::Completed, "done")]];
-    let stage = Stage::new(tells, Some("first"));
+    let stage = RemoteBench::new(tells, Some("first"));
     stage.told.answers.lock().push_back("second");
     stage.elsewhere.refuses.lock().push("first");
     stage.elsewhere.now.lock().push_back(now(whole(State::InputRequired, "which then?", "")));
@@ -355,7 +359,7 @@ async fn remote_completion_without_answer_ends_task() {
     for answer in [Some("late"), None] {
         let over = || whole(State::Completed, "without you", "all of it");
         let tells = [vec![tells(State::InputRequired, "which?")], vec![over()]];
-        let stage = Stage::new(tells, answer);
+        let stage = RemoteBench::new(tells, answer);
         stage.elsewhere.refuses.lock().push("late");
         stage.elsewhere.now.lock().push_back(now(over()));
         assert_eq!(shown(stage.end_of(stage.start()).await), done("without you"), "{answer:?}");
@@ -365,7 +369,7 @@ async fn remote_completion_without_answer_ends_task() {
 
 #[tokio::test(start_paused = true)]
 async fn oldest_context_mappings_are_dropped() {
-    let stage = Stage::new([], None);
+    let stage = RemoteBench::new([], None);
     let long = "c".repeat(900);
     for at in 0..2_000 {
         let ours = (TaskId::new(format!("t{at}")), ContextId::new(format!("{at:04}")));

@@ -1,13 +1,13 @@
 //! `doctor`'s checks of the grants file, with or without a running hub.
 
-use super::finding::{Finding, fail, ok, warn};
+use super::finding::{CheckResult, fail, ok, warn};
 use a2a_hub_config::{Config, GrantsFile};
 use a2a_hub_core::grant::Grant;
 use a2a_hub_protocol::id::AgentId;
 use std::path::Path;
 
 /// Checks the grants file. An unreadable one keeps new plug-ins from being loaded.
-pub(crate) fn grants(data_dir: &Path) -> Finding {
+pub(crate) fn grants(data_dir: &Path) -> CheckResult {
     let file = GrantsFile::of(data_dir);
     match file.read() {
         Ok(all) => ok("grants", format!("for {} plug-in(s)", all.plugins.len())),
@@ -20,7 +20,7 @@ pub(crate) fn grants(data_dir: &Path) -> Finding {
 }
 
 /// Finds granted tool servers that the configuration does not define.
-pub(crate) fn servers(config: &Config, data_dir: &Path) -> Vec<Finding> {
+pub(crate) fn servers(config: &Config, data_dir: &Path) -> Vec<CheckResult> {
     // `grants` reports an unreadable grants file.
     let records = GrantsFile::of(data_dir).read().unwrap_or_default();
     let recorded = records.plugins.iter().map(|(id, record)| (id.clone(), record.grant.clone()));
@@ -30,7 +30,7 @@ pub(crate) fn servers(config: &Config, data_dir: &Path) -> Vec<Finding> {
     recorded.chain(configured).flat_map(|(id, grant)| nowhere(config, &id, &grant)).collect()
 }
 
-fn nowhere(config: &Config, id: &AgentId, grant: &Grant) -> Vec<Finding> {
+fn nowhere(config: &Config, id: &AgentId, grant: &Grant) -> Vec<CheckResult> {
     let known = config.agent(id).mcp;
     let missing = grant.tools.keys().filter(|server| !known.contains_key(*server));
     let told = |server: &String| {
@@ -46,7 +46,7 @@ fn nowhere(config: &Config, id: &AgentId, grant: &Grant) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::doctor::finding::Verdict;
+    use crate::commands::doctor::finding::CheckVerdict;
     use std::fs;
 
     #[test]
@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn damaged_grants_file_reports_line() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(grants(dir.path()).verdict, Verdict::Ok);
+        assert_eq!(grants(dir.path()).verdict, CheckVerdict::Ok);
         let file = GrantsFile::of(dir.path()).path();
         fs::write(&file, "plugins = 7").unwrap();
         let found = grants(dir.path());
-        assert_eq!(found.verdict, Verdict::Fail);
+        assert_eq!(found.verdict, CheckVerdict::Fail);
         assert!(found.found.contains("line 1"), "{}", found.found);
     }
 }

@@ -5,7 +5,7 @@
 //! The agents run in a separate hub with a temporary home, data directory and workspace, so that
 //! neither the user's logins nor the running hub are affected.
 
-use super::finding::{Finding, ok, warn};
+use super::finding::{CheckResult, ok, warn};
 use crate::{
     Global,
     client::hub_client::Client,
@@ -45,10 +45,13 @@ const END: Duration = Duration::from_secs(10);
 const INHERITED: &[&str] = &["PATH", "LANG", "TMPDIR"];
 
 /// Tries the agents of these names, or all that can be tried.
-pub(crate) async fn try_agents(global: &Global, names: &[String]) -> anyhow::Result<Vec<Finding>> {
+pub(crate) async fn try_agents(
+    global: &Global,
+    names: &[String],
+) -> anyhow::Result<Vec<CheckResult>> {
     let trials = chosen(builtin::trials(), names)?;
     let settings = global.settings(Vec::new())?;
-    let ground = Ground::lay(settings.config.data_dir()?, &trials, global.console())?;
+    let ground = TrialSetup::lay(settings.config.data_dir()?, &trials, global.console())?;
     let mut hub = ground.start(&settings, &trials)?;
     let found = ask_all(global, &mut hub, &ground, trials.keys()).await;
     let pid = i32::try_from(hub.id()).context("the hub's process id")?;
@@ -69,13 +72,13 @@ fn chosen(
 }
 
 /// Temporary directories and model server of a trial, removed on drop.
-struct Ground {
+struct TrialSetup {
     dir: PathBuf,
     model: ModelServer,
     console: Console,
 }
 
-impl Ground {
+impl TrialSetup {
     /// Creates the directories below the data directory, because some programs refuse a home in a
     /// world-writable directory.
     fn lay(
@@ -140,7 +143,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for TrialSetup {
     fn drop(&mut self) {
         if let Err(why) = fs::remove_dir_all(&self.dir) {
             self.console.note(format!("error: remove {}: {why}", self.dir.display()));
@@ -156,9 +159,9 @@ fn make_dir(dir: &Path) -> io::Result<()> {
 async fn ask_all(
     global: &Global,
     hub: &mut Background,
-    ground: &Ground,
+    ground: &TrialSetup,
     agents: impl Iterator<Item = &AgentId>,
-) -> anyhow::Result<Vec<Finding>> {
+) -> anyhow::Result<Vec<CheckResult>> {
     let (log, socket) = (ground.dir.join("log"), ground.socket());
     start::until_up(global, hub, (&ground.dir, &socket), (&log, 0)).await?;
     let mut client = Client::to(&socket).await.context("reach the hub of the trial")?;
@@ -169,7 +172,7 @@ async fn ask_all(
     Ok(findings)
 }
 
-async fn ask(client: &mut Client, agent: &AgentId) -> anyhow::Result<Finding> {
+async fn ask(client: &mut Client, agent: &AgentId) -> anyhow::Result<CheckResult> {
     let about = format!("trial {agent}");
     let health = client.call("hub/agents/health", json!({ "agentId": agent })).await?;
     let version = text(&health["version"]).to_owned();
@@ -188,7 +191,12 @@ async fn ask(client: &mut Client, agent: &AgentId) -> anyhow::Result<Finding> {
     Ok(verdict(&about, &version, answer, began.elapsed()))
 }
 
-fn verdict(about: &str, version: &str, answer: anyhow::Result<Value>, took: Duration) -> Finding {
+fn verdict(
+    about: &str,
+    version: &str,
+    answer: anyhow::Result<Value>,
+    took: Duration,
+) -> CheckResult {
     let fix = "install the version the agent was tested with (see `a2a-hub agents --health`), or \
                report this";
     let task = match answer {

@@ -6,7 +6,7 @@ use super::{
     edit,
     fetch::{self, Fetched},
     grant, grant_effect,
-    grant_options::Wanted,
+    grant_options::GrantOptions,
     inspect,
 };
 use crate::{
@@ -19,7 +19,7 @@ use a2a_hub_config::GrantsFile;
 use a2a_hub_core::plugin::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
 use a2a_hub_protocol::{
     member,
-    operation::{AddPlugin, Component as Offered},
+    operation::{AddPlugin, ComponentSource},
 };
 use anyhow::Context as _;
 use serde_json::json;
@@ -38,7 +38,7 @@ pub(super) fn add(
     global: &Global,
     from: &str,
     named: Option<&str>,
-    wanted: &Wanted,
+    wanted: &GrantOptions,
 ) -> anyhow::Result<Exit> {
     edit::require_operator(global, &format!("add {from}"))?;
     let plugins = global.settings(Vec::new())?.config.plugins;
@@ -74,7 +74,7 @@ pub(super) fn add(
     let sha256 = component.sha256.clone();
     let added = AddPlugin {
         id: id.clone(),
-        component: Offered::Bytes(component.bytes.clone()),
+        component: ComponentSource::Bytes(component.bytes.clone()),
         sha256,
         signature,
         grant,

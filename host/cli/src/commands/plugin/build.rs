@@ -4,7 +4,7 @@ use super::component;
 use crate::{
     Exit, Global, block_on,
     ui::{
-        interactive::{Progress, TICK},
+        interactive::{ProgressLine, TICK},
         render::{duration, size},
     },
 };
@@ -89,7 +89,7 @@ pub(super) struct Screen<'a> {
     global: &'a Global,
     say: Say,
     /// Progress display of the tool that runs.
-    progress: RefCell<Option<Progress>>,
+    progress: RefCell<Option<ProgressLine>>,
 }
 
 impl<'a> Screen<'a> {

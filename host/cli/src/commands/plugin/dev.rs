@@ -4,9 +4,9 @@
 use super::{
     build::{Say, Screen, THIS_PROGRAM, stopped},
     component::{file_of, require_free_name},
-    dev_log::Feed,
+    dev_log::DevLog,
     edit, grant,
-    grant_options::Wanted,
+    grant_options::GrantOptions,
 };
 use crate::{
     Exit, Global, block_on,
@@ -20,7 +20,7 @@ use a2a_hub_authoring::{self as authoring, Built, Component, Project, Watch, Wor
 use a2a_hub_config::GrantsFile;
 use a2a_hub_protocol::{
     id::AgentId,
-    operation::{AddPlugin, Component as Offered, PluginGrant},
+    operation::{AddPlugin, ComponentSource, PluginGrant},
 };
 use clap::Args;
 use std::{future::Future, path::PathBuf, pin::Pin, time::Duration};
@@ -38,7 +38,7 @@ pub(crate) struct Dev {
     #[arg(default_value = ".")]
     project: PathBuf,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: GrantOptions,
 }
 
 pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
@@ -48,7 +48,7 @@ pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
     may_be_replaced(global, &id)?;
     block_on(async {
         // Connects before compiling, so that a missing hub is reported first.
-        let feed = Feed::of(global, &id).await?;
+        let feed = DevLog::of(global, &id).await?;
         let workshop = Workshop::new(THIS_PROGRAM, &project.dir);
         let bench = Bench { global, project: &project, workshop: &workshop, wanted: &dev.wanted };
         let ended = tokio::select! {
@@ -98,13 +98,13 @@ struct Bench<'a> {
     global: &'a Global,
     project: &'a Project,
     workshop: &'a Workshop,
-    wanted: &'a Wanted,
+    wanted: &'a GrantOptions,
 }
 
 impl Bench<'_> {
     /// Builds at once and on each change of the sources, and reports the hub's events in between.
     /// Never returns without an error.
-    async fn work(&self, mut feed: Feed<'_>) -> anyhow::Result<()> {
+    async fn work(&self, mut feed: DevLog<'_>) -> anyhow::Result<()> {
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut watch = Watch::new(&self.project.dir)?;
@@ -151,13 +151,17 @@ impl Bench<'_> {
     }
 
     /// Adds the built component to the hub, with a grant that later builds keep.
-    async fn serve(&self, built: anyhow::Result<Built>, feed: &mut Feed<'_>) -> anyhow::Result<()> {
+    async fn serve(
+        &self,
+        built: anyhow::Result<Built>,
+        feed: &mut DevLog<'_>,
+    ) -> anyhow::Result<()> {
         let Built { component, took } = built?;
         let id = &self.project.name;
         component.ask.is_for(id)?;
         let added = AddPlugin {
             id: id.clone(),
-            component: Offered::Bytes(component.bytes.clone()),
+            component: ComponentSource::Bytes(component.bytes.clone()),
             sha256: component.sha256.clone(),
             signature: None,
             grant: self.grant(id, &component)?,
@@ -175,7 +179,7 @@ impl Bench<'_> {
         if self.wanted.is_empty() && record.is_some_and(|record| record.dev) {
             return Ok(None);
         }
-        let wanted = Wanted { dev: true, ..self.wanted.clone() };
+        let wanted = GrantOptions { dev: true, ..self.wanted.clone() };
         grant::planned(self.global, id, component, &wanted).map(Some)
     }
 }

@@ -4,7 +4,7 @@
 use crate::{
     Global,
     client::hub_client::Client,
-    commands::logs::Log,
+    commands::logs::LogReader,
     log::{hub_log::LOG_FILE, log_line::line_text},
     ui::{
         render::{list, parts_text, text},
@@ -20,12 +20,12 @@ use serde_json::{Value, json};
 const SHORT: usize = 8;
 
 /// Report on one agent.
-pub(super) struct Feed<'a> {
+pub(super) struct DevLog<'a> {
     global: &'a Global,
     agent: &'a AgentId,
     /// Subscription to the hub's events; `None` while no hub runs.
     events: Option<Client>,
-    log: Option<Log>,
+    log: Option<LogReader>,
     /// Incomplete last line of the log.
     line: String,
     /// Digest of the latest build that was handed to the hub.
@@ -34,7 +34,7 @@ pub(super) struct Feed<'a> {
     in_use: Option<String>,
 }
 
-impl<'a> Feed<'a> {
+impl<'a> DevLog<'a> {
     /// Subscribes to the hub's events.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl<'a> Feed<'a> {
         let (line, built, in_use) = (String::new(), None, None);
         let mut feed = Self { global, agent, events: None, log: None, line, built, in_use };
         feed.listen().await?;
-        let log = Log::open(global.data_dir()?.join(LOG_FILE)).ok();
+        let log = LogReader::open(global.data_dir()?.join(LOG_FILE)).ok();
         feed.log = log;
         if let Some(log) = &mut feed.log {
             // Skips what was logged before.
@@ -72,19 +72,19 @@ impl<'a> Feed<'a> {
     }
 
     /// Waits for the hub's next event. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Value, Gone> {
+    pub(super) async fn next(&mut self) -> Result<Value, HubGone> {
         let Some(events) = &mut self.events else { return std::future::pending().await };
         match events.next().await {
             Ok((_, Ok(event))) if event["kind"] != "stream-end" => Ok(event),
             Ok(_) | Err(_) => {
                 self.events = None;
-                Err(Gone)
+                Err(HubGone)
             }
         }
     }
 
     /// Reports an event if it concerns this agent.
-    pub(super) async fn tell(&mut self, event: Result<Value, Gone>) -> anyhow::Result<()> {
+    pub(super) async fn tell(&mut self, event: Result<Value, HubGone>) -> anyhow::Result<()> {
         let Ok(event) = event else {
             return self.say(
                 "hub",
@@ -269,7 +269,7 @@ const PLAIN_STATE: &str = "";
 
 /// The hub closed the connection.
 #[derive(Debug)]
-pub(super) struct Gone;
+pub(super) struct HubGone;
 
 /// Prefix of a line.
 fn about(what: &str) -> Text {

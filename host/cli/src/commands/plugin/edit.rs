@@ -5,10 +5,10 @@ use super::grant_effect;
 use crate::{
     Global, block_on,
     client::{hub_client::Client, owner::Owner},
-    ui::{interactive::Progress, render::list},
+    ui::{interactive::ProgressLine, render::list},
 };
 use a2a_hub_agents::{PluginEdit, PluginEditor};
-use a2a_hub_protocol::operation::{AddPlugin, Component, GrantPlugin, PluginGrant};
+use a2a_hub_protocol::operation::{AddPlugin, ComponentSource, GrantPlugin, PluginGrant};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use std::{io::Write as _, time::Duration};
@@ -53,7 +53,7 @@ pub(super) fn edit(global: &Global, edit: PluginEdit) -> anyhow::Result<Option<V
 /// The hub goes on if the user interrupts this command.
 async fn loaded(
     global: &Global,
-    progress: &mut Progress,
+    progress: &mut ProgressLine,
     mut plugin: Value,
 ) -> anyhow::Result<Value> {
     while grant_effect::is_compiling(&plugin) {
@@ -93,8 +93,8 @@ async fn ask(mut client: Client, edit: PluginEdit) -> anyhow::Result<Value> {
         PluginEdit::Add(add) => {
             let AddPlugin { id, component, sha256, signature, grant } = *add;
             let path = match component {
-                Component::File(path) => path,
-                Component::Bytes(bytes) => {
+                ComponentSource::File(path) => path,
+                ComponentSource::Bytes(bytes) => {
                     let mut file = NamedTempFile::new().context("hand the component to the hub")?;
                     file.write_all(&bytes).context("hand the component to the hub")?;
                     sent.insert(file).path().to_owned()

@@ -2,7 +2,7 @@
 
 use super::{
     component, edit, grant_effect,
-    grant_options::Wanted,
+    grant_options::GrantOptions,
     inspect::{self, asked},
 };
 use crate::{
@@ -36,7 +36,7 @@ pub(super) fn grant(
     global: &Global,
     id: &str,
     sha256: Option<&str>,
-    wanted: &Wanted,
+    wanted: &GrantOptions,
     dev: Option<bool>,
 ) -> anyhow::Result<Exit> {
     edit::require_operator(global, &format!("grant permissions to `{id}`"))?;
@@ -96,7 +96,7 @@ pub(super) fn planned(
     global: &Global,
     id: &AgentId,
     component: &Component,
-    wanted: &Wanted,
+    wanted: &GrantOptions,
 ) -> anyhow::Result<PluginGrant> {
     let settings = global.settings(Vec::new())?;
     let key = wanted.key.as_deref().map(|word| key_of(&settings, word)).transpose()?;
@@ -150,14 +150,14 @@ fn confirmed(
     id: &AgentId,
     component: &Component,
     record: Option<&Installation>,
-    wanted: &Wanted,
-) -> anyhow::Result<Option<Wanted>> {
+    wanted: &GrantOptions,
+) -> anyhow::Result<Option<GrantOptions>> {
     if !wanted.is_empty() {
         return Ok(Some(wanted.clone()));
     }
     let is_new = record.is_none_or(|record| record.grant == Grant::default());
     if !is_new
-        && *wanted == Wanted::default()
+        && *wanted == GrantOptions::default()
         && record.is_some_and(|record| record.sha256 == component.sha256)
     {
         let why = format!(
@@ -168,7 +168,7 @@ fn confirmed(
     }
     let console = global.console();
     let is_attended = global.format == Format::Pretty && console.is_attended();
-    let wanted = Wanted { all: is_new, ..wanted.clone() };
+    let wanted = GrantOptions { all: is_new, ..wanted.clone() };
     if !is_attended {
         if !is_new {
             return Ok(Some(wanted));
@@ -206,7 +206,11 @@ fn confirmed(
 }
 
 /// Asks what an update that wants more than its present grant gets.
-fn update(console: Console, shown: &mut Text, wanted: Wanted) -> anyhow::Result<Option<Wanted>> {
+fn update(
+    console: Console,
+    shown: &mut Text,
+    wanted: GrantOptions,
+) -> anyhow::Result<Option<GrantOptions>> {
     shown.push(
         PLAIN,
         "Approve the update? [a]ll that it asks for, except calls of other agents and what must \
@@ -216,7 +220,7 @@ fn update(console: Console, shown: &mut Text, wanted: Wanted) -> anyhow::Result<
     let hint = "a, o or n; an empty answer approves nothing";
     let answer = block_on(interactive::ask(console, hint))?;
     Ok(if answer.is_one_of(&["a", "all"]) {
-        Some(Wanted { all: true, ..wanted })
+        Some(GrantOptions { all: true, ..wanted })
     } else {
         answer.is_one_of(&["o", "only"]).then_some(wanted)
     })

@@ -22,7 +22,7 @@ pub(super) const UPDATES: &str = "Updates";
 /// Permissions to add to those that a plug-in has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Permissions")]
-pub(crate) struct Wanted {
+pub(crate) struct GrantOptions {
     /// All that the plug-in asks for, except calls of other agents, requests to any host (`*`), and
     /// variables that can make a program run other code
     #[arg(long)]
@@ -165,7 +165,7 @@ fn access(text: &str) -> Result<WorkspaceAccess, String> {
     }
 }
 
-impl Wanted {
+impl GrantOptions {
     /// True if the options name no permission.
     pub(super) fn is_empty(&self) -> bool {
         let Self { pin: _, key: _, dev: _, .. } = self;
@@ -249,7 +249,7 @@ impl Wanted {
     }
 }
 
-impl Wanted {
+impl GrantOptions {
     /// Adds the named tools and, with `--all`, those that the component names.
     fn with_tools(&self, mut grant: Grant, ask: &Ask) -> Result<Grant, CommandError> {
         for (server, tool) in &self.tool {
@@ -397,10 +397,10 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        wanted: Wanted,
+        wanted: GrantOptions,
     }
 
-    fn wanted(args: &[&str]) -> Wanted {
+    fn wanted(args: &[&str]) -> GrantOptions {
         Line::try_parse_from([&["grant"], args].concat()).unwrap().wanted
     }
 

@@ -3,7 +3,7 @@
 
 use super::{build::shown, component};
 use crate::{Exit, Global, ui::failure::CommandError};
-use a2a_hub_authoring::{Kind, Language, create};
+use a2a_hub_authoring::{FailureKind, Language, create};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     let id = component::name(&new.name)?;
     component::require_free_name(&id)?;
     let files = create(&new.within, &id, new.lang.into()).map_err(|why| {
-        let is_taken = why.kind() == Kind::Exists;
+        let is_taken = why.kind() == FailureKind::Exists;
         let why = CommandError::of(&why.into());
         if is_taken { why.saying(" with `--in`") } else { why }
     })?;

@@ -6,7 +6,7 @@ use crate::{
     ui::{failure::CommandError, text::PLAIN},
 };
 use a2a_hub_agents::beside;
-use a2a_hub_authoring::{self as authoring, Kind, MANIFEST};
+use a2a_hub_authoring::{self as authoring, FailureKind, MANIFEST};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) struct Pack {
 pub(super) fn pack(global: &Global, pack: &Pack) -> anyhow::Result<Exit> {
     let output = pack.output.as_deref().unwrap_or(&pack.component);
     let packed = authoring::pack(&pack.component, &pack.manifest, output);
-    let packed = packed.map_err(|why| match why.kind() == Kind::NoManifest {
+    let packed = packed.map_err(|why| match why.kind() == FailureKind::NoManifest {
         true => {
             let why = format!("{why}; `--manifest FILE` names another one");
             CommandError::usage(why).into()

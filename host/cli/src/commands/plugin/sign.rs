@@ -9,7 +9,7 @@ use crate::{
 };
 use a2a_hub_agents::beside;
 use a2a_hub_authoring::{
-    AuthoringError, Component, KeyFile, Kind, NewKey, SigningKey, new_key_must_fit,
+    AuthoringError, Component, FailureKind, KeyFile, NewKey, SigningKey, new_key_must_fit,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -121,25 +121,25 @@ fn with_way_out(why: AuthoringError, place: &Path) -> CommandError {
     let kind = why.kind();
     let why = CommandError::of(&why.into());
     match kind {
-        Kind::KeyMissing => {
+        FailureKind::KeyMissing => {
             let fix = format!("a2a-hub plugin keygen --key {word}");
             why.saying(&format!("; `{fix}` makes one")).mended_by(fix)
         }
-        Kind::KeyShared => {
+        FailureKind::KeyShared => {
             let fix = format!("chmod 600 {word}");
             let way = format!(
                 "; `{fix}` restricts it to your user; make a new key if others may have read it"
             );
             why.saying(&way).mended_by(fix)
         }
-        Kind::NoProject
-        | Kind::Exists
-        | Kind::NoTool
-        | Kind::NotBuilt
-        | Kind::NoComponent
-        | Kind::NoManifest
-        | Kind::KeyUnusable
-        | Kind::Other => why,
+        FailureKind::NoProject
+        | FailureKind::Exists
+        | FailureKind::NoTool
+        | FailureKind::NotBuilt
+        | FailureKind::NoComponent
+        | FailureKind::NoManifest
+        | FailureKind::KeyUnusable
+        | FailureKind::Other => why,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use a2a_hub_authoring::{
-    self as authoring, Check, MAX_BYTES, Step, Subject, Verdict, read_at_most,
+    self as authoring, Check, ConformancePhase, MAX_BYTES, Subject, Verdict, read_at_most,
 };
 use anyhow::Context as _;
 use clap::Args;
@@ -59,8 +59,10 @@ pub(super) fn test(global: &Global, asked: &Test) -> anyhow::Result<Exit> {
     };
     let told = |step| {
         let said = match step {
-            Step::Compiling => "compiling; Python and JavaScript take up to 30 s the first time",
-            Step::Trying => "running its checks",
+            ConformancePhase::Compiling => {
+                "compiling; Python and JavaScript take up to 30 s the first time"
+            }
+            ConformancePhase::Trying => "running its checks",
         };
         if global.console().stderr_columns().is_some() {
             progress.borrow_mut().says(Some(said.to_owned()));

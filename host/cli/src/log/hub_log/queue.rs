@@ -18,11 +18,11 @@ const MAX_WAITING: usize = 1 << 20;
 
 /// Sender side of the queue. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Queue(Arc<Shared>);
+pub(super) struct LineQueue(Arc<LineQueueInner>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct LineQueueInner {
+    waiting: Mutex<QueuedLines>,
     /// Signalled when a line is queued or the queue is closed.
     come: Condvar,
     /// Signalled when all lines are written or shed.
@@ -30,7 +30,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueuedLines {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
     /// Number of lines shed since the writer last took one.
@@ -40,7 +40,7 @@ struct Waiting {
     is_closed: bool,
 }
 
-impl Queue {
+impl LineQueue {
     /// Creates a queue and a thread that writes its lines to `out`. The thread calls `tell` with
     /// the number of lost lines once a line can be written again; `tell` may log.
     pub(super) fn before(
@@ -49,7 +49,7 @@ impl Queue {
     ) -> io::Result<Self> {
         let queue = Self(Arc::default());
         let lines = queue.clone();
-        let writer = Writer { out, is_torn: false };
+        let writer = LineWriter { out, is_torn: false };
         thread::Builder::new().name("log".to_owned()).spawn(move || writer.run(&lines, &tell))?;
         Ok(queue)
     }
@@ -91,17 +91,17 @@ impl Queue {
         let mut waiting = self.waiting();
         waiting.is_closed = true;
         self.0.come.notify_one();
-        let is_busy = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
+        let is_busy = |waiting: &mut QueuedLines| waiting.is_writing || !waiting.lines.is_empty();
         self.0.done.wait_while_for(&mut waiting, is_busy, patience);
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, QueuedLines> {
         self.0.waiting.lock()
     }
 }
 
 /// Each write is one line. Writing never fails, because the logging code could not handle an error.
-impl Write for Queue {
+impl Write for LineQueue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.offer(line);
         Ok(line.len())
@@ -113,14 +113,14 @@ impl Write for Queue {
 }
 
 /// State of the writer thread.
-struct Writer<W> {
+struct LineWriter<W> {
     out: W,
     /// True if the last line was written in part: the next one must start on a new line.
     is_torn: bool,
 }
 
-impl<W: Write> Writer<W> {
-    fn run(mut self, queue: &Queue, tell: &impl Fn(u64)) {
+impl<W: Write> LineWriter<W> {
+    fn run(mut self, queue: &LineQueue, tell: &impl Fn(u64)) {
         let mut lost = 0;
         while let Some((line, shed)) = queue.take() {
             lost += shed;
@@ -199,11 +199,11 @@ mod tests {
     fn lines_lost_to_full_disk_are_reported() {
         let disk = Disk::with_room(6);
         let (told, hears) = mpsc::channel();
-        let queue = Queue::before(disk.clone(), move |lost| told.send(lost).unwrap()).unwrap();
+        let queue = LineQueue::before(disk.clone(), move |lost| told.send(lost).unwrap()).unwrap();
         let log = |line: &str| {
             queue.offer(line.as_bytes());
             let mut waiting = queue.waiting();
-            let is_busy = |it: &mut Waiting| it.is_writing || !it.lines.is_empty();
+            let is_busy = |it: &mut QueuedLines| it.is_writing || !it.lines.is_empty();
             queue.0.done.wait_while_for(&mut waiting, is_busy, SOON);
         };
         ["one\n", "two\n", "three\n"].iter().for_each(|line| log(line));
@@ -235,7 +235,8 @@ mod tests {
     fn stalled_reader_sheds_lines_without_blocking() {
         let (read, reads) = mpsc::channel();
         let (told, hears) = mpsc::channel();
-        let queue = Queue::before(Stalled(reads), move |lost| told.send(lost).unwrap()).unwrap();
+        let queue =
+            LineQueue::before(Stalled(reads), move |lost| told.send(lost).unwrap()).unwrap();
         let line = vec![b'x'; MAX_WAITING / 4];
         // The writer holds at most one line; four more fit into the queue.
         (0..10).for_each(|_| queue.offer(&line));
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn close_flushes_queued_lines() {
         let disk = Disk::with_room(1 << 20);
-        let queue = Queue::before(disk.clone(), |_| {}).unwrap();
+        let queue = LineQueue::before(disk.clone(), |_| {}).unwrap();
         (0..1_000).for_each(|n| queue.offer(format!("{n}\n").as_bytes()));
         queue.close(SOON);
         assert_eq!(disk.text().lines().count(), 1_000);

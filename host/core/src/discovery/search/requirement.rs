@@ -10,7 +10,7 @@ use std::fmt;
 const MAX_REQUIREMENT: usize = 100;
 
 /// Version requirement.
-pub(super) struct Requirement {
+pub(super) struct VersionRequirement {
     /// Original text; a text that parses is safe to print.
     text: String,
     said: VersionReq,
@@ -29,7 +29,7 @@ pub(super) enum Fit {
     Other,
 }
 
-impl Requirement {
+impl VersionRequirement {
     /// Parses a requirement in Cargo's syntax: `2` is any `2.x.y`, `>=1.4` is `1.4` and all later
     /// versions.
     pub(super) fn parse(text: &str) -> Result<Self, A2aError> {
@@ -55,7 +55,7 @@ impl Requirement {
     }
 }
 
-impl fmt::Display for Requirement {
+impl fmt::Display for VersionRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.text.fmt(f)
     }
@@ -88,11 +88,11 @@ mod tests {
             (">=1.0.0", "", Other),
             ("2.0.0", "2.0.0-rc.1", Older),
         ] {
-            let fit = Requirement::parse(asked).unwrap().fit(version);
+            let fit = VersionRequirement::parse(asked).unwrap().fit(version);
             assert_eq!(fit, expected, "`{version}` for `{asked}`");
         }
         for wrong in ["", "two", "1.2.3.4", ">", &"1".repeat(200)] {
-            let refused = Requirement::parse(wrong).map(|_| ()).unwrap_err().to_string();
+            let refused = VersionRequirement::parse(wrong).map(|_| ()).unwrap_err().to_string();
             assert!(refused.contains("write it as"), "{refused}");
         }
     }

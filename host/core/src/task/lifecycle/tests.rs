@@ -24,17 +24,17 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
         }
         task
     };
-    let fresh = || new(TaskState::Submitted, Entry::New);
+    let fresh = || new(TaskState::Submitted, AgentEntry::New);
     let parked = || Lifecycle::parked(TaskState::InputRequired, PATIENCE, start);
     let told = Signal::Told { working: true };
     let at = |name, task| (name, task, start);
     vec![
         at("new", fresh()),
-        at("queued", new(TaskState::Submitted, Entry::Queued)),
+        at("queued", new(TaskState::Submitted, AgentEntry::Queued)),
         at("answered", after(parked(), &[Signal::Said])),
-        at("elsewhere", new(TaskState::Working, Entry::Follow)),
-        at("childrens", new(TaskState::InputRequired, Entry::Tend).standing(true)),
-        at("tending", after(new(TaskState::Working, Entry::Tend), &[Signal::Turn])),
+        at("elsewhere", new(TaskState::Working, AgentEntry::Follow)),
+        at("childrens", new(TaskState::InputRequired, AgentEntry::Tend).standing(true)),
+        at("tending", after(new(TaskState::Working, AgentEntry::Tend), &[Signal::Turn])),
         at("parked", parked()),
         at("started", after(fresh(), &[Signal::Turn])),
         at("working", after(fresh(), &[Signal::Turn, told])),
@@ -220,7 +220,7 @@ fn signal_and_phase_determine_effects() {
 fn waiting_for_client_extends_task_deadline() {
     let start = start();
     let at = |secs| start + Duration::from_secs(secs);
-    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
     task.step(at(10), ASKED);
     assert_eq!(task.wake_at(), Some(at(610)), "as long as an answer may take");
@@ -237,7 +237,7 @@ fn waiting_for_client_extends_task_deadline() {
 fn working_beside_question_uses_task_time() {
     let start = start();
     let at = |secs| start + Duration::from_secs(secs);
-    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
     let posed = Signal::Asked { state: TaskState::InputRequired, patience: None, waits: false };
     let told = [Effect::Record(Record::Working), Effect::Record(Record::Itself)];
@@ -260,7 +260,7 @@ fn working_beside_question_uses_task_time() {
 #[test]
 fn login_question_replaces_input_question() {
     let start = start();
-    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
     task.step(start, ASKED);
     let login = Signal::Asked { state: TaskState::AuthRequired, patience: None, waits: true };
@@ -272,7 +272,7 @@ fn login_question_replaces_input_question() {
 fn answer_timeout_is_shorter_of_both() {
     let start = start();
     for (secs, until) in [(Some(5), 5), (Some(6000), 600), (None, 600)] {
-        let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+        let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
         task.step(start, Signal::Turn);
         let patience = secs.map(Duration::from_secs);
         task.step(start, Signal::Asked { state: TaskState::AuthRequired, patience, waits: true });
@@ -300,7 +300,7 @@ fn every_fault_has_reason_and_text() {
 #[test]
 fn message_during_work_starts_another_run() {
     let start = start();
-    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
     let kept = [Effect::Record(Record::Itself), Effect::Keep, Effect::Acknowledge];
     assert_eq!(task.step(start, Signal::Said), kept);
@@ -314,7 +314,7 @@ fn message_during_work_starts_another_run() {
     assert!(task.is_over());
 
     // A remote agent may end while its own question is pending.
-    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     for signal in [Signal::Turn, Signal::Said, ASKED] {
         task.step(start, signal);
     }
@@ -322,7 +322,7 @@ fn message_during_work_starts_another_run() {
     assert_eq!(ended[1..], [Effect::Retire, Effect::GiveTurnBack, Effect::ComeBack]);
     assert_eq!(task.step(start, Signal::Turn), [Effect::Start]);
 
-    let mut task = Lifecycle::queued(TaskState::Submitted, Entry::New, PATIENCE, start);
+    let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     for _ in 0..MAX_UNHEARD {
         assert_eq!(task.step(start, Signal::Said), kept);
     }
@@ -338,7 +338,7 @@ fn pending_question_takes_answer_during_replay() {
     let start = start();
     let replayed = || {
         let state = TaskState::InputRequired;
-        let task = Lifecycle::queued(state, Entry::Replay, PATIENCE, start).standing(true);
+        let task = Lifecycle::queued(state, AgentEntry::Replay, PATIENCE, start).standing(true);
         assert!(task.stands());
         task
     };
@@ -366,7 +366,7 @@ fn children_of_lost_run_finish_before_restart() {
     let start = start();
     let tending = || {
         let state = TaskState::InputRequired;
-        let mut task = Lifecycle::queued(state, Entry::Tend, PATIENCE, start).standing(true);
+        let mut task = Lifecycle::queued(state, AgentEntry::Tend, PATIENCE, start).standing(true);
         assert_eq!(task.step(start, Signal::Turn), [Effect::Tend], "what the child asks stands");
         task
     };
@@ -383,7 +383,7 @@ fn children_of_lost_run_finish_before_restart() {
     assert_eq!(task.step(start, Signal::Turn), started);
 
     // A message that the client sent meanwhile restarts the agent.
-    let mut task = Lifecycle::queued(TaskState::Working, Entry::Tend, PATIENCE, start);
+    let mut task = Lifecycle::queued(TaskState::Working, AgentEntry::Tend, PATIENCE, start);
     for signal in [Signal::Turn, Signal::Said] {
         task.step(start, signal);
     }
@@ -394,7 +394,7 @@ fn children_of_lost_run_finish_before_restart() {
 
     // A question without a pending asker is closed.
     let state = TaskState::AuthRequired;
-    let mut task = Lifecycle::queued(state, Entry::Tend, PATIENCE, start);
+    let mut task = Lifecycle::queued(state, AgentEntry::Tend, PATIENCE, start);
     let over = [Effect::Record(Record::Working), Effect::Tend];
     assert_eq!(task.step(start, Signal::Turn), over);
 }
@@ -434,12 +434,12 @@ fn any_signal() -> impl Strategy<Value = Signal> {
 fn any_beginning(start: Instant) -> impl Strategy<Value = (Lifecycle, usize)> {
     let queued = move |state, entry| Lifecycle::queued(state, entry, PATIENCE, start);
     let begun = prop_oneof![
-        Just(queued(TaskState::Submitted, Entry::New)),
-        Just(queued(TaskState::Submitted, Entry::Queued)),
-        Just(queued(TaskState::Submitted, Entry::Follow)),
-        Just(queued(TaskState::Working, Entry::Follow)),
-        Just(queued(TaskState::Working, Entry::Tend)),
-        Just(queued(TaskState::AuthRequired, Entry::Tend)),
+        Just(queued(TaskState::Submitted, AgentEntry::New)),
+        Just(queued(TaskState::Submitted, AgentEntry::Queued)),
+        Just(queued(TaskState::Submitted, AgentEntry::Follow)),
+        Just(queued(TaskState::Working, AgentEntry::Follow)),
+        Just(queued(TaskState::Working, AgentEntry::Tend)),
+        Just(queued(TaskState::AuthRequired, AgentEntry::Tend)),
         Just(Lifecycle::parked(TaskState::AuthRequired, PATIENCE, start)),
     ];
     (begun, 0..MAX_UNHEARD).prop_map(|(task, kept)| (task.keeping(kept), kept))

@@ -78,11 +78,11 @@ fn step_table() {
         for mode in [StepMode::Recorded, StepMode::Again, StepMode::Ask] {
             let mut replay = Replay::new(0, journal.clone(), vec!["in the step", "later"]);
             let begun = match replay.begin("s", mode, 7) {
-                Ok(Begun::Kept(kept)) => format!("has {kept}"),
-                Ok(Begun::Work(record)) => {
+                Ok(StepStart::Kept(kept)) => format!("has {kept}"),
+                Ok(StepStart::Work(record)) => {
                     format!("works{}", if record.is_some() { ", recorded" } else { "" })
                 }
-                Ok(Begun::CutOff(record)) => {
+                Ok(StepStart::CutOff(record)) => {
                     format!("asks the client{}", if record.is_some() { ", recorded" } else { "" })
                 }
                 Err(_) => "diverged".to_owned(),
@@ -123,9 +123,9 @@ fn interrupted_step_repeats_after_client_consent() {
         ended("s", "done", 0),
     ];
     let mut replay = Replay::new(0, journal, vec![1, 2]);
-    assert_eq!(replay.begin("s", StepMode::Ask, 0), Ok(Begun::CutOff(None)));
+    assert_eq!(replay.begin("s", StepMode::Ask, 0), Ok(StepStart::CutOff(None)));
     assert_eq!(replay.recall(&asked("again?")), Ok(Some(1)));
-    assert_eq!(replay.begin("s", StepMode::Ask, 0), Ok(Begun::Kept("done".to_owned())));
+    assert_eq!(replay.begin("s", StepMode::Ask, 0), Ok(StepStart::Kept("done".to_owned())));
     assert!(replay.is_live());
     assert_eq!(replay.tell(), None, "what it had told before it was cut off is no more than that");
 }
@@ -236,8 +236,8 @@ impl World {
         let key = format!("step {number}");
         loop {
             match replay.begin(&key, mode, 0).unwrap() {
-                Begun::Kept(kept) => return Ok(kept),
-                Begun::CutOff(record) => {
+                StepStart::Kept(kept) => return Ok(kept),
+                StepStart::CutOff(record) => {
                     if let Some(record) = record {
                         self.write(|kept| kept.journal.push(record))?;
                     }
@@ -247,8 +247,8 @@ impl World {
                     }
                     continue;
                 }
-                Begun::Work(Some(record)) => self.write(|kept| kept.journal.push(record))?,
-                Begun::Work(None) => {}
+                StepStart::Work(Some(record)) => self.write(|kept| kept.journal.push(record))?,
+                StepStart::Work(None) => {}
             }
             // A read-only step has the same result each time.
             let came_to = if mode == StepMode::Again { 0 } else { self.answer() };

@@ -5,7 +5,7 @@ use crate::tasks::{
     guest_port::GuestRequest,
     run_queue::{QueueTicket, RunPermit},
 };
-use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Answer};
+use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::ClientAnswer};
 use futures::FutureExt as _;
 use std::future::{pending, ready};
 use tokio::{
@@ -95,7 +95,7 @@ async fn woken(at: Option<Instant>) {
 }
 
 /// Waits until the answer's receiver is gone.
-async fn withdrawn(asked: &mut Option<&mut oneshot::Sender<Result<Answer, Failure>>>) {
+async fn withdrawn(asked: &mut Option<&mut oneshot::Sender<Result<ClientAnswer, Failure>>>) {
     match asked {
         Some(asked) => asked.closed().await,
         None => pending().await,

@@ -1,7 +1,7 @@
 //! Eviction of waiting agents: an agent that waits for its client can be stopped to free capacity,
 //! if it can be started again with the answer.
 
-use crate::tasks::{command::Command, run_queue::Wait};
+use crate::tasks::{command::ActorCommand, run_queue::ClientWait};
 use parking_lot::{Mutex, MutexGuard};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
@@ -19,7 +19,7 @@ pub(in crate::tasks) struct Parking(Arc<Mutex<Offers>>);
 #[derive(Default)]
 struct Offers {
     next: u64,
-    waiting: BTreeMap<u64, mpsc::WeakSender<Command>>,
+    waiting: BTreeMap<u64, mpsc::WeakSender<ActorCommand>>,
 }
 
 /// Capacity of an agent that waits for its client.
@@ -27,7 +27,7 @@ pub(in crate::tasks) enum IdleCapacity {
     /// The agent can be evicted.
     Offered { _offer: Offer },
     /// The agent counts against capacity, for it cannot be started again.
-    Counted { _wait: Wait },
+    Counted { _wait: ClientWait },
 }
 
 /// A task's registration for eviction. Dropping it cancels the registration.
@@ -38,7 +38,7 @@ pub(in crate::tasks) struct Offer {
 
 impl Parking {
     /// Registers the waiting task that receives these commands.
-    pub(in crate::tasks) fn offer(&self, commands: mpsc::WeakSender<Command>) -> Offer {
+    pub(in crate::tasks) fn offer(&self, commands: mpsc::WeakSender<ActorCommand>) -> Offer {
         let mut offers = self.offers();
         let number = offers.next;
         offers.next += 1;
@@ -51,7 +51,7 @@ impl Parking {
         let Some((_, commands)) = self.offers().waiting.pop_first() else { return false };
         let (done, gone) = oneshot::channel();
         if let Some(commands) = commands.upgrade()
-            && commands.send(Command::Park(done)).await.is_ok()
+            && commands.send(ActorCommand::Park(done)).await.is_ok()
         {
             // If the agent takes too long, or has just ended, the caller evicts the next.
             let _ = timeout(PATIENCE, gone).await;

@@ -1,9 +1,9 @@
 //! Input of a task at work: matches a client's message to the open question, and tracks the
 //! messages that the agent has yet to receive.
 
-use super::{ActorEvent, Payload, TaskActor};
+use super::{ActorEvent, SignalPayload, TaskActor};
 use crate::tasks::{
-    command::{Input, Start},
+    command::{Input, RunInput},
     errors::not_asked,
     guest_port::GuestRequest,
 };
@@ -11,12 +11,12 @@ use a2a_hub_core::task::{metadata, question};
 use a2a_hub_protocol::{
     event::TaskEvent, id::MessageId, question::Question as Asked, task::TaskState,
 };
-use a2a_hub_runtime::{Ended, port::tasks::Answer};
+use a2a_hub_runtime::{Ended, port::tasks::ClientAnswer};
 
 impl TaskActor {
     /// Accepts a client's message if it fits the open question; otherwise replies with the question
     /// that is open.
-    pub(in crate::tasks) fn hear(&self, input: Input, payload: &mut Payload) -> Option<()> {
+    pub(in crate::tasks) fn hear(&self, input: Input, payload: &mut SignalPayload) -> Option<()> {
         let Input { message, answers, client, by, told } = input;
         let task = self.recorder.task();
         // A message while no question is open is no answer.
@@ -40,9 +40,10 @@ impl TaskActor {
         let directory = metadata::working_directory(task);
         let (live, goes_on, at) = (true, true, 0);
         let (client_now, by) = (client.clone(), Some(by));
-        let start = Start { message: heard, client: client_now, directory, live, goes_on, at, by };
+        let start =
+            RunInput { message: heard, client: client_now, directory, live, goes_on, at, by };
         payload.start = Some(Box::new(start));
-        payload.answer = Some(Answer { message, client });
+        payload.answer = Some(ClientAnswer { message, client });
         Some(())
     }
 
@@ -71,7 +72,7 @@ impl TaskActor {
     }
 
     /// Sets the message's index, once it is the last in the task's history.
-    pub(in crate::tasks) fn recorded(&self, mut start: Box<Start>) -> Box<Start> {
+    pub(in crate::tasks) fn recorded(&self, mut start: Box<RunInput>) -> Box<RunInput> {
         start.at = self.recorder.task().history.len().saturating_sub(1);
         start
     }

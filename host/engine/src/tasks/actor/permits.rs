@@ -1,15 +1,15 @@
 //! Run permit of a task: acquired, released while the task waits for its client, lent while its
 //! agent only waits for other agents.
 
-use super::{Payload, TaskActor};
-use crate::tasks::run_queue::{Admitted, Asking, RunPermit};
+use super::{SignalPayload, TaskActor};
+use crate::tasks::run_queue::{Asking, PermitRequest, RunPermit};
 use a2a_hub_core::task::lifecycle::Signal;
 use a2a_hub_runtime::port::tasks::WaitsFor;
 use tokio::sync::oneshot;
 
 impl TaskActor {
     /// Requests the run permit that the task released while it waited for its client.
-    pub(in crate::tasks) fn come_back(&mut self, payload: &mut Payload) -> Option<Signal> {
+    pub(in crate::tasks) fn come_back(&mut self, payload: &mut SignalPayload) -> Option<Signal> {
         match (&mut self.guest, payload.start.take()) {
             (Some(guest), _) => guest.answer = payload.answer.take(),
             (None, Some(start)) => self.start = Some(self.recorded(start)),
@@ -22,15 +22,15 @@ impl TaskActor {
             return None;
         }
         match self.ask_for_turn() {
-            Admitted::Now(turn) => Some(self.take(turn)),
-            Admitted::Later(ticket) => {
+            PermitRequest::Now(turn) => Some(self.take(turn)),
+            PermitRequest::Later(ticket) => {
                 self.ticket = Some(ticket);
                 None
             }
         }
     }
 
-    fn ask_for_turn(&self) -> Admitted {
+    fn ask_for_turn(&self) -> PermitRequest {
         let task = self.recorder.task();
         let asking = Asking { agent: &self.agent, task: &task.id, context: &task.context_id };
         match self.lane {
@@ -68,10 +68,10 @@ impl TaskActor {
         self.awaits_client = self.awaits_client.saturating_sub(of_client);
         if self.rests == 0 && self.turn.is_none() && self.ticket.is_none() {
             match self.ask_for_turn() {
-                Admitted::Now(turn) => {
+                PermitRequest::Now(turn) => {
                     self.take(turn);
                 }
-                Admitted::Later(ticket) => self.ticket = Some(ticket),
+                PermitRequest::Later(ticket) => self.ticket = Some(ticket),
             }
         }
         if self.ticket.is_some() {

@@ -1,8 +1,8 @@
 //! Questions of a task to its client: asked one at a time, as the task's record shows only one; and
 //! eviction of the agent while it waits.
 
-use super::{Payload, TaskActor, eviction::IdleCapacity};
-use crate::tasks::guest_port::{GuestRequest, Question};
+use super::{SignalPayload, TaskActor, eviction::IdleCapacity};
+use crate::tasks::guest_port::{GuestQuestion, GuestRequest};
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     grant::Resume,
@@ -15,8 +15,8 @@ impl TaskActor {
     /// a restart gets its answer at once. A question asked while another is open is queued.
     pub(in crate::tasks) fn ask(
         &mut self,
-        question: Box<Question>,
-        payload: &mut Payload,
+        question: Box<GuestQuestion>,
+        payload: &mut SignalPayload,
     ) -> Option<Signal> {
         let is_beside = self.guest.as_ref().is_some_and(|guest| guest.asked.is_some());
         let Some(question) = self.answered_before(question) else {
@@ -32,7 +32,7 @@ impl TaskActor {
             }
             return waits.then_some(Signal::Waits(true));
         }
-        let Question { need, prompt, patience, answer, of_child, waits } = *question;
+        let GuestQuestion { need, prompt, patience, answer, of_child, waits } = *question;
         let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
         let is_childs = of_child.is_some();
         payload.events = match of_child {

@@ -1,6 +1,6 @@
 //! A task and its log: events are applied to the task, stored, and only then published.
 
-use crate::tasks::feed::subscription::{Feed, Listener};
+use crate::tasks::feed::subscription::{Feed, FeedHandle};
 use a2a_hub_core::{
     access_control::Principal,
     task::{prices::Prices, state},
@@ -118,7 +118,7 @@ impl Recorder {
     }
 
     /// Handle to subscribe to the task.
-    pub(in crate::tasks) fn listener(&self) -> Listener {
+    pub(in crate::tasks) fn listener(&self) -> FeedHandle {
         self.feed.listener()
     }
 

@@ -2,11 +2,11 @@
 //! process.
 
 use super::{
-    Payload, TaskActor,
+    SignalPayload, TaskActor,
     recorder::Unstorable,
     run_journal::{Began, RecordedRun, RunFacts, json, read, told},
 };
-use crate::tasks::{guest_port::Question, recovery::pending_questions::is_still_asked};
+use crate::tasks::{guest_port::GuestQuestion, recovery::pending_questions::is_still_asked};
 use a2a_hub_agents::AgentVersion;
 use a2a_hub_clock as clock;
 use a2a_hub_core::task::{
@@ -140,7 +140,7 @@ impl TaskActor {
         if self.lifecycle.stands() {
             let stands = Asked::of(self.recorder.task().metadata.as_ref());
             if !is_still_asked(Arc::clone(self.recorder.storage()), stands).await {
-                self.carry_out(Signal::WentOn, &mut Payload::default()).await?;
+                self.carry_out(Signal::WentOn, &mut SignalPayload::default()).await?;
             }
         }
         self.record_heard(heard, kept).await
@@ -177,8 +177,8 @@ impl TaskActor {
     /// Returns any other question.
     pub(in crate::tasks) fn answered_before(
         &mut self,
-        question: Box<Question>,
-    ) -> Option<Box<Question>> {
+        question: Box<GuestQuestion>,
+    ) -> Option<Box<GuestQuestion>> {
         let answer = self.answers.to(question.of_child.as_ref());
         let Some(answer) = answer else { return Some(question) };
         // A guest that has ended needs no answer.

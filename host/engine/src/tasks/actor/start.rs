@@ -1,7 +1,7 @@
 //! Starts the agent's run, and ends child tasks when the task ends.
 
-use super::{Payload, RunningTask, SAID, TaskActor, replay::Given};
-use crate::tasks::{command::Start, guest_port::ActorPort, ports::RunKind};
+use super::{RunningTask, SAID, SignalPayload, TaskActor, replay::Given};
+use crate::tasks::{command::RunInput, guest_port::ActorPort, ports::RunKind};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,
@@ -23,7 +23,7 @@ impl TaskActor {
     pub(in crate::tasks) async fn start(&mut self) -> Result<(), Fault> {
         // Every start comes with its input; without one, the agent cannot continue.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
-        let Start { message, client, directory, live, goes_on, at, by } = *start;
+        let RunInput { message, client, directory, live, goes_on, at, by } = *start;
         let unheard: Vec<_> =
             [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
         let limit = if goes_on { self.agent.config.history } else { 0 };
@@ -118,7 +118,7 @@ impl TaskActor {
     }
 }
 
-impl Payload {
+impl SignalPayload {
     /// Sets the time of the events.
     pub(in crate::tasks) fn stamp(&mut self, now: &str) {
         for event in &mut self.events {

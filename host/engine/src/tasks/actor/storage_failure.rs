@@ -3,7 +3,7 @@
 //! waiting.
 
 use super::{TaskActor, abort_reason::GivenUp, recorder::Unstorable};
-use crate::tasks::{command::Command, errors::not_waiting};
+use crate::tasks::{command::ActorCommand, errors::not_waiting};
 use a2a_hub_clock as clock;
 use a2a_hub_core::task::metadata;
 use a2a_hub_store::until_usable;
@@ -30,15 +30,15 @@ impl TaskActor {
         loop {
             tokio::select! {
                 command = self.commands.recv() => match command {
-                    Some(Command::Shutdown) | None => return false,
-                    Some(Command::Input(input)) => {
+                    Some(ActorCommand::Shutdown) | None => return false,
+                    Some(ActorCommand::Input(input)) => {
                         let task = self.recorder.task();
                         let refused = not_waiting(&task.id, task.status.state);
                         // The sender may be gone; then nobody needs the reply.
                         let _ = input.told.send(Err(refused));
                     }
                     // No agent is at work on it any more.
-                    Some(Command::Cancel(_) | Command::Exhausted(_) | Command::Park(_)) => {}
+                    Some(ActorCommand::Cancel(_) | ActorCommand::Exhausted(_) | ActorCommand::Park(_)) => {}
                 },
                 () = until_usable(&*storage, pause) => {
                     if self.fail_after_all(why).await.is_ok() {

@@ -9,10 +9,10 @@ use tokio_util::task::TaskTracker;
 pub(in crate::tasks) struct LentTurn {
     queue: mpsc::Sender<GuestRequest>,
     actors: TaskTracker,
-    state: Turn,
+    state: LoanState,
 }
 
-enum Turn {
+enum LoanState {
     Lent,
     /// Reclaimed, not yet granted.
     Called(oneshot::Receiver<()>),
@@ -22,34 +22,34 @@ enum Turn {
 impl LentTurn {
     /// Lends the permit of the task whose actor reads `queue`; a reclaim on drop runs in `actors`.
     pub(in crate::tasks) fn new(queue: mpsc::Sender<GuestRequest>, actors: TaskTracker) -> Self {
-        Self { queue, actors, state: Turn::Lent }
+        Self { queue, actors, state: LoanState::Lent }
     }
 }
 
 #[async_trait::async_trait]
 impl Lent for LentTurn {
     async fn back(&mut self) {
-        if matches!(self.state, Turn::Lent) {
+        if matches!(self.state, LoanState::Lent) {
             let Ok(room) = self.queue.reserve().await else {
                 // An actor that is gone grants no permits.
-                self.state = Turn::Back;
+                self.state = LoanState::Back;
                 return;
             };
             let (call, called) = oneshot::channel();
             room.send(GuestRequest::Resume(WaitsFor::Agents, call));
-            self.state = Turn::Called(called);
+            self.state = LoanState::Called(called);
         }
-        if let Turn::Called(called) = &mut self.state {
+        if let LoanState::Called(called) = &mut self.state {
             // An error means the same.
             let _ = called.await;
-            self.state = Turn::Back;
+            self.state = LoanState::Back;
         }
     }
 }
 
 impl Drop for LentTurn {
     fn drop(&mut self) {
-        if !matches!(self.state, Turn::Lent) {
+        if !matches!(self.state, LoanState::Lent) {
             return;
         }
         let queue = self.queue.clone();

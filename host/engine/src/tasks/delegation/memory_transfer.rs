@@ -4,7 +4,7 @@
 //! no task; the next process deletes that. A repeated transfer to an existing conversation is
 //! stored once.
 
-use a2a_hub_agents::{Agent, Mind};
+use a2a_hub_agents::{Agent, GrantedMemory};
 use a2a_hub_core::context_memory::{
     inherit::Inherit,
     transfer::{Giver, Inherited, transfer},
@@ -37,7 +37,7 @@ pub(in crate::tasks) async fn hand_over(
     child: &Agent,
     mut message: Message,
     asked: Option<Inherit>,
-) -> Result<(Message, Option<Inherited>, Option<Mind>), Failure> {
+) -> Result<(Message, Option<Inherited>, Option<GrantedMemory>), Failure> {
     let Some(asked) = asked else { return Ok((message, None, None)) };
     let is_new = message.context_id.is_none();
     let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);

@@ -4,7 +4,7 @@
 use super::{call_errors::refused_to, question_relay::answer_to};
 use crate::{
     error::HubError,
-    tasks::{StreamEnd, Subscription, Tasks, ports::Calls},
+    tasks::{EndsAt, Subscription, Tasks, ports::ProgramCalls},
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
@@ -42,13 +42,13 @@ impl Tasks {
         after: u64,
     ) -> Result<Subscription, HubError> {
         let calls = self.calls_of(task)?;
-        let heard = self.repeat(given, after).await?.until(StreamEnd::Over);
+        let heard = self.repeat(given, after).await?.until(EndsAt::Over);
         let lent = calls.lend().await;
         Ok(heard.lending(lent))
     }
 
     /// Delegation port of the agent that works on `task`, for its programs.
-    fn calls_of(&self, task: &TaskId) -> Result<Arc<dyn Calls>, A2aError> {
+    fn calls_of(&self, task: &TaskId) -> Result<Arc<dyn ProgramCalls>, A2aError> {
         let calls = self.find(task).and_then(|running| running.calls?.upgrade());
         calls.ok_or_else(|| {
             let why = format!(

@@ -3,7 +3,7 @@
 use crate::tasks::{
     Tasks,
     feed::subscription::Subscription,
-    guest_port::{GuestRequest, Question},
+    guest_port::{GuestQuestion, GuestRequest},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_core::{access_control::Principal, task::question::handed_on};
@@ -17,7 +17,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{
     Failure,
-    port::tasks::{Answer, Need},
+    port::tasks::{ClientAnswer, Need},
 };
 use futures::future::BoxFuture;
 use std::{future::pending, sync::Arc};
@@ -46,7 +46,7 @@ impl QuestionRelay {
         let child = heard.task().clone();
         let mut open = now.and_then(|now| self.asked(&child, &now)).map(|asked| self.open(asked));
         // An answer that the child could not take: a replayed child takes it once it asks again.
-        let mut kept: Option<(QuestionId, Answer)> = None;
+        let mut kept: Option<(QuestionId, ClientAnswer)> = None;
         loop {
             tokio::select! {
                 biased;
@@ -104,11 +104,16 @@ impl QuestionRelay {
         Some((question, prompt, need))
     }
 
-    async fn ask(&self, need: Need, asked: Asked, prompt: Message) -> Result<Answer, Failure> {
+    async fn ask(
+        &self,
+        need: Need,
+        asked: Asked,
+        prompt: Message,
+    ) -> Result<ClientAnswer, Failure> {
         let _one_at_a_time = self.asking.lock().await;
         let (answer, answered) = oneshot::channel();
         let (patience, of_child, waits) = (None, Some(asked), false);
-        let question = Question { need, prompt, patience, answer, of_child, waits };
+        let question = GuestQuestion { need, prompt, patience, answer, of_child, waits };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await
@@ -118,9 +123,9 @@ impl QuestionRelay {
 
     /// Delivers the client's answer to the child. Returns false if the child refused it, because
     /// another question or none is open by now.
-    async fn take_back(&self, task: &TaskId, asked: &Asked, answer: Answer) -> bool {
+    async fn take_back(&self, task: &TaskId, asked: &Asked, answer: ClientAnswer) -> bool {
         let Ok(stored) = self.tasks.get(task).await else { return false };
-        let Answer { message, client } = answer;
+        let ClientAnswer { message, client } = answer;
         let message = answer_to(asked, &stored.task, message);
         let taken = self.tasks.answer(task, message, client, None, self.by.clone()).await;
         if let Err(why) = taken {
@@ -135,11 +140,11 @@ impl QuestionRelay {
 /// A child's question before the parent's client. Dropping it withdraws the question.
 struct OpenQuestion<'a> {
     asked: Asked,
-    answer: BoxFuture<'a, Result<Answer, Failure>>,
+    answer: BoxFuture<'a, Result<ClientAnswer, Failure>>,
 }
 
 /// Waits for the answer, if a question is open.
-async fn answered(open: &mut Option<OpenQuestion<'_>>) -> Result<Answer, Failure> {
+async fn answered(open: &mut Option<OpenQuestion<'_>>) -> Result<ClientAnswer, Failure> {
     match open {
         Some(open) => open.answer.as_mut().await,
         None => pending().await,

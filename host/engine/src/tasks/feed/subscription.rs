@@ -86,16 +86,16 @@ impl Feed {
     }
 
     /// Handle from which others subscribe.
-    pub(in crate::tasks) fn listener(&self) -> Listener {
-        Listener(self.0.subscribe())
+    pub(in crate::tasks) fn listener(&self) -> FeedHandle {
+        FeedHandle(self.0.subscribe())
     }
 }
 
 /// Handle to subscribe to a task, valid also after its actor is gone.
 #[derive(Clone, Debug)]
-pub(in crate::tasks) struct Listener(watch::Receiver<Mutex<AtHand>>);
+pub(in crate::tasks) struct FeedHandle(watch::Receiver<Mutex<AtHand>>);
 
-impl Listener {
+impl FeedHandle {
     /// Subscribes to the events after event `after`. Earlier events are read from the log, unless
     /// they are still in the buffer.
     pub(in crate::tasks) fn subscribe(
@@ -107,7 +107,7 @@ impl Listener {
     ) -> Subscription {
         let pages = VecDeque::new();
         let place = FeedCursor::at(self.0.clone(), after);
-        let end = StreamEnd::Interrupted;
+        let end = EndsAt::Interrupted;
         let (repeated, may_be_message, over, lent) = (false, false, false, None);
         Subscription {
             task,
@@ -198,7 +198,7 @@ impl Drop for FeedCursor {
 
 /// Point at which a task's stream ends; at the task's end in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamEnd {
+pub enum EndsAt {
     /// Ends as soon as the task waits for its client.
     Interrupted,
     /// Ends as soon as the task waits for its client's answer. A login may complete out of band,
@@ -208,7 +208,7 @@ pub enum StreamEnd {
     Over,
 }
 
-impl StreamEnd {
+impl EndsAt {
     fn is_at(self, state: TaskState) -> bool {
         match self {
             _ if state.is_final() => true,
@@ -230,7 +230,7 @@ pub struct Subscription {
     after: u64,
     /// Events read from the log and not yet taken.
     pages: VecDeque<Arc<HeardEvent>>,
-    end: StreamEnd,
+    end: EndsAt,
     /// True if it answers a repeated request.
     repeated: bool,
     /// True if the answer may be a direct message in place of a task.
@@ -269,7 +269,7 @@ impl Subscription {
 
     /// Sets the point at which the stream ends.
     #[must_use]
-    pub fn until(mut self, end: StreamEnd) -> Self {
+    pub fn until(mut self, end: EndsAt) -> Self {
         self.end = end;
         self
     }
@@ -531,11 +531,11 @@ mod tests {
     #[tokio::test]
     async fn stream_end_setting_decides_where_stream_ends() {
         for (end, asks, events) in [
-            (StreamEnd::Interrupted, TaskState::AuthRequired, 5),
-            (StreamEnd::InputRequired, TaskState::InputRequired, 5),
-            (StreamEnd::InputRequired, TaskState::AuthRequired, 7),
-            (StreamEnd::Over, TaskState::InputRequired, 7),
-            (StreamEnd::Over, TaskState::AuthRequired, 7),
+            (EndsAt::Interrupted, TaskState::AuthRequired, 5),
+            (EndsAt::InputRequired, TaskState::InputRequired, 5),
+            (EndsAt::InputRequired, TaskState::AuthRequired, 7),
+            (EndsAt::Over, TaskState::InputRequired, 7),
+            (EndsAt::Over, TaskState::AuthRequired, 7),
         ] {
             let storage: Arc<dyn TaskLog> = Arc::new(MemoryStorage::default());
             let (feed, task) = told(&storage, 5, asks).await;

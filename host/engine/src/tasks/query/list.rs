@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
 };
 use a2a_hub_runtime::port::delegate::ChildTask;
-use a2a_hub_store::{Head, HeadFilter, HeadPage, Request, StorageError, StoredTask};
+use a2a_hub_store::{BegunRequest, Head, HeadFilter, HeadPage, StorageError, StoredTask};
 use tracing::Span;
 
 /// Number of the latest tasks that are searched for repeatable requests; more would slow down a
@@ -18,7 +18,7 @@ const REQUESTS: usize = 5_000;
 
 impl Tasks {
     /// Requests that began tasks since then, oldest first; only of the latest few thousand tasks.
-    pub async fn requests(&self, since: &str) -> Result<Vec<Request>, StorageError> {
+    pub async fn requests(&self, since: &str) -> Result<Vec<BegunRequest>, StorageError> {
         self.storage.requests(since, REQUESTS).await
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     error::HubError,
-    routing::{Question, Route, Routes, looks_for_holder},
+    routing::{AgentRoute, Routes, RoutingInput, looks_for_holder},
     tasks::{Subscription, Tasks},
 };
 use a2a_hub_core::routing::Wanted;
@@ -28,10 +28,10 @@ impl Tasks {
         wanted: Wanted,
         message: &Message,
         may_call: &(dyn Fn(&AgentId) -> bool + Send + Sync),
-    ) -> Result<Route, HubError> {
+    ) -> Result<AgentRoute, HubError> {
         let holder = self.holder(looks_for_holder(routes.balance(&wanted), message)).await?;
         let load = |agent: &AgentId| self.load(agent);
-        let asked = Question { message, holder: holder.as_ref(), load: &load, may_call };
+        let asked = RoutingInput { message, holder: holder.as_ref(), load: &load, may_call };
         routes.choose(wanted, &asked)
     }
 

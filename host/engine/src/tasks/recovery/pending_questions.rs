@@ -3,7 +3,7 @@
 
 use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{client::ClientCapabilities, message::Message, question::Question as Asked};
-use a2a_hub_runtime::port::tasks::Answer;
+use a2a_hub_runtime::port::tasks::ClientAnswer;
 use a2a_hub_store::{StoredTask, TaskStore};
 use std::{collections::VecDeque, sync::Arc};
 
@@ -35,7 +35,7 @@ impl Answers {
     }
 
     /// Client's answer to a question that was asked before the restart.
-    pub(in crate::tasks) fn to(&mut self, of_child: Option<&Asked>) -> Option<Answer> {
+    pub(in crate::tasks) fn to(&mut self, of_child: Option<&Asked>) -> Option<ClientAnswer> {
         let is_it = |(asked, _): &(Asked, Message)| match of_child {
             Some(of_child) => asked.id == of_child.id,
             None => asked.task.is_none(),
@@ -47,7 +47,7 @@ impl Answers {
             Some(_) => self.given.get(at)?.1.clone(),
             None => self.given.remove(at)?.1,
         };
-        Some(Answer { message, client: self.client.clone() })
+        Some(ClientAnswer { message, client: self.client.clone() })
     }
 }
 

@@ -4,10 +4,10 @@ use tokio::sync::watch;
 
 /// Phase of the hub. Cheap to clone.
 #[derive(Clone)]
-pub(in crate::tasks) struct Phase(watch::Sender<Stage>);
+pub(in crate::tasks) struct HubPhase(watch::Sender<PhaseName>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum PhaseName {
     /// Tasks of the previous process are being recovered: some that will run do not run yet.
     Starting,
     Up,
@@ -15,19 +15,19 @@ enum Stage {
     Stopping,
 }
 
-impl Phase {
+impl HubPhase {
     /// Creates the phase of a hub that has recovered nothing yet.
     pub(in crate::tasks) fn starting() -> Self {
-        Self(watch::Sender::new(Stage::Starting))
+        Self(watch::Sender::new(PhaseName::Starting))
     }
 
     /// Marks recovery as complete.
     pub(in crate::tasks) fn up(&self) {
         // The hub may have been stopped while it starts.
         self.0.send_if_modified(|stage| {
-            let starts = *stage == Stage::Starting;
+            let starts = *stage == PhaseName::Starting;
             if starts {
-                *stage = Stage::Up;
+                *stage = PhaseName::Up;
             }
             starts
         });
@@ -35,16 +35,16 @@ impl Phase {
 
     /// Marks the beginning of the shutdown.
     pub(in crate::tasks) fn stop(&self) {
-        self.0.send_replace(Stage::Stopping);
+        self.0.send_replace(PhaseName::Stopping);
     }
 
     pub(in crate::tasks) fn is_stopping(&self) -> bool {
-        *self.0.borrow() == Stage::Stopping
+        *self.0.borrow() == PhaseName::Stopping
     }
 
     /// Waits until recovery is complete, or the hub stops.
     pub(in crate::tasks) async fn until_started(&self) {
         // The sender is here: the wait cannot fail.
-        let _ = self.0.subscribe().wait_for(|stage| *stage != Stage::Starting).await;
+        let _ = self.0.subscribe().wait_for(|stage| *stage != PhaseName::Starting).await;
     }
 }

@@ -4,10 +4,10 @@ use super::pending_questions::Answers;
 use crate::tasks::{
     Tasks,
     actor::replay,
-    command::{Begin, PendingInputs, Start},
+    command::{Begin, PendingInputs, RunInput},
     feed::subscription::Feed,
     log_span,
-    run_queue::{Admitted, Asking, Lane},
+    run_queue::{Asking, Lane, PermitRequest},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
@@ -391,7 +391,7 @@ impl Tasks {
         agent: Arc<Agent>,
         timeout_ms: Option<u64>,
         lane: Option<Lane>,
-        begin: impl FnOnce(Admitted) -> Begin,
+        begin: impl FnOnce(PermitRequest) -> Begin,
     ) {
         let asking = asking(&task, &agent);
         let admitted = match lane {
@@ -530,9 +530,13 @@ fn why_it_ends(task: &Task, is_orphan: bool) -> &'static str {
 }
 
 /// Input of the agent, from a message of a recovered task and its index in the history.
-fn start(task: &Task, client: ClientCapabilities, (at, message): (usize, Message)) -> Box<Start> {
+fn start(
+    task: &Task,
+    client: ClientCapabilities,
+    (at, message): (usize, Message),
+) -> Box<RunInput> {
     let directory = metadata::working_directory(task);
-    Box::new(Start { message, client, directory, live: true, goes_on: true, at, by: None })
+    Box::new(RunInput { message, client, directory, live: true, goes_on: true, at, by: None })
 }
 
 /// Queue request of a recovered task.

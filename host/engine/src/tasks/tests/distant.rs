@@ -8,8 +8,8 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
 };
 use a2a_hub_store::{
-    ContextFilter, Counts, Head, HeadFilter, HeadPage, Request, RunJournal, StorageError,
-    StoreHealth, StoredTask, Tally, TaskIndex, TaskLog, memory::MemoryStorage,
+    BegunRequest, ContextFilter, Head, HeadFilter, HeadPage, RunJournal, StorageError, StoreHealth,
+    StoredTask, Tally, TaskCounts, TaskIndex, TaskLog, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -105,7 +105,7 @@ impl TaskIndex for Distant {
         self.there.heads(filter).await
     }
 
-    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<Request>, StorageError> {
+    async fn requests(&self, since: &str, limit: usize) -> Result<Vec<BegunRequest>, StorageError> {
         sleep(LATENCY).await;
         self.there.requests(since, limit).await
     }
@@ -138,7 +138,7 @@ impl TaskIndex for Distant {
         self.there.conversation(context, limit).await
     }
 
-    async fn counts(&self) -> Result<Counts, StorageError> {
+    async fn counts(&self) -> Result<TaskCounts, StorageError> {
         sleep(LATENCY).await;
         self.there.counts().await
     }

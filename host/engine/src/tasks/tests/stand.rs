@@ -8,13 +8,13 @@ use tokio::sync::watch;
 /// Task service of a hub, and its store.
 pub(super) struct Stand {
     pub(super) storage: Arc<MemoryStorage>,
-    pub(super) known: Arc<Known>,
+    pub(super) known: Arc<BenchAgents>,
     pub(super) tasks: Tasks,
 }
 
 /// Agents of a test bench, set by its test.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct BenchAgents {
     find: Mutex<Option<Arc<Find>>>,
     /// Number of agents that are loading.
     pub(super) on_their_way: watch::Sender<usize>,
@@ -23,7 +23,7 @@ pub(super) struct Known {
 type Find = dyn Fn(&AgentId) -> Option<Arc<Agent>> + Send + Sync;
 
 #[async_trait::async_trait]
-impl FindAgent for Known {
+impl FindAgent for BenchAgents {
     fn find(&self, id: &AgentId) -> Option<Arc<Agent>> {
         self.find.lock().as_ref()?(id)
     }
@@ -57,7 +57,7 @@ impl Stand {
 
     /// Creates a hub with that store, which has recovered nothing yet.
     pub(super) fn starting(store: Arc<dyn TaskStore>, storage: Arc<MemoryStorage>) -> Self {
-        let known = Arc::new(Known::default());
+        let known = Arc::new(BenchAgents::default());
         let directory = Directory::by_name(known.clone());
         Self { tasks: Tasks::new(store, Events::default(), directory), known, storage }
     }

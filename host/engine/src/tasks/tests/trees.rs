@@ -38,7 +38,7 @@ use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// Agents of a test bench by name; each may call every other.
-struct Agents(HashMap<AgentId, Arc<Agent>>);
+struct AgentIds(HashMap<AgentId, Arc<Agent>>);
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -108,13 +108,13 @@ fn told(ended: &Ended) -> String {
     }
 }
 
-fn stand_of(config: &AgentConfig, fake: &Fake) -> (Stand, Agents) {
+fn stand_of(config: &AgentConfig, fake: &Fake) -> (Stand, AgentIds) {
     let stand = Stand::new();
     let agents = agents_of(&stand, config, fake);
     (stand, agents)
 }
 
-fn agents_of(stand: &Stand, config: &AgentConfig, fake: &Fake) -> Agents {
+fn agents_of(stand: &Stand, config: &AgentConfig, fake: &Fake) -> AgentIds {
     let named = |name: &&str| {
         let agent = fake.clone().calling_others().agent_among(name, config.clone(), &NAMES);
         (agent.id.clone(), agent)
@@ -122,21 +122,21 @@ fn agents_of(stand: &Stand, config: &AgentConfig, fake: &Fake) -> Agents {
     let agents: HashMap<_, _> = NAMES.iter().map(named).collect();
     let known = agents.clone();
     stand.know(move |id| known.get(id).cloned());
-    Agents(agents)
+    AgentIds(agents)
 }
 
-fn usual() -> (Stand, Agents) {
+fn usual() -> (Stand, AgentIds) {
     stand_of(&config(), &Fake::new(follow_script))
 }
 
-impl Agents {
+impl AgentIds {
     fn named(&self, name: &str) -> &Arc<Agent> {
         &self.0[&AgentId::parse(name).unwrap()]
     }
 }
 
 impl Stand {
-    async fn begin(&self, agents: &Agents, agent: &str, script: Value) -> TaskId {
+    async fn begin(&self, agents: &AgentIds, agent: &str, script: Value) -> TaskId {
         self.submit(agents.named(agent), &script.to_string()).await
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// A component to register as an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Component {
+pub enum ComponentSource {
     /// Path on the hub's machine.
     File(PathBuf),
     /// Bytes of the component.

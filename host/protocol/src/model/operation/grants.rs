@@ -1,7 +1,7 @@
 //! Changes of plug-ins and of their grants. For the operator only, identified by the kernel and not
 //! by a token.
 
-use super::{component::Component, plugins::PluginInfo};
+use super::{component::ComponentSource, plugins::PluginInfo};
 use crate::model::id::AgentId;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub struct AddPlugin {
     /// Id of the new agent.
     pub id: AgentId,
     /// The component, or the local file that holds it.
-    pub component: Component,
+    pub component: ComponentSource,
     /// SHA-256 digest of the component in hex, so that the operator adds the component that was
     /// inspected.
     pub sha256: String,

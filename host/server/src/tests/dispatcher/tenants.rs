@@ -63,7 +63,7 @@ fn about(params: &str, task: &str, context: &str, tenant: Option<&str>) -> Value
     params
 }
 
-impl Stand {
+impl TestDispatcher {
     async fn shared() -> Self {
         Self::of_tenants(8, ["acme", "other"].map(tenant).into()).await
     }
@@ -113,7 +113,7 @@ impl Stand {
 /// for unknown ids.
 #[tokio::test(start_paused = true)]
 async fn other_tenants_ids_look_unknown() {
-    let stand = Stand::shared().await;
+    let stand = TestDispatcher::shared().await;
     let task = stand.asks(client("acme")).await;
     let whose = [
         (client("other"), None),
@@ -149,7 +149,7 @@ async fn other_tenants_ids_look_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn same_context_name_is_separate_per_tenant() {
-    let stand = Stand::shared().await;
+    let stand = TestDispatcher::shared().await;
     for (caller, said) in
         [(client("acme"), "one"), (client("other"), "two"), (Principal::Operator, "three")]
     {
@@ -198,7 +198,7 @@ async fn same_context_name_is_separate_per_tenant() {
 
 #[tokio::test(start_paused = true)]
 async fn same_message_creates_task_per_tenant() {
-    let stand = Stand::shared().await;
+    let stand = TestDispatcher::shared().await;
     let mut ids = Vec::new();
     for tenant in [None, Some("acme"), Some("other"), Some("acme")] {
         let of = stand.of(Dialect::Hub);
@@ -212,7 +212,7 @@ async fn same_message_creates_task_per_tenant() {
 
 #[tokio::test(start_paused = true)]
 async fn naming_another_tenant_is_refused() {
-    let stand = Stand::shared().await;
+    let stand = TestDispatcher::shared().await;
     let list = |tenant: &str| json!({ "tenant": tenant });
     let told = async |caller: Principal, tenant: &str| {
         let of = stand.by(caller, Dialect::Hub);
@@ -234,7 +234,7 @@ async fn naming_another_tenant_is_refused() {
 /// Without paths, the tenant names an agent, a tenant or both.
 #[tokio::test(start_paused = true)]
 async fn tenant_parameter_names_agent_or_tenant() {
-    let stand = Stand::shared().await;
+    let stand = TestDispatcher::shared().await;
     let agent = AgentId::parse("claude-code").unwrap();
     let place = |said| stand.dispatcher.of_tenant(Some(said));
     assert_eq!(place("claude-code").unwrap(), (Some(agent.clone()), TenantId::default()));
@@ -247,14 +247,14 @@ async fn tenant_parameter_names_agent_or_tenant() {
     );
     assert_eq!(stand.dispatcher.tenant(Some("claude-code")).unwrap(), TenantId::default());
     assert_eq!(stand.dispatcher.tenant(Some("acme/claude-code")).unwrap(), tenant("acme"));
-    let alone = Stand::new().await;
+    let alone = TestDispatcher::new().await;
     assert_eq!(alone.dispatcher.tenant(Some("anything at all")).unwrap(), TenantId::default());
 }
 
 /// The hub's events show a tenant its own tasks and the shared agents.
 #[tokio::test(start_paused = true)]
 async fn hub_events_show_own_tasks_only() {
-    let stand = Stand::shared().await;
+    let stand = TestDispatcher::shared().await;
     let of = stand.by(client("acme"), Dialect::Hub);
     let Ok(Some(Reply::Stream(mut heard))) = stand.respond(&of, "hub/events", &json!({})).await
     else {
@@ -274,7 +274,7 @@ async fn hub_events_show_own_tasks_only() {
 /// A connection that another protocol opens for a tenant has only that tenant's rights.
 #[tokio::test]
 async fn operator_narrowed_to_tenant_becomes_client() {
-    let stand = Stand::shared().await;
+    let stand = TestDispatcher::shared().await;
     let narrowed = |caller, name: &str| stand.dispatcher.narrowed(caller, tenant(name)).ok();
     assert_eq!(narrowed(Principal::Operator, "acme"), Some(client("acme")));
     assert_eq!(narrowed(client("acme"), "acme"), Some(client("acme")));

@@ -8,7 +8,7 @@ use crate::{
     Search, StorageError,
     context_memory::{Indexed, Size, bytes_of, of_items, require_within_limits},
     sqlite::{
-        db::{failure::Failure, schema::integer},
+        db::{failure::SqliteFailure, schema::integer},
         log::memory_sizes,
     },
 };
@@ -31,7 +31,7 @@ use serde::de::DeserializeOwned;
 const SWEPT_AT_ONCE: i64 = 2_048;
 
 /// An existing place.
-struct Known {
+struct StoredPlace {
     number: i64,
     working: WorkingMemory,
     items: u64,
@@ -42,7 +42,7 @@ struct Known {
 pub(in crate::sqlite) fn working(
     db: &Connection,
     place: &MemoryPlace,
-) -> Result<WorkingMemory, Failure> {
+) -> Result<WorkingMemory, SqliteFailure> {
     Ok(known(db, place)?.map(|known| known.working).unwrap_or_default())
 }
 
@@ -51,10 +51,10 @@ pub(in crate::sqlite) fn change(
     place: &MemoryPlace,
     changes: Vec<Change>,
     room: MemoryRoom,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let found = known(db, place)?;
     let is_new = found.is_none();
-    let mut now = found.unwrap_or_else(|| Known {
+    let mut now = found.unwrap_or_else(|| StoredPlace {
         number: 0,
         working: WorkingMemory::default(),
         items: 0,
@@ -121,8 +121,8 @@ pub(in crate::sqlite) fn search(
     db: &Connection,
     place: &MemoryPlace,
     search: &Search,
-) -> Result<(Vec<Item>, Vec<Number>), Failure> {
-    let Some(Known { number: memory, items, words, .. }) = known(db, place)? else {
+) -> Result<(Vec<Item>, Vec<Number>), SqliteFailure> {
+    let Some(StoredPlace { number: memory, items, words, .. }) = known(db, place)? else {
         return Ok(Default::default());
     };
     let limit = search.limit.min(MAX_RECALLED);
@@ -179,8 +179,8 @@ pub(in crate::sqlite) fn named(
     db: &Connection,
     place: &MemoryPlace,
     ids: &[String],
-) -> Result<Vec<Item>, Failure> {
-    let Some(Known { number, .. }) = known(db, place)? else { return Ok(Vec::new()) };
+) -> Result<Vec<Item>, SqliteFailure> {
+    let Some(StoredPlace { number, .. }) = known(db, place)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for id in ids {
         found.extend(row_of(db, number, id)?.map(|row| row.item));
@@ -189,7 +189,7 @@ pub(in crate::sqlite) fn named(
 }
 
 /// Counts that these items were used together.
-pub(in crate::sqlite) fn associate(db: &Connection, used: &[Number]) -> Result<(), Failure> {
+pub(in crate::sqlite) fn associate(db: &Connection, used: &[Number]) -> Result<(), SqliteFailure> {
     let add = "INSERT INTO associations (one, other, uses) SELECT ?1, ?2, 1 \
                WHERE (SELECT count(*) FROM recollections WHERE number IN (?1, ?2)) = 2 \
                ON CONFLICT (one, other) DO UPDATE SET uses = min(uses + 1, 4294967295)";
@@ -206,7 +206,10 @@ pub(in crate::sqlite) fn associate(db: &Connection, used: &[Number]) -> Result<(
 }
 
 /// Marks a place as deleted, if its conversation has no tasks.
-pub(in crate::sqlite) fn abandon(db: &Connection, place: &MemoryPlace) -> Result<(), Failure> {
+pub(in crate::sqlite) fn abandon(
+    db: &Connection,
+    place: &MemoryPlace,
+) -> Result<(), SqliteFailure> {
     let sql = "UPDATE context_memories SET gone = 1 WHERE context = ?1 AND owner = ?2 \
                AND gone = 0 AND NOT EXISTS (SELECT 1 FROM contexts WHERE id = ?1)";
     let of = [&key::key(&place.context), place.owner.as_str()];
@@ -215,7 +218,10 @@ pub(in crate::sqlite) fn abandon(db: &Connection, place: &MemoryPlace) -> Result
 }
 
 /// Marks all places of an owner as deleted.
-pub(in crate::sqlite) fn forget(db: &Connection, owner: &InstallationId) -> Result<(), Failure> {
+pub(in crate::sqlite) fn forget(
+    db: &Connection,
+    owner: &InstallationId,
+) -> Result<(), SqliteFailure> {
     let sql = "UPDATE context_memories SET gone = 1 WHERE owner = ?1 AND gone = 0";
     db.prepare_cached(sql)?.execute([owner.as_str()])?;
     Ok(())
@@ -223,7 +229,7 @@ pub(in crate::sqlite) fn forget(db: &Connection, owner: &InstallationId) -> Resu
 
 /// Marks all places as deleted whose conversations have no tasks, because a hub was killed before
 /// it could create them.
-pub(in crate::sqlite) fn abandon_all(db: &Connection) -> Result<(), Failure> {
+pub(in crate::sqlite) fn abandon_all(db: &Connection) -> Result<(), SqliteFailure> {
     db.execute_batch(
         "UPDATE context_memories SET gone = 1 WHERE gone = 0 AND context NOT IN (SELECT id FROM contexts)",
     )?;
@@ -231,7 +237,7 @@ pub(in crate::sqlite) fn abandon_all(db: &Connection) -> Result<(), Failure> {
 }
 
 /// Deletes some rows of places that are marked as deleted; false once none is left.
-pub(in crate::sqlite) fn sweep(db: &Connection) -> Result<bool, Failure> {
+pub(in crate::sqlite) fn sweep(db: &Connection) -> Result<bool, SqliteFailure> {
     let sql = "SELECT number FROM context_memories WHERE gone = 1 LIMIT 1";
     let found = db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)).optional()?;
     let Some(memory) = found else { return Ok(false) };
@@ -254,7 +260,7 @@ pub(in crate::sqlite) fn sweep(db: &Connection) -> Result<bool, Failure> {
     Ok(true)
 }
 
-fn known(db: &Connection, place: &MemoryPlace) -> Result<Option<Known>, Failure> {
+fn known(db: &Connection, place: &MemoryPlace) -> Result<Option<StoredPlace>, SqliteFailure> {
     let sql = "SELECT number, working, items, words, bytes FROM context_memories \
                WHERE context = ?1 AND owner = ?2 AND gone = 0";
     let mut found = db.prepare_cached(sql)?;
@@ -264,7 +270,7 @@ fn known(db: &Connection, place: &MemoryPlace) -> Result<Option<Known>, Failure>
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, counts))
     });
     let Some((number, working, (items, words, bytes))) = row.optional()? else { return Ok(None) };
-    Ok(Some(Known { number, working: parsed(&working)?, items, words, bytes }))
+    Ok(Some(StoredPlace { number, working: parsed(&working)?, items, words, bytes }))
 }
 
 /// Stores a place, and sets its number if it is new.
@@ -272,8 +278,8 @@ fn keep(
     db: &Connection,
     place: &MemoryPlace,
     is_new: bool,
-    now: &mut Known,
-) -> Result<(), Failure> {
+    now: &mut StoredPlace,
+) -> Result<(), SqliteFailure> {
     let working = written(&now.working)?;
     let (items, words, bytes) = (integer(now.items), integer(now.words), integer(now.bytes));
     if is_new {
@@ -298,7 +304,7 @@ struct ItemRow {
     item: Item,
 }
 
-fn row_of(db: &Connection, memory: i64, id: &str) -> Result<Option<ItemRow>, Failure> {
+fn row_of(db: &Connection, memory: i64, id: &str) -> Result<Option<ItemRow>, SqliteFailure> {
     let sql = "SELECT number, words, bytes, id, kind, data, metadata FROM recollections \
                WHERE memory = ?1 AND id = ?2";
     let mut found = db.prepare_cached(sql)?;
@@ -309,7 +315,7 @@ fn row_of(db: &Connection, memory: i64, id: &str) -> Result<Option<ItemRow>, Fai
     Ok(Some(ItemRow { number, words, bytes, item: texts.item()? }))
 }
 
-fn item(db: &Connection, memory: i64, number: Number) -> Result<Option<Item>, Failure> {
+fn item(db: &Connection, memory: i64, number: Number) -> Result<Option<Item>, SqliteFailure> {
     let sql =
         "SELECT id, kind, data, metadata FROM recollections WHERE number = ?1 AND memory = ?2";
     let mut found = db.prepare_cached(sql)?;
@@ -317,7 +323,7 @@ fn item(db: &Connection, memory: i64, number: Number) -> Result<Option<Item>, Fa
     row.map(Texts::item).transpose()
 }
 
-fn newest(db: &Connection, memory: i64, limit: usize) -> Result<Vec<Item>, Failure> {
+fn newest(db: &Connection, memory: i64, limit: usize) -> Result<Vec<Item>, SqliteFailure> {
     let sql = "SELECT id, kind, data, metadata FROM recollections WHERE memory = ?1 \
                ORDER BY number DESC LIMIT ?2";
     let mut found = db.prepare_cached(sql)?;
@@ -340,14 +346,14 @@ impl Texts {
         Ok(Self { id, kind, data: row.get(first + 2)?, metadata: row.get(first + 3)? })
     }
 
-    fn item(self) -> Result<Item, Failure> {
+    fn item(self) -> Result<Item, SqliteFailure> {
         let Self { id, kind, data, metadata } = self;
         let metadata = metadata.map(|about| parsed(&about)).transpose()?;
         Ok(Item { id, kind, data: parsed(&data)?, metadata })
     }
 }
 
-fn insert(db: &Connection, memory: i64, indexed: &Indexed) -> Result<i64, Failure> {
+fn insert(db: &Connection, memory: i64, indexed: &Indexed) -> Result<i64, SqliteFailure> {
     let Item { id, kind, data, metadata } = &indexed.item;
     let (data, length) = (written(data)?, integer(indexed.length()));
     let metadata = metadata.as_ref().map(written).transpose()?;
@@ -367,7 +373,7 @@ fn insert(db: &Connection, memory: i64, indexed: &Indexed) -> Result<i64, Failur
     Ok(number)
 }
 
-fn remove(db: &Connection, memory: i64, kept: &ItemRow) -> Result<(), Failure> {
+fn remove(db: &Connection, memory: i64, kept: &ItemRow) -> Result<(), SqliteFailure> {
     for word in Indexed::new(kept.item.clone()).counts.keys() {
         let posting =
             "DELETE FROM recollection_postings WHERE memory = ?1 AND word = ?2 AND item = ?3";
@@ -387,7 +393,7 @@ fn remove(db: &Connection, memory: i64, kept: &ItemRow) -> Result<(), Failure> {
 }
 
 /// Moves the associations of an item to its replacement, or deletes them.
-fn reassociate(db: &Connection, old: i64, new: Option<i64>) -> Result<(), Failure> {
+fn reassociate(db: &Connection, old: i64, new: Option<i64>) -> Result<(), SqliteFailure> {
     let others: Vec<i64> = {
         let mut found = db.prepare_cached("SELECT other FROM associations WHERE one = ?1")?;
         found.query_map([old], |row| row.get(0))?.collect::<Result<_, _>>()?
@@ -414,15 +420,15 @@ fn unsigned(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(at).map(i64::unsigned_abs)
 }
 
-fn written(value: &impl serde::Serialize) -> Result<String, Failure> {
+fn written(value: &impl serde::Serialize) -> Result<String, SqliteFailure> {
     serde_json::to_string(value).map_err(|why| corrupt(&why))
 }
 
-fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, SqliteFailure> {
     serde_json::from_str(text).map_err(|why| corrupt(&why))
 }
 
-fn corrupt(why: &serde_json::Error) -> Failure {
+fn corrupt(why: &serde_json::Error) -> SqliteFailure {
     let what = "what an agent has in mind".to_owned();
     StorageError::Corrupt { what, why: why.to_string() }.into()
 }

@@ -2,7 +2,7 @@
 //! is set, the latest data is in the write-ahead log beside the file, and a file without its log
 //! has lost that data.
 
-use super::{failure::Failure, files::log_of};
+use super::{failure::SqliteFailure, files::log_of};
 use rusqlite::{Connection, config::DbConfig};
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(in crate::sqlite) fn set(db: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Clears the bit after the last write. If that fails, the log stays with its content.
-pub(in crate::sqlite) fn clear(db: &Connection) -> Result<(), Failure> {
+pub(in crate::sqlite) fn clear(db: &Connection) -> Result<(), SqliteFailure> {
     let cleared = db.execute("UPDATE dirty SET bit = 0", []);
     if cleared.is_err() {
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;

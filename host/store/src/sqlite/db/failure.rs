@@ -5,30 +5,30 @@ use crate::StorageError;
 
 /// Error of a statement, or refusal of a request.
 #[derive(Debug)]
-pub(in crate::sqlite) enum Failure {
+pub(in crate::sqlite) enum SqliteFailure {
     /// SQLite failed.
     Sql(rusqlite::Error),
     /// The request was refused.
     Refused(StorageError),
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for SqliteFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<StorageError> for Failure {
+impl From<StorageError> for SqliteFailure {
     fn from(error: StorageError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<Failure> for StorageError {
-    fn from(failure: Failure) -> Self {
+impl From<SqliteFailure> for StorageError {
+    fn from(failure: SqliteFailure) -> Self {
         match failure {
-            Failure::Sql(why) => error::because_of(&why),
-            Failure::Refused(error) => error,
+            SqliteFailure::Sql(why) => error::because_of(&why),
+            SqliteFailure::Refused(error) => error,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Pool of read connections, used on blocking threads.
 
-use super::{error::unavailable, failure::Failure, per_runtime::Lanes, schema};
+use super::{error::unavailable, failure::SqliteFailure, per_runtime::Lanes, schema};
 use crate::StorageError;
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -31,7 +31,7 @@ impl Readers {
     /// Runs a query. It sees everything that was durable before.
     pub(in crate::sqlite) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        question: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
     ) -> Result<T, StorageError> {
         let turn = Arc::clone(self.turns.of_caller()).acquire_owned().await.map_err(unavailable)?;
         let readers = Arc::clone(self);

@@ -2,7 +2,7 @@
 
 use super::{
     dirty_bit, error,
-    failure::Failure,
+    failure::SqliteFailure,
     files::private,
     losses::{self, Loss},
 };
@@ -412,7 +412,7 @@ pub(in crate::sqlite) fn unopened(file: &Path, why: &rusqlite::Error) -> Storage
 }
 
 /// Makes a write that changes nothing: one page, as durable as any other write.
-pub(in crate::sqlite) fn touch(db: &Connection) -> Result<(), Failure> {
+pub(in crate::sqlite) fn touch(db: &Connection) -> Result<(), SqliteFailure> {
     Ok(db.pragma_update(None, "user_version", integer(MIGRATIONS.len() as u64))?)
 }
 

@@ -178,7 +178,7 @@ impl Checksum {
 }
 
 /// Part of an index that names the committed frames.
-struct Index {
+struct WalIndex {
     salt: [u8; 8],
     committed: u32,
     checkpointed: u32,
@@ -186,7 +186,7 @@ struct Index {
 }
 
 /// Reads an index as left by the process that had mapped it; none if it contains nothing valid.
-fn read_index(mut file: File) -> io::Result<Option<Index>> {
+fn read_index(mut file: File) -> io::Result<Option<WalIndex>> {
     let mut bytes = [0; INDEX];
     if fill(&mut file, &mut bytes)? < INDEX {
         return Ok(None);
@@ -198,7 +198,7 @@ fn read_index(mut file: File) -> io::Result<Option<Index>> {
         let is_made = bytes[at.start + 12] == 1;
         word(at.start) == VERSION && is_made && sum.is(word(at.start + 40), word(at.start + 44))
     };
-    Ok(INDEX_HEADERS.into_iter().find(is_valid).map(|header| Index {
+    Ok(INDEX_HEADERS.into_iter().find(is_valid).map(|header| WalIndex {
         salt: array(&bytes[header.start + 32..header.start + 40]),
         committed: word(header.start + 16),
         checkpointed: word(96),

@@ -10,7 +10,7 @@ use super::{
     checkpointer::Checkpointer,
     dirty_bit,
     error::{self, unavailable},
-    failure::Failure,
+    failure::SqliteFailure,
     schema::CHECKPOINT_PAGES,
     write_queue::{BATCH, Left, Length, Queues, Waiting},
 };
@@ -49,20 +49,20 @@ pub(in crate::sqlite) struct Writer {
     /// Taken when the writer is dropped, which ends the thread.
     queues: Option<Queues<Box<dyn Write>>>,
     thread: Option<thread::JoinHandle<()>>,
-    calls: Arc<Calls>,
+    calls: Arc<WriterWakeup>,
     judgement: Arc<Judgement>,
 }
 
 /// Wake-up state of the writer thread: one wake-up for all pending writes, and no lost wake-ups.
 #[derive(Debug, Default)]
-struct Calls {
+struct WriterWakeup {
     /// Number of times that the thread has read the queues.
     looks: AtomicUsize,
     /// True if the thread was woken since it last read the queues.
     woken: AtomicBool,
 }
 
-impl Calls {
+impl WriterWakeup {
     /// Called by the thread before it reads the queues: it finds the writes that are queued now. A
     /// later write wakes it again.
     fn look(&self) {
@@ -82,7 +82,7 @@ impl Calls {
 /// write has been found.
 struct Wake<'a> {
     thread: &'a thread::Thread,
-    calls: &'a Calls,
+    calls: &'a WriterWakeup,
     looks: usize,
 }
 
@@ -108,7 +108,7 @@ impl Writer {
         let log =
             LogLength::of(&mut db).map_err(|why| unavailable(format!("watch its log: {why}")))?;
         let (queues, waiting) = Queues::new();
-        let (judgement, calls) = <(Arc<Judgement>, Arc<Calls>)>::default();
+        let (judgement, calls) = <(Arc<Judgement>, Arc<WriterWakeup>)>::default();
         let of_thread = (Arc::clone(&judgement), Arc::clone(&calls));
         let thread = thread::Builder::new()
             .name("storage-writer".into())
@@ -131,7 +131,7 @@ impl Writer {
     /// anything.
     pub(in crate::sqlite) async fn write<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        change: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
     ) -> Result<T, StorageError> {
         self.write_of(Length::Short, change).await
     }
@@ -140,7 +140,7 @@ impl Writer {
     pub(in crate::sqlite) async fn write_of<T: Send + 'static>(
         &self,
         length: Length,
-        change: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        change: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
     ) -> Result<T, StorageError> {
         let gone = || unavailable("its writer has ended; see the log, and restart the hub");
         let (done, outcome) = oneshot::channel();
@@ -174,7 +174,7 @@ impl Writer {
     /// Queues an optional write; it is dropped if the queue is full or anything fails.
     pub(in crate::sqlite) fn offer(
         &self,
-        change: impl FnOnce(&Connection) -> Result<(), Failure> + Send + 'static,
+        change: impl FnOnce(&Connection) -> Result<(), SqliteFailure> + Send + 'static,
     ) {
         let (done, _) = oneshot::channel();
         if let Some(queues) = &self.queues {
@@ -231,7 +231,7 @@ fn run(
     db: &Connection,
     (log, checkpointer): (&LogLength, Checkpointer),
     mut waiting: Waiting<Box<dyn Write>>,
-    calls: &Calls,
+    calls: &WriterWakeup,
     judgement: &Judgement,
 ) {
     let (mut batch, mut has_failed) = (Vec::with_capacity(BATCH), false);
@@ -335,15 +335,15 @@ struct QueuedWrite<C, T> {
 
 impl<C, T> Write for QueuedWrite<C, T>
 where
-    C: FnOnce(&Connection) -> Result<T, Failure> + Send,
+    C: FnOnce(&Connection) -> Result<T, SqliteFailure> + Send,
     T: Send,
 {
     fn make(&mut self, db: &Connection) -> rusqlite::Result<()> {
         self.outcome = match self.change.take().map(|change| change(db)) {
             None => None,
             Some(Ok(value)) => Some(Ok(value)),
-            Some(Err(Failure::Refused(error))) => Some(Err(error)),
-            Some(Err(Failure::Sql(error))) => return Err(error),
+            Some(Err(SqliteFailure::Refused(error))) => Some(Err(error)),
+            Some(Err(SqliteFailure::Sql(error))) => return Err(error),
         };
         Ok(())
     }

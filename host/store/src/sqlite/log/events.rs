@@ -2,11 +2,11 @@
 
 use super::rows::{self, Row as EventRow, each_event};
 use crate::{
-    Head, HeadFilter, Request, StorageError, StoredTask, Tally,
+    BegunRequest, Head, HeadFilter, StorageError, StoredTask, Tally,
     log::{self, Conversation},
     sqlite::{
         context_memory::key,
-        db::{failure::Failure, schema::integer},
+        db::{failure::SqliteFailure, schema::integer},
     },
 };
 use a2a_hub_core::access_control::Principal;
@@ -76,7 +76,7 @@ impl Addition {
         self.events.len()
     }
 
-    pub(in crate::sqlite) fn append(&self, db: &Connection) -> Result<u64, Failure> {
+    pub(in crate::sqlite) fn append(&self, db: &Connection) -> Result<u64, SqliteFailure> {
         let known = head(db, &self.task)?;
         let is_new = known.is_none();
         let head = log::extend(known, &self.task, self.expected, &self.events)?;
@@ -95,7 +95,10 @@ impl Addition {
     }
 }
 
-pub(in crate::sqlite) fn head(db: &Connection, task: &TaskId) -> Result<Option<Head>, Failure> {
+pub(in crate::sqlite) fn head(
+    db: &Connection,
+    task: &TaskId,
+) -> Result<Option<Head>, SqliteFailure> {
     let mut found = db.prepare_cached(heads_where!("id = ?1"))?;
     let mut rows = found.query([task.as_str()])?;
     rows.next()?.map(head_of).transpose()
@@ -112,7 +115,7 @@ const INSERT_HEAD: &str = "INSERT OR FAIL INTO tasks
 const UPDATE_HEAD: &str =
     "UPDATE OR FAIL tasks SET state = ?2, seq = ?3, updated = ?4, directory = ?5 WHERE id = ?1";
 
-fn insert_head(db: &Connection, head: &Head) -> Result<(), Failure> {
+fn insert_head(db: &Connection, head: &Head) -> Result<(), SqliteFailure> {
     db.prepare_cached(INSERT_HEAD)?.execute(params![
         head.task.as_str(),
         key::key(&head.context),
@@ -129,7 +132,7 @@ fn insert_head(db: &Connection, head: &Head) -> Result<(), Failure> {
     Ok(())
 }
 
-fn update_head(db: &Connection, head: &Head) -> Result<(), Failure> {
+fn update_head(db: &Connection, head: &Head) -> Result<(), SqliteFailure> {
     db.prepare_cached(UPDATE_HEAD)?.execute(params![
         head.task.as_str(),
         head.state.name(),
@@ -145,7 +148,7 @@ pub(in crate::sqlite) fn events(
     task: &TaskId,
     after: u64,
     limit: usize,
-) -> Result<Vec<SequencedEvent>, Failure> {
+) -> Result<Vec<SequencedEvent>, SqliteFailure> {
     let Some(head) = head(db, task)? else { return Ok(Vec::new()) };
     let mut events = Vec::new();
     each_event(db, task, after, limit, |seq, event| {
@@ -163,7 +166,7 @@ pub(in crate::sqlite) fn events(
 pub(in crate::sqlite) fn askers(
     db: &Connection,
     task: &TaskId,
-) -> Result<Vec<(u64, Principal)>, Failure> {
+) -> Result<Vec<(u64, Principal)>, SqliteFailure> {
     let sql =
         "SELECT seq, asker, event FROM events WHERE task = ?1 AND asker IS NOT NULL ORDER BY seq";
     let mut found = db.prepare_cached(sql)?;
@@ -193,7 +196,7 @@ pub(in crate::sqlite) struct Fold {
 pub(in crate::sqlite) fn task(
     db: &Connection,
     id: &TaskId,
-) -> Result<Option<(StoredTask, Option<Fold>)>, Failure> {
+) -> Result<Option<(StoredTask, Option<Fold>)>, SqliteFailure> {
     let Some(head) = head(db, id)? else { return Ok(None) };
     if head.state.is_final()
         && let Some(task) = document(db, id)?
@@ -227,7 +230,7 @@ pub(in crate::sqlite) fn task(
 }
 
 /// Task from its stored text, if one is stored.
-fn document(db: &Connection, id: &TaskId) -> Result<Option<Task>, Failure> {
+fn document(db: &Connection, id: &TaskId) -> Result<Option<Task>, SqliteFailure> {
     let mut found = db.prepare_cached("SELECT document FROM documents WHERE task = ?1")?;
     let mut rows = found.query([id.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -241,7 +244,7 @@ fn replay(
     known: Option<Task>,
     from: u64,
     to: u64,
-) -> Result<Task, Failure> {
+) -> Result<Task, SqliteFailure> {
     let mut events = Vec::<TaskEvent>::new();
     let all = usize::try_from(to - from).unwrap_or(usize::MAX);
     each_event(db, id, from, all, |_, event| {
@@ -252,7 +255,7 @@ fn replay(
 }
 
 /// Stores folds, unless newer ones exist.
-pub(in crate::sqlite) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), Failure> {
+pub(in crate::sqlite) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), SqliteFailure> {
     // The task may have been deleted since it was read.
     let sql = "INSERT INTO folds (task, seq, fold) SELECT ?1, ?2, ?3
         WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1)
@@ -265,12 +268,15 @@ pub(in crate::sqlite) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), Fai
 }
 
 /// True if a task of a tenant other than the default exists.
-pub(in crate::sqlite) fn has_tenants(db: &Connection) -> Result<bool, Failure> {
+pub(in crate::sqlite) fn has_tenants(db: &Connection) -> Result<bool, SqliteFailure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE tenant <> '')";
     Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-pub(in crate::sqlite) fn heads(db: &Connection, filter: &HeadFilter) -> Result<Vec<Head>, Failure> {
+pub(in crate::sqlite) fn heads(
+    db: &Connection,
+    filter: &HeadFilter,
+) -> Result<Vec<Head>, SqliteFailure> {
     let (sql, values) = select(filter);
     let mut found = db.prepare_cached(&sql)?;
     let mut rows = found.query(params_from_iter(values))?;
@@ -341,7 +347,7 @@ pub(in crate::sqlite) fn requests(
     db: &Connection,
     since: &str,
     limit: usize,
-) -> Result<Vec<Request>, Failure> {
+) -> Result<Vec<BegunRequest>, SqliteFailure> {
     // Of events stored together, the first is the creation.
     let sql = "SELECT creation ->> '$.created.request' AS request, id, created
         FROM (
@@ -354,14 +360,14 @@ pub(in crate::sqlite) fn requests(
     let mut found = db.prepare_cached(sql)?;
     let request = |row: &Row<'_>| {
         let (fingerprint, task) = (row.get(0)?, TaskId::new(row.get::<_, String>(1)?));
-        Ok(Request { fingerprint, task, made: row.get(2)? })
+        Ok(BegunRequest { fingerprint, task, made: row.get(2)? })
     };
     let rows = found.query_map(params![since, integer(limit as u64)], request)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Returns some free pages to the file system, in a short transaction; false once few are left.
-pub(in crate::sqlite) fn shrink(db: &Connection) -> Result<bool, Failure> {
+pub(in crate::sqlite) fn shrink(db: &Connection) -> Result<bool, SqliteFailure> {
     let free: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
     if free <= SPARE_PAGES {
         return Ok(false);
@@ -372,7 +378,7 @@ pub(in crate::sqlite) fn shrink(db: &Connection) -> Result<bool, Failure> {
 }
 
 /// Size of the used pages in bytes.
-pub(in crate::sqlite) fn size(db: &Connection) -> Result<u64, Failure> {
+pub(in crate::sqlite) fn size(db: &Connection) -> Result<u64, SqliteFailure> {
     let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
     let pages = ask("PRAGMA page_count")? - ask("PRAGMA freelist_count")?;
     Ok((pages * ask("PRAGMA page_size")?).unsigned_abs())
@@ -382,7 +388,7 @@ pub(in crate::sqlite) fn size(db: &Connection) -> Result<u64, Failure> {
 pub(in crate::sqlite) const TALLY: &str =
     "SELECT agent, state, tasks FROM task_counts WHERE tasks > 0 ORDER BY agent, state";
 
-pub(in crate::sqlite) fn tally(db: &Connection) -> Result<Vec<Tally>, Failure> {
+pub(in crate::sqlite) fn tally(db: &Connection) -> Result<Vec<Tally>, SqliteFailure> {
     let mut found = db.prepare_cached(TALLY)?;
     let mut rows = found.query([])?;
     let mut tallies = Vec::new();
@@ -400,7 +406,7 @@ pub(in crate::sqlite) fn conversation(
     db: &Connection,
     context: &ContextId,
     limit: usize,
-) -> Result<(Vec<Message>, Vec<Fold>), Failure> {
+) -> Result<(Vec<Message>, Vec<Fold>), SqliteFailure> {
     let sql = format!("SELECT id FROM tasks WHERE context = ?1 AND NOT {LIVE} ORDER BY id DESC");
     let mut found = db.prepare_cached(&sql)?;
     let mut rows = found.query([key::key(context)])?;
@@ -418,7 +424,7 @@ pub(in crate::sqlite) fn conversation(
     Ok((said.oldest_first(), folds))
 }
 
-pub(in crate::sqlite) fn head_of(row: &Row<'_>) -> Result<Head, Failure> {
+pub(in crate::sqlite) fn head_of(row: &Row<'_>) -> Result<Head, SqliteFailure> {
     let task = TaskId::new(row.get::<_, String>(0)?);
     let what = || format!("the head of task {task}");
     let agent = AgentId::parse(row.get::<_, String>(2)?).map_err(|why| corrupt(what(), why))?;
@@ -441,7 +447,7 @@ fn state_of(
     row: &Row<'_>,
     column: usize,
     what: impl FnOnce() -> String,
-) -> Result<TaskState, Failure> {
+) -> Result<TaskState, SqliteFailure> {
     let name: String = row.get(column)?;
     let unknown = || corrupt(what(), format!("no task is ever {name}"));
     Ok(TaskState::from_name(&name).ok_or_else(unknown)?)
@@ -452,14 +458,14 @@ fn parse<T: DeserializeOwned>(
     row: &Row<'_>,
     column: usize,
     what: impl FnOnce() -> String,
-) -> Result<T, Failure> {
+) -> Result<T, SqliteFailure> {
     parse_text(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?, what)
 }
 
 fn parse_text<T: DeserializeOwned>(
     json: &str,
     what: impl FnOnce() -> String,
-) -> Result<T, Failure> {
+) -> Result<T, SqliteFailure> {
     Ok(serde_json::from_str(json).map_err(|why| corrupt(what(), why))?)
 }
 

@@ -5,7 +5,7 @@
 //! for is stored only as its log. A long text is not stored.
 
 use super::events::{self, corrupt};
-use crate::{Looked, StoredTask, sqlite::db::failure::Failure};
+use crate::{Looked, StoredTask, sqlite::db::failure::SqliteFailure};
 use a2a_hub_protocol::{
     dialect::FinishedTask,
     id::{AgentId, TaskId},
@@ -120,7 +120,7 @@ pub(in crate::sqlite) enum Worth {
 pub(in crate::sqlite) fn look(
     db: &Connection,
     id: &TaskId,
-) -> Result<Option<(Looked, Worth)>, Failure> {
+) -> Result<Option<(Looked, Worth)>, SqliteFailure> {
     // One query for the agent, the conversation and the text.
     let sql =
         "SELECT agent, context, document FROM tasks JOIN documents ON task = id WHERE id = ?1";
@@ -150,7 +150,7 @@ pub(in crate::sqlite) fn keep(
     db: &Connection,
     id: &TaskId,
     task: &FinishedTask,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let sql = "INSERT INTO documents (task, document) SELECT ?1, ?2
         WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1) ON CONFLICT (task) DO NOTHING";
     db.prepare_cached(sql)?.execute(params![id.as_str(), task.document()])?;

@@ -3,7 +3,7 @@
 //! restart.
 
 use super::events::LIVE;
-use crate::sqlite::db::{failure::Failure, schema::integer};
+use crate::sqlite::db::{failure::SqliteFailure, schema::integer};
 use a2a_hub_protocol::id::TaskId;
 use rusqlite::{Connection, params};
 
@@ -40,7 +40,7 @@ pub(in crate::sqlite) fn finished(
     db: &Connection,
     before: Option<&str>,
     limit: usize,
-) -> Result<Vec<TaskId>, Failure> {
+) -> Result<Vec<TaskId>, SqliteFailure> {
     let mut found = db.prepare_cached(&oldest())?;
     let rows =
         found.query_map(params![before, integer(limit as u64)], |row| row.get::<_, String>(0))?;
@@ -48,7 +48,7 @@ pub(in crate::sqlite) fn finished(
 }
 
 /// Deletes the deletable ones of these tasks, and returns the number of those that it knew.
-pub(in crate::sqlite) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, Failure> {
+pub(in crate::sqlite) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, SqliteFailure> {
     let mut task = db.prepare_cached(&deletion())?;
     let mut events = db.prepare_cached("DELETE FROM events WHERE task = ?1")?;
     let mut fold = db.prepare_cached("DELETE FROM folds WHERE task = ?1")?;

@@ -5,7 +5,7 @@
 
 use crate::{
     StorageError,
-    sqlite::db::{error::unavailable, failure::Failure, schema::integer},
+    sqlite::db::{error::unavailable, failure::SqliteFailure, schema::integer},
 };
 use a2a_hub_protocol::{event::TaskEvent, id::TaskId};
 use rusqlite::{Connection, params};
@@ -83,8 +83,8 @@ pub(in crate::sqlite) fn each_event(
     task: &TaskId,
     after: u64,
     limit: usize,
-    mut take: impl FnMut(u64, &str) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    mut take: impl FnMut(u64, &str) -> Result<(), SqliteFailure>,
+) -> Result<(), SqliteFailure> {
     let mut found = db.prepare_cached(ROWS)?;
     // The first row may contain only earlier events.
     let rows = integer((limit as u64).saturating_add(1));

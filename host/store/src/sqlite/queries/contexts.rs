@@ -4,7 +4,7 @@ use crate::{
     ContextFilter, Head,
     sqlite::{
         context_memory::key,
-        db::{failure::Failure, schema::integer},
+        db::{failure::SqliteFailure, schema::integer},
         log::events::{LIVE, beyond, corrupt, head_of, heads_where},
     },
 };
@@ -29,7 +29,7 @@ const AGENTS: &str = "SELECT agent, tasks FROM context_agents WHERE context = ?1
 pub(in crate::sqlite) fn list(
     db: &Connection,
     filter: &ContextFilter,
-) -> Result<Vec<ContextInfo>, Failure> {
+) -> Result<Vec<ContextInfo>, SqliteFailure> {
     let mut found = db.prepare_cached(&select(filter))?;
     let context = filter.context.as_ref().map(key::key);
     let tenant = filter.tenant.clone().unwrap_or_default();
@@ -77,8 +77,8 @@ fn select(filter: &ContextFilter) -> String {
 
 /// Summary of a conversation; none if it has no tasks. Reads only its first and its last task,
 /// however many it has.
-fn info(db: &Connection, context: &str) -> Result<Option<ContextInfo>, Failure> {
-    let end = |sql| -> Result<Option<Head>, Failure> {
+fn info(db: &Connection, context: &str) -> Result<Option<ContextInfo>, SqliteFailure> {
+    let end = |sql| -> Result<Option<Head>, SqliteFailure> {
         let mut found = db.prepare_cached(sql)?;
         let mut rows = found.query([context])?;
         rows.next()?.map(head_of).transpose()
@@ -112,7 +112,7 @@ fn info(db: &Connection, context: &str) -> Result<Option<ContextInfo>, Failure> 
 mod tests {
     use super::*;
     use crate::{
-        Counts,
+        TaskCounts,
         sqlite::{db::schema, log::events},
     };
     use rusqlite::StatementStatus;
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn context_page_cost_is_independent_of_tasks() {
         let (_dir, db) = filled(50_000);
-        let counts = Counts::of(&events::tally(&db).unwrap());
+        let counts = TaskCounts::of(&events::tally(&db).unwrap());
         assert_eq!((counts.live, counts.total), (50, 50_000));
         let infos = list(&db, &page()).unwrap();
         let large = infos.iter().find(|info| info.id.as_str() == "large").unwrap();
@@ -171,7 +171,7 @@ mod tests {
             (0..5).map(|_| took()).min().unwrap()
         };
         let counts =
-            best(&|| assert_eq!(Counts::of(&events::tally(&db).unwrap()).total, 1_000_000));
+            best(&|| assert_eq!(TaskCounts::of(&events::tally(&db).unwrap()).total, 1_000_000));
         let contexts = best(&|| assert_eq!(list(&db, &page()).unwrap().len(), 20));
         assert!(counts.max(contexts) < Duration::from_millis(5), "{counts:?}, {contexts:?}");
     }

@@ -4,14 +4,17 @@ use crate::{
     HeadPage,
     sqlite::{
         context_memory::key,
-        db::{failure::Failure, schema::integer},
+        db::{failure::SqliteFailure, schema::integer},
         log::events::{LIVE, has_tenants, head_of, heads_where, of_tenant},
     },
 };
 use a2a_hub_protocol::{id::TenantId, operation::TaskPageQuery};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
-pub(in crate::sqlite) fn page(db: &Connection, query: &TaskPageQuery) -> Result<HeadPage, Failure> {
+pub(in crate::sqlite) fn page(
+    db: &Connection,
+    query: &TaskPageQuery,
+) -> Result<HeadPage, SqliteFailure> {
     let tenant = query.tenant.as_ref();
     // A condition on the tenant reads each task; it is left out if all tasks are the default
     // tenant's.

@@ -46,7 +46,7 @@ async fn older_store_is_migrated() {
     let found = storage.heads(here).await.unwrap();
     assert_eq!(found.iter().map(|head| head.task.as_str()).collect::<Vec<_>>(), ["1"]);
     assert_counted(&db::schema::open_to_read(&file).unwrap());
-    assert_eq!(storage.counts().await, Ok(Counts { live: 1, total: 3 }));
+    assert_eq!(storage.counts().await, Ok(TaskCounts { live: 1, total: 3 }));
     let contexts = storage.contexts(ContextFilter::default()).await.unwrap();
     assert_eq!(contexts.iter().map(|info| info.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
 
@@ -63,6 +63,6 @@ async fn older_store_is_migrated() {
     then.execute(head, ["4", "c", "working"]).unwrap();
     then.execute("INSERT INTO events (task, seq, event) VALUES ('4', 1, '{}')", []).unwrap();
     assert_counted(&then);
-    assert_eq!(storage.counts().await, Ok(Counts { live: 2, total: 4 }));
+    assert_eq!(storage.counts().await, Ok(TaskCounts { live: 2, total: 4 }));
     assert_eq!(storage.askers(&TaskId::new("4")).await, Ok(Vec::new()));
 }

@@ -28,7 +28,7 @@ fn narrowing(budget: Budget, of_message: Option<Value>) -> Fake {
 
 /// Kills the hub once the child of such an agent asks, and starts the next one. Returns the child
 /// as well.
-async fn next_hub(fake: &Fake, before: impl Fn(&Stand, &TaskId)) -> (Stand, Agents, TaskId) {
+async fn next_hub(fake: &Fake, before: impl Fn(&Stand, &TaskId)) -> (Stand, AgentIds, TaskId) {
     let (stand, agents) = stand_of(&config(), fake);
     let root = stand.submit(agents.named("a"), "narrow").await;
     stand.until(&root, TaskState::InputRequired).await;

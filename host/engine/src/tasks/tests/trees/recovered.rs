@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 type Runs = Arc<Mutex<Vec<String>>>;
 
 /// A hub with three agents, of which `a` calls `b`, and `b` calls `c`.
-struct Tree {
+struct RecoveredTree {
     stand: Stand,
-    agents: Agents,
+    agents: AgentIds,
     runs: Runs,
 }
 
@@ -45,7 +45,7 @@ async fn perform(stage: &Stage, is_first: bool) -> Result<Ended, Failure> {
     })
 }
 
-impl Tree {
+impl RecoveredTree {
     /// Creates a hub whose agents resume in these ways.
     fn new(stand: Stand, resume: [Resume; 3], is_first: bool) -> Self {
         let runs = Runs::default();
@@ -69,7 +69,7 @@ impl Tree {
         let agents: HashMap<_, _> = named.collect();
         let known = agents.clone();
         stand.know(move |id| known.get(id).cloned());
-        Self { stand, agents: Agents(agents), runs }
+        Self { stand, agents: AgentIds(agents), runs }
     }
 
     /// Creates a tree whose deepest task asks for permission.
@@ -131,7 +131,7 @@ const ABOVE: [[Resume; 3]; 4] = [
 #[tokio::test(start_paused = true)]
 async fn recovered_root_asks_its_leafs_question_again() {
     for resume in ABOVE {
-        let (killed, root) = Tree::asking(resume).await;
+        let (killed, root) = RecoveredTree::asking(resume).await;
         let lost = question(&killed.now(&root).await);
         let next = killed.next(resume).await;
         let [_, between, leaf] = &next.chain(&root).await;
@@ -167,7 +167,7 @@ async fn recovered_root_asks_its_leafs_question_again() {
 #[tokio::test(start_paused = true)]
 async fn repeated_restarts_replace_question_once() {
     for resume in ABOVE {
-        let (killed, root) = Tree::asking(resume).await;
+        let (killed, root) = RecoveredTree::asking(resume).await;
         let second = killed.next(resume).await;
         let asked = question(&second.now(&root).await);
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -187,7 +187,7 @@ async fn repeated_restarts_replace_question_once() {
 #[tokio::test(start_paused = true)]
 async fn stored_answer_reaches_child_after_kill() {
     for resume in ABOVE {
-        let (killed, root) = Tree::asking(resume).await;
+        let (killed, root) = RecoveredTree::asking(resume).await;
         // It holds the run permit that the answered task needs.
         killed.stand.submit(killed.agents.named("a"), "work 1").await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -206,7 +206,7 @@ async fn stored_answer_reaches_child_after_kill() {
 #[tokio::test(start_paused = true)]
 async fn children_survive_orderly_shutdown() {
     for resume in ABOVE {
-        let (stopped, root) = Tree::asking(resume).await;
+        let (stopped, root) = RecoveredTree::asking(resume).await;
         stopped.stand.tasks.shutdown().await;
         let next = stopped.next(resume).await;
         let asks = next.now(&root).await;
@@ -222,7 +222,7 @@ async fn children_survive_orderly_shutdown() {
 async fn parent_restarts_after_its_working_child_ends() {
     for says_before in [true, false] {
         let resume = [Session, Replay, No];
-        let killed = Tree::new(Stand::new(), resume, true);
+        let killed = RecoveredTree::new(Stand::new(), resume, true);
         let root = killed.stand.submit(killed.agents.named("a"), "b work 100").await;
         killed.stand.only_child(&root).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -247,7 +247,7 @@ async fn parent_restarts_after_its_working_child_ends() {
 #[tokio::test(start_paused = true)]
 async fn unrecoverable_root_fails_its_tree() {
     let resume = [No, Session, Session];
-    let (killed, root) = Tree::asking(resume).await;
+    let (killed, root) = RecoveredTree::asking(resume).await;
     let next = killed.next(resume).await;
     for task in next.chain(&root).await {
         assert_eq!(next.now(&task).await.status.state, TaskState::Failed);

@@ -22,7 +22,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    fn agents(&self, stand: &Stand) -> Agents {
+    fn agents(&self, stand: &Stand) -> AgentIds {
         let (journals, permits) = (Arc::clone(&self.journals), Arc::clone(&self.permits));
         let fake = Fake::new(move |stage: Stage| {
             let (journals, permits) = (Arc::clone(&journals), Arc::clone(&permits));

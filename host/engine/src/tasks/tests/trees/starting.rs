@@ -2,7 +2,7 @@
 //! such hub's result is recorded.
 
 use super::*;
-use crate::{tasks::command::Command, tests::scripted_agent::Journals};
+use crate::{tasks::command::ActorCommand, tests::scripted_agent::Journals};
 use a2a_hub_store::{StoreHealth as _, memory::MemoryStorage};
 use parking_lot::Mutex;
 
@@ -16,7 +16,7 @@ fn keyed(agent: &str, text: &str) -> ChildRequest {
 
 /// Agents of one hub, each with one run permit and no queue. A `root` calls `b` for a `middle`,
 /// which calls `a` for a `leaf`, unless its hub is to be killed before.
-fn recorded(stand: &Stand, is_killed: bool, heard: &Heard) -> Agents {
+fn recorded(stand: &Stand, is_killed: bool, heard: &Heard) -> AgentIds {
     let heard = Arc::clone(heard);
     let fake = Fake::new(move |stage: Stage| {
         let heard = Arc::clone(&heard);
@@ -83,7 +83,7 @@ async fn recorded_call_gets_no_result_during_shutdown() {
     stand.tasks.phase.stop();
     // The child is shut down first, and is gone before its parent is.
     let running = stand.tasks.find(&child.id).unwrap();
-    running.commands.send(Command::Shutdown).await.unwrap();
+    running.commands.send(ActorCommand::Shutdown).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(*heard.lock(), []);
     stand.tasks.shutdown().await;
