@@ -131,21 +131,32 @@ impl Hub {
         visit: Option<&ClientContext>,
         mut operation: Operation,
     ) -> Result<Reply, A2aError> {
-        let caller = self.at_work_now(caller.into())?;
-        let admitted = self.admit(&caller.principal, &operation)?;
-        let caller = match self.place(caller, &mut operation).await {
-            Ok(placed) => placed,
-            Err(why) => return admitted.came_to(Err(why)),
-        };
-        self.name_by_id(&mut operation);
-        if let Err(why) = self.require_within(&caller.principal, &operation).await {
-            return admitted.came_to(Err(why));
-        }
+        let (caller, admitted) = self.pass_gate(caller.into(), &mut operation).await?;
         admitted.came_to(match visit {
             // Boxed: an operation's future is as large as the largest future that it awaits.
             Some(visit) => Box::pin(self.perform_for(&caller, visit, operation)).await,
             None => Box::pin(self.perform(&caller, operation)).await,
         })
+    }
+
+    /// Checks an operation, and resolves the names in it, before anything is done or read: the one
+    /// gate of [`handle`](Self::handle) and [`look`](Self::look). A refusal is counted.
+    async fn pass_gate(
+        &self,
+        caller: Caller,
+        operation: &mut Operation,
+    ) -> Result<(Caller, Measured<'_>), A2aError> {
+        let caller = self.at_work_now(caller)?;
+        let admitted = self.admit(&caller.principal, operation)?;
+        let caller = match self.place(caller, operation).await {
+            Ok(placed) => placed,
+            Err(why) => return admitted.came_to(Err(why)),
+        };
+        self.name_by_id(operation);
+        match self.require_within(&caller.principal, operation).await {
+            Ok(()) => Ok((caller, admitted)),
+            Err(why) => admitted.came_to(Err(why)),
+        }
     }
 
     /// Checks that the caller may perform the operation, and logs a refusal. The result is counted

@@ -20,21 +20,17 @@ impl Hub {
         &self,
         caller: impl Into<Caller>,
         visit: Option<&ClientContext>,
-        operation: Operation,
+        mut operation: Operation,
     ) -> Result<Looked, A2aError> {
-        let caller = self.at_work_now(caller.into())?;
-        let admitted = self.admit(&caller.principal, &operation)?;
-        admitted.came_to(self.look_up(caller, visit, operation).await)
+        let (_, admitted) = self.pass_gate(caller.into(), &mut operation).await?;
+        admitted.came_to(self.look_up(visit, operation).await)
     }
 
     async fn look_up(
         &self,
-        caller: Caller,
         visit: Option<&ClientContext>,
-        mut operation: Operation,
+        operation: Operation,
     ) -> Result<Looked, HubError> {
-        let caller = self.place(caller, &mut operation).await?;
-        self.require_within(&caller.principal, &operation).await?;
         let Operation::GetTask { id, history_length: None } = operation else {
             return Err(A2aError::new(ErrorKind::Internal, "only a whole task is looked at").into());
         };
