@@ -5,8 +5,8 @@
 use crate::{
     acp,
     catalogue::{self, CatalogueEntry},
+    data_dir::own_file,
     environment::{find_program, is_executable},
-    own_file,
     settings::Config,
 };
 use a2a_hub_protocol::id::AgentId;

@@ -8,18 +8,16 @@ mod automation;
 pub mod catalogue;
 mod changes;
 mod confined;
-pub mod custody;
+mod data_dir;
 mod edit;
 mod environment;
 mod error;
 mod finding;
-mod grants_file;
 mod layers;
 mod links;
 mod mcp;
 mod names;
 mod overview;
-pub mod own_file;
 mod plugins;
 mod program_file;
 mod push;
@@ -27,13 +25,10 @@ mod ranges;
 mod registry;
 mod remote;
 mod routing;
-mod secrets;
 mod settings;
 #[cfg(test)]
 mod surface;
 mod telemetry;
-pub mod token;
-mod trusted_flows;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
 pub use acp::AcpProgram;
@@ -45,6 +40,14 @@ pub use automation::{
 };
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
+pub use data_dir::{
+    custody,
+    grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp},
+    own_file,
+    secrets::{SecretError, SecretStore},
+    token,
+    trusted_flows::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows},
+};
 pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
 pub use environment::{
     cache_dir, environment, find_program, find_program_on, is_colourless, is_executable, pager,
@@ -52,7 +55,6 @@ pub use environment::{
 };
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};
-pub use grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp};
 pub use layers::{Flag, Settings};
 pub use links::real_path_outside;
 pub use mcp::McpServer;
@@ -63,10 +65,8 @@ pub use push::Push;
 pub use registry::Registry;
 pub use remote::Remote;
 pub use routing::{RouteConfig, Routing};
-pub use secrets::{SecretError, SecretStore};
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging,
     RepositorySettings, Retention, Socket, Stop, WorktreeSettings,
 };
 pub use telemetry::{Otlp, Telemetry};
-pub use trusted_flows::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows};

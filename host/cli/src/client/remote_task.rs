@@ -5,9 +5,11 @@ use crate::{
     Exit, Format, Global, block_on,
     commands::{
         follow::OnLeave,
-        question::{self, Asked, question},
         send::{Send, SendStep, conclude, message},
-        task_output::TaskOutput,
+        task::{
+            output::TaskOutput,
+            question::{self, Asked, question},
+        },
     },
     ui::interactive::ProgressLine,
 };

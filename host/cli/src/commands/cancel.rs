@@ -2,7 +2,7 @@
 
 use super::{
     completion,
-    task_ref::One,
+    task::reference::One,
     tasks::{Since, since},
 };
 use crate::{

@@ -1,7 +1,7 @@
 //! Follows a task of the hub until it ends: prints its events and handles Ctrl-C and a closed
 //! standard output.
 
-use super::task_output::TaskOutput;
+use super::task::output::TaskOutput;
 use crate::{
     Exit,
     client::{hub_client::Client, signals::Leaving},

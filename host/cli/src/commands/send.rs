@@ -1,15 +1,18 @@
 //! `send`: sends a message to an agent and prints the answer as it arrives; Ctrl-C cancels the
 //! task.
 
+mod memory_options;
+pub(crate) mod message_options;
+
 use super::{
     completion, duration,
     follow::{OnLeave, follow},
-    memory_options::Inheriting,
-    question::{self, Asked},
-    save_files::{self, Saved},
-    send_options::{CONVERSATION, MessageOptions, input_pair},
     start,
-    task_output::TaskOutput,
+    task::{
+        output::TaskOutput,
+        question::{self, Asked},
+        save_files::{self, Saved},
+    },
 };
 use crate::{
     Exit, Format, Global, block_on,
@@ -32,6 +35,8 @@ use a2a_hub_protocol::{
 };
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, builder::ArgPredicate};
+use memory_options::Inheriting;
+use message_options::{CONVERSATION, MessageOptions, input_pair};
 use serde_json::{Map, Value, json};
 use std::{
     fs,

@@ -1,15 +1,15 @@
 //! `task`: shows, cancels, watches or saves one task of the hub or of a remote agent.
 
+pub(crate) mod output;
+pub(crate) mod question;
+pub(crate) mod reference;
+mod resume_in_cli;
+pub(crate) mod save_files;
 pub(crate) mod worktrees;
 
 use super::{
     cancel::{self, Cancel},
     follow::{OnLeave, follow},
-    question,
-    resume_in_cli::{ResumeInCli, resume_in_cli},
-    save_files::{self, Saved},
-    task_output::TaskOutput,
-    task_ref::One,
     tree::{self, TreeArgs},
 };
 use crate::{
@@ -23,6 +23,10 @@ use crate::{
 use a2a_hub_core::{context_memory::transfer::Inherited, text::plain_text::line};
 use clap::Subcommand;
 use jiff::Timestamp;
+use output::TaskOutput;
+use reference::One;
+use resume_in_cli::{ResumeInCli, resume_in_cli};
+use save_files::Saved;
 use serde_json::{Map, Value, json};
 use std::{
     fmt::{self, Write as _},

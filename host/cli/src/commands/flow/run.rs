@@ -5,8 +5,7 @@ use crate::{
     Exit, Global,
     commands::{
         completion, duration,
-        send::{Send, send},
-        send_options::input_pair,
+        send::{Send, message_options::input_pair, send},
     },
 };
 use a2a_hub_protocol::member;

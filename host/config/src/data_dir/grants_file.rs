@@ -4,7 +4,7 @@
 //! Write access to this file is operator access: its mode is 0600, and a file that others may write
 //! to is refused.
 
-use crate::own_file::{self, NotOwn};
+use crate::data_dir::own_file::{self, NotOwn};
 use a2a_hub_core::plugin::installation::Installations;
 use rustix::fs::{Mode, OFlags};
 use std::{

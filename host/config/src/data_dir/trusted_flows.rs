@@ -3,7 +3,7 @@
 //!
 //! Write access to this folder is operator access: a copy that others may write to counts as none.
 
-use crate::own_file::{self, NotOwn};
+use crate::data_dir::own_file::{self, NotOwn};
 use a2a_hub_protocol::id::AgentId;
 use std::{
     fs::{self, DirBuilder},

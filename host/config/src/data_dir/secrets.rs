@@ -2,8 +2,8 @@
 //! user can read. Each request looks them up, so that a change counts at once.
 
 use crate::{
+    data_dir::own_file::{self, NotOwn},
     environment::environment,
-    own_file::{self, NotOwn},
 };
 use a2a_hub_core::{
     grant::EffectiveGrant,

@@ -1,7 +1,7 @@
 //! Bearer tokens of a hub: secrets in files that only its user can read, for callers that the
 //! kernel does not identify.
 
-use crate::own_file::{self, NotOwn};
+use crate::data_dir::own_file::{self, NotOwn};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::id::TenantId;
 use rustix::fs::{Mode, OFlags};

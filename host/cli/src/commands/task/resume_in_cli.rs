@@ -1,6 +1,6 @@
 //! `task resume-in-cli`: continues the session of a task in the vendor's own program.
 
-use super::completion;
+use crate::commands::completion;
 use crate::{
     Exit, Format, Global, ask, block_on,
     client::{hub_client::Client, ids},

@@ -1,6 +1,6 @@
 //! Arguments that name one task: of the hub, or of a remote agent.
 
-use super::completion;
+use crate::commands::completion;
 use crate::{
     Global, block_on,
     client::{

@@ -1,6 +1,6 @@
 //! Questions of tasks: displayed, and answered if a user sits at the terminal.
 
-use super::task_output::TaskOutput;
+use super::output::TaskOutput;
 use crate::{
     Exit, Format, Global,
     ui::{
