@@ -18,8 +18,9 @@ pub(super) mod storage_failure;
 use super::{
     actor::{
         abort_reason::GivenUp,
-        eviction::{IdleCapacity, Parking},
+        eviction::{Idle, Parking},
         exit::ActorExit,
+        permits::Permits,
         recorder::{Recorder, Unstorable},
         run_journal::RecordedRun,
     },
@@ -28,7 +29,7 @@ use super::{
     guest_port::{GuestQuestion, GuestRequest, event, last},
     ports::OtherTasks,
     recovery::pending_questions::Answers,
-    run_queue::{Lane, PermitRequest, QueueTicket, RunPermit, RunQueue},
+    run_queue::{Asking, Lane, RunPermit, RunQueue},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
@@ -67,41 +68,22 @@ pub(super) const SAID: usize = 64;
 pub(super) struct TaskActor {
     pub(super) recorder: Recorder,
     pub(super) agent: Arc<Agent>,
-    pub(super) queue: RunQueue,
     pub(super) commands: mpsc::Receiver<ActorCommand>,
     pub(super) lifecycle: Lifecycle,
     /// Input of the agent's next run, once the task has a run permit.
     pub(super) start: Option<Box<RunInput>>,
     /// Inputs of later runs, one run each.
     pub(super) unheard: PendingInputs,
-    /// The run permit, while the task holds one.
-    pub(super) turn: Option<RunPermit>,
-    /// The conversation's lock, held from the task's first permit to its end.
-    pub(super) lane: Option<Lane>,
-    /// Ticket in the run queue, while the task waits for a permit.
-    pub(super) ticket: Option<QueueTicket>,
+    pub(super) permits: Permits,
     /// The agent at work.
     pub(super) guest: Option<RunningTask>,
-    /// Registry of waiting agents that can be evicted to free capacity, and this actor's own
-    /// address there.
-    pub(super) parking: Parking,
-    pub(super) own: Option<mpsc::WeakSender<ActorCommand>>,
+    pub(super) idle: Idle,
     /// All tasks, to which the agent may delegate.
     pub(super) tasks: Option<Arc<dyn OtherTasks>>,
-    /// Number of callers (the agent and its programs) that only wait for other tasks. The run
-    /// permit is lent meanwhile.
-    pub(super) rests: usize,
-    /// Number of those that wait for their client's answer.
-    pub(super) awaits_client: usize,
     /// Journal of the current run, if it is to be replayed after a restart.
     pub(super) recording: Option<RecordedRun>,
     /// Client's answers to questions that the agent will ask again.
     pub(super) answers: Answers,
-    /// Waiters for the run permit to be reacquired.
-    pub(super) resuming: Vec<oneshot::Sender<()>>,
-    /// While the agent waits for its client: its registration for eviction, or its count against
-    /// capacity.
-    pub(super) room: Option<IdleCapacity>,
     /// Last usage that was reported.
     pub(super) reported: Usage,
     /// Bytes of the events that are repeated beside a status.
@@ -178,7 +160,7 @@ impl TaskActor {
     pub(super) fn new(
         recorder: Recorder,
         agent: Arc<Agent>,
-        queue: RunQueue,
+        (queue, lane): (RunQueue, Option<Lane>),
         commands: mpsc::Receiver<ActorCommand>,
         patience: Duration,
         begin: Begin,
@@ -221,32 +203,19 @@ impl TaskActor {
             }
         };
         let lifecycle = lifecycle.keeping(unheard.len()).standing(answers.stands);
-        let (turn, ticket) = match admitted {
-            Some(PermitRequest::Now(turn)) => (Some(turn), None),
-            Some(PermitRequest::Later(ticket)) => (None, Some(ticket)),
-            None => (None, None),
-        };
         Self {
             recorder,
             agent,
-            queue,
             commands,
             lifecycle,
             start,
             unheard,
-            turn,
-            lane: None,
-            ticket,
+            permits: Permits::new(queue, lane, admitted),
             guest: None,
-            parking: Parking::default(),
-            own: None,
+            idle: Idle::default(),
             tasks: None,
-            rests: 0,
-            awaits_client: 0,
             recording: None,
             answers,
-            resuming: Vec::new(),
-            room: None,
             reported: Usage::default(),
             beside: Arc::default(),
             goes_on,
@@ -262,12 +231,7 @@ impl TaskActor {
         parking: Parking,
         own: mpsc::WeakSender<ActorCommand>,
     ) -> Self {
-        Self { parking, own: Some(own), ..self }
-    }
-
-    /// Starts with the conversation's lock already held.
-    pub(super) fn holding(self, lane: Option<Lane>) -> Self {
-        Self { lane, ..self }
+        Self { idle: Idle::new(parking, own), ..self }
     }
 
     /// Lets the agent delegate tasks to others.
@@ -279,7 +243,9 @@ impl TaskActor {
     pub(super) async fn run(mut self: Box<Self>) -> ActorExit {
         let done = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
         // No agent is at work on the task any more, whatever follows.
-        (self.guest, self.ticket, self.room) = (None, None, None);
+        self.guest = None;
+        self.permits.leave_queue();
+        self.idle = Idle::default();
         let is_over = match done {
             Ok(Ok(())) => true,
             // The next process reads the log and decides.
@@ -295,7 +261,7 @@ impl TaskActor {
         let is_over_for_good = self.recorder.task().status.state.is_final();
         let (task, used) =
             (self.recorder.task().id.clone(), Usage::of(self.recorder.task().metadata.as_ref()));
-        let (turn, lane, was_cut) = (self.turn, self.lane, self.was_cut);
+        let ((turn, lane), was_cut) = (self.permits.into_parts(), self.was_cut);
         // In the next process the agent is replayed and continues with its children, or its
         // children are relayed for.
         let goes_on = self.recording.is_some() || self.agent.resume() == Resume::Session;
@@ -305,7 +271,7 @@ impl TaskActor {
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
         self.report();
-        if let Some(turn) = self.turn.take() {
+        if let Some(turn) = self.permits.take_first() {
             self.happen(ActorEvent::Turn(turn)).await?;
         }
         if self.lifecycle.is_over() {
@@ -351,11 +317,6 @@ impl TaskActor {
         Ok(())
     }
 
-    /// Evicts waiting agents until this one has capacity, or until no more can be evicted.
-    async fn make_room(&mut self) {
-        while !self.agent.has_room() && self.parking.make_room().await {}
-    }
-
     fn queued_up(&mut self) -> Option<GuestRequest> {
         self.guest.as_mut()?.said.try_recv().ok()
     }
@@ -369,7 +330,7 @@ impl TaskActor {
             return Box::pin(self.about_to_hear(&heard, kept)).await;
         }
         self.count_first_word(&happening);
-        let (before, had_turn) = (self.lifecycle, self.turn.is_some());
+        let (before, had_turn) = (self.lifecycle, self.permits.is_held());
         let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
         if matches!(signal, Signal::Cancel | Signal::Exhausted) {
             // Closes the whole tree to new tasks and ends it from the leaves up.
@@ -384,7 +345,7 @@ impl TaskActor {
                 // A task that only waits for its client holds no permit; one that works or queues
                 // keeps what it has.
                 if before.asks() && !had_turn {
-                    (self.turn, self.ticket) = (None, None);
+                    self.permits.give_up();
                 }
                 self.recorder.take_back().await?;
                 // The sender may be gone; then nobody needs the reply.
@@ -431,10 +392,18 @@ impl TaskActor {
                 self.going_down = true;
                 Signal::Shutdown
             }
-            ActorEvent::Turn(turn) => self.called(turn)?,
-            ActorEvent::Said(GuestRequest::Rest(waits_for)) => self.rest(waits_for),
+            ActorEvent::Turn(turn) => {
+                let (signal, was_lent) = self.permits.take_granted(turn);
+                // A permit that the agent had lent changes nothing, unless an answer waits for it.
+                if was_lent && !self.lifecycle.returns() {
+                    return None;
+                }
+                signal
+            }
+            ActorEvent::Said(GuestRequest::Rest(waits_for)) => self.permits.rest(waits_for),
             ActorEvent::Said(GuestRequest::Resume(waits_for, call)) => {
-                self.resume(waits_for, call)?
+                let asking = Asking::of(self.recorder.task(), &self.agent);
+                self.permits.resume(asking, waits_for, call)?
             }
             ActorEvent::Time => Signal::Time,
             ActorEvent::Said(GuestRequest::Emit(emitted)) => {
@@ -545,9 +514,9 @@ impl TaskActor {
                 self.record(record, payload);
             }
             Effect::ComeBack => return self.come_back(payload),
-            Effect::GiveTurnBack => self.give_turn_back(),
+            Effect::GiveTurnBack => self.permits.give_back(),
             Effect::Start => {
-                self.make_room().await;
+                self.idle.make_room_for(&self.agent).await;
                 return Box::pin(self.start()).await.err().map(Signal::Lost);
             }
             Effect::Keep => {
@@ -557,7 +526,8 @@ impl TaskActor {
             Effect::Retire => {
                 self.guest = None;
                 // Waiters of that run are gone with it.
-                (self.rests, self.awaits_client, self.goes_on) = (0, 0, true);
+                self.permits.forget_waits();
+                self.goes_on = true;
                 self.agent.programs_gone(self.recorder.task().id.as_str()).await;
                 // A remote agent gets the input as a new task, for its old task is over there.
                 self.agent.forget(&self.recorder.task().id).await;

@@ -336,9 +336,9 @@ impl Tasks {
         let running = ActorHandle { agent: agent_id, calls, context, commands, listener };
         self.running().begin(id.clone(), running.clone());
         let of = Arc::clone(&agent);
-        let actor = TaskActor::new(recorder, agent, self.queue.clone(), orders, patience, begin);
+        let queue = (self.queue.clone(), lane);
+        let actor = TaskActor::new(recorder, agent, queue, orders, patience, begin);
         let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
-        let actor = actor.holding(lane);
         // Boxed: a future stores its arguments, and so does each future around it. Moving a box
         // moves only a pointer.
         let actor = Box::new(actor);

@@ -5,7 +5,10 @@ use a2a_hub_core::{
     grant::Resume,
     scheduling::task_admission::{self, Busy, Quota, QuotaLimits, SharedRoom},
 };
-use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
+use a2a_hub_protocol::{
+    id::{AgentId, ContextId, TaskId},
+    task::Task,
+};
 use parking_lot::{Mutex, MutexGuard};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
@@ -67,7 +70,12 @@ pub(super) struct Asking<'a> {
     pub(super) context: &'a ContextId,
 }
 
-impl Asking<'_> {
+impl<'a> Asking<'a> {
+    /// Request of a task for its agent.
+    pub(super) fn of(task: &'a Task, agent: &'a Agent) -> Self {
+        Self { agent, task: &task.id, context: &task.context_id }
+    }
+
     fn lane(&self) -> Option<ContextId> {
         self.agent.one_per_context().then(|| self.context.clone())
     }

@@ -1,10 +1,7 @@
 //! Event loop of an actor: selects the next event.
 
 use super::{ActorEvent, TaskActor};
-use crate::tasks::{
-    guest_port::GuestRequest,
-    run_queue::{QueueTicket, RunPermit},
-};
+use crate::tasks::guest_port::GuestRequest;
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::ClientAnswer};
 use futures::FutureExt as _;
 use std::future::{pending, ready};
@@ -39,7 +36,7 @@ impl TaskActor {
     async fn next_by(&mut self, waits: Waits) -> ActorEvent {
         let wake_at = self.lifecycle.wake_at().map(Instant::from_std);
         let is_time = wake_at.is_some_and(|at| at <= Instant::now());
-        let (ticket, guest) = (&mut self.ticket, &mut self.guest);
+        let (permits, guest) = (&mut self.permits, &mut self.guest);
         let (mut said, mut run, mut asked) = (None, None, None);
         if let Some(guest) = guest {
             (said, run) = (Some(&mut guest.said), Some(&mut guest.run));
@@ -50,7 +47,7 @@ impl TaskActor {
             // delay them. Output comes before the end: all of it must be handled first.
             biased;
             command = self.commands.recv() => ActorEvent::Command(command),
-            turn = called(ticket) => ActorEvent::Turn(turn),
+            turn = permits.granted() => ActorEvent::Turn(turn),
             () = ready(()), if is_time => ActorEvent::Time,
             () = withdrawn(&mut asked) => ActorEvent::Withdrawn,
             said = heard(&mut said) => ActorEvent::Said(said),
@@ -79,13 +76,6 @@ impl TaskActor {
 }
 
 // Each of these is pending forever if its source is absent.
-
-async fn called(ticket: &mut Option<QueueTicket>) -> RunPermit {
-    match ticket {
-        Some(ticket) => ticket.turn().await,
-        None => pending().await,
-    }
-}
 
 async fn woken(at: Option<Instant>) {
     match at {

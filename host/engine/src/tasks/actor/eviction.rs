@@ -2,6 +2,7 @@
 //! if it can be started again with the answer.
 
 use crate::tasks::{command::ActorCommand, run_queue::ClientWait};
+use a2a_hub_agents::Agent;
 use parking_lot::{Mutex, MutexGuard};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
@@ -22,8 +23,19 @@ struct Offers {
     waiting: BTreeMap<u64, mpsc::WeakSender<ActorCommand>>,
 }
 
+/// A task's part in evictions: its agent's capacity while it waits for its client, and the others'
+/// that can be evicted for it.
+#[derive(Default)]
+pub(in crate::tasks) struct Idle {
+    parking: Parking,
+    /// Address of this task's actor in the registry.
+    own: Option<mpsc::WeakSender<ActorCommand>>,
+    /// Set while the agent waits for its client.
+    capacity: Option<IdleCapacity>,
+}
+
 /// Capacity of an agent that waits for its client.
-pub(in crate::tasks) enum IdleCapacity {
+enum IdleCapacity {
     /// The agent can be evicted.
     Offered { _offer: Offer },
     /// The agent counts against capacity, for it cannot be started again.
@@ -31,14 +43,46 @@ pub(in crate::tasks) enum IdleCapacity {
 }
 
 /// A task's registration for eviction. Dropping it cancels the registration.
-pub(in crate::tasks) struct Offer {
+struct Offer {
     parking: Parking,
     number: u64,
 }
 
+impl Idle {
+    /// Part of the task that receives `own`'s commands.
+    pub(in crate::tasks) fn new(parking: Parking, own: mpsc::WeakSender<ActorCommand>) -> Self {
+        Self { parking, own: Some(own), capacity: None }
+    }
+
+    /// Registers an agent that waits for its client for eviction if it `is_free`, or counts it as
+    /// waiting; undoes that once it continues.
+    pub(in crate::tasks) fn update(
+        &mut self,
+        waits: bool,
+        is_free: bool,
+        count: impl FnOnce() -> ClientWait,
+    ) {
+        match (&self.capacity, &self.own) {
+            (_, _) if !waits => self.capacity = None,
+            (Some(IdleCapacity::Offered { .. }), _) if is_free => {}
+            (_, Some(own)) if is_free => {
+                let offer = self.parking.offer(own.clone());
+                self.capacity = Some(IdleCapacity::Offered { _offer: offer });
+            }
+            (Some(IdleCapacity::Counted { .. }), _) => {}
+            (_, _) => self.capacity = Some(IdleCapacity::Counted { _wait: count() }),
+        }
+    }
+
+    /// Evicts waiting agents until this one has capacity, or until no more can be evicted.
+    pub(in crate::tasks) async fn make_room_for(&self, agent: &Agent) {
+        while !agent.has_room() && self.parking.make_room().await {}
+    }
+}
+
 impl Parking {
     /// Registers the waiting task that receives these commands.
-    pub(in crate::tasks) fn offer(&self, commands: mpsc::WeakSender<ActorCommand>) -> Offer {
+    fn offer(&self, commands: mpsc::WeakSender<ActorCommand>) -> Offer {
         let mut offers = self.offers();
         let number = offers.next;
         offers.next += 1;
@@ -47,7 +91,7 @@ impl Parking {
     }
 
     /// Evicts the agent of the task that has waited longest; false if none is registered.
-    pub(in crate::tasks) async fn make_room(&self) -> bool {
+    async fn make_room(&self) -> bool {
         let Some((_, commands)) = self.offers().waiting.pop_first() else { return false };
         let (done, gone) = oneshot::channel();
         if let Some(commands) = commands.upgrade()

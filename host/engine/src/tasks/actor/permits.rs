@@ -1,27 +1,86 @@
 //! Run permit of a task: acquired, released while the task waits for its client, lent while its
 //! agent only waits for other agents.
 
-use super::{SignalPayload, TaskActor};
-use crate::tasks::run_queue::{Asking, PermitRequest, RunPermit};
+use crate::tasks::run_queue::{
+    Asking, ClientWait, Lane, PermitRequest, QueueTicket, RunPermit, RunQueue,
+};
+use a2a_hub_agents::Agent;
 use a2a_hub_core::task::lifecycle::Signal;
 use a2a_hub_runtime::port::tasks::WaitsFor;
+use std::future::pending;
 use tokio::sync::oneshot;
 
-impl TaskActor {
-    /// Requests the run permit that the task released while it waited for its client.
-    pub(in crate::tasks) fn come_back(&mut self, payload: &mut SignalPayload) -> Option<Signal> {
-        match (&mut self.guest, payload.start.take()) {
-            (Some(guest), _) => guest.answer = payload.answer.take(),
-            (None, Some(start)) => self.start = Some(self.recorded(start)),
-            (None, None) => {}
+/// A task's run permit or its ticket in the run queue, and its conversation's lock. The permit is
+/// lent while the agent and its programs only wait for other tasks.
+pub(in crate::tasks) struct Permits {
+    queue: RunQueue,
+    /// The run permit, while the task holds one.
+    turn: Option<RunPermit>,
+    /// The conversation's lock, held from the task's first permit to its end.
+    lane: Option<Lane>,
+    /// Ticket in the run queue, while the task waits for a permit.
+    ticket: Option<QueueTicket>,
+    /// Number of callers (the agent and its programs) that only wait for other tasks.
+    rests: usize,
+    /// Number of those that wait for their client's answer.
+    awaits_client: usize,
+    /// Waiters for the permit to be reacquired.
+    resuming: Vec<oneshot::Sender<()>>,
+}
+
+impl Permits {
+    /// Begins with the conversation's lock, if it is already held, and with the result of the
+    /// task's first request for a permit, if it made one.
+    pub(in crate::tasks) fn new(
+        queue: RunQueue,
+        lane: Option<Lane>,
+        admitted: Option<PermitRequest>,
+    ) -> Self {
+        let (turn, ticket) = match admitted {
+            Some(PermitRequest::Now(turn)) => (Some(turn), None),
+            Some(PermitRequest::Later(ticket)) => (None, Some(ticket)),
+            None => (None, None),
+        };
+        Self { queue, turn, lane, ticket, rests: 0, awaits_client: 0, resuming: Vec::new() }
+    }
+
+    /// True if the task holds the permit.
+    pub(in crate::tasks) fn is_held(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// True if one of the callers only waits for other tasks.
+    pub(in crate::tasks) fn is_lent(&self) -> bool {
+        self.rests > 0
+    }
+
+    /// True if no caller waits for the work of another task: at most for their client's answer.
+    pub(in crate::tasks) fn waits_for_no_work(&self) -> bool {
+        self.rests == self.awaits_client
+    }
+
+    /// Permit with which the task begins.
+    pub(in crate::tasks) fn take_first(&mut self) -> Option<RunPermit> {
+        self.turn.take()
+    }
+
+    /// Waits for the permit; forever, if the task has no ticket.
+    pub(in crate::tasks) async fn granted(&mut self) -> RunPermit {
+        match &mut self.ticket {
+            Some(ticket) => ticket.turn().await,
+            None => pending().await,
         }
+    }
+
+    /// Requests the permit that the task released while it waited for its client.
+    pub(in crate::tasks) fn request(&mut self, asking: Asking<'_>) -> Option<Signal> {
         if self.turn.is_some() {
             return Some(Signal::Turn);
         }
         if self.ticket.is_some() {
             return None;
         }
-        match self.ask_for_turn() {
+        match self.ask(asking) {
             PermitRequest::Now(turn) => Some(self.take(turn)),
             PermitRequest::Later(ticket) => {
                 self.ticket = Some(ticket);
@@ -30,21 +89,35 @@ impl TaskActor {
         }
     }
 
-    fn ask_for_turn(&self) -> PermitRequest {
-        let task = self.recorder.task();
-        let asking = Asking { agent: &self.agent, task: &task.id, context: &task.context_id };
+    fn ask(&self, asking: Asking<'_>) -> PermitRequest {
         match self.lane {
             Some(_) => self.queue.go_on(asking),
             None => self.queue.take_up(asking),
         }
     }
 
-    pub(in crate::tasks) fn give_turn_back(&mut self) {
+    /// Releases the permit.
+    pub(in crate::tasks) fn release(&mut self) {
         self.turn = None;
-        // An agent that continues still waits for the permit.
+    }
+
+    /// Releases the permit while the task waits for its client. An agent that continues still waits
+    /// for the permit.
+    pub(in crate::tasks) fn give_back(&mut self) {
+        self.turn = None;
         if self.resuming.is_empty() {
             self.ticket = None;
         }
+    }
+
+    /// Releases the permit, and leaves the queue.
+    pub(in crate::tasks) fn give_up(&mut self) {
+        (self.turn, self.ticket) = (None, None);
+    }
+
+    /// Leaves the queue.
+    pub(in crate::tasks) fn leave_queue(&mut self) {
+        self.ticket = None;
     }
 
     /// Releases the permit while the agent, or one of its programs, only waits for others.
@@ -56,10 +129,16 @@ impl TaskActor {
         Signal::Waits(true)
     }
 
+    /// Releases the permit of a run that only relays for children, from its start to its end.
+    pub(in crate::tasks) fn rest_always(&mut self) {
+        (self.rests, self.turn) = (1, None);
+    }
+
     /// Ends one wait of the agent or of a program: reacquires the permit, unless another of them
     /// still waits.
     pub(in crate::tasks) fn resume(
         &mut self,
+        asking: Asking<'_>,
         waits_for: WaitsFor,
         call: oneshot::Sender<()>,
     ) -> Option<Signal> {
@@ -67,7 +146,7 @@ impl TaskActor {
         let of_client = usize::from(waits_for == WaitsFor::Client);
         self.awaits_client = self.awaits_client.saturating_sub(of_client);
         if self.rests == 0 && self.turn.is_none() && self.ticket.is_none() {
-            match self.ask_for_turn() {
+            match self.ask(asking) {
                 PermitRequest::Now(turn) => {
                     self.take(turn);
                 }
@@ -83,21 +162,35 @@ impl TaskActor {
         (self.rests == 0).then_some(Signal::Waits(false))
     }
 
-    /// Takes the granted permit. A permit that the agent had lent is no signal to the lifecycle,
-    /// unless an answer waits for the permit as well.
-    pub(in crate::tasks) fn called(&mut self, turn: RunPermit) -> Option<Signal> {
+    /// Forgets the waits of a run that has ended.
+    pub(in crate::tasks) fn forget_waits(&mut self) {
+        (self.rests, self.awaits_client) = (0, 0);
+    }
+
+    /// Takes the granted permit; true if the agent had lent it.
+    pub(in crate::tasks) fn take_granted(&mut self, turn: RunPermit) -> (Signal, bool) {
         let signal = self.take(turn);
         let was_lent = !self.resuming.is_empty();
         for resuming in self.resuming.drain(..) {
             let _ = resuming.send(());
         }
-        (!was_lent || self.lifecycle.returns()).then_some(signal)
+        (signal, was_lent)
     }
 
     /// Takes the permit; a conversation lock that comes with it stays with the task to its end.
-    pub(in crate::tasks) fn take(&mut self, mut turn: RunPermit) -> Signal {
+    fn take(&mut self, mut turn: RunPermit) -> Signal {
         self.lane = turn.take_lane().or_else(|| self.lane.take());
         (self.turn, self.ticket) = (Some(turn), None);
         Signal::Turn
+    }
+
+    /// Counts the task as one that waits for its client while its agent uses capacity.
+    pub(in crate::tasks) fn count_wait(&self, agent: &Agent) -> ClientWait {
+        self.queue.wait(agent)
+    }
+
+    /// The permit and the conversation's lock, at the end of the task.
+    pub(in crate::tasks) fn into_parts(self) -> (Option<RunPermit>, Option<Lane>) {
+        (self.turn, self.lane)
     }
 }

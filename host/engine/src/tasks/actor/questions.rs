@@ -1,7 +1,7 @@
 //! Questions of a task to its client: asked one at a time, as the task's record shows only one; and
 //! eviction of the agent while it waits.
 
-use super::{SignalPayload, TaskActor, eviction::IdleCapacity};
+use super::{SignalPayload, TaskActor};
 use crate::tasks::guest_port::{GuestQuestion, GuestRequest};
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
@@ -28,7 +28,7 @@ impl TaskActor {
             let waits = question.waits;
             self.guest.as_mut()?.questions.push_back(question);
             if waits && self.lifecycle.asks() {
-                self.turn = None;
+                self.permits.release();
             }
             return waits.then_some(Signal::Waits(true));
         }
@@ -44,7 +44,7 @@ impl TaskActor {
         if let Some(guest) = &mut self.guest {
             (guest.asked, guest.answer, guest.asks_for_child) = (Some(answer), None, is_childs);
         }
-        Some(Signal::Asked { state, patience, waits: waits || self.rests > 0 })
+        Some(Signal::Asked { state, patience, waits: waits || self.permits.is_lent() })
     }
 
     /// True if the agent waits for the answer to its own question, whatever else it does.
@@ -74,8 +74,8 @@ impl TaskActor {
             let _ = asked.send(answer);
         }
         // The question was a child's, and the agent still waits for others.
-        if self.rests > self.awaits_client {
-            self.turn = None;
+        if !self.permits.waits_for_no_work() {
+            self.permits.release();
         }
     }
 
@@ -86,18 +86,7 @@ impl TaskActor {
         let has_agent = self.guest.as_ref().is_some_and(|guest| !guest.tends);
         let waits = has_agent && self.lifecycle.only_waits();
         let is_free = waits && self.can_be_let_go();
-        match (&self.room, &self.own) {
-            (_, _) if !waits => self.room = None,
-            (Some(IdleCapacity::Offered { .. }), _) if is_free => {}
-            (_, Some(own)) if is_free => {
-                let offer = self.parking.offer(own.clone());
-                self.room = Some(IdleCapacity::Offered { _offer: offer });
-            }
-            (Some(IdleCapacity::Counted { .. }), _) => {}
-            (_, _) => {
-                self.room = Some(IdleCapacity::Counted { _wait: self.queue.wait(&self.agent) });
-            }
-        }
+        self.idle.update(waits, is_free, || self.permits.count_wait(&self.agent));
     }
 
     /// True if the agent may be evicted and started again with the answer: it waits for its own
@@ -108,7 +97,7 @@ impl TaskActor {
             self.tasks.as_ref().is_some_and(|tasks| tasks.has_children(&self.recorder.task().id));
         asks_itself
             && self.lifecycle.only_waits()
-            && self.rests == self.awaits_client
+            && self.permits.waits_for_no_work()
             && self.agent.resume() == Resume::Session
             && !has_children
     }

@@ -1,13 +1,13 @@
 //! Starts the agent's run, and ends child tasks when the task ends.
 
 use super::{RunningTask, SAID, SignalPayload, TaskActor, replay::Given};
-use crate::tasks::{command::RunInput, guest_port::ActorPort, ports::RunKind};
+use crate::tasks::{command::RunInput, guest_port::ActorPort, ports::RunKind, run_queue::Asking};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,
     routing::ROUTING,
     task::{
-        lifecycle::{Fault, Record},
+        lifecycle::{Fault, Record, Signal},
         metadata,
         tree_budget::Usage,
     },
@@ -19,6 +19,16 @@ use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::mpsc;
 
 impl TaskActor {
+    /// Requests the run permit that the task released while it waited for its client.
+    pub(in crate::tasks) fn come_back(&mut self, payload: &mut SignalPayload) -> Option<Signal> {
+        match (&mut self.guest, payload.start.take()) {
+            (Some(guest), _) => guest.answer = payload.answer.take(),
+            (None, Some(start)) => self.start = Some(self.recorded(start)),
+            (None, None) => {}
+        }
+        self.permits.request(Asking::of(self.recorder.task(), &self.agent))
+    }
+
     /// Starts the agent on the task.
     pub(in crate::tasks) async fn start(&mut self) -> Result<(), Fault> {
         // Every start comes with its input; without one, the agent cannot continue.

@@ -176,7 +176,7 @@ impl Tasks {
             }
             (how @ (Recovery::Replay | Recovery::Tend), Some(agent)) => {
                 // Taken before any task that waits for it.
-                let lane = self.queue.hold_lane(asking(&stored.task, &agent));
+                let lane = self.queue.hold_lane(Asking::of(&stored.task, &agent));
                 let replays = how == Recovery::Replay;
                 all.later.push(Later { stored, agent, lane, replays });
             }
@@ -393,7 +393,7 @@ impl Tasks {
         lane: Option<Lane>,
         begin: impl FnOnce(PermitRequest) -> Begin,
     ) {
-        let asking = asking(&task, &agent);
+        let asking = Asking::of(&task, &agent);
         let admitted = match lane {
             Some(_) => self.queue.go_on(asking),
             None => self.queue.take_up(asking),
@@ -462,7 +462,7 @@ impl Tasks {
         let StoredTask { seq, task, .. } = stored;
         let patience = crate::tasks::new_task::patience(&agent, said.timeout_ms);
         // A waiting task holds its conversation's lock all the while.
-        let lane = lane.or_else(|| self.queue.hold_lane(asking(&task, &agent)));
+        let lane = lane.or_else(|| self.queue.hold_lane(Asking::of(&task, &agent)));
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
         self.spawn(lane, recorder, agent, patience, Begin::Parked(said.kept));
     }
@@ -537,9 +537,4 @@ fn start(
 ) -> Box<RunInput> {
     let directory = metadata::working_directory(task);
     Box::new(RunInput { message, client, directory, live: true, goes_on: true, at, by: None })
-}
-
-/// Queue request of a recovered task.
-fn asking<'a>(task: &'a Task, agent: &'a Agent) -> Asking<'a> {
-    Asking { agent, task: &task.id, context: &task.context_id }
 }

@@ -41,7 +41,7 @@ impl TaskActor {
         let run = Tending { over: Box::pin(over), cancelled, _calls: calls };
         self.guest = Some(RunningTask::tending(Box::new(run), said));
         // The run only waits for others, so it releases its permit.
-        (self.rests, self.turn) = (1, None);
+        self.permits.rest_always();
         Ok(())
     }
 }
