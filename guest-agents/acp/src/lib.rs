@@ -4,11 +4,12 @@
 
 mod mode;
 mod program;
+mod refusal;
 
 use std::time::Duration;
 
 use a2a_hub_sdk::cli::acp::{self, Acp, Offered, Refusal, Speaker};
-use a2a_hub_sdk::cli::{self, Check, Cli, End, FailureReason, Job, Profile};
+use a2a_hub_sdk::cli::{self, Check, Cli, End, Job, Profile};
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::Value;
 
@@ -92,11 +93,17 @@ impl Configured {
         let login_method = ctx.setting("login_method").or_else(|| program.login_method.clone());
         Ok(Self { program, login_method, said: Introduction::default() })
     }
+
+    /// Text of a missing login, with the ways that the program names.
+    fn with_ways(&self, text: &str) -> String {
+        self.said.with_ways(text, &self.program)
+    }
 }
 
 impl Speaker for Configured {
     const LOADS: bool = true;
     const SHOWS_CHOICES: bool = true;
+    const NAMES_TERMINAL_LOGINS: bool = true;
 
     fn name(&self) -> &str {
         &self.program.name
@@ -119,16 +126,16 @@ impl Speaker for Configured {
         mode::of(&self.program, job, offered)
     }
 
-    /// The protocol's own code for a missing login; other codes are those of JSON-RPC, or of HTTP.
     fn end(&self, refusal: &Refusal) -> End {
-        let text = refusal.text.as_str();
-        match refusal.code {
-            -32000 => End::LoginNeeded(self.said.with_ways(text)),
-            code @ 400..600 => match u16::try_from(code) {
-                Ok(status) => End::of_status(status, text),
-                Err(_) => End::failed(FailureReason::AgentError, text),
-            },
-            _ => End::failed(FailureReason::AgentError, text),
+        match refusal::end(refusal) {
+            End::LoginNeeded(text) => End::LoginNeeded(self.with_ways(&text)),
+            other => other,
         }
+    }
+
+    fn login_failed(&self, refusal: &Refusal) -> End {
+        let method = self.login_method.as_deref().unwrap_or_default();
+        let text = format!("the login by `{method}` failed: {}", refusal.text);
+        End::LoginNeeded(self.with_ways(&text))
     }
 }

@@ -90,13 +90,85 @@ pub(crate) struct Introduction {
     version: Option<String>,
     modes: Vec<String>,
     models: Vec<String>,
-    /// Names of the ways to log in.
+    /// Ways to log in.
     #[serde(skip)]
-    ways: Vec<String>,
+    ways: Vec<LoginWay>,
+}
+
+/// Way to log in that the program names.
+#[derive(Debug, Clone, PartialEq)]
+struct LoginWay {
+    id: String,
+    name: String,
+    /// Sentence of the program about it.
+    description: Option<String>,
+    command: Option<LoginCommand>,
+}
+
+/// Command of a login in a terminal.
+#[derive(Debug, Clone, PartialEq)]
+enum LoginCommand {
+    /// The program's own command line with these arguments behind it.
+    Own(Vec<String>),
+    /// Another command line.
+    Other(Vec<String>),
+}
+
+impl LoginWay {
+    /// Reads one of the `authMethods`; `None` without a name.
+    fn of(method: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(cut);
+        let words = |value: &Value| {
+            let words = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+            words.take(MAX_WORDS).map(cut).collect::<Vec<_>>()
+        };
+        // The form of programs older than the type `terminal`.
+        let early = &method["_meta"]["terminal-auth"];
+        let other = text(&early["command"]);
+        let other = other.map(|command| [vec![command], words(&early["args"])].concat());
+        let own = (method["type"] == "terminal").then(|| words(&method["args"]));
+        Some(Self {
+            id: text(&method["id"]).unwrap_or_default(),
+            name: text(&method["name"])?,
+            description: text(&method["description"]),
+            command: own.map(LoginCommand::Own).or(other.map(LoginCommand::Other)),
+        })
+    }
+
+    /// Words for the operator of `program`.
+    fn told(&self, program: &Program) -> String {
+        let Self { id, name, .. } = self;
+        let quoted = |words: &[String]| {
+            let plain = |word: &&str| {
+                let is_plain =
+                    |char: char| char.is_ascii_alphanumeric() || "-_./=:@".contains(char);
+                !word.is_empty() && word.chars().all(is_plain)
+            };
+            let quote = |word: &String| match Some(word.as_str()).filter(plain) {
+                Some(word) => word.to_owned(),
+                None => format!("'{}'", word.replace('\'', r"'\''")),
+            };
+            words.iter().map(quote).collect::<Vec<_>>().join(" ")
+        };
+        match (&self.command, &self.description) {
+            (Some(LoginCommand::Own(args)), _) => {
+                let words = [vec![program.program.clone()], program.args.clone(), args.clone()];
+                format!("{name}: run `{}`", quoted(&words.concat()))
+            }
+            (Some(LoginCommand::Other(words)), _) => format!("{name}: run `{}`", quoted(words)),
+            (None, Some(description)) => format!("{name}: {description}"),
+            (None, None) if id.is_empty() => name.clone(),
+            (None, None) => format!("{name}: `settings.login_method = \"{id}\"`"),
+        }
+    }
 }
 
 /// Limit of modes and of models on a card: some programs offer hundreds.
 const MAX_OFFERED: usize = 40;
+
+/// Maximum number of ways to log in, and of words of a command.
+const MAX_WAYS: usize = 8;
+const MAX_WORDS: usize = 16;
 
 impl Introduction {
     /// Reads the answer to `initialize`.
@@ -107,7 +179,7 @@ impl Introduction {
         Self {
             name: text(&info["title"]).or_else(|| text(&info["name"])),
             version: text(&info["version"]),
-            ways: methods.filter_map(|method| text(&method["name"])).collect(),
+            ways: methods.filter_map(LoginWay::of).take(MAX_WAYS).collect(),
             ..Self::default()
         }
     }
@@ -124,10 +196,37 @@ impl Introduction {
     }
 
     /// Text of a missing login, with the ways that the program names.
-    pub(crate) fn with_ways(&self, text: &str) -> String {
+    pub(crate) fn with_ways(&self, text: &str, program: &Program) -> String {
         if self.ways.is_empty() {
             return text.to_owned();
         }
-        format!("{text} (it offers: {})", self.ways.join(", "))
+        let ways: Vec<_> = self.ways.iter().map(|way| way.told(program)).collect();
+        format!("{text} (it offers: {})", ways.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use a2a_hub_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ways_to_log_in_name_commands() {
+        let program =
+            Program { program: "mine".into(), args: vec!["--acp".into()], ..Program::default() };
+        let said = Introduction::of(&json!({ "authMethods": [
+            { "id": "a", "name": "Browser" },
+            { "id": "b", "name": "Key", "description": "Set MY_KEY" },
+            { "id": "c", "name": "Terminal", "type": "terminal", "args": ["log in", "it's"] },
+            { "id": "d", "name": "Old", "_meta": { "terminal-auth": { "command": "mine", "args": ["login"] } } },
+            { "id": "e" },
+            7,
+        ] }));
+        let wanted = "log in first (it offers: Browser: `settings.login_method = \"a\"`; Key: Set MY_KEY; \
+            Terminal: run `mine --acp 'log in' 'it'\\''s'`; Old: run `mine login`)";
+        assert_eq!(said.with_ways("log in first", &program), wanted);
+        let none = Introduction::of(&json!({ "authMethods": "none" }));
+        assert_eq!(none.with_ways("log in first", &program), "log in first");
     }
 }

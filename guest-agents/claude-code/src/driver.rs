@@ -20,6 +20,7 @@ use a2a_hub_sdk::foreign::{self, JsonLines, NotJson, lenient_number, lenient_tex
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
+use crate::activity::{self, ToolUses};
 use crate::{change, permission, prompt};
 
 /// Name of the counter of a session's cost, in dollars.
@@ -44,6 +45,9 @@ pub struct Claude {
     api_error: Option<String>,
     /// True if the turn ended with an answer.
     is_answered: bool,
+    tools: ToolUses,
+    /// Tokens of the context, as of the latest message.
+    used: Option<f64>,
     /// Ids of the open questions.
     asked: Vec<Value>,
     /// Output that is not JSON: complaints from before the dialect begins.
@@ -68,6 +72,8 @@ enum Line {
     },
     User {
         tool_use_result: Option<Value>,
+        #[serde(default)]
+        message: Value,
     },
     ControlRequest {
         request_id: Value,
@@ -150,9 +156,17 @@ enum Block {
     },
     ToolUse {
         #[serde(default, deserialize_with = "lenient_text")]
+        id: Option<String>,
+        #[serde(default, deserialize_with = "lenient_text")]
         name: Option<String>,
         #[serde(default)]
         input: Value,
+    },
+    ToolResult {
+        #[serde(default, deserialize_with = "lenient_text")]
+        tool_use_id: Option<String>,
+        #[serde(default)]
+        is_error: Value,
     },
     #[serde(other)]
     Unknown,
@@ -190,6 +204,8 @@ struct Terminal {
     #[serde(default, deserialize_with = "lenient_number")]
     total_cost_usd: Option<f64>,
     usage: Option<Value>,
+    #[serde(default, rename = "modelUsage")]
+    model_usage: Value,
 }
 
 impl Claude {
@@ -225,6 +241,9 @@ impl Driver for Claude {
             Ok(Line::System(system)) => self.system(system),
             Ok(Line::StreamEvent { event, parent_tool_use_id: None }) => self.stream(event),
             Ok(Line::Assistant { message, parent_tool_use_id, error }) => {
+                if parent_tool_use_id.is_none() {
+                    self.used = activity::tokens_of(&message["usage"]).or(self.used);
+                }
                 self.login_failed |= error.as_deref() == Some("authentication_failed");
                 if parent_tool_use_id.is_none() {
                     self.api_error = error;
@@ -232,9 +251,15 @@ impl Driver for Claude {
                 let message = Message::deserialize(message).unwrap_or_default();
                 self.message(message, parent_tool_use_id.is_some())
             }
-            Ok(Line::User { tool_use_result }) => {
+            Ok(Line::User { tool_use_result, message }) => {
                 let change = tool_use_result.as_ref().and_then(change::told);
-                change.map(Action::Changed).into_iter().collect()
+                let mut actions: Vec<_> = change.map(Action::Changed).into_iter().collect();
+                for block in Message::deserialize(message).unwrap_or_default().content {
+                    if let Block::ToolResult { tool_use_id: Some(id), is_error } = block {
+                        actions.extend(self.tools.end(&id, is_error == true));
+                    }
+                }
+                actions
             }
             Ok(Line::ControlRequest { request_id, request }) => {
                 match permission::question(&request_id, request, self.directory.clone()) {
@@ -361,16 +386,16 @@ impl Claude {
         for block in message.content {
             match block {
                 Block::Text { text: Some(text) } if !by_subagent => self.text = text,
-                Block::ToolUse { name, input } => {
+                Block::ToolUse { id, name, input } => {
                     // Text before a tool use is not the answer; it becomes a status, since the next
                     // message replaces it.
                     if !by_subagent && !self.text.is_empty() {
                         actions.push(Action::Say(std::mem::take(&mut self.text)));
                     }
                     let name = name.as_deref().unwrap_or("a tool");
-                    actions.push(Action::Say(running(name, &input)));
+                    actions.extend(self.tools.begin(id, name, &input));
                 }
-                Block::Text { .. } | Block::Unknown => {}
+                Block::Text { .. } | Block::ToolResult { .. } | Block::Unknown => {}
             }
         }
         actions
@@ -417,6 +442,7 @@ impl Claude {
             ("usage", terminal.usage.as_ref().map_or(Value::Null, tokens)),
             (COST, json!(cost)),
             ("turns", json!(terminal.num_turns)),
+            ("context", json!(activity::context_of(self.used, &terminal.model_usage))),
         ];
         all.into_iter()
             .filter(|(_, value)| !value.is_null())

@@ -8,7 +8,8 @@
 //!
 //! The behaviour that clients notice is implemented in the SDK: [`a2a_hub_sdk::cli`].
 
-pub mod change;
+pub mod activity;
+mod change;
 pub mod driver;
 pub mod launch;
 pub mod permission;

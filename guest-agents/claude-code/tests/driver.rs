@@ -24,7 +24,11 @@ fn actions(transcript: &str) -> Vec<Action> {
 fn said(actions: &[Action]) -> Vec<&str> {
     let mut said = Vec::new();
     for action in actions {
-        if let Action::Say(text) | Action::Retrying { status: text, .. } = action {
+        if let Action::Say(text)
+        | Action::Report { text, .. }
+        | Action::Retrying { status: text, .. } = action
+            && !text.is_empty()
+        {
             said.push(text.as_str());
         }
     }

@@ -8,11 +8,11 @@
 //! Lines and members that this version does not know are ignored: the dialect grows with every
 //! release of the CLI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_hub_sdk::cli::{
-    self, Action, Decision, End, FailureReason, Hub, Idle, Job, Permissions, Question, Session,
-    cut, describe_exit, last_words, skipped,
+    self, Action, Decision, End, FailureReason, Hub, Idle, Job, Permissions, Plan, Question,
+    Session, context, cut, describe_exit, last_words, skipped, tool_ended,
 };
 use a2a_hub_sdk::foreign::{self, JsonLines, NotJson};
 use a2a_hub_sdk::{Exit, ExitStatus};
@@ -47,6 +47,11 @@ pub struct Driver {
     text: String,
     /// Pending file changes, by their item's id.
     patches: BTreeMap<String, Vec<PatchedFile>>,
+    /// Ids of the tool calls that have not ended.
+    tools: BTreeSet<String>,
+    plan: Plan,
+    /// Size of the context, as Codex last reported it.
+    context: Option<Value>,
     refusals: u32,
     /// True if the turn ended with an answer.
     is_answered: bool,
@@ -66,6 +71,9 @@ impl Driver {
             totals: BTreeMap::new(),
             text: String::new(),
             patches: BTreeMap::new(),
+            tools: BTreeSet::new(),
+            plan: Plan::default(),
+            context: None,
             refusals: 0,
             is_answered: false,
             noise: String::new(),
@@ -151,11 +159,16 @@ impl Driver {
             "item/started" => self.started(&params["item"]),
             "item/completed" => self.completed(&params["item"]),
             "thread/tokenUsage/updated" => {
-                self.count(&params["tokenUsage"]["total"]);
+                let usage = &params["tokenUsage"];
+                self.count(&usage["total"]);
+                let used = foreign::number(&usage["last"]["totalTokens"]);
+                let size = foreign::number(&usage["modelContextWindow"]);
+                self.context = context(used, size).or_else(|| self.context.take());
                 Vec::new()
             }
             // Also sent after our own answer, when the question is no longer open.
             "serverRequest/resolved" => vec![Action::Withdrawn(params["requestId"].clone())],
+            "turn/plan/updated" => self.plan.update(&params["plan"], "step").into_iter().collect(),
             "error" => self.trouble(params),
             "turn/completed" => self.turn_over(&params["turn"]),
             _ => Vec::new(),
@@ -163,6 +176,7 @@ impl Driver {
     }
 
     fn started(&mut self, item: &Value) -> Vec<Action> {
+        let id = item["id"].as_str().unwrap_or_default().to_owned();
         let Ok(item) = Item::deserialize(item) else { return Vec::new() };
         // Text before another item is not the answer; it becomes a status, since the next message
         // replaces it.
@@ -171,7 +185,15 @@ impl Driver {
         if (told.is_some() || matches!(item, Item::AgentMessage { .. })) && !self.text.is_empty() {
             actions.push(Action::Say(std::mem::take(&mut self.text)));
         }
-        actions.extend(told.map(Action::Say));
+        if let Some(text) = told {
+            actions.push(match item.facts(&id, &text).filter(|_| !id.is_empty()) {
+                Some(facts) => {
+                    self.tools.insert(id);
+                    Action::Report { text, facts }
+                }
+                None => Action::Say(text),
+            });
+        }
         if matches!(item, Item::AgentMessage { .. }) {
             self.lines.end_of_message();
             actions.push(Action::Restart);
@@ -184,6 +206,12 @@ impl Driver {
 
     fn completed(&mut self, item: &Value) -> Vec<Action> {
         let mut actions = self.keep_thread();
+        let id = item["id"].as_str().unwrap_or_default();
+        if self.tools.remove(id) {
+            let is_failed = matches!(item["status"].as_str(), Some("failed" | "declined"));
+            let facts = tool_ended(id, is_failed);
+            actions.push(Action::Report { text: String::new(), facts });
+        }
         match Item::deserialize(item) {
             Ok(Item::AgentMessage { text }) => self.text = text,
             Ok(Item::FileChange { id, changes, status }) => {
@@ -279,6 +307,9 @@ impl Driver {
         }
         if !usage.is_empty() {
             metadata.insert("usage".into(), usage.into());
+        }
+        if let Some(context) = &self.context {
+            metadata.insert("context".into(), context.clone());
         }
         metadata
     }

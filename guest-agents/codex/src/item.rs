@@ -1,9 +1,9 @@
 //! Items of a turn: messages, commands, changes, calls.
 
-use a2a_hub_sdk::cli::{FileChange, cut, running};
+use a2a_hub_sdk::cli::{FileChange, ToolFacts, cut, running};
 use a2a_hub_sdk::foreign::{self, lenient_list, lenient_string, lenient_text};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Item of a turn, reported at its start and at its end.
 #[derive(Debug, Deserialize)]
@@ -115,6 +115,31 @@ impl Item {
             Self::ContextCompaction => Some("summing up the conversation so far".into()),
             Self::AgentMessage { .. } | Self::Unknown => None,
         }
+    }
+
+    /// Facts of the item with that id as a tool call, for editors; `None` if it is none. `title` is
+    /// the item's status text.
+    pub(crate) fn facts(&self, id: &str, title: &str) -> Option<Map<String, Value>> {
+        let (name, kind, input) = match self {
+            Self::CommandExecution { command, .. } => {
+                ("shell", "execute", json!({ "command": command }))
+            }
+            Self::FileChange { changes, .. } => {
+                let paths: Vec<_> = changes.iter().map(|change| change.path.as_str()).collect();
+                ("apply_patch", "edit", json!({ "paths": paths }))
+            }
+            Self::McpToolCall { tool, arguments, .. } => {
+                (tool.as_str(), "other", arguments.clone())
+            }
+            Self::WebSearch { query } => ("web_search", "fetch", json!({ "query": query })),
+            Self::ImageView { path } => ("view_image", "read", json!({ "path": path })),
+            Self::CollabAgentToolCall { tool, prompt } => {
+                (tool.as_str(), "other", json!({ "description": prompt }))
+            }
+            Self::AgentMessage { .. } | Self::ContextCompaction | Self::Unknown => return None,
+        };
+        let title = title.strip_prefix("running ").unwrap_or(title);
+        Some(ToolFacts { id, name, title, kind, input: Some(&input) }.begun())
     }
 }
 

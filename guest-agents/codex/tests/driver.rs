@@ -29,8 +29,11 @@ fn picked<'a, T>(actions: &'a [Action], pick: impl Fn(&'a Action) -> Option<T>) 
 
 fn said(actions: &[Action]) -> Vec<&str> {
     picked(actions, |action| {
-        if let Action::Say(text) | Action::Retrying { status: text, .. } = action {
-            Some(text.as_str())
+        if let Action::Say(text)
+        | Action::Report { text, .. }
+        | Action::Retrying { status: text, .. } = action
+        {
+            Some(text.as_str()).filter(|text| !text.is_empty())
         } else {
             None
         }
@@ -266,8 +269,33 @@ fn only_applied_patches_are_reported() {
         ]
     );
     assert_eq!(said(&patched)[0], "running apply_patch: update /workspace/a.txt");
+    let tools = picked(&patched, |action| match action {
+        Action::Report { facts, .. } => Some(&facts["tool"]),
+        _ => None,
+    });
+    assert_eq!(tools[0]["input"]["paths"], json!(["/workspace/a.txt"]));
+    assert_eq!((&tools[0]["kind"], &tools[0]["name"]), (&json!("edit"), &json!("apply_patch")));
+    assert_eq!((&tools[1]["id"], &tools[1]["status"]), (&tools[0]["id"], &json!("completed")));
     let declined = actions(include_str!("transcripts/patch_declined.jsonl"));
     assert!(changes(&declined).is_empty());
+}
+
+#[test]
+fn plan_and_context_are_reported() {
+    let mut driver = Driver::new(&job());
+    let mut line = |method: &str, params: Value| {
+        driver.line(&json!({ "method": method, "params": params }).to_string())
+    };
+    let steps = json!([{ "step": "read", "status": "completed" }, { "step": "write", "status": "inProgress" }]);
+    let told = line("turn/plan/updated", json!({ "plan": steps }));
+    let [Action::Report { text, facts }] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(text, "plan, step 2 of 2: write");
+    assert_eq!(facts["plan"][1], json!({ "content": "write", "status": "in_progress" }));
+    let usage = json!({ "last": { "totalTokens": 70 }, "modelContextWindow": 900 });
+    line("thread/tokenUsage/updated", json!({ "tokenUsage": usage }));
+    line("thread/tokenUsage/updated", json!({ "tokenUsage": { "last": 7 } }));
+    let ended = line("turn/completed", json!({ "turn": { "status": "completed" } }));
+    assert_eq!(metadata(&ended)["context"], json!({ "used": 70, "size": 900 }));
 }
 
 #[test]

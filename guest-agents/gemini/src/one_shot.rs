@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use a2a_hub_sdk::cli::acp::{Refusal, Speaker as _, plain};
 use a2a_hub_sdk::cli::{
     Action, Decision, Driver, End, FailureReason, FileChange, Job, Permissions, Question, Session,
-    cut, describe_exit, running, skipped,
+    ToolFacts, cut, describe_exit, running, skipped, tool_ended,
 };
 use a2a_hub_sdk::foreign::{self, JsonLines};
 use a2a_hub_sdk::serde_json::{Map, Value};
@@ -97,17 +97,26 @@ impl OneShot {
         if matches!(&*tool, "write_file" | "replace") {
             self.writing.insert(text_of(event, "tool_id").into_owned(), input["file_path"].clone());
         }
-        vec![Action::Say(running(&tool, input))]
+        let (id, text) = (text_of(event, "tool_id"), running(&tool, input));
+        let title = text.strip_prefix("running ").unwrap_or(&text);
+        let call = ToolFacts { id: &id, name: &tool, title, kind: "", input: Some(input) };
+        vec![Action::Report { facts: call.begun(), text }]
     }
 
     fn tool_result(&mut self, event: &Value) -> Vec<Action> {
         let written = self.writing.remove(&*text_of(event, "tool_id"));
+        let id = text_of(event, "tool_id");
         if event["status"] != "success" {
             let why = foreign::text(&event["error"]).unwrap_or_default();
-            return vec![Action::Say(cut(&format!("failed: {why}")))];
+            let text = cut(&format!("failed: {why}"));
+            return vec![Action::Report { text, facts: tool_ended(&id, true) }];
         }
-        let Some(Value::String(path)) = written else { return Vec::new() };
-        vec![Action::Changed(FileChange { path, diff: None })]
+        let mut actions =
+            vec![Action::Report { text: String::new(), facts: tool_ended(&id, false) }];
+        if let Some(Value::String(path)) = written {
+            actions.push(Action::Changed(FileChange { path, diff: None }));
+        }
+        actions
     }
 
     fn result(&mut self, event: &Value) -> End {
@@ -157,7 +166,7 @@ fn refused(text: &str) -> End {
         None => inner,
     };
     match foreign::whole(&error["code"]).or(told.as_i64()) {
-        Some(code) => Gemini.end(&Refusal { code, text: words.to_owned() }),
+        Some(code) => Gemini.end(&Refusal { code, text: words.to_owned(), data: Value::Null }),
         None if words.contains("quota") => End::failed(FailureReason::RateLimited, words),
         None => End::failed(FailureReason::ApiError, words),
     }

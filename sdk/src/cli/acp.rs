@@ -17,7 +17,6 @@ mod ask;
 mod check;
 mod mode;
 mod options;
-mod plan;
 mod servers;
 mod speaker;
 mod tool;
@@ -31,7 +30,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Question, Session, cut, skipped,
+    Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Plan, Question, Session,
+    context, cut, skipped,
 };
 use crate::foreign::{self, JsonLines, NotJson};
 use crate::{Exit, Failure};
@@ -39,7 +39,6 @@ use ask::Asked;
 pub use check::check;
 use mode::Mode;
 pub use mode::Offered;
-use plan::Plan;
 pub use speaker::{Refusal, Speaker, plain};
 use tool::ToolCall;
 
@@ -87,6 +86,8 @@ pub struct Acp<S> {
     allowed: Vec<Kind>,
     /// Cumulative cost of the session in US dollars, if the program reports it.
     cost: Option<f64>,
+    /// Size of the context, if the program reports it.
+    context: Option<Value>,
     /// True if the turn ended with an answer.
     is_answered: bool,
     lines: JsonLines,
@@ -131,15 +132,21 @@ pub fn directory(job: &Job) -> Result<&str, Failure> {
 }
 
 /// Parameters of the request `initialize`.
-fn hello() -> Value {
+fn hello(names_terminal_logins: bool) -> Value {
+    // The program reads and writes files itself; its questions may be forms.
+    let mut capabilities = json!({
+        "fs": { "readTextFile": false, "writeTextFile": false },
+        "elicitation": { "form": {} },
+    });
+    if names_terminal_logins {
+        // The member of `_meta` is that of programs older than the one of `auth`.
+        capabilities["auth"] = json!({ "terminal": true });
+        capabilities["_meta"] = json!({ "terminal-auth": true });
+    }
     json!({
         "protocolVersion": PROTOCOL,
         "clientInfo": { "name": "a2a-hub", "version": env!("CARGO_PKG_VERSION") },
-        // The program reads and writes files itself; its questions may be forms.
-        "clientCapabilities": {
-            "fs": { "readTextFile": false, "writeTextFile": false },
-            "elicitation": { "form": {} },
-        },
+        "clientCapabilities": capabilities,
     })
 }
 
@@ -170,6 +177,7 @@ impl<S: Speaker> Acp<S> {
             asked: BTreeMap::new(),
             allowed: Vec::new(),
             cost: None,
+            context: None,
             is_answered: false,
             lines: JsonLines::default(),
             speaker,
@@ -223,6 +231,8 @@ impl<S: Speaker> Acp<S> {
                 return self.authenticate().unwrap_or_else(|| self.end(End::LoginNeeded(text)));
             }
             (_, End::LoginNeeded(text)) => End::LoginNeeded(text),
+            // The login that the operator chose did not work.
+            (Step::Authenticate, _) => self.speaker.login_failed(&refusal),
             (Step::Load | Step::Again, _) => End::SessionLost,
             (Step::Prompt, _) if self.is_reused && refusal.code == INVALID_PARAMS => {
                 End::SessionLost
@@ -345,9 +355,13 @@ impl<S: Speaker> Acp<S> {
                 (self.over, self.thinking) = (true, false);
                 self.tool(update).update(update)
             }
-            "plan" => self.plan.update(update).into_iter().collect(),
-            "usage_update" if update["cost"]["currency"] == "USD" => {
-                self.cost = foreign::number(&update["cost"]["amount"]).or(self.cost);
+            "plan" => self.plan.update(&update["entries"], "content").into_iter().collect(),
+            "usage_update" => {
+                if update["cost"]["currency"] == "USD" {
+                    self.cost = foreign::number(&update["cost"]["amount"]).or(self.cost);
+                }
+                let size = ["used", "size"].map(|member| foreign::number(&update[member]));
+                self.context = context(size[0], size[1]).or_else(|| self.context.take());
                 Vec::new()
             }
             _ => Vec::new(),
@@ -435,7 +449,7 @@ impl<S: Speaker> Acp<S> {
 
 impl<S: Speaker> Driver for Acp<S> {
     fn greet(&mut self) -> Vec<Action> {
-        self.request(Step::Initialize, "initialize", &hello())
+        self.request(Step::Initialize, "initialize", &hello(S::NAMES_TERMINAL_LOGINS))
     }
 
     fn begin(&mut self) -> Vec<Action> {

@@ -16,6 +16,7 @@
 //! here once, so that all such agents behave alike.
 
 pub mod acp;
+mod activity;
 mod change;
 mod choices;
 mod handed_over;
@@ -25,6 +26,7 @@ mod idle;
 mod kept;
 mod parked;
 mod permission;
+mod plan;
 mod prompt;
 mod question_text;
 mod reason;
@@ -42,12 +44,14 @@ use serde_json::{Map, Value};
 
 use crate::{Card, Command, Context, Exit, Failure};
 
+pub use activity::{ToolFacts, context, plan, tool_ended};
 pub use change::FileChange;
 pub use choices::Choices;
 pub use health::{health, program_version};
 pub use hub::Hub;
 pub use idle::Idle;
 pub use permission::{Decision, Kind, OwnChoice, Permissions, Question, answer_text, is_below};
+pub use plan::Plan;
 pub use prompt::{Attachment, Job};
 pub use reason::FailureReason;
 pub use run::run;
@@ -220,6 +224,14 @@ pub enum Action {
     Delta(String),
     /// Send a status text.
     Say(String),
+    /// Send a status with facts for editors, such as those of [`ToolFacts`]. Without a text, people
+    /// are not told.
+    Report {
+        /// Status text; empty for none.
+        text: String,
+        /// Members of the status's metadata.
+        facts: Map<String, Value>,
+    },
     /// Report that the program retries a failed request. If this goes on for longer than the
     /// operator's `retry_timeout`, the run ends with `end`.
     Retrying {

@@ -12,17 +12,18 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::kept;
 use super::parked::Program;
 use super::sessions::Sessions;
 use super::{
     Action, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question, Session,
 };
+use super::{activity, kept};
 use crate::artifact::now;
 use crate::{
-    Came, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, TextStream,
+    Came, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, TaskState,
+    TaskStatus, TextStream,
 };
 
 /// Metadata member with the id of the program's session, by which a user continues it by hand.
@@ -79,7 +80,9 @@ pub(super) struct Talk<'a> {
     /// Question that the client was asked.
     open: Option<(Question, OpenQuestion)>,
     /// Statuses to send once no question is open.
-    unsaid: VecDeque<String>,
+    unsaid: VecDeque<TaskStatus>,
+    /// True if a status had facts, which the end of the run removes from the task.
+    has_reported: bool,
     /// Longest silence allowed to the program.
     patience: Duration,
     /// Deadline for retries of the program, and the end of the run after it.
@@ -126,6 +129,7 @@ impl<'a> Talk<'a> {
             asked: VecDeque::new(),
             open: None,
             unsaid: VecDeque::new(),
+            has_reported: false,
             patience: FIRST_WORD,
             retrying: None,
         }
@@ -173,6 +177,7 @@ impl<'a> Talk<'a> {
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
                 Action::Say(text) => self.say(text)?,
+                Action::Report { text, facts } => self.report(text, facts)?,
                 Action::Retrying { status, end } => {
                     self.say(status)?;
                     self.retries(end);
@@ -224,6 +229,12 @@ impl<'a> Talk<'a> {
             (&mut end, self.session_id.take())
         {
             metadata.insert(SESSION.to_owned(), id.into());
+        }
+        if let End::Completed { metadata, .. } | End::Failed { metadata, .. } = &mut end
+            && self.has_reported
+        {
+            // A `null` removes the member from the task.
+            metadata.extend(activity::OF_STATUSES.map(|name| (name.to_owned(), Value::Null)));
         }
         let is_idle = self.open.take().is_none() && self.asked.is_empty() && !self.is_allowed_more;
         let is_answer = matches!(end, End::Completed { .. });
@@ -341,19 +352,32 @@ impl<'a> Talk<'a> {
     }
 
     fn say(&mut self, text: String) -> Result<(), Failure> {
+        self.send_status(TaskStatus::new(TaskState::Working, text))
+    }
+
+    fn report(&mut self, text: String, facts: Map<String, Value>) -> Result<(), Failure> {
+        self.has_reported = true;
+        let status = match text.is_empty() {
+            true => TaskStatus::bare(TaskState::Working),
+            false => TaskStatus::new(TaskState::Working, text),
+        };
+        self.send_status(status.with_metadata(&facts))
+    }
+
+    fn send_status(&mut self, status: TaskStatus) -> Result<(), Failure> {
         self.stream.flush()?;
         if self.open.is_none() {
-            return self.ctx.say(text);
+            return self.ctx.emit([status]);
         }
         if self.unsaid.len() == MAX_UNSAID {
             self.unsaid.pop_front();
         }
-        self.unsaid.push_back(text);
+        self.unsaid.push_back(status);
         Ok(())
     }
 
     fn say_rest(&mut self) -> Result<(), Failure> {
-        std::mem::take(&mut self.unsaid).into_iter().try_for_each(|text| self.ctx.say(text))
+        std::mem::take(&mut self.unsaid).into_iter().try_for_each(|status| self.ctx.emit([status]))
     }
 
     /// Starts the timeout at the first of several retries.
@@ -404,6 +428,7 @@ fn is_noticed(action: &Action) -> bool {
         Action::Restart
         | Action::Delta(_)
         | Action::Say(_)
+        | Action::Report { .. }
         | Action::Retrying { .. }
         | Action::Ask(_)
         | Action::Withdrawn(_)
@@ -430,7 +455,7 @@ mod tests {
     use super::super::{Check, Cli, card, run};
     use super::*;
     use crate::testing::{Program, ScriptedHost, task};
-    use crate::{Command, Outcome, Run, Task, TaskState};
+    use crate::{Command, Event, Outcome, Run, Task};
 
     /// Clients can render the answers as the Markdown that they are.
     #[test]
@@ -491,6 +516,10 @@ mod tests {
                 "gone" => Action::Withdrawn(rest.into()),
                 "text" => Action::Delta(rest.into()),
                 "say" => Action::Say(rest.into()),
+                "tool" => {
+                    let facts = activity::tool_ended(rest, false);
+                    Action::Report { text: String::new(), facts }
+                }
                 "retry" => Action::Retrying { status: rest.into(), end: failed() },
                 _ => {
                     Action::End(End::Completed { text: rest.into(), metadata: Default::default() })
@@ -592,6 +621,21 @@ mod tests {
         // Output after that counts as no further retry.
         fake(&host, "retry no room\nsay on\n").pauses();
         assert_eq!(run_fake(&host).text(), "Fake was silent for 900 s");
+    }
+
+    #[test]
+    fn reported_facts_end_with_run() {
+        let host = ScriptedHost::new();
+        fake(&host, "tool 7\ndone whole\n");
+        let metadata = run_fake(&host).metadata();
+        let members = metadata.as_object().unwrap();
+        assert!(members.contains_key("tool") && members["tool"].is_null(), "{metadata}");
+        let Some(Event::Status(status)) = host.events().into_iter().next() else { panic!() };
+        assert_eq!(status.message, None);
+        assert!(status.metadata.unwrap().contains(r#""id":"7""#));
+
+        fake(&host, "done whole\n");
+        assert!(!run_fake(&host).metadata().as_object().unwrap().contains_key("tool"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{Exit, ExitStatus};
 const STATUS_CHARS: usize = 160;
 
 /// Most informative members of a tool's input, best first.
-const TELLING: [&str; 8] =
+pub(super) const TELLING: [&str; 8] =
     ["command", "file_path", "path", "absolute_path", "pattern", "url", "query", "description"];
 
 /// Status such as "running Bash: cargo test".

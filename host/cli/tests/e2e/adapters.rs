@@ -97,6 +97,17 @@ conformance! {
         image_part_reaches_model
         operator_settings_reach_program
         next_turn_reuses_program
+        operator_permissions_limit_program
+        reading_outside_workspace_asks_first
+        missing_login_is_auth_required
+        model_error_message_reaches_client
+        killed_program_withdraws_its_question
+        dead_idle_program_is_replaced
+        concurrent_messages_are_answered_in_sequence
+        allowed_tool_runs_without_asking
+        changed_settings_start_another_program
+        first_turn_uses_prestarted_program
+        task_is_recovered_after_hub_kill
     }
 }
 

@@ -35,6 +35,7 @@ pub fn check<S: Speaker>(
                 | Action::Restart
                 | Action::Delta(_)
                 | Action::Say(_)
+                | Action::Report { .. }
                 | Action::Retrying { .. }
                 | Action::Withdrawn(_)
                 | Action::Ask(_)

@@ -26,6 +26,9 @@ pub trait Speaker {
     /// protocol for later sessions, or overrule it.
     const MODEL_VARIABLE: Option<&str> = None;
 
+    /// True if the program may name logins that the operator runs in a terminal.
+    const NAMES_TERMINAL_LOGINS: bool = false;
+
     /// Name for people.
     fn name(&self) -> &str;
 
@@ -46,6 +49,11 @@ pub trait Speaker {
 
     /// Maps an error to the end of the run.
     fn end(&self, refusal: &Refusal) -> End;
+
+    /// Maps an error of [`login_method`](Self::login_method) to the end of the run.
+    fn login_failed(&self, refusal: &Refusal) -> End {
+        End::LoginNeeded(refusal.text.clone())
+    }
 
     /// True if the program itself keeps an approval for the session. Otherwise the driver does.
     fn keeps_approval(&self, _kind: Kind) -> bool {
@@ -76,6 +84,8 @@ pub struct Refusal {
     pub code: i64,
     /// Text of the vendor.
     pub text: String,
+    /// Further data of the error.
+    pub data: Value,
 }
 
 impl Refusal {
@@ -86,7 +96,8 @@ impl Refusal {
         // Google's errors are JSON within the text.
         let inner = foreign::read(&text).unwrap_or_default();
         let text = inner["error"]["message"].as_str().map_or(text, ToOwned::to_owned);
-        Self { code: foreign::whole(&error["code"]).unwrap_or_default(), text }
+        let code = foreign::whole(&error["code"]).unwrap_or_default();
+        Self { code, text, data: error["data"].clone() }
     }
 }
 

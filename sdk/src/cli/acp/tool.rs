@@ -2,13 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::cli::{Action, FileChange, Kind, Question, cut, is_below};
+use crate::cli::{Action, FileChange, Kind, Question, ToolFacts, cut, is_below, tool_ended};
 
 /// State of a tool call. A later update carries only what is new.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct ToolCall {
     /// Members of `tool_call` and `tool_call_update`, merged by name.
     known: Value,
+    /// Diffs that the program reported last: a later update may replace the content by a text.
+    diffs: Vec<Value>,
     /// True if a status about the call was sent.
     told: bool,
     /// True if the call has ended.
@@ -24,6 +26,10 @@ impl ToolCall {
         let Some(known) = self.known.as_object_mut() else { return };
         let new = call.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
         known.extend(new.map(|(member, value)| (member.clone(), value.clone())));
+        let diffs: Vec<_> = self.content().filter(|block| block["type"] == "diff").collect();
+        if !diffs.is_empty() {
+            self.diffs = diffs.into_iter().cloned().collect();
+        }
     }
 
     /// Merges an update. Sends one status about the call, its error, and the files that it changed.
@@ -32,16 +38,22 @@ impl ToolCall {
         let mut actions = Vec::new();
         if !self.told && self.known["title"].is_string() {
             self.told = true;
-            actions.push(Action::Say(cut(&format!("{}: {}", self.kind(), self.title()))));
+            let text = cut(&format!("{}: {}", self.kind(), self.title()));
+            actions.push(Action::Report { text, facts: self.facts() });
         }
         match update["status"].as_str() {
             Some("completed") if !self.done => {
                 self.done = true;
-                actions.extend(self.changes().into_iter().map(Action::Changed));
+                if self.told {
+                    let facts = tool_ended(self.id(), false);
+                    actions.push(Action::Report { text: String::new(), facts });
+                }
+                actions.extend(self.made().into_iter().map(Action::Changed));
             }
             Some("failed") if !self.done => {
                 self.done = true;
-                actions.push(Action::Say(cut(&format!("{} failed: {}", self.kind(), self.why()))));
+                let text = cut(&format!("{} failed: {}", self.kind(), self.why()));
+                actions.push(Action::Report { text, facts: tool_ended(self.id(), true) });
             }
             _ => {}
         }
@@ -100,6 +112,18 @@ impl ToolCall {
         self.known["_meta"]["tool_name"].as_str().or_else(of_server).unwrap_or(self.kind())
     }
 
+    /// Facts of the call for editors.
+    fn facts(&self) -> Map<String, Value> {
+        let (id, name, title) = (self.id(), self.name(), self.title());
+        let kind = self.known["kind"].as_str().unwrap_or_default();
+        let name = if name == self.kind() { "" } else { name };
+        ToolFacts { id, name, title, kind, input: Some(&self.known["rawInput"]) }.begun()
+    }
+
+    fn id(&self) -> &str {
+        self.known["toolCallId"].as_str().unwrap_or_default()
+    }
+
     fn kind(&self) -> &str {
         self.known["kind"].as_str().unwrap_or("tool")
     }
@@ -123,22 +147,51 @@ impl ToolCall {
         locations.filter_map(|location| location["path"].as_str())
     }
 
-    /// Files that the call changed, from the diffs that it reports.
+    /// Files that an ended call changed. Without a diff, an edit names its files all the same.
+    fn made(&self) -> Vec<FileChange> {
+        let known = self.output_diff().map(|change| vec![change]);
+        let known = known.unwrap_or_else(|| self.changes());
+        if !known.is_empty() || !matches!(self.kind(), "edit" | "delete" | "move") {
+            return known;
+        }
+        let created = self.created();
+        let named = || self.paths().map(|path| FileChange { path: path.to_owned(), diff: None });
+        created.map_or_else(|| named().collect(), |change| vec![change])
+    }
+
+    /// Unified diff of OpenCode's output, which has the line numbers of the whole file.
+    fn output_diff(&self) -> Option<FileChange> {
+        let diff = self.known["rawOutput"]["metadata"]["diff"].as_str()?;
+        let begin = if diff.starts_with("--- ") { 0 } else { diff.find("\n--- ")? + 1 };
+        let mut paths = self.paths();
+        let (path, None) = (paths.next()?, paths.next()) else { return None };
+        Some(FileChange { path: path.to_owned(), diff: Some(diff[begin..].to_owned()) })
+    }
+
+    /// File that OpenCode wrote anew, which it reports without a diff.
+    fn created(&self) -> Option<FileChange> {
+        if self.known["rawOutput"]["metadata"]["exists"] != false {
+            return None;
+        }
+        let input = &self.known["rawInput"];
+        Some(FileChange::between(input["filePath"].as_str()?, None, input["content"].as_str()?))
+    }
+
+    /// Files that the call changes, from the diffs that it reports.
     fn changes(&self) -> Vec<FileChange> {
-        let diffs: Vec<_> = self.content().filter(|block| block["type"] == "diff").collect();
-        if let Some(change) = self.whole_change(&diffs) {
+        if let Some(change) = self.whole_change(&self.diffs) {
             return vec![change];
         }
-        let change = |diff: &&Value| {
+        let change = |diff: &Value| {
             let before = diff["oldText"].as_str().filter(|text| !text.is_empty());
             Some(FileChange::between(diff["path"].as_str()?, before, diff["newText"].as_str()?))
         };
-        diffs.iter().filter_map(change).collect()
+        self.diffs.iter().filter_map(change).collect()
     }
 
     /// Builds one diff with the right line numbers from Vibe's output: the replaced pieces, and the
     /// file's previous content.
-    fn whole_change(&self, diffs: &[&Value]) -> Option<FileChange> {
+    fn whole_change(&self, diffs: &[Value]) -> Option<FileChange> {
         let before = self.known["rawOutput"]["previousContent"].as_str()?;
         let path = diffs.first()?["path"].as_str()?;
         let mut after = String::new();
@@ -152,5 +205,61 @@ impl ToolCall {
         }
         after.push_str(rest);
         Some(FileChange::between(path, Some(before), &after))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn changes(updates: &[Value]) -> Vec<FileChange> {
+        let mut call = ToolCall::default();
+        let actions = updates.iter().flat_map(|update| call.update(update)).collect::<Vec<_>>();
+        let change = |action| match action {
+            Action::Changed(change) => Some(change),
+            _ => None,
+        };
+        actions.into_iter().filter_map(change).collect()
+    }
+
+    fn edit(path: &str) -> Value {
+        json!({ "toolCallId": "1", "title": "write", "kind": "edit", "locations": [{ "path": path }] })
+    }
+
+    #[test]
+    fn earlier_diff_survives_other_content() {
+        let asked = json!({ "content": [{ "type": "diff", "path": "/w/a", "oldText": "1\n", "newText": "2\n" }] });
+        let text =
+            json!([{ "type": "content", "content": { "type": "text", "text": "Wrote it." } }]);
+        let ended = json!({ "status": "completed", "content": text });
+        let made = changes(&[edit("/w/a"), asked.clone(), ended]);
+        assert_eq!(made, [FileChange::between("/w/a", Some("1\n"), "2\n")]);
+        let failed = json!({ "status": "failed", "content": text });
+        assert_eq!(changes(&[edit("/w/a"), asked, failed]), []);
+    }
+
+    #[test]
+    fn edit_without_diff_names_files() {
+        let ended = json!({ "status": "completed" });
+        let named = FileChange { path: "/w/a".into(), diff: None };
+        assert_eq!(changes(&[edit("/w/a"), ended.clone()]), [named]);
+        let read = json!({ "toolCallId": "1", "kind": "read", "locations": [{ "path": "/w/a" }] });
+        assert_eq!(changes(&[read, ended]), []);
+        let wrote = json!({ "status": "completed", "rawInput": { "filePath": "/w/a", "content": "x\n" },
+            "rawOutput": { "metadata": { "exists": false } } });
+        assert_eq!(changes(&[edit("/w/a"), wrote]), [FileChange::between("/w/a", None, "x\n")]);
+    }
+
+    #[test]
+    fn unified_diff_of_output_wins() {
+        let piece = json!([{ "type": "diff", "path": "/w/a", "oldText": "2", "newText": "3" }]);
+        let diff = "--- /w/a\n+++ /w/a\n@@ -7,1 +7,1 @@\n-2\n+3\n";
+        let output = |diff: &str| json!({ "status": "completed", "content": piece, "rawOutput": { "metadata": { "diff": diff } } });
+        let made = changes(&[edit("/w/a"), output(&format!("Index: /w/a\n===\n{diff}"))]);
+        assert_eq!(made, [FileChange { path: "/w/a".into(), diff: Some(diff.into()) }]);
+        let made = changes(&[edit("/w/a"), output("no diff")]);
+        assert_eq!(made, [FileChange::between("/w/a", Some("2"), "3")]);
     }
 }

@@ -29,6 +29,9 @@ impl<S: Speaker> Acp<S> {
         if let Some(cost) = self.cost {
             metadata.insert("cost_usd".into(), self.session.grown("cost_usd", cost).into());
         }
+        if let Some(context) = &self.context {
+            metadata.insert("context".into(), context.clone());
+        }
         let model = quota["model_usage"][0]["model"].as_str().map(ToOwned::to_owned);
         if let Some(model) = model.or_else(|| self.job.choices.model.clone()) {
             metadata.insert("model".into(), model.into());

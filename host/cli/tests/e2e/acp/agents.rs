@@ -1,8 +1,8 @@
 //! Tests of the commands that add and remove programs of the Agent Client Protocol.
 
 use crate::command_line::{command, finish, run};
-use crate::stage::home;
-use a2a_hub_tests::TestHub;
+use crate::stage::{home, send};
+use a2a_hub_tests::{Client, TestHub};
 use anyhow::Result;
 use serde_json::Value;
 use std::{fs, os::unix::fs::PermissionsExt as _};
@@ -98,5 +98,54 @@ async fn catalogue_names_install_commands_only() -> Result<()> {
     assert_eq!(config, "[agents.opencode]\nacp = [\"opencode\", \"acp\"]\n");
     let told = typed(&["doctor"]).await?.stdout;
     assert!(!told.contains("agent add opencode"), "{told}");
+    Ok(())
+}
+
+/// Program that writes a file in its directory and one at the path of its first argument, and
+/// answers with what it could write.
+const WRITER: &str = r#"#!/bin/sh
+while read -r line; do
+    case "$line" in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}' ;;
+    *'"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}' ;;
+    *'"session/prompt"'*)
+        wrote=""
+        (echo new > inside.txt) 2>/dev/null && wrote="$wrote inside"
+        (echo new > "$1") 2>/dev/null && wrote="$wrote outside"
+        said='{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"wrote:'$wrote'"}}'
+        diff='[{"type":"diff","path":"'$PWD'/inside.txt","oldText":null,"newText":"new\\n"}]'
+        edit='{"sessionUpdate":"tool_call","toolCallId":"1","title":"write","kind":"edit","status":"completed","content":'$diff'}'
+        for update in "$edit" "$said"; do
+            echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":'$update'}}'
+        done
+        echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+    esac
+done
+"#;
+
+/// A confined program edits files in its directory, whose diff is an artifact, and none outside.
+#[tokio::test]
+async fn confined_program_writes_its_directory_only() -> Result<()> {
+    let programs = tempfile::tempdir()?;
+    let (program, outside) = (programs.path().join("writer"), home()?);
+    fs::write(&program, WRITER)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    let outside = outside.path().join("outside.txt");
+    for (confine, wrote) in [(true, "wrote: inside"), (false, "wrote: inside outside")] {
+        let config = format!(
+            "[agents.writer]\nacp = ['{}', '{}']\nconfine = {confine}\npermissions = 'full'\nconfined.network = false\n",
+            program.display(),
+            outside.display()
+        );
+        let hub = TestHub::builder().config(config).start().await?;
+        let task = send(&Client::http(&hub), "writer", "go").await?;
+        let made = task["artifacts"].to_string();
+        assert!(made.contains(&format!("\"{wrote}\"")), "{confine}: {task}");
+        let inside = hub.workspace().join("inside.txt");
+        assert_eq!(fs::read_to_string(&inside)?, "new\n", "{task}");
+        assert!(made.contains(&format!("change:{}", inside.display())), "{task}");
+        assert!(made.contains("+new"), "{task}");
+        assert_eq!(outside.exists(), !confine, "{task}");
+    }
     Ok(())
 }
