@@ -78,7 +78,7 @@ async fn stream(stage: &Stage) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports a tool call that it leaves open, a plan and the size of its context.
+/// Reports a tool call that it leaves open, a plan, the size of its context and a changed file.
 async fn use_tools(stage: &Stage) -> Result<(), Failure> {
     let reports = [
         json!({ "tool": { "id": "1", "title": "ls", "kind": "execute" } }),
@@ -92,7 +92,10 @@ async fn use_tools(stage: &Stage) -> Result<(), Failure> {
         let metadata = report.as_object().cloned();
         stage.port.emit(vec![Emitted::Working { message, metadata }]).await?;
     }
-    Ok(())
+    let diff = "--- /w/a\n+++ /w/a\n@@ -1 +1 @@\n-one\n+two\n";
+    let mut artifact = Artifact::new(ArtifactId::new("change:/w/a"), vec![Part::text(diff)]);
+    artifact.metadata = json!({ "path": "/w/a", "kind": "file-change" }).as_object().cloned();
+    stage.port.emit(vec![Emitted::Artifact { artifact, append: false, last_chunk: true }]).await
 }
 
 /// Agent that replies, asks, streams, uses tools, works until canceled, or echoes the message.

@@ -13,14 +13,15 @@
 //! `setup` begins, opens, lists and ends the `sessions`; `options` are what a client may set in
 //! them, such as one of the `modes`. A `turn` is one prompt until its stop reason, `children` are
 //! the tasks that its agent gave to others, and `history` replays a conversation. `prompt`,
-//! `updates`, `activity` and `elicitation` are pure conversions: content blocks to message parts,
-//! events and their metadata to updates, and questions to forms.
+//! `updates`, `activity`, `file_changes` and `elicitation` are pure conversions: content blocks to
+//! message parts, events and their metadata to updates, and questions to forms.
 
 mod activity;
 mod capabilities;
 mod children;
 mod connection;
 mod elicitation;
+mod file_changes;
 mod history;
 mod modes;
 mod options;

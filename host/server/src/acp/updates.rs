@@ -1,6 +1,6 @@
 //! Conversion of a task's events to session updates.
 
-use super::activity::TurnActivity;
+use super::{activity::TurnActivity, file_changes};
 use a2a_hub_core::{task::progress, text::plain_text};
 use a2a_hub_protocol::{
     event::TaskEvent,
@@ -26,6 +26,8 @@ pub(super) struct SentTexts {
     /// Tool calls that the agent reports.
     pub(super) activity: TurnActivity,
     artifacts: Vec<SentArtifact>,
+    /// Number of changed files that were sent.
+    changes: usize,
     /// Source of the text that was sent last; `None` before the first.
     latest: Option<Source>,
     /// Message that was sent last.
@@ -81,6 +83,12 @@ impl SentTexts {
     /// Sends the parts of an artifact that are new. An artifact without `append` replaces the sent
     /// one: at the end of a stream it is the whole text once more, perhaps with a last piece.
     fn artifact(&mut self, made: &Artifact, append: bool) -> Vec<Value> {
+        if let Some(path) = file_changes::path_of(made) {
+            self.changes += 1;
+            let task = self.task.as_ref().map_or("task", TaskId::as_str);
+            let call = format!("{task}/change/{}", self.changes);
+            return vec![file_changes::tool_call(&call, path, made)];
+        }
         let found = self.artifacts.iter().position(|sent| sent.id == made.artifact_id);
         let at = found.unwrap_or_else(|| {
             let id = made.artifact_id.clone();
@@ -346,6 +354,27 @@ mod tests {
             || ArtifactUpdate { artifact: artifact.clone(), append: false, last_chunk: true };
         let events = [TaskEvent::Artifact(whole()), TaskEvent::Artifact(whole())];
         assert_eq!(shown(&events, "t"), "t\n[a file: 2 bytes]\n");
+    }
+
+    #[test]
+    fn changed_file_becomes_tool_call() {
+        let piece = |text: &str, append| {
+            let mut artifact =
+                Artifact::new(ArtifactId::new("change:/w/a"), vec![Part::text(text)]);
+            let facts = json!({ "path": "/w/a", "kind": "file-change" });
+            artifact.metadata = facts.as_object().cloned();
+            TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk: true })
+        };
+        let mut told = SentTexts::default();
+        let events = [piece("@@ -1 +1 @@\n-a\n+b\n", false), piece("@@ -1 +1 @@\n-b\n+c\n", true)];
+        let all: Vec<_> = events.iter().flat_map(|event| told.updates(event)).collect();
+        let calls: Vec<_> = all.iter().map(|update| update["toolCallId"].as_str()).collect();
+        assert_eq!(calls, [Some("task/change/1"), Some("task/change/2")]);
+        assert_eq!(all[1]["content"][0]["newText"], "c\n");
+        assert_eq!(
+            told.last(&task(TaskState::Completed, "done")).unwrap()["content"]["text"],
+            "done"
+        );
     }
 
     #[test]

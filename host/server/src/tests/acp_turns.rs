@@ -163,10 +163,11 @@ async fn reported_tools_and_plan_replace_thoughts() {
         "plan",
         "agent_thought_chunk",
         "usage_update",
+        "tool_call completed",
     ];
-    assert_eq!(told[..6], reported);
+    assert_eq!(told[..7], reported);
     let end = ["tool_call_update completed", "usage_update", "agent_message_chunk"];
-    assert_eq!(told[6..], end, "the call that was left open ends with the turn");
+    assert_eq!(told[7..], end, "the call that was left open ends with the turn");
 }
 
 #[tokio::test(start_paused = true)]
