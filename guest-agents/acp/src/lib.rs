@@ -129,7 +129,7 @@ impl Speaker for Configured {
     fn end(&self, refusal: &Refusal) -> End {
         match refusal::end(refusal) {
             End::LoginNeeded(text) => End::LoginNeeded(self.with_ways(&text)),
-            other => other,
+            end @ (End::Completed { .. } | End::Failed { .. } | End::SessionLost) => end,
         }
     }
 

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use a2a_hub_sdk::Exit;
 use a2a_hub_sdk::cli::{
     Action, Decision, Driver, End, FailureReason, Idle, Job, Question, Session, cut, describe_exit,
-    last_words, running, skipped,
+    last_words, skipped,
 };
 use a2a_hub_sdk::foreign::{self, JsonLines, NotJson, lenient_number, lenient_text, lenient_whole};
 use serde::{Deserialize, Deserializer};

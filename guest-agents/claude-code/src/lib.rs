@@ -2,14 +2,15 @@
 //! exchanges lines of JSON.
 //!
 //! - [`driver`] interprets lines: a state machine without I/O.
+//! - `activity` turns tool uses into facts for editors.
 //! - [`permission`] reads the CLI's questions and writes the answers; [`change`] reads changed
 //!   files.
 //! - [`prompt`] and [`launch`] start the CLI safely and check its health.
 //!
 //! The behaviour that clients notice is implemented in the SDK: [`a2a_hub_sdk::cli`].
 
-pub mod activity;
-mod change;
+mod activity;
+pub mod change;
 pub mod driver;
 pub mod launch;
 pub mod permission;

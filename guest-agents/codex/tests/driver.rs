@@ -269,9 +269,8 @@ fn only_applied_patches_are_reported() {
         ]
     );
     assert_eq!(said(&patched)[0], "running apply_patch: update /workspace/a.txt");
-    let tools = picked(&patched, |action| match action {
-        Action::Report { facts, .. } => Some(&facts["tool"]),
-        _ => None,
+    let tools = picked(&patched, |action| {
+        if let Action::Report { facts, .. } = action { Some(&facts["tool"]) } else { None }
     });
     assert_eq!(tools[0]["input"]["paths"], json!(["/workspace/a.txt"]));
     assert_eq!((&tools[0]["kind"], &tools[0]["name"]), (&json!("edit"), &json!("apply_patch")));

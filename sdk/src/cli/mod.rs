@@ -224,8 +224,8 @@ pub enum Action {
     Delta(String),
     /// Send a status text.
     Say(String),
-    /// Send a status with facts for editors, such as those of [`ToolFacts`]. Without a text, people
-    /// are not told.
+    /// Send a status with facts for editors, such as those of [`ToolFacts`]. Without a text, only
+    /// programs notice it.
     Report {
         /// Status text; empty for none.
         text: String,

@@ -15,7 +15,7 @@ pub struct Plan {
 
 impl Plan {
     /// Status with the plan, if it changed. `entries` is the program's list; `content` names the
-    /// member with the text of an entry. Another step than before is told to people, too.
+    /// member with the text of an entry. The text names a step that is not the previous one.
     pub fn update(&mut self, entries: &Value, content: &str) -> Option<Action> {
         let read = |entry: &Value| {
             let status = match entry["status"].as_str() {

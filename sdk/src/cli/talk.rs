@@ -177,7 +177,7 @@ impl<'a> Talk<'a> {
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
                 Action::Say(text) => self.say(text)?,
-                Action::Report { text, facts } => self.report(text, facts)?,
+                Action::Report { text, facts } => self.report(text, &facts)?,
                 Action::Retrying { status, end } => {
                     self.say(status)?;
                     self.retries(end);
@@ -355,13 +355,13 @@ impl<'a> Talk<'a> {
         self.send_status(TaskStatus::new(TaskState::Working, text))
     }
 
-    fn report(&mut self, text: String, facts: Map<String, Value>) -> Result<(), Failure> {
+    fn report(&mut self, text: String, facts: &Map<String, Value>) -> Result<(), Failure> {
         self.has_reported = true;
         let status = match text.is_empty() {
             true => TaskStatus::bare(TaskState::Working),
             false => TaskStatus::new(TaskState::Working, text),
         };
-        self.send_status(status.with_metadata(&facts))
+        self.send_status(status.with_metadata(facts))
     }
 
     fn send_status(&mut self, status: TaskStatus) -> Result<(), Failure> {

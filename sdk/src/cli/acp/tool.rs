@@ -217,10 +217,8 @@ mod tests {
     fn changes(updates: &[Value]) -> Vec<FileChange> {
         let mut call = ToolCall::default();
         let actions = updates.iter().flat_map(|update| call.update(update)).collect::<Vec<_>>();
-        let change = |action| match action {
-            Action::Changed(change) => Some(change),
-            _ => None,
-        };
+        let change =
+            |action| if let Action::Changed(change) = action { Some(change) } else { None };
         actions.into_iter().filter_map(change).collect()
     }
 
