@@ -1,5 +1,6 @@
 //! Installs the agents' command line programs at the versions that the tests were written for.
 
+mod newest;
 mod python;
 
 use std::{
@@ -13,6 +14,8 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 use crate::shell::{announce, output, run};
+
+pub(crate) use newest::try_newest;
 
 /// File with all pinned versions.
 const PINS: &str = "tests/clis.json";
@@ -33,10 +36,7 @@ struct Package {
 
 /// Installs every pinned program into `dir` and checks that each one runs.
 pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
-    let text =
-        fs::read_to_string(root.join(PINS)).with_context(|| format!("failed to read {PINS}"))?;
-    let pins: Pins =
-        serde_json::from_str(&text).with_context(|| format!("failed to read {PINS}"))?;
+    let pins = read_pins(root)?;
     // npm uses the nearest parent folder that looks like a package, unless this one exists.
     fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
 
@@ -54,6 +54,12 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
         python::install(&dir.join(program), program, pin)?;
     }
     Ok(())
+}
+
+fn read_pins(root: &Path) -> Result<Pins> {
+    let text =
+        fs::read_to_string(root.join(PINS)).with_context(|| format!("failed to read {PINS}"))?;
+    serde_json::from_str(&text).with_context(|| format!("failed to read {PINS}"))
 }
 
 /// Arguments of `npm install`: `name@version`.

@@ -91,7 +91,10 @@ enum Cli {
     },
     /// Install the real agent CLIs that the tests talk to, at the versions in tests/clis.json
     Clis {
-        /// Where they are put [default: target/clis in the workspace]
+        /// Install the newest versions instead, run their tests, and tell what broke
+        #[arg(long)]
+        newest: bool,
+        /// Where they are put [default: target/clis in the workspace, or target/clis-newest]
         dir: Option<PathBuf>,
     },
     /// Install the official A2A SDKs that the tests drive the hub with, at the versions in tests/sdks.json
@@ -144,7 +147,13 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Bench { arguments } => bench(root, &arguments),
         Cli::Publishable => publishable::check(root),
         Cli::Record { draw } => record(root, draw),
-        Cli::Clis { dir } => clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis"))),
+        Cli::Clis { newest: true, dir } => {
+            guests::build(root, guests::Which::All)?;
+            clis::try_newest(root, &dir.unwrap_or_else(|| root.join("target/clis-newest")))
+        }
+        Cli::Clis { newest: false, dir } => {
+            clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis")))
+        }
         Cli::Sdks { dir } => sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks"))),
         Cli::Languages { dir } => {
             languages::install(root, &dir.unwrap_or_else(|| root.join("target/languages")))

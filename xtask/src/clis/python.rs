@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::shell::{announce, run, succeeds};
+use crate::shell::{announce, output, run, succeeds};
 
 /// Oldest Python version that all of them support.
 const OLDEST: (u32, u32) = (3, 12);
@@ -28,6 +28,20 @@ pub(super) fn install(dir: &Path, name: &str, pin: &str) -> Result<()> {
     let mut pip = Command::new(dir.join("bin/python"));
     run(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", pin]))?;
     super::check(&program, version)
+}
+
+/// Installs the newest version of `package` into the environment `dir`, and returns the version.
+pub(super) fn install_newest(dir: &Path, package: &str) -> Result<String> {
+    run(Command::new(python()?).args(["-m", "venv", "--clear"]).arg(dir))?;
+    let pip = || {
+        let mut pip = Command::new(dir.join("bin/python"));
+        pip.args(["-m", "pip", "--disable-pip-version-check"]);
+        pip
+    };
+    run(pip().args(["install", "--quiet", package]))?;
+    let shown = output(pip().args(["show", package]))?;
+    let version = shown.lines().find_map(|line| line.strip_prefix("Version: "));
+    version.map(str::to_owned).with_context(|| format!("pip does not say which {package} this is"))
 }
 
 /// Newest sufficient Python: from `PATH`, or from pyenv.

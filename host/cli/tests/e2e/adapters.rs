@@ -32,7 +32,14 @@ use serde_json::{Value, json};
 use settings::{
     allowed_tool_runs_without_asking, chosen_model_reaches_program, operator_settings_reach_program,
 };
-use std::{env, ffi::OsString, fs, os::unix::fs::symlink, path::Path, time::Duration};
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use tokio::time::{Instant, sleep};
 use vendors::{CLAUDE, CODEX, GEMINI, OPENCODE, VIBE, Vendor};
 
@@ -179,7 +186,11 @@ impl Vendor {
     /// Returns a `PATH` that contains the program. `cargo xtask test` leaves out the tests of
     /// missing programs.
     fn path(&self) -> Result<OsString> {
-        let clis = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clis");
+        // `cargo xtask clis --newest` names another folder.
+        let clis = env::var_os("A2A_HUB_CLIS").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clis"),
+            PathBuf::from,
+        );
         let path = env::var_os("PATH").unwrap_or_default();
         let mut places = vec![clis.join(self.bin), clis.join("node_modules/.bin")];
         places.extend(env::split_paths(&path));
