@@ -6,7 +6,7 @@ use crate::{
     hub::{Hub, Parts},
     lineage::ProgramTrees,
     local::{self, CallRules, Local},
-    minder::{is_helper, is_ready_to_help},
+    minder::{is_helper, is_ready_to_help, system},
     otlp::Exporter,
 };
 use a2a_hub_agents::native::Native;
@@ -264,7 +264,7 @@ impl Builder {
         let compiler = compiler(minder.as_ref());
         let minder = minder.unwrap_or_else(|| THIS_PROGRAM.into());
         let supervisor = Supervisor::new(minder, dir.clone(), PROGRAM_GRACE);
-        let supervisor = supervisor.with_open_files(open_files);
+        let supervisor = supervisor.with_system(system()).with_open_files(open_files);
         let supervisor = match owns_process {
             true => supervisor.adopting_orphans().context("become a subreaper")?,
             false => supervisor,
@@ -367,7 +367,7 @@ fn compiler(minder: Option<&PathBuf>) -> Option<PathBuf> {
 
 /// Removes processes and files that an earlier run left behind.
 fn sweep(dir: &Path) {
-    let left = Supervisor::sweep_leftovers(dir);
+    let left = Supervisor::sweep_leftovers(system(), dir);
     if left > 0 {
         tracing::warn!(processes = left, "ended programs that an earlier run left behind");
     }

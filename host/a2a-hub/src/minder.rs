@@ -1,7 +1,8 @@
 //! Helper processes: a hub starts its own program again as the minder of another program, as the
 //! init of a confined one, or as a compiler of components.
 
-use a2a_hub_process as process;
+use a2a_hub_config::is_posix_only;
+use a2a_hub_process::{self as process, System};
 use a2a_hub_sandbox::{COMPILE, compile_in_worker};
 use std::{
     env,
@@ -24,6 +25,11 @@ pub fn minded() -> Option<ExitCode> {
         Help::Mind => process::errand(env::args_os().skip(1)),
         Help::Compile => Some(process::work(args(), compile_in_worker)),
     }
+}
+
+/// Operating system interface of the hub's process trees.
+pub(crate) fn system() -> System {
+    System::of_switch(is_posix_only())
 }
 
 /// True if this process was started as a helper.

@@ -37,6 +37,12 @@ pub fn is_colourless() -> bool {
     is_set("NO_COLOR") || env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
+/// True if the variable `HUB_POSIX_ONLY` is set: the hub then owns process trees with POSIX calls
+/// only and confines no program. For tests of a port (`docs/decisions/0015-a-port-to-macos.md`).
+pub fn is_posix_only() -> bool {
+    env::var_os("HUB_POSIX_ONLY").is_some_and(|value| !value.is_empty())
+}
+
 /// Environment variables that a grant passes to a program, by its `words`. Read at the program's
 /// start.
 pub fn environment(words: &BTreeSet<String>) -> Vec<(String, String)> {

@@ -50,8 +50,8 @@ pub use data_dir::{
 };
 pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
 pub use environment::{
-    cache_dir, environment, find_program, find_program_on, is_colourless, is_executable, pager,
-    path_of_process, whole_environment,
+    cache_dir, environment, find_program, find_program_on, is_colourless, is_executable,
+    is_posix_only, pager, path_of_process, whole_environment,
 };
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};

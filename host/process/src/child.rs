@@ -152,15 +152,18 @@ impl Child {
     }
 
     /// Kills all processes of the tree that are not the program's own, regardless of session, group
-    /// or parent. None if some survive for a second, or if the program is gone.
+    /// or parent. None if some survive for a second, if the program is gone, or on a
+    /// [`System`](super::System) that lists no processes.
     pub async fn prune(&self) -> Option<Pruned> {
         let InspectionResult { killed, left, resident } = self.look(Inspection::Prune).await?;
         (left == 0).then_some(Pruned { killed, resident })
     }
 
-    /// Resident memory of the tree, in bytes; none if the program is gone.
+    /// Resident memory of the tree, in bytes; none if the program is gone, or on a
+    /// [`System`](super::System) that lists no processes.
     pub async fn resident(&self) -> Option<u64> {
-        Some(self.look(Inspection::Weigh).await?.resident)
+        let resident = self.look(Inspection::Weigh).await?.resident;
+        (resident > 0).then_some(resident)
     }
 
     /// Has the minder inspect its tree; none if the minder is gone or stuck.

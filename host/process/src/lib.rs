@@ -29,6 +29,9 @@
 //! The tree also identifies callers of the hub ([`Supervisor::kin`]): an agent's program never
 //! counts as the operator.
 //!
+//! The table holds for Linux. The module `system` lists what the operating system does for a tree,
+//! and what a tree lacks with POSIX only.
+//!
 //! A program that kills its minder *and* sheds both environment and session escapes, unless it is
 //! confined ([`confine`]): then the kernel kills it with its minder.
 
@@ -53,6 +56,7 @@ mod proc;
 mod procfs;
 pub mod socket_owner;
 mod supervisor;
+mod system;
 mod tree;
 pub mod unused_memory;
 mod wire;
@@ -70,6 +74,7 @@ pub use inside::{in_agents_tree, is_below};
 pub use launch::{Launch, SpawnError};
 pub use lineage::{Kin, TreeOwner};
 pub use supervisor::Supervisor;
+pub use system::System;
 pub use worker::{WorkError, WorkLimits, Worker, WorkerPriority, work};
 pub use working_directory::WorkingDirectory;
 

@@ -11,7 +11,7 @@ use std::iter;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use rustix::process::{Pid, WaitOptions, getpid, getsid, waitpid};
 
 use super::proc::{self, Process};
 
@@ -98,6 +98,17 @@ impl Minders {
             None if adopts => Kin::Unknown,
             None => Kin::Outside,
         }
+    }
+
+    /// Relation of the process `pid`, by its session alone. A process that left its minder's
+    /// session cannot be distinguished from the operator, so both are unknown.
+    pub(super) fn kin_by_session(&self, pid: i32, adopts: bool) -> Kin {
+        let Some(pid) = Pid::from_raw(pid) else { return Kin::Unknown };
+        if pid == getpid() {
+            return if adopts { Kin::Own } else { Kin::Outside };
+        }
+        let session = getsid(Some(pid)).ok();
+        session.and_then(|minder| self.owner_of_minder(minder)).map_or(Kin::Unknown, Kin::Tree)
     }
 
     /// Relation of the holders of the sockets with these inodes, in order. A holder below this

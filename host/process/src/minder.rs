@@ -12,20 +12,21 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getrlimit,
-    kill_process_group, pidfd_open, set_child_subreaper, setrlimit, setsid, wait,
+    Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getrlimit, kill_process_group,
+    setrlimit, setsid, wait,
 };
 
+use super::ProgramExit;
 use super::confine::{INIT, NotConfined, enter_namespaces};
 use super::control_group::TreeGroup;
 use super::inherited::InheritedDescriptors;
 use super::memory::MemoryWatch;
 use super::own::Own;
-use super::proc::{SWEEP_PAUSE, descendants, now, pause, wait_for};
+use super::proc::{now, wait_for};
+use super::system::{OperatingSystem, System};
 use super::wire::{
     FrameBody, Launched, MinderOrder, MinderReport, decode_env, receive_launch, send_pipes,
 };
-use super::{ProgramExit, SWEEP_WAIT};
 
 /// Time that an ended daemon below a running program may stay unreaped. Nothing else depends on it.
 const REAP_EVERY: Duration = Duration::from_secs(5);
@@ -46,15 +47,19 @@ pub(super) fn mind(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let inherited = InheritedDescriptors::of_now()?;
     setsid()?;
-    set_child_subreaper(Some(getpid()))?;
     let mut hub = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
 
     let mut args = args.into_iter();
     let mut number = || args.next()?.to_str()?.parse::<u64>().ok();
     let (grace, open_files) = (number().map(Duration::from_millis), number());
-    let (Some(grace), Some(open_files), Some(program)) = (grace, open_files, args.next()) else {
+    let system = args.next().and_then(|word| System::named(word.to_str()?));
+    let (Some(grace), Some(open_files), Some(system), Some(program)) =
+        (grace, open_files, system, args.next())
+    else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
+    let system = system.calls();
+    system.adopt_orphans()?;
     if open_files > 0 {
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(open_files), ..limit })?;
@@ -65,10 +70,15 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         launched.confinement.as_ref().and_then(|confinement| TreeGroup::make(confinement.ceilings));
     let started = match launched.confinement {
         None => start(&program, args, launched, &inherited),
-        Some(_) => start_confined(&program, args, launched, &inherited, &mut group),
+        Some(_) => system
+            .may_confine()
+            .map_err(NotStarted::from)
+            .and_then(|()| start_confined(&program, args, launched, &inherited, &mut group)),
     };
     let report = match &started {
-        Ok(_) => MinderReport::Started,
+        Ok(Started { program, .. }) => {
+            MinderReport::Started { group: system.group_of(*program).map(Pid::as_raw_pid) }
+        }
         Err(NotStarted::Refused(report)) => report.clone(),
         Err(NotStarted::Io(error)) => {
             MinderReport::Failed(Errno::from_io_error(error).unwrap_or(Errno::INVAL).raw_os_error())
@@ -79,12 +89,23 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let Ok(Started { program, init }) = started else { return told };
 
     let unread = Vec::new();
-    let own = Own::of_now();
+    let own = Own::of_now(system);
     let memory = limit.map(MemoryWatch::new);
     let exit = None;
-    let mut minder =
-        Minder { hub, unread, hub_lives: true, program, init, grace, exit, own, memory, group };
-    // Without a pidfd the program's end cannot be observed, so it is killed now.
+    let mut minder = Minder {
+        system,
+        hub,
+        unread,
+        hub_lives: true,
+        program,
+        init,
+        grace,
+        exit,
+        own,
+        memory,
+        group,
+    };
+    // Without a handle the program's end cannot be observed, so it is killed now.
     let _ = minder.watch();
     let left = minder.sweep();
     let exit = minder.exit.unwrap_or(ProgramExit::KILLED);
@@ -164,7 +185,7 @@ fn start_confined(
     ours.write_all(&body.bytes())?;
     let mut reports = BufReader::new(ours);
     match report(&mut reports) {
-        Some(MinderReport::Started) => Ok(Started { program: init, init: Some(reports) }),
+        Some(MinderReport::Started { .. }) => Ok(Started { program: init, init: Some(reports) }),
         Some(refused) => Err(NotStarted::Refused(refused)),
         None => Err(NotStarted::Io(io::ErrorKind::UnexpectedEof.into())),
     }
@@ -179,6 +200,7 @@ fn report(init: &mut BufReader<UnixStream>) -> Option<MinderReport> {
 
 /// A supervised program.
 struct Minder {
+    system: &'static dyn OperatingSystem,
     hub: UnixStream,
     /// Start of an order whose end has not arrived yet.
     unread: Vec<u8>,
@@ -201,7 +223,7 @@ impl Minder {
     /// Returns when the program has exited, its grace period is over, or the tree has exceeded its
     /// memory limit.
     fn watch(&mut self) -> io::Result<()> {
-        let program = pidfd_open(self.program, PidfdFlags::empty())?;
+        let program = self.system.end_of(self.program)?;
         let mut kill_at: Option<Instant> = None;
         while self.exit.is_none() && kill_at.is_none_or(|at| now() < at) {
             let patience = kill_at.map_or(REAP_EVERY, |at| at.saturating_duration_since(now()));
@@ -211,7 +233,7 @@ impl Minder {
                     // If the group is gone already, nobody is left to signal.
                     match order {
                         MinderOrder::Interrupt => {
-                            let _ = kill_process_group(self.program, Signal::INT);
+                            drop(kill_process_group(self.program, Signal::INT))
                         }
                         MinderOrder::End(grace) => {
                             if kill_at.is_none() {
@@ -267,6 +289,9 @@ impl Minder {
 
     /// Reaps ended processes below the minder; false if none is left.
     fn reap(&mut self) -> bool {
+        if !self.system.may_reap(self.program) {
+            return true;
+        }
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.program => {
@@ -289,22 +314,10 @@ impl Minder {
         }
     }
 
-    /// Kills and reaps until no process is left below the minder; returns the number of survivors.
-    /// The children of a killed process become the minder's, so having none is proof, however fast
-    /// they fork.
+    /// Kills and reaps until no process of the tree is left; returns the number of survivors.
     fn sweep(&mut self) -> usize {
-        let deadline = now() + SWEEP_WAIT;
-        while self.reap() {
-            let family = descendants(getpid());
-            if now() > deadline {
-                return family.len();
-            }
-            for process in family {
-                process.kill();
-            }
-            pause(SWEEP_PAUSE);
-        }
-        0
+        let (system, program) = (self.system, self.program);
+        system.kill_below(program, &mut || self.reap())
     }
 }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, getpid};
 
-use super::proc::{self, Process, SWEEP_PAUSE, now, pause};
+use super::proc::{Process, SWEEP_PAUSE, now, pause};
+use super::system::OperatingSystem;
 use super::wire::{Inspection, InspectionResult};
 
 /// Time that killed processes may take to vanish.
@@ -17,46 +18,59 @@ const PRUNE_WAIT: Duration = Duration::from_secs(1);
 /// Consecutive scans without a task's process. One scan may miss a process that forks meanwhile.
 const CLEAN_LOOKS: usize = 2;
 
+/// Result on a system that lists no processes: one may be left, and nothing can be measured.
+const BLIND: InspectionResult = InspectionResult { killed: 0, left: 1, resident: 0 };
+
 /// Processes below this one that are the program's own.
-pub(super) struct Own(HashSet<(Pid, u64)>);
+pub(super) struct Own {
+    system: &'static dyn OperatingSystem,
+    known: HashSet<(Pid, u64)>,
+}
 
 impl Own {
     /// The current processes.
-    pub(super) fn of_now() -> Self {
-        Self::of(&proc::family(getpid()))
+    pub(super) fn of_now(system: &'static dyn OperatingSystem) -> Self {
+        let mut own = Self { system, known: HashSet::new() };
+        own.know(&own.family().unwrap_or_default());
+        own
     }
 
-    fn of(family: &[Process]) -> Self {
-        Self(family.iter().map(Process::identity).collect())
+    fn know(&mut self, family: &[Process]) {
+        self.known = family.iter().map(Process::identity).collect();
+    }
+
+    /// Processes below this one; none if the system does not list them.
+    fn family(&self) -> Option<Vec<Process>> {
+        self.system.below(getpid())
     }
 
     /// Carries out an inspection and returns its result.
     pub(super) fn look(&mut self, look: Inspection) -> InspectionResult {
         if look == Inspection::Prune {
-            return self.prune();
+            return self.prune().unwrap_or(BLIND);
         }
-        let family = proc::family(getpid());
+        let Some(family) = self.family() else { return BLIND };
         if look == Inspection::Settle {
-            *self = Self::of(&family);
+            self.know(&family);
         }
         InspectionResult { killed: 0, left: 0, resident: resident(&family) }
     }
 
     /// Kills the task's processes until several scans find none.
-    fn prune(&self) -> InspectionResult {
+    fn prune(&self) -> Option<InspectionResult> {
         let deadline = now() + PRUNE_WAIT;
         let (mut killed, mut clean) = (HashSet::new(), 0);
         loop {
-            let family = proc::family(getpid());
+            let family = self.family()?;
             let strangers = || family.iter().filter(|process| self.is_stranger(process));
             let left = strangers().count();
             clean = if left == 0 { clean + 1 } else { 0 };
             if clean == CLEAN_LOOKS || now() > deadline {
-                return InspectionResult {
+                return Some(InspectionResult {
                     killed: killed.len(),
                     left,
                     resident: resident(&family),
-                };
+                });
             }
             killed.extend(strangers().filter(|it| it.kill()).map(Process::identity));
             if left > 0 {
@@ -67,7 +81,7 @@ impl Own {
 
     /// A zombie does nothing any more, so it does not count.
     fn is_stranger(&self, process: &Process) -> bool {
-        !process.has_ended() && !self.0.contains(&process.identity())
+        !process.has_ended() && !self.known.contains(&process.identity())
     }
 }
 

@@ -6,17 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rustix::process::{getpid, set_child_subreaper};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::confine::{Confinement, NotConfined, Support};
-use super::control_group;
 use super::lineage::{Minders, TreeOwner};
 use super::ownership::{Lease, LiveTrees, Owned};
 use super::tree::{self, TreeSettings};
-use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, WorkingDirectory, proc};
+use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, System, WorkingDirectory, proc};
 
 /// Number of the next tree, unique within this process.
 static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
@@ -42,6 +40,7 @@ impl Supervisor {
         let data_dir = canonical(data_dir);
         Self {
             settings: Arc::new(TreeSettings {
+                system: System::default(),
                 minder,
                 data_dir,
                 grace,
@@ -56,6 +55,13 @@ impl Supervisor {
             end: CancellationToken::new(),
             support: Arc::default(),
         }
+    }
+
+    /// Selects the operating system interface. To be called first, before any program is started.
+    #[must_use]
+    pub fn with_system(self, system: System) -> Self {
+        let settings = TreeSettings { system, ..TreeSettings::clone(&self.settings) };
+        Self { settings: Arc::new(settings), ..self }
     }
 
     /// Limits the open files of programs. To be called before any program is started.
@@ -74,22 +80,32 @@ impl Supervisor {
     /// # Errors
     /// The system's error, though no reason to refuse is known.
     pub fn adopting_orphans(self) -> io::Result<Self> {
-        set_child_subreaper(Some(getpid()))?;
-        control_group::take();
+        self.settings.system.calls().become_hub()?;
         let settings = TreeSettings { adopts: true, ..TreeSettings::clone(&self.settings) };
         Ok(Self { settings: Arc::new(settings), ..self })
     }
 
-    /// Relation of the process `pid` to this hub. Reads `/proc`: tens of microseconds.
+    /// Relation of the process `pid` to this hub. Reads `/proc`: tens of microseconds. A system
+    /// that lists no processes recognizes this process and the sessions of minders; all others are
+    /// [`Kin::Unknown`], because an escaped program looks like the operator.
     pub fn kin(&self, pid: i32) -> Kin {
-        self.settings.minders.kin(pid, self.settings.adopts)
+        let TreeSettings { minders, system, adopts, .. } = &*self.settings;
+        match system.calls().lists_processes() {
+            true => minders.kin(pid, *adopts),
+            false => minders.kin_by_session(pid, *adopts),
+        }
     }
 
     /// Relation of the holders of the sockets with these inodes, in order. One call reads this
     /// process's descriptors once, and those of all processes of this user while programs run: some
     /// milliseconds, independent of the number of inodes.
     pub fn kin_of_sockets(&self, inodes: &[u64]) -> Vec<Kin> {
-        self.settings.minders.kin_of_sockets(inodes, self.settings.adopts)
+        let TreeSettings { minders, system, adopts, .. } = &*self.settings;
+        match system.calls().lists_processes() {
+            true => minders.kin_of_sockets(inodes, *adopts),
+            // The holder of a socket is found by no other means.
+            false => vec![Kin::Unknown; inodes.len()],
+        }
     }
 
     /// Current behalf of the tree with this [`TreeOwner::tree`]; none if it is gone.
@@ -210,12 +226,11 @@ impl Supervisor {
 
     /// Kills processes that a hub with this data directory left behind when it was killed together
     /// with its minders; returns their number. To be called before this hub starts programs,
-    /// because it would kill those too. Blocks for milliseconds, at most a few seconds.
-    pub fn sweep_leftovers(data_dir: &Path) -> usize {
+    /// because it would kill those too. Blocks for milliseconds, at most a few seconds. A system
+    /// that lists no processes finds none.
+    pub fn sweep_leftovers(system: System, data_dir: &Path) -> usize {
         let hub = proc::variable(DATA_MARKER, &canonical(data_dir.to_path_buf()));
-        // A user may have set the hub's marker for a whole desktop session. Only a minder sets a
-        // tree's marker.
-        proc::sweep(|process| process.was_given(&hub) && process.was_minded())
+        system.calls().kill_leftovers(&hub)
     }
 
     async fn until(&self, reached: impl Fn(&LiveTrees) -> bool) {

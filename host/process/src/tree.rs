@@ -27,10 +27,11 @@ use super::child::{AskedLook, End, Ending};
 use super::launch::{Launch, SpawnError};
 use super::lineage::{Behalf, Minders, Registered};
 use super::ownership::Owned;
+use super::system::LostTree;
 use super::wire::{FrameBody, MinderOrder, MinderReport, Pipes, encode_env, send_pipes};
 use super::{
-    Child, DATA_MARKER, MIND, MemoryExceeded, OWNER_MARKER, ProgramExit, SWEEP_WAIT, TREE_MARKER,
-    proc,
+    Child, DATA_MARKER, MIND, MemoryExceeded, OWNER_MARKER, ProgramExit, SWEEP_WAIT, System,
+    TREE_MARKER, proc,
 };
 
 /// Time that a minder may take to start its program, on a machine that starts many.
@@ -46,6 +47,7 @@ const HURRIED: Duration = Duration::from_millis(250);
 /// Common settings of all trees of one supervisor.
 #[derive(Clone, Debug)]
 pub(super) struct TreeSettings {
+    pub(super) system: System,
     pub(super) minder: PathBuf,
     pub(super) data_dir: PathBuf,
     pub(super) grace: Duration,
@@ -57,7 +59,7 @@ pub(super) struct TreeSettings {
     pub(super) hurry: CancellationToken,
     /// Live minders.
     pub(super) minders: Minders,
-    /// True if the orphans of a minder come to this process.
+    /// True if this process is only a hub: a minder's orphans come to it, where the system can.
     pub(super) adopts: bool,
 }
 
@@ -80,6 +82,8 @@ struct OwnedTree {
     /// Value of the tree's marker.
     name: String,
     minder: tokio::process::Child,
+    /// Process group of the program, if the system needs it to end the tree without the minder.
+    group: Option<Pid>,
     /// Held until the minder is reaped: before that its pid cannot be reused.
     _registered: Registered,
     reports: Lines<BufReader<OwnedReadHalf>>,
@@ -175,6 +179,7 @@ impl OwnedTree {
             owner,
             name,
             minder,
+            group: None,
             _registered: registered,
             reports,
             orders,
@@ -190,7 +195,10 @@ impl OwnedTree {
         };
         let minder = || tree.settings.minder.clone();
         let error = match greeted {
-            Ok(MinderReport::Started) => return Ok((tree, ours)),
+            Ok(MinderReport::Started { group }) => {
+                tree.group = group.and_then(Pid::from_raw);
+                return Ok((tree, ours));
+            }
             Ok(MinderReport::Failed(errno)) => {
                 tree.reap().await;
                 let source = io::Error::from_raw_os_error(errno);
@@ -254,7 +262,7 @@ impl OwnedTree {
                         deadline = Some(Instant::now() + SWEEP_WAIT + LATE_WAIT);
                         continue;
                     }
-                    last @ (MinderReport::Started
+                    last @ (MinderReport::Started { .. }
                     | MinderReport::Failed(_)
                     | MinderReport::NotConfined(_)
                     | MinderReport::Ended { .. }) => return Some(last),
@@ -320,24 +328,22 @@ impl OwnedTree {
         }
     }
 
-    /// Kills the minder and all processes with the tree's marker or in the minder's session, then
-    /// reaps the minder. In this order, because its pid cannot be reused for a session before it is
-    /// reaped.
+    /// Kills the minder and what is left of its tree, then reaps the minder. In this order, because
+    /// its pid cannot be reused for a session before it is reaped.
     async fn clear(&mut self) {
         let _ = self.minder.start_kill(); // fails if the minder is gone already
-        let session = pid_of(&self.minder);
-        let tree = proc::variable(TREE_MARKER, self.name.as_ref());
-        let hub = proc::variable(DATA_MARKER, &self.settings.data_dir);
-        let belongs = move |process: &proc::Process| {
-            session.is_some_and(|session| process.in_session(session))
-                || (process.was_given(&tree) && process.was_given(&hub))
-        };
-        let swept = tokio::task::spawn_blocking(move || proc::sweep(belongs)).await;
+        let markers = [
+            proc::variable(TREE_MARKER, self.name.as_ref()),
+            proc::variable(DATA_MARKER, &self.settings.data_dir),
+        ];
+        let lost = LostTree { minder: pid_of(&self.minder), group: self.group, markers };
+        let system = self.settings.system.calls();
+        let swept = tokio::task::spawn_blocking(move || system.kill_lost(&lost)).await;
         tracing::debug!(owner = self.owner, ?swept, "swept");
         if let Err(error) = self.minder.wait().await {
             tracing::warn!(owner = self.owner, %error, "a minder could not be reaped");
         }
-        if self.settings.adopts {
+        if self.settings.adopts && system.lists_processes() {
             let minders = self.settings.minders.clone();
             // Fails only when the runtime shuts down, and this process with it.
             let _ = tokio::task::spawn_blocking(move || minders.reap_orphans()).await;
@@ -374,6 +380,7 @@ fn minder(
         .arg(MIND)
         .arg(settings.grace.as_millis().to_string())
         .arg(settings.open_files.unwrap_or_default().to_string())
+        .arg(settings.system.word())
         .arg(&launch.program)
         .args(&launch.args)
         .current_dir(launch.cwd.entry())

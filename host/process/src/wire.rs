@@ -65,7 +65,10 @@ pub(super) struct InspectionResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MinderReport {
     /// The program runs.
-    Started,
+    Started {
+        /// See `OperatingSystem::group_of`.
+        group: Option<i32>,
+    },
     /// The program was not started, with the error number.
     Failed(i32),
     /// The program was not started, because it could not be confined.
@@ -109,7 +112,8 @@ impl FromStr for MinderOrder {
 impl fmt::Display for MinderReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Started => f.write_str("started"),
+            Self::Started { group: None } => f.write_str("started"),
+            Self::Started { group: Some(group) } => write!(f, "started {group}"),
             Self::Failed(errno) => write!(f, "failed {errno}"),
             Self::NotConfined(NotConfined { step, errno, path }) => {
                 write!(f, "unconfined {} {errno} {path}", step.word())
@@ -139,7 +143,8 @@ impl FromStr for MinderReport {
             return Ok(Self::NotConfined(why));
         }
         match line.split_whitespace().collect::<Vec<_>>()[..] {
-            ["started"] => Ok(Self::Started),
+            ["started"] => Ok(Self::Started { group: None }),
+            ["started", group] => Ok(Self::Started { group: Some(number(group)?) }),
             ["failed", errno] => Ok(Self::Failed(number(errno)?)),
             ["ended", "code", code, left] => {
                 Ok(Self::Ended { exit: ProgramExit::Code(number(code)?), left: number(left)? })
@@ -286,7 +291,8 @@ mod tests {
             assert_eq!(order.to_string().parse(), Ok(*order));
         }
         for report in [
-            MinderReport::Started,
+            MinderReport::Started { group: None },
+            MinderReport::Started { group: Some(4711) },
             MinderReport::Failed(2),
             MinderReport::NotConfined(NotConfined {
                 step: Step::View,

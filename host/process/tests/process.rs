@@ -4,18 +4,41 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
 #![expect(clippy::disallowed_methods, reason = "a hub to be killed has to be a process of its own")]
 
+/// Makes two tests of each function, which takes the system to use.
+macro_rules! test_on_each_system {
+    ($($name:ident),* $(,)?) => {
+        mod on_linux {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(a2a_hub_process::System::Linux).await;
+            })*
+        }
+
+        mod on_posix {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(a2a_hub_process::System::Posix).await;
+            })*
+        }
+    };
+}
+
 #[path = "process/confined.rs"]
 mod confined;
 #[path = "process/hurried.rs"]
 mod hurried;
 #[path = "process/kept.rs"]
 mod kept;
+#[path = "process/posix.rs"]
+mod posix;
 #[path = "process/python.rs"]
 mod python;
 #[path = "process/retired.rs"]
 mod retired;
 #[path = "process/started_in.rs"]
 mod started_in;
+#[path = "process/trees.rs"]
+mod trees;
 #[path = "process/worker.rs"]
 mod worker;
 
@@ -24,7 +47,8 @@ use std::time::{Duration, Instant};
 use std::{fs, path::Path, process::Stdio, sync::Arc};
 
 use a2a_hub_process::{
-    Child, Launch, MAX_CHUNK, MIND, Output, ProgramExit, SpawnError, Supervisor, WorkingDirectory,
+    Child, Launch, MAX_CHUNK, MIND, Output, ProgramExit, SpawnError, Supervisor, System,
+    WorkingDirectory,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -39,8 +63,14 @@ const GRACE: Duration = Duration::from_millis(300);
 /// Data directory for [`one_hub`]; set when a test starts it.
 const HUB_DATA: &str = "PROCESS_TEST_HUB_DATA";
 
+/// System of [`one_hub`].
+const HUB_SYSTEM: &str = "PROCESS_TEST_HUB_SYSTEM";
+
 /// Script that [`one_hub`] runs.
 const HUB_SCRIPT: &str = "PROCESS_TEST_HUB_SCRIPT";
+
+/// All implementations of the operating system interface.
+const SYSTEMS: [System; 2] = [System::Linux, System::Posix];
 
 struct Fixture {
     supervisor: Supervisor,
@@ -48,9 +78,9 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new() -> Self {
+    fn new(system: System) -> Self {
         let data = tempfile::tempdir().unwrap();
-        Self { supervisor: supervisor(data.path(), GRACE), data }
+        Self { supervisor: supervisor(system, data.path(), GRACE), data }
     }
 
     fn launch(&self, program: &str, args: &[&str]) -> Launch {
@@ -71,8 +101,9 @@ impl Fixture {
     }
 }
 
-fn supervisor(data: &Path, grace: Duration) -> Supervisor {
-    Supervisor::new(env!("CARGO_BIN_EXE_minder").into(), data.to_path_buf(), grace)
+fn supervisor(system: System, data: &Path, grace: Duration) -> Supervisor {
+    let minder = env!("CARGO_BIN_EXE_minder").into();
+    Supervisor::new(minder, data.to_path_buf(), grace).with_system(system)
 }
 
 fn launch(cwd: &Path, program: &str, args: &[&str]) -> Launch {
@@ -168,9 +199,23 @@ async fn read_to(child: &mut Child, end: &str) -> String {
     text
 }
 
-#[tokio::test]
-async fn cat_echoes_its_input() {
-    let hub = Fixture::new();
+test_on_each_system! {
+    cat_echoes_its_input,
+    five_megabyte_line_round_trips,
+    write_to_closed_stdin_fails,
+    exit_codes_and_signals_are_distinguished,
+    start_failure_names_its_reason,
+    environment_is_given_variables_and_markers,
+    program_starts_with_default_signals,
+    unread_output_blocks_the_program,
+    dropped_waits_lose_nothing,
+    stranger_holding_pipe_loses_no_output,
+    interrupt_reaches_program,
+    inherited_descriptors_do_not_reach_programs,
+}
+
+async fn cat_echoes_its_input(system: System) {
+    let hub = Fixture::new(system);
     let mut cat = hub.start("/bin/cat", &[]).await;
     cat.write_stdin(b"hello, ").await.unwrap();
     cat.write_stdin(b"world\n").await.unwrap();
@@ -186,9 +231,8 @@ async fn cat_echoes_its_input() {
     assert_eq!(closed.kind(), std::io::ErrorKind::BrokenPipe);
 }
 
-#[tokio::test]
-async fn five_megabyte_line_round_trips() {
-    let hub = Fixture::new();
+async fn five_megabyte_line_round_trips(system: System) {
+    let hub = Fixture::new(system);
     let mut cat = hub.start("/bin/cat", &[]).await;
     let mut line = b"0123456789abcdef".repeat(5 * 1024 * 1024 / 16);
     line.push(b'\n');
@@ -199,9 +243,8 @@ async fn five_megabyte_line_round_trips() {
     assert_eq!((stderr, exit), (vec![], ProgramExit::Code(0)));
 }
 
-#[tokio::test]
-async fn write_to_closed_stdin_fails() {
-    let hub = Fixture::new();
+async fn write_to_closed_stdin_fails(system: System) {
+    let hub = Fixture::new(system);
     let mut child = hub.sh("exec 0</dev/null; echo closed; sleep 1000").await;
     read_to(&mut child, "closed\n").await;
     let refused = timeout(PATIENCE, async {
@@ -212,9 +255,8 @@ async fn write_to_closed_stdin_fails() {
     refused.await.expect("the closed pipe is noticed");
 }
 
-#[tokio::test]
-async fn exit_codes_and_signals_are_distinguished() {
-    let hub = Fixture::new();
+async fn exit_codes_and_signals_are_distinguished(system: System) {
+    let hub = Fixture::new(system);
     for (script, expected) in [
         ("exit 0", ProgramExit::Code(0)),
         ("exit 7", ProgramExit::Code(7)),
@@ -230,9 +272,8 @@ async fn exit_codes_and_signals_are_distinguished() {
     assert_eq!(hub.supervisor.running(), 0);
 }
 
-#[tokio::test]
-async fn start_failure_names_its_reason() {
-    let hub = Fixture::new();
+async fn start_failure_names_its_reason(system: System) {
+    let hub = Fixture::new(system);
     let plain = hub.data.path().join("plain");
     fs::write(&plain, "text").unwrap();
     let plain = plain.to_str().unwrap();
@@ -259,7 +300,8 @@ async fn start_failure_names_its_reason() {
         assert!(error.contains(reason), "{error:?} does not say {reason:?}");
     }
     for minder in ["/no/such/hub", "/bin/true"] {
-        let mute = Supervisor::new(minder.into(), hub.data.path().to_path_buf(), GRACE);
+        let mute = Supervisor::new(minder.into(), hub.data.path().to_path_buf(), GRACE)
+            .with_system(system);
         let error = mute.spawn(cat()).await.unwrap_err();
         assert!(matches!(error, SpawnError::Minder { .. }), "{error}");
     }
@@ -267,9 +309,8 @@ async fn start_failure_names_its_reason() {
     nobody_within(hub.data.path(), PATIENCE).await;
 }
 
-#[tokio::test]
-async fn environment_is_given_variables_and_markers() {
-    let hub = Fixture::new();
+async fn environment_is_given_variables_and_markers(system: System) {
+    let hub = Fixture::new(system);
     let env = [("A", "1"), ("EMPTY", ""), ("A2A_HUB_OWNER", "somebody else"), ("A", "2=3")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let launch = Launch { env, ..hub.launch("/usr/bin/env", &["-0"]) };
@@ -285,9 +326,8 @@ async fn environment_is_given_variables_and_markers() {
     assert_eq!(variables, expected);
 }
 
-#[tokio::test]
-async fn program_starts_with_default_signals() {
-    let hub = Fixture::new();
+async fn program_starts_with_default_signals(system: System) {
+    let hub = Fixture::new(system);
     let mut child = hub.sh("pwd -P; grep -E '^Sig(Blk|Ign)' /proc/self/status").await;
     let (stdout, _, _) = finish(&mut child).await;
     let text = String::from_utf8(stdout).unwrap();
@@ -299,9 +339,8 @@ async fn program_starts_with_default_signals() {
     assert_eq!(mask(ignored) & (1 << (13 - 1)), 0, "SIGPIPE ends it, as `yes | head` expects");
 }
 
-#[tokio::test]
-async fn unread_output_blocks_the_program() {
-    let hub = Fixture::new();
+async fn unread_output_blocks_the_program(system: System) {
+    let hub = Fixture::new(system);
     let mut child = hub.start("/usr/bin/yes", &[]).await;
     for _ in 0..100 {
         let Output::Stdout(chunk) = next(&mut child).await else { panic!("yes has ended") };
@@ -322,9 +361,8 @@ async fn unread_output_blocks_the_program() {
     assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(15));
 }
 
-#[tokio::test]
-async fn dropped_waits_lose_nothing() {
-    let hub = Fixture::new();
+async fn dropped_waits_lose_nothing(system: System) {
+    let hub = Fixture::new(system);
     let mut child = hub.sh("seq 1 3000; sleep 0.05; seq 3001 6000; seq 1 500 >&2").await;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let deadline = Instant::now() + PATIENCE;
@@ -342,18 +380,8 @@ async fn dropped_waits_lose_nothing() {
     assert!(stdout == numbers(6000).as_bytes() && stderr == numbers(500).as_bytes());
 }
 
-#[tokio::test]
-async fn background_children_die_with_program() {
-    let hub = Fixture::new();
-    let mut child = hub.sh("sleep 1000 & setsid sleep 1000 & echo done").await;
-    // The children hold the pipe as well, so `finish` would not return before their end.
-    assert_eq!(finish(&mut child).await, (b"done\n".to_vec(), vec![], ProgramExit::Code(0)));
-    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
-}
-
-#[tokio::test]
-async fn stranger_holding_pipe_loses_no_output() {
-    let hub = Fixture::new();
+async fn stranger_holding_pipe_loses_no_output(system: System) {
+    let hub = Fixture::new(system);
     let mut child = hub.sh("read line; echo last words; exit 3").await;
     let program = count_reaches(hub.data.path(), 2, "last words").await;
     let program = program.into_iter().find(|it| !it.command.contains(MIND)).unwrap();
@@ -364,11 +392,10 @@ async fn stranger_holding_pipe_loses_no_output() {
     drop(stranger.unwrap());
 }
 
-#[tokio::test]
-async fn interrupt_reaches_program() {
+async fn interrupt_reaches_program(system: System) {
     // The tests' parent may ignore SIGINT, and so its descendants. Listening ends that.
     let _listening = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
-    let hub = Fixture::new();
+    let hub = Fixture::new(system);
     let mut child =
         hub.sh("trap 'echo caught; exit 42' INT; echo ready; while :; do sleep 0.02; done").await;
     read_to(&mut child, "ready\n").await;
@@ -381,123 +408,9 @@ async fn interrupt_reaches_program() {
 const STUBBORN: &str = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 1000 & wait' & \
     (setsid sh -c 'sleep 1000 & echo ready; wait' &) ; while :; do sleep 1000; done";
 
-#[tokio::test]
-async fn kill_ends_sessions_and_daemons() {
-    let hub = Fixture::new();
-    let mut child = hub.sh(STUBBORN).await;
-    read_to(&mut child, "ready\n").await;
-    let begin = Instant::now();
-    child.kill();
-    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
-    let took = begin.elapsed();
-    assert!(took >= GRACE && took < GRACE + Duration::from_secs(5), "{took:?}");
-    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
-    assert_eq!(hub.supervisor.running(), 0);
-}
-
-#[tokio::test]
-async fn program_heeding_sigterm_exits_early() {
-    let data = tempfile::tempdir().unwrap();
-    let hub = Fixture { supervisor: supervisor(data.path(), PATIENCE * 2), data };
-    let mut child =
-        hub.sh("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done").await;
-    read_to(&mut child, "ready\n").await;
-    child.kill();
-    let (stdout, _, exit) = finish(&mut child).await; // the shell reports its `sleep` on stderr
-    assert_eq!((&stdout[..], exit), (&b"bye\n"[..], ProgramExit::Code(5)));
-}
-
-#[tokio::test]
-async fn shutdown_ends_trees_and_refuses_starts() {
-    let hub = Fixture::new();
-    let mut children = Vec::new();
-    for owner in ["task-1", "task-2", "task-2"] {
-        let launch = Launch { owner: owner.to_owned(), ..hub.launch("/bin/sleep", &["1000"]) };
-        children.push(hub.supervisor.spawn(launch).await.unwrap());
-    }
-    assert_eq!(hub.supervisor.running(), 3);
-    drop(children.remove(0));
-    timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
-    assert_eq!(hub.supervisor.running(), 2);
-
-    timeout(PATIENCE, hub.supervisor.shutdown()).await.unwrap();
-    assert_eq!(hub.supervisor.running(), 0);
-    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
-    assert_eq!(finish(&mut children[0]).await.2, ProgramExit::Signal(15));
-    let error = hub.supervisor.spawn(hub.launch("/bin/true", &[])).await.unwrap_err();
-    assert!(matches!(error, SpawnError::ShuttingDown { .. }), "{error}");
-}
-
-#[tokio::test]
-async fn a_fork_storm_ends() {
-    let hub = Fixture::new();
-    let storm = "trap '' TERM; i=0; while [ $i -lt 50 ]; do i=$((i+1)); \
-        setsid sh -c 'sleep 1000 & sleep 1000' & done; echo ready; \
-        while :; do sh -c 'setsid sleep 1000 &'; done";
-    let mut child = hub.sh(storm).await;
-    read_to(&mut child, "ready\n").await;
-    count_reaches(hub.data.path(), 100, "sleep 1000").await;
-    let begin = Instant::now();
-    child.kill();
-    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
-    assert!(begin.elapsed() < GRACE + Duration::from_secs(6), "{:?}", begin.elapsed());
-    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_programs_run_at_once() {
-    let hub = Fixture::new();
-    let mut runs = tokio::task::JoinSet::new();
-    for number in 0..100 {
-        let owner = format!("task-{number}");
-        let launch = Launch { owner, ..hub.launch("/bin/cat", &[]) };
-        let supervisor = hub.supervisor.clone();
-        runs.spawn(async move {
-            let mut child = supervisor.spawn(launch).await.unwrap();
-            let line = format!("{number}\n");
-            child.write_stdin(line.as_bytes()).await.unwrap();
-            assert_eq!(read_to(&mut child, "\n").await, line);
-            child
-        });
-    }
-    let mut children = timeout(PATIENCE, runs.join_all()).await.expect("all answer");
-    assert_eq!(hub.supervisor.running(), 100);
-    for child in &mut children {
-        child.close_stdin();
-    }
-    for child in &mut children {
-        assert_eq!(finish(child).await.2, ProgramExit::Code(0));
-    }
-    assert_eq!(hub.supervisor.running(), 0);
-    nobody_within(hub.data.path(), PATIENCE).await;
-}
-
-#[tokio::test]
-async fn killed_minder_takes_only_its_tree() {
-    let hub = Fixture::new();
-    let mut sibling = hub.start("/bin/cat", &[]).await;
-    let path = hub.data.path().display();
-    // The last process sheds its environment; its session still identifies it.
-    let script = format!(
-        "setsid sleep 1000 & env -i /bin/sh -c 'echo ready; while :; do /bin/sleep 1; done' {path}"
-    );
-    let mut child = hub.sh(&script).await;
-    read_to(&mut child, "ready\n").await;
-    let minders = count_reaches(hub.data.path(), 2, MIND).await;
-    let minder = minders.into_iter().find(|it| it.command.contains("env -i")).unwrap();
-    kill_process(minder.pid, Signal::KILL).unwrap();
-    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
-
-    sibling.write_stdin(b"still here\n").await.unwrap();
-    read_to(&mut sibling, "still here\n").await;
-    sibling.close_stdin();
-    assert_eq!(finish(&mut sibling).await.2, ProgramExit::Code(0));
-    assert_eq!(hub.supervisor.running(), 0);
-    nobody_within(hub.data.path(), Duration::from_secs(1)).await;
-}
-
 /// Starts a hub process, after `before` in its shell. Returns once its program prints `ready`.
 fn another_hub(
+    system: System,
     data: &Path,
     before: &str,
     script: &str,
@@ -505,6 +418,7 @@ fn another_hub(
     let mut hub = std::process::Command::new("/bin/sh")
         .args(["-c", &format!("{before} exec \"$0\" --exact one_hub --nocapture")])
         .arg(std::env::current_exe().unwrap())
+        .env(HUB_SYSTEM, format!("{system:?}"))
         .env(HUB_DATA, data)
         .env(HUB_SCRIPT, script)
         .stdin(Stdio::null())
@@ -530,7 +444,9 @@ async fn one_hub() {
     let (Ok(data), Ok(script)) = (std::env::var(HUB_DATA), std::env::var(HUB_SCRIPT)) else {
         return;
     };
-    let supervisor = supervisor(data.as_ref(), GRACE);
+    let named = std::env::var(HUB_SYSTEM).unwrap();
+    let system = SYSTEMS.into_iter().find(|system| format!("{system:?}") == named).unwrap();
+    let supervisor = supervisor(system, data.as_ref(), GRACE);
     let launch = launch(data.as_ref(), "/bin/sh", &["-c", &script]);
     let mut child = supervisor.spawn(launch).await.unwrap();
     let run = async {
@@ -545,47 +461,11 @@ async fn one_hub() {
     timeout(PATIENCE * 2, run).await.expect("somebody kills this hub, or its program ends");
 }
 
-#[tokio::test]
-async fn killed_hub_leaves_no_process() {
-    let data = tempfile::tempdir().unwrap();
-    let (mut hub, _stdout) = another_hub(data.path(), "", STUBBORN);
-    assert!(alive(data.path()).len() >= 5, "hub, minder, program, and what it started");
-    hub.kill().unwrap();
-    hub.wait().unwrap();
-    nobody_within(data.path(), GRACE + Duration::from_secs(1)).await;
-}
-
-#[tokio::test]
-async fn leftovers_are_swept_at_next_start() {
-    let data = tempfile::tempdir().unwrap();
-    let other = Fixture::new();
-    let _other_hubs = other.start("/bin/sleep", &["1000"]).await;
-    let mut users = tokio::process::Command::new("/bin/sleep");
-    let users = users.arg("1000").env("A2A_HUB_DATA", data.path()).kill_on_drop(true).spawn();
-    let mut users = users.unwrap();
-    let (mut hub, _stdout) = another_hub(data.path(), "", STUBBORN);
-    // Stopped, so that the hub cannot clean up after its minder.
-    kill_process(Pid::from_child(&hub), Signal::STOP).unwrap();
-    let minder = count_reaches(data.path(), 1, MIND).await.remove(0);
-    kill_process(minder.pid, Signal::KILL).unwrap();
-    hub.kill().unwrap();
-    hub.wait().unwrap();
-    assert!(alive(data.path()).len() >= 4, "{:#?}", alive(data.path()));
-
-    let path = data.path().to_path_buf();
-    let swept = tokio::task::spawn_blocking(move || Supervisor::sweep_leftovers(&path));
-    assert!(swept.await.unwrap() >= 4);
-    assert_eq!(users.try_wait().unwrap(), None, "the user's own program is no hub's");
-    users.kill().await.unwrap();
-    nobody_within(data.path(), Duration::from_secs(1)).await;
-    assert_eq!(other.alive().len(), 2, "another hub's program, and its minder, are left alone");
-}
-
-#[tokio::test]
-async fn inherited_descriptors_do_not_reach_programs() {
+async fn inherited_descriptors_do_not_reach_programs(system: System) {
     let data = tempfile::tempdir().unwrap();
     let before = "exec 7</etc/passwd 9</etc/hostname;";
-    let (mut hub, mut stdout) = another_hub(data.path(), before, "echo ready; ls -l /proc/self/fd");
+    let (mut hub, mut stdout) =
+        another_hub(system, data.path(), before, "echo ready; ls -l /proc/self/fd");
     let mut listing = String::new();
     stdout.read_to_string(&mut listing).unwrap();
     hub.wait().unwrap();

@@ -21,7 +21,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "host/process/src/inside.rs",
             "host/process/src/minder.rs",
             "host/process/src/proc.rs",
-            "host/process/src/supervisor.rs",
+            "host/process/src/system/linux.rs",
             "host/process/src/worker.rs",
             "host/a2a-hub/src/builder.rs",
             "host/config/src/environment.rs",

@@ -214,7 +214,11 @@ impl ConformanceBench {
         RunObservations { came, refused, told: listener.told.load(Relaxed) }
     }
 
-    fn call(&self, limits: Limits, tasks: Option<Arc<ScriptedClient>>) -> (Call, DeniedCapabilities) {
+    fn call(
+        &self,
+        limits: Limits,
+        tasks: Option<Arc<ScriptedClient>>,
+    ) -> (Call, DeniedCapabilities) {
         let refused = DeniedCapabilities::default();
         let hear = Arc::clone(&refused);
         let keep = move |capability: &str| {

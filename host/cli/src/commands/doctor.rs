@@ -19,7 +19,7 @@ use crate::{
 };
 use a2a_hub_config::{self as config, Settings};
 use a2a_hub_core::text::duration::Span;
-use a2a_hub_process::{Supervisor, confine::Network, controllers_of_trees, daemon, probe};
+use a2a_hub_process::{Supervisor, System, confine::Network, controllers_of_trees, daemon, probe};
 use a2a_hub_store::{
     StorageError,
     sqlite::{self, Examined, LOCK_FILE},
@@ -176,7 +176,8 @@ async fn confinement(dir: &Path) -> CheckResult {
     // Any existing directory will do: nothing is written to it.
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     let supervisor =
-        Supervisor::new("/proc/self/exe".into(), there.to_owned(), Duration::from_secs(1));
+        Supervisor::new("/proc/self/exe".into(), there.to_owned(), Duration::from_secs(1))
+            .with_system(System::of_switch(config::is_posix_only()));
     let fix = "fix it, or set `agents.<id>.confine = false` for plug-ins that you trust with all \
                rights of your user";
     match supervisor.support().await {

@@ -58,7 +58,7 @@ fn try_init(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         return writeln!(minder, "{}", MinderReport::NotConfined(why));
     }
     if launched.rehearses {
-        return writeln!(minder, "{}", MinderReport::Started);
+        return writeln!(minder, "{}", MinderReport::Started { group: None });
     }
     let program = match start(launched, args) {
         Ok(program) => program,
@@ -67,7 +67,7 @@ fn try_init(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
             return writeln!(minder, "{}", MinderReport::Failed(errno));
         }
     };
-    writeln!(minder, "{}", MinderReport::Started)?;
+    writeln!(minder, "{}", MinderReport::Started { group: None })?;
     let exit = outlive(program);
     writeln!(minder, "{}", MinderReport::Ended { exit, left: 0 })
 }

@@ -6,6 +6,8 @@ use std::{fmt, io, path::Path, str::FromStr};
 /// One step of confinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Any confinement, on a system that has none.
+    System,
     /// Creation of the user and PID namespaces.
     User,
     /// Creation of the namespaces for mounts, System V IPC and, if necessary, the network.
@@ -28,6 +30,7 @@ pub enum Step {
 
 /// Wire name and description of each step.
 const STEPS: &[(Step, &str, &str)] = &[
+    (Step::System, "system", "confine programs on this system"),
     (Step::User, "user", "make a user and a PID namespace"),
     (Step::Namespaces, "namespaces", "make a mount, IPC and network namespace"),
     (Step::View, "view", "make its view of the files"),

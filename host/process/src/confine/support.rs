@@ -83,6 +83,7 @@ impl Support {
 /// Remedy for a failed step.
 fn way_out(why: &NotConfined) -> &'static str {
     match why.step {
+        Step::System => "run the hub on Linux, for instance in a virtual machine",
         Step::User | Step::Namespaces | Step::Loopback => {
             "user namespaces must be allowed to the hub's user: `sysctl user.max_user_namespaces` above 0, \
              `kernel.unprivileged_userns_clone=1` where there is such a setting, on Ubuntu \

@@ -30,7 +30,7 @@ impl House {
             fs::create_dir(place.path().join(directory)).unwrap();
         }
         fs::write(place.path().join("secret/token"), "hush").unwrap();
-        Self { hub: Fixture::new(), place }
+        Self { hub: Fixture::new(System::Linux), place }
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -8,7 +8,7 @@ const LONG: Duration = Duration::from_secs(600);
 #[tokio::test]
 async fn hurry_shortens_current_and_future_grace() {
     let data = tempfile::tempdir().unwrap();
-    let hub = Fixture { supervisor: supervisor(data.path(), LONG), data };
+    let hub = Fixture { supervisor: supervisor(System::Linux, data.path(), LONG), data };
     let (mut asked, mut at_work) = (hub.sh(STUBBORN).await, hub.sh(STUBBORN).await);
     for child in [&mut asked, &mut at_work] {
         read_to(child, "ready\n").await;

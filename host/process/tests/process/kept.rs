@@ -36,7 +36,7 @@ async fn does(child: &mut Child, line: &str) -> String {
 
 #[tokio::test]
 async fn prune_kills_background_and_spares_helpers() {
-    let hub = Fixture::new();
+    let hub = Fixture::new(System::Linux);
     let mut child = hub.sh(&format!("sleep 2000 & {SHELL}")).await;
     let pid = does(&mut child, "echo $$").await;
     child.settle().await;
@@ -67,7 +67,7 @@ async fn prune_kills_background_and_spares_helpers() {
 /// and descriptors.
 #[tokio::test]
 async fn process_without_first_thread_is_killed() {
-    let hub = Fixture::new();
+    let hub = Fixture::new(System::Linux);
     let mut child = hub.sh(SHELL).await;
     does(&mut child, ":").await;
     child.settle().await;
@@ -97,7 +97,7 @@ async fn process_without_first_thread_is_killed() {
 /// A program that forks as fast as it can and exits: no process of it lives long.
 #[tokio::test]
 async fn rapidly_forking_program_dies_with_tree() {
-    let hub = Fixture::new();
+    let hub = Fixture::new(System::Linux);
     let mut child = hub.sh(SHELL).await;
     does(&mut child, ":").await;
     child.settle().await;
@@ -114,7 +114,7 @@ async fn rapidly_forking_program_dies_with_tree() {
 
 #[tokio::test]
 async fn transferred_tree_counts_for_new_owner() {
-    let hub = Fixture::new();
+    let hub = Fixture::new(System::Linux);
     let mut child = hub.sh(SHELL).await;
     let pid: i32 = does(&mut child, "echo $$").await.lines().next().unwrap().parse().unwrap();
     let Kin::Tree(TreeOwner { owner, tree, .. }) = hub.supervisor.kin(pid) else {

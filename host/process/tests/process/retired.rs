@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn retired_program_exits_or_is_killed() {
-    let hub = Fixture::new();
+    let hub = Fixture::new(System::Linux);
     // More than the capacity of a pipe: nobody reads it, and the program does not block.
     let saves = "cat >/dev/null; head -c 300000 /dev/zero; echo all >saved";
     hub.sh(saves).await.retire(PATIENCE);
@@ -19,7 +19,7 @@ async fn retired_program_exits_or_is_killed() {
 
 #[tokio::test]
 async fn dropping_child_or_start_kills_program() {
-    let hub = Fixture::new();
+    let hub = Fixture::new(System::Linux);
     let (held, launch) = (Arc::new(()), hub.launch("/bin/sh", &["-c", STUBBORN]));
     let mut child = hub.supervisor.spawn_holding(launch, Arc::clone(&held)).await.unwrap();
     read_to(&mut child, "ready\n").await;

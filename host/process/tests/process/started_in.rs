@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 #[tokio::test]
 async fn program_starts_in_opened_directory_behind_swapped_link() {
-    let hub = Fixture::new();
+    let hub = Fixture::new(System::Linux);
     let root = hub.data.path().canonicalize().unwrap();
     let (work, outside) = (root.join("work"), root.join("outside"));
     fs::create_dir(&work).unwrap();
