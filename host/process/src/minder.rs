@@ -233,7 +233,7 @@ impl Minder {
                     // If the group is gone already, nobody is left to signal.
                     match order {
                         MinderOrder::Interrupt => {
-                            drop(kill_process_group(self.program, Signal::INT))
+                            let _ = kill_process_group(self.program, Signal::INT);
                         }
                         MinderOrder::End(grace) => {
                             if kill_at.is_none() {

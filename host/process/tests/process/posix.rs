@@ -33,7 +33,7 @@ async fn new_session_outlives_its_program() {
     read_to(&mut child, "started\n").await;
     let left = escaped(&hub).await;
     child.kill();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(15));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(15));
     assert_eq!(hub.supervisor.running(), 0);
     let alive: Vec<_> = hub.alive().iter().map(|it| it.pid).collect();
     assert!(alive.contains(&left), "no minder finds it");
@@ -77,7 +77,7 @@ async fn tree_is_neither_pruned_nor_measured() {
     child.settle().await;
     assert_eq!((child.prune().await, child.resident().await), (None, None));
     child.close_stdin();
-    assert_eq!(finish(&mut child).await.2, Exit::Code(0));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Code(0));
 }
 
 #[tokio::test]

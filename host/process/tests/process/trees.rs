@@ -21,7 +21,7 @@ async fn group_dies_with_program(system: System) {
     let mut child = hub.sh("sleep 1000 & nohup sleep 1000 & (sleep 1000 &) ; echo done").await;
     // The children hold the pipe as well, so `finish` would not return before their end.
     let (stdout, _, exit) = finish(&mut child).await;
-    assert_eq!((&*stdout, exit), (&b"done\n"[..], Exit::Code(0)));
+    assert_eq!((&*stdout, exit), (&b"done\n"[..], ProgramExit::Code(0)));
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
 
@@ -31,7 +31,7 @@ async fn group_dies_by_kill(system: System) {
     read_to(&mut child, "ready\n").await;
     let begin = Instant::now();
     child.kill();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
     let took = begin.elapsed();
     assert!(took >= GRACE && took < GRACE + Duration::from_secs(5), "{took:?}");
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
@@ -56,13 +56,13 @@ async fn killed_minder_ends_only_its_group(system: System) {
             kill_process(of(false), Signal::KILL).unwrap();
         }
         kill_process(of(true), Signal::KILL).unwrap();
-        assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+        assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
         assert_eq!(hub.alive().len(), 2, "the sibling and its minder: {:#?}", hub.alive());
     }
     sibling.write_stdin(b"still here\n").await.unwrap();
     read_to(&mut sibling, "still here\n").await;
     sibling.close_stdin();
-    assert_eq!(finish(&mut sibling).await.2, Exit::Code(0));
+    assert_eq!(finish(&mut sibling).await.2, ProgramExit::Code(0));
     assert_eq!(hub.supervisor.running(), 0);
 }
 
@@ -84,7 +84,7 @@ async fn fork_storm_of_group_ends(system: System) {
     read_to(&mut child, "ready\n").await;
     count_reaches(hub.data.path(), 100, "sleep 1000").await;
     child.kill();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
 
@@ -93,7 +93,7 @@ async fn background_children_die_with_program() {
     let hub = Fixture::new(System::Linux);
     let mut child = hub.sh("sleep 1000 & setsid sleep 1000 & echo done").await;
     // The children hold the pipe as well, so `finish` would not return before their end.
-    assert_eq!(finish(&mut child).await, (b"done\n".to_vec(), vec![], Exit::Code(0)));
+    assert_eq!(finish(&mut child).await, (b"done\n".to_vec(), vec![], ProgramExit::Code(0)));
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
 
@@ -104,7 +104,7 @@ async fn kill_ends_sessions_and_daemons() {
     read_to(&mut child, "ready\n").await;
     let begin = Instant::now();
     child.kill();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
     let took = begin.elapsed();
     assert!(took >= GRACE && took < GRACE + Duration::from_secs(5), "{took:?}");
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
@@ -119,7 +119,7 @@ async fn program_heeding_sigterm_exits_early(system: System) {
     read_to(&mut child, "ready\n").await;
     child.kill();
     let (stdout, _, exit) = finish(&mut child).await; // the shell reports its `sleep` on stderr
-    assert_eq!((&stdout[..], exit), (&b"bye\n"[..], Exit::Code(5)));
+    assert_eq!((&stdout[..], exit), (&b"bye\n"[..], ProgramExit::Code(5)));
 }
 
 async fn shutdown_ends_trees_and_refuses_starts(system: System) {
@@ -137,7 +137,7 @@ async fn shutdown_ends_trees_and_refuses_starts(system: System) {
     timeout(PATIENCE, hub.supervisor.shutdown()).await.unwrap();
     assert_eq!(hub.supervisor.running(), 0);
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
-    assert_eq!(finish(&mut children[0]).await.2, Exit::Signal(15));
+    assert_eq!(finish(&mut children[0]).await.2, ProgramExit::Signal(15));
     let error = hub.supervisor.spawn(hub.launch("/bin/true", &[])).await.unwrap_err();
     assert!(matches!(error, SpawnError::ShuttingDown { .. }), "{error}");
 }
@@ -153,7 +153,7 @@ async fn a_fork_storm_ends() {
     count_reaches(hub.data.path(), 100, "sleep 1000").await;
     let begin = Instant::now();
     child.kill();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
     assert!(begin.elapsed() < GRACE + Duration::from_secs(6), "{:?}", begin.elapsed());
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
@@ -186,7 +186,7 @@ async fn a_hundred_programs_run(system: System) {
         child.close_stdin();
     }
     for child in &mut children {
-        assert_eq!(finish(child).await.2, Exit::Code(0));
+        assert_eq!(finish(child).await.2, ProgramExit::Code(0));
     }
     assert_eq!(hub.supervisor.running(), 0);
     nobody_within(hub.data.path(), PATIENCE).await;
@@ -206,12 +206,12 @@ async fn killed_minder_takes_only_its_tree() {
     let minders = count_reaches(hub.data.path(), 2, MIND).await;
     let minder = minders.into_iter().find(|it| it.command.contains("env -i")).unwrap();
     kill_process(minder.pid, Signal::KILL).unwrap();
-    assert_eq!(finish(&mut child).await.2, Exit::Signal(9));
+    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
 
     sibling.write_stdin(b"still here\n").await.unwrap();
     read_to(&mut sibling, "still here\n").await;
     sibling.close_stdin();
-    assert_eq!(finish(&mut sibling).await.2, Exit::Code(0));
+    assert_eq!(finish(&mut sibling).await.2, ProgramExit::Code(0));
     assert_eq!(hub.supervisor.running(), 0);
     nobody_within(hub.data.path(), Duration::from_secs(1)).await;
 }
