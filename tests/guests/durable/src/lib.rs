@@ -81,7 +81,7 @@ fn act_out(ctx: &Context, act: &str, rest: &str, last: Option<&String>) -> Resul
 /// answers without JSON.
 fn decide(ctx: &Context, text: &str) -> Run {
     let number = random();
-    if number % 6 == 0 {
+    if number.is_multiple_of(6) {
         return ctx.fail("broken", "this one fails");
     }
     let schema = text.split_once("It has to fit this JSON schema:\n");
@@ -90,10 +90,10 @@ fn decide(ctx: &Context, text: &str) -> Run {
     }
     let is_choice = schema.is_some_and(|(_, schema)| schema.contains("\"enum\""));
     let answer = json!({
-        "choice": if number % 2 == 0 { "yes" } else { "no" },
+        "choice": if number.is_multiple_of(2) { "yes" } else { "no" },
         "bid": number % 100, "pass": number % 7 == 2, "cost": number % 100, "minutes": 5, "plan": "soon",
         "refuse": number % 7 == 3, "value": if is_choice { json!("yes") } else { json!(number % 4) },
-        "accept": number % 3 == 0, "terms": "these", "confidence": 0.5, "reason": "so",
+        "accept": number.is_multiple_of(3), "terms": "these", "confidence": 0.5, "reason": "so",
     });
     ctx.done(answer.to_string())
 }
