@@ -27,7 +27,8 @@ const WITH_JUDGE: &str =
 const WITHOUT_JUDGE: &str = "needs = [\"try\"]\npick = { from = \"try\", by = \"ask\"";
 
 /// Names of the templates.
-pub const NAMES: [&str; 5] = ["review", "plan", "research", "second-opinion", "best-of"];
+pub const NAMES: [&str; 6] =
+    ["review", "plan", "research", "second-opinion", "best-of", "map"];
 
 /// Text of a new flow file from the template of this name, with these agents or, without any, those
 /// of this machine. Without a name, it is an example with two steps.
@@ -38,6 +39,7 @@ pub fn text(name: Option<&str>, agents: &[AgentId]) -> String {
         Some("research") => include_str!("flow_template/research.flow.toml"),
         Some("second-opinion") => include_str!("flow_template/second-opinion.flow.toml"),
         Some("best-of") => BEST_OF,
+        Some("map") => include_str!("flow_template/map.flow.toml"),
         Some(_) | None => return include_str!("flow_template/answer.flow.toml").to_owned(),
     };
     match agents {

@@ -96,7 +96,7 @@ async fn message_reaches_several_agents() -> Result<()> {
 #[tokio::test]
 async fn new_flow_from_template_joins() -> Result<()> {
     let hub = TestHub::start().await?;
-    for from in ["review", "plan", "research", "second-opinion", "best-of"] {
+    for from in ["review", "plan", "research", "second-opinion", "best-of", "map"] {
         let name = format!("my-{from}");
         let args = ["flow", "new", &name, "--from", from, "--agents", "echo,git-historian"];
         let made = run(&hub, &args).await?;
@@ -107,7 +107,7 @@ async fn new_flow_from_template_joins() -> Result<()> {
         let checked = run(&hub, &["flow", "check", &file.display().to_string()]).await?;
         assert!(checked.stdout.starts_with("The flow is right"), "{}", checked.stdout);
         assert!(!checked.stdout.contains("Warnings"), "{}", checked.stdout);
-        if from == "best-of" {
+        if ["best-of", "map"].contains(&from) {
             run(&hub, &["flow", "trust", &name, "--yes"]).await?;
         }
         hub.joined(&name).await?;
