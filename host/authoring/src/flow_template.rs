@@ -27,8 +27,7 @@ const WITH_JUDGE: &str =
 const WITHOUT_JUDGE: &str = "needs = [\"try\"]\npick = { from = \"try\", by = \"ask\"";
 
 /// Names of the templates.
-pub const NAMES: [&str; 6] =
-    ["review", "plan", "research", "second-opinion", "best-of", "map"];
+pub const NAMES: [&str; 6] = ["review", "plan", "research", "second-opinion", "best-of", "map"];
 
 /// Text of a new flow file from the template of this name, with these agents or, without any, those
 /// of this machine. Without a name, it is an example with two steps.

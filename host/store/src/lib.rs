@@ -8,6 +8,7 @@ mod context_memory;
 pub mod contract;
 mod error;
 mod health;
+mod known_children;
 mod log;
 pub mod memory;
 mod pushes;
@@ -15,6 +16,7 @@ pub mod sqlite;
 
 pub use crate::health::{Readiness, until_usable};
 pub use error::{BackupError, StorageError};
+pub use known_children::{KnownChild, KnownChildren};
 pub use log::fold;
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 
@@ -26,7 +28,7 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     dialect::FinishedTask,
-    event::{SequencedEvent, TaskEvent},
+    event::{Created, SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
@@ -77,6 +79,18 @@ pub trait TaskLog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<SequencedEvent>, StorageError>;
 
+    /// First event of a task; none if the task was deleted.
+    async fn beginning(&self, task: &TaskId) -> Result<Option<Box<Created>>, StorageError> {
+        let first = self.events(task, 0, 1).await?.pop();
+        Ok(first.and_then(|first| match first.event {
+            TaskEvent::Created(created) => Some(created),
+            TaskEvent::Status(_)
+            | TaskEvent::Artifact(_)
+            | TaskEvent::Input(_)
+            | TaskEvent::Reply(_) => None,
+        }))
+    }
+
     /// Task, folded from its log.
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError>;
 
@@ -93,7 +107,7 @@ pub trait TaskLog: Send + Sync {
 /// A request that began a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BegunRequest {
-    /// Fingerprint ([`Created::request`](a2a_hub_protocol::event::Created::request)).
+    /// Fingerprint ([`Created::request`]).
     pub fingerprint: String,
     /// Task that it began.
     pub task: TaskId,

@@ -11,7 +11,6 @@ pub(super) mod child_routing;
 mod child_worktree;
 pub(super) mod conversation_access;
 pub(super) mod directory;
-mod known_children;
 pub(super) mod lent_permit;
 pub(super) mod memory_transfer;
 pub(super) mod program_calls;
@@ -24,7 +23,6 @@ use super::{
     delegation::{
         call_errors::{failed, no_child, refused},
         child_call::ChildCall,
-        known_children::KnownChildren,
         lent_permit::LentTurn,
         memory_transfer::{GiverTask, asked_for, hand_over},
         question_relay::QuestionRelay,
@@ -63,7 +61,7 @@ use a2a_hub_runtime::{
         tasks::WaitsFor,
     },
 };
-use a2a_hub_store::StoredTask;
+use a2a_hub_store::{KnownChildren, StoredTask};
 use a2a_hub_worktrees::Worktrees;
 use futures::{
     FutureExt as _,

@@ -1,7 +1,10 @@
 //! Routes a delegation call to a child: the existing one with the call's key, or a new one at an
 //! agent that takes it, if the call names a group or a skill.
 
-use super::{Delegation, call_errors::refused};
+use super::{
+    Delegation,
+    call_errors::{failed, refused},
+};
 use crate::{error::HubError, routing::Routes, tasks::Subscription};
 use a2a_hub_agents::Agent;
 use a2a_hub_core::routing::{NotChosen, Wanted};
@@ -11,6 +14,7 @@ use a2a_hub_protocol::{
     operation::AgentRequirements,
 };
 use a2a_hub_runtime::{Failure, port::delegate::ChildRequest};
+use a2a_hub_store::KnownChild;
 use std::sync::Arc;
 
 impl Delegation {
@@ -74,6 +78,13 @@ impl Delegation {
             }
         }
         Err(Failure::Unavailable(A2aError::from(route.refusal()).message))
+    }
+
+    /// Existing child with this key.
+    pub(super) async fn child_under(&self, key: &str) -> Result<Option<KnownChild>, Failure> {
+        let mut known = self.known_children.lock().await;
+        let child = known.under(&*self.tasks.storage, &self.task.id, key).await;
+        child.map_err(|why| failed("list children", &why))
     }
 
     /// Refuses a child that is unhealthy or whose circuit breaker is open.

@@ -4,7 +4,6 @@ use crate::tasks::{Tasks, log_span};
 use a2a_hub_core::task::trace_context::Trace;
 use a2a_hub_protocol::{
     budget::Budget,
-    event::{Created, TaskEvent},
     id::TaskId,
     operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
 };
@@ -22,33 +21,18 @@ impl Tasks {
         self.storage.requests(since, REQUESTS).await
     }
 
-    /// First event of a task; none if the task was deleted.
-    pub(in crate::tasks) async fn beginning(
-        &self,
-        task: &TaskId,
-    ) -> Result<Option<Box<Created>>, StorageError> {
-        let first = self.storage.events(task, 0, 1).await?.pop();
-        Ok(first.and_then(|first| match first.event {
-            TaskEvent::Created(created) => Some(created),
-            TaskEvent::Status(_)
-            | TaskEvent::Artifact(_)
-            | TaskEvent::Input(_)
-            | TaskEvent::Reply(_) => None,
-        }))
-    }
-
     /// Key under which the parent knows this child.
     pub(in crate::tasks) async fn key_of(
         &self,
         task: &TaskId,
     ) -> Result<Option<String>, StorageError> {
-        let begun = self.beginning(task).await?;
+        let begun = self.storage.beginning(task).await?;
         Ok(begun.and_then(|begun| begun.parent?.key))
     }
 
     /// Budget that the parent's call set for this child.
     pub(in crate::tasks) async fn budget_of(&self, task: &TaskId) -> Result<Budget, StorageError> {
-        let begun = self.beginning(task).await?;
+        let begun = self.storage.beginning(task).await?;
         Ok(begun.and_then(|begun| begun.parent).map(|parent| parent.budget).unwrap_or_default())
     }
 
@@ -72,7 +56,7 @@ impl Tasks {
 
     /// Trace context of a task; none if the task was deleted.
     pub async fn trace(&self, task: &TaskId) -> Result<Option<Trace>, StorageError> {
-        let begun = self.beginning(task).await?;
+        let begun = self.storage.beginning(task).await?;
         Ok(begun.map(|begun| Trace::of(task, begun.task.metadata.as_ref())))
     }
 
