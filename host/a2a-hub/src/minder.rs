@@ -21,9 +21,9 @@ static ASKS: AtomicBool = AtomicBool::new(false);
 pub fn minded() -> Option<ExitCode> {
     ASKS.store(true, Ordering::Relaxed);
     let args = || env::args_os().skip(2);
-    match Help::asked_of(env::args_os())? {
-        Help::Mind => process::errand(env::args_os().skip(1)),
-        Help::Compile => Some(process::work(args(), compile_in_worker)),
+    match HelperRole::asked_of(env::args_os())? {
+        HelperRole::Mind => process::errand(env::args_os().skip(1)),
+        HelperRole::Compile => Some(process::work(args(), compile_in_worker)),
     }
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn system() -> System {
 
 /// True if this process was started as a helper.
 pub(crate) fn is_helper() -> bool {
-    Help::asked_of(env::args_os()).is_some()
+    HelperRole::asked_of(env::args_os()).is_some()
 }
 
 /// True if this program can be started as a helper.
@@ -44,14 +44,14 @@ pub(crate) fn is_ready_to_help() -> bool {
 
 /// Role of a helper process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Help {
+enum HelperRole {
     /// Minds a program, or is the init of a confined one.
     Mind,
     /// Compiles a component.
     Compile,
 }
 
-impl Help {
+impl HelperRole {
     fn asked_of(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         let first = args.nth(1)?;
         if first == process::MIND || first == process::confine::INIT {
@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     fn helper_role_needs_first_argument() {
-        let told = |args: &[&str]| Help::asked_of(args.iter().map(OsString::from));
-        assert_eq!(told(&["a2a-hub", process::MIND, "x"]), Some(Help::Mind));
-        assert_eq!(told(&["a2a-hub", process::confine::INIT, "x"]), Some(Help::Mind));
-        assert_eq!(told(&["a2a-hub", COMPILE, "1", "2"]), Some(Help::Compile));
+        let told = |args: &[&str]| HelperRole::asked_of(args.iter().map(OsString::from));
+        assert_eq!(told(&["a2a-hub", process::MIND, "x"]), Some(HelperRole::Mind));
+        assert_eq!(told(&["a2a-hub", process::confine::INIT, "x"]), Some(HelperRole::Mind));
+        assert_eq!(told(&["a2a-hub", COMPILE, "1", "2"]), Some(HelperRole::Compile));
         assert_eq!(told(&["a2a-hub"]), None);
         assert_eq!(told(&["a2a-hub", "send", process::MIND]), None);
         assert_eq!(told(&["a2a-hub", "send", COMPILE]), None);

@@ -148,7 +148,7 @@ impl Hub {
     ) -> Result<(Caller, Measured<'_>), A2aError> {
         let caller = self.at_work_now(caller)?;
         let admitted = self.admit(&caller.principal, operation)?;
-        let caller = match self.place(caller, operation).await {
+        let caller = match self.set_tenant(caller, operation).await {
             Ok(placed) => placed,
             Err(why) => return admitted.came_to(Err(why)),
         };

@@ -38,7 +38,7 @@ impl PeersAsk {
     }
 
     /// Agents that it names.
-    pub fn named(&self) -> impl Iterator<Item = &AgentId> {
+    pub fn named_agents(&self) -> impl Iterator<Item = &AgentId> {
         match self {
             Self::Any(_) => None,
             Self::Named(names) => Some(names),

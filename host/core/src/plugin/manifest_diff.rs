@@ -86,7 +86,11 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<ManifestChange> {
     let any = |ask: &Ask| ask.delegate.agents == PeersAsk::Any(true);
     found.flag("know which other agents there are", any(old), any(new));
     let calls = |ask: &Ask| -> BTreeSet<String> {
-        ask.delegate.agents.named().map(|agent| format!("call the agent `{agent}`")).collect()
+        ask.delegate
+            .agents
+            .named_agents()
+            .map(|agent| format!("call the agent `{agent}`"))
+            .collect()
     };
     found.words(&calls(old), &calls(new), str::to_owned);
     let goes_on = |ask: &Ask| ask.resume != Resume::Nothing;

@@ -79,8 +79,11 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<MissingGrant> {
         });
     }
     found.extend(of_tools(ask, held));
-    let uncallable =
-        ask.delegate.agents.named().filter(|agent| held.agents.terms(agent.as_str()).is_none());
+    let uncallable = ask
+        .delegate
+        .agents
+        .named_agents()
+        .filter(|agent| held.agents.terms(agent.as_str()).is_none());
     found.extend(uncallable.map(|agent| MissingGrant {
         capability: format!("delegate.{agent}"),
         what: format!("call the agent `{agent}`"),

@@ -22,7 +22,7 @@ impl Hub {
 
     /// Sets the tenant of the caller and of the operation. A task of another tenant is reported as
     /// not found.
-    pub(super) async fn place(
+    pub(super) async fn set_tenant(
         &self,
         caller: Caller,
         operation: &mut Operation,

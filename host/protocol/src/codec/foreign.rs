@@ -30,7 +30,7 @@ pub(crate) fn part(own: PartReader, value: Value, at: JsonPath) -> Result<Part, 
 }
 
 /// Message that an agent wrote as a bare text.
-pub(crate) fn bare_message(value: &Value, at: &JsonPath) -> Option<Message> {
+pub(crate) fn message_of_text(value: &Value, at: &JsonPath) -> Option<Message> {
     let text = value.as_str().filter(|_| at.is_tolerant())?;
     Some(Message::text(Role::Agent, text))
 }

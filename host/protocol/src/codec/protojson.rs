@@ -70,7 +70,7 @@ impl Proto {
         at: impl Into<JsonPath>,
     ) -> Result<Message, A2aError> {
         let at = at.into();
-        if let Some(message) = foreign::bare_message(&value, &at) {
+        if let Some(message) = foreign::message_of_text(&value, &at) {
             return Ok(message);
         }
         let mut of = Members::of(value, at)?;

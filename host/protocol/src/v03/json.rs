@@ -112,7 +112,7 @@ fn status_at(value: Value, at: JsonPath) -> Result<TaskStatus, A2aError> {
 }
 
 fn message_at(value: Value, at: JsonPath) -> Result<Message, A2aError> {
-    if let Some(message) = foreign::bare_message(&value, &at) {
+    if let Some(message) = foreign::message_of_text(&value, &at) {
         return Ok(message);
     }
     let mut of = Members::of(value, at)?;

@@ -223,10 +223,10 @@ async fn look_up(stream: UnixStream, lineage: Lineages) -> Option<(UnixStream, O
 fn refuse(stream: &UnixStream, why: &QuotaReached) {
     tracing::warn!(%why, "a connection to the socket was refused");
     // A client that is gone needs no answer.
-    let _ = stream.try_write(&line(jsonrpc::no_room(why)));
+    let _ = stream.try_write(&with_line_end(jsonrpc::no_room(why)));
 }
 
-fn line(mut text: Vec<u8>) -> Vec<u8> {
+fn with_line_end(mut text: Vec<u8>) -> Vec<u8> {
     text.push(b'\n');
     text
 }

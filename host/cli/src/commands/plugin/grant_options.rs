@@ -228,11 +228,11 @@ impl GrantOptions {
         }
         let other = self.delegate.iter().map(|(agent, _)| agent);
         if let Some(agent) = other.filter(|agent| *agent != "*").find(|it| !peers.includes(it)) {
-            let named = peers.named().map(|agent| agent.as_str().to_owned()).collect();
+            let named = peers.named_agents().map(|agent| agent.as_str().to_owned()).collect();
             let what = format!("does not ask to call the agent `{agent}`");
             return Err(not_asked(&what, &among(&named)));
         }
-        let all = peers.named().filter(|_| self.all);
+        let all = peers.named_agents().filter(|_| self.all);
         all.for_each(|agent| grant.delegate.allow(agent.as_str().to_owned()));
         grant = self.with_tools(grant, ask)?;
         grant.limits.extend(self.limit.iter().copied());
