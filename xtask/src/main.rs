@@ -94,17 +94,17 @@ enum Cli {
         /// Install the newest versions instead, run their tests, and tell what broke
         #[arg(long)]
         newest: bool,
-        /// Where they are put [default: target/clis in the workspace, or target/clis-newest]
+        /// Folder for them [default: target/clis in the workspace, or target/clis-newest]
         dir: Option<PathBuf>,
     },
     /// Install the official A2A SDKs that the tests drive the hub with, at the versions in tests/sdks.json
     Sdks {
-        /// Where they are put [default: target/sdks in the workspace]
+        /// Folder for them [default: target/sdks in the workspace]
         dir: Option<PathBuf>,
     },
     /// Install what makes components of Python and JavaScript, and build the agents in these languages that the tests run
     Languages {
-        /// Where they are put [default: target/languages in the workspace]
+        /// Folder for them [default: target/languages in the workspace]
         dir: Option<PathBuf>,
     },
 }

@@ -3,53 +3,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Finish, Id, Role, State};
+mod voters;
+
+use a2a_hub_coordination::flow::{Definition, End, Event, Role};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use voters::Run;
 
-/// Run of a flow with one step, and the calls and timers that are open.
-struct Run {
-    state: State,
-    calls: Vec<(Id, String, String, Option<String>)>,
-    timers: Vec<(Id, u64)>,
-    finish: Option<Finish>,
-}
-
+/// Begins a flow with one step, which has these keys.
 fn begin(step: &str) -> Run {
     let text =
         format!("description = \"x\"\n[[step]]\nid = \"decide\"\nprompt = \"Build it.\"\n{step}\n");
-    let definition = Definition::parse(&text).unwrap_or_else(|why| panic!("{why:#?}"));
-    let state = State::new(definition, json!({}), "task-1");
-    let mut run = Run { state, calls: Vec::new(), timers: Vec::new(), finish: None };
-    run.step(Event::Begun);
-    run
+    Run::begin(&text, json!({}))
 }
 
 impl Run {
-    fn step(&mut self, event: Event) {
-        for action in self.state.step(event) {
-            match action {
-                Action::Call { id, agent, text, permissions, .. } => {
-                    self.calls.push((id, agent, text, permissions));
-                }
-                Action::Wait { id, ms } => self.timers.push((id, ms)),
-                Action::Cancel(id) => {
-                    self.calls.retain(|(other, ..)| *other != id);
-                    self.timers.retain(|(other, _)| *other != id);
-                }
-                Action::Finish(finish) => self.finish = Some(finish),
-                Action::Ask { .. } => panic!("no step asks"),
-                Action::Say(_) => {}
-            }
-        }
-    }
-
-    fn end(&mut self, agent: &str, end: End) {
-        let at = self.calls.iter().position(|(_, name, ..)| name == agent);
-        let (id, ..) = self.calls.remove(at.unwrap_or_else(|| panic!("{agent} is not called")));
-        self.step(Event::Ended(id, end));
-    }
-
     /// Ends the open call of this agent with JSON, or with a text.
     fn answer(&mut self, agent: &str, answer: &Value) {
         let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
@@ -63,10 +31,6 @@ impl Run {
 
     fn called(&self) -> Vec<&str> {
         self.calls.iter().map(|(_, agent, ..)| agent.as_str()).collect()
-    }
-
-    fn text_of(&self, agent: &str) -> &str {
-        &self.calls.iter().find(|(_, name, ..)| name == agent).unwrap().2
     }
 
     fn output(self) -> Value {
@@ -327,10 +291,7 @@ fn negotiation_without_agreement_is_an_outcome() {
 #[test]
 fn answers_count_against_budget_of_tasks() {
     let text = "description = \"x\"\nbudget = { tasks = 2 }\n[[step]]\nid = \"decide\"\nprompt = \"?\"\nauction = { agents = [\"a\", \"b\"] }\n";
-    let definition = Definition::parse(text).unwrap();
-    let state = State::new(definition, json!({}), "task-1");
-    let mut run = Run { state, calls: Vec::new(), timers: Vec::new(), finish: None };
-    run.step(Event::Begun);
+    let mut run = Run::begin(text, json!({}));
     run.answer("a", &bid(1));
     run.answer("b", &bid(2));
     assert_eq!(run.finish.unwrap().reason, "limit_exceeded");

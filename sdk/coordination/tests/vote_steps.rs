@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Finish, Id, Role, State};
+mod voters;
+
+use a2a_hub_coordination::flow::{Definition, End, Event, Role};
 use serde_json::{Value, json};
+use voters::Run;
 
 const FLOW: &str = r#"
 description = "Decides on a change"
@@ -25,48 +28,8 @@ agent = "writer"
 prompt = "{{ steps.decide.output.choice }} {{ steps.decide.output.ballots | data }}"
 "#;
 
-/// Run of a flow, with the calls and timers that are open.
-struct Run {
-    state: State,
-    calls: Vec<(Id, String, String, Option<String>)>,
-    timers: Vec<Id>,
-    finish: Option<Finish>,
-}
-
 fn begin(text: &str) -> Run {
-    let definition = Definition::parse(text).unwrap_or_else(|why| panic!("{why:#?}"));
-    let state = State::new(definition, json!({ "change": "x = 1" }), "task-1");
-    let mut run = Run { state, calls: Vec::new(), timers: Vec::new(), finish: None };
-    run.step(Event::Begun);
-    run
-}
-
-impl Run {
-    fn step(&mut self, event: Event) {
-        for action in self.state.step(event) {
-            match action {
-                Action::Call { id, agent, text, permissions, .. } => {
-                    self.calls.push((id, agent, text, permissions));
-                }
-                Action::Wait { id, .. } => self.timers.push(id),
-                Action::Cancel(id) => self.calls.retain(|(other, ..)| *other != id),
-                Action::Finish(finish) => self.finish = Some(finish),
-                Action::Ask { .. } => panic!("no step asks"),
-                Action::Say(_) => {}
-            }
-        }
-    }
-
-    /// Ends the open call of this agent.
-    fn end(&mut self, agent: &str, end: End) {
-        let at = self.calls.iter().position(|(_, name, ..)| name == agent);
-        let (id, ..) = self.calls.remove(at.unwrap_or_else(|| panic!("{agent}")));
-        self.step(Event::Ended(id, end));
-    }
-
-    fn text_of(&self, agent: &str) -> &str {
-        &self.calls.iter().find(|(_, name, ..)| name == agent).unwrap().2
-    }
+    Run::begin(text, json!({ "change": "x = 1" }))
 }
 
 fn ballot(choice: &str, confidence: f64) -> End {
@@ -163,7 +126,7 @@ fn time_limit_closes_vote_with_ballots() {
     let mut run = begin(FLOW);
     run.end("a", ballot("approve", 1.0));
     run.end("b", ballot("approve", 1.0));
-    let timer = run.timers.iter().find(|id| id.role == Role::Timeout).copied();
+    let timer = run.timers.iter().map(|(id, _)| *id).find(|id| id.role == Role::Timeout);
     run.step(Event::Rang(timer.unwrap()));
     assert_eq!(run.state.open(), 1, "the voter at work is cancelled");
     assert!(run.text_of("writer").contains("| approve"));

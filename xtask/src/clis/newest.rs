@@ -155,7 +155,7 @@ fn trial(messages: &str) -> Option<Trial> {
             last.insert(name.to_owned(), ());
         }
     }
-    // A test that passes when it is tried again is told as flaky.
+    // A test that passes when it is tried again is reported as flaky.
     let flaky = |name: &String| {
         messages
             .lines()

@@ -25,9 +25,9 @@ async fn group_dies_with_program(system: System) {
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
 }
 
-async fn group_dies_by_kill(system: System) {
-    let hub = Fixture::new(system);
-    let mut child = hub.sh(GROUP).await;
+/// Kills a program that says that it is ready; nothing of it is left after the grace.
+async fn dies_by_kill(hub: &Fixture, script: &str) {
+    let mut child = hub.sh(script).await;
     read_to(&mut child, "ready\n").await;
     let begin = Instant::now();
     child.kill();
@@ -35,6 +35,11 @@ async fn group_dies_by_kill(system: System) {
     let took = begin.elapsed();
     assert!(took >= GRACE && took < GRACE + Duration::from_secs(5), "{took:?}");
     assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+}
+
+async fn group_dies_by_kill(system: System) {
+    let hub = Fixture::new(system);
+    dies_by_kill(&hub, GROUP).await;
 }
 
 /// The group is known to the hub, also without its leader.
@@ -100,14 +105,7 @@ async fn background_children_die_with_program() {
 #[tokio::test]
 async fn kill_ends_sessions_and_daemons() {
     let hub = Fixture::new(System::Linux);
-    let mut child = hub.sh(STUBBORN).await;
-    read_to(&mut child, "ready\n").await;
-    let begin = Instant::now();
-    child.kill();
-    assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
-    let took = begin.elapsed();
-    assert!(took >= GRACE && took < GRACE + Duration::from_secs(5), "{took:?}");
-    assert!(hub.alive().is_empty(), "{:#?}", hub.alive());
+    dies_by_kill(&hub, STUBBORN).await;
     assert_eq!(hub.supervisor.running(), 0);
 }
 

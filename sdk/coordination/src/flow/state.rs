@@ -10,7 +10,6 @@ mod minutes;
 mod programs;
 mod turns;
 mod undo;
-mod voters;
 mod worktrees;
 
 use std::collections::BTreeMap;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     super::position::{Problems, Table},
-    Course, MAX_AMOUNT, Said, Turn, Verdict, amount, is_set, said, statement, unit, with_reasons,
+    Course, MAX_AMOUNT, RuleBook, Said, Turn, Verdict, amount, is_set, replay, statement, unit,
+    with_reasons,
 };
 use crate::auction::{Action, Event, Lot, Outcome, Price, Side, State, Tie, mixed};
 
@@ -29,7 +30,7 @@ impl Rules {
         seed: &str,
     ) -> Result<Course, String> {
         let tie = if self.is_drawn { Tie::Drawn(mixed(0, seed)) } else { Tie::Listed };
-        let mut state = State::new(Lot {
+        let state = State::new(Lot {
             bidders: agents.to_vec(),
             side: self.side,
             price: self.price,
@@ -38,45 +39,16 @@ impl Rules {
             timeout_ms: None,
             work_ms: None,
         })?;
-        let mut actions = state.step(0, Event::Begun);
-        let (mut reasons, mut absent, mut answer) = (Vec::new(), Vec::new(), "");
-        for (turn, said) in items.iter().filter_map(said) {
-            let who = turn.agent.clone();
-            let event = match said {
-                Said::Answer(bid) if is_set(bid, "pass") => {
-                    absent.push((who.clone(), passed(&statement(bid, "reason"))));
-                    Event::Passed(who)
-                }
-                Said::Answer(bid) => {
-                    reasons.push((who.clone(), statement(bid, "reason")));
-                    Event::Bid(who, bid.get("bid").and_then(Value::as_u64).unwrap_or_default())
-                }
-                Said::Done(text) => {
-                    answer = text;
-                    Event::Done(who)
-                }
-                Said::Failed(why) => {
-                    // The outcome lists those that failed at the work.
-                    if turn.schema().is_some() {
-                        absent.push((who.clone(), why.clone()));
-                    }
-                    Event::Failed(who, why)
-                }
-            };
-            actions.extend(state.step(0, event));
-        }
-        let (mut turns, mut verdict) = (Vec::new(), None);
-        for action in actions {
-            match action {
-                Action::Call(who) => turns.push(self.call(who)),
-                Action::Award(who, price) => turns.push(self.award(who, price)),
-                Action::Finish(outcome) => {
-                    verdict = Some(self.verdict(&outcome, &reasons, &absent, answer));
-                }
-                Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
-            }
-        }
-        Ok(Course { turns, verdict })
+        Ok(replay(
+            Bidding {
+                rules: self,
+                state,
+                reasons: Vec::new(),
+                absent: Vec::new(),
+                answer: String::new(),
+            },
+            items,
+        ))
     }
 
     fn call(&self, who: String) -> Turn {
@@ -146,6 +118,64 @@ impl Rules {
             text.push_str(&format!("\n{who}: {why}"));
         }
         Verdict { failure: Some("no_winner"), text, output }
+    }
+}
+
+/// Auction with what its agents said, besides the amounts.
+struct Bidding<'r> {
+    rules: &'r Rules,
+    state: State,
+    /// Reasons of the bids.
+    reasons: Vec<(String, String)>,
+    /// Agents without a bid, and the reason.
+    absent: Vec<(String, String)>,
+    /// Text of the work.
+    answer: String,
+}
+
+impl RuleBook for Bidding<'_> {
+    type Action = Action;
+
+    fn begin(&mut self) -> Vec<Action> {
+        self.state.step(0, Event::Begun)
+    }
+
+    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
+        let who = turn.agent.clone();
+        let event = match said {
+            Said::Answer(bid) if is_set(bid, "pass") => {
+                self.absent.push((who.clone(), passed(&statement(bid, "reason"))));
+                Event::Passed(who)
+            }
+            Said::Answer(bid) => {
+                self.reasons.push((who.clone(), statement(bid, "reason")));
+                Event::Bid(who, bid.get("bid").and_then(Value::as_u64).unwrap_or_default())
+            }
+            Said::Done(text) => {
+                text.clone_into(&mut self.answer);
+                Event::Done(who)
+            }
+            Said::Failed(why) => {
+                // The outcome lists those that failed at the work.
+                if turn.schema().is_some() {
+                    self.absent.push((who.clone(), why.clone()));
+                }
+                Event::Failed(who, why)
+            }
+        };
+        self.state.step(0, event)
+    }
+
+    fn act(&mut self, action: Action, course: &mut Course) {
+        match action {
+            Action::Call(who) => course.turns.push(self.rules.call(who)),
+            Action::Award(who, price) => course.turns.push(self.rules.award(who, price)),
+            Action::Finish(outcome) => {
+                let Self { reasons, absent, answer, .. } = self;
+                course.verdict = Some(self.rules.verdict(&outcome, reasons, absent, answer));
+            }
+            Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use super::{
         row::Item,
         template::as_data,
     },
-    Course, MAX_AMOUNT, Said, Turn, Verdict, amount, decimal, is_set, said, statement, unit,
-    with_reasons,
+    Course, MAX_AMOUNT, RuleBook, Said, Turn, Verdict, amount, decimal, is_set, replay, statement,
+    unit, with_reasons,
 };
 use crate::contract_net::{Action, Call, Event, Limits, Outcome, Proposal, Report, State, Weights};
 
@@ -36,16 +36,16 @@ pub(super) struct Rules {
     unit: String,
 }
 
-/// What participants said, besides what counts for the award.
+/// Plans and works of the participants, which do not count for the award.
 #[derive(Default)]
-struct Notes<'i> {
-    /// Last plan of each participant.
+struct Notes {
+    /// Plans of the participants, the last one of each at the end.
     plans: Vec<(String, String)>,
-    /// Works of the contractors.
-    works: Vec<(String, &'i str)>,
+    /// Texts of the contractors' works.
+    works: Vec<(String, String)>,
 }
 
-impl Notes<'_> {
+impl Notes {
     fn plan(&self, who: &str) -> &str {
         self.plans.iter().rev().find(|(name, _)| name == who).map_or("", |(_, plan)| plan)
     }
@@ -53,7 +53,7 @@ impl Notes<'_> {
 
 impl Rules {
     pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
-        let mut state = State::new(Call {
+        let state = State::new(Call {
             participants: agents.to_vec(),
             awards: self.awards,
             weights: self.weights,
@@ -62,46 +62,8 @@ impl Rules {
             timeout_ms: None,
             work_ms: None,
         })?;
-        let (mut turns, mut verdict, mut notes) = (Vec::new(), None, Notes::default());
-        let mut said = items.iter().filter_map(said);
-        let mut actions = state.step(0, Event::Begun);
-        let mut round = 1;
-        loop {
-            for action in actions {
-                match action {
-                    Action::Call(who, number) => {
-                        round = number;
-                        turns.push(self.call(who, number));
-                    }
-                    Action::Accept(who) => turns.push(accept(&notes, who)),
-                    Action::Finish(outcome) => verdict = Some(self.verdict(&outcome, &notes)),
-                    Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
-                }
-            }
-            let Some((turn, said)) = said.next() else { break };
-            let who = turn.agent.clone();
-            let event = match said {
-                Said::Answer(answer) if is_set(answer, "refuse") => {
-                    let why = statement(answer, "plan");
-                    let why = if why.is_empty() { "refused".to_owned() } else { why };
-                    Event::Refused(who, why)
-                }
-                Said::Answer(answer) => {
-                    notes.plans.push((who.clone(), statement(answer, "plan")));
-                    Event::Proposed(who, round, proposal(answer))
-                }
-                Said::Done(text) => {
-                    notes.works.push((who.clone(), text));
-                    Event::Reported(who, Report::Done)
-                }
-                Said::Failed(why) if turn.schema().is_none() => {
-                    Event::Reported(who, Report::Failure(why))
-                }
-                Said::Failed(why) => Event::Refused(who, why),
-            };
-            actions = state.step(0, event);
-        }
-        Ok(Course { turns, verdict })
+        let (notes, round) = (Notes::default(), 1);
+        Ok(replay(Tender { rules: self, state, notes, round }, items))
     }
 
     fn call(&self, who: String, round: u32) -> Turn {
@@ -135,7 +97,7 @@ impl Rules {
         Turn::answer(who, members, request)
     }
 
-    fn verdict(&self, outcome: &Outcome, notes: &Notes<'_>) -> Verdict {
+    fn verdict(&self, outcome: &Outcome, notes: &Notes) -> Verdict {
         let Outcome { reports, proposals, refused, rounds } = outcome;
         let work = |who: &String| notes.works.iter().find(|(name, _)| name == who);
         let contractors = reports.iter().map(|(who, report)| match report {
@@ -164,7 +126,7 @@ impl Rules {
             "refused": with_reasons(refused),
             "rounds": rounds,
         });
-        let done: Vec<_> = notes.works.iter().map(|(_, text)| *text).collect();
+        let done: Vec<_> = notes.works.iter().map(|(_, text)| text.as_str()).collect();
         if !done.is_empty() {
             return Verdict { failure: None, text: done.join("\n\n"), output };
         }
@@ -184,7 +146,61 @@ impl Rules {
     }
 }
 
-fn accept(notes: &Notes<'_>, who: String) -> Turn {
+/// Contract net with the notes of its participants.
+struct Tender<'r> {
+    rules: &'r Rules,
+    state: State,
+    notes: Notes,
+    round: u32,
+}
+
+impl RuleBook for Tender<'_> {
+    type Action = Action;
+
+    fn begin(&mut self) -> Vec<Action> {
+        self.state.step(0, Event::Begun)
+    }
+
+    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
+        let who = turn.agent.clone();
+        let event = match said {
+            Said::Answer(answer) if is_set(answer, "refuse") => {
+                let why = statement(answer, "plan");
+                let why = if why.is_empty() { "refused".to_owned() } else { why };
+                Event::Refused(who, why)
+            }
+            Said::Answer(answer) => {
+                self.notes.plans.push((who.clone(), statement(answer, "plan")));
+                Event::Proposed(who, self.round, proposal(answer))
+            }
+            Said::Done(text) => {
+                self.notes.works.push((who.clone(), text.to_owned()));
+                Event::Reported(who, Report::Done)
+            }
+            Said::Failed(why) if turn.schema().is_none() => {
+                Event::Reported(who, Report::Failure(why))
+            }
+            Said::Failed(why) => Event::Refused(who, why),
+        };
+        self.state.step(0, event)
+    }
+
+    fn act(&mut self, action: Action, course: &mut Course) {
+        match action {
+            Action::Call(who, round) => {
+                self.round = round;
+                course.turns.push(self.rules.call(who, round));
+            }
+            Action::Accept(who) => course.turns.push(accept(&self.notes, who)),
+            Action::Finish(outcome) => {
+                course.verdict = Some(self.rules.verdict(&outcome, &self.notes));
+            }
+            Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
+        }
+    }
+}
+
+fn accept(notes: &Notes, who: String) -> Turn {
     let plan = as_data(notes.plan(&who));
     let request = format!("Your proposal was accepted. Do the task now, as you proposed:{plan}");
     Turn::work(who, request)

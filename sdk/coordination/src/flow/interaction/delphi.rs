@@ -9,7 +9,7 @@ use super::{
         template::as_data,
         vote_step::{MAX_CHOICES, names},
     },
-    Course, Said, Turn, Verdict, decimal, said, statement, unit,
+    Course, RuleBook, Said, Turn, Verdict, decimal, replay, statement, unit,
 };
 use crate::delphi::{
     Action, Answer, End, Event, Figures, Outcome, Rules as Book, State, Summary, Value as Estimate,
@@ -39,7 +39,7 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
-        let mut state = State::new(Book {
+        let state = State::new(Book {
             experts: agents.to_vec(),
             is_number: self.choices.is_none(),
             max_changes: self.max_changes,
@@ -48,34 +48,7 @@ impl Rules {
             max_rounds: self.rounds,
             timeout_ms: None,
         })?;
-        let (mut turns, mut verdict) = (Vec::new(), None);
-        let mut said = items.iter().filter_map(said);
-        let mut actions = state.step(0, Event::Begun);
-        let mut round = 1;
-        loop {
-            for action in actions {
-                match action {
-                    Action::Call(who, number, summary) => {
-                        round = number;
-                        turns.push(self.call(who, number, summary.as_ref()));
-                    }
-                    Action::Finish(outcome) => verdict = Some(self.verdict(&outcome)),
-                    Action::Wait(_) | Action::Cancel(..) => {}
-                }
-            }
-            let Some((turn, said)) = said.next() else { break };
-            let who = turn.agent.clone();
-            let estimate = match said {
-                Said::Answer(answer) => self.estimate(answer),
-                Said::Done(_) | Said::Failed(_) => None,
-            };
-            let event = match estimate {
-                Some(estimate) => Event::Answered(who, round, estimate),
-                None => Event::Failed(who, round),
-            };
-            actions = state.step(0, event);
-        }
-        Ok(Course { turns, verdict })
+        Ok(replay(Rounds { rules: self, state, round: 1 }, items))
     }
 
     fn estimate(&self, answer: &Value) -> Option<Answer> {
@@ -154,6 +127,45 @@ impl Rules {
             text.push_str(&format!(": {}\n{}", self.figures(&summary.figures), answers(summary)));
         }
         Verdict { failure: None, text, output: output.into() }
+    }
+}
+
+/// Delphi in one of its rounds.
+struct Rounds<'r> {
+    rules: &'r Rules,
+    state: State,
+    round: u32,
+}
+
+impl RuleBook for Rounds<'_> {
+    type Action = Action;
+
+    fn begin(&mut self) -> Vec<Action> {
+        self.state.step(0, Event::Begun)
+    }
+
+    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
+        let who = turn.agent.clone();
+        let estimate = match said {
+            Said::Answer(answer) => self.rules.estimate(answer),
+            Said::Done(_) | Said::Failed(_) => None,
+        };
+        let event = match estimate {
+            Some(estimate) => Event::Answered(who, self.round, estimate),
+            None => Event::Failed(who, self.round),
+        };
+        self.state.step(0, event)
+    }
+
+    fn act(&mut self, action: Action, course: &mut Course) {
+        match action {
+            Action::Call(who, round, summary) => {
+                self.round = round;
+                course.turns.push(self.rules.call(who, round, summary.as_ref()));
+            }
+            Action::Finish(outcome) => course.verdict = Some(self.rules.verdict(&outcome)),
+            Action::Wait(_) | Action::Cancel(..) => {}
+        }
     }
 }
 

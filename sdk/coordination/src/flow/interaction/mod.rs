@@ -81,7 +81,7 @@ pub(super) enum TurnKind {
 }
 
 /// Turns of an interaction so far, and its end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Course {
     /// All turns: those that are over come first.
     pub(super) turns: Vec<Turn>,
@@ -179,6 +179,35 @@ impl Interaction {
             Rules::Negotiation(_) => "negotiate",
         };
         format!("{} {verb}", self.agents.join(", "))
+    }
+}
+
+/// Rule book of an interaction, which turns drive.
+trait RuleBook {
+    /// Action of the rule book.
+    type Action;
+
+    /// Actions with which it begins.
+    fn begin(&mut self) -> Vec<Self::Action>;
+
+    /// Takes the result of a turn, and returns what to do.
+    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Self::Action>;
+
+    /// Adds the turn of an action to the course, or its end.
+    fn act(&mut self, action: Self::Action, course: &mut Course);
+}
+
+/// Replays the turns of these items, all of which are over.
+fn replay<B: RuleBook>(mut book: B, items: &[Item]) -> Course {
+    let mut course = Course::default();
+    let mut actions = book.begin();
+    let mut said = items.iter().filter_map(said);
+    loop {
+        for action in actions {
+            book.act(action, &mut course);
+        }
+        let Some((turn, said)) = said.next() else { return course };
+        actions = book.hear(turn, said);
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
         row::{Item, one_line},
         template::as_data,
     },
-    Course, Said, Turn, Verdict, is_set, said, statement,
+    Course, RuleBook, Said, Turn, Verdict, is_set, replay, statement,
 };
 use crate::negotiation::{Action, Event, Outcome, Proposal, Rules as Book, State, Why};
 
@@ -29,40 +29,8 @@ impl Rules {
     pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
         let book =
             Book { parties: agents.to_vec(), max_proposals: self.proposals, timeout_ms: None };
-        let mut state = State::new(book)?;
-        let (mut turns, mut verdict) = (Vec::new(), None);
-        let mut said = items.iter().filter_map(said);
-        let mut actions = state.step(0, Event::Begun);
-        let mut number = 0;
-        loop {
-            for action in actions {
-                match action {
-                    Action::Call(who, proposal) => {
-                        number = proposal.as_ref().map_or(0, |it| it.number);
-                        turns.push(self.call(agents, who, proposal.as_ref()));
-                    }
-                    Action::Finish(outcome) => verdict = Some(told(&outcome)),
-                    Action::Wait(_) | Action::Cancel(_) | Action::Tell(..) => {}
-                }
-            }
-            let Some((turn, said)) = said.next() else { break };
-            let who = turn.agent.clone();
-            let event = match said {
-                Said::Answer(answer) if is_set(answer, "accept") && number > 0 => {
-                    Event::Accepted(who, number)
-                }
-                Said::Answer(answer) => match statement(answer, "terms") {
-                    terms if terms.is_empty() => {
-                        Event::Left(who, "it proposed no terms".to_owned())
-                    }
-                    terms => Event::Proposed(who, number, terms),
-                },
-                Said::Done(_) => Event::Left(who, "it gave no answer".to_owned()),
-                Said::Failed(why) => Event::Left(who, why),
-            };
-            actions = state.step(0, event);
-        }
-        Ok(Course { turns, verdict })
+        let state = State::new(book)?;
+        Ok(replay(Talks { rules: self, agents, state, number: 0 }, items))
     }
 
     fn call(&self, agents: &[String], who: String, proposal: Option<&Proposal>) -> Turn {
@@ -85,6 +53,50 @@ impl Rules {
         let members =
             [("accept", json!({ "type": "boolean" })), ("terms", json!({ "type": "string" }))];
         Turn::answer(who, members, request)
+    }
+}
+
+/// Negotiation with the proposal on the table.
+struct Talks<'r> {
+    rules: &'r Rules,
+    agents: &'r [String],
+    state: State,
+    /// Number of the proposal; 0 before the first one.
+    number: u32,
+}
+
+impl RuleBook for Talks<'_> {
+    type Action = Action;
+
+    fn begin(&mut self) -> Vec<Action> {
+        self.state.step(0, Event::Begun)
+    }
+
+    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
+        let (who, number) = (turn.agent.clone(), self.number);
+        let event = match said {
+            Said::Answer(answer) if is_set(answer, "accept") && number > 0 => {
+                Event::Accepted(who, number)
+            }
+            Said::Answer(answer) => match statement(answer, "terms") {
+                terms if terms.is_empty() => Event::Left(who, "it proposed no terms".to_owned()),
+                terms => Event::Proposed(who, number, terms),
+            },
+            Said::Done(_) => Event::Left(who, "it gave no answer".to_owned()),
+            Said::Failed(why) => Event::Left(who, why),
+        };
+        self.state.step(0, event)
+    }
+
+    fn act(&mut self, action: Action, course: &mut Course) {
+        match action {
+            Action::Call(who, proposal) => {
+                self.number = proposal.as_ref().map_or(0, |it| it.number);
+                course.turns.push(self.rules.call(self.agents, who, proposal.as_ref()));
+            }
+            Action::Finish(outcome) => course.verdict = Some(told(&outcome)),
+            Action::Wait(_) | Action::Cancel(_) | Action::Tell(..) => {}
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl State {
                     return;
                 }
                 if matches!(step.work, Work::Vote(_)) {
-                    return self.vote_timed_out(id.step, actions);
+                    return self.answers_timed_out(id.step, actions);
                 }
                 let text = format!("{}: took longer than its `timeout`", step.id);
                 self.step_failed(id.step, "timeout", text, actions);

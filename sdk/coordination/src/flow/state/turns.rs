@@ -1,4 +1,5 @@
-//! Turns of interactions: batches of agents that answer or work, one after the other.
+//! Turns of interactions: batches of agents that answer or work, one after the other. Also the time
+//! limit of answers.
 
 use super::{
     super::{
@@ -72,19 +73,26 @@ impl State {
         }
     }
 
-    /// Ends the turns of a step that did not answer in time.
+    /// Ends the voters or the turns of a step that did not answer in time. The others decide.
     pub(super) fn answers_timed_out(&mut self, step: usize, actions: &mut Vec<Action>) {
         let late = |id: &&Id| id.step == step && id.role != Role::Timeout;
         for id in self.open.keys().filter(late).copied().collect::<Vec<_>>() {
             self.open.remove(&id);
             actions.push(Action::Cancel(id));
         }
-        for item in &mut self.rows[step].items {
-            let agent = item.turn.as_ref().map(|turn| turn.agent.clone()).unwrap_or_default();
+        let (round, attempt, role) = (self.rows[step].round, 1, Role::Work);
+        for item in 0..self.rows[step].items.len() {
+            let agent = self.agent_of(Id { step, round, item, attempt, role });
             let (text, reason) = ("no answer in time".to_owned(), "timeout".to_owned());
             let end = End { text, reason, ..End::default() };
             let (completed, output, exit) = (false, None, None);
-            item.done.get_or_insert(ItemEnd { completed, end, output, agent, exit });
+            self.rows[step].items[item].done.get_or_insert(ItemEnd {
+                completed,
+                end,
+                output,
+                agent,
+                exit,
+            });
         }
     }
 
