@@ -11,7 +11,7 @@ use std::iter;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, WaitOptions, getpid, getsid, waitpid};
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
 use super::proc::{self, Process};
 
@@ -107,8 +107,8 @@ impl Minders {
         if pid == getpid() {
             return if adopts { Kin::Own } else { Kin::Outside };
         }
-        let session = getsid(Some(pid)).ok();
-        session.and_then(|minder| self.owner_of_minder(minder)).map_or(Kin::Unknown, Kin::Tree)
+        let minder = proc::session_of(pid).and_then(Pid::from_raw);
+        minder.and_then(|minder| self.owner_of_minder(minder)).map_or(Kin::Unknown, Kin::Tree)
     }
 
     /// Relation of the holders of the sockets with these inodes, in order. A holder below this

@@ -417,6 +417,13 @@ pub(super) fn lineage(pid: Pid) -> Vec<Process> {
     iter::successors(Process::read(pid), parent).collect()
 }
 
+/// Session of the process `pid`: the process number of its leader, 0 if the leader is outside the
+/// PID namespace; none if the process is gone. `rustix` takes no 0.
+pub(super) fn session_of(pid: Pid) -> Option<i32> {
+    let pid = nix::unistd::Pid::from_raw(pid.as_raw_pid());
+    nix::unistd::getsid(Some(pid)).ok().map(nix::unistd::Pid::as_raw)
+}
+
 /// `NAME=value`, as the kernel stores it.
 pub(super) fn variable(name: &str, value: &Path) -> Vec<u8> {
     [name.as_bytes(), b"=", value.as_os_str().as_bytes()].concat()

@@ -8,13 +8,12 @@ use super::interface::{LostTree, OperatingSystem};
 use crate::{
     SWEEP_WAIT,
     confine::{NotConfined, Step},
-    proc::{Process, SWEEP_PAUSE, now, pause},
+    proc::{Process, SWEEP_PAUSE, now, pause, session_of},
 };
 use rustix::{
     io::Errno,
     process::{
-        Pid, Signal, WaitId, WaitIdOptions, getsid, kill_process_group, test_kill_process_group,
-        waitid,
+        Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
     },
 };
 use std::{io, os::fd::OwnedFd, thread};
@@ -96,7 +95,9 @@ impl OperatingSystem for Posix {
     /// number is the group's as long as the group exists.
     fn kill_lost(&self, tree: &LostTree) -> usize {
         let (Some(minder), Some(group)) = (tree.minder, tree.group) else { return 0 };
-        if getsid(Some(group)).is_ok_and(|session| session != minder) || !kill_group(group) {
+        if session_of(group).is_some_and(|session| session != minder.as_raw_pid())
+            || !kill_group(group)
+        {
             return 0;
         }
         let deadline = now() + SWEEP_WAIT;
@@ -144,16 +145,17 @@ mod tests {
     #[test]
     fn reused_group_number_is_spared() {
         let (mut child, pid) = child();
-        let session = getsid(None).unwrap();
+        // Not the session itself, which may be outside the PID namespace.
+        let minder = rustix::process::getpid();
         let lost = |minder, group| LostTree { minder, group, markers: [vec![], vec![]] };
         // A minder is the leader of its session, and this child is not.
         assert_eq!(Posix.kill_lost(&lost(Some(pid), Some(pid))), 0);
         assert_eq!(Posix.kill_lost(&lost(None, Some(pid))), 0);
-        assert_eq!(Posix.kill_lost(&lost(Some(session), None)), 0);
+        assert_eq!(Posix.kill_lost(&lost(Some(minder), None)), 0);
         assert!(child.try_wait().unwrap().is_none(), "it runs");
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(Posix.kill_lost(&lost(Some(session), Some(pid))), 0, "gone");
+        assert_eq!(Posix.kill_lost(&lost(Some(minder), Some(pid))), 0, "gone");
     }
 
     #[test]
