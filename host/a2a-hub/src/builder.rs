@@ -463,7 +463,7 @@ impl Parts {
         let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
         let whole = whole.with_copies(self.storage.clone());
         let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
-        let triggers = Triggers::new(self.storage.clone(), &config.trigger, clock);
+        let triggers = Triggers::new(self.storage.clone(), config, clock)?;
         let whole = whole.with_schedules(schedules).with_triggers(triggers);
         let (live, whole) = match reload {
             Some((read, set_level)) => {

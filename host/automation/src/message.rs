@@ -145,7 +145,7 @@ pub fn of_trigger<'a>(
 fn led_here(name: &str, happenings: &Happenings) -> Vec<String> {
     let of_event = |event: &Happening| match event {
         Happening::Task(ended) => ended.after.clone(),
-        Happening::Commit(_) | Happening::File(_) => Vec::new(),
+        Happening::Commit(_) | Happening::File(_) | Happening::Webhook(_) => Vec::new(),
     };
     let all: BTreeSet<_> = happenings.events.iter().flat_map(of_event).collect();
     all.into_iter().filter(|it| it != name).collect()

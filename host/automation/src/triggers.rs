@@ -1,13 +1,18 @@
 //! Triggers of the configuration: their rules, and their states in the store.
 
 use crate::schedules::{StatesGuard, WallClock};
-use a2a_hub_config::{Trigger, TriggerRules, TriggerSource};
+use a2a_hub_config::{
+    Config, ConfigError, SecretStore, Trigger, TriggerRules, TriggerSource, WebhookSource,
+};
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::{AgentId, TaskId};
 use a2a_hub_store::{StorageError, TriggerStates};
 use a2a_hub_triggers::{
     files::WatchedFiles,
-    plan::TriggerState,
+    happening::Happening,
+    plan::{DeliveryNews, TriggerState},
     refs::{self, Heads},
+    webhook::{WebhookError, WebhookRequest},
 };
 use parking_lot::Mutex;
 use std::{
@@ -28,12 +33,14 @@ pub struct KnownTrigger {
     pub config: Trigger,
     /// Its checked rules.
     pub rules: TriggerRules,
+    secrets: SecretStore,
 }
 
 /// Triggers and their states.
 pub struct Triggers {
     store: Arc<dyn TriggerStates>,
     clock: WallClock,
+    secrets: SecretStore,
     known: Mutex<BTreeMap<String, Arc<KnownTrigger>>>,
     states: AsyncMutex<Option<TriggerMemories>>,
     /// Reasons why an event would start no run, by the triggers' names.
@@ -68,8 +75,44 @@ pub enum Sight {
     Heads(Heads),
     /// Files that match.
     Files(WatchedFiles),
-    /// Nothing: the hub reports ended tasks.
-    Tasks,
+    /// Nothing: the events are reported.
+    Reported,
+}
+
+/// Result of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookResult {
+    /// The event is stored, and waits for a run.
+    Taken,
+    /// The trigger took the same request before.
+    Repeated,
+    /// The event starts no run, for this reason.
+    Ignored(String),
+}
+
+/// Reason why a webhook was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookRefusal {
+    /// No trigger of that name is on webhooks.
+    #[error("no trigger of this name is on webhooks")]
+    Unknown,
+    /// The request is not valid.
+    #[error(transparent)]
+    Invalid(#[from] WebhookError),
+    /// Too many webhooks came within the last minutes.
+    #[error("the trigger takes 512 webhooks in ten minutes; send it again later")]
+    TooMany,
+    /// The hub cannot read the secret; its warnings name the reason.
+    #[error(
+        "the hub cannot read the secret of this trigger; its operator finds the reason in `a2a-hub status`"
+    )]
+    Secret,
+    /// The hub stops, or failed.
+    #[error("the hub is stopping or failed; send it again later")]
+    Interrupted,
+    /// The event cannot be stored.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
 }
 
 impl KnownTrigger {
@@ -82,7 +125,28 @@ impl KnownTrigger {
             TriggerSource::Files(directory, globs) => WatchedFiles::read(directory, globs)
                 .map(Sight::Files)
                 .map_err(|why| why.to_string()),
-            TriggerSource::Tasks(..) => Ok(Sight::Tasks),
+            TriggerSource::Tasks(..) => Ok(Sight::Reported),
+            TriggerSource::Webhooks(source) => self.secret(source).map(|_| Sight::Reported),
+        }
+    }
+
+    /// Secret of a sender. Blocks while it reads the disk.
+    fn secret(&self, source: &WebhookSource) -> Result<String, String> {
+        let name = source.secret.as_str();
+        match self.secrets.all([name]) {
+            Ok(mut found) => Ok(found.remove(name).unwrap_or_default()),
+            Err((name, why)) => Err(format!("the secret `{name}` is not usable: {why}")),
+        }
+    }
+
+    /// Directory or path of the events, or agent of the tasks.
+    pub fn watches(&self, name: &str) -> String {
+        match &self.rules.source {
+            TriggerSource::Commits(directory, _) | TriggerSource::Files(directory, _) => {
+                directory.display().to_string()
+            }
+            TriggerSource::Tasks(agent, _) => agent.to_string(),
+            TriggerSource::Webhooks(_) => format!("/hooks/{name}"),
         }
     }
 
@@ -90,32 +154,40 @@ impl KnownTrigger {
     pub fn of_agent(&self) -> Option<&AgentId> {
         match &self.rules.source {
             TriggerSource::Tasks(agent, _) => Some(agent),
-            TriggerSource::Commits(..) | TriggerSource::Files(..) => None,
+            TriggerSource::Commits(..) | TriggerSource::Files(..) | TriggerSource::Webhooks(_) => {
+                None
+            }
         }
     }
 }
 
 impl Triggers {
     /// Creates the triggers of a configuration, which has been checked.
+    ///
+    /// # Errors
+    ///
+    /// The configuration names no data directory.
     pub fn new(
         store: Arc<dyn TriggerStates>,
-        config: &BTreeMap<String, Trigger>,
+        config: &Config,
         clock: WallClock,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, ConfigError> {
+        let secrets = SecretStore::new(config.data_dir()?);
+        Ok(Self {
             store,
             clock,
-            known: Mutex::new(rules(config)),
+            known: Mutex::new(rules(&config.trigger, &secrets)),
+            secrets,
             states: AsyncMutex::default(),
             troubles: Mutex::default(),
             ended: Mutex::default(),
             changed: Notify::new(),
-        }
+        })
     }
 
     /// Replaces the triggers by those of a reloaded configuration.
     pub fn follow(&self, config: &BTreeMap<String, Trigger>) {
-        *self.known.lock() = rules(config);
+        *self.known.lock() = rules(config, &self.secrets);
         self.troubles.lock().clear();
         self.changed.notify_one();
     }
@@ -164,6 +236,70 @@ impl Triggers {
         self.ended.lock().remove(name).unwrap_or_default()
     }
 
+    /// Verifies a webhook, and stores its event before it returns.
+    ///
+    /// # Errors
+    ///
+    /// See [`WebhookRefusal`]; the event is not stored then.
+    pub async fn take_webhook(
+        self: Arc<Self>,
+        name: String,
+        request: WebhookRequest,
+    ) -> Result<WebhookResult, WebhookRefusal> {
+        // A sender that hangs up must not interrupt it between the store and the cached state.
+        let taken = tokio::spawn(async move { self.take(&name, request).await });
+        taken.await.map_err(|_| WebhookRefusal::Interrupted)?
+    }
+
+    async fn take(
+        &self,
+        name: &str,
+        request: WebhookRequest,
+    ) -> Result<WebhookResult, WebhookRefusal> {
+        let known = self.all().remove(name).ok_or(WebhookRefusal::Unknown)?;
+        let now_ms = self.now_ms();
+        let verify = {
+            let known = Arc::clone(&known);
+            move || {
+                let TriggerSource::Webhooks(source) = &known.rules.source else {
+                    return Err(WebhookRefusal::Unknown);
+                };
+                let secret = known.secret(source).map_err(|_| WebhookRefusal::Secret)?;
+                let verified = source.scheme.verify(&secret, &request, now_ms)?;
+                Ok((source.counts(&verified.event), verified))
+            }
+        };
+        let (counts, verified) =
+            run_blocking(verify).await.map_err(|_| WebhookRefusal::Interrupted)??;
+        let ignored = |why: &str| Ok(WebhookResult::Ignored(why.to_owned()));
+        if !counts {
+            return ignored("the trigger's `events` do not name this type");
+        }
+        let mut states = self.states().await?;
+        let memory = states.of(name).ok_or(WebhookRefusal::Unknown)?;
+        if !memory.state.is_active() {
+            return ignored("the trigger is paused or stopped");
+        }
+        let mut state = memory.state.clone();
+        match state.take_delivery(&verified.key, now_ms) {
+            DeliveryNews::New => {}
+            DeliveryNews::Repeated => return Ok(WebhookResult::Repeated),
+            DeliveryNews::TooMany => return Err(WebhookRefusal::TooMany),
+        }
+        let is_running = state.last_task.is_some() && !memory.is_over;
+        let event = Happening::Webhook(verified.event);
+        let waits = state.observe(&known.rules.plan, vec![event], is_running, now_ms);
+        self.store(name, &state).await?;
+        memory.state = state;
+        drop(states);
+        self.changed.notify_one();
+        if waits {
+            Ok(WebhookResult::Taken)
+        } else {
+            ignored("the latest run is at work, and `overlap` is \"skip\"")
+        }
+    }
+
     /// Locks the states, with one for each of these triggers and for no other.
     pub async fn states(&self) -> Result<StatesGuard<'_, TriggerMemory>, StorageError> {
         let mut guard = self.states.lock().await;
@@ -205,9 +341,15 @@ impl Triggers {
 }
 
 /// Rules of the valid triggers; a configuration with an invalid one is refused before.
-fn rules(config: &BTreeMap<String, Trigger>) -> BTreeMap<String, Arc<KnownTrigger>> {
+fn rules(
+    config: &BTreeMap<String, Trigger>,
+    secrets: &SecretStore,
+) -> BTreeMap<String, Arc<KnownTrigger>> {
     let rules = |(name, config): (&String, &Trigger)| match config.rules(name) {
-        Ok(rules) => Some((name.clone(), Arc::new(KnownTrigger { config: config.clone(), rules }))),
+        Ok(rules) => {
+            let (config, secrets) = (config.clone(), secrets.clone());
+            Some((name.clone(), Arc::new(KnownTrigger { config, rules, secrets })))
+        }
         Err(why) => {
             tracing::warn!(trigger = name, %why, "a trigger is left out");
             None

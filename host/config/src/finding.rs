@@ -1,6 +1,9 @@
 //! Settings of the search for agents.
 
-use crate::error::ConfigError;
+use crate::{
+    data_dir::secrets::{SECRET_NAME_RULE, is_secret_name},
+    error::ConfigError,
+};
 use serde::{Deserialize, Serialize};
 
 /// `[finding]`: search for agents by their work.
@@ -41,13 +44,8 @@ impl Embeddings {
             (None, Some(_)) => return wrong("url", "say where the server is that has the model"),
             (Some(_), Some(_)) | (None, None) => {}
         }
-        // The name becomes a file name.
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
         match key {
-            Some(name) if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) => wrong(
-                "key",
-                "name a secret by letters, digits, `_` and `-`, and do not write it here",
-            ),
+            Some(name) if !is_secret_name(name) => wrong("key", SECRET_NAME_RULE),
             Some(_) | None => Ok(()),
         }
     }

@@ -36,7 +36,7 @@ pub use add_workspace::{AddWorkspaceError, add_workspace};
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use automation::{
     schedule::Schedule,
-    trigger::{EndState, Trigger, TriggerOn, TriggerRules, TriggerSource},
+    trigger::{EndState, Trigger, TriggerOn, TriggerRules, TriggerSource, WebhookSource},
 };
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};

@@ -16,6 +16,7 @@ pub mod line_reader;
 pub mod lineage;
 pub mod long_answers;
 pub mod message_builder;
+pub mod peer;
 pub mod question_view;
 pub mod retry_after;
 pub mod stream_quota;

@@ -4,10 +4,10 @@
 mod a2a;
 mod acp;
 mod five_step;
+mod hooks;
 mod http;
 mod mcp;
 mod monitoring;
-mod peer;
 mod starting;
 #[cfg(test)]
 mod tests;

@@ -14,12 +14,13 @@ mod mcp;
 mod mcp_tasks;
 mod shapes;
 
-use crate::{Dispatcher, PublicEndpoints};
+use crate::{Dispatcher, Lineage, PublicEndpoints};
 use a2a_hub_agents::{
     Agents, AgentsSetup, BuiltIn, PluginFolder,
     native::{Native, Stage, completed},
 };
 use a2a_hub_config::Config;
+use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{
     Hub, StartingHub,
     contexts::Contexts,
@@ -48,6 +49,19 @@ use tempfile::TempDir;
 pub(crate) struct TestDispatcher {
     pub(crate) dispatcher: Dispatcher,
     _dir: TempDir,
+}
+
+/// Lineage that maps every socket to the same principal.
+pub(crate) struct Always(pub(crate) Option<Principal>);
+
+impl Lineage for Always {
+    fn of_process(&self, _: i32) -> Option<Principal> {
+        None
+    }
+
+    fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
+        inodes.iter().map(|_| self.0.clone()).collect()
+    }
 }
 
 /// Status text of the agent that makes the hub panic; see [`panic_if_told`].

@@ -1,9 +1,13 @@
 //! Observed events, and how those of one pause become the data of one run.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Maximum number of events that a run gets; later ones are counted.
 const MAX_EVENTS: usize = 100;
+
+/// Maximum size of the payloads that a run gets, in bytes of JSON; later events are counted.
+const MAX_PAYLOADS: usize = 512 << 10;
 
 /// Observed event. Its JSON is data for the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -15,6 +19,8 @@ pub enum Happening {
     File(FileEvent),
     /// A task ended.
     Task(EndedTask),
+    /// Somebody sent a webhook.
+    Webhook(WebhookEvent),
 }
 
 /// Branch that has another commit.
@@ -70,6 +76,18 @@ pub struct EndedTask {
     pub after: Vec<String>,
 }
 
+/// Event that somebody reported by a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct WebhookEvent {
+    /// Id that the sender gave the request.
+    pub delivery: String,
+    /// Type of the event, if the sender named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// Body of the request.
+    pub payload: Value,
+}
+
 /// Events that wait for their run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -106,19 +124,36 @@ impl Happenings {
                 Some(merged) => self.events[at] = merged,
                 None => drop(self.events.remove(at)),
             },
-            None if self.events.len() < MAX_EVENTS => self.events.push(new),
+            None if self.has_room(&new) => self.events.push(new),
             None => self.more = self.more.saturating_add(1),
         }
     }
+
+    fn has_room(&self, new: &Happening) -> bool {
+        let payloads = || self.events.iter().chain([new]).map(payload_bytes).sum::<usize>();
+        self.events.len() < MAX_EVENTS && (payload_bytes(new) == 0 || payloads() <= MAX_PAYLOADS)
+    }
 }
 
-/// True if both events are about one branch, file or task.
+/// Size of a webhook's payload; 0 for other events.
+fn payload_bytes(event: &Happening) -> usize {
+    match event {
+        Happening::Webhook(event) => event.payload.to_string().len(),
+        Happening::Commit(_) | Happening::File(_) | Happening::Task(_) => 0,
+    }
+}
+
+/// True if both events are about one branch, file, task or webhook.
 fn is_of_same(a: &Happening, b: &Happening) -> bool {
     match (a, b) {
         (Happening::Commit(a), Happening::Commit(b)) => a.branch == b.branch,
         (Happening::File(a), Happening::File(b)) => a.path == b.path,
         (Happening::Task(a), Happening::Task(b)) => a.task == b.task,
-        (Happening::Commit(_) | Happening::File(_) | Happening::Task(_), _) => false,
+        (Happening::Webhook(a), Happening::Webhook(b)) => a.delivery == b.delivery,
+        (
+            Happening::Commit(_) | Happening::File(_) | Happening::Task(_) | Happening::Webhook(_),
+            _,
+        ) => false,
     }
 }
 
@@ -198,6 +233,15 @@ mod tests {
         };
         let many = all((0..250).map(file));
         assert_eq!((many.events.len(), many.more, many.count()), (100, 150, 250));
+        let large = |number: usize| {
+            let payload = json!("x".repeat(200 << 10));
+            let delivery = number.to_string();
+            Happening::Webhook(WebhookEvent { delivery, event: None, payload })
+        };
+        let mut many = all((0..9).map(large));
+        assert_eq!((many.events.len(), many.more), (2, 7));
+        many.add(file(1));
+        assert_eq!((many.events.len(), many.more), (3, 7), "others are small");
     }
 
     #[test]
@@ -209,13 +253,23 @@ mod tests {
             text: Some("```\nIgnore this".to_owned()),
             after: Vec::new(),
         };
-        let events =
-            all([commit(Some("1"), "2"), file(FileChange::Removed), Happening::Task(task)]);
+        let webhook = WebhookEvent {
+            delivery: "d".to_owned(),
+            event: Some("push".to_owned()),
+            payload: json!({ "path": "a", "change": "removed\n" }),
+        };
+        let events = all([
+            commit(Some("1"), "2"),
+            file(FileChange::Removed),
+            Happening::Task(task),
+            Happening::Webhook(webhook),
+        ]);
         let written = json!(events);
         let expected = json!({ "events": [
             { "branch": "main", "before": "1", "after": "2" },
             { "path": "a", "change": "removed" },
             { "task": "t", "agent": "codex", "state": "failed", "text": "```\nIgnore this" },
+            { "delivery": "d", "event": "push", "payload": { "path": "a", "change": "removed\n" } },
         ] });
         assert_eq!(written, expected);
         assert_eq!(serde_json::from_value::<Happenings>(written).unwrap(), events);

@@ -1,8 +1,8 @@
 //! Triggers: the observed events of a trigger, and the step that is due after them.
 //!
 //! ```text
-//! commits, files, tasks ──► observed ──► pending ──► step: start, skip, stop
-//!       refs, files        happening     state       plan (debounce, overlap, limit)
+//! commits, files, tasks, webhooks ──► observed ──► pending ──► step: start, skip, stop
+//!     refs, files, webhook           happening     state       plan (debounce, overlap, limit)
 //! ```
 //!
 //! [`refs`] and [`files`] read the disk; they start no program, follow no link, and are bounded.
@@ -14,3 +14,4 @@ pub mod happening;
 pub mod plan;
 mod read_bounded;
 pub mod refs;
+pub mod webhook;

@@ -38,6 +38,13 @@ pub struct TriggerPlan {
     pub limit: u32,
 }
 
+/// Number of webhooks that a trigger remembers, so that none starts two runs.
+const MAX_DELIVERIES: usize = 512;
+
+/// Period in which a trigger takes [`MAX_DELIVERIES`] webhooks at most, in milliseconds: twice the
+/// difference of clocks that a signature allows, so that none is forgotten while it is valid.
+const DELIVERY_PERIOD_MS: i64 = 10 * 60 * 1_000;
+
 /// Durable state of a trigger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -52,6 +59,9 @@ pub struct TriggerState {
     /// Events that wait for their run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<PendingEvents>,
+    /// Latest webhooks, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deliveries: Vec<KnownDelivery>,
     /// Starts of runs within the last hour.
     pub starts_ms: Vec<i64>,
     /// True from the start of a run to the first look after its end.
@@ -69,6 +79,27 @@ pub struct TriggerState {
     /// Note about events without a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// Webhook that a trigger took.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownDelivery {
+    /// See [`VerifiedWebhook::key`](crate::webhook::VerifiedWebhook::key).
+    pub key: String,
+    /// Time in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+/// Result of a look whether a webhook is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryNews {
+    /// It is new, and recorded.
+    New,
+    /// It was taken before.
+    Repeated,
+    /// Too many came within the last minutes.
+    TooMany,
 }
 
 /// Group of events that gets one run.
@@ -125,23 +156,39 @@ impl TriggerState {
         changes.unwrap_or_default()
     }
 
+    /// Records a webhook by its key, unless it is known.
+    pub fn take_delivery(&mut self, key: &str, now_ms: i64) -> DeliveryNews {
+        if self.deliveries.iter().any(|known| known.key == key) {
+            return DeliveryNews::Repeated;
+        }
+        let is_full = self.deliveries.len() >= MAX_DELIVERIES;
+        if let Some(oldest) = self.deliveries.first().filter(|_| is_full) {
+            if (0..DELIVERY_PERIOD_MS).contains(&now_ms.saturating_sub(oldest.at_ms)) {
+                return DeliveryNews::TooMany;
+            }
+            self.deliveries.remove(0);
+        }
+        self.deliveries.push(KnownDelivery { key: key.to_owned(), at_ms: now_ms });
+        DeliveryNews::New
+    }
+
     /// Records events of a look that began after `is_running`, the state of the latest run, was
-    /// known.
+    /// known. Returns true if they wait for a run.
     pub fn observe(
         &mut self,
         plan: &TriggerPlan,
         events: Vec<Happening>,
         is_running: bool,
         now_ms: i64,
-    ) {
+    ) -> bool {
         let was_held = self.held;
         self.held &= is_running;
         if events.is_empty() || !self.is_active() {
-            return;
+            return false;
         }
         if plan.overlap == Overlap::Skip && (was_held || is_running) {
             self.note = Some(skipped(events.len()));
-            return;
+            return false;
         }
         if self.pending.is_none() {
             self.number += 1;
@@ -157,6 +204,7 @@ impl TriggerState {
         if pending.happenings.is_empty() {
             self.pending = None;
         }
+        self.pending.is_some()
     }
 
     /// Records the start of a run as this task.

@@ -1,11 +1,16 @@
 //! Settings of triggers, which send messages when something happens.
 
 use super::{RunSettings, Section, duration};
-use crate::error::ConfigError;
+use crate::{
+    data_dir::secrets::{SECRET_NAME_RULE, is_secret_name},
+    error::ConfigError,
+};
 use a2a_hub_clock::schedule::Overlap;
 use a2a_hub_core::grant::permissions::Permissions;
 use a2a_hub_protocol::{budget::Budget, id::AgentId, scheduled::AnswerRule, task::TaskState};
-use a2a_hub_triggers::{glob::Globs, plan::TriggerPlan};
+use a2a_hub_triggers::{
+    glob::Globs, happening::WebhookEvent, plan::TriggerPlan, webhook::WebhookScheme,
+};
 use serde::{Deserialize, Serialize};
 use std::{
     path::{Path, PathBuf},
@@ -34,6 +39,8 @@ pub enum TriggerOn {
     File,
     /// A task ended.
     Task,
+    /// Somebody sent a webhook.
+    Webhook,
 }
 
 impl TriggerOn {
@@ -43,6 +50,7 @@ impl TriggerOn {
             Self::Commit => "commit",
             Self::File => "file",
             Self::Task => "task",
+            Self::Webhook => "webhook",
         }
     }
 }
@@ -89,6 +97,13 @@ pub struct Trigger {
     pub agent_is: Option<AgentId>,
     /// State of the ended task.
     pub state: Option<EndState>,
+    /// Name of the secret that the sender of webhooks knows: a file in `secrets/` of the data
+    /// directory, or a variable of the hub's environment.
+    pub secret: Option<String>,
+    /// Scheme of the webhooks' signatures.
+    pub signature: Option<WebhookScheme>,
+    /// Types of the webhooks that count; all by default.
+    pub events: Vec<String>,
     /// Agent, flow or group that gets the message.
     pub agent: Option<AgentId>,
     /// Text of the message. What happened follows as data.
@@ -120,6 +135,30 @@ pub enum TriggerSource {
     Files(PathBuf, Globs),
     /// Tasks of this agent that end in this state.
     Tasks(AgentId, TaskState),
+    /// Webhooks that a sender signs.
+    Webhooks(WebhookSource),
+}
+
+/// Sender of webhooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookSource {
+    /// Scheme of the signatures.
+    pub scheme: WebhookScheme,
+    /// Name of the secret.
+    pub secret: String,
+    /// Types of the events that count; all if empty.
+    pub events: Vec<String>,
+}
+
+impl WebhookSource {
+    /// True if the event counts. The event with which GitHub tries a new address counts only by
+    /// its name.
+    pub fn counts(&self, event: &WebhookEvent) -> bool {
+        let is_named = event.event.as_ref().is_some_and(|it| self.events.contains(it));
+        let is_trial =
+            self.scheme == WebhookScheme::Github && event.event.as_deref() == Some("ping");
+        is_named || (self.events.is_empty() && !is_trial)
+    }
 }
 
 /// Checked settings of a trigger.
@@ -136,7 +175,7 @@ impl Trigger {
     pub fn rules(&self, name: &str) -> Result<TriggerRules, ConfigError> {
         let section = Section { kind: "trigger", name };
         let Some(on) = self.on else {
-            let why = "say what starts a run: \"commit\", \"file\" or \"task\"";
+            let why = "say what starts a run: \"commit\", \"file\", \"task\" or \"webhook\"";
             return Err(section.missing("on", why));
         };
         self.check_keys(section, on)?;
@@ -169,6 +208,7 @@ impl Trigger {
                 };
                 TriggerSource::Tasks(agent, state.task_state())
             }
+            TriggerOn::Webhook => TriggerSource::Webhooks(self.webhooks(section)?),
         };
         section.check_run(&RunSettings {
             agent: self.agent.as_ref(),
@@ -195,13 +235,16 @@ impl Trigger {
 
     /// Refuses settings of another kind of events, which would have no effect.
     fn check_keys(&self, section: Section<'_>, on: TriggerOn) -> Result<(), ConfigError> {
-        let all = [TriggerOn::Commit, TriggerOn::File, TriggerOn::Task];
-        let keys: [(&str, bool, &[TriggerOn]); 5] = [
+        let all = [TriggerOn::Commit, TriggerOn::File, TriggerOn::Task, TriggerOn::Webhook];
+        let keys: [(&str, bool, &[TriggerOn]); 8] = [
             ("directory", self.directory.is_some(), &all[..2]),
             ("branches", !self.branches.is_empty(), &all[..1]),
             ("paths", !self.paths.is_empty(), &all[1..2]),
-            ("agent_is", self.agent_is.is_some(), &all[2..]),
-            ("state", self.state.is_some(), &all[2..]),
+            ("agent_is", self.agent_is.is_some(), &all[2..3]),
+            ("state", self.state.is_some(), &all[2..3]),
+            ("secret", self.secret.is_some(), &all[3..]),
+            ("signature", self.signature.is_some(), &all[3..]),
+            ("events", !self.events.is_empty(), &all[3..]),
         ];
         let other = keys.iter().find(|(_, is_set, of)| *is_set && !of.contains(&on));
         other.map_or(Ok(()), |(key, _, of)| {
@@ -211,6 +254,21 @@ impl Trigger {
                 format!("it is for `on = {of}`, and this trigger is on \"{on}\"; leave it out");
             Err(section.refuse(key, why))
         })
+    }
+
+    fn webhooks(&self, section: Section<'_>) -> Result<WebhookSource, ConfigError> {
+        let Some(scheme) = self.signature else {
+            let why = "say how the sender signs: \"github\", or \"standard\" for Standard Webhooks";
+            return Err(section.missing("signature", why));
+        };
+        let Some(secret) = &self.secret else {
+            let why = "name the secret that the sender knows, too, and put it into `secrets/` of the data directory";
+            return Err(section.missing("secret", why));
+        };
+        if !is_secret_name(secret) {
+            return Err(section.refuse("secret", SECRET_NAME_RULE));
+        }
+        Ok(WebhookSource { scheme, secret: secret.clone(), events: self.events.clone() })
     }
 
     fn directory(&self, section: Section<'_>) -> Result<PathBuf, ConfigError> {
@@ -244,7 +302,7 @@ impl Trigger {
         let directory = self.directory.as_deref().map(|it| it.display().to_string());
         let agent = self.agent_is.as_ref().map(ToString::to_string);
         let state = self.state.map(|state| state.task_state().name().to_owned());
-        let patterns = self.branches.iter().chain(&self.paths).cloned();
+        let patterns = self.branches.iter().chain(&self.paths).chain(&self.events).cloned();
         let parts = [directory, agent, state].into_iter().flatten().chain(patterns);
         parts.fold(on.to_owned(), |all, part| format!("{all}\n{part}"))
     }
@@ -252,7 +310,8 @@ impl Trigger {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, TriggerSource, settings::read_checked as read};
+    use super::*;
+    use crate::{Config, settings::read_checked as read};
 
     const COMMITS: &str = r#"
         [trigger.review]
@@ -286,7 +345,8 @@ mod tests {
     fn invalid_trigger_names_rule_and_way_out() {
         let with = |from: &str, to: &str| COMMITS.replace(from, to);
         let files = with("\"commit\"", "\"file\"");
-        let tasks = with("on = \"commit\"\n        directory = \"/src/shop\"", "on = \"task\"");
+        let kind = |on: &str| with("on = \"commit\"\n        directory = \"/src/shop\"", on);
+        let (tasks, hooks) = (kind("on = \"task\""), kind("on = \"webhook\""));
         for (text, why) in [
             (
                 with("on = \"commit\"", ""),
@@ -330,6 +390,23 @@ mod tests {
                 "set `trigger.review.limit`: 0 runs an hour are not possible; take 1 to 1000",
             ),
             (format!("{COMMITS}\nevery = '1d'"), "unknown field `every`"),
+            (
+                format!("{COMMITS}\nsecret = 'HOOK'"),
+                "set `trigger.review.secret`: it is for `on = \"webhook\"`",
+            ),
+            (
+                hooks.clone(),
+                "set `trigger.review.signature`: it is missing; say how the sender signs: \"github\"",
+            ),
+            (
+                format!("{hooks}\nsignature = 'github'"),
+                "set `trigger.review.secret`: it is missing; name the secret",
+            ),
+            (
+                format!("{hooks}\nsignature = 'github'\nsecret = '../x'"),
+                "set `trigger.review.secret`: name a secret by letters",
+            ),
+            (format!("{hooks}\nsignature = 'sha1'\nsecret = 'X'"), "unknown variant `sha1`"),
             (files.clone(), "set `trigger.review.paths`: it is missing; say which files count"),
             (
                 format!("{files}\npaths = ['!a']"),
@@ -357,5 +434,23 @@ mod tests {
         }
         assert!(read(&format!("{tasks}\nagent_is = 'codex'\nstate = 'failed'")).is_ok());
         assert!(read(&format!("{files}\npaths = ['src/**']")).is_ok());
+        assert!(read(&format!("{hooks}\nsignature = 'standard'\nsecret = 'X'")).is_ok());
+    }
+
+    #[test]
+    fn webhooks_count_by_type() {
+        let counts = |scheme, events: &[&str], event: Option<&str>| {
+            let events = events.iter().map(|it| (*it).to_owned()).collect();
+            let source = WebhookSource { scheme, secret: "X".to_owned(), events };
+            let (delivery, event) = ("1".to_owned(), event.map(str::to_owned));
+            source.counts(&WebhookEvent { delivery, event, payload: serde_json::Value::Null })
+        };
+        let github = WebhookScheme::Github;
+        assert!(counts(github, &[], Some("push")) && !counts(github, &[], Some("ping")));
+        assert!(counts(github, &["push", "ping"], Some("ping")));
+        assert!(!counts(github, &["push"], Some("issues")));
+        let standard = WebhookScheme::Standard;
+        assert!(counts(standard, &[], None) && counts(standard, &[], Some("ping")));
+        assert!(!counts(standard, &["paid"], None) && counts(standard, &["paid"], Some("paid")));
     }
 }

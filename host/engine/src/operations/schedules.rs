@@ -14,6 +14,7 @@ use a2a_hub_automation::{
     Schedules,
     message::of_schedule,
     schedules::{KnownState, Planned, task_of},
+    triggers::{WebhookRefusal, WebhookResult},
 };
 use a2a_hub_clock::schedule::{Due, MAX_COUNTED, Skipped, Step, at};
 use a2a_hub_config::Schedule;
@@ -23,6 +24,7 @@ use a2a_hub_protocol::{
     operation::{Answer, ScheduleInfo, ScheduleRun, TriggerRequest},
     scheduled::ScheduledRun,
 };
+use a2a_hub_triggers::webhook::WebhookRequest;
 use jiff::Timestamp;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -155,6 +157,21 @@ impl Hub {
         request: TriggerRequest,
     ) -> Result<Answer, HubError> {
         TriggerOperations::of(self)?.perform(request).await
+    }
+
+    /// Takes a webhook for the trigger `name`. Its signature is the sender's only right.
+    ///
+    /// # Errors
+    ///
+    /// See [`WebhookRefusal`]; the event is not stored then.
+    pub async fn take_webhook(
+        &self,
+        name: String,
+        request: WebhookRequest,
+    ) -> Result<WebhookResult, WebhookRefusal> {
+        self.require_open().map_err(|_| WebhookRefusal::Interrupted)?;
+        let triggers = self.triggers.clone().ok_or(WebhookRefusal::Unknown)?;
+        triggers.take_webhook(name, request).await
     }
 
     fn schedules(&self) -> Result<Arc<Schedules>, HubError> {

@@ -178,7 +178,7 @@ impl<'h> TriggerOperations<'h> {
                         events.extend(before.map(|it| it.changes_to(&found)).unwrap_or_default());
                         files = Some(found);
                     }
-                    Sight::Tasks => {}
+                    Sight::Reported => {}
                 }
                 state.observe(&plan, events, was_running, self.triggers.now_ms());
                 Some(None)
@@ -370,12 +370,7 @@ impl<'h> TriggerOperations<'h> {
             name: name.to_owned(),
             agent: known.config.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
             on: known.config.on.map(TriggerOn::word).unwrap_or_default().to_owned(),
-            watches: match &known.rules.source {
-                TriggerSource::Commits(directory, _) | TriggerSource::Files(directory, _) => {
-                    directory.display().to_string()
-                }
-                TriggerSource::Tasks(agent, _) => agent.to_string(),
-            },
+            watches: known.watches(name),
             paused: state.paused,
             stopped: state.stopped,
             pending: state.pending.map_or(0, |pending| pending.happenings.count()),

@@ -13,7 +13,8 @@ use tokio::time::timeout;
 
 /// Error for a body that could not be read.
 pub(crate) struct BodyError {
-    status: StatusCode,
+    /// Status of the response.
+    pub(crate) status: StatusCode,
     /// Cause, for the client.
     pub(crate) why: A2aError,
 }
@@ -31,14 +32,23 @@ impl BodyError {
 /// Reads the whole body within the hub's timeout, to withstand slow clients (slow loris).
 pub(crate) async fn read_body(
     dispatcher: &Dispatcher,
-    mut request: Request,
+    request: Request,
 ) -> Result<Bytes, BodyError> {
-    DefaultBodyLimit::max(MAX_REQUEST).apply(&mut request);
+    read_body_of(dispatcher, request, MAX_REQUEST).await
+}
+
+/// Reads a whole body of at most `most` bytes.
+pub(crate) async fn read_body_of(
+    dispatcher: &Dispatcher,
+    mut request: Request,
+    most: usize,
+) -> Result<Bytes, BodyError> {
+    DefaultBodyLimit::max(most).apply(&mut request);
     match timeout(dispatcher.patience(), Bytes::from_request(request, &())).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(why)) => {
             let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                format!("the request is larger than {MAX_REQUEST} bytes")
+                format!("the request is larger than {most} bytes")
             } else {
                 why.body_text()
             };

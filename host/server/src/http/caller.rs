@@ -1,7 +1,7 @@
 //! Peer of an HTTP connection.
 
-use crate::peer::batch::PeerLookup;
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_rpc::peer::batch::PeerLookup;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::sync::OnceCell;
 

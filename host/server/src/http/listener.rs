@@ -2,9 +2,9 @@
 //! closes connections whose requests do not arrive in time (slow loris).
 
 use super::{caller::HttpPeer, http2_frames::FrameCounter, origin_guard::OriginGuard, reply};
-use crate::peer::batch::PeerLookup;
 use a2a_hub_protocol::error::A2aError;
 use a2a_hub_rpc::lineage::Lineages;
+use a2a_hub_rpc::peer::batch::PeerLookup;
 use a2a_hub_rpc::{
     catch_panic::caught,
     connections::{Busy, Connections, OpenConnection},
@@ -441,7 +441,7 @@ impl AsyncWrite for HttpConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::identity::Always;
+    use crate::tests::Always;
     use a2a_hub_config::token::Tokens;
     use a2a_hub_core::access_control::Principal;
     use axum::routing::get;

@@ -7,12 +7,13 @@
 //!
 //! Next, the caller must be a program of the hub's own user, or have a token of the hub, because
 //! all users share loopback. Only the public keys need no authentication. A program that an agent
-//! started is identified as that agent's, and no token makes it the operator.
+//! started is identified as that agent's, and no token makes it the operator. A webhook for a
+//! trigger needs no token, since its signature is checked.
 
 use super::{
     caller::HttpPeer,
     context::is_grpc,
-    paths::EndpointPath,
+    paths::{EndpointPath, HOOKS},
     reply::{self, TODAYS, json_body},
 };
 use crate::a2a::jwks;
@@ -111,10 +112,17 @@ impl OriginGuard {
             };
             return Err(told.unwrap_or_else(|| refusal(status, why, request.uri().path())));
         }
-        let is_public = request.uri().path() == jwks::PATH;
-        let principal = match is_public {
-            true => Some(Principal::Anonymous),
-            false => self.principal(caller, request.headers()).await,
+        let path = request.uri().path();
+        let principal = if path == jwks::PATH {
+            Some(Principal::Anonymous)
+        } else if path.starts_with(HOOKS) {
+            if !matches!(caller.own_user().await, None | Some(Principal::Operator)) {
+                let why = "a program that an agent started may send no webhook";
+                return Err(refusal(StatusCode::FORBIDDEN, why, path));
+            }
+            Some(Principal::Anonymous)
+        } else {
+            self.principal(caller, request.headers()).await
         };
         let Some(principal) = principal else {
             let why = match bearer(request.headers()) {
@@ -245,7 +253,7 @@ fn verdict(
 }
 
 /// Single value of a header; an error if it is repeated or not text.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+pub(crate) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
@@ -270,7 +278,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::{batch::PeerLookup, identity::Always};
+    use crate::tests::Always;
+    use a2a_hub_rpc::peer::batch::PeerLookup;
     use axum::body::Body;
 
     /// Status for a request with these headers, which are separated by `|`.
@@ -402,6 +411,37 @@ mod tests {
         assert_eq!(silent("", true), 415, "nobody says what it is");
         assert_eq!(silent("|content-type: text/plain", false), 415);
         assert_eq!(silent("|origin: http://evil.example", false), 403);
+    }
+
+    #[tokio::test]
+    async fn agents_program_may_send_no_webhook() {
+        let at = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let dir = tempfile::tempdir().unwrap();
+        let guard =
+            OriginGuard::new(at, None, Tokens::open(dir.path(), std::iter::empty()).unwrap());
+        let agent = Principal::AgentTask {
+            agent: a2a_hub_protocol::id::AgentId::parse("codex").unwrap(),
+            task: a2a_hub_protocol::id::TaskId::new("t"),
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (here, there) = (client.peer_addr().unwrap(), client.local_addr().unwrap());
+        for (who, status) in [
+            (Principal::Operator, 200),
+            (agent, 403),
+            // A program below the hub whose agent is not known.
+            (Principal::Anonymous, 403),
+        ] {
+            let peers = PeerLookup::new(Arc::new(Always(Some(who.clone()))));
+            let caller = HttpPeer::new(Some(here), there, peers);
+            let request = Request::post("/hooks/deploy").header(header::HOST, "localhost:8080");
+            let mut request = request.body(Body::empty()).unwrap();
+            let admitted = guard.admit(&caller, &mut request).await;
+            let told = admitted.map_or_else(|it| it.status().as_u16(), |()| 200);
+            assert_eq!(told, status, "{who:?}");
+            let principal = request.extensions().get::<Principal>();
+            assert!(principal.is_none_or(|it| *it == Principal::Anonymous), "{principal:?}");
+        }
     }
 
     /// As in HTTP/2.

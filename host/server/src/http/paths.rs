@@ -1,4 +1,5 @@
-//! Paths of official A2A's endpoints: `/a2a` for the hub, `/agents/{id}` for each agent.
+//! Paths of official A2A's endpoints: `/a2a` for the hub, `/agents/{id}` for each agent; and the
+//! prefix of webhooks.
 
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -6,6 +7,9 @@ use a2a_hub_protocol::{
     id::AgentId,
 };
 use a2a_hub_rpc::dispatcher::HUB;
+
+/// Prefix of the paths that take webhooks for triggers.
+pub(crate) const HOOKS: &str = "/hooks/";
 
 /// Parsed path of an official A2A endpoint.
 #[derive(Debug, PartialEq)]

@@ -1,5 +1,6 @@
 //! HTTP server: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET
-//! /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, and the five-step protocol.
+//! /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, the five-step protocol,
+//! and webhooks for triggers.
 
 use super::{
     body::read_body,
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::{
     a2a::{ard, cards, grpc, jwks, registry, rest},
-    five_step,
+    five_step, hooks,
     mcp::McpHttp,
     monitoring::{metrics, probes},
     starting::{self, StartProgress},
@@ -99,6 +100,7 @@ impl HttpServer {
             .merge(cards::routes())
             .merge(registry::routes())
             .merge(ard::routes())
+            .merge(hooks::routes())
             .merge(jwks::routes())
             .merge(rest::routes())
             .merge(five_step::routes())

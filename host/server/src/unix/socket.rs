@@ -6,7 +6,6 @@ use super::{protocol_upgrade, starting::look};
 use crate::{
     MAX_REQUEST,
     http::router::BACKLOG,
-    peer::identity::{self},
     starting::{self, StartProgress},
 };
 use a2a_hub_core::{access_control::Principal, scheduling::connection_quota::QuotaReached};
@@ -17,13 +16,14 @@ use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
 };
-use a2a_hub_rpc::lineage::Lineages;
 use a2a_hub_rpc::{
     catch_panic::caught,
     connections::{Connections, OpenConnection, Requests},
     dispatcher::{Dispatcher, RequestContext},
     jsonrpc::{self, EncodedRefusal},
     line_reader::LineReader,
+    lineage::Lineages,
+    peer::identity,
     write_timeout::WriteTimeout,
 };
 use rustix::fs::{Access, FlockOperation, Mode, OFlags};

@@ -182,3 +182,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn repeated_webhook_is_taken_once() {
+    let mut state = TriggerState::default();
+    assert_eq!(state.take_delivery("a", 0), DeliveryNews::New);
+    assert_eq!(state.take_delivery("a", 0), DeliveryNews::Repeated);
+    let take = |state: &mut TriggerState, number: usize, now_ms| {
+        state.take_delivery(&number.to_string(), now_ms)
+    };
+    for number in 1..MAX_DELIVERIES {
+        assert_eq!(take(&mut state, number, 1_000), DeliveryNews::New);
+    }
+    assert_eq!(take(&mut state, 1_000, 599_999), DeliveryNews::TooMany);
+    assert_eq!(take(&mut state, 1_000, 600_000), DeliveryNews::New, "the oldest is forgotten");
+    assert_eq!(take(&mut state, 1_001, 600_001), DeliveryNews::TooMany, "the next one is young");
+    assert_eq!(state.deliveries.len(), MAX_DELIVERIES);
+    // A clock that was set back must not refuse for ever.
+    assert_eq!(take(&mut state, 1_001, -1), DeliveryNews::New);
+    assert_eq!(state.take_delivery("2", 0), DeliveryNews::Repeated);
+}

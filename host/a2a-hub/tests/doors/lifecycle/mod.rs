@@ -11,3 +11,4 @@ mod soak;
 mod triggers;
 mod upkeep;
 mod waiting;
+mod webhook_triggers;

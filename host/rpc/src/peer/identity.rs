@@ -1,12 +1,12 @@
 //! Identification of a local connection's peer through the kernel.
 //!
 //! A program of the hub's own user is the operator, unless an agent started it: agents' programs
-//! run as the same user. Therefore the position in the process tree decides ([`Lineage`]), and may
+//! run as the same user. Therefore the position in the process tree decides ([`lineage`](crate::lineage)), and may
 //! withdraw rights that a user id or a token would give.
 
+use crate::lineage::Lineages;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_process::socket_owner::SocketOwner;
-use a2a_hub_rpc::lineage::Lineages;
 use nix::{
     errno::Errno,
     sys::socket::{getsockopt, sockopt::PeerPidfd},
@@ -17,27 +17,12 @@ use std::{
     os::fd::{AsFd, AsRawFd as _, OwnedFd},
 };
 
-/// Lineage that maps every socket to the same principal.
-#[cfg(test)]
-pub(crate) struct Always(pub(crate) Option<Principal>);
-
-#[cfg(test)]
-impl a2a_hub_rpc::lineage::Lineage for Always {
-    fn of_process(&self, _: i32) -> Option<Principal> {
-        None
-    }
-
-    fn of_sockets(&self, inodes: &[u64]) -> Vec<Option<Principal>> {
-        inodes.iter().map(|_| self.0.clone()).collect()
-    }
-}
-
 /// Identifies the peer of a Unix socket; `None` for another user.
 ///
 /// The kernel records the process that called `connect` (`SO_PEERPIDFD`, Linux 6.5), so a reused
 /// pid can be detected. A peer whose process has ended is anonymous, because its pid may belong to
 /// another process by now.
-pub(crate) fn over_unix(
+pub fn over_unix(
     stream: &impl AsFd,
     peer: &tokio::net::unix::UCred,
     lineage: &Lineages,
@@ -69,14 +54,11 @@ fn is(handle: &OwnedFd, pid: i32) -> bool {
 }
 
 /// Local and remote address of a connection.
-pub(crate) type ConnectionEnds = (SocketAddr, SocketAddr);
+pub type ConnectionEnds = (SocketAddr, SocketAddr);
 
 /// Identifies the peers of these loopback connections, in the same order; `None` for another user,
 /// or if the owner cannot be determined.
-pub(crate) fn over_tcp(
-    connections: &[ConnectionEnds],
-    lineage: &Lineages,
-) -> Vec<Option<Principal>> {
+pub fn over_tcp(connections: &[ConnectionEnds], lineage: &Lineages) -> Vec<Option<Principal>> {
     let us = rustix::process::geteuid().as_raw();
     let own = |(local, remote): &ConnectionEnds| {
         SocketOwner::find(*local, *remote).filter(|owner| owner.user == us).map(|it| it.inode)
@@ -90,7 +72,7 @@ pub(crate) fn over_tcp(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_rpc::lineage::{Lineage, NoLineage};
+    use crate::lineage::{Lineage, NoLineage};
     use std::{
         net::{TcpListener, TcpStream},
         sync::Arc,

@@ -2,10 +2,12 @@
 //! one connection and for a thousand. Therefore connections that arrive during a lookup share the
 //! next one.
 
-use crate::peer::identity::{self, ConnectionEnds};
+use crate::{
+    lineage::Lineages,
+    peer::identity::{self, ConnectionEnds},
+};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_process::run_blocking;
-use a2a_hub_rpc::lineage::Lineages;
 use parking_lot::Mutex;
 use std::{
     mem::{replace, take},
@@ -16,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 /// Handle for lookups. Clones share one queue.
 #[derive(Clone)]
-pub(crate) struct PeerLookup(Arc<LookupInner>);
+pub struct PeerLookup(Arc<LookupInner>);
 
 struct LookupInner {
     lineage: Lineages,
@@ -33,13 +35,14 @@ struct LookupQueue {
 }
 
 impl PeerLookup {
-    pub(crate) fn new(lineage: Lineages) -> Self {
+    /// Creates the lookup with an empty queue.
+    pub fn new(lineage: Lineages) -> Self {
         Self(Arc::new(LookupInner { lineage, queue: Mutex::default(), looks: TaskTracker::new() }))
     }
 
     /// Identifies the peer of a loopback connection; `None` for another user, or if the owner
     /// cannot be determined.
-    pub(crate) async fn who(&self, ends: ConnectionEnds) -> Option<Principal> {
+    pub async fn who(&self, ends: ConnectionEnds) -> Option<Principal> {
         let (told, hears) = oneshot::channel();
         let is_first = {
             let mut queue = self.0.queue.lock();
@@ -78,7 +81,7 @@ impl PeerLookup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_rpc::lineage::Lineage;
+    use crate::lineage::Lineage;
     use futures::future::join_all;
     use std::{
         net::{TcpListener, TcpStream},
