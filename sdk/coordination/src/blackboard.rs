@@ -15,19 +15,16 @@
 //! are woken by patterns, and a control rule chooses which. Each change of an item raises its
 //! version, and names the version that it changes (compare-and-set), so that no agent overwrites
 //! what it has not seen. An agent whose lease ran out holds an old version, and is refused.
+//!
+//! In [`rounds`], agents see the board in rounds, and contribute what they want.
+
+mod board;
+pub mod rounds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-/// Most items of a board.
-const MAX_ITEMS: usize = 10_000;
-
-/// Most bytes of an item's body, as JSON.
-const MAX_BODY: usize = 64 << 10;
-
-/// Most entries of an item's history; the oldest ones go first.
-const MAX_HISTORY: usize = 100;
+use board::Board;
+pub use board::{Change, Entry, Item, ItemState, Why, Wish};
 
 /// Items for an agent, or of the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,80 +68,6 @@ pub struct Rules {
     pub max_wakes: u32,
 }
 
-/// Item of a board.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Item {
-    /// Kind, by which agents watch it.
-    pub kind: String,
-    /// Author.
-    pub author: String,
-    /// Content.
-    pub body: Value,
-    /// Items that have to be done before.
-    pub needs: Vec<usize>,
-    /// Number of changes, counted from 1.
-    pub version: u64,
-    /// State.
-    pub state: ItemState,
-    /// Last changes, the oldest first.
-    pub history: Vec<Entry>,
-    wakes: u32,
-}
-
-/// State of an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ItemState {
-    /// Free, once its needs are done.
-    Open,
-    /// Held by one agent until a time.
-    Claimed(String, u64),
-    /// Finished.
-    Done,
-}
-
-/// Entry of a history: time, agent and change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Time in milliseconds.
-    pub at: u64,
-    /// Agent; of an expired lease its holder.
-    pub by: String,
-    /// Change.
-    pub change: Change,
-}
-
-/// Change of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Posted.
-    Posted,
-    /// Claimed, or the claim renewed.
-    Claimed,
-    /// Given back.
-    Released,
-    /// The lease ran out.
-    Expired,
-    /// The body was written.
-    Written,
-    /// Finished.
-    Done,
-}
-
-/// Wish of an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
-    /// Posts an item of this kind, with this body and needs.
-    Post(String, Value, Vec<usize>),
-    /// Claims the item at this version, or renews the claim.
-    Claim(usize, u64),
-    /// Gives the item back.
-    Release(usize, u64),
-    /// Writes the body of the item.
-    Write(usize, u64, Value),
-    /// Writes the body of a claimed item and finishes it.
-    Finish(usize, u64, Value),
-}
-
 /// Event of a board.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -158,27 +81,6 @@ pub enum Event {
     Left(String),
     /// Time passed.
     Rang,
-}
-
-/// Reason of a refused wish.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The board has no such item.
-    Unknown,
-    /// The item has this version now.
-    Version(u64),
-    /// This agent holds the item.
-    Held(String),
-    /// The agent does not hold the item.
-    NotHeld,
-    /// Items that it needs are not done.
-    NotReady,
-    /// The item is done.
-    Done,
-    /// The board is full, or the body too large.
-    Full,
-    /// The agent does not belong to the board, or left it.
-    Stranger,
 }
 
 /// Action of a board.
@@ -212,7 +114,9 @@ pub enum End {
 pub struct State {
     rules: Rules,
     phase: Phase,
-    items: Vec<Item>,
+    board: Board,
+    /// Times that agents were woken for each item.
+    wakes: BTreeMap<usize, u32>,
     active: BTreeSet<String>,
     left: BTreeSet<String>,
     /// Version of each item when an agent was last woken for it.
@@ -244,9 +148,10 @@ impl State {
             return Err("an agent of a blackboard is listed once".to_owned());
         }
         Ok(Self {
+            board: Board::new(rules.lease_ms),
             rules,
             phase: Phase::New,
-            items: Vec::new(),
+            wakes: BTreeMap::new(),
             active: BTreeSet::new(),
             left: BTreeSet::new(),
             seen: BTreeMap::new(),
@@ -257,7 +162,7 @@ impl State {
 
     /// Items in the order in which they were posted.
     pub fn items(&self) -> &[Item] {
-        &self.items
+        self.board.items()
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
@@ -266,12 +171,12 @@ impl State {
         if self.phase == Phase::Closed {
             return actions;
         }
-        self.expire(now);
+        self.board.expire(now);
         match event {
             Event::Begun => self.phase = Phase::Open,
             Event::Wished(who, wish) => match self.apply(now, &who, wish) {
                 Ok((item, version)) => {
-                    if let ItemState::Claimed(_, until) = &self.items[item].state {
+                    if let ItemState::Claimed(_, until) = &self.board.items()[item].state {
                         actions.push(Action::Wait(*until));
                     }
                     actions.push(Action::Applied(who, item, version));
@@ -281,11 +186,7 @@ impl State {
             Event::Idle(who) => drop(self.active.remove(&who)),
             Event::Left(who) => {
                 self.active.remove(&who);
-                for index in 0..self.items.len() {
-                    if self.is_held_by(index, &who) {
-                        self.change(index, now, &who, Change::Released);
-                    }
-                }
+                self.board.release_all(now, &who);
                 self.left.insert(who);
             }
             Event::Rang => {}
@@ -296,117 +197,13 @@ impl State {
         actions
     }
 
-    /// Frees items whose lease ran out.
-    fn expire(&mut self, now: u64) {
-        for index in 0..self.items.len() {
-            if let ItemState::Claimed(by, until) = self.items[index].state.clone()
-                && now >= until
-            {
-                self.change(index, now, &by, Change::Expired);
-            }
-        }
-    }
-
-    fn is_held_by(&self, index: usize, who: &str) -> bool {
-        matches!(&self.items[index].state, ItemState::Claimed(by, _) if by == who)
-    }
-
-    /// Records a change of an item, and returns its new version.
-    fn change(&mut self, index: usize, at: u64, by: &str, change: Change) -> u64 {
-        let until = at.saturating_add(self.rules.lease_ms);
-        let item = &mut self.items[index];
-        match change {
-            Change::Claimed => item.state = ItemState::Claimed(by.to_owned(), until),
-            Change::Released | Change::Expired => item.state = ItemState::Open,
-            Change::Done => item.state = ItemState::Done,
-            Change::Posted | Change::Written => {}
-        }
-        item.version += 1;
-        if item.history.len() == MAX_HISTORY {
-            item.history.remove(0);
-        }
-        item.history.push(Entry { at, by: by.to_owned(), change });
-        item.version
-    }
-
-    fn is_ready(&self, item: &Item) -> bool {
-        item.needs.iter().all(|&need| self.items[need].state == ItemState::Done)
-    }
-
     fn apply(&mut self, now: u64, who: &str, wish: Wish) -> Result<(usize, u64), Why> {
         let is_member = self.rules.agents.iter().any(|(name, _)| name == who);
         let is_guest = self.phase == Phase::New && matches!(wish, Wish::Post(..));
         if !(is_member || is_guest) || self.left.contains(who) {
             return Err(Why::Stranger);
         }
-        if let Wish::Post(_, body, _) | Wish::Write(_, _, body) | Wish::Finish(_, _, body) = &wish
-            && body.to_string().len() > MAX_BODY
-        {
-            return Err(Why::Full);
-        }
-        let (index, change, body) = match wish {
-            Wish::Post(kind, body, needs) => return self.post(now, who, kind, body, needs),
-            Wish::Claim(index, version) => {
-                self.check(index, version, who)?;
-                if !self.is_ready(&self.items[index]) {
-                    return Err(Why::NotReady);
-                }
-                (index, Change::Claimed, None)
-            }
-            Wish::Write(index, version, body) => {
-                self.check(index, version, who)?;
-                (index, Change::Written, Some(body))
-            }
-            Wish::Release(index, version) => {
-                self.check_held(index, version, who)?;
-                (index, Change::Released, None)
-            }
-            Wish::Finish(index, version, body) => {
-                self.check_held(index, version, who)?;
-                (index, Change::Done, Some(body))
-            }
-        };
-        if let Some(body) = body {
-            self.items[index].body = body;
-        }
-        Ok((index, self.change(index, now, who, change)))
-    }
-
-    fn post(
-        &mut self,
-        now: u64,
-        who: &str,
-        kind: String,
-        body: Value,
-        needs: Vec<usize>,
-    ) -> Result<(usize, u64), Why> {
-        let index = self.items.len();
-        if index >= MAX_ITEMS {
-            return Err(Why::Full);
-        }
-        // Only earlier items, so that no circle arises.
-        if needs.iter().any(|&need| need >= index) {
-            return Err(Why::Unknown);
-        }
-        let (author, state, history) = (who.to_owned(), ItemState::Open, Vec::new());
-        self.items.push(Item { kind, author, body, needs, version: 0, state, history, wakes: 0 });
-        Ok((index, self.change(index, now, who, Change::Posted)))
-    }
-
-    /// Checks that the item is not done, of this version, and not held by another agent.
-    fn check(&self, index: usize, version: u64, who: &str) -> Result<(), Why> {
-        let item = self.items.get(index).ok_or(Why::Unknown)?;
-        match &item.state {
-            ItemState::Done => Err(Why::Done),
-            ItemState::Claimed(by, _) if by != who => Err(Why::Held(by.clone())),
-            ItemState::Open | ItemState::Claimed(..) if item.version == version => Ok(()),
-            ItemState::Open | ItemState::Claimed(..) => Err(Why::Version(item.version)),
-        }
-    }
-
-    fn check_held(&self, index: usize, version: u64, who: &str) -> Result<(), Why> {
-        self.check(index, version, who)?;
-        if self.is_held_by(index, who) { Ok(()) } else { Err(Why::NotHeld) }
+        self.board.apply(now, who, wish)
     }
 
     /// Ends the board, or wakes the agents that are next.
@@ -415,31 +212,31 @@ impl State {
             item.state == ItemState::Done
                 && self.rules.goal.as_ref().is_some_and(|goal| goal.fits(item))
         };
-        if let Some(index) = self.items.iter().position(is_goal) {
+        if let Some(index) = self.board.items().iter().position(is_goal) {
             return self.close(End::Goal(index), actions);
         }
-        for index in 0..self.items.len() {
+        for index in 0..self.board.items().len() {
             while let Some(agent) = self.next_agent(index) {
-                let item = &mut self.items[index];
-                item.wakes += 1;
+                *self.wakes.entry(index).or_default() += 1;
                 self.turn += 1;
-                self.seen.insert((agent.clone(), index), item.version);
+                let version = self.board.items()[index].version;
+                self.seen.insert((agent.clone(), index), version);
                 self.turns.insert(agent.clone(), self.turn);
                 self.active.insert(agent.clone());
                 actions.push(Action::Wake(agent, index));
             }
         }
-        let is_held = |item: &Item| matches!(item.state, ItemState::Claimed(..));
-        if self.active.is_empty() && !self.items.iter().any(is_held) {
+        if self.active.is_empty() && !self.board.has_claims() {
             self.close(End::Quiescent, actions);
         }
     }
 
     /// Agent that is woken next for an item.
     fn next_agent(&self, index: usize) -> Option<String> {
-        let item = &self.items[index];
-        let is_offered = item.state == ItemState::Open && self.is_ready(item);
-        if !is_offered || item.wakes >= self.rules.max_wakes {
+        let item = &self.board.items()[index];
+        let is_offered = item.state == ItemState::Open && self.board.is_ready(item);
+        let wakes = self.wakes.get(&index).copied().unwrap_or_default();
+        if !is_offered || wakes >= self.rules.max_wakes {
             return None;
         }
         let has_seen = |name: &String| {

@@ -14,7 +14,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use crate::amount::millionths;
+use crate::amount::{fraction, millionths};
 
 /// Members and times of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +114,20 @@ impl State {
         }
     }
 
+    /// Healthy members that reported in the last election, with their scores; the best first.
+    pub fn ranking(&self) -> Vec<(&str, f64)> {
+        let ranked = self.ranked().into_iter();
+        ranked.map(|(member, score)| (member.as_str(), fraction(score))).collect()
+    }
+
+    fn ranked(&self) -> Vec<(&String, u64)> {
+        let score = |member| Some((member, self.reports.get(member).copied().flatten()?));
+        let mut ranked: Vec<_> = self.rules.members.iter().filter_map(score).collect();
+        // The sort is stable: of equal scores the first member comes first.
+        ranked.sort_by_key(|(_, score)| Reverse(*score));
+        ranked
+    }
+
     /// Takes an event at a time in milliseconds, and returns what to do.
     pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -184,10 +198,8 @@ impl State {
         if !is_complete && now < self.deadline {
             return;
         }
-        let score = |member: &&String| self.reports.get(*member).copied().flatten();
-        let fit = members.iter().filter(|member| score(member).is_some());
-        // Of equal keys `min_by_key` takes the first.
-        let Some(leader) = fit.min_by_key(|member| Reverse(score(member))).cloned() else { return };
+        let Some((leader, _)) = self.ranked().first().copied() else { return };
+        let leader = leader.clone();
         self.term += 1;
         self.deadline = now.saturating_add(self.rules.lease_ms);
         actions.push(Action::Elect(leader.clone(), self.term));

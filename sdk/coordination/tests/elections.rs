@@ -81,6 +81,21 @@ fn failed_leader_starts_next_term() {
 }
 
 #[test]
+fn ranking_lists_fit_members_by_score() {
+    let mut state = election(4);
+    assert_eq!(state.ranking(), []);
+    state.step(0, Event::Begun);
+    for (who, score) in [(3, 0.5), (0, 0.5), (1, 0.9)] {
+        state.step(1, report(who, score));
+    }
+    state.step(1, Event::Failed(name(2)));
+    assert_eq!(state.ranking(), [("m1", 0.9), ("m0", 0.5), ("m3", 0.5)]);
+    assert_eq!(state.leader(), Some(("m1", 8)));
+    state.step(2, Event::Failed(name(1)));
+    assert_eq!(state.ranking(), [], "each election has its own");
+}
+
+#[test]
 fn fence_refuses_lower_terms() {
     let mut fence = Fence::default();
     assert_eq!([3, 3, 2, 5, 4].map(|term| fence.admit(term)), [true, true, false, true, false]);

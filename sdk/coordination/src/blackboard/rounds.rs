@@ -1,0 +1,536 @@
+//! Blackboards in rounds: agents see the whole board, and contribute to it, round after round.
+//!
+//! ```text
+//!   new ── Begun ──► round ── all answered or failed, or the deadline passed ──► all items done
+//!                    ▲    │                                                      quiescent
+//!                    └────┘ somebody contributed, or holds an item               capped
+//!                                                                                no agents
+//! ```
+//!
+//! With [`Control::All`], all agents of a round see the same board. Their contributions count when
+//! all are in, agent after agent; another one is first in each round. So the order in which they
+//! arrive decides nothing. With [`Control::Turns`], each agent of a round sees what those before it
+//! changed.
+//!
+//! A contribution names the version that its author saw. Of an agent's own changes within one
+//! answer it need not know: it may claim and finish an item at once. A claim lasts for some rounds,
+//! so that an agent that fails does not keep its items. One that fails in two rounds, one after the
+//! other, leaves the board.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use super::board::{Board, Item, ItemState, Why, Wish};
+
+/// Most contributions of one answer; further ones are refused.
+pub const MAX_CONTRIBUTIONS: usize = 32;
+
+/// Most characters of an id or a kind.
+const MAX_NAME: usize = 64;
+
+/// Most items that one item needs.
+const MAX_NEEDS: usize = 32;
+
+/// Failures, one round after the other, after which an agent leaves.
+const MAX_FAILURES: u32 = 2;
+
+/// Most refusals of an outcome; the oldest ones go first.
+const MAX_REFUSALS: usize = 100;
+
+/// Agents and limits of a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Names of the agents.
+    pub agents: Vec<String>,
+    /// Choice of those that go next.
+    pub control: Control,
+    /// Rounds after that of a claim in which it holds.
+    pub lease: u32,
+    /// Most rounds.
+    pub max_rounds: u32,
+    /// Most items.
+    pub max_items: usize,
+    /// Most bytes of all items with their results, as JSON.
+    pub max_bytes: usize,
+    /// Time for the answers of one call; none waits for ever.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Rule that chooses who goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// All agents at the same time.
+    All,
+    /// One agent after the other, in their order.
+    Turns,
+}
+
+/// Item that an agent adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewItem {
+    /// Name: letters, digits, `-`, `_` and `.`.
+    pub id: String,
+    /// Kind, such as `question`.
+    pub kind: String,
+    /// Work to do.
+    pub text: String,
+    /// Ids of the items that have to be done before.
+    pub needs: Vec<String>,
+}
+
+/// Contribution of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contribution {
+    /// Adds an item.
+    Add(NewItem),
+    /// Claims the item at this version, or renews the claim.
+    Claim(String, u64),
+    /// Finishes a claimed item with a result.
+    Finish(String, u64, String),
+    /// Gives a claimed item back.
+    Release(String, u64),
+}
+
+impl Contribution {
+    /// Verb for texts.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "add",
+            Self::Claim(..) => "claim",
+            Self::Finish(..) => "finish",
+            Self::Release(..) => "release",
+        }
+    }
+
+    /// Id of the item.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Add(item) => &item.id,
+            Self::Claim(id, _) | Self::Finish(id, ..) | Self::Release(id, _) => id,
+        }
+    }
+}
+
+/// Contribution that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Verb of the contribution.
+    pub verb: &'static str,
+    /// Id of the item.
+    pub id: String,
+    /// Rule that it breaks.
+    pub why: Refused,
+}
+
+/// Reason of a refused contribution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The board has no item with this id.
+    Missing(String),
+    /// The board has an item with this id.
+    Taken,
+    /// The id or the kind is no name.
+    Name,
+    /// The item needs itself, one item twice, or too many.
+    Needs,
+    /// The answer has more contributions than are allowed.
+    Many,
+    /// A rule of items.
+    Rule(Why),
+}
+
+/// Event of a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The first round begins.
+    Begun,
+    /// An agent's contributions in this round; none if it has nothing to add.
+    Contributed(String, u32, Vec<Contribution>),
+    /// An agent failed in this round, and the reason.
+    Failed(String, u32, String),
+    /// Time passed.
+    Rang,
+}
+
+/// Action of a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Show the board to an agent in this round, with what was refused of its last answer.
+    Call(String, u32, Vec<Refusal>),
+    /// Send [`Event::Rang`] at this time.
+    Wait(u64),
+    /// Withdraw the call to an agent that is too slow.
+    Cancel(String, u32),
+    /// End the board.
+    Finish(Outcome),
+}
+
+/// End of a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All items are done, and the board has at least one.
+    Goal,
+    /// Nobody contributed in a round, and nobody holds an item.
+    Quiescent,
+    /// The last round is over.
+    Capped,
+    /// All agents left.
+    NoAgents,
+}
+
+/// Outcome of a board; its items are those of the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// End.
+    pub end: End,
+    /// Number of rounds.
+    pub rounds: u32,
+    /// Last refused contributions: the round, the agent and the refusal.
+    pub refused: Vec<(u32, String, Refusal)>,
+    /// Agents that left, and the reason of their last failure.
+    pub left: Vec<(String, String)>,
+}
+
+/// One board.
+#[derive(Clone, Debug)]
+pub struct State {
+    rules: Rules,
+    phase: Phase,
+    board: Board,
+    /// Ids of the items, in their order.
+    ids: Vec<String>,
+    /// Bytes of all items.
+    bytes: usize,
+    round: u32,
+    deadline: Option<u64>,
+    /// Agents of this round that were not called yet.
+    queue: VecDeque<String>,
+    /// Answers of the agents that were called: the contributions, or why it failed.
+    answers: BTreeMap<String, Option<Answer>>,
+    has_contributed: bool,
+    has_answered: bool,
+    /// Refusals for the next call of each agent.
+    pending: BTreeMap<String, Vec<Refusal>>,
+    refused: VecDeque<(u32, String, Refusal)>,
+    /// Failures of each agent since its last answer, and the last reason.
+    failures: BTreeMap<String, (u32, String)>,
+}
+
+type Answer = Result<Vec<Contribution>, String>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    Open,
+    Closed,
+}
+
+impl State {
+    /// Creates a board.
+    ///
+    /// # Errors
+    ///
+    /// If it has no agent, one twice, or no round.
+    pub fn new(rules: Rules) -> Result<Self, String> {
+        let is_twice =
+            rules.agents.iter().enumerate().any(|(at, name)| rules.agents[..at].contains(name));
+        if rules.agents.is_empty() || rules.max_rounds == 0 {
+            return Err("a blackboard has at least one agent and one round".to_owned());
+        }
+        if is_twice {
+            return Err("an agent of a blackboard is listed once".to_owned());
+        }
+        // A claim ends as the round after its last one begins.
+        let board = Board::new(u64::from(rules.lease).saturating_add(1));
+        Ok(Self {
+            rules,
+            phase: Phase::New,
+            board,
+            ids: Vec::new(),
+            bytes: 0,
+            round: 0,
+            deadline: None,
+            queue: VecDeque::new(),
+            answers: BTreeMap::new(),
+            has_contributed: false,
+            has_answered: false,
+            pending: BTreeMap::new(),
+            refused: VecDeque::new(),
+            failures: BTreeMap::new(),
+        })
+    }
+
+    /// Posts an item before the board begins.
+    ///
+    /// # Errors
+    ///
+    /// If the item breaks a rule, or the board began.
+    pub fn post(&mut self, author: &str, item: NewItem) -> Result<(), Refused> {
+        match self.phase {
+            Phase::New => self.add(author, item).map(drop),
+            Phase::Open | Phase::Closed => Err(Refused::Rule(Why::Stranger)),
+        }
+    }
+
+    /// Items with their ids, in the order in which they were posted. Text and result are members of
+    /// the body.
+    pub fn items(&self) -> impl Iterator<Item = (&str, &Item)> {
+        self.ids.iter().map(String::as_str).zip(self.board.items())
+    }
+
+    /// Id of the item with this index.
+    pub fn id(&self, index: usize) -> &str {
+        self.ids.get(index).map_or("", String::as_str)
+    }
+
+    /// True if all items that this one needs are done.
+    pub fn is_ready(&self, item: &Item) -> bool {
+        self.board.is_ready(item)
+    }
+
+    /// Takes an event at a time in milliseconds, and returns what to do.
+    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match (self.phase, event) {
+            (Phase::New, Event::Begun) => {
+                self.phase = Phase::Open;
+                self.begin_round(now, &mut actions);
+            }
+            (Phase::Open, Event::Contributed(who, round, list)) => {
+                self.answered(&who, round, Ok(list));
+            }
+            (Phase::Open, Event::Failed(who, round, why)) => self.answered(&who, round, Err(why)),
+            (Phase::Open, Event::Rang) if self.deadline.is_some_and(|end| now >= end) => {
+                for (who, answer) in &mut self.answers {
+                    if answer.is_none() {
+                        actions.push(Action::Cancel(who.clone(), self.round));
+                        *answer = Some(Err("no answer in time".to_owned()));
+                    }
+                }
+            }
+            (Phase::New | Phase::Open | Phase::Closed, _) => {}
+        }
+        while self.phase == Phase::Open && self.answers.values().all(Option::is_some) {
+            self.take_answers();
+            self.go_on(now, &mut actions);
+        }
+        actions
+    }
+
+    /// Records the first answer of an agent that was called in this round.
+    fn answered(&mut self, who: &str, round: u32, given: Answer) {
+        if let (true, Some(answer @ None)) = (round == self.round, self.answers.get_mut(who)) {
+            *answer = Some(given);
+        }
+    }
+
+    fn begin_round(&mut self, now: u64, actions: &mut Vec<Action>) {
+        self.round += 1;
+        (self.has_contributed, self.has_answered) = (false, false);
+        self.board.expire(u64::from(self.round));
+        let is_here = |who: &&String| !self.has_left(who);
+        self.queue = self.rules.agents.iter().filter(is_here).cloned().collect();
+        self.call(now, actions);
+    }
+
+    /// Calls those that go next: all of the round, or one of them.
+    fn call(&mut self, now: u64, actions: &mut Vec<Action>) {
+        let many = match self.rules.control {
+            Control::All => self.queue.len(),
+            Control::Turns => self.queue.len().min(1),
+        };
+        for who in self.queue.drain(..many) {
+            let refusals = self.pending.remove(&who).unwrap_or_default();
+            actions.push(Action::Call(who.clone(), self.round, refusals));
+            self.answers.insert(who, None);
+        }
+        self.deadline = self.rules.timeout_ms.map(|ms| now.saturating_add(ms));
+        actions.extend(self.deadline.map(Action::Wait));
+    }
+
+    fn has_left(&self, who: &str) -> bool {
+        self.failures.get(who).is_some_and(|(times, _)| *times >= MAX_FAILURES)
+    }
+
+    /// Applies the answers, whose order does not depend on when they came.
+    fn take_answers(&mut self) {
+        let mut answers = std::mem::take(&mut self.answers);
+        let mut agents = self.rules.agents.clone();
+        let first = usize::try_from(self.round - 1).unwrap_or_default() % agents.len();
+        agents.rotate_left(first);
+        let mut left = Vec::new();
+        for who in agents {
+            match answers.remove(&who).flatten() {
+                None => {}
+                Some(Ok(list)) => {
+                    self.has_answered = true;
+                    self.has_contributed |= !list.is_empty();
+                    self.failures.remove(&who);
+                    self.contribute(&who, list);
+                }
+                Some(Err(why)) => {
+                    let failures = self.failures.entry(who.clone()).or_default();
+                    *failures = (failures.0 + 1, why);
+                    if self.has_left(&who) {
+                        left.push(who);
+                    }
+                }
+            }
+        }
+        for who in left {
+            self.board.release_all(u64::from(self.round), &who);
+        }
+    }
+
+    /// Ends the board, calls the next agent of the round, or begins the next round.
+    fn go_on(&mut self, now: u64, actions: &mut Vec<Action>) {
+        let mut items = self.board.items().iter();
+        let is_done = !self.ids.is_empty() && items.all(|item| item.state == ItemState::Done);
+        let is_quiet = self.has_answered && !self.has_contributed && !self.board.has_claims();
+        let end = match () {
+            () if is_done => End::Goal,
+            () if !self.queue.is_empty() => return self.call(now, actions),
+            () if self.rules.agents.iter().all(|who| self.has_left(who)) => End::NoAgents,
+            () if is_quiet => End::Quiescent,
+            () if self.round >= self.rules.max_rounds => End::Capped,
+            () => return self.begin_round(now, actions),
+        };
+        self.phase = Phase::Closed;
+        let left = self.rules.agents.iter().filter(|who| self.has_left(who));
+        let left = left.filter_map(|who| Some((who.clone(), self.failures.get(who)?.1.clone())));
+        actions.push(Action::Finish(Outcome {
+            end,
+            rounds: self.round,
+            refused: self.refused.iter().cloned().collect(),
+            left: left.collect(),
+        }));
+    }
+
+    /// Applies the contributions of one answer, one after the other.
+    fn contribute(&mut self, who: &str, list: Vec<Contribution>) {
+        // Version that the agent knows, and the version now, of the items that it changed itself.
+        let mut own = BTreeMap::new();
+        for (at, contribution) in list.into_iter().enumerate() {
+            let (verb, id) = (contribution.verb(), short(contribution.id()));
+            let why = match at {
+                0..MAX_CONTRIBUTIONS => self.apply(who, contribution, &mut own).err(),
+                _ => Some(Refused::Many),
+            };
+            if let Some(why) = why {
+                let is_first_beyond = at <= MAX_CONTRIBUTIONS;
+                if is_first_beyond {
+                    self.refuse(who, Refusal { verb, id, why });
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, who: &str, refusal: Refusal) {
+        if self.refused.len() == MAX_REFUSALS {
+            self.refused.pop_front();
+        }
+        self.refused.push_back((self.round, who.to_owned(), refusal.clone()));
+        self.pending.entry(who.to_owned()).or_default().push(refusal);
+    }
+
+    fn apply(
+        &mut self,
+        who: &str,
+        contribution: Contribution,
+        own: &mut BTreeMap<usize, (u64, u64)>,
+    ) -> Result<(), Refused> {
+        let index = match &contribution {
+            Contribution::Add(_) => None,
+            Contribution::Claim(id, _)
+            | Contribution::Finish(id, ..)
+            | Contribution::Release(id, _) => Some(self.index(id)?),
+        };
+        let mut bytes = 0;
+        let (seen, wish) = match (contribution, index) {
+            (Contribution::Claim(_, seen), Some(at)) => {
+                (seen, Wish::Claim(at, current(own, at, seen)))
+            }
+            (Contribution::Release(_, seen), Some(at)) => {
+                (seen, Wish::Release(at, current(own, at, seen)))
+            }
+            (Contribution::Finish(_, seen, result), Some(at)) => {
+                bytes = self.fitting(bytes_of(&result))?;
+                let text = &self.board.items()[at].body["text"];
+                let body = json!({ "text": text, "result": result });
+                (seen, Wish::Finish(at, current(own, at, seen), body))
+            }
+            (Contribution::Add(item), _) => {
+                let (at, version) = self.add(who, item)?;
+                own.insert(at, (version, version));
+                return Ok(());
+            }
+            (
+                Contribution::Claim(..) | Contribution::Finish(..) | Contribution::Release(..),
+                None,
+            ) => return Err(Refused::Rule(Why::Unknown)),
+        };
+        let applied = self.board.apply(u64::from(self.round), who, wish);
+        let (at, version) = applied.map_err(Refused::Rule)?;
+        self.bytes += bytes;
+        own.entry(at).or_insert((seen, version)).1 = version;
+        Ok(())
+    }
+
+    fn index(&self, id: &str) -> Result<usize, Refused> {
+        let found = self.ids.iter().position(|it| it == id);
+        found.ok_or_else(|| Refused::Missing(short(id)))
+    }
+
+    /// Returns `bytes` if they fit on the board.
+    fn fitting(&self, bytes: usize) -> Result<usize, Refused> {
+        let fits = self.bytes.saturating_add(bytes) <= self.rules.max_bytes;
+        if fits { Ok(bytes) } else { Err(Refused::Rule(Why::Full)) }
+    }
+
+    fn add(&mut self, who: &str, item: NewItem) -> Result<(usize, u64), Refused> {
+        let NewItem { id, kind, text, needs } = item;
+        if !(is_name(&id) && is_name(&kind)) {
+            return Err(Refused::Name);
+        }
+        if self.ids.contains(&id) {
+            return Err(Refused::Taken);
+        }
+        let is_twice = needs.iter().enumerate().any(|(at, need)| needs[..at].contains(need));
+        if needs.len() > MAX_NEEDS || is_twice || needs.contains(&id) {
+            return Err(Refused::Needs);
+        }
+        let indexes: Result<Vec<_>, _> = needs.iter().map(|need| self.index(need)).collect();
+        if self.ids.len() >= self.rules.max_items {
+            return Err(Refused::Rule(Why::Full));
+        }
+        let texts = needs.iter().chain([&id, &kind, &text]);
+        let bytes = self.fitting(texts.map(|it| bytes_of(it)).sum())?;
+        let wish = Wish::Post(kind, json!({ "text": text }), indexes?);
+        let posted = self.board.apply(u64::from(self.round), who, wish).map_err(Refused::Rule)?;
+        self.bytes += bytes;
+        self.ids.push(id);
+        Ok(posted)
+    }
+}
+
+/// Version of an item for an agent that saw `seen`: its own changes since then do not count.
+fn current(own: &BTreeMap<usize, (u64, u64)>, at: usize, seen: u64) -> u64 {
+    own.get(&at).filter(|(known, _)| *known == seen).map_or(seen, |(_, version)| *version)
+}
+
+/// True for a short text of letters, digits, `-`, `_` and `.`.
+pub fn is_name(text: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_' | '.');
+    !text.is_empty() && text.chars().count() <= MAX_NAME && text.chars().all(is_part)
+}
+
+/// Bytes of a text as JSON, in which control characters are longer.
+fn bytes_of(text: &str) -> usize {
+    Value::from(text).to_string().len()
+}
+
+/// First characters of an id, which may be long.
+fn short(id: &str) -> String {
+    id.chars().take(MAX_NAME).collect()
+}

@@ -1,0 +1,393 @@
+//! Blackboards in rounds: contributions, leases and ends, and properties over random answers.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+
+use a2a_hub_coordination::blackboard::{
+    Change, Item, ItemState, Why,
+    rounds::{
+        Action, Contribution, Control, End, Event, NewItem, Outcome, Refusal, Refused, Rules, State,
+    },
+};
+use proptest::prelude::*;
+
+const AGENTS: [&str; 3] = ["a", "b", "c"];
+
+fn rules(control: Control) -> Rules {
+    Rules {
+        agents: AGENTS.map(str::to_owned).to_vec(),
+        control,
+        lease: 1,
+        max_rounds: 9,
+        max_items: 5,
+        max_bytes: 1_000,
+        timeout_ms: None,
+    }
+}
+
+fn item(id: &str, needs: &[&str]) -> NewItem {
+    let needs = needs.iter().map(|it| (*it).to_owned()).collect();
+    NewItem { id: id.to_owned(), kind: "task".to_owned(), text: format!("do {id}"), needs }
+}
+
+fn add(id: &str, needs: &[&str]) -> Contribution {
+    Contribution::Add(item(id, needs))
+}
+
+fn claim(id: &str, version: u64) -> Contribution {
+    Contribution::Claim(id.to_owned(), version)
+}
+
+fn finish(id: &str, version: u64) -> Contribution {
+    Contribution::Finish(id.to_owned(), version, format!("{id} is done"))
+}
+
+/// Board with the calls that are open.
+struct Run {
+    state: State,
+    round: u32,
+    /// Called agents, each with what was refused of its last answer.
+    calls: Vec<(String, Vec<Refusal>)>,
+    outcome: Option<Outcome>,
+}
+
+impl Run {
+    fn begin(rules: Rules, items: &[NewItem]) -> Self {
+        let mut state = State::new(rules).unwrap();
+        for item in items {
+            state.post("client", item.clone()).unwrap();
+        }
+        let mut run = Self { state, round: 0, calls: Vec::new(), outcome: None };
+        run.step(Event::Begun);
+        run
+    }
+
+    fn step(&mut self, event: Event) {
+        for action in self.state.step(0, event) {
+            match action {
+                Action::Call(who, round, refusals) => {
+                    self.round = round;
+                    self.calls.push((who, refusals));
+                }
+                Action::Finish(outcome) => self.outcome = Some(outcome),
+                Action::Wait(_) | Action::Cancel(..) => panic!("the board has no time limit"),
+            }
+        }
+    }
+
+    fn give(&mut self, who: &str, list: Vec<Contribution>) {
+        let at = self.calls.iter().position(|(name, _)| name == who);
+        self.calls.remove(at.unwrap_or_else(|| panic!("{who} is not called")));
+        self.step(Event::Contributed(who.to_owned(), self.round, list));
+    }
+
+    fn fail(&mut self, who: &str) {
+        self.calls.retain(|(name, _)| name != who);
+        self.step(Event::Failed(who.to_owned(), self.round, "no tokens".to_owned()));
+    }
+
+    /// Gives nothing for all other agents of the round.
+    fn rest(&mut self) {
+        let round = self.round;
+        while self.round == round && self.outcome.is_none() {
+            let who = self.calls[0].0.clone();
+            self.give(&who, Vec::new());
+        }
+    }
+
+    fn called(&self) -> Vec<&str> {
+        self.calls.iter().map(|(who, _)| who.as_str()).collect()
+    }
+
+    fn refusals(&self, who: &str) -> Vec<Refused> {
+        let call = self.calls.iter().find(|(name, _)| name == who).unwrap();
+        call.1.iter().map(|refusal| refusal.why.clone()).collect()
+    }
+
+    fn item(&self, id: &str) -> &Item {
+        self.state.items().find(|(name, _)| *name == id).unwrap().1
+    }
+
+    fn end(&self) -> Option<End> {
+        self.outcome.as_ref().map(|outcome| outcome.end)
+    }
+}
+
+#[test]
+fn agents_finish_all_items_of_board() {
+    let mut run = Run::begin(rules(Control::All), &[item("plan", &[]), item("build", &["plan"])]);
+    assert_eq!(run.called(), AGENTS);
+    run.give("c", vec![claim("build", 1)]);
+    run.give("a", vec![claim("plan", 1), finish("plan", 1), add("test", &["build"])]);
+    assert_eq!(run.item("plan").version, 1, "answers count when all are in");
+    run.give("b", vec![claim("plan", 1)]);
+    // The first of round 1 is `a`: the others come after it.
+    assert_eq!(run.item("plan").body["result"], "plan is done");
+    assert_eq!(run.refusals("b"), [Refused::Rule(Why::Done)]);
+    assert_eq!(run.refusals("c"), [], "what it needs was done before it");
+    assert_eq!(run.item("build").state, ItemState::Claimed("c".to_owned(), 3));
+    run.give("c", vec![finish("build", 2)]);
+    run.give("b", vec![claim("test", 1)]);
+    run.give("a", Vec::new());
+    assert_eq!(run.refusals("b"), [Refused::Rule(Why::NotReady)], "b is first in round 2");
+    run.give("b", vec![claim("test", 1), finish("test", 1)]);
+    run.rest();
+    let outcome = run.outcome.as_ref().unwrap();
+    assert_eq!((outcome.end, outcome.rounds, outcome.refused.len()), (End::Goal, 3, 2));
+    let changes: Vec<_> = run.item("build").history.iter().map(|it| (it.at, it.change)).collect();
+    assert_eq!(changes, [(0, Change::Posted), (1, Change::Claimed), (2, Change::Done)]);
+}
+
+#[test]
+fn stale_or_held_item_is_refused() {
+    let mut run = Run::begin(rules(Control::All), &[item("x", &[])]);
+    run.give("a", vec![claim("x", 1)]);
+    run.give("b", vec![claim("x", 1), add("x", &[]), add("y y", &[]), add("z", &["w"])]);
+    run.rest();
+    let missing = Refused::Missing("w".to_owned());
+    let held = Refused::Rule(Why::Held("a".to_owned()));
+    assert_eq!(run.refusals("b"), [held, Refused::Taken, Refused::Name, missing]);
+    run.give("a", vec![finish("x", 1), Contribution::Release("x".to_owned(), 2)]);
+    run.give("b", vec![add("n", &["n"]), claim("nowhere", 1)]);
+    run.rest();
+    assert_eq!(run.refusals("a"), [Refused::Rule(Why::Version(2))], "it names an old version");
+    assert_eq!(run.refusals("b"), [Refused::Needs, Refused::Missing("nowhere".to_owned())]);
+    assert_eq!(run.item("x").state, ItemState::Open);
+    let many = (0..40).map(|_| claim("nowhere", 1)).collect();
+    run.give("a", many);
+    run.rest();
+    let refusals = run.refusals("a");
+    assert_eq!((refusals.len(), refusals.last()), (33, Some(&Refused::Many)));
+}
+
+#[test]
+fn turns_show_changes_of_those_before() {
+    let mut run = Run::begin(rules(Control::Turns), &[]);
+    assert_eq!(run.called(), ["a"]);
+    run.give("a", vec![add("x", &[])]);
+    assert_eq!((run.called(), run.round), (vec!["b"], 1));
+    run.give("b", vec![claim("x", 1)]);
+    run.give("c", Vec::new());
+    assert_eq!((run.called(), run.round), (vec!["a"], 2));
+    run.give("a", Vec::new());
+    run.give("b", vec![finish("x", 2)]);
+    assert_eq!(run.end(), Some(End::Goal), "c is not asked any more");
+}
+
+#[test]
+fn lease_frees_item_of_silent_agent() {
+    let mut run = Run::begin(rules(Control::All), &[item("x", &[])]);
+    run.give("a", vec![claim("x", 1)]);
+    run.rest();
+    assert_eq!(run.round, 2);
+    run.rest();
+    // Nobody contributed, and `a` held the item.
+    assert_eq!((run.end(), run.round), (None, 3));
+    assert_eq!((&run.item("x").state, run.item("x").version), (&ItemState::Open, 3));
+    run.give("a", vec![finish("x", 2)]);
+    run.give("b", vec![claim("x", 3), finish("x", 3)]);
+    run.rest();
+    assert_eq!(run.end(), Some(End::Goal));
+    let by: Vec<_> = run.item("x").history.iter().map(|it| it.by.as_str()).collect();
+    assert_eq!(by, ["client", "a", "a", "b", "b"]);
+}
+
+#[test]
+fn failing_agent_leaves_after_second_failure() {
+    let mut run = Run::begin(Rules { lease: 5, ..rules(Control::All) }, &[item("x", &[])]);
+    run.give("a", vec![claim("x", 1)]);
+    run.rest();
+    run.fail("a");
+    run.rest();
+    assert_eq!(run.called(), AGENTS, "one failure is no end");
+    assert_eq!(run.item("x").state, ItemState::Claimed("a".to_owned(), 7));
+    run.fail("a");
+    run.give("b", vec![add("y", &[])]);
+    run.rest();
+    assert_eq!(run.called(), ["b", "c"]);
+    assert_eq!(run.item("x").state, ItemState::Open);
+    run.rest();
+    assert_eq!(run.end(), Some(End::Quiescent));
+    assert_eq!(run.outcome.unwrap().left, [("a".to_owned(), "no tokens".to_owned())]);
+}
+
+#[test]
+fn board_ends_at_its_limits() {
+    let mut run = Run::begin(Rules { max_rounds: 2, ..rules(Control::All) }, &[]);
+    for _ in 0..2 {
+        let ids = ["q", "w", "e", "r", "t", "u"].map(|id| add(&format!("{id}{}", run.round), &[]));
+        run.give("a", ids.to_vec());
+        run.rest();
+    }
+    assert_eq!((run.end(), run.state.items().count()), (Some(End::Capped), 5));
+    let full = Refused::Rule(Why::Full);
+    assert!(run.outcome.unwrap().refused.iter().all(|(_, _, it)| it.why == full));
+    let mut run = Run::begin(rules(Control::Turns), &[]);
+    for who in ["a", "b", "c", "a", "b", "c"] {
+        run.fail(who);
+    }
+    assert_eq!(run.end(), Some(End::NoAgents));
+    let mut state = State::new(Rules { max_bytes: 10, ..rules(Control::All) }).unwrap();
+    assert_eq!(state.post("client", item("long", &[])), Err(Refused::Rule(Why::Full)));
+    for agents in [vec![], vec!["a".to_owned(), "a".to_owned()]] {
+        assert!(State::new(Rules { agents, ..rules(Control::All) }).is_err());
+    }
+}
+
+#[test]
+fn slow_agents_miss_their_round() {
+    let mut state = State::new(Rules { timeout_ms: Some(10), ..rules(Control::All) }).unwrap();
+    assert!(state.step(0, Event::Begun).contains(&Action::Wait(10)));
+    state.step(1, Event::Contributed("a".to_owned(), 1, vec![add("x", &[])]));
+    assert_eq!(state.step(9, Event::Rang), []);
+    let actions = state.step(10, Event::Rang);
+    let cancel = ["b", "c"].map(|who| Action::Cancel(who.to_owned(), 1));
+    assert_eq!(actions[..2], cancel);
+    assert!(actions.contains(&Action::Call("b".to_owned(), 2, Vec::new())));
+    let late = Event::Contributed("b".to_owned(), 1, vec![add("y", &[])]);
+    assert_eq!(state.step(11, late), [], "an answer of an old round is refused");
+    assert_eq!(state.items().count(), 1);
+}
+
+/// Answer of an agent: a failure, or contributions to items by number, with a shift of the version.
+type Sketch = Option<Vec<(u8, u8, u64)>>;
+
+fn contributions(state: &State, sketch: &[(u8, u8, u64)]) -> Vec<Contribution> {
+    let one = |&(what, which, old): &(u8, u8, u64)| {
+        let id = format!("i{which}");
+        let version = state.items().find(|(name, _)| *name == id).map_or(1, |(_, it)| it.version);
+        let version = version.saturating_sub(old);
+        match what {
+            0 => add(&id, &[]),
+            1 if which > 0 => add(&id, &[&format!("i{}", which - 1)]),
+            1..=3 => claim(&id, version),
+            4 | 5 => finish(&id, version),
+            _ => Contribution::Release(id, version),
+        }
+    };
+    sketch.iter().map(one).collect()
+}
+
+fn round() -> impl Strategy<Value = (Vec<Sketch>, Vec<usize>)> {
+    let list = prop::collection::vec((0..7_u8, 0..6_u8, 0..2_u64), 0..5);
+    let sketch = prop_oneof![1 => Just(None), 6 => list.prop_map(Some)];
+    let order = Just((0..AGENTS.len()).collect::<Vec<_>>()).prop_shuffle();
+    (prop::collection::vec(sketch, AGENTS.len()), order)
+}
+
+/// Items, and the outcome, for comparisons.
+fn shown(run: &Run) -> String {
+    let items: Vec<_> = run.state.items().collect();
+    format!("{items:?} {:?} {:?} {:?}", run.outcome, run.calls, run.round)
+}
+
+/// Answers of a round in this order.
+fn play(run: &mut Run, sketches: &[Sketch], order: &[usize]) {
+    let before = run.state.clone();
+    for &at in order {
+        if run.calls.iter().all(|(who, _)| who != AGENTS[at]) {
+            continue;
+        }
+        match &sketches[at] {
+            None => run.fail(AGENTS[at]),
+            Some(sketch) => run.give(AGENTS[at], contributions(&before, sketch)),
+        }
+    }
+}
+
+proptest! {
+    /// The order in which the answers of a round arrive decides nothing.
+    #[test]
+    fn order_of_arrival_decides_nothing(rounds in prop::collection::vec(round(), 1..12)) {
+        let mut run = Run::begin(rules(Control::All), &[item("i0", &[])]);
+        let mut other = Run::begin(rules(Control::All), &[item("i0", &[])]);
+        for (sketches, order) in rounds {
+            if run.outcome.is_some() {
+                break;
+            }
+            play(&mut run, &sketches, &order);
+            play(&mut other, &sketches, &[0, 1, 2]);
+            prop_assert_eq!(shown(&run), shown(&other));
+        }
+    }
+
+    /// An item has one holder, versions rise by one a change, a done item stays done, and items are
+    /// done after those that they need.
+    #[test]
+    fn item_has_one_holder_in_rounds(
+        rounds in prop::collection::vec(round(), 1..12),
+        turns in any::<bool>(),
+    ) {
+        let control = if turns { Control::Turns } else { Control::All };
+        let mut run = Run::begin(rules(control), &[item("i0", &[])]);
+        for (sketches, order) in rounds {
+            if run.outcome.is_some() {
+                break;
+            }
+            let order = if turns { vec![0, 1, 2] } else { order };
+            play(&mut run, &sketches, &order);
+            let mut done_at = BTreeMap::new();
+            for (index, (_, item)) in run.state.items().enumerate() {
+                prop_assert_eq!(item.version, u64::try_from(item.history.len()).unwrap());
+                let mut holder = None;
+                for (at, entry) in item.history.iter().enumerate() {
+                    let by = Some(entry.by.as_str());
+                    match entry.change {
+                        Change::Posted => prop_assert_eq!(at, 0),
+                        Change::Claimed => {
+                            prop_assert!(holder.is_none() || holder == by, "{:?}", item.history);
+                            holder = by;
+                        }
+                        Change::Released | Change::Expired => {
+                            prop_assert_eq!(holder, by);
+                            holder = None;
+                        }
+                        Change::Done => {
+                            prop_assert_eq!(holder, by);
+                            prop_assert_eq!(at + 1, item.history.len());
+                            done_at.insert(index, entry.at);
+                        }
+                        Change::Written => prop_assert!(false),
+                    }
+                }
+                match &item.state {
+                    ItemState::Claimed(by, until) => {
+                        prop_assert_eq!(holder, Some(by.as_str()));
+                        prop_assert!(*until > u64::from(run.round));
+                    }
+                    ItemState::Open => prop_assert_eq!(holder, None),
+                    ItemState::Done => {
+                        prop_assert!(item.needs.iter().all(|need| done_at[need] <= done_at[&index]));
+                    }
+                }
+            }
+        }
+        prop_assert!(run.round <= 9);
+    }
+
+    /// The same events give the same state, whatever prefix of them was replayed before.
+    #[test]
+    fn prefix_of_events_replays_to_state(rounds in prop::collection::vec(round(), 1..6)) {
+        let mut run = Run::begin(rules(Control::All), &[]);
+        let mut events: Vec<Event> = Vec::new();
+        for (sketches, order) in rounds {
+            let before = run.state.clone();
+            for at in order {
+                let (who, round) = (AGENTS[at].to_owned(), run.round);
+                let event = match &sketches[at] {
+                    None => Event::Failed(who, round, "no tokens".to_owned()),
+                    Some(sketch) => Event::Contributed(who, round, contributions(&before, sketch)),
+                };
+                run.calls.retain(|(name, _)| name != AGENTS[at]);
+                run.step(event.clone());
+                events.push(event);
+                let mut replayed = Run::begin(rules(Control::All), &[]);
+                for event in &events {
+                    replayed.step(event.clone());
+                }
+                prop_assert_eq!(format!("{:?}", replayed.state), format!("{:?}", run.state));
+            }
+        }
+    }
+}
