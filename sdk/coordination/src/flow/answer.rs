@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use super::schema;
 
+/// Most bytes of an answer in an interaction, which keeps all of them to its end.
+const MAX_ANSWER: usize = 64 << 10;
+
 /// Reads the JSON value of an answer and checks it.
 ///
 /// # Errors
@@ -15,6 +18,20 @@ pub(super) fn read(text: &str, data: Option<&Value>, schema: &Value) -> Result<V
     let value: Value = value.ok_or("the answer has no JSON value")?;
     schema::check_value(&value, schema, "output")?;
     Ok(value)
+}
+
+/// Checks the size of an answer in an interaction.
+///
+/// # Errors
+///
+/// If the answer is too long: a text for the agent.
+pub(super) fn bounded(answer: Value) -> Result<Value, String> {
+    match answer.to_string().len() {
+        0..=MAX_ANSWER => Ok(answer),
+        bytes => {
+            Err(format!("it has {bytes} bytes, and at most {MAX_ANSWER} are read; shorten it"))
+        }
+    }
 }
 
 /// Parts of a text that may be JSON: all of it, its code blocks, from the first brace to the last.

@@ -19,7 +19,8 @@ pub enum Role {
     Restart,
     /// A part of the working time of the flow.
     Minutes,
-    /// The time limit of answers to one call for bids, proposals or estimates.
+    /// The time limit of answers to one call for bids, proposals or estimates, or of a leader's
+    /// work.
     Answers,
 }
 

@@ -29,7 +29,7 @@ const MAX_MINUTES: u32 = 366 * 24 * 60;
 const FLOW: [&str; 7] = ["description", "input", "budget", "timeout", "worktree", "result", "step"];
 
 /// Keys of a step, and those of the design that do not work yet.
-const STEP: [&str; 35] = [
+const STEP: [&str; 37] = [
     "id",
     "needs",
     "join",
@@ -62,14 +62,16 @@ const STEP: [&str; 35] = [
     "worktree",
     "pick",
     "auction",
+    "blackboard",
     "contract_net",
     "delphi",
+    "election",
     "negotiation",
 ];
 const STEP_LATER: [&str; 1] = ["stream"];
 
 /// Keys that say the kind of a step.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 15] = [
     "agent",
     "agents",
     "skill",
@@ -80,8 +82,10 @@ const KINDS: [&str; 13] = [
     "vote",
     "pick",
     "auction",
+    "blackboard",
     "contract_net",
     "delphi",
+    "election",
     "negotiation",
 ];
 

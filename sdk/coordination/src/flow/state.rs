@@ -145,7 +145,10 @@ impl State {
         let of_step = self.definition.steps[id.step].output.as_ref();
         let output = match turn.map_or(of_step, |turn| turn.schema()) {
             Some(schema) if end.completed => {
-                Some(answer::read(&end.text, end.data.as_ref(), schema))
+                let output = answer::read(&end.text, end.data.as_ref(), schema);
+                Some(
+                    output.and_then(|it| if turn.is_some() { answer::bounded(it) } else { Ok(it) }),
+                )
             }
             Some(_) | None => None,
         };

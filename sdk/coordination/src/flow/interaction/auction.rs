@@ -168,8 +168,8 @@ impl RuleBook for Bidding<'_> {
 
     fn act(&mut self, action: Action, course: &mut Course) {
         match action {
-            Action::Call(who) => course.turns.push(self.rules.call(who)),
-            Action::Award(who, price) => course.turns.push(self.rules.award(who, price)),
+            Action::Call(who) => course.add(|| self.rules.call(who)),
+            Action::Award(who, price) => course.add(|| self.rules.award(who, price)),
             Action::Finish(outcome) => {
                 let Self { reasons, absent, answer, .. } = self;
                 course.verdict = Some(self.rules.verdict(&outcome, reasons, absent, answer));

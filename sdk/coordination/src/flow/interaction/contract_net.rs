@@ -189,9 +189,9 @@ impl RuleBook for Tender<'_> {
         match action {
             Action::Call(who, round) => {
                 self.round = round;
-                course.turns.push(self.rules.call(who, round));
+                course.add(|| self.rules.call(who, round));
             }
-            Action::Accept(who) => course.turns.push(accept(&self.notes, who)),
+            Action::Accept(who) => course.add(|| accept(&self.notes, who)),
             Action::Finish(outcome) => {
                 course.verdict = Some(self.rules.verdict(&outcome, &self.notes));
             }

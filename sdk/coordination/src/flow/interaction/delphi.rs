@@ -161,7 +161,7 @@ impl RuleBook for Rounds<'_> {
         match action {
             Action::Call(who, round, summary) => {
                 self.round = round;
-                course.turns.push(self.rules.call(who, round, summary.as_ref()));
+                course.add(|| self.rules.call(who, round, summary.as_ref()));
             }
             Action::Finish(outcome) => course.verdict = Some(self.rules.verdict(&outcome)),
             Action::Wait(_) | Action::Cancel(..) => {}

@@ -1,5 +1,5 @@
-//! Steps in which agents come to a decision over several turns: `auction`, `contract_net`,
-//! `delphi` and `negotiation`.
+//! Steps in which agents decide or work together over several turns: `auction`, `blackboard`,
+//! `contract_net`, `delphi`, `election` and `negotiation`.
 //!
 //! ```text
 //!   turns of one batch, all at the same time ── all are over ──► the rule book
@@ -11,8 +11,10 @@
 //! their order, so that the order in which agents answer decides nothing.
 
 mod auction;
+mod blackboard;
 mod contract_net;
 mod delphi;
+mod election;
 mod negotiation;
 
 use serde_json::{Map, Value, json};
@@ -29,10 +31,11 @@ use super::{
 };
 
 /// Keys of the steps, each of which names its rules.
-pub(super) const KEYS: [&str; 4] = ["auction", "contract_net", "delphi", "negotiation"];
+pub(super) const KEYS: [&str; 6] =
+    ["auction", "blackboard", "contract_net", "delphi", "election", "negotiation"];
 
-/// Keys of steps whose winner does the work of the prompt.
-const WITH_WORK: [&str; 2] = ["auction", "contract_net"];
+/// Keys of steps whose winner or leader does the work of the prompt.
+const WITH_WORK: [&str; 3] = ["auction", "contract_net", "election"];
 
 /// Most agents of a step.
 const MAX_AGENTS: usize = 32;
@@ -50,16 +53,26 @@ pub(super) struct Interaction {
     pub(super) prompt: Template,
     /// Permissions of those that do the work; all others only read.
     pub(super) permissions: Option<String>,
-    /// Time for the answers of one batch. It does not bound work.
-    pub(super) answer_timeout_ms: Option<u64>,
+    pub(super) limits: Limits,
     rules: Rules,
+}
+
+/// Time limits of one batch of turns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Limits {
+    /// Time for the answers.
+    pub(super) answer_ms: Option<u64>,
+    /// Time for the work of a leader.
+    pub(super) work_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
 enum Rules {
     Auction(auction::Rules),
+    Blackboard(blackboard::Rules),
     ContractNet(contract_net::Rules),
     Delphi(delphi::Rules),
+    Election(election::Rules),
     Negotiation(negotiation::Rules),
 }
 
@@ -80,12 +93,24 @@ pub(super) enum TurnKind {
     Work,
 }
 
-/// Turns of an interaction so far, and its end.
+/// Further course of an interaction, and its end.
 #[derive(Debug, Default)]
 pub(super) struct Course {
-    /// All turns: those that are over come first.
+    /// Turns that are over, and come again in the replay.
+    over: usize,
+    /// Turns that come next.
     pub(super) turns: Vec<Turn>,
     pub(super) verdict: Option<Verdict>,
+}
+
+impl Course {
+    /// Adds a turn. One that is over is not made again: its request may be long.
+    fn add(&mut self, turn: impl FnOnce() -> Turn) {
+        match self.over {
+            0 => self.turns.push(turn()),
+            over => self.over = over - 1,
+        }
+    }
 }
 
 /// End of an interaction.
@@ -112,6 +137,11 @@ impl Turn {
         Self { agent, kind: TurnKind::Work, request }
     }
 
+    /// Drops the request of a turn that is over.
+    pub(super) fn close(&mut self) {
+        self.request = String::new();
+    }
+
     /// JSON schema of the answer; none for work.
     pub(super) fn schema(&self) -> Option<&Value> {
         match &self.kind {
@@ -126,18 +156,16 @@ impl Interaction {
     pub(super) fn course(&self, items: &[Item], seed: &str) -> Course {
         let course = match &self.rules {
             Rules::Auction(rules) => rules.course(&self.agents, items, seed),
+            Rules::Blackboard(rules) => rules.course(&self.agents, items),
             Rules::ContractNet(rules) => rules.course(&self.agents, items),
             Rules::Delphi(rules) => rules.course(&self.agents, items),
+            Rules::Election(rules) => rules.course(&self.agents, items),
             Rules::Negotiation(rules) => rules.course(&self.agents, items),
         };
         // The file was checked for what the rule books refuse.
-        course.unwrap_or_else(|why| Course {
-            turns: Vec::new(),
-            verdict: Some(Verdict {
-                failure: Some("invalid_flow"),
-                text: why,
-                output: Value::Null,
-            }),
+        course.unwrap_or_else(|why| {
+            let (failure, output) = (Some("invalid_flow"), Value::Null);
+            Course { verdict: Some(Verdict { failure, text: why, output }), ..Course::default() }
         })
     }
 
@@ -174,8 +202,10 @@ impl Interaction {
     pub(super) fn label(&self) -> String {
         let verb = match &self.rules {
             Rules::Auction(_) => "bid",
+            Rules::Blackboard(_) => "share a board",
             Rules::ContractNet(_) => "propose",
             Rules::Delphi(_) => "estimate",
+            Rules::Election(_) => "elect a leader",
             Rules::Negotiation(_) => "negotiate",
         };
         format!("{} {verb}", self.agents.join(", "))
@@ -199,7 +229,7 @@ trait RuleBook {
 
 /// Replays the turns of these items, all of which are over.
 fn replay<B: RuleBook>(mut book: B, items: &[Item]) -> Course {
-    let mut course = Course::default();
+    let mut course = Course { over: items.len(), ..Course::default() };
     let mut actions = book.begin();
     let mut said = items.iter().filter_map(said);
     loop {
@@ -270,8 +300,10 @@ pub(super) fn parse(
     let inner = Table::of(table.get(key)?, key, problems)?;
     let known: &[&str] = match key {
         "auction" => &auction::KEYS,
+        "blackboard" => &blackboard::KEYS,
         "contract_net" => &contract_net::KEYS,
         "delphi" => &delphi::KEYS,
+        "election" => &election::KEYS,
         _ => &negotiation::KEYS,
     };
     let known: Vec<_> = ["agents", "answer_timeout"].iter().chain(known).copied().collect();
@@ -285,11 +317,17 @@ pub(super) fn parse(
     let many = agents.as_ref().map_or(1, Vec::len);
     let rules = match key {
         "auction" => auction::parse(&inner, problems).map(Rules::Auction),
+        "blackboard" => blackboard::parse(&inner, many, problems).map(Rules::Blackboard),
+        "election" => {
+            let agents = agents.as_deref().unwrap_or_default();
+            election::parse(&inner, agents, problems).map(Rules::Election)
+        }
         "contract_net" => contract_net::parse(&inner, many, problems).map(Rules::ContractNet),
         "delphi" => delphi::parse(&inner, many, problems).map(Rules::Delphi),
         _ => negotiation::parse(&inner, problems).map(Rules::Negotiation),
     };
-    let answer_timeout_ms = inner.duration("answer_timeout", problems);
+    let answer_ms = inner.duration("answer_timeout", problems);
+    let limits = Limits { answer_ms, work_ms: inner.duration("work_timeout", problems) };
     let permissions = permissions(table, agents.as_deref().unwrap_or_default(), problems);
     let prompt = template(table, "prompt", problems);
     if prompt.is_none() && table.get("prompt").is_none() {
@@ -297,7 +335,7 @@ pub(super) fn parse(
     }
     let (prompt, at) = prompt?;
     texts.push((owned(prompt.names()), at, scope));
-    Some(Interaction { agents: agents?, prompt, permissions, answer_timeout_ms, rules: rules? })
+    Some(Interaction { agents: agents?, prompt, permissions, limits, rules: rules? })
 }
 
 fn permissions(

@@ -92,7 +92,7 @@ impl RuleBook for Talks<'_> {
         match action {
             Action::Call(who, proposal) => {
                 self.number = proposal.as_ref().map_or(0, |it| it.number);
-                course.turns.push(self.rules.call(self.agents, who, proposal.as_ref()));
+                course.add(|| self.rules.call(self.agents, who, proposal.as_ref()));
             }
             Action::Finish(outcome) => course.verdict = Some(told(&outcome)),
             Action::Wait(_) | Action::Cancel(_) | Action::Tell(..) => {}

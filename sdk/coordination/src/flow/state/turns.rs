@@ -1,11 +1,11 @@
 //! Turns of interactions: batches of agents that answer or work, one after the other. Also the time
-//! limit of answers.
+//! limits of answers, and of a leader's work.
 
 use super::{
     super::{
         definition::Work,
         event::{Action, End, Id, Role},
-        interaction::{Interaction, Turn},
+        interaction::{Interaction, Limits, Turn, TurnKind},
         row::{Item, ItemEnd},
     },
     State,
@@ -16,9 +16,9 @@ impl State {
     pub(super) fn first_turns(&mut self, step: usize, actions: &mut Vec<Action>) {
         if let Work::Interaction(interaction) = &self.definition.steps[step].work {
             let turns = interaction.course(&[], &self.flow_id).turns;
-            let limit = interaction.answer_timeout_ms;
+            let limits = interaction.limits;
             self.rows[step].items.clear();
-            self.add_turns(step, turns, limit, actions);
+            self.add_turns(step, turns, limits, actions);
         }
     }
 
@@ -27,7 +27,7 @@ impl State {
         let Work::Interaction(interaction) = &self.definition.steps[step].work else {
             return false;
         };
-        let (limit, id) = (interaction.answer_timeout_ms, self.definition.steps[step].id.clone());
+        let (limits, id) = (interaction.limits, self.definition.steps[step].id.clone());
         let course = interaction.course(&self.rows[step].items, &self.flow_id);
         self.end_answers(step, actions);
         if let Some(verdict) = course.verdict {
@@ -39,10 +39,9 @@ impl State {
             self.rows[step].verdict = Some(verdict);
             return false;
         }
-        let over = self.rows[step].items.len();
-        let turns: Vec<_> = course.turns.into_iter().skip(over).collect();
+        let turns = course.turns;
         let has_more = !turns.is_empty();
-        self.add_turns(step, turns, limit, actions);
+        self.add_turns(step, turns, limits, actions);
         has_more
     }
 
@@ -50,15 +49,17 @@ impl State {
         &mut self,
         step: usize,
         turns: Vec<Turn>,
-        answer_timeout_ms: Option<u64>,
+        limits: Limits,
         actions: &mut Vec<Action>,
     ) {
         let row = &mut self.rows[step];
         let (first, round) = (row.items.len(), row.round);
         let has_answers = turns.iter().any(|turn| turn.schema().is_some());
+        row.items.iter_mut().filter_map(|item| item.turn.as_mut()).for_each(Turn::close);
         row.items
             .extend(turns.into_iter().map(|turn| Item { turn: Some(turn), ..Item::default() }));
-        if let (Some(ms), true) = (answer_timeout_ms, has_answers) {
+        let limit = if has_answers { limits.answer_ms } else { limits.work_ms };
+        if let Some(ms) = limit.filter(|_| row.items.len() > first) {
             let id = Id { step, round, item: first, attempt: 1, role: Role::Answers };
             self.wait(id, ms, actions);
         }
@@ -83,7 +84,12 @@ impl State {
         let (round, attempt, role) = (self.rows[step].round, 1, Role::Work);
         for item in 0..self.rows[step].items.len() {
             let agent = self.agent_of(Id { step, round, item, attempt, role });
-            let (text, reason) = ("no answer in time".to_owned(), "timeout".to_owned());
+            let turn = self.rows[step].items[item].turn.as_ref();
+            let text = match turn.map(|turn| &turn.kind) {
+                Some(TurnKind::Work) => "the work took longer than `work_timeout`",
+                Some(TurnKind::Answer(_)) | None => "no answer in time",
+            };
+            let (text, reason) = (text.to_owned(), "timeout".to_owned());
             let end = End { text, reason, ..End::default() };
             let (completed, output, exit) = (false, None, None);
             self.rows[step].items[item].done.get_or_insert(ItemEnd {

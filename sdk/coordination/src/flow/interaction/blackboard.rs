@@ -1,0 +1,385 @@
+//! Steps with `blackboard`: agents share a list of items, and add, claim and finish them in rounds.
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        position::{Problems, Table, did_you_mean},
+        row::{Item, one_line},
+        template::as_data,
+    },
+    Course, RuleBook, Said, Turn, Verdict, replay, statement, with_reasons,
+};
+use crate::blackboard::{
+    Change, Item as BoardItem, ItemState, Why,
+    rounds::{
+        Action, Contribution, Control, End, Event, MAX_CONTRIBUTIONS, NewItem, Outcome, Refusal,
+        Refused, Rules as Book, State,
+    },
+};
+
+/// Keys of the table, besides those of all interactions.
+pub(super) const KEYS: [&str; 4] = ["items", "rounds", "control", "lease"];
+
+/// Most rounds, and those without the key.
+const MAX_ROUNDS: u32 = 100;
+const ROUNDS: u32 = 10;
+
+/// Most answers of a step: each of them is replayed.
+const MAX_ANSWERS: u32 = 1_000;
+
+/// Rounds of a claim without the key.
+const LEASE: u32 = 2;
+
+/// Most items of a board.
+const MAX_ITEMS: usize = 100;
+
+/// Most bytes of a board, which is shown to each agent in each round.
+const MAX_BOARD: usize = 64 << 10;
+
+/// Changes of an item, and refusals, that the output shows.
+const MAX_SHOWN: usize = 20;
+
+/// Author of the items of the file.
+const FLOW: &str = "flow";
+
+/// Rules of a blackboard.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    items: Vec<NewItem>,
+    control: Control,
+    rounds: u32,
+    lease: u32,
+}
+
+impl Rules {
+    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
+        let mut state = self.board(agents)?;
+        for item in &self.items {
+            state.post(FLOW, item.clone()).map_err(|why| reason(&why))?;
+        }
+        Ok(replay(Sharing { rules: self, agents, state, round: 1 }, items))
+    }
+
+    fn board(&self, agents: &[String]) -> Result<State, String> {
+        State::new(Book {
+            agents: agents.to_vec(),
+            control: self.control,
+            lease: self.lease,
+            max_rounds: self.rounds,
+            max_items: MAX_ITEMS,
+            max_bytes: MAX_BOARD,
+            timeout_ms: None,
+        })
+    }
+
+    fn call(&self, agents: &[String], who: String, round: u32, of: &Shown<'_>) -> Turn {
+        let others: Vec<_> = agents.iter().filter(|it| **it != who).map(String::as_str).collect();
+        let others = match others.as_slice() {
+            [] => String::new(),
+            others => format!(" with {}", others.join(", ")),
+        };
+        let mut request = format!(
+            "You are {who}, and work on this{others} by a shared board of items. This is round {round} of at most {}. \
+             The board is now:{}",
+            self.rounds,
+            as_data(&of.board())
+        );
+        request.push_str(&format!(
+            "Answer with `contributions`, a list of up to {MAX_CONTRIBUTIONS}, each with `do` and the `id` of the \
+             item:\n\
+             - `add` an item with a new `id`, its `kind`, a `text` that says what to do, and `needs`, the ids of items \
+             that have to be done before.\n\
+             - `claim` an item that is open before you work on it, so that nobody else does. A claim holds for {} \
+             further rounds; claim the item again to renew it.\n\
+             - `finish` an item that you claimed, with its result as `text`.\n\
+             - `release` an item that you claimed and cannot finish.\n\
+             Give the `version` of the item that you see here, except with `add`. You may add, claim and finish an \
+             item in one answer. Items that are added begin with version 1. An empty list says that you have nothing \
+             to add. The work ends when all items are done, or when nobody contributes.",
+            self.lease
+        ));
+        if !of.refusals.is_empty() {
+            let lines = of.refusals.iter().map(line).collect::<Vec<_>>().join("\n");
+            request.push_str(" Of your last answer, this was refused:");
+            request.push_str(&as_data(&lines));
+        }
+        Turn::answer(who, [("contributions", contributions())], request)
+    }
+
+    fn verdict(&self, state: &State, outcome: &Outcome) -> Verdict {
+        let Outcome { end, rounds, refused, left } = outcome;
+        let items: Vec<_> = state.items().map(|(id, item)| of_item(state, id, item)).collect();
+        let done = state.items().filter(|(_, item)| item.state == ItemState::Done);
+        let done: Vec<_> = done.collect();
+        let many = format!("{} of {} items are done", done.len(), items.len());
+        let (word, failure, why) = match end {
+            End::Goal => ("goal", None, format!("after {rounds} rounds")),
+            End::Quiescent => ("quiescent", None, format!("nobody contributed in round {rounds}")),
+            End::Capped => ("capped", None, format!("the cap of {rounds} rounds is reached")),
+            End::NoAgents => ("no_agents", Some("no_agents"), "all agents failed".to_owned()),
+        };
+        let skipped = refused.len().saturating_sub(MAX_SHOWN);
+        let refused = refused.iter().skip(skipped).map(|(round, who, refusal)| {
+            let Refusal { verb, id, why } = refusal;
+            json!({ "round": round, "agent": who, "do": verb, "id": id, "reason": reason(why) })
+        });
+        let output = json!({
+            "outcome": word,
+            "reason": why,
+            "rounds": rounds,
+            "items": items,
+            "refused": refused.collect::<Vec<_>>(),
+            "failed": with_reasons(left),
+        });
+        let mut text = format!("{many}: {why}");
+        for (who, why) in left {
+            text.push_str(&format!("\n{who} left: {}", one_line(why)));
+        }
+        for (id, item) in done {
+            let result = item.body["result"].as_str().unwrap_or_default();
+            text.push_str(&format!("\n\n{id}: {result}"));
+        }
+        Verdict { failure, text, output }
+    }
+}
+
+/// JSON schema of the contributions.
+fn contributions() -> Value {
+    let name = || json!({ "type": "string", "maxLength": 64 });
+    let item = json!({
+        "type": "object",
+        "properties": {
+            "do": { "enum": ["add", "claim", "finish", "release"] },
+            "id": name(),
+            "version": { "type": "integer", "minimum": 1 },
+            "kind": name(),
+            "text": { "type": "string" },
+            "needs": { "type": "array", "items": name() },
+        },
+        "required": ["do", "id"],
+    });
+    json!({ "type": "array", "maxItems": MAX_CONTRIBUTIONS, "items": item })
+}
+
+/// Contribution of an answer that fits the schema. Without a version it is refused as outdated.
+fn contribution(answer: &Value) -> Contribution {
+    let text = |name: &str| statement(answer, name);
+    let version = answer.get("version").and_then(Value::as_u64).unwrap_or_default();
+    match answer.get("do").and_then(Value::as_str) {
+        Some("claim") => Contribution::Claim(text("id"), version),
+        Some("finish") => Contribution::Finish(text("id"), version, text("text")),
+        Some("release") => Contribution::Release(text("id"), version),
+        Some(_) | None => {
+            let needs = answer.get("needs").and_then(Value::as_array).into_iter().flatten();
+            let needs = needs.filter_map(|it| it.as_str().map(|it| it.trim().to_owned())).collect();
+            let kind = Some(text("kind")).filter(|kind| !kind.is_empty());
+            let kind = kind.unwrap_or_else(|| KIND.to_owned());
+            Contribution::Add(NewItem { id: text("id"), kind, text: text("text"), needs })
+        }
+    }
+}
+
+/// Kind of an item without one.
+const KIND: &str = "task";
+
+/// Board as an agent sees it, and what was refused of its last answer.
+struct Shown<'s> {
+    state: &'s State,
+    refusals: &'s [Refusal],
+}
+
+impl Shown<'_> {
+    /// Items as JSON: no text of an agent can imitate another item.
+    fn board(&self) -> String {
+        let items = self.state.items().map(|(id, item)| {
+            let mut shown = of_item(self.state, id, item);
+            if let Value::Object(members) = &mut shown {
+                members.remove("history");
+            }
+            shown
+        });
+        serde_json::to_string_pretty(&items.collect::<Value>()).unwrap_or_default()
+    }
+}
+
+/// Item with its last changes.
+fn of_item(state: &State, id: &str, item: &BoardItem) -> Value {
+    let (word, by) = match &item.state {
+        ItemState::Open if state.is_ready(item) => ("open", None),
+        ItemState::Open => ("waiting", None),
+        ItemState::Claimed(by, _) => ("claimed", Some(by)),
+        ItemState::Done => ("done", item.history.last().map(|entry| &entry.by)),
+    };
+    let skipped = item.history.len().saturating_sub(MAX_SHOWN);
+    let history = item.history.iter().skip(skipped).map(|entry| {
+        let change = match entry.change {
+            Change::Posted => "added",
+            Change::Claimed => "claimed",
+            Change::Released => "released",
+            Change::Expired => "expired",
+            Change::Written => "written",
+            Change::Done => "done",
+        };
+        json!({ "round": entry.at, "agent": entry.by, "change": change })
+    });
+    json!({
+        "id": id,
+        "kind": item.kind,
+        "author": item.author,
+        "version": item.version,
+        "state": word,
+        "by": by,
+        "needs": item.needs.iter().map(|need| state.id(*need)).collect::<Vec<_>>(),
+        "text": item.body["text"],
+        "result": item.body["result"],
+        "history": history.collect::<Vec<_>>(),
+    })
+}
+
+/// Refusal as a line for its agent.
+fn line(refusal: &Refusal) -> String {
+    let Refusal { verb, id, why } = refusal;
+    format!("{verb} {}: {}", one_line(id), reason(why))
+}
+
+/// Reason of a refusal, with the way out.
+fn reason(why: &Refused) -> String {
+    match why {
+        Refused::Missing(id) => format!("the board has no item `{}`", one_line(id)),
+        Refused::Taken => "the board has an item with this id; choose another".to_owned(),
+        Refused::Name => {
+            "an id and a kind have 1 to 64 letters, digits, `-`, `_` and `.`".to_owned()
+        }
+        Refused::Needs => "`needs` lists up to 32 other items, each once".to_owned(),
+        Refused::Many => format!(
+            "an answer has at most {MAX_CONTRIBUTIONS} contributions; repeat this one and those after it"
+        ),
+        Refused::Rule(why) => match why {
+            Why::Unknown => "the board has no such item".to_owned(),
+            Why::Version(version) => {
+                format!("the item has version {version}; look at it, and name this version")
+            }
+            Why::Held(who) => format!("{who} claimed it"),
+            Why::NotHeld => "claim it before".to_owned(),
+            Why::NotReady => "items that it needs are not done".to_owned(),
+            Why::Done => "it is done".to_owned(),
+            Why::Full => {
+                let most = MAX_BOARD >> 10;
+                format!("a board has at most {MAX_ITEMS} items and {most} KiB of text; shorten it")
+            }
+            Why::Stranger => "you do not belong to the board".to_owned(),
+        },
+    }
+}
+
+/// Blackboard in one of its rounds.
+struct Sharing<'r> {
+    rules: &'r Rules,
+    agents: &'r [String],
+    state: State,
+    round: u32,
+}
+
+impl RuleBook for Sharing<'_> {
+    type Action = Action;
+
+    fn begin(&mut self) -> Vec<Action> {
+        self.state.step(0, Event::Begun)
+    }
+
+    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
+        let (who, round) = (turn.agent.clone(), self.round);
+        let event = match said {
+            Said::Answer(answer) => {
+                let list = answer.get("contributions").and_then(Value::as_array);
+                let list = list.into_iter().flatten().map(contribution).collect();
+                Event::Contributed(who, round, list)
+            }
+            Said::Done(_) => Event::Failed(who, round, "it gave no answer".to_owned()),
+            Said::Failed(why) => Event::Failed(who, round, why),
+        };
+        self.state.step(0, event)
+    }
+
+    fn act(&mut self, action: Action, course: &mut Course) {
+        match action {
+            Action::Call(who, round, refusals) => {
+                self.round = round;
+                let shown = Shown { state: &self.state, refusals: &refusals };
+                course.add(|| self.rules.call(self.agents, who, round, &shown));
+            }
+            Action::Finish(outcome) => {
+                course.verdict = Some(self.rules.verdict(&self.state, &outcome));
+            }
+            Action::Wait(_) | Action::Cancel(..) => {}
+        }
+    }
+}
+
+pub(super) fn parse(
+    table: &Table<'_, '_>,
+    agents: usize,
+    problems: &mut Problems<'_>,
+) -> Option<Rules> {
+    let control = table.word("control", &["all", "turns"], problems);
+    let control = if control.as_deref() == Some("turns") { Control::Turns } else { Control::All };
+    let rounds = table.number("rounds", (1, MAX_ROUNDS), problems).unwrap_or(ROUNDS);
+    let lease = table.number("lease", (1, MAX_ROUNDS), problems).unwrap_or(LEASE);
+    let agents = u32::try_from(agents).unwrap_or(u32::MAX);
+    if rounds.saturating_mul(agents) > MAX_ANSWERS {
+        let at = table.get("rounds").map_or(table.at.clone(), toml::Spanned::span);
+        let most = MAX_ANSWERS / agents.max(1);
+        let rule = format!(
+            "a blackboard has at most {MAX_ANSWERS} answers: `rounds` is at most {most} with {agents} agents"
+        );
+        problems.error(&at, rule);
+    }
+    let mut rules = Rules { items: Vec::new(), control, rounds, lease };
+    rules.items = items(table, &rules, problems);
+    Some(rules)
+}
+
+/// Items with which the board begins, checked by posting them.
+fn items(table: &Table<'_, '_>, rules: &Rules, problems: &mut Problems<'_>) -> Vec<NewItem> {
+    let Some(value) = table.get("items") else { return Vec::new() };
+    let Some(all) = value.get_ref().as_array() else {
+        let rule = "`items` is a list of tables, such as [{ id = \"api\", text = \"Design it\" }]";
+        problems.error(&value.span(), rule);
+        return Vec::new();
+    };
+    let Ok(mut board) = rules.board(&[FLOW.to_owned()]) else { return Vec::new() };
+    let mut items: Vec<NewItem> = Vec::new();
+    for one in all.iter() {
+        let Some(table) = Table::of(one, "items", problems) else { continue };
+        table.check_keys(&["id", "kind", "text", "needs"], &[], problems);
+        let mut text = |key| table.text(key, problems).map(|(text, _)| text);
+        let (id, kind, text) = (text("id"), text("kind"), text("text"));
+        let needs = table.texts("needs", problems).into_iter().map(|(name, _)| name).collect();
+        let (Some(id), Some(text)) = (id, text) else {
+            if table.get("id").is_none() || table.get("text").is_none() {
+                problems.error(&table.at, "an item of `items` has an `id` and a `text`");
+            }
+            continue;
+        };
+        let kind = kind.unwrap_or_else(|| KIND.to_owned());
+        let item = NewItem { id, kind, text, needs };
+        if let Err(why) = board.post(FLOW, item.clone()) {
+            let way_out = match &why {
+                Refused::Missing(id) => {
+                    let near = did_you_mean(id, items.iter().map(|it| it.id.as_str()));
+                    format!("{near}; an item comes behind those that it needs")
+                }
+                Refused::Taken
+                | Refused::Name
+                | Refused::Needs
+                | Refused::Many
+                | Refused::Rule(_) => String::new(),
+            };
+            let (id, why) = (one_line(&item.id), reason(&why));
+            problems.error(&table.at, format!("`items`: `{id}`: {why}{way_out}"));
+        }
+        items.push(item);
+    }
+    items
+}

@@ -1,0 +1,295 @@
+//! Steps with `election`: agents elect a leader by their scores, and the leader does the work of
+//! the prompt. If it fails, the others elect another one, for the next term.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        position::{KeyName as _, Problems, Table, did_you_mean, json as of_toml},
+        row::{Item, one_line},
+        template::as_data,
+    },
+    Course, RuleBook, Said, Turn, Verdict, is_set, replay, statement, with_reasons,
+};
+use crate::election::{Action, Event, Rules as Book, State};
+
+/// Keys of the table, besides those of all interactions.
+pub(super) const KEYS: [&str; 3] = ["scores", "terms", "work_timeout"];
+
+/// Most terms, and those without the key.
+const MAX_TERMS: u32 = 32;
+const TERMS: u32 = 3;
+
+/// Highest score of the file.
+const MAX_SCORE: f64 = 1_000.0;
+
+/// Rules of an election.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    /// Scores of the file; none if the agents are asked.
+    scores: Option<BTreeMap<String, f64>>,
+    terms: u32,
+}
+
+impl Rules {
+    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
+        let state = State::new(Book {
+            members: agents.to_vec(),
+            timeout_ms: u64::MAX,
+            lease_ms: u64::MAX,
+            last_term: 0,
+        })?;
+        let campaign = Campaign {
+            rules: self,
+            state,
+            term: 0,
+            asked: 0,
+            out: BTreeSet::new(),
+            plans: BTreeMap::new(),
+            without: Vec::new(),
+            failed: Vec::new(),
+            answer: None,
+        };
+        Ok(replay(campaign, items))
+    }
+}
+
+/// Leader of an earlier term, whose work failed.
+struct Failed {
+    leader: String,
+    term: u64,
+    why: String,
+}
+
+/// Election with what its agents said, besides their scores.
+struct Campaign<'r> {
+    rules: &'r Rules,
+    state: State,
+    /// Last term that began.
+    term: u64,
+    /// Agents that were asked for a score, and did not answer yet.
+    asked: usize,
+    /// Agents that failed, and are not asked again.
+    out: BTreeSet<String>,
+    /// Plan of each agent in this election.
+    plans: BTreeMap<String, String>,
+    /// Agents without a score in this election, and the reason.
+    without: Vec<(String, String)>,
+    failed: Vec<Failed>,
+    /// Text of the work.
+    answer: Option<String>,
+}
+
+/// Move of an election.
+enum Move {
+    /// Ask an agent for its score.
+    Ask(String),
+    /// Give the work to the leader of this term.
+    Lead(String, u64),
+    /// End the election.
+    Finish,
+}
+
+impl Campaign<'_> {
+    /// Takes an event. Agents whose score is known without a question are not asked.
+    fn drive(&mut self, event: Event) -> Vec<Move> {
+        let mut actions = VecDeque::from(self.state.step(0, event));
+        let mut moves = Vec::new();
+        while let Some(action) = actions.pop_front() {
+            match action {
+                Action::Call(who) if self.out.contains(&who) => {
+                    actions.extend(self.state.step(0, Event::Failed(who)));
+                }
+                Action::Call(who) => match &self.rules.scores {
+                    Some(scores) => {
+                        let score = scores.get(&who).copied().unwrap_or_default();
+                        actions.extend(self.state.step(0, Event::Reported(who, score, true)));
+                    }
+                    None => {
+                        self.asked += 1;
+                        moves.push(Move::Ask(who));
+                    }
+                },
+                Action::Elect(who, term) => {
+                    self.term = term;
+                    moves.push(Move::Lead(who, term));
+                }
+                Action::Admit(..) => moves.push(Move::Finish),
+                // The lists of plans are those of one election.
+                Action::Depose(..) => {
+                    self.plans.clear();
+                    self.without.retain(|(who, _)| self.out.contains(who));
+                }
+                Action::Wait(_) | Action::Refuse(..) => {}
+            }
+        }
+        // All answered, and nobody can lead.
+        if moves.is_empty() && self.asked == 0 && self.state.leader().is_none() {
+            moves.push(Move::Finish);
+        }
+        moves
+    }
+
+    fn ask(&self, who: String) -> Turn {
+        let mut request = "This is the election of a leader for the task above. Do not begin with it. Say how well \
+             you can do it (`score`, from 0 to 1), and how you would do it (`plan`). The agent with the highest \
+             score becomes the leader, and does the task alone. If you cannot do the task, set `pass` to true, \
+             `score` to 0, and give the reason as `plan`."
+            .to_owned();
+        request.push_str(&self.earlier());
+        let members = [
+            ("score", json!({ "type": "number", "minimum": 0, "maximum": 1 })),
+            ("plan", json!({ "type": "string" })),
+            ("pass", json!({ "type": "boolean" })),
+        ];
+        Turn::answer(who, members, request)
+    }
+
+    fn lead(&self, who: String, term: u64) -> Turn {
+        let mut request = format!(
+            "You are the leader of term {term}: your score is the highest one. Do the task now.{}",
+            self.earlier()
+        );
+        if let Some(plan) = self.plans.get(&who).filter(|plan| !plan.is_empty()) {
+            request.push_str(&format!(" Your plan was:{}", as_data(plan)));
+        }
+        Turn::work(who, request)
+    }
+
+    /// Leaders of earlier terms: what they left may be there.
+    fn earlier(&self) -> String {
+        if self.failed.is_empty() {
+            return String::new();
+        }
+        let lines = self.failed.iter().map(|Failed { leader, term, why }| {
+            format!("term {term}, {leader}: {}", one_line(why))
+        });
+        let lines = as_data(&lines.collect::<Vec<_>>().join("\n"));
+        format!(" Earlier leaders failed, and part of their work may be there:{lines}")
+    }
+
+    fn verdict(&self) -> Verdict {
+        let plan = |who: &str| self.plans.get(who).map_or("", String::as_str);
+        let ranking = self.state.ranking().into_iter();
+        let ranking: Vec<_> = ranking
+            .map(|(who, score)| json!({ "agent": who, "score": score, "plan": plan(who) }))
+            .collect();
+        let failed = self.failed.iter().map(
+            |Failed { leader, term, why }| json!({ "agent": leader, "term": term, "reason": why }),
+        );
+        let leader = self.state.leader().filter(|_| self.answer.is_some());
+        let output = json!({
+            "leader": leader.map(|(who, _)| who),
+            "term": self.term,
+            "ranking": ranking,
+            "without": with_reasons(&self.without),
+            "failed": failed.collect::<Vec<_>>(),
+        });
+        if let Some(answer) = &self.answer {
+            return Verdict { failure: None, text: answer.clone(), output };
+        }
+        let mut text = match self.failed.len() {
+            0 => "no agent can lead".to_owned(),
+            many => format!(
+                "no leader did the work: {many} of at most {} terms failed",
+                self.rules.terms
+            ),
+        };
+        for Failed { leader, term, why } in &self.failed {
+            text.push_str(&format!("\nterm {term}, {leader}: {}", one_line(why)));
+        }
+        for (who, why) in &self.without {
+            text.push_str(&format!("\n{who}: {}", one_line(why)));
+        }
+        Verdict { failure: Some("no_leader"), text, output }
+    }
+}
+
+impl RuleBook for Campaign<'_> {
+    type Action = Move;
+
+    fn begin(&mut self) -> Vec<Move> {
+        self.drive(Event::Begun)
+    }
+
+    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Move> {
+        let who = turn.agent.clone();
+        if turn.schema().is_some() {
+            self.asked = self.asked.saturating_sub(1);
+        }
+        match said {
+            Said::Answer(answer) if is_set(answer, "pass") => {
+                let why = statement(answer, "plan");
+                let why =
+                    if why.is_empty() { "passed".to_owned() } else { format!("passed: {why}") };
+                self.without.push((who.clone(), why));
+                self.drive(Event::Reported(who, 0.0, false))
+            }
+            Said::Answer(answer) => {
+                self.plans.insert(who.clone(), statement(answer, "plan"));
+                let score = answer.get("score").and_then(Value::as_f64).unwrap_or_default();
+                self.drive(Event::Reported(who, score, true))
+            }
+            Said::Done(text) => {
+                self.answer = Some(text.to_owned());
+                self.drive(Event::Acted(who, self.term))
+            }
+            Said::Failed(why) if turn.schema().is_some() => {
+                self.out.insert(who.clone());
+                self.without.push((who.clone(), why));
+                self.drive(Event::Failed(who))
+            }
+            Said::Failed(why) => {
+                self.out.insert(who.clone());
+                self.failed.push(Failed { leader: who.clone(), term: self.term, why });
+                if self.term >= u64::from(self.rules.terms) {
+                    return vec![Move::Finish];
+                }
+                self.drive(Event::Failed(who))
+            }
+        }
+    }
+
+    fn act(&mut self, action: Move, course: &mut Course) {
+        match action {
+            Move::Ask(who) => course.add(|| self.ask(who)),
+            Move::Lead(who, term) => course.add(|| self.lead(who, term)),
+            Move::Finish => course.verdict = Some(self.verdict()),
+        }
+    }
+}
+
+pub(super) fn parse(
+    table: &Table<'_, '_>,
+    agents: &[String],
+    problems: &mut Problems<'_>,
+) -> Option<Rules> {
+    let terms = table.number("terms", (1, MAX_TERMS), problems).unwrap_or(TERMS);
+    let Some(value) = table.get("scores") else { return Some(Rules { scores: None, terms }) };
+    let mut scores = BTreeMap::new();
+    let inner = Table::of(value, "scores", problems)?;
+    for (key, value) in inner.table {
+        let name = key.to_string_key();
+        if !agents.is_empty() && !agents.contains(&name) {
+            let near = did_you_mean(&name, agents.iter().map(String::as_str));
+            problems.error(&key.span(), format!("`scores`: `{name}` is none of `agents`{near}"));
+        }
+        match of_toml(value.get_ref()).as_f64().filter(|it| (0.0..=MAX_SCORE).contains(it)) {
+            Some(score) => drop(scores.insert(name, score)),
+            None => {
+                let rule = format!("`scores`: a score is a number from 0 to {MAX_SCORE}");
+                problems.error(&value.span(), rule);
+            }
+        }
+    }
+    for name in agents.iter().filter(|name| !scores.contains_key(*name)) {
+        problems.error(&inner.at, format!("`scores` has a score of each agent; `{name}` has none"));
+    }
+    if table.get("answer_timeout").is_some() {
+        let rule = "with `scores`, nobody is asked; remove `answer_timeout`, or use `work_timeout`";
+        problems.error(&inner.at, rule);
+    }
+    Some(Rules { scores: Some(scores), terms })
+}
