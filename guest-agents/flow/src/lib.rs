@@ -178,6 +178,41 @@ output = { verdict = { enum = ["approve"] } }
     }
 
     #[test]
+    fn agents_share_board_in_rounds() {
+        const BOARD: &str = "description = \"Board\"\n[[step]]\nid = \"find\"\nprompt = \"Find it.\"\n\
+            blackboard = { agents = [\"a\", \"b\"], answer_timeout = \"5m\" }\n";
+        let given = |all: Value| finished(&json!({ "contributions": all }).to_string());
+        let host = ScriptedHost::new();
+        host.setting("flow", BOARD);
+        host.agent("a", given(json!([{ "do": "add", "id": "x", "text": "Find x." }])));
+        host.agent("b", given(json!([])));
+        host.agent("a", given(json!([])));
+        let done = json!([
+            { "do": "claim", "id": "x", "version": 1 },
+            { "do": "finish", "id": "x", "version": 1, "text": "42" },
+        ]);
+        host.agent("b", given(done));
+        let outcome = host.run::<Flow>("").unwrap();
+        assert_eq!(outcome.text(), "1 of 1 items are done: after 2 rounds\n\nx: 42");
+        assert_eq!(host.said(), ["find: a, b share a board"]);
+        assert!(host.artifact("output").is_some());
+    }
+
+    #[test]
+    fn second_leader_follows_failed_one() {
+        const ELECTION: &str = "description = \"Leads\"\n[[step]]\nid = \"build\"\nprompt = \"Build it.\"\n\
+            election = { agents = [\"a\", \"b\"], scores = { a = 2, b = 1 }, work_timeout = \"5m\" }\n";
+        let host = ScriptedHost::new();
+        host.setting("flow", ELECTION);
+        host.agent("a", vec![Update::Finished(Outcome::failed("quota", "no tokens left"))]);
+        host.agent("b", finished("It is built."));
+        let outcome = host.run::<Flow>("").unwrap();
+        assert_eq!(outcome.text(), "It is built.");
+        let said = ["build: a, b elect a leader", "build: a: no tokens left"];
+        assert_eq!(host.said(), said);
+    }
+
+    #[test]
     fn failed_child_fails_flow_with_its_reason() {
         let host = ScriptedHost::new();
         host.setting("flow", FLOW);
