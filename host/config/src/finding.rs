@@ -1,7 +1,7 @@
 //! Settings of the search for agents.
 
 use crate::{
-    data_dir::secrets::{SECRET_NAME_RULE, is_secret_name},
+    data_dir::secret_name::{SECRET_NAME_RULE, is_secret_name},
     error::ConfigError,
 };
 use serde::{Deserialize, Serialize};

@@ -30,7 +30,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "callers",
         &[
-            "host/server/src/peer/identity.rs",
+            "host/rpc/src/peer/identity.rs",
             "host/process/src/socket_owner.rs",
             "host/server/src/unix/socket.rs",
             "host/socket-client/src/hub_client.rs",

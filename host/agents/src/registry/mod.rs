@@ -39,7 +39,7 @@ use crate::{
     },
 };
 use a2a_hub_client::Outbound;
-use a2a_hub_config::{Config, SecretStore};
+use a2a_hub_config::{AgentConfig, Config, SecretStore};
 use a2a_hub_core::{health::check_schedule, plugin::manifest::InvalidManifest};
 use a2a_hub_process::{Supervisor, TreeOwner};
 use a2a_hub_protocol::{
@@ -131,6 +131,15 @@ impl RegistryInner {
     /// The current configuration.
     fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.read())
+    }
+
+    /// Settings of an agent. A bundled one keeps its name, and drives no other program.
+    fn settings_of(&self, id: &AgentId) -> AgentConfig {
+        let mut settings = self.config().agent(id);
+        if self.built_in.reserves(id) {
+            settings.acp.clear();
+        }
+        settings
     }
 }
 
@@ -268,7 +277,7 @@ impl Agents {
         &self,
         id: &AgentId,
     ) -> Option<impl Future<Output = Result<(), JoinError>>> {
-        let (built_in, config) = (self.shared.built_in, self.shared.config().agent(id));
+        let (built_in, config) = (self.shared.built_in, self.shared.settings_of(id));
         let (bytes, source) = match config.acp_program(id) {
             Some(_) => (built_in.acp()?, AgentSource::Acp),
             None => (built_in.component(id)?, AgentSource::BuiltIn),
@@ -346,7 +355,7 @@ impl Agents {
     fn deps_of(&self, id: &AgentId, terms: Terms) -> AgentDeps {
         let (shared, config) = (&self.shared, self.shared.config());
         AgentDeps {
-            config: acp::furnished(id, config.agent(id)),
+            config: acp::furnished(id, shared.settings_of(id)),
             workspaces: config.workspaces.clone(),
             home: shared.data_dir.join("homes").join(terms.installation.as_str()),
             terms,

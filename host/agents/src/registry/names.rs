@@ -70,6 +70,13 @@ impl Agents {
                 troubles.push(format!("`{setting}` is `{name}`, and no agent is called so{hint}"));
             }
         }
+        for (name, _) in config.agents.iter().filter(|(_, agent)| !agent.acp.is_empty()) {
+            if self.shared.built_in.reserves(name) {
+                troubles.push(format!(
+                    "`agents.{name}.acp` is left out, since a bundled agent is called `{name}`; take another name, such as `{name}-acp`"
+                ));
+            }
+        }
         let is_there = |name: &AgentId| self.find(name).is_some();
         let idle = config.agents.iter().filter(|(name, agent)| agent.enabled && !is_there(name));
         for (name, _) in idle {

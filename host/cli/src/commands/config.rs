@@ -63,9 +63,21 @@ pub(crate) fn config(global: &Global, command: &ConfigCommand) -> anyhow::Result
 fn require_known_agents(global: &Global, config: &Config) -> anyhow::Result<()> {
     let mut known: BTreeSet<_> =
         builtin::COMPONENTS.0.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let plugins = global.data_dir().ok().and_then(|dir| fs::read_dir(dir.join("plugins")).ok());
-    let files = plugins.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    known.extend(files.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())));
+    for (id, _) in config.agents.iter().filter(|(_, agent)| !agent.acp.is_empty()) {
+        if !known.insert(id.to_string()) {
+            bail!(
+                "set `agents.{id}.acp`: a bundled agent is called `{id}`; take another name, such as `{id}-acp`"
+            );
+        }
+    }
+    let in_folder = |folder: &str, ending: &'static str| {
+        let folder = global.data_dir().ok().and_then(|dir| fs::read_dir(dir.join(folder)).ok());
+        let names =
+            folder.into_iter().flatten().filter_map(|it| it.ok()?.file_name().into_string().ok());
+        names.filter_map(|name| Some(name.strip_suffix(ending)?.to_owned())).collect::<Vec<_>>()
+    };
+    known.extend(in_folder("plugins", ".wasm"));
+    known.extend(in_folder("flows", ".flow.toml"));
     for UnknownAgent { id, meant } in config.unknown_agents(&known) {
         let why = format!("use the section `[agents.{id}]`: no agent is called `{id}`");
         match meant {
@@ -160,6 +172,13 @@ mod tests {
         fs::create_dir(dir.path().join("plugins")).unwrap();
         fs::write(dir.path().join("plugins/ecoh.wasm"), "").unwrap();
         assert!(of("[agents.ecoh]").is_ok(), "a plug-in has this name");
+        fs::create_dir(dir.path().join("flows")).unwrap();
+        fs::write(dir.path().join("flows/codxe.flow.toml"), "").unwrap();
+        assert!(of("[agents.codxe]").is_ok(), "a flow has this name");
+        assert!(of("agents.mine.acp = ['opencode', 'acp']").is_ok(), "its name is like `vibe`");
+        assert!(of("agents.mine.acp = []").is_err(), "nothing makes it an agent");
+        let why = of("agents.echo.acp = ['opencode', 'acp']").unwrap_err().to_string();
+        assert!(why.ends_with("take another name, such as `echo-acp`"), "{why}");
     }
 
     #[test]

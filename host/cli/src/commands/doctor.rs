@@ -17,7 +17,7 @@ use crate::{
         width::{joined_lines, wrapped},
     },
 };
-use a2a_hub_config::{self as config, Settings};
+use a2a_hub_config::{self as config, Settings, custody};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::{Supervisor, System, confine::Network, controllers_of_trees, daemon, probe};
 use a2a_hub_store::{
@@ -148,6 +148,9 @@ fn data_directory(dir: &Path) -> CheckResult {
             format!("{shown} belongs to another user"),
             "set `data_dir` to a directory that you own",
         ),
+        Ok(_) if let Err(why) = custody::check(dir) => {
+            fail(about, why.to_string(), "do so: `a2a-hub start` refuses it, too")
+        }
         Ok(meta) if meta.mode() & 0o077 != 0 => warn(
             about,
             format!("{shown} is accessible to other users (mode {:o})", meta.mode() & 0o777),
@@ -706,6 +709,16 @@ mod tests {
         let found = data_directory(dir.path());
         assert_eq!(found.verdict, CheckVerdict::Warn);
         assert!(found.fix.unwrap().starts_with("chmod 700"));
+        mode(0o777);
+        let found = data_directory(dir.path());
+        assert_eq!(found.verdict, CheckVerdict::Fail, "the hub does not start");
+        assert!(found.found.contains("chmod go-w"), "{}", found.found);
+        mode(0o700);
+        let file = dir.path().join("config.toml");
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(data_directory(dir.path()).verdict, CheckVerdict::Fail);
+        fs::remove_file(&file).unwrap();
         assert_eq!(data_directory(&dir.path().join("new")).verdict, CheckVerdict::Ok);
 
         let file = dir.path().join("file");

@@ -3,7 +3,7 @@
 
 mod add;
 mod build;
-mod component;
+pub(super) mod component;
 mod dev;
 mod dev_log;
 mod diff;

@@ -2,7 +2,7 @@
 
 use super::{RunSettings, Section, duration};
 use crate::{
-    data_dir::secrets::{SECRET_NAME_RULE, is_secret_name},
+    data_dir::secret_name::{SECRET_NAME_RULE, is_secret_name},
     error::ConfigError,
 };
 use a2a_hub_clock::schedule::Overlap;

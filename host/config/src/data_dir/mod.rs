@@ -4,6 +4,7 @@
 pub mod custody;
 pub(super) mod grants_file;
 pub mod own_file;
+pub(super) mod secret_name;
 pub(super) mod secrets;
 pub mod token;
 pub(super) mod trusted_flows;

@@ -22,16 +22,6 @@ const FOLDER: &str = "secrets";
 /// Longest secret, in bytes: no header is longer.
 const MAX_BYTES: u64 = 8 << 10;
 
-/// Rule for the names of secrets, for an error.
-pub(crate) const SECRET_NAME_RULE: &str =
-    "name a secret by letters, digits, `_` and `-`, and do not write it here";
-
-/// True if the text may name a secret. The name becomes a file name.
-pub(crate) fn is_secret_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    (1..=64).contains(&name.len()) && name.bytes().all(is_plain)
-}
-
 /// Reads secrets from the environment and the data directory.
 #[derive(Clone, Debug)]
 pub struct SecretStore {

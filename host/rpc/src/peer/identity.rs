@@ -1,8 +1,8 @@
 //! Identification of a local connection's peer through the kernel.
 //!
 //! A program of the hub's own user is the operator, unless an agent started it: agents' programs
-//! run as the same user. Therefore the position in the process tree decides ([`lineage`](crate::lineage)), and may
-//! withdraw rights that a user id or a token would give.
+//! run as the same user. Therefore the position in the process tree decides
+//! ([`lineage`](crate::lineage)), and may withdraw rights that a user id or a token would give.
 
 use crate::lineage::Lineages;
 use a2a_hub_core::access_control::Principal;

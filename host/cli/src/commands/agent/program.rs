@@ -4,7 +4,7 @@
 use crate::{
     Exit, Global, block_on,
     client::owner::{Owner, refuse_below_agent},
-    commands::restart::reloaded_text,
+    commands::{plugin::component::require_free_name, restart::reloaded_text},
     ui::{failure::CommandError, render::list, table::Table, text::Text},
 };
 use a2a_hub_config::{acp_command, add_acp_agent, catalogue, remove_acp_agent};
@@ -30,6 +30,7 @@ pub(super) fn available(global: &Global) -> anyhow::Result<Exit> {
 
 pub(super) fn add(global: &Global, name: &str, command: &[String]) -> anyhow::Result<Exit> {
     let id = agent_id(name)?;
+    require_free_name(&id)?;
     let command = acp_command(&id, command).map_err(|why| match why.install() {
         Some(install) => CommandError::new(NOT_INSTALLED, why.to_string()).mended_by(install),
         None => CommandError::usage(why.to_string()),

@@ -39,12 +39,12 @@ pub(super) fn name(text: &str) -> anyhow::Result<AgentId> {
         .map_err(|why| CommandError::usage(format!("name a plug-in `{text}`: {why}")).into())
 }
 
-/// Refuses names of built-in agents, which no file can replace.
-pub(super) fn require_free_name(id: &AgentId) -> Result<(), CommandError> {
+/// Refuses names of built-in agents, which no other agent can replace.
+pub(in crate::commands) fn require_free_name(id: &AgentId) -> Result<(), CommandError> {
     if builtin::COMPONENTS.0.iter().any(|(name, _)| *name == id.as_str()) {
         return Err(CommandError::usage(format!(
-            "create an agent called `{id}`: a built-in agent has this name, and a file cannot \
-             replace it; choose another name"
+            "create an agent called `{id}`: a built-in agent has this name, and keeps it; choose \
+             another name"
         )));
     }
     Ok(())

@@ -268,7 +268,7 @@ async fn missing_login_is_reported_and_mended() -> Result<()> {
 
 #[tokio::test]
 async fn reload_adds_and_removes_agents() -> Result<()> {
-    let hub = InProcessHub::builder().config(OTHERS).start().await?;
+    let mut hub = InProcessHub::builder().config(OTHERS).start().await?;
     let client = Client::http(&hub);
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("agent.py");
@@ -290,6 +290,12 @@ async fn reload_adds_and_removes_agents() -> Result<()> {
     // A bundled agent keeps its name.
     let taken = configure(format!("agents.echo.acp = ['python3', '{}']", file.display())).await?;
     assert_eq!(taken["leftOut"].as_array().map(Vec::len).unwrap_or_default(), 0, "{taken}");
+    hub.stop().await?;
+    hub.restart().await?;
+    let client = Client::http(&hub);
+    assert_eq!(said(&send(&client, "echo", "hi").await?), "hi");
+    let status = client.call("hub/status", json!({})).await?;
+    assert!(status["warnings"].to_string().contains("`agents.echo.acp` is left out"), "{status}");
     Ok(())
 }
 
