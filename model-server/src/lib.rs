@@ -17,6 +17,7 @@
 //! Several tools are asked for one after the other, one a turn; the answer then ends with what they gave.
 
 mod anthropic;
+mod canned;
 mod chat;
 mod dialect;
 mod dialogue;
@@ -34,8 +35,10 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, Uri, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
+pub use canned::CannedAnswer;
 use dialect::{Dialect, Turn};
 pub use dialogue::Dialogue;
+use heard::Heard;
 use marker::Refusal;
 use parking_lot::Mutex;
 use plan::Plan;
@@ -71,6 +74,7 @@ struct Shared {
     seen: Mutex<Vec<Seen>>,
     key: Mutex<Option<String>>,
     dialogue: Mutex<Option<Dialogue>>,
+    canned: Mutex<Vec<CannedAnswer>>,
     /// How often each prompt was refused already.
     refused: Mutex<HashMap<String, u32>>,
 }
@@ -106,6 +110,12 @@ impl ModelServer {
     /// Answers the prompt of `dialogue` as scripted, and every other one as before.
     pub fn with_dialogue(self, dialogue: Dialogue) -> Self {
         *self.shared.dialogue.lock() = Some(dialogue);
+        self
+    }
+
+    /// Answers each prompt as the first of `answers` that fits says, and every other one as before.
+    pub fn with_answers(self, answers: impl IntoIterator<Item = CannedAnswer>) -> Self {
+        *self.shared.canned.lock() = answers.into_iter().collect();
         self
     }
 
@@ -191,7 +201,8 @@ async fn speak(
     }
     let heard = dialect.hear(request);
     let scripted = shared.dialogue.lock().as_ref().and_then(|it| Plan::scripted(it, &heard));
-    let plan = scripted.unwrap_or_else(|| Plan::of(&heard));
+    let canned = || shared.canned_answer(path, &heard).map(|it| Plan::canned(&it, &heard));
+    let plan = scripted.or_else(canned).unwrap_or_else(|| Plan::of(&heard));
     if let Some(status) = plan.refusal.and_then(|refusal| shared.refuses(refusal, &heard.prompt)) {
         return refuse(dialect, status, &format!("mock error {status}"));
     }
@@ -224,6 +235,17 @@ fn refuse(dialect: &dyn Dialect, status: u16, message: &str) -> Response {
 }
 
 impl Shared {
+    /// The first canned answer that fits; `None` for requests without tools, such as one for the
+    /// title of a session.
+    fn canned_answer(&self, path: &str, heard: &Heard) -> Option<String> {
+        if heard.tools.is_empty() {
+            return None;
+        }
+        let canned = self.canned.lock();
+        let fitting = canned.iter().find(|it| it.fits(path, &heard.prompt))?;
+        Some(fitting.answer.clone())
+    }
+
     /// The status to refuse `prompt` with, until it was refused as often as the plan says.
     fn refuses(&self, Refusal { status, times }: Refusal, prompt: &str) -> Option<u16> {
         let Some(times) = times else { return Some(status) };

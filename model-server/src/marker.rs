@@ -43,6 +43,22 @@ pub(super) fn markers(text: &str) -> impl Iterator<Item = Marker<'_>> {
     text.split("[[").skip(1).filter_map(|rest| Marker::parse(rest.split_once("]]")?.0))
 }
 
+/// `text` without its markers.
+pub(super) fn without_markers(text: &str) -> String {
+    let mut parts = text.split("[[");
+    let mut left = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once("]]") {
+            Some((inside, rest)) if Marker::parse(inside).is_some() => left.push_str(rest),
+            _ => {
+                left.push_str("[[");
+                left.push_str(part);
+            }
+        }
+    }
+    left
+}
+
 impl<'a> Marker<'a> {
     fn parse(inside: &'a str) -> Option<Self> {
         let (name, value) = match inside.split_once(':') {

@@ -3,7 +3,7 @@
 use super::{
     dialogue::Dialogue,
     heard::{Heard, Tool},
-    marker::{Ending, Marker, Refusal, markers},
+    marker::{Ending, Marker, Refusal, markers, without_markers},
 };
 use serde_json::{Map, Value, json};
 use std::{fmt, time::Duration};
@@ -74,10 +74,22 @@ impl Plan {
 
     /// The plan for what was heard.
     pub(super) fn of(heard: &Heard) -> Self {
+        Self::marked(&heard.prompt, heard, |words| text(heard, words))
+    }
+
+    /// The plan for what was heard: the tools of a canned answer, then its text.
+    pub(super) fn canned(answer: &str, heard: &Heard) -> Self {
+        let said = without_markers(answer).trim().to_owned();
+        Self::marked(answer, heard, |words| words.map_or(said, numbered))
+    }
+
+    /// The plan of the markers in `text`. Without a tool to ask for, `said` gives the answer, from
+    /// the count of words that a marker asks for.
+    fn marked(text: &str, heard: &Heard, said: impl FnOnce(Option<usize>) -> String) -> Self {
         let mut plan = Self::reply(Reply::Text(String::new()));
         let mut words = None;
         let mut calls = Vec::new();
-        for marker in markers(&heard.prompt) {
+        for marker in markers(text) {
             match marker {
                 Marker::Words(count) => words = Some(count),
                 Marker::Slow(pace) => plan.pace = Some(pace),
@@ -93,7 +105,7 @@ impl Plan {
         } else if let Some(spec) = calls.get(heard.results.len()) {
             call(spec, &heard.tools)
         } else {
-            Reply::Text(text(heard, words))
+            Reply::Text(said(words))
         };
         plan
     }
@@ -101,13 +113,18 @@ impl Plan {
 
 fn text(heard: &Heard, words: Option<usize>) -> String {
     let mut text = match words {
-        Some(count) => (1..=count).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" "),
+        Some(count) => numbered(count),
         None => format!("ECHO: {}", heard.prompt.trim()),
     };
     if !heard.results.is_empty() {
         text.push_str(&format!(" | TOOL_RESULTS: {}", Value::from(heard.results.clone())));
     }
     text
+}
+
+/// So many words.
+fn numbered(count: usize) -> String {
+    (1..=count).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ")
 }
 
 /// What the four CLIs call their tools and the arguments that name a file, best first.
@@ -237,6 +254,18 @@ mod tests {
         heard.tool("failed", false);
         assert_eq!(next(&heard), Some(says("because")));
         assert_eq!(next(&Heard { prompt: "how?".into(), ..heard }), None);
+    }
+
+    #[test]
+    fn canned_answer_uses_tools_then_says_text() {
+        let mut heard = Heard { prompt: "[[words:2]]".into(), ..Heard::default() };
+        let answer = "[[tool:raw:Other:{\"n\":1}]] {\"list\": [[1], [2]]} [[slow:20]]\n";
+        let call = Reply::Call { tool: "Other".into(), arguments: json!({"n": 1}) };
+        assert_eq!(Plan::canned(answer, &heard).reply, call);
+        heard.tool("done", false);
+        let plan = Plan::canned(answer, &heard);
+        assert_eq!(plan.reply, says("{\"list\": [[1], [2]]}"), "neither markers nor results");
+        assert_eq!(plan.pace, Some(Duration::from_millis(20)));
     }
 
     #[test]

@@ -149,6 +149,32 @@ async fn it_asks_for_a_tool_and_tells_what_it_gave() {
 }
 
 #[tokio::test]
+async fn first_canned_answer_that_fits_is_said() {
+    let answer = |path, prompt: &str, answer: &str| CannedAnswer {
+        path,
+        prompt: prompt.into(),
+        answer: answer.into(),
+    };
+    let answers = [
+        answer("/responses", "vote", "no"),
+        answer("", "vote", "yes"),
+        answer("/messages", "vote", "never said"),
+    ];
+    let server = ModelServer::start().unwrap().with_answers(answers);
+    let said = async |path: &str, prompt: &str, tools: Value| {
+        let mut request = request(path, prompt);
+        request["tools"] = tools;
+        let url = format!("{}{path}", server.url());
+        spelled(&events(Client::new().post(&url).json(&request).send().await.unwrap()).await.0)
+    };
+    let tools = json!([{"name": "read", "input_schema": {}}]);
+    assert_eq!(said("/v1/messages", "please vote", tools.clone()).await, "yes");
+    assert_eq!(said("/v1/responses", "please vote", tools.clone()).await, "no");
+    assert_eq!(said("/v1/messages", "something else", tools).await, "ECHO: something else");
+    assert_eq!(said("/v1/messages", "title of: vote", json!([])).await, "ECHO: title of: vote");
+}
+
+#[tokio::test]
 async fn a_hanging_answer_ends_with_the_server() {
     let server = ModelServer::start().unwrap();
     let waiting = post(&server, PATHS[0], "[[slow:60000]] [[words:2]]").await;
