@@ -33,25 +33,25 @@ const NEEDS: [Need; 15] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
-        tests: "test(/^adapters::(claude|each_program|hub_tools::claude|together)/)",
+        tests: "test(/^adapters::(claude|each_program|hub_tools::claude|patterns|together)/)",
         brought_by: CLIS,
     },
     Need {
         name: "codex",
         place: "clis/node_modules/.bin/codex",
-        tests: "test(/^adapters::(codex|each_program|together)/)",
+        tests: "test(/^adapters::(codex|each_program|patterns|together)/)",
         brought_by: CLIS,
     },
     Need {
         name: "gemini",
         place: "clis/node_modules/.bin/gemini",
-        tests: "test(/^adapters::(gemini|each_program|hub_tools::gemini)/)",
+        tests: "test(/^adapters::(gemini|each_program|hub_tools::gemini|patterns)/)",
         brought_by: CLIS,
     },
     Need {
         name: "vibe",
         place: "clis/vibe/bin/vibe-acp",
-        tests: "test(/^adapters::(vibe|each_program)/)",
+        tests: "test(/^adapters::(vibe|each_program|patterns)/)",
         brought_by: CLIS,
     },
     Need {
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(runnable(&[]), "all()");
         assert_eq!(
             runnable(&[&NEEDS[1], &NEEDS[6]]),
-            "all() - (test(/^adapters::(codex|each_program|together)/)) - (test(/^sdks::.*python_0_3/))"
+            "all() - (test(/^adapters::(codex|each_program|patterns|together)/)) - (test(/^sdks::.*python_0_3/))"
         );
     }
 }

@@ -8,6 +8,7 @@ mod kept;
 mod limits;
 mod opencode;
 mod overhead;
+mod patterns;
 mod program_files;
 mod settings;
 mod together;

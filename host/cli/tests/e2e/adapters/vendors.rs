@@ -11,6 +11,8 @@ use std::{
 pub(super) struct Vendor {
     pub(super) agent: &'static str,
     pub(super) program: &'static str,
+    /// Part of the path of the program's requests to the model server.
+    pub(super) api: &'static str,
     /// Directory below `target/clis` into which `cargo xtask clis` installs the program.
     pub(super) bin: &'static str,
     /// Environment variable of the API key.
@@ -46,6 +48,7 @@ pub(super) struct Vendor {
 pub(super) const CLAUDE: Vendor = Vendor {
     agent: "claude-code",
     program: "claude",
+    api: "/messages",
     bin: "node_modules/.bin",
     key: "ANTHROPIC_API_KEY",
     env: |model, home| {
@@ -75,6 +78,7 @@ pub(super) const CLAUDE: Vendor = Vendor {
 pub(super) const GEMINI: Vendor = Vendor {
     agent: "gemini",
     program: "gemini",
+    api: "/models/",
     bin: "node_modules/.bin",
     key: "GEMINI_API_KEY",
     env: |model, home| {
@@ -111,6 +115,7 @@ pub(super) const GEMINI: Vendor = Vendor {
 pub(super) const VIBE: Vendor = Vendor {
     agent: "vibe",
     program: "vibe-acp",
+    api: "/chat/completions",
     bin: "vibe/bin",
     key: "MISTRAL_API_KEY",
     env: |model, home| {
@@ -153,6 +158,7 @@ pub(super) const VIBE: Vendor = Vendor {
 pub(super) const CODEX: Vendor = Vendor {
     agent: "codex",
     program: "codex",
+    api: "/responses",
     bin: "node_modules/.bin",
     key: "LOOPBACK_KEY",
     env: |model, home| {
@@ -195,6 +201,7 @@ pub(super) const CODEX: Vendor = Vendor {
 pub(super) const OPENCODE: Vendor = Vendor {
     agent: "opencode",
     program: "opencode",
+    api: "/chat/completions",
     bin: "node_modules/.bin",
     key: "OPENCODE_LOOPBACK_KEY",
     env: |model, home| {
