@@ -15,12 +15,12 @@ use crate::{
     ui::render::{list, text},
 };
 use a2a_hub_authoring::flow_template;
-use a2a_hub_config::TrustedFlows;
+use a2a_hub_config::{Permissions, TrustedFlows};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::digest_of;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{fs, io, path::PathBuf, time::Duration};
 use tokio::time::{Instant, sleep};
 
@@ -44,7 +44,8 @@ pub(crate) struct Best {
     /// smallest change that passes is picked. Without a judge, you pick
     #[arg(long, value_name = "COMMAND")]
     judge: Option<String>,
-    /// Permissions of the agents in their worktrees: what they do there without asking
+    /// Permissions of the agents in their worktrees: what they do there without asking. None has
+    /// more than its own setting in the configuration
     #[arg(long, default_value = "edit", value_parser = ["read-only", "ask", "edit", "full"])]
     permissions: String,
     /// Directory of the git repository [default: the current directory]
@@ -86,7 +87,11 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = start::client(global, best.start).await?;
         trust::require_operator(global, what).await?;
-        require_agents(&mut client, &best.of).await?;
+        let agents = client.call("hub/agents/list", json!({})).await?;
+        require_agents(list(&agents), &best.of)?;
+        if let Some(note) = asking(list(&agents), &best.of, &best.permissions) {
+            global.console().note(note);
+        }
         // Trusted first: the hub does not see a file that nobody trusts.
         TrustedFlows::of(&global.data_dir()?).trust(&id, &definition).context(what)?;
         let path = file_of(global, &id)?;
@@ -121,9 +126,8 @@ fn unusable(judge: &str) -> Option<&'static str> {
 }
 
 /// Refuses agents that the hub does not have: their names may be mistyped.
-async fn require_agents(client: &mut Client, wanted: &[AgentId]) -> anyhow::Result<()> {
-    let agents = client.call("hub/agents/list", json!({})).await?;
-    let known: Vec<_> = list(&agents).iter().map(|agent| text(&agent["id"])).collect();
+fn require_agents(agents: &[Value], wanted: &[AgentId]) -> anyhow::Result<()> {
+    let known: Vec<_> = agents.iter().map(|agent| text(&agent["id"])).collect();
     for agent in wanted {
         if !known.contains(&agent.as_str()) {
             bail!(
@@ -133,6 +137,25 @@ async fn require_agents(client: &mut Client, wanted: &[AgentId]) -> anyhow::Resu
         }
     }
     Ok(())
+}
+
+/// Note about agents that ask nevertheless, since their own setting allows less than `permissions`;
+/// none if none does. What a plug-in asks is not known.
+fn asking(agents: &[Value], wanted: &[AgentId], permissions: &str) -> Option<String> {
+    let most = Permissions::named(permissions).filter(|most| *most > Permissions::Ask)?;
+    let asks = |agent: &&Value| {
+        let set = agent["permissions"].as_str().and_then(Permissions::named);
+        ["built-in", "acp"].contains(&text(&agent["source"])) && set.is_some_and(|set| set < most)
+    };
+    let is_wanted = |agent: &&Value| wanted.iter().any(|id| id.as_str() == text(&agent["id"]));
+    let names = agents.iter().filter(is_wanted).filter(asks);
+    let names: Vec<_> = names.map(|agent| text(&agent["id"])).collect();
+    let first = names.first()?;
+    Some(format!(
+        "less than `{permissions}` is allowed to {}: the rest is asked or refused; \
+         `agents.{first}.permissions = \"{permissions}\"` in the configuration allows it",
+        names.join(", ")
+    ))
 }
 
 /// Waits until the flow is an agent of the hub.
@@ -152,5 +175,31 @@ async fn joined(client: &mut Client, id: &AgentId) -> anyhow::Result<()> {
             bail!("use the flow file {file}: {why}; `a2a-hub flow list` shows it");
         }
         sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_with_less_permission_are_noted() {
+        let agent = |id: &str, source: &str, permissions: &str| json!({ "id": id, "source": source, "permissions": permissions });
+        let agents = [
+            agent("codex", "built-in", "ask"),
+            agent("gemini", "built-in", "edit"),
+            agent("mine", "acp", "read-only"),
+            agent("plugin", "plugin.wasm", "ask"),
+            agent("vibe", "built-in", "ask"),
+        ];
+        let wanted = |names: &[&str]| -> Vec<_> {
+            names.iter().map(|name| AgentId::parse(*name).unwrap()).collect()
+        };
+        let note = |names: &[&str], most: &str| asking(&agents, &wanted(names), most);
+        let said = note(&["mine", "codex", "gemini", "plugin"], "edit").unwrap();
+        assert!(said.contains(" to codex, mine: ") && said.contains("agents.codex"), "{said}");
+        assert_eq!(note(&["gemini", "plugin"], "edit"), None);
+        assert_eq!(note(&["codex", "mine"], "ask"), None, "they are to ask");
+        assert!(note(&["gemini"], "full").is_some_and(|said| said.contains(" to gemini: ")));
     }
 }
