@@ -152,7 +152,7 @@ fn asking(agents: &[Value], wanted: &[AgentId], permissions: &str) -> Option<Str
     let names: Vec<_> = names.map(|agent| text(&agent["id"])).collect();
     let first = names.first()?;
     Some(format!(
-        "less than `{permissions}` is allowed to {}: the rest is asked or refused; \
+        "the own `permissions` of {} allow less than `{permissions}`: they ask or only read; \
          `agents.{first}.permissions = \"{permissions}\"` in the configuration allows it",
         names.join(", ")
     ))
@@ -197,9 +197,9 @@ mod tests {
         };
         let note = |names: &[&str], most: &str| asking(&agents, &wanted(names), most);
         let said = note(&["mine", "codex", "gemini", "plugin"], "edit").unwrap();
-        assert!(said.contains(" to codex, mine: ") && said.contains("agents.codex"), "{said}");
+        assert!(said.contains(" of codex, mine allow ") && said.contains("agents.codex"), "{said}");
         assert_eq!(note(&["gemini", "plugin"], "edit"), None);
         assert_eq!(note(&["codex", "mine"], "ask"), None, "they are to ask");
-        assert!(note(&["gemini"], "full").is_some_and(|said| said.contains(" to gemini: ")));
+        assert!(note(&["gemini"], "full").is_some_and(|said| said.contains(" of gemini allow ")));
     }
 }
