@@ -10,10 +10,14 @@ use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::daemon;
 use a2a_hub_protocol::member;
 use a2a_hub_store::sqlite::LOCK_FILE;
-use a2a_hub_terminal::render::{list, text};
+use a2a_hub_terminal::render::{list, shell_word, text};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
-use std::{io, path::Path, time::Duration};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::{
@@ -90,13 +94,45 @@ pub struct Client {
     tenant: Option<String>,
 }
 
-/// Process id of the hub that owns this data directory although its socket is gone.
-fn deaf(global: &Global) -> Option<i32> {
+/// Process id and socket of the hub that owns this data directory.
+fn owner(global: &Global) -> Option<(i32, PathBuf)> {
     let dir = global.data_dir().ok()?;
-    let run = running_hub::of(&dir).filter(|run| running_hub::socket(run).is_some())?;
+    let run = running_hub::of(&dir)?;
+    let socket = running_hub::socket(&run)?;
     // A hub that is starting or stopping is no problem.
     let holder = daemon::holder(&dir.join(LOCK_FILE)).ok()??;
-    (run["pid"] == holder.pid).then_some(holder.pid)
+    (run["pid"] == holder.pid).then_some((holder.pid, socket))
+}
+
+/// Error for a socket on which nothing listens. A running hub either lost this socket, or listens
+/// on another one.
+fn not_reached(path: &Path, is_option: bool, owner: Option<(i32, PathBuf)>) -> CommandError {
+    let is_same = |socket: &Path| std::path::absolute(path).is_ok_and(|path| path == socket);
+    let given = path.display();
+    let (why, mend) = match owner {
+        Some((pid, socket)) if is_same(&socket) => (
+            format!(
+                "it runs (process {pid}), but its socket {given} was removed; `a2a-hub stop \
+                 --force` stops it"
+            ),
+            "a2a-hub stop --force".to_owned(),
+        ),
+        Some((pid, socket)) => {
+            let listens = socket.display();
+            let way = if is_option { "leave `--socket` out" } else { "give `--socket` with it" };
+            let mend = format!("a2a-hub --socket {} status", shell_word(&listens.to_string()));
+            let why = format!(
+                "nothing listens on {given}; the hub of this data directory (process {pid}) \
+                 listens on {listens}; {way}"
+            );
+            (why, mend)
+        }
+        None => {
+            let why = format!("nothing listens on {given}; start it with `a2a-hub start`");
+            (why, "a2a-hub start".to_owned())
+        }
+    };
+    CommandError::new(HUB_NOT_RUNNING, format!("connect to the hub: {why}")).mended_by(mend)
 }
 
 impl Client {
@@ -133,23 +169,13 @@ impl Client {
         let path = global.socket_path()?;
         let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         let mut client = Self::to(&path).await.map_err(|why| {
-            let path = path.display();
-            if let (true, Some(pid)) = (absent.contains(&why.kind()), deaf(global)) {
-                let why = format!(
-                    "connect to the hub: it runs (process {pid}), but its socket {path} was \
-                     removed; `a2a-hub stop --force` stops it"
-                );
-                CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub stop --force").into()
-            } else if absent.contains(&why.kind()) {
-                let why = format!(
-                    "connect to the hub: nothing listens on {path}; start it with `a2a-hub start`"
-                );
-                CommandError::new(HUB_NOT_RUNNING, why).mended_by("a2a-hub start").into()
+            if absent.contains(&why.kind()) {
+                not_reached(&path, global.socket.is_some(), owner(global)).into()
             } else if why.kind() == io::ErrorKind::WouldBlock {
                 // The listen backlog is full.
                 hangs(None, patience).into()
             } else {
-                anyhow!("connect to the hub on {path}: {why}")
+                anyhow!("connect to the hub on {}: {why}", path.display())
             }
         })?;
         client.tenant.clone_from(&global.tenant);
@@ -265,6 +291,7 @@ pub fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::to_text;
     use tokio::net::UnixListener;
 
     #[test]
@@ -273,6 +300,23 @@ mod tests {
         let told = start_text(&json!({ "version": "0.1.0", "starting": starting }));
         assert_eq!(told.as_deref(), Some("3 of 6 agents compiled (notes)"));
         assert_eq!(start_text(&json!({ "version": "0.1.0" })), None);
+    }
+
+    #[test]
+    fn mistyped_socket_names_right_one() {
+        let told = |is_option, owner| {
+            to_text(&not_reached(Path::new("/run/a.sock"), is_option, owner).into())
+        };
+        let at = |socket: &str| Some((7, PathBuf::from(socket)));
+        let removed = told(true, at("/run/a.sock"));
+        assert!(removed.contains("was removed") && removed.contains("stop --force"), "{removed}");
+        for is_option in [true, false] {
+            let other = told(is_option, at("/run/b.sock"));
+            assert!(other.contains("(process 7) listens on /run/b.sock"), "{other}");
+            assert!(other.contains("a2a-hub --socket /run/b.sock status"), "{other}");
+            assert!(!other.contains("stop"), "{other}");
+        }
+        assert!(told(true, None).contains("a2a-hub start"));
     }
 
     /// The response to an unreadable request has no id (JSON-RPC 2.0, section 5) and still counts.
