@@ -74,11 +74,16 @@ pub fn best_of(agents: &[AgentId], judge: Option<&str>, permissions: &str) -> St
     }
 }
 
-/// Text of a flow that asks these agents the same, and lists their answers. Its input is the text
-/// `message`. It fails if none answers.
+/// Most characters of all answers together. A flow's result has at most 256 KiB, and a character
+/// up to four bytes.
+const MOST_OF_ALL: usize = 60_000;
+
+/// Text of a flow that asks these agents the same, and lists their answers with the
+/// artifacts. Its input is the text `message`. It fails if none answers.
 pub fn ask_all(agents: &[AgentId]) -> String {
     let text = filled(include_str!("flow_template/ask-all.flow.toml"), agents);
     let failures = agents.len().saturating_sub(1);
+    let text = text.replace("30000", &(MOST_OF_ALL / agents.len().max(1)).to_string());
     text.replace("allow_failures = 1\n", &format!("allow_failures = {failures}\n"))
 }
 
@@ -164,6 +169,8 @@ mod tests {
         let step = &parsed["step"][0];
         assert_eq!(step["agents"].as_array().map(Vec::len), Some(3));
         assert_eq!(step["allow_failures"].as_integer(), Some(2));
+        let result = parsed["result"].as_str().unwrap();
+        assert!(result.contains("[:20000]") && !result.contains("30000"), "{result}");
     }
 
     #[test]

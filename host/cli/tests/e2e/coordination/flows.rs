@@ -4,7 +4,7 @@ use crate::{
     command_line::{Ran, run as run_in},
     stage::{eventually_async, said, until_it_is},
 };
-use a2a_hub_tests::{Client, TestHub, message_to};
+use a2a_hub_tests::{Client, TestHub, commit_all, message_to};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
@@ -90,6 +90,12 @@ async fn message_reaches_several_agents() -> Result<()> {
     let missing = run(&hub, &["send", "echo,nobody", "hello"]).await?;
     assert_eq!(missing.code, Some(0), "{}", missing.stderr);
     assert!(missing.stdout.contains("## nobody\n\nNo answer: "), "{}", missing.stdout);
+
+    fs::write(hub.workspace().join("a"), "a\n")?;
+    commit_all(&hub.workspace())?;
+    let asked = run(&hub, &["send", "git-historian,echo", "which files change most?"]).await?;
+    let (stdout, table) = (&asked.stdout, "Files that change most");
+    assert!(stdout.contains(table) && stdout.contains("Changed most"), "{stdout}");
     Ok(())
 }
 
