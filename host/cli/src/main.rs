@@ -108,7 +108,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
                 return client::remote_task::send(global, send);
             }
             let send = match commands::flow::broadcast::receivers(&send)? {
-                Some(agents) => commands::flow::broadcast::to_all(send, &agents),
+                Some(agents) => commands::flow::broadcast::to_all(global, send, &agents)?,
                 None => send,
             };
             commands::send::send(global, send)

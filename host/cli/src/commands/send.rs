@@ -102,7 +102,7 @@ pub(crate) struct Send {
     pub(crate) timeout: Option<u64>,
     /// Start the hub first if it does not run
     #[arg(long)]
-    pub(super) start: bool,
+    pub(crate) start: bool,
     /// Continue this conversation
     #[arg(long, value_name = "ID", help_heading = CONVERSATION, add = completion::contexts())]
     pub(super) context: Option<String>,

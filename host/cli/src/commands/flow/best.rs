@@ -12,10 +12,13 @@ use crate::{
         send::{Send, send},
         start,
     },
-    ui::render::{list, text},
+    ui::{
+        failure::CommandError,
+        render::{list, text},
+    },
 };
 use a2a_hub_authoring::flow_template;
-use a2a_hub_config::{Permissions, TrustedFlows};
+use a2a_hub_config::{Permissions, Settings, TrustedFlows};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::digest_of;
 use anyhow::{Context as _, bail};
@@ -26,6 +29,9 @@ use tokio::time::{Instant, sleep};
 
 /// Most time until the hub has read the flow's file.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Reason of a refusal: no agent has the name.
+const NO_AGENT: &str = "AGENT_NOT_FOUND";
 
 /// Time between two looks at the hub's agents.
 const LOOK: Duration = Duration::from_millis(200);
@@ -87,8 +93,8 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = start::client(global, best.start).await?;
         trust::require_operator(global, what).await?;
+        require_agents(global, &mut client, &best.of).await?;
         let agents = client.call("hub/agents/list", json!({})).await?;
-        require_agents(list(&agents), &best.of)?;
         if let Some(note) = asking(list(&agents), &best.of, &best.permissions) {
             global.console().note(note);
         }
@@ -125,15 +131,22 @@ fn unusable(judge: &str) -> Option<&'static str> {
     None
 }
 
-/// Refuses agents that the hub does not have: their names may be mistyped.
-fn require_agents(agents: &[Value], wanted: &[AgentId]) -> anyhow::Result<()> {
-    let known: Vec<_> = agents.iter().map(|agent| text(&agent["id"])).collect();
+/// Refuses agents that the hub does not have: their names may be mistyped. Groups of the
+/// configuration count as agents.
+pub(super) async fn require_agents(
+    global: &Global,
+    client: &mut Client,
+    wanted: &[AgentId],
+) -> anyhow::Result<()> {
+    let mut groups = None;
     for agent in wanted {
-        if !known.contains(&agent.as_str()) {
-            bail!(
-                "the hub has no agent `{agent}`; it has {}; `a2a-hub agents` describes them",
-                known.join(", ")
-            );
+        let Err(unknown) = client.call("hub/agents/get", json!({ "agentId": agent })).await else {
+            continue;
+        };
+        let groups = groups.get_or_insert_with(|| global.settings(Vec::new()).ok());
+        let is_group = |it: &Settings| it.config.aliases.contains_key(agent);
+        if CommandError::of(&unknown).is(NO_AGENT) && !groups.as_ref().is_some_and(is_group) {
+            return Err(unknown);
         }
     }
     Ok(())

@@ -1,8 +1,13 @@
 //! `send` to several agents: a flow in the message asks all of them at the same time, and lists
 //! their answers.
 
-use super::RUNNER;
-use crate::{client::remote::is_url, commands::send::Send, ui::failure::CommandError};
+use super::{RUNNER, best::require_agents};
+use crate::{
+    Global, block_on,
+    client::remote::is_url,
+    commands::{send::Send, start},
+    ui::failure::CommandError,
+};
 use a2a_hub_authoring::flow_template;
 use a2a_hub_protocol::id::AgentId;
 use anyhow::bail;
@@ -40,8 +45,15 @@ pub(crate) fn receivers(send: &Send) -> anyhow::Result<Option<Vec<AgentId>>> {
 }
 
 /// The message to all agents: a message to the agent that runs flow files.
-pub(crate) fn to_all(send: Send, agents: &[AgentId]) -> Send {
+///
+/// # Errors
+/// The hub has no agent of one of the names; none of them has worked then.
+pub(crate) fn to_all(global: &Global, send: Send, agents: &[AgentId]) -> anyhow::Result<Send> {
+    block_on(async {
+        let mut client = start::client(global, send.start).await?;
+        require_agents(global, &mut client, agents).await
+    })?;
     let flow = flow_template::ask_all(agents);
     let data = json!({ "do": "run", "flow": flow, "text": send.message });
-    Send { agent: RUNNER.to_owned(), message: String::new(), data: Some(data), ..send }
+    Ok(Send { agent: RUNNER.to_owned(), message: String::new(), data: Some(data), ..send })
 }

@@ -87,9 +87,12 @@ async fn message_reaches_several_agents() -> Result<()> {
         assert_eq!(wrong.code, Some(2), "{line:?}: {}", wrong.stdout);
         assert!(wrong.stderr.contains(says), "{line:?}: {}", wrong.stderr);
     }
-    let missing = run(&hub, &["send", "echo,nobody", "hello"]).await?;
-    assert_eq!(missing.code, Some(0), "{}", missing.stderr);
-    assert!(missing.stdout.contains("## nobody\n\nNo answer: "), "{}", missing.stdout);
+    let tasks = async || Client::unix(&hub).call("hub/tasks/list", json!({})).await;
+    let before = tasks().await?;
+    let missing = run(&hub, &["send", "echo,ecko", "hello"]).await?;
+    assert_eq!(missing.code, Some(2), "{}", missing.stderr);
+    assert!(missing.stderr.contains("no agent is called `ecko`; did you mean `echo`?"));
+    assert_eq!(tasks().await?, before, "nobody worked");
 
     fs::write(hub.workspace().join("a"), "a\n")?;
     commit_all(&hub.workspace())?;
