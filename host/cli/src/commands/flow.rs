@@ -30,6 +30,7 @@ use std::{
 
 pub(crate) mod best;
 pub(crate) mod broadcast;
+mod joined;
 pub(crate) mod run;
 mod trust;
 
@@ -135,7 +136,8 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
         }
         Flow::New { name, from, agents } => {
             refuse_below_agent("create a flow")?;
-            let path = file_of(global, &id_of(name)?)?;
+            let id = id_of(name)?;
+            let path = file_of(global, &id)?;
             let show = format!("a2a-hub flow show {name}");
             match made(&path, &flow_template::text(from.as_deref(), agents)) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
@@ -147,7 +149,11 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
                 }
                 made => made.with_context(|| format!("create {}", path.display()))?,
             }
-            let said = format!("created {}; then: a2a-hub run {name} TEXT\n", path.display());
+            let then = match joined::joined_running_hub(global, &id, true)? {
+                None => format!("then: a2a-hub run {name} TEXT"),
+                Some(why) => why,
+            };
+            let said = format!("created {}; {then}\n", path.display());
             (json!({ "name": name, "path": path }), said.into())
         }
     };

@@ -3,7 +3,7 @@
 //! It is a flow from the template `best-of`. Its file is named after its content, so that the same
 //! agents and judge share one. Who types the judge trusts the file.
 
-use super::{file_of, made, trust};
+use super::{file_of, joined::joined, made, trust};
 use crate::{
     Exit, Global, block_on,
     client::hub_client::Client,
@@ -12,10 +12,7 @@ use crate::{
         send::{Send, send},
         start,
     },
-    ui::{
-        failure::CommandError,
-        render::{list, text},
-    },
+    ui::failure::CommandError,
 };
 use a2a_hub_authoring::flow_template;
 use a2a_hub_config::{Permissions, Settings, TrustedFlows};
@@ -25,16 +22,12 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use std::{fs, io, path::PathBuf, time::Duration};
-use tokio::time::{Instant, sleep};
 
 /// Most time until the hub has read the flow's file.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reason of a refusal: no agent has the name.
 const NO_AGENT: &str = "AGENT_NOT_FOUND";
-
-/// Time between two looks at the hub's agents.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Digits of the digest in the flow's name.
 const DIGITS: usize = 8;
@@ -113,7 +106,11 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
         };
         written.with_context(|| format!("{what}: write {}", path.display()))?;
         let mut progress = global.progress("the hub", true);
-        progress.during("reading the flow", joined(&mut client, &id)).await
+        let read = joined(&mut client, &id, PATIENCE, false);
+        match progress.during("reading the flow", read).await? {
+            None => Ok(()),
+            Some(why) => bail!("{what}: use the flow {id}: {why}"),
+        }
     })?;
     send(global, message)
 }
@@ -169,26 +166,6 @@ fn asking(agents: &[Value], wanted: &[AgentId], permissions: &str) -> Option<Str
          `agents.{first}.permissions = \"{permissions}\"` in the configuration allows it",
         names.join(", ")
     ))
-}
-
-/// Waits until the flow is an agent of the hub.
-async fn joined(client: &mut Client, id: &AgentId) -> anyhow::Result<()> {
-    let file = format!("flows/{id}.flow.toml");
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let agents = client.call("hub/agents/list", json!({})).await?;
-        if list(&agents).iter().any(|agent| agent["source"] == file.as_str()) {
-            return Ok(());
-        }
-        if Instant::now() >= until {
-            let status = client.call("hub/status", json!({})).await?;
-            let refused = list(&status["rejectedPlugins"]);
-            let why = refused.iter().find(|one| one["file"] == file.as_str());
-            let why = why.map_or("the hub did not read it in time", |one| text(&one["error"]));
-            bail!("use the flow file {file}: {why}; `a2a-hub flow list` shows it");
-        }
-        sleep(LOOK).await;
-    }
 }
 
 #[cfg(test)]

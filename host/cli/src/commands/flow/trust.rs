@@ -1,5 +1,6 @@
 //! `flow trust`: shows a flow file, or its difference to the trusted one, and trusts it.
 
+use super::joined::joined_running_hub;
 use crate::{
     Exit, Format, Global, block_on,
     client::owner::Owner,
@@ -56,7 +57,9 @@ pub(super) fn trust(
     }
     // The text that was shown, whatever the file holds by now.
     trusted.trust(id, &text).with_context(|| format!("trust the flow {id}"))?;
-    global.show(&answer, || Ok(format!("the flow {id} is trusted\n").into()))?;
+    let why = joined_running_hub(global, id, false)?;
+    let why = why.map(|why| format!(", and not used yet: {why}")).unwrap_or_default();
+    global.show(&answer, || Ok(format!("the flow {id} is trusted{why}\n").into()))?;
     Ok(Exit::Done)
 }
 

@@ -25,6 +25,9 @@ pub(super) async fn run(hub: &TestHub, args: &[&str]) -> Result<Ran> {
 async fn flow_is_tested_run_and_trusted() -> Result<()> {
     let hub = TestHub::builder().config("[agents.script]\nconfine = false\n").start().await?;
     run(&hub, &["flow", "new", "answer"]).await?;
+    // It is an agent at once.
+    let ran = run(&hub, &["agent", "show", "answer"]).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let again = run(&hub, &["flow", "new", "answer"]).await?;
     assert!(again.stderr.contains("exists already"), "{}", again.stderr);
     let unknown = run(&hub, &["flow", "show", "nope"]).await?;
@@ -55,7 +58,6 @@ async fn flow_is_tested_run_and_trusted() -> Result<()> {
     assert_eq!(unasked.code, Some(2), "{}", unasked.stdout);
     assert!(unasked.stderr.contains("run = [\"sh\""), "it is shown: {}", unasked.stderr);
     run(&hub, &["flow", "trust", "print", "--yes"]).await?;
-    hub.joined("print").await?;
     let ran = run(&hub, &["run", "print", "$(id)"]).await?;
     assert!(ran.stdout.contains("got $(id)"), "{} {}", ran.stdout, ran.stderr);
 

@@ -1,0 +1,67 @@
+//! Waits until the hub has read a flow's file.
+
+use crate::{
+    Global, block_on,
+    client::{hub_client::Client, running_hub},
+    ui::render::{list, text},
+};
+use a2a_hub_protocol::id::AgentId;
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Most time in which a running hub reads a file. It looks more often.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time between two looks at the hub's agents.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Waits until the flow is an agent of the hub. Returns why it is none after `patience`; if the
+/// file is new, a refusal of the hub counts at once.
+pub(super) async fn joined(
+    client: &mut Client,
+    id: &AgentId,
+    patience: Duration,
+    is_new: bool,
+) -> anyhow::Result<Option<String>> {
+    let file = format!("flows/{id}.flow.toml");
+    let until = Instant::now() + patience;
+    loop {
+        let status = client.call("hub/status", json!({})).await?;
+        let mut refused = list(&status["rejectedPlugins"]).iter();
+        let refused = refused.find(|one| one["file"] == file.as_str());
+        let agents = client.call("hub/agents/list", json!({})).await?;
+        let is_there = list(&agents).iter().any(|agent| agent["source"] == file.as_str());
+        match refused {
+            None if is_there => return Ok(None),
+            Some(why) if is_new || Instant::now() >= until => {
+                return Ok(Some(text(&why["error"]).to_owned()));
+            }
+            None if Instant::now() >= until => {
+                let why = "the hub has not read its file yet; `a2a-hub flow list` shows it";
+                return Ok(Some(why.to_owned()));
+            }
+            None | Some(_) => sleep(LOOK).await,
+        }
+    }
+}
+
+/// Waits for the hub of the data directory, if one runs. Returns why the flow is no agent.
+pub(super) fn joined_running_hub(
+    global: &Global,
+    id: &AgentId,
+    is_new: bool,
+) -> anyhow::Result<Option<String>> {
+    let run = running_hub::of(&global.data_dir()?);
+    let Some(socket) = run.as_ref().and_then(running_hub::socket) else { return Ok(None) };
+    if global.socket_path()? != socket {
+        return Ok(None);
+    }
+    block_on(async {
+        // The file is there, whatever the hub says.
+        let Ok(mut client) = Client::connect(global).await else { return Ok(None) };
+        let mut progress = global.progress("the hub", true);
+        let read = joined(&mut client, id, PATIENCE, is_new);
+        progress.during("reading the flow", read).await
+    })
+}
