@@ -11,11 +11,15 @@ use crate::{
         text::{FAINT, PLAIN, Text, style_of},
     },
 };
+use a2a_hub_protocol::{hub_metadata::WORKTREE_TASK, member};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+
+/// Reason of a refusal: no task is meant.
+const NO_TASK: &str = "TASK_NOT_FOUND";
 
 /// Longest shown id of a commit.
 const SHORT_ID: usize = 9;
@@ -102,31 +106,47 @@ fn ask_for(
             Some(_) => ids::resolve_or_latest(&mut client, typed).await?,
             None => latest_here(&mut client).await?,
         };
-        a2a_hub_protocol::member::set(&mut params, "taskId", id.as_str());
+        member::set(&mut params, "taskId", id.as_str());
         let answer = client.call(method, params).await?;
         Ok((id, answer))
     })
 }
 
-/// Returns the latest task with a worktree of the repository that contains the current directory.
+/// Returns the latest task with a worktree of the repository that contains the current directory. A
+/// flow that is at work, or has picked no candidate, has no worktree.
 async fn latest_here(client: &mut Client) -> anyhow::Result<String> {
     let here = std::env::current_dir().context("find the current directory")?;
     let all = client.call("hub/worktrees/list", json!({})).await?;
-    let mut newest_first = list(&all).iter().rev();
-    let found = newest_first.find(|one| here.starts_with(text(&one["repository"])));
-    // A flow names the one of its tasks whose worktree counts.
-    let id = |one: &Value| {
-        text(one["parentTaskId"].as_str().map_or(&one["taskId"], |_| &one["parentTaskId"]))
-            .to_owned()
+    let mut without = Vec::new();
+    for one in list(&all).iter().rev() {
+        if !here.starts_with(text(&one["repository"])) {
+            continue;
+        }
+        let Some(parent) = one["parentTaskId"].as_str() else {
+            return Ok(text(&one["taskId"]).to_owned());
+        };
+        if without.contains(&parent) {
+            continue;
+        }
+        // A flow names the one of its tasks whose worktree counts, once it has picked one.
+        let found = client.call("tasks/get", json!({ "id": parent, "historyLength": 0 })).await;
+        let picked = match found {
+            Err(why) if CommandError::of(&why).is(NO_TASK) => Value::Null,
+            found => found?["metadata"][WORKTREE_TASK].clone(),
+        };
+        if picked.is_string() && list(&all).iter().any(|one| one["taskId"] == picked) {
+            return Ok(parent.to_owned());
+        }
+        without.push(parent);
+    }
+    let none = match without.first() {
+        Some(flow) => format!("task {flow} has picked none of its tasks"),
+        None => format!("none has one of {}", here.display()),
     };
-    found.map(id).ok_or_else(|| {
-        let why = format!(
-            "find the latest task with a worktree: none has one of {}; name one, as `a2a-hub \
-             worktrees` lists them",
-            here.display()
-        );
-        CommandError::new("TASK_NOT_FOUND", why).mended_by("a2a-hub worktrees").into()
-    })
+    let why = format!(
+        "find the latest task with a worktree: {none}; name one, as `a2a-hub worktrees` lists them"
+    );
+    Err(CommandError::new(NO_TASK, why).mended_by("a2a-hub worktrees").into())
 }
 
 /// Prints the changes of a task.
