@@ -13,10 +13,26 @@ pub fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the first line of the parts' text that is not blank.
+/// Returns the first line of a message that is not blank. Of data for a flow or a script, these are
+/// the words that a person gave: the flow's text, and the script's command.
 pub fn first_words(parts: &Value) -> String {
-    let text = parts_text(parts);
-    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+    let lines = list(parts).iter().map(|part| match asked_words(&part["data"]) {
+        Some(words) if part["kind"] == "data" => words,
+        Some(_) | None => part_text(part),
+    });
+    let lines: Vec<_> = lines.collect();
+    let mut lines = lines.iter().flat_map(|part| part.lines());
+    lines.find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+}
+
+/// Words of a request to run a flow file or a script; none of other data.
+fn asked_words(data: &Value) -> Option<String> {
+    if data["do"] == "run" && data["flow"].is_string() {
+        let input = || data.get("input").map(Value::to_string);
+        return data["text"].as_str().map(str::to_owned).or_else(input);
+    }
+    let words: Option<Vec<_>> = data["run"].as_array()?.iter().map(Value::as_str).collect();
+    words.map(|words| words.join(" "))
 }
 
 /// Renders the parts of a message or an artifact as text. Files and data get separate lines.
@@ -173,6 +189,26 @@ mod tests {
         assert_eq!(message_text(&said), parts_text(&parts), "an answer is no question");
         let bare = json!({ "parts": [parts[1]], "metadata": { "question": {} } });
         assert_eq!(message_text(&bare), "{\"tool\":\"Bash\"}\n");
+    }
+
+    #[test]
+    fn first_words_are_those_of_person() {
+        let data = |data: Value| json!({ "kind": "data", "data": data });
+        let words = |text: &str| json!({ "kind": "text", "text": text });
+        for (parts, shown) in [
+            (json!([words("\n Review\nall")]), " Review"),
+            (json!([words("Review"), words("What happened")]), "Review"),
+            (json!([data(json!({ "do": "run", "flow": "x = 1", "text": "hi" }))]), "hi"),
+            (json!([data(json!({ "do": "run", "flow": "x", "input": { "a": 1 } }))]), "{\"a\":1}"),
+            (
+                json!([data(json!({ "env": { "A": "b" }, "run": ["sh", "-c", "exit 1"] }))]),
+                "sh -c exit 1",
+            ),
+            (json!([data(json!({ "run": 1 }))]), "{\"run\":1}"),
+            (json!([]), ""),
+        ] {
+            assert_eq!(first_words(&parts), shown, "{parts}");
+        }
     }
 
     #[test]
