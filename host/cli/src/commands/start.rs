@@ -14,7 +14,7 @@ use crate::{
     },
     ui::{
         failure::{BLAMES, CommandError, HUB_NOT_RUNNING},
-        render::{list, text},
+        render::{list, shell_word, text},
     },
 };
 use a2a_hub_config::{Flag, Settings};
@@ -260,11 +260,14 @@ async fn in_background(
     refuse_below_agent(STARTING)?;
     let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
-        bail!(
-            "start the hub: a hub already listens on {}; stop it with `a2a-hub stop`, or choose \
-             another socket with `--socket`",
-            config.socket.path.display()
-        );
+        let way = match start.workspaces.first() {
+            Some(dir) => format!(
+                "`a2a-hub workspace add {}` gives it another workspace",
+                shell_word(&dir.display().to_string())
+            ),
+            None => "stop it with `a2a-hub stop`, or choose another socket with `--socket`".into(),
+        };
+        bail!("start the hub: a hub already listens on {}; {way}", config.socket.path.display());
     }
     let dir = config.data_dir()?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {

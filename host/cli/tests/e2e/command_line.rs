@@ -197,6 +197,8 @@ async fn start_and_stop_in_the_background() -> Result<()> {
     let again = run(&["start", "--http-port", "0"]).await?;
     assert_eq!(again.code, Some(2));
     assert!(again.stderr.contains("a hub already listens on"), "{}", again.stderr);
+    let again = run(&["start", "--workspace", "."]).await?;
+    assert!(again.stderr.contains("a2a-hub workspace add ."), "{}", again.stderr);
     let again = run(&["start"]).await?;
     assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
     assert!(again.stdout.starts_with("the hub is already up (process "), "{}", again.stdout);
