@@ -23,6 +23,7 @@ use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
     time::Instant,
 };
+use tokio_util::task::TaskTracker;
 
 /// Maximum number of ended tasks that wait for a look; later ones are dropped with a warning.
 const MAX_ENDED: usize = 1_000;
@@ -47,6 +48,8 @@ pub struct Triggers {
     troubles: Mutex<BTreeMap<String, String>>,
     /// Ended tasks, by the triggers that they may concern.
     ended: Mutex<BTreeMap<String, BTreeSet<TaskId>>>,
+    /// Webhooks that are being stored. No shutdown waits for them: the sender hears of none.
+    taking: TaskTracker,
     /// Notified when something may be due earlier than known.
     pub changed: Notify,
 }
@@ -181,6 +184,7 @@ impl Triggers {
             states: AsyncMutex::default(),
             troubles: Mutex::default(),
             ended: Mutex::default(),
+            taking: TaskTracker::new(),
             changed: Notify::new(),
         })
     }
@@ -247,7 +251,8 @@ impl Triggers {
         request: WebhookRequest,
     ) -> Result<WebhookResult, WebhookRefusal> {
         // A sender that hangs up must not interrupt it between the store and the cached state.
-        let taken = tokio::spawn(async move { self.take(&name, request).await });
+        let this = Arc::clone(&self);
+        let taken = self.taking.spawn(async move { this.take(&name, request).await });
         taken.await.map_err(|_| WebhookRefusal::Interrupted)?
     }
 

@@ -74,11 +74,9 @@ fn refused(why: &WebhookRefusal) -> Response {
             StatusCode::SERVICE_UNAVAILABLE
         }
     };
-    let text = match why {
-        // Its details are the operator's.
-        WebhookRefusal::Storage(_) => "the event cannot be stored now".to_owned(),
-        why => why.to_string(),
-    };
+    // The details of the store are the operator's.
+    let is_storage = matches!(why, WebhookRefusal::Storage(_));
+    let text = if is_storage { "the event cannot be stored now".into() } else { why.to_string() };
     let told = refusal(status, &text);
     let is_later =
         matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);

@@ -12,7 +12,10 @@ use crate::{
         send::{Send, send},
         start,
     },
-    ui::failure::CommandError,
+    ui::{
+        failure::CommandError,
+        render::{list, text},
+    },
 };
 use a2a_hub_authoring::flow_template;
 use a2a_hub_config::{Permissions, Settings, TrustedFlows};
