@@ -291,9 +291,14 @@ impl Triggers {
             DeliveryNews::Repeated => return Ok(WebhookResult::Repeated),
             DeliveryNews::TooMany => return Err(WebhookRefusal::TooMany),
         }
-        let is_running = state.last_task.is_some() && !memory.is_over;
+        // The latest run is held until a look after its end, also over a restart.
+        let is_running = state.held;
         let event = Happening::Webhook(verified.event);
         let waits = state.observe(&known.rules.plan, vec![event], is_running, now_ms);
+        if !waits {
+            // Sent again after the run, it counts.
+            state.deliveries.pop();
+        }
         self.store(name, &state).await?;
         memory.state = state;
         drop(states);

@@ -10,15 +10,19 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::OpenOptionsExt as _, time::Duration};
+use tokio::time::sleep;
 
 /// Limit of a wait for the hub's next look.
 const SOON: Duration = Duration::from_secs(60);
+
+/// Time in which the hub looks at every source.
+const LOOKS: Duration = Duration::from_secs(3);
 
 const SECRET: &str = "a-secret-of-the-sender";
 
 fn trigger(name: &str, more: &str) -> String {
     format!(
-        "[trigger.{name}]\non = 'webhook'\nsecret = 'HOOK'\nagent = 'echo'\nmessage = 'look'\npermissions = 'read-only'\nbudget = {{ tasks = 5 }}\noverlap = 'queue'\n{more}\n"
+        "[trigger.{name}]\non = 'webhook'\nsecret = 'HOOK'\nagent = 'echo'\nmessage = 'look'\npermissions = 'read-only'\nbudget = {{ tasks = 5 }}\n{more}\n"
     )
 }
 
@@ -90,7 +94,7 @@ async fn signed_webhook_starts_one_run() -> Result<()> {
     let config = format!(
         "{GRANT}\n{}\n{}",
         trigger("push", "signature = 'github'\nevents = ['push']"),
-        trigger("paid", "signature = 'standard'\ndebounce = '1s'"),
+        trigger("paid", "signature = 'standard'\ndebounce = '1s'\noverlap = 'queue'"),
     );
     let mut hub = InProcessHub::builder().config(config).start().await?;
     let client = Client::http(&hub);
@@ -131,6 +135,16 @@ async fn signed_webhook_starts_one_run() -> Result<()> {
     let event = json!({ "delivery": delivery, "event": "push", "payload": payload });
     assert_eq!((&fact["on"], &fact["events"]), (&json!("webhook"), &json!([event])), "{task}");
 
+    // A run that ended before a restart is no run at work after it.
+    sleep(LOOKS).await;
+    hub.stop().await?;
+    hub.restart().await?;
+    let client = Client::http(&hub);
+    let other = r#"{"ref":"refs/heads/other"}"#;
+    let taken = send(&hub, "push", &of_github("push", other), other).await?;
+    assert_eq!(taken, (202, json!({ "status": "taken" })));
+    newest_of(&client, 2).await?;
+
     // An event that was taken survives the hub, and so does the memory of it.
     let body = r#"{"type":"invoice.paid","data":{}}"#;
     let headers = of_standard("msg_1", body);
@@ -138,7 +152,7 @@ async fn signed_webhook_starts_one_run() -> Result<()> {
     hub.stop().await?;
     hub.restart().await?;
     let client = Client::http(&hub);
-    let task = newest_of(&client, 2).await?;
+    let task = newest_of(&client, 3).await?;
     let fact = &task["history"][0]["parts"][2]["data"]["trigger"];
     assert_eq!(fact["events"][0]["event"], "invoice.paid", "{task}");
     let repeated = send(&hub, "paid", &headers, body).await?;
