@@ -132,6 +132,16 @@ pub fn ago(timestamp: &Value, now: Timestamp) -> String {
     }
 }
 
+/// Formats an optional past time: the time since then on a terminal, which has `columns`,
+/// and the whole timestamp in a pipe.
+pub fn past(timestamp: &Value, now: Timestamp, columns: Option<usize>) -> String {
+    match timestamp.as_str() {
+        None => "-".to_owned(),
+        Some(_) if columns.is_some() => ago(timestamp, now),
+        Some(whole) => whole.to_owned(),
+    }
+}
+
 /// Formats the time until a timestamp: `in 40 s`; `now` if it is past.
 pub fn ahead(timestamp: &Value, now: Timestamp) -> String {
     let then = text(timestamp).parse::<Timestamp>().unwrap_or(now);

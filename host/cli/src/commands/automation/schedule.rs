@@ -4,7 +4,7 @@ use super::{add_below, paused, started, state_of_last};
 use crate::{
     Exit, Global, ask,
     ui::{
-        render::{ahead, list, text},
+        render::{ahead, list, past, text},
         table::Table,
         text::Text,
     },
@@ -74,13 +74,18 @@ fn schedules_text(schedules: &[Value], now: Timestamp, columns: Option<usize>) -
         let next = &schedule["next"];
         let is_paused = schedule["paused"] == true;
         let last = &schedule["last"];
-        let or_none = |it: &Value| it.as_str().unwrap_or("-").to_owned();
+        // The date and the minute, in the schedule's time zone: a terminal is narrow.
+        let whole = next.as_str().unwrap_or("-");
+        let shown = match (columns, whole.get(..10), whole.get(11..16)) {
+            (Some(_), Some(day), Some(minute)) => format!("{day} {minute}"),
+            (_, _, _) => whole.to_owned(),
+        };
         table.row([
             text(&schedule["name"]).into(),
             text(&schedule["agent"]).into(),
-            if is_paused { "paused".into() } else { or_none(next).into() },
+            if is_paused { "paused".into() } else { shown.into() },
             if next.is_null() { "-".into() } else { ahead(next, now).into() },
-            or_none(&last["planned"]).into(),
+            past(&last["planned"], now, columns).into(),
             state_of_last(schedule),
         ]);
         let queued = schedule["queued"].as_str();
@@ -103,14 +108,16 @@ mod tests {
             "next": "2026-06-02T03:00:00+02:00", "note": "2 earlier planned times were missed, and got no run",
             "warning": "the schedule `nightly` cannot start",
             "last": { "planned": "2026-06-01T03:00:00+02:00", "task": "t1", "state": "completed" } });
-        let shown = schedules_text(&[nightly, fresh], now, Some(100)).words();
+        let piped = schedules_text(std::slice::from_ref(&nightly), now, None).words();
+        assert!(piped.contains("\t2026-06-02T03:00:00+02:00\t"), "{piped}");
+        let shown = schedules_text(&[nightly, fresh], now, Some(80)).words();
         insta::assert_snapshot!(shown, @"
-        SCHEDULE  AGENT   NEXT                       IN            LAST                       STATE
-        nightly   review  2026-06-02T03:00:00+02:00  in 1 h 0 min  2026-06-01T03:00:00+02:00  completed
+        SCHEDULE  AGENT   NEXT              IN            LAST      STATE
+        nightly   review  2026-06-02 03:00  in 1 h 0 min  23 h ago  completed
             latest task: a2a-hub task show t1
             note: 2 earlier planned times were missed, and got no run
             warning: the schedule `nightly` cannot start
-        weekly    review  paused                     -             -                          -
+        weekly    review  paused            -             -         -
             to go on: a2a-hub schedule resume weekly
         ");
         assert!(schedules_text(&[], now, None).words().contains("[schedule.<name>]"));

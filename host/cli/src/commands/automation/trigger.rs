@@ -4,12 +4,13 @@ use super::{add_below, paused, started, state_of_last};
 use crate::{
     Exit, Global, ask,
     ui::{
-        render::{list, text},
+        render::{list, past, text},
         table::Table,
         text::Text,
     },
 };
 use clap::Subcommand;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 #[derive(Debug, Subcommand)]
@@ -37,7 +38,7 @@ pub(crate) fn trigger(global: &Global, trigger: &TriggerCommand) -> anyhow::Resu
     let (answer, shown): (_, Text) = match trigger {
         TriggerCommand::List => {
             let answer = ask(global, "hub/triggers/list", json!({}))?;
-            let shown = triggers_text(list(&answer), global.console().columns());
+            let shown = triggers_text(list(&answer), Timestamp::now(), global.console().columns());
             (answer, shown)
         }
         TriggerCommand::Run { name } => {
@@ -59,7 +60,7 @@ pub(crate) fn trigger(global: &Global, trigger: &TriggerCommand) -> anyhow::Resu
 }
 
 /// Renders triggers as a table, with notes and warnings below each row.
-fn triggers_text(triggers: &[Value], columns: Option<usize>) -> Text {
+fn triggers_text(triggers: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
     if triggers.is_empty() {
         return "There are no triggers; `[trigger.<name>]` in the configuration makes one.\n"
             .into();
@@ -77,7 +78,7 @@ fn triggers_text(triggers: &[Value], columns: Option<usize>) -> Text {
             on.into(),
             text(&trigger["watches"]).into(),
             text(&trigger["agent"]).into(),
-            trigger["last"]["started"].as_str().unwrap_or("-").into(),
+            past(&trigger["last"]["started"], now, columns).into(),
             state_of_last(trigger),
         ]);
         let events = trigger["pending"].as_u64().filter(|events| *events > 0);
@@ -94,21 +95,22 @@ mod tests {
 
     #[test]
     fn trigger_table_shows_latest_run() {
+        let now = "2026-06-02T00:00:00Z".parse().unwrap();
         let review = json!({ "name": "review", "on": "commit", "watches": "/src/shop", "agent": "codex",
             "paused": false, "stopped": false, "pending": 2,
             "last": { "started": "2026-06-01T03:00:00.000Z", "task": "t1", "state": "completed" } });
         let fix = json!({ "name": "fix", "on": "task", "watches": "codex", "agent": "claude-code",
             "paused": false, "stopped": true, "pending": 0, "warning": "the trigger `fix` starts no runs" });
-        let shown = triggers_text(&[review, fix], Some(100)).words();
+        let shown = triggers_text(&[review, fix], now, Some(80)).words();
         insta::assert_snapshot!(shown, @"
-        TRIGGER  ON       WATCHES    AGENT        LAST                      STATE
-        review   commit   /src/shop  codex        2026-06-01T03:00:00.000Z  completed
+        TRIGGER  ON       WATCHES    AGENT        LAST      STATE
+        review   commit   /src/shop  codex        21 h ago  completed
             latest task: a2a-hub task show t1
             events that wait for a run: 2
-        fix      stopped  codex      claude-code  -                         -
+        fix      stopped  codex      claude-code  -         -
             to go on: a2a-hub trigger resume fix
             warning: the trigger `fix` starts no runs
         ");
-        assert!(triggers_text(&[], None).words().contains("[trigger.<name>]"));
+        assert!(triggers_text(&[], now, None).words().contains("[trigger.<name>]"));
     }
 }
