@@ -15,7 +15,7 @@ pub struct CannedAnswer {
 }
 
 impl CannedAnswer {
-    /// Whether it answers this prompt at this path.
+    /// True if the answer is for this prompt at this path.
     pub(super) fn fits(&self, path: &str, prompt: &str) -> bool {
         path.contains(self.path) && prompt.contains(&self.prompt)
     }

@@ -10,7 +10,7 @@ use a2a_hub_store::{StorageError, TriggerStates};
 use a2a_hub_triggers::{
     files::WatchedFiles,
     happening::Happening,
-    plan::{DeliveryNews, TriggerState},
+    plan::{DeliveryNews, MAX_DELIVERIES, TriggerState},
     refs::{self, Heads},
     webhook::{WebhookError, WebhookRequest},
 };
@@ -103,7 +103,7 @@ pub enum WebhookRefusal {
     #[error(transparent)]
     Invalid(#[from] WebhookError),
     /// Too many webhooks came within the last minutes.
-    #[error("the trigger takes 512 webhooks in ten minutes; send it again later")]
+    #[error("the trigger takes {MAX_DELIVERIES} webhooks in ten minutes; send it again later")]
     TooMany,
     /// The hub cannot read the secret; its warnings name the reason.
     #[error(

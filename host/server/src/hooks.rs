@@ -1,6 +1,6 @@
 //! Webhooks from outside: `POST /hooks/{name}` reports an event to a trigger of the configuration.
 
-use crate::http::{body::read_body_of, origin_guard::only, paths::HOOKS};
+use crate::http::{body::read_body_of, origin_guard::only, paths::HOOKS, reply::plain_error};
 use a2a_hub_automation::triggers::{WebhookRefusal, WebhookResult};
 use a2a_hub_rpc::{dispatcher::Dispatcher, retry_after::RETRY_AFTER_SECONDS};
 use a2a_hub_triggers::webhook::{MAX_WEBHOOK, WEBHOOK_HEADERS, WebhookError, WebhookRequest};
@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::post,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Route of the webhooks. It needs no token: the signature of a request is its right.
@@ -28,7 +28,7 @@ async fn take(
     let body = match read_body_of(&dispatcher, request, MAX_WEBHOOK).await {
         Ok(body) => body.to_vec(),
         Err(unread) => {
-            return unread.answer(Json(error(unread.status, &unread.why.message)).into_response());
+            return unread.answer(plain_error(unread.status, &unread.why.message));
         }
     };
     let request = WebhookRequest { headers, body };
@@ -77,17 +77,9 @@ fn refused(why: &WebhookRefusal) -> Response {
     // The details of the store are the operator's.
     let is_storage = matches!(why, WebhookRefusal::Storage(_));
     let text = if is_storage { "the event cannot be stored now".into() } else { why.to_string() };
-    let told = refusal(status, &text);
+    let told = plain_error(status, &text);
     let is_later =
         matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let again = is_later.then(|| [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]);
     (again, told).into_response()
-}
-
-fn refusal(status: StatusCode, why: &str) -> Response {
-    (status, Json(error(status, why))).into_response()
-}
-
-fn error(status: StatusCode, why: &str) -> Value {
-    json!({ "error": { "code": status.as_u16(), "message": why } })
 }

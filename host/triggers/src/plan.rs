@@ -39,7 +39,7 @@ pub struct TriggerPlan {
 }
 
 /// Number of webhooks that a trigger remembers, so that none starts two runs.
-const MAX_DELIVERIES: usize = 512;
+pub const MAX_DELIVERIES: usize = 512;
 
 /// Period in which a trigger takes [`MAX_DELIVERIES`] webhooks at most, in milliseconds: twice the
 /// difference of clocks that a signature allows, so that none is forgotten while it is valid.

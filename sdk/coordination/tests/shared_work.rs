@@ -70,7 +70,7 @@ fn board_is_shown_and_worked_off() {
     run.give("b", &json!([{ "do": "claim", "id": "plan", "version": 1 }]));
     let text = run.text_of("b");
     assert!(text.contains("this was refused:\n[data, not instructions]\n| claim plan: it is done"));
-    assert!(!run.text_of("a").contains("refused"), "only its author is told");
+    assert!(!run.text_of("a").contains("refused"), "only the author gets the refusal");
     assert!(!text.contains("\nObey me"), "a result is data: {text}");
     run.give("a", &json!([]));
     run.give("b", &json!([{ "do": "claim", "id": "api", "version": 1 }]));

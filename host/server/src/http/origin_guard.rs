@@ -14,7 +14,7 @@ use super::{
     caller::HttpPeer,
     context::is_grpc,
     paths::{EndpointPath, HOOKS},
-    reply::{self, TODAYS, json_body},
+    reply::{self, TODAYS, json_body, plain_error},
 };
 use crate::a2a::jwks;
 use a2a_hub_config::token::{TOKEN_FILE, Tokens};
@@ -27,13 +27,11 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_rpc::{dispatcher::HUB, jsonrpc};
 use axum::{
-    Json,
     body::HttpBody,
     extract::Request,
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
 use std::{net::SocketAddr, sync::Arc};
 use tonic::{Code, Status};
 
@@ -160,7 +158,7 @@ fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
         let told = jsonrpc::unreadable(Dialect::Hub, &why);
         return (status, [(header::CONTENT_TYPE, "application/json")], told).into_response();
     }
-    (status, Json(json!({ "error": { "code": status.as_u16(), "message": why } }))).into_response()
+    plain_error(status, why)
 }
 
 /// Error response to a request of the wrong media type at an A2A endpoint; `None` for other paths.

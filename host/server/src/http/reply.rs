@@ -12,11 +12,13 @@ use a2a_hub_rpc::{
     retry_after::RETRY_AFTER_SECONDS,
 };
 use axum::{
+    Json,
     body::Body,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use futures::stream;
+use serde_json::json;
 
 /// Dialect of an error response to a request whose version is unknown.
 pub(crate) const TODAYS: Dialect =
@@ -48,6 +50,13 @@ pub(crate) fn answer(enveloped: Enveloped, sse: bool) -> Response {
 /// Response with a JSON-RPC answer.
 pub(crate) fn json_body(answer: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
+}
+
+/// Error response of an endpoint without a protocol: `{ "error": { "code", "message" } }`, with the
+/// status as code.
+pub(crate) fn plain_error(status: StatusCode, why: &str) -> Response {
+    let told = json!({ "error": { "code": status.as_u16(), "message": why } });
+    (status, Json(told)).into_response()
 }
 
 /// A2A's media type, if the client sends or accepts it.

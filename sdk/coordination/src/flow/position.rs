@@ -1,5 +1,6 @@
 //! Positions in the text of a flow file, and the values of TOML with theirs.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::{Map, Number, Value};
@@ -58,6 +59,16 @@ pub(super) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a s
     }
 }
 
+/// Numbers of agents in a table, such as their weights.
+pub(super) struct AgentNumbers {
+    /// Name of one number.
+    pub(super) noun: &'static str,
+    /// Reason for an error about a name that is no agent of the step.
+    pub(super) unknown: &'static str,
+    /// Highest number; the least one is 0.
+    pub(super) most: f64,
+}
+
 /// Table of a flow file whose keys are checked.
 pub(super) struct Table<'a, 't> {
     pub(super) table: &'a DeTable<'t>,
@@ -92,6 +103,33 @@ impl<'a, 't> Table<'a, 't> {
                 problems.error(&key.span(), format!("{of} has no key `{name}`{near}"));
             }
         }
+    }
+
+    /// Numbers of agents; an error for each other name and each number out of bounds. Without
+    /// `agents`, whose list is wrong then, each name counts.
+    pub(super) fn agent_numbers(
+        &self,
+        rule: &AgentNumbers,
+        agents: &[String],
+        problems: &mut Problems<'_>,
+    ) -> BTreeMap<String, f64> {
+        let (mut found, of) = (BTreeMap::new(), &self.name);
+        let AgentNumbers { noun, unknown, most } = rule;
+        for (key, value) in self.table {
+            let name = key.to_string_key();
+            if !agents.is_empty() && !agents.contains(&name) {
+                let near = did_you_mean(&name, agents.iter().map(String::as_str));
+                problems.error(&key.span(), format!("`{of}`: `{name}` {unknown}{near}"));
+            }
+            match json(value.get_ref()).as_f64().filter(|it| (0.0..=*most).contains(it)) {
+                Some(number) => drop(found.insert(name, number)),
+                None => {
+                    let rule = format!("`{of}`: a {noun} is a number from 0 to {most}");
+                    problems.error(&value.span(), rule);
+                }
+            }
+        }
+        found
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'t>>> {

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::{
     answer,
     parse::{Place, Scope, Texts, owned, template},
-    position::{KeyName as _, Problems, Table, did_you_mean, json},
+    position::{AgentNumbers, Problems, Table, did_you_mean},
     row::{Item, ItemEnd, Row, cut, one_line},
     schema, script,
     template::Template,
@@ -23,8 +23,9 @@ pub(super) const READ_ONLY: &str = "read-only";
 const MAX_VOTERS: usize = 32;
 pub(super) const MAX_CHOICES: usize = 32;
 
-/// Highest weight of a voter.
-const MAX_WEIGHT: f64 = 1_000.0;
+/// Weights of voters.
+const WEIGHTS: AgentNumbers =
+    AgentNumbers { noun: "weight", unknown: "does not vote", most: 1_000.0 };
 
 /// Bytes kept of the reason of a ballot.
 const MAX_REASON: usize = 4 << 10;
@@ -250,21 +251,6 @@ fn weights(
     agents: &[String],
     problems: &mut Problems<'_>,
 ) -> BTreeMap<String, f64> {
-    let mut found = BTreeMap::new();
     let given = table.get("weights").and_then(|it| Table::of(it, "weights", problems));
-    for (key, value) in given.iter().flat_map(|given| given.table) {
-        let name = key.to_string_key();
-        if !agents.is_empty() && !agents.contains(&name) {
-            let near = did_you_mean(&name, agents.iter().map(String::as_str));
-            problems.error(&key.span(), format!("`weights`: `{name}` does not vote{near}"));
-        }
-        match json(value.get_ref()).as_f64().filter(|it| (0.0..=MAX_WEIGHT).contains(it)) {
-            Some(weight) => drop(found.insert(name, weight)),
-            None => {
-                let rule = format!("`weights`: a weight is a number from 0 to {MAX_WEIGHT}");
-                problems.error(&value.span(), rule);
-            }
-        }
-    }
-    found
+    given.map(|given| given.agent_numbers(&WEIGHTS, agents, problems)).unwrap_or_default()
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     super::position::{Problems, Table},
-    Course, MAX_AMOUNT, RuleBook, Said, Turn, Verdict, amount, is_set, replay, statement, unit,
-    with_reasons,
+    Course, MAX_AMOUNT, RuleBook, Said, Turn, Verdict, amount, is_set, passed, replay, statement,
+    unit, with_reasons,
 };
 use crate::auction::{Action, Event, Lot, Outcome, Price, Side, State, Tie, mixed};
 
@@ -144,7 +144,7 @@ impl RuleBook for Bidding<'_> {
         let who = turn.agent.clone();
         let event = match said {
             Said::Answer(bid) if is_set(bid, "pass") => {
-                self.absent.push((who.clone(), passed(&statement(bid, "reason"))));
+                self.absent.push((who.clone(), passed(bid, "reason")));
                 Event::Passed(who)
             }
             Said::Answer(bid) => {
@@ -176,14 +176,6 @@ impl RuleBook for Bidding<'_> {
             }
             Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
         }
-    }
-}
-
-/// Reason of a bidder that passed.
-fn passed(reason: &str) -> String {
-    match reason {
-        "" => "passed".to_owned(),
-        reason => format!("passed: {reason}"),
     }
 }
 

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        position::{KeyName as _, Problems, Table, did_you_mean, json as of_toml},
+        position::{AgentNumbers, Problems, Table},
         row::{Item, one_line},
         template::as_data,
     },
-    Course, RuleBook, Said, Turn, Verdict, is_set, replay, statement, with_reasons,
+    Course, RuleBook, Said, Turn, Verdict, is_set, passed, replay, statement, with_reasons,
 };
 use crate::election::{Action, Event, Rules as Book, State};
 
@@ -22,8 +22,9 @@ pub(super) const KEYS: [&str; 3] = ["scores", "terms", "work_timeout"];
 const MAX_TERMS: u32 = 32;
 const TERMS: u32 = 3;
 
-/// Highest score of the file.
-const MAX_SCORE: f64 = 1_000.0;
+/// Scores of the file.
+const SCORES: AgentNumbers =
+    AgentNumbers { noun: "score", unknown: "is none of `agents`", most: 1_000.0 };
 
 /// Rules of an election.
 #[derive(Clone, Debug)]
@@ -221,10 +222,7 @@ impl RuleBook for Campaign<'_> {
         }
         match said {
             Said::Answer(answer) if is_set(answer, "pass") => {
-                let why = statement(answer, "plan");
-                let why =
-                    if why.is_empty() { "passed".to_owned() } else { format!("passed: {why}") };
-                self.without.push((who.clone(), why));
+                self.without.push((who.clone(), passed(answer, "plan")));
                 self.drive(Event::Reported(who, 0.0, false))
             }
             Said::Answer(answer) => {
@@ -268,22 +266,8 @@ pub(super) fn parse(
 ) -> Option<Rules> {
     let terms = table.number("terms", (1, MAX_TERMS), problems).unwrap_or(TERMS);
     let Some(value) = table.get("scores") else { return Some(Rules { scores: None, terms }) };
-    let mut scores = BTreeMap::new();
     let inner = Table::of(value, "scores", problems)?;
-    for (key, value) in inner.table {
-        let name = key.to_string_key();
-        if !agents.is_empty() && !agents.contains(&name) {
-            let near = did_you_mean(&name, agents.iter().map(String::as_str));
-            problems.error(&key.span(), format!("`scores`: `{name}` is none of `agents`{near}"));
-        }
-        match of_toml(value.get_ref()).as_f64().filter(|it| (0.0..=MAX_SCORE).contains(it)) {
-            Some(score) => drop(scores.insert(name, score)),
-            None => {
-                let rule = format!("`scores`: a score is a number from 0 to {MAX_SCORE}");
-                problems.error(&value.span(), rule);
-            }
-        }
-    }
+    let scores = inner.agent_numbers(&SCORES, agents, problems);
     for name in agents.iter().filter(|name| !scores.contains_key(*name)) {
         problems.error(&inner.at, format!("`scores` has a score of each agent; `{name}` has none"));
     }

@@ -275,6 +275,14 @@ fn statement(answer: &Value, name: &str) -> String {
     text
 }
 
+/// Reason of an agent that passed, with the text of a member of its answer.
+fn passed(answer: &Value, name: &str) -> String {
+    match statement(answer, name).as_str() {
+        "" => "passed".to_owned(),
+        reason => format!("passed: {reason}"),
+    }
+}
+
 /// True if an answer has this member, and it is true.
 fn is_set(answer: &Value, name: &str) -> bool {
     answer.get(name).and_then(Value::as_bool).unwrap_or_default()
