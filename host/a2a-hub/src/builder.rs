@@ -17,11 +17,10 @@ use a2a_hub_config::{
     self as config, Config, Retention, custody,
     token::{find_secret, open_secret},
 };
+use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
 use a2a_hub_core::task::prices::Prices;
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
-    contexts::Contexts,
-    idempotency::Repeats,
     push::Pushes,
     routing::Routes,
     tasks::{Directory, Recovered, Tasks},

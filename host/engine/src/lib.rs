@@ -1,4 +1,4 @@
-//! Engine of the hub: conversations, tasks, push notifications, and the single entry point for all
+//! Engine of the hub: tasks, push notifications, and the single entry point for all
 //! operations, [`Hub::handle`]. This crate contains no HTTP server, no SQL and no command line. It
 //! knows components, programs and remote agents only through `a2a-hub-agents`.
 //!
@@ -6,11 +6,9 @@
 
 mod error;
 mod error_mapping;
-pub mod idempotency;
 mod operations;
 pub mod routing;
 
-pub mod contexts;
 pub mod tasks;
 
 pub mod push;

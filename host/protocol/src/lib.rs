@@ -24,7 +24,7 @@ mod surface;
 pub mod v03;
 pub mod v1;
 
-pub use codec::limits::MAX_CONTENT;
+pub use codec::limits::{self, MAX_CONTENT};
 pub use model::{
     budget, client, error, event, hub_metadata, id, interface, message, method, operation, parent,
     push, question, scheduled, task, trace,

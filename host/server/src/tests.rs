@@ -20,10 +20,10 @@ use a2a_hub_agents::{
     native::{Native, Stage, completed},
 };
 use a2a_hub_config::Config;
+use a2a_hub_conversations::contexts::Contexts;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{
     Hub, StartingHub,
-    contexts::Contexts,
     push::Pushes,
     routing::Routes,
     tasks::{Directory, Tasks},

@@ -18,9 +18,12 @@ pub(crate) const CRATES: &[&str] = &[
     "finder",
     "webhooks",
     "worktree-runs",
+    "conversations",
+    "five-step",
     "automation",
     "agents",
     "authoring",
+    "log-files",
     "observability",
     "socket-client",
     "engine",
@@ -34,24 +37,11 @@ pub(crate) const CRATES: &[&str] = &[
 /// it.
 pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("agents", &["event_sink", "native", "remote", "port", "agent", "registry", "testing"]),
-    (
-        "engine",
-        &[
-            "error",
-            "idempotency",
-            "tests",
-            "contexts",
-            "routing",
-            "tasks",
-            "push",
-            "error_mapping",
-            "operations",
-        ],
-    ),
+    ("engine", &["error", "tests", "routing", "tasks", "push", "error_mapping", "operations"]),
 ];
 
 /// Modules that the transports use only through the hub; their crates cannot depend on `agents`.
-pub(crate) const BEHIND_THE_HUB: &[&str] = &["contexts", "tasks", "push"];
+pub(crate) const BEHIND_THE_HUB: &[&str] = &["tasks", "push"];
 
 /// Dependencies that a crate must not have, because it was split off to be free of them.
 pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
@@ -72,6 +62,8 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/config", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/finder", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/webhooks", &["a2a-hub-store", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
+    ("host/conversations", &["a2a-hub-agents", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
+    ("host/five-step", &["tokio", "axum", "wasmtime", "rusqlite"]),
     ("host/automation", &["a2a-hub-agents", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/agents", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (

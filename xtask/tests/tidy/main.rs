@@ -32,7 +32,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("bindgen!", &["host/sandbox/src/store/bindings.rs"]),
     ("env::var", &["host/config/src/environment.rs"]),
     ("io::stdout", &["host/terminal/src/console.rs"]),
-    ("io::stderr", &["host/terminal/src/console.rs", "host/cli/src/log/hub_log.rs"]),
+    ("io::stderr", &["host/terminal/src/console.rs", "host/log-files/src/lib.rs"]),
     ("std::process::Command", &["host/process/src"]),
     ("tokio::process::Command", &["host/process/src"]),
     (

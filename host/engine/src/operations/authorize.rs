@@ -2,8 +2,9 @@
 //! task that it was started for.
 
 use super::{Caller, Hub, a2a::task_of};
-use crate::{error::HubError, idempotency::Claim, tasks::Subscription};
+use crate::{error::HubError, tasks::Subscription};
 use a2a_hub_agents::{Agent, is_kept};
+use a2a_hub_conversations::repeats::Claim;
 use a2a_hub_core::{access_control::Principal, task::idempotency};
 use a2a_hub_process::TreeOwner;
 use a2a_hub_protocol::{

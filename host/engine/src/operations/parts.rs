@@ -2,11 +2,10 @@
 //! one pointer.
 
 use super::LiveConfig;
-use crate::{
-    contexts::Contexts, idempotency::Repeats, push::Pushes, routing::Routes, tasks::Tasks,
-};
+use crate::{push::Pushes, routing::Routes, tasks::Tasks};
 use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_automation::{Schedules, Triggers};
+use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
 use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::Copies;

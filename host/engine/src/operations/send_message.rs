@@ -3,10 +3,10 @@
 use super::Hub;
 use crate::{
     error::HubError,
-    idempotency::Claim,
     tasks::{NewTask, ResponseMode, SubmitError, Subscription},
 };
 use a2a_hub_agents::Agent;
+use a2a_hub_conversations::repeats::Claim;
 use a2a_hub_core::{
     access_control::Caller,
     routing::{NotChosen, Routing, Wanted},

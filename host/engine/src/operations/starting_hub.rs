@@ -2,8 +2,6 @@
 
 use super::{Hub, LiveConfig, parts::HubParts};
 use crate::{
-    contexts::Contexts,
-    idempotency::Repeats,
     push::Pushes,
     routing::Routes,
     tasks::{Recovered, Tasks},
@@ -11,6 +9,7 @@ use crate::{
 use a2a_hub_agents::Joined;
 use a2a_hub_automation::{Schedules, Triggers};
 use a2a_hub_clock as clock;
+use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
 use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::{Copies, StorageError};

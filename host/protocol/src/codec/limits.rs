@@ -21,13 +21,13 @@ use std::fmt;
 pub const MAX_CONTENT: usize = 4 << 20;
 
 /// Maximum length in bytes of any other string and of a member's name.
-pub(crate) const MAX_STRING: usize = 256 << 10;
+pub const MAX_STRING: usize = 256 << 10;
 
 /// Maximum number of members of an object, mainly for metadata.
-pub(crate) const MAX_MEMBERS: usize = 512;
+pub const MAX_MEMBERS: usize = 512;
 
 /// Maximum number of requests in a batch.
-pub(crate) const MAX_BATCH: usize = 100;
+pub const MAX_BATCH: usize = 100;
 
 /// Names of the members whose strings are content.
 const CONTENT: [&str; 5] = ["text", "bytes", "raw", "fileWithBytes", "file_with_bytes"];
@@ -35,7 +35,7 @@ const CONTENT: [&str; 5] = ["text", "bytes", "raw", "fileWithBytes", "file_with_
 /// Parses JSON and refuses duplicate names in an object. Parsers differ in which duplicate they
 /// use, so a filter in front of the hub might check a different request than the hub executes. A
 /// byte order mark at the beginning is ignored (RFC 8259, section 8.1).
-pub(crate) fn read(text: &[u8]) -> Result<Value, A2aError> {
+pub fn read(text: &[u8]) -> Result<Value, A2aError> {
     let text = foreign::without_mark(text);
     match serde_json::from_slice::<Unambiguous>(text) {
         Ok(Unambiguous(value)) => Ok(value),
@@ -46,7 +46,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Value, A2aError> {
 
 /// Refuses a request with excessive nesting, an overlong string, or an object with too many
 /// members. The error names the path.
-pub(crate) fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
+pub fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
     if !request.values().all(is_shallow) {
         let why = format!("the request is nested deeper than {MAX_DEPTH} levels");
         return Err(A2aError::new(ErrorKind::InvalidRequest, why));
@@ -60,7 +60,7 @@ pub(crate) fn check(request: &Map<String, Value>) -> Result<(), A2aError> {
 }
 
 /// Refuses a message that a client may not send; `at` is the path of the message, for the errors.
-pub(crate) fn check_message(message: &Message, at: &str) -> Result<(), A2aError> {
+pub fn check_message(message: &Message, at: &str) -> Result<(), A2aError> {
     let refuse = |name: &str, why: String| Err(A2aError::invalid(&format!("{at}.{name}"), why));
     match message.parts.len() {
         0 => return refuse("parts", "must hold at least one part".to_owned()),

@@ -2,7 +2,7 @@
 //! Protocol Buffers.
 
 pub(crate) mod foreign;
-pub(crate) mod limits;
+pub mod limits;
 pub(crate) mod members;
 pub(crate) mod place;
 pub(crate) mod protobuf;

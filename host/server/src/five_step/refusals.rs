@@ -1,8 +1,8 @@
 //! Agent lookup by path, and error responses.
 
+use a2a_hub_five_step as five_step;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    five_step,
     id::AgentId,
 };
 use a2a_hub_rpc::{dispatcher::Dispatcher, retry_after::RETRY_AFTER_SECONDS};

@@ -1,8 +1,8 @@
 //! Update of a task, which is complete by itself.
 
 use a2a_hub_core::task::progress;
+use a2a_hub_five_step as five_step;
 use a2a_hub_protocol::{
-    five_step,
     id::{ArtifactId, TaskId},
     message::{Message, Metadata},
     question::Question,

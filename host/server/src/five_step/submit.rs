@@ -12,10 +12,11 @@ use crate::http::{
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
+use a2a_hub_five_step::{self as five_step, Submission};
 use a2a_hub_protocol::{
     card::AgentCard,
     error::A2aError,
-    five_step::{self, Submission, UPDATES},
+    five_step::UPDATES,
     hub::answer::AGENTS,
     id::AgentId,
     operation::{Answer, CardOf, Operation},

@@ -15,10 +15,10 @@ use crate::http::{
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
+use a2a_hub_five_step::EVENT;
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, SequencedEvent, TaskEvent},
-    five_step::EVENT,
     hub::answer::AGENTS,
     id::{AgentId, TaskId},
     interface::Version,

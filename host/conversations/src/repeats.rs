@@ -151,7 +151,7 @@ impl Repeats {
     }
 
     /// True if requests are remembered.
-    pub(crate) fn are_remembered(&self) -> bool {
+    pub fn are_remembered(&self) -> bool {
         !self.0.window.is_zero()
     }
 

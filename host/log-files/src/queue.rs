@@ -18,7 +18,7 @@ const MAX_WAITING: usize = 1 << 20;
 
 /// Sender side of the queue. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct LineQueue(Arc<LineQueueInner>);
+pub(crate) struct LineQueue(Arc<LineQueueInner>);
 
 #[derive(Debug, Default)]
 struct LineQueueInner {
@@ -43,7 +43,7 @@ struct QueuedLines {
 impl LineQueue {
     /// Creates a queue and a thread that writes its lines to `out`. The thread calls `tell` with
     /// the number of lost lines once a line can be written again; `tell` may log.
-    pub(super) fn before(
+    pub(crate) fn before(
         out: impl Write + Send + 'static,
         tell: impl Fn(u64) + Send + 'static,
     ) -> io::Result<Self> {
@@ -87,7 +87,7 @@ impl LineQueue {
 
     /// Closes the queue and waits at most `patience` until all queued lines are written. Later
     /// lines are shed.
-    pub(super) fn close(&self, patience: Duration) {
+    pub(crate) fn close(&self, patience: Duration) {
         let mut waiting = self.waiting();
         waiting.is_closed = true;
         self.0.come.notify_one();

@@ -28,10 +28,10 @@ use tracing_subscriber::{
 };
 
 /// File name of a background hub's log, in the data directory.
-pub(crate) const LOG_FILE: &str = "hub.log";
+pub const LOG_FILE: &str = "hub.log";
 
 /// File name of the rotated log, in the data directory.
-pub(crate) const OLD_LOG_FILE: &str = "hub.log.old";
+pub const OLD_LOG_FILE: &str = "hub.log.old";
 
 /// Size, in bytes, above which the log is rotated.
 const MAX_LOG: u64 = 10 << 20;
@@ -41,7 +41,7 @@ const MAX_LOG: u64 = 10 << 20;
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Opens a background hub's log, with access for this user only.
-pub(crate) fn open_log(data_dir: &Path) -> io::Result<(PathBuf, File)> {
+pub fn open_log(data_dir: &Path) -> io::Result<(PathBuf, File)> {
     let path = data_dir.join(LOG_FILE);
     let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
     Ok((path, log))
@@ -78,14 +78,14 @@ fn begin_anew(log: &Path) -> io::Result<()> {
 
 /// Handle of the started log. Dropping it waits until the last lines are written.
 #[must_use]
-pub(crate) struct HubLog {
+pub struct HubLog {
     queue: LineQueue,
     set_level: Arc<dyn Fn(Level) + Send + Sync>,
 }
 
 impl HubLog {
     /// Returns a function that changes the log level.
-    pub(crate) fn set_level(&self) -> Arc<dyn Fn(Level) + Send + Sync> {
+    pub fn set_level(&self) -> Arc<dyn Fn(Level) + Send + Sync> {
         Arc::clone(&self.set_level)
     }
 }
@@ -97,7 +97,7 @@ impl Drop for HubLog {
 }
 
 /// Destination of log lines.
-pub(crate) enum Sink {
+pub enum Sink {
     /// Standard error, which is the log file at this path.
     File(PathBuf),
     /// Standard error, if it is neither the log file nor a terminal.
@@ -107,7 +107,7 @@ pub(crate) enum Sink {
 }
 
 /// Starts logging. A failing sink costs log lines and never affects the hub.
-pub(crate) fn start(logging: Logging, sink: Sink) -> io::Result<HubLog> {
+pub fn start(logging: Logging, sink: Sink) -> io::Result<HubLog> {
     let is_pretty = logging.pretty && !matches!(sink, Sink::Terminal(_));
     let lost =
         |lines| tracing::warn!(lines, "lines of this log were lost: it could not be written");

@@ -1,0 +1,5 @@
+//! Conversations (contexts) in a store, and requests that are repeated. A conversation consists of
+//! its tasks; this crate neither starts nor changes one.
+
+pub mod contexts;
+pub mod repeats;
