@@ -139,6 +139,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::ReadMetrics { .. }
         | Operation::RefreshPlugins
         | Operation::DeleteContext { .. }
+        | Operation::HandOver(_)
         | Operation::Worktree(
             WorktreeRequest::List
             | WorktreeRequest::Diff { .. }

@@ -24,6 +24,8 @@ fn public_words_are_stable() {
         SCHEDULE,
         TRIGGER,
         metadata::WORKTREE,
+        metadata::HANDOFF,
+        metadata::HANDOFF_FROM,
     ];
     for name in of_tasks {
         writeln!(out, "task {name}").unwrap();

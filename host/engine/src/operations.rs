@@ -8,6 +8,7 @@ mod cards;
 mod check_directory;
 mod client_context;
 mod find_agents;
+mod handoff;
 mod live_config;
 mod owner;
 mod parts;
@@ -233,6 +234,9 @@ impl Hub {
             Operation::DeleteContext { id: context } => {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
+            }
+            Operation::HandOver(request) => {
+                Answer::Task(Box::new(Box::pin(self.hand_over(caller, request)).await?))
             }
             Operation::Worktree(request) => {
                 let operations = WorktreeOperations::of(&self.tasks)?;

@@ -11,6 +11,7 @@ mod health_report;
 pub mod limits;
 pub mod port;
 pub mod run;
+mod run_after;
 mod runtime;
 
 pub use ended::Ended;
@@ -18,4 +19,5 @@ pub use failure::{Crash, Failure};
 pub use health_report::HealthReport;
 pub use limits::{Limits, RunCapacity};
 pub use run::{Call, Work};
+pub use run_after::{RunAfter, StartAgent};
 pub use runtime::{HubWork, Run, Runtime};

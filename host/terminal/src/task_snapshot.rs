@@ -60,6 +60,12 @@ impl Told {
         self.metadata.get("question")?["id"].as_str()
     }
 
+    /// Returns the agent that goes on with the task, and its task.
+    pub fn handed_over(&self) -> Option<(&str, &str)> {
+        let fact = self.metadata.get("handoff")?;
+        Some((fact["to"].as_str()?, fact["task"].as_str()?))
+    }
+
     /// Returns true if the task worked in a worktree, or names a child that did.
     pub fn has_worktree(&self) -> bool {
         ["worktree", "worktreeTask"].iter().any(|name| self.metadata.contains_key(*name))

@@ -13,17 +13,14 @@ mod setup;
 pub use rules::rules_of;
 
 use a2a_hub_protocol::id::TaskId;
-use a2a_hub_runtime::{Run, port::tasks::TaskPort};
+use a2a_hub_runtime::{Run, StartAgent, port::tasks::TaskPort};
 use a2a_hub_worktrees::Worktrees;
 use changes::RunInWorktree;
-use setup::RunAfterSetup;
+use setup::run_after_setup;
 use std::sync::Arc;
 
 /// Id of the artifact with the changes. Only the hub writes it.
 pub const PATCH: &str = "patch";
-
-/// Starts the agent.
-pub type StartAgent = Box<dyn FnOnce() -> Box<dyn Run> + Send>;
 
 /// Worktree of a run.
 #[derive(Clone)]
@@ -42,5 +39,5 @@ pub struct WorktreeOfRun {
 pub fn start(worktree: WorktreeOfRun, agent: StartAgent) -> Box<dyn Run> {
     let changes = worktree.clone();
     let begin = move || Box::new(RunInWorktree::new(agent(), changes)) as Box<dyn Run>;
-    Box::new(RunAfterSetup::new(worktree, Box::new(begin)))
+    Box::new(run_after_setup(worktree, Box::new(begin)))
 }

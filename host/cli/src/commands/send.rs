@@ -9,6 +9,7 @@ use super::{
     follow::{OnLeave, follow},
     start,
     task::{
+        handoff::follow_handoff,
         output::TaskOutput,
         question::{self, Asked},
         save_files::{self, Saved},
@@ -187,6 +188,10 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 (Err(why), _) => return Err(shown.broken_off(&why, "")),
             };
             conclude(&send, &mut shown, exit)?;
+            if let Some((agent, task)) = follow_handoff(global, &shown.told) {
+                (send.agent, step) = (agent, SendStep::Watch(task));
+                continue;
+            }
             let closed = closed(&mut client, &shown.told);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => {

@@ -1,5 +1,6 @@
 //! `task`: shows, cancels, watches or saves one task of the hub or of a remote agent.
 
+pub(crate) mod handoff;
 pub(crate) mod output;
 pub(crate) mod question;
 pub(crate) mod reference;
@@ -22,6 +23,7 @@ use crate::{
 };
 use a2a_hub_core::{context_memory::transfer::Inherited, text::plain_text::line};
 use clap::Subcommand;
+use handoff::{HandoffOptions, follow_handoff};
 use jiff::Timestamp;
 use output::TaskOutput;
 use reference::One;
@@ -44,6 +46,8 @@ pub(crate) enum TaskCommand {
     Watch(One),
     /// Show a task and its child tasks as a tree, with their states and usage
     Tree(TreeArgs),
+    /// Have another agent go on with a task, with what was asked, said and changed so far
+    Handoff(HandoffOptions),
     /// Print the changes of a task that works in a worktree, as a patch
     Diff(DiffOptions),
     /// Take over the changes of a task into the repository that its worktree is of
@@ -88,6 +92,7 @@ pub(crate) fn task(global: &Global, task: &TaskCommand) -> anyhow::Result<Exit> 
             None => return watch(global, one.id.as_deref()),
         },
         TaskCommand::ResumeInCli(asked) => return resume_in_cli(global, asked),
+        TaskCommand::Handoff(asked) => return handoff::handoff(global, asked),
         TaskCommand::Diff(asked) => return worktrees::diff(global, asked),
         TaskCommand::Apply(asked) => return worktrees::apply(global, asked),
         TaskCommand::Discard(asked) => return worktrees::discard(global, asked),
@@ -114,18 +119,24 @@ fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
 fn watch(global: &Global, typed: Option<&str>) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let task = ids::resolve_or_latest(&mut client, typed).await?;
-        let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
-        let mut shown = TaskOutput::new(global, true);
-        // A watched task has no moving progress line.
-        let mut still = global.progress(&task, false);
-        let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;
-        let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
-        shown.finish(exit, Map::new())?;
-        if exit == Exit::NeedsInput && global.format == Format::Pretty {
-            question::tell(global.console(), &shown, &format!("task {task}"));
+        let mut task = ids::resolve_or_latest(&mut client, typed).await?;
+        loop {
+            let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
+            let mut shown = TaskOutput::new(global, true);
+            // A watched task has no moving progress line.
+            let mut still = global.progress(&task, false);
+            let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;
+            let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
+            shown.finish(exit, Map::new())?;
+            if let Some((_, next)) = follow_handoff(global, &shown.told) {
+                task = next;
+                continue;
+            }
+            if exit == Exit::NeedsInput && global.format == Format::Pretty {
+                question::tell(global.console(), &shown, &format!("task {task}"));
+            }
+            return Ok(exit);
         }
-        Ok(exit)
     })
 }
 
@@ -149,6 +160,9 @@ fn task_text(
     writeln!(out, ", {when}")?;
     if let Some(reason) = task["metadata"]["reason"].as_str() {
         writeln!(out, "reason   {reason}")?;
+    }
+    for line in handoff::lines(&task["metadata"]) {
+        writeln!(out, "{line}")?;
     }
     for line in routing_lines(&task["metadata"]["routing"]) {
         writeln!(out, "{line}")?;

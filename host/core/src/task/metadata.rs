@@ -62,6 +62,12 @@ pub const FLOW_FILE: &str = "flowFile";
 /// Metadata member of a task with a worktree: `{"path": …, "base": …, "repository": …}`.
 pub const WORKTREE: &str = "worktree";
 
+/// Metadata member of a task that was handed over: `{"to": agent, "task": id}`.
+pub const HANDOFF: &str = "handoff";
+
+/// Metadata member of the task that goes on: `{"agent": id, "task": id}` of the old one.
+pub const HANDOFF_FROM: &str = "handoffFrom";
+
 /// Text of a metadata member.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     task.metadata.as_ref()?.get(name)?.as_str()
@@ -144,6 +150,8 @@ pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
         PRICED,
         UNCOUNTED,
         NOT_GRANTED,
+        HANDOFF,
+        HANDOFF_FROM,
     ];
     for known in of_hub.iter().chain(&trace_context::MEMBERS) {
         told.remove(*known);
@@ -168,9 +176,9 @@ pub fn working(task: &Task, now: String) -> TaskEvent {
     status(task, TaskState::Working, None, Some(over).filter(|over| !over.is_empty()), now)
 }
 
-/// Status event: the task was cancelled.
-pub fn canceled(task: &Task, now: String) -> TaskEvent {
-    status(task, TaskState::Canceled, None, None, now)
+/// Status event: the task was cancelled; `facts` if another agent goes on.
+pub fn canceled(task: &Task, facts: Option<Metadata>, now: String) -> TaskEvent {
+    status(task, TaskState::Canceled, None, facts, now)
 }
 
 /// Events at the end of a run in a task that continues because its client has sent more: the

@@ -200,6 +200,7 @@ pub(super) fn task_of(operation: &Operation) -> Option<&TaskId> {
         | Operation::CancelTask { id }
         | Operation::Resubscribe { id, .. } => Some(id),
         Operation::GetTree(query) => Some(&query.id),
+        Operation::HandOver(request) => Some(&request.task),
         Operation::SetPushConfig { task, .. }
         | Operation::GetPushConfig { task, .. }
         | Operation::ListPushConfigs { task }

@@ -97,6 +97,7 @@ fn agent_in(operation: &mut Operation) -> Option<&mut AgentId> {
         Operation::ListTasks(query) => query.agent.as_mut(),
         Operation::PageTasks(query) => query.agent.as_mut(),
         Operation::GetCard { agent } => agent.as_mut(),
+        Operation::HandOver(request) => Some(&mut request.agent),
         Operation::GetAgent { id }
         | Operation::CheckAgent { id }
         | Operation::DeregisterAgent { id }

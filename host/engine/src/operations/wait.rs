@@ -38,6 +38,6 @@ impl Hub {
                 .with(json!({ "taskId": task.id }))
                 .into());
         }
-        Ok(Answer::Task(Box::new(task)))
+        Ok(Answer::Task(Box::new(Box::pin(self.latest_of(task)).await?)))
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_clock as clock;
-use a2a_hub_core::task::metadata;
+use a2a_hub_core::task::{
+    handoff::{self, MAX_HANDOFFS},
+    metadata,
+};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub_metadata::WORKTREE_TASK,
@@ -104,12 +107,19 @@ impl<'t> WorktreeOperations<'t> {
         Ok(listed)
     }
 
-    /// Task whose worktree has the changes of a task: itself, or the child that a flow names.
-    async fn holder(&self, task: TaskId) -> Result<TaskId, HubError> {
-        if self.worktrees.find(task.as_str()).is_ok() {
-            return Ok(task);
+    /// Task whose worktree has the changes of a task: itself, the one that was handed over to it, or
+    /// the child that a flow names.
+    async fn holder(&self, mut task: TaskId) -> Result<TaskId, HubError> {
+        let mut stored = None;
+        for _ in 0..MAX_HANDOFFS {
+            if self.worktrees.find(task.as_str()).is_ok() {
+                return Ok(task);
+            }
+            stored = self.tasks.stored(&task).await?;
+            let old = stored.as_ref().and_then(|it| handoff::predecessor(&it.task));
+            let Some(old) = old else { break };
+            task = old;
         }
-        let stored = self.tasks.stored(&task).await?;
         let named = stored.as_ref().and_then(|it| metadata::text(&it.task, WORKTREE_TASK));
         let Some(child) = named.map(TaskId::new) else { return Ok(task) };
         let head = self.tasks.find_head(&child).await?;

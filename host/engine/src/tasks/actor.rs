@@ -44,7 +44,11 @@ use a2a_hub_core::{
     },
 };
 use a2a_hub_protocol::{
-    error::A2aError, event::TaskEvent, message::Message, question::Question as Asked, scheduled,
+    error::A2aError,
+    event::TaskEvent,
+    message::{Message, Metadata},
+    question::Question as Asked,
+    scheduled,
     task::TaskState,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::ClientAnswer};
@@ -150,6 +154,8 @@ pub(super) struct SignalPayload {
     pub(super) standing: Option<(Asked, Message)>,
     /// Principal that requested it.
     pub(super) by: Option<Principal>,
+    /// Metadata of the last status, if the task is cancelled.
+    pub(super) facts: Option<Metadata>,
     /// Receives whether the message was accepted.
     pub(super) told: Option<oneshot::Sender<Result<(), A2aError>>>,
     /// Notified once the agent is evicted.
@@ -370,8 +376,9 @@ impl TaskActor {
                 self.hear(*input, &mut payload)?;
                 Signal::Said
             }
-            ActorEvent::Command(Some(ActorCommand::Cancel(by))) => {
+            ActorEvent::Command(Some(ActorCommand::Cancel { by, facts })) => {
                 payload.by = Some(by);
+                payload.facts = facts;
                 Signal::Cancel
             }
             ActorEvent::Command(Some(ActorCommand::Exhausted(why))) => {
@@ -484,7 +491,7 @@ impl TaskActor {
                 told.into_iter().for_each(|event| self.recorder.record(event));
                 return;
             }
-            Record::Canceled => metadata::canceled(task, now),
+            Record::Canceled => metadata::canceled(task, payload.facts.take(), now),
             Record::Failed(fault) => {
                 self.was_cut |= fault == Fault::HubStopped;
                 let text = fault.text(self.lifecycle.patience());

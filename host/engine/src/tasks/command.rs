@@ -3,7 +3,10 @@
 use super::{recovery::pending_questions::Answers, run_queue::PermitRequest};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
-    client::ClientCapabilities, error::A2aError, id::QuestionId, message::Message,
+    client::ClientCapabilities,
+    error::A2aError,
+    id::QuestionId,
+    message::{Message, Metadata},
 };
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
@@ -11,7 +14,12 @@ use tokio::sync::oneshot;
 /// A command to a task's actor.
 pub(super) enum ActorCommand {
     /// Cancel the task; the sender waits for the channel to close.
-    Cancel(Principal),
+    Cancel {
+        /// Who cancels it.
+        by: Principal,
+        /// Metadata of the last status.
+        facts: Option<Metadata>,
+    },
     /// Fail the task, because the budget of an ancestor is used up; contains the reason.
     Exhausted(String),
     /// Deliver a client's message.

@@ -31,7 +31,7 @@ use super::{
     feed::subscription::{EndsAt, Lent},
     guest_port::GuestRequest,
     new_task::ChildPlace,
-    ports::{OtherTasks, ProgramCalls, RunKind},
+    ports::{Handoff, OtherTasks, ProgramCalls, RunKind},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
@@ -55,7 +55,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Failure,
+    Ended, Failure,
     port::{
         delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild},
         tasks::WaitsFor,
@@ -487,6 +487,10 @@ impl OtherTasks for Tasks {
             true => Arc::new(RecordedCalls::new(delegation, hub, actor)),
             false => delegation,
         }
+    }
+
+    fn old_task_over(&self, handoff: Handoff) -> BoxFuture<'static, Option<Ended>> {
+        Box::pin(self.clone().end_old_task(handoff))
     }
 
     fn report(&self, task: &TaskId, used: Usage) {

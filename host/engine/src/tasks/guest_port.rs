@@ -89,7 +89,7 @@ pub(super) fn last(task: &Task, ended: Ended) -> (TaskState, TaskEvent) {
             Some(reason) => {
                 (TaskState::Failed, metadata::failed(task, reason, &failure.to_string(), now))
             }
-            None => (TaskState::Canceled, metadata::canceled(task, now)),
+            None => (TaskState::Canceled, metadata::canceled(task, None, now)),
         },
     }
 }

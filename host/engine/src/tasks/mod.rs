@@ -7,6 +7,7 @@ mod detach_on_drop;
 mod errors;
 mod feed;
 mod guest_port;
+mod handoff;
 mod log_span;
 mod new_task;
 mod ports;
@@ -482,7 +483,7 @@ impl Tasks {
         };
         let cancelled = async {
             // The final state tells whether the task received the command or had just ended.
-            let _ = running.commands.send(ActorCommand::Cancel(by)).await;
+            let _ = running.commands.send(ActorCommand::Cancel { by, facts: None }).await;
             running.commands.closed().await;
         };
         if timeout(CANCEL_DEADLINE, cancelled).await.is_err() {

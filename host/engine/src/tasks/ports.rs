@@ -5,10 +5,16 @@ use super::{
     guest_port::GuestRequest,
 };
 use a2a_hub_agents::Agent;
-use a2a_hub_core::{access_control::Principal, task::tree_budget::Usage};
-use a2a_hub_protocol::{id::TaskId, task::Task};
+use a2a_hub_core::{
+    access_control::Principal,
+    task::{handoff, tree_budget::Usage},
+};
+use a2a_hub_protocol::{
+    id::{AgentId, TaskId},
+    task::Task,
+};
 use a2a_hub_runtime::{
-    Failure,
+    Ended, Failure,
     port::delegate::{ChildRequest, DelegatePort},
 };
 use a2a_hub_worktrees::Worktrees;
@@ -23,6 +29,30 @@ pub(super) struct RunKind {
     pub(super) is_recorded: bool,
     /// True if an earlier run may have left children at work, whose questions are relayed as well.
     pub(super) follows_another: bool,
+}
+
+/// A task that goes on with another one, which ends first.
+#[derive(Debug)]
+pub(super) struct Handoff {
+    /// Task to end.
+    pub(super) old: TaskId,
+    /// Task that goes on.
+    pub(super) task: TaskId,
+    /// Its agent.
+    pub(super) agent: AgentId,
+    /// Who handed the task over.
+    pub(super) by: Principal,
+}
+
+impl Handoff {
+    /// Handoff that `task` of `agent` began with; none if it began with a message only.
+    pub(super) fn of(task: &Task, agent: &AgentId, by: Option<&Principal>) -> Option<Self> {
+        let old = handoff::predecessor(task)?;
+        let (agent, task) = (agent.clone(), task.id.clone());
+        let own = || Principal::AgentTask { agent: agent.clone(), task: task.clone() };
+        let by = by.cloned().unwrap_or_else(own);
+        Some(Self { old, task, agent, by })
+    }
 }
 
 /// Access to the other tasks of the hub, for the actor of one.
@@ -40,6 +70,9 @@ pub(super) trait OtherTasks: Send + Sync {
 
     /// The worktrees of the tasks; none in a hub without them.
     fn worktrees(&self) -> Option<&Worktrees>;
+
+    /// Ends the old task of a handoff. Returns the end of the new one if that must not begin.
+    fn old_task_over(&self, handoff: Handoff) -> BoxFuture<'static, Option<Ended>>;
 
     /// True if a task has unfinished children.
     fn has_children(&self, task: &TaskId) -> bool;

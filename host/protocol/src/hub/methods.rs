@@ -1,7 +1,10 @@
 //! Methods of the hub's dialect: one table, which serves requests and `rpc.discover`.
 
 use crate::{
-    hub::{event::HubEvent, grant_params, params, schemas, trigger_params, worktree_params},
+    hub::{
+        event::HubEvent, grant_params, handoff_params, params, schemas, trigger_params,
+        worktree_params,
+    },
     model::{
         error::{A2aError, ErrorKind},
         operation::{
@@ -359,6 +362,16 @@ pub static METHODS: &[HubMethod] = &[
         params: params::DeleteContext::json_schema,
         result: SchemaGenerator::subschema_for::<Value>,
         read: params::delete_context,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/tasks/handoff",
+        summary: "Have another agent go on with a task, in a new task of the same conversation; \
+                  the old one is canceled. Returns the new task",
+        example: r#"{"taskId": "task-456", "agentId": "codex", "note": "keep the public API"}"#,
+        admin: true,
+        params: handoff_params::HandOverParams::json_schema,
+        read: handoff_params::hand_over,
         ..PLAIN
     },
     HubMethod {

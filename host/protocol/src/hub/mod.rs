@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod event;
 mod grant_params;
+mod handoff_params;
 pub mod methods;
 pub mod openrpc;
 mod params;

@@ -6,6 +6,7 @@ mod component;
 mod conversation;
 mod find;
 mod grants;
+mod handoff;
 mod health;
 mod name;
 mod page;
@@ -28,6 +29,7 @@ pub use find::{
     UnaskedRegistry, Why, WhyBy,
 };
 pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
+pub use handoff::HandOver;
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use page::Page;
 pub use plugins::{
@@ -151,6 +153,8 @@ pub enum Operation {
         /// Conversation to delete.
         id: ContextId,
     },
+    /// Hands a task over to another agent.
+    HandOver(HandOver),
     /// Lists, shows, takes over or removes the worktrees of tasks.
     Worktree(WorktreeRequest),
     /// Answers without further checks.

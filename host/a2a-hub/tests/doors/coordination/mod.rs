@@ -2,6 +2,7 @@
 
 mod delegation;
 mod finding;
+mod handoff;
 mod minds;
 mod remotes;
 mod routing;

@@ -361,3 +361,32 @@ async fn killed_researcher_is_named_in_report() -> Result<()> {
     no_program_left(&team.hub.data_dir(), Duration::from_secs(10)).await?;
     Ok(())
 }
+
+/// Claude's quota is used up; Codex goes on in the same worktree, and its change is applied.
+#[tokio::test]
+async fn task_over_quota_goes_on_at_other_vendor() -> Result<()> {
+    let task = "Make greet.sh greet the world";
+    let edit = "[[tool:write:greet.sh:echo hello, world\n]] Done.";
+    let answers =
+        [answer(&CLAUDE, task, "[[error:429]]"), answer(&CODEX, "has not finished", edit)];
+    let team = team(&[&CLAUDE, &CODEX], answers).await?;
+    let repository = team.repository(&[("greet.sh", "echo hello\n")])?;
+    let cwd = repository.display().to_string();
+    let ran = team.run(&["send", "claude-code", task, "--worktree", "--cwd", &cwd]).await?;
+    ensure!(ran.code == Some(1), "{} {}", ran.stdout, ran.stderr);
+    let old = team.workflow("claude-code").await?.swap_remove(0);
+    assert_eq!(old["metadata"]["reason"], "rate_limited", "{old}");
+    let id = old["id"].as_str().context("its id")?;
+    let ran = team.run(&["task", "handoff", id, "codex", "--note", "Only this file."]).await?;
+    ensure!(ran.code == Some(0) && ran.stdout.contains("Done."), "{} {}", ran.stdout, ran.stderr);
+    for told in [task, "What `claude-code` said last", "Only this file."] {
+        ensure!(!team.asked(&CODEX, told).is_empty(), "Codex is not told {told:?}");
+    }
+    let new = team.workflow("codex").await?.swap_remove(0);
+    assert_eq!((&new["contextId"], state(&new)), (&old["contextId"], "completed"));
+    let id = new["id"].as_str().context("its id")?;
+    let applied = team.run(&["task", "apply", id]).await?;
+    ensure!(applied.code == Some(0), "{}", applied.stderr);
+    assert_eq!(fs::read_to_string(repository.join("greet.sh"))?, "echo hello, world\n");
+    Ok(())
+}

@@ -84,6 +84,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("task save TASK", For::Anybody),
     ("task resume-in-cli TASK --print", For::Anybody),
     ("task cancel TASK", For::Anybody),
+    ("task handoff TASK echo --no-wait", For::Operator),
     ("task diff TASK", For::Operator),
     ("task apply TASK", For::Operator),
     ("task discard TASK", For::Operator),

@@ -1,7 +1,12 @@
 //! Starts the agent's run, and ends child tasks when the task ends.
 
 use super::{RunningTask, SAID, SignalPayload, TaskActor, replay::Given};
-use crate::tasks::{command::RunInput, guest_port::ActorPort, ports::RunKind, run_queue::Asking};
+use crate::tasks::{
+    command::RunInput,
+    guest_port::ActorPort,
+    ports::{Handoff, RunKind},
+    run_queue::Asking,
+};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,
@@ -13,10 +18,12 @@ use a2a_hub_core::{
     },
 };
 use a2a_hub_protocol::event::TaskEvent;
-use a2a_hub_runtime::Work;
+use a2a_hub_runtime::{Ended, Failure, Run, RunAfter, StartAgent, Work};
 use a2a_hub_worktree_runs::{self as worktree_runs, PATCH, WorktreeOfRun};
+use futures::future::BoxFuture;
 use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 impl TaskActor {
     /// Requests the run permit that the task released while it waited for its client.
@@ -76,11 +83,17 @@ impl TaskActor {
             port: Arc::new(hubs),
             has_patch: task.artifacts.iter().any(|it| it.artifact_id.as_str() == PATCH),
         });
+        let handoff = Handoff::of(self.recorder.task(), &self.agent.id, by.as_ref());
+        let over = self.tasks.as_ref().zip(handoff).map(|(tasks, of)| tasks.old_task_over(of));
         let ports = TaskPorts { task: port, delegation, journal, by };
         let agent = Arc::clone(&self.agent);
         let start = move || agent.start(ports, directory, client, work);
-        let run = match worktree {
-            Some(worktree) => worktree_runs::start(worktree, Box::new(start)),
+        let start: StartAgent = match worktree {
+            Some(worktree) => Box::new(|| worktree_runs::start(worktree, Box::new(start))),
+            None => Box::new(start),
+        };
+        let run = match over {
+            Some(over) => start_after(over, start),
             None => start(),
         };
         self.guest = Some(RunningTask::new(run, said));
@@ -126,6 +139,17 @@ impl TaskActor {
             tasks.report(&self.recorder.task().id, used);
         }
     }
+}
+
+/// Starts the agent once the old task of a handoff is over.
+fn start_after(over: BoxFuture<'static, Option<Ended>>, agent: StartAgent) -> Box<dyn Run> {
+    let cancelled = CancellationToken::new();
+    let told = cancelled.clone();
+    let before = async move {
+        let ended = told.run_until_cancelled(over).await;
+        ended.unwrap_or(Some(Ended::Failed(Failure::Cancelled)))
+    };
+    Box::new(RunAfter::new(before, agent, move || cancelled.cancel()))
 }
 
 impl SignalPayload {

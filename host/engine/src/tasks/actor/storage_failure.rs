@@ -38,7 +38,7 @@ impl TaskActor {
                         let _ = input.told.send(Err(refused));
                     }
                     // No agent is at work on it any more.
-                    Some(ActorCommand::Cancel(_) | ActorCommand::Exhausted(_) | ActorCommand::Park(_)) => {}
+                    Some(ActorCommand::Cancel { .. } | ActorCommand::Exhausted(_) | ActorCommand::Park(_)) => {}
                 },
                 () = until_usable(&*storage, pause) => {
                     if self.fail_after_all(why).await.is_ok() {

@@ -24,6 +24,7 @@ impl Operation {
             Self::ListContexts(_) => "list_contexts",
             Self::GetContext { .. } => "get_context",
             Self::DeleteContext { .. } => "delete_context",
+            Self::HandOver(_) => "hand_over",
             Self::Worktree(request) => request.name(),
             Self::Ping => "ping",
             Self::Status => "status",

@@ -1,0 +1,107 @@
+//! Hands a task over to another agent.
+
+use super::Hub;
+use crate::{error::HubError, tasks::ResponseMode};
+use a2a_hub_agents::Agent;
+use a2a_hub_core::{
+    access_control::Caller,
+    task::{
+        handoff::{self, MAX_HANDOFFS},
+        metadata,
+    },
+};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::TaskId,
+    operation::{HandOver, SendMessage},
+    task::Task,
+};
+use serde_json::json;
+
+/// Largest patch that an agent of another machine gets with the message, in bytes.
+const PATCH_LIMIT: usize = 64 << 10;
+
+impl Hub {
+    /// Begins the new task, and returns it. The old one is cancelled by the new one's run.
+    ///
+    /// # Errors
+    /// The task cannot be handed over, or the agent does not take it; then the task goes on.
+    pub(super) async fn hand_over(
+        &self,
+        caller: &Caller,
+        request: HandOver,
+    ) -> Result<Task, HubError> {
+        let HandOver { task: id, agent: to, note } = request;
+        let to = self.agent(Some(to))?;
+        let head = self.tasks.head(&id).await?;
+        let old = self.tasks.get(&id).await?.task;
+        let allowed = handoff::require_may(&old, head.parent.as_ref(), &head.agent, &to.id);
+        allowed.map_err(|why| {
+            A2aError::new(ErrorKind::UnsupportedOperation, why.to_string())
+                .with(json!({ "reason": "handoff", "taskId": id }))
+        })?;
+        let changes = self.changes_for(&old, &to).await;
+        let mut message = handoff::message(&old, &head.agent, changes.as_deref(), note.as_deref());
+        let facts = message.metadata.get_or_insert_default();
+        if let Some(directory) = metadata::working_directory(&old).filter(|_| !to.is_elsewhere()) {
+            facts.insert("workingDirectory".to_owned(), directory.into());
+        }
+        // The new agent never has more permissions than the old one had.
+        let most = match self.agents.find(&head.agent) {
+            Some(from) => from.permissions_in(&old),
+            None => a2a_hub_config::Permissions::default(),
+        };
+        if most < to.config.permissions {
+            facts.insert("permissions".to_owned(), most.word().into());
+        }
+        let own_facts = Some(handoff::fact_of_new(&head.agent, &id));
+        let send = SendMessage {
+            own_facts,
+            agent: Some(to.id.clone()),
+            ..SendMessage::new(message, None)?
+        };
+        let heard = self.start_anew(caller, Box::new(send), ResponseMode::TaskOnly).await?;
+        tracing::info!(task = %id, to = %to.id, next = %heard.task(), "a task was handed over");
+        Ok(self.tasks.get(heard.task()).await?.task)
+    }
+
+    /// Changes of the task's worktree: a table of files for an agent that finds them in its
+    /// directory, and a patch for one of another machine.
+    async fn changes_for(&self, old: &Task, to: &Agent) -> Option<String> {
+        if !metadata::has(old, metadata::WORKTREE) {
+            return None;
+        }
+        let worktrees = self.tasks.worktrees().ok()?;
+        match worktrees.diff(old.id.as_str(), !to.is_elsewhere(), PATCH_LIMIT).await {
+            Ok(diff) => Some(diff.text),
+            Err(why) => {
+                tracing::warn!(task = %old.id, %why, "the changes of a task cannot be handed over");
+                None
+            }
+        }
+    }
+
+    /// Task that goes on with `task`, after all handoffs.
+    pub(super) async fn latest_of(&self, mut task: Task) -> Result<Task, HubError> {
+        for _ in 0..MAX_HANDOFFS {
+            let Some(next) = handoff::successor(&task) else { break };
+            match self.next_of(&next).await? {
+                Some(found) => task = found,
+                None => break,
+            }
+        }
+        Ok(task)
+    }
+
+    /// Waits until the task is over or waits for its client; none if it does not exist any more.
+    async fn next_of(&self, id: &TaskId) -> Result<Option<Task>, HubError> {
+        if self.tasks.stored(id).await?.is_none() {
+            return Ok(None);
+        }
+        let mut heard = self.tasks.resubscribe(id, None).await?;
+        while let Some(recorded) = heard.next().await {
+            recorded?;
+        }
+        Ok(Some(self.tasks.get(id).await?.task))
+    }
+}
