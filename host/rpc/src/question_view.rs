@@ -5,10 +5,14 @@ use a2a_hub_protocol::{
     question::{Question, QuestionKind},
     task::Task,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Maximum number of choices that are offered.
 const MAX_CHOICES: usize = 10;
+
+/// Maximum number of members of a form, and of its bytes as JSON.
+const MAX_MEMBERS: usize = 20;
+const MAX_FORM: usize = 16_384;
 
 /// Id of a waiting task's question.
 pub fn id(task: &Task) -> Option<String> {
@@ -32,6 +36,15 @@ pub fn data(task: &Task) -> Option<&Value> {
         Content::Data(data) => Some(data),
         Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
     })
+}
+
+/// Form that the agent offers with its question: a JSON schema of an object with flat members.
+/// `None` without one, or if it is too large for a user.
+pub fn form(task: &Task) -> Option<&Map<String, Value>> {
+    let form = data(task)?["form"].as_object()?;
+    let members = form.get("properties")?.as_object()?.len();
+    let is_small = (1..=MAX_MEMBERS).contains(&members);
+    (is_small && Value::from_iter(form.clone()).to_string().len() <= MAX_FORM).then_some(form)
 }
 
 /// Choices that the agent names with its question.

@@ -342,8 +342,7 @@ impl McpCall<'_> {
             () = self.context.ct.cancelled() => return FormOutcome::Cancelled,
         };
         let Ok(Ok(filled)) = filled else { return FormOutcome::Left };
-        question::answer(question_view::kind(task), &filled)
-            .map_or(FormOutcome::Left, FormOutcome::Answered)
+        question::answer(task, &filled).map_or(FormOutcome::Left, FormOutcome::Answered)
     }
 
     async fn standing(&self, task: &TaskId) -> Result<rmcp::model::CallToolResult, A2aError> {

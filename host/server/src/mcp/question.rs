@@ -40,6 +40,14 @@ impl CallState {
     }
 }
 
+/// Schema of the agent's own form, if it is one of MCP. A permission has none: its choices are
+/// those of the hub.
+fn own_form(task: &Task) -> Option<ElicitationSchema> {
+    let form =
+        question_view::form(task).filter(|_| question_view::kind(task) == QuestionKind::Input)?;
+    ElicitationSchema::from_json_schema(form.clone()).ok()
+}
+
 /// Form for the question; `None` if the SDK does not support its schema.
 pub(super) fn form(task: &Task, agent: Option<&str>) -> Option<ElicitRequestParams> {
     let member = match question_view::kind(task) {
@@ -52,22 +60,27 @@ pub(super) fn form(task: &Task, agent: Option<&str>) -> Option<ElicitRequestPara
     };
     let required: Vec<_> = member.as_object()?.keys().cloned().collect();
     let schema = json!({ "type": "object", "properties": member, "required": required });
-    let requested_schema = ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok()?;
+    let plain = || ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok();
+    let requested_schema = own_form(task).or_else(plain)?;
     let prompt: String = question_view::prompt(task).chars().take(MAX_PROMPT).collect();
     let agent = agent.map(|agent| format!(" `{agent}`")).unwrap_or_default();
     let message = format!("The agent{agent} asks: {}", terminal::clean(&prompt));
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// Answer from a filled-in form; `None` without an answer. Declining a permission counts as a
-/// denial.
-pub(super) fn answer(task: QuestionKind, filled: &ElicitResult) -> Option<String> {
+/// Answer from a filled-in form: the text, or the members of the agent's own form as JSON. `None`
+/// without an answer. Declining a permission counts as a denial.
+pub(super) fn answer(task: &Task, filled: &ElicitResult) -> Option<String> {
     if filled.action == ElicitationAction::Accept {
         let content = filled.content.as_ref()?;
+        if own_form(task).is_some() {
+            return content.is_object().then(|| content.to_string());
+        }
         let said = ["decision", "answer"].into_iter().find_map(|name| content[name].as_str());
         return said.map(str::to_owned);
     }
-    let denies = filled.action == ElicitationAction::Decline && task == QuestionKind::Permission;
+    let denies = filled.action == ElicitationAction::Decline
+        && question_view::kind(task) == QuestionKind::Permission;
     denies.then(|| "deny".to_owned())
 }
 
@@ -129,6 +142,7 @@ mod tests {
         use QuestionKind::{Auth, Input, Permission};
         let filled = |action, content: Value| ElicitResult::new(action).with_content(content);
         let accepted = |content| filled(ElicitationAction::Accept, content);
+        let answer = |kind, filled: &ElicitResult| answer(&task(kind, Vec::new()), filled);
         assert_eq!(answer(Input, &accepted(json!({ "answer": "blue" }))).as_deref(), Some("blue"));
         assert_eq!(
             answer(Permission, &accepted(json!({ "decision": "allow" }))).as_deref(),
@@ -141,6 +155,40 @@ mod tests {
         assert_eq!([answer(Input, &declined), answer(Auth, &declined)], [None, None]);
         let left = ElicitResult::new(ElicitationAction::Cancel);
         assert_eq!(answer(Permission, &left), None);
+    }
+
+    #[test]
+    fn own_form_is_shown_and_answered_whole() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "age": { "type": "integer", "default": 30 },
+                "one": { "type": "string", "oneOf": [{ "const": "a", "title": "A" }] },
+                "old": { "type": "string", "enum": ["x"], "enumNames": ["X"] },
+                "many": { "type": "array", "items": { "type": "string", "enum": ["p", "q"] } },
+            },
+            "required": ["age"],
+        });
+        let asks = |kind, form: &Value| task(kind, vec![Part::data(json!({ "form": form }))]);
+        let asked = asks(QuestionKind::Input, &schema);
+        assert_eq!(shown(&asked)["requestedSchema"], schema);
+        let content = json!({ "age": 7, "many": ["p"] });
+        let filled = ElicitResult::new(ElicitationAction::Accept).with_content(content.clone());
+        assert_eq!(answer(&asked, &filled), Some(content.to_string()));
+        let permission = shown(&asks(QuestionKind::Permission, &schema));
+        assert!(permission["requestedSchema"]["properties"]["decision"].is_object());
+        let many: serde_json::Map<_, _> =
+            (0..30).map(|n| (n.to_string(), json!({ "type": "boolean" }))).collect();
+        for odd in [
+            json!({ "type": "object", "properties": {} }),
+            json!({ "type": "object", "properties": many }),
+            json!({ "type": "object", "properties": { "a": { "type": "object" } } }),
+            json!({ "type": "object", "properties": { "a": { "type": "string", "title": "x".repeat(20_000) } } }),
+            json!("form"),
+        ] {
+            let plain = shown(&asks(QuestionKind::Input, &odd));
+            assert_eq!(plain["requestedSchema"]["required"], json!(["answer"]), "{odd}");
+        }
     }
 
     #[test]

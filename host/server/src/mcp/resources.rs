@@ -22,6 +22,15 @@ const PAGE: usize = 20;
 /// Maximum number of pages that one request reads to find a resource.
 pub(super) const MAX_PAGES: usize = 50;
 
+/// Media types of text that do not say so.
+const TEXTS: [&str; 5] = [
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/toml",
+    "application/javascript",
+];
+
 /// Unreserved characters of a URI (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -122,6 +131,17 @@ pub(super) fn read(
     };
     let made = task.artifacts.iter().find(|made| made.artifact_id.as_str() == wanted)?;
     Some(made.parts.iter().map(|part| contents(part, uri)).collect())
+}
+
+/// Text of a file; `None` if its media type or its bytes are those of no text.
+pub(super) fn text_file(part: &Part) -> Option<&str> {
+    let (Content::Raw(bytes), Some(media)) = (&part.content, &part.media_type) else { return None };
+    let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_text = essence.starts_with("text/")
+        || TEXTS.contains(&&*essence)
+        || essence.ends_with("+json")
+        || essence.ends_with("+xml");
+    std::str::from_utf8(bytes).ok().filter(|_| is_text)
 }
 
 fn contents(part: &Part, uri: &str) -> ResourceContents {

@@ -4,7 +4,7 @@
 
 use super::{
     question::{self, INPUT},
-    resources::{of_artifact, task_uri},
+    resources::{artifact_uri, of_artifact, task_uri, text_file},
     structured,
     tools::{ANSWER_TASK, CHECK_TASK},
 };
@@ -16,21 +16,22 @@ use a2a_hub_rpc::question_view;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rmcp::model::{
     CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, InputRequest, InputRequests,
-    InputRequiredResult, MetaObject,
+    InputRequiredResult, MetaObject, ResourceContents,
 };
 use serde_json::{Map, Value, json};
 
 /// Maximum length of a text part in bytes; the resource holds the full text.
 const MAX_TEXT: usize = 60_000;
 
-/// Maximum size in bytes of an image that is embedded.
-const MAX_IMAGE: usize = 1 << 20;
+/// Maximum size in bytes of an image or sound in a result.
+const MAX_MEDIA: usize = 1 << 20;
 
 /// Converts the current state of a task to a result.
 pub(super) fn of_task(task: &Task) -> CallToolResult {
     let mut content: Vec<_> = task.artifacts.iter().flat_map(|made| of_made(task, made)).collect();
     if let Some(said) = &task.status.message {
-        content.extend(said.parts.iter().filter(|part| !repeats(task, part)).filter_map(block));
+        let parts = said.parts.iter().filter(|part| !repeats(task, part));
+        content.extend(parts.filter_map(|part| block(part, Some(&task_uri(&task.id)))));
     }
     let structured = structured::of_task(task, &content, &standing(task));
     content.push(ContentBlock::text(standing(task)));
@@ -44,7 +45,7 @@ pub(super) fn of_task(task: &Task) -> CallToolResult {
 
 /// Converts a message without a task to a result.
 pub(super) fn of_message(said: &Message) -> CallToolResult {
-    let mut content: Vec<_> = said.parts.iter().filter_map(block).collect();
+    let mut content: Vec<_> = said.parts.iter().filter_map(|part| block(part, None)).collect();
     let structured = structured::of_message(said, &content);
     if let Some(context) = &said.context_id {
         let line =
@@ -70,9 +71,9 @@ pub(super) fn asks(task: &Task, form: ElicitRequestParams) -> InputRequiredResul
 
 fn of_made(task: &Task, made: &Artifact) -> Vec<ContentBlock> {
     let mut blocks = Vec::new();
-    let mut is_whole = true;
+    let (mut is_whole, uri) = (true, artifact_uri(&task.id, made));
     for part in &made.parts {
-        match block(part) {
+        match block(part, Some(&uri)) {
             Some(told) => {
                 is_whole &= !is_cut(part);
                 blocks.push(told);
@@ -105,19 +106,29 @@ fn is_cut(part: &Part) -> bool {
     }
 }
 
-/// Converts a part to a block; `None` for empty text and for binary data that is no small image.
-fn block(part: &Part) -> Option<ContentBlock> {
+/// Converts a part, with the resource that has it, to a block; `None` for empty text, and for bytes
+/// that are neither a small image or sound nor a file of text.
+fn block(part: &Part, uri: Option<&str>) -> Option<ContentBlock> {
     Some(match &part.content {
         Content::Text(text) if text.is_empty() => return None,
         Content::Text(text) => ContentBlock::text(cut(text)),
         Content::Url(url) => ContentBlock::text(url),
         Content::Data(data) => ContentBlock::text(cut(&data.to_string())),
         Content::Raw(bytes) => {
-            let media = part.media_type.as_deref().filter(|media| media.starts_with("image/"))?;
-            if bytes.len() > MAX_IMAGE {
-                return None;
+            let media = part.media_type.as_deref()?;
+            let data = || STANDARD.encode(bytes);
+            match media.split_once('/')?.0 {
+                "image" if bytes.len() <= MAX_MEDIA => ContentBlock::image(data(), media),
+                "audio" if bytes.len() <= MAX_MEDIA => ContentBlock::audio(data(), media),
+                _ if bytes.len() > MAX_TEXT => return None,
+                _ => match (text_file(part)?, uri) {
+                    (text, Some(uri)) => {
+                        let file = ResourceContents::text(text, uri);
+                        ContentBlock::resource(file.with_mime_type(media))
+                    }
+                    (text, None) => ContentBlock::text(text),
+                },
             }
-            ContentBlock::image(STANDARD.encode(bytes), media)
         }
     })
 }
@@ -219,6 +230,36 @@ mod tests {
         assert_eq!(result["content"][0]["type"], "image");
         assert_eq!(result["content"][1]["type"], "resource_link");
         assert_eq!(result["content"][1]["uri"], "a2a-hub://tasks/t/artifacts/f");
+    }
+
+    #[test]
+    fn sounds_and_text_files_are_embedded() {
+        let file = |media: &str, bytes: Vec<u8>| Part {
+            media_type: Some(media.to_owned()),
+            ..Part::new(Content::Raw(bytes))
+        };
+        let kinds = |part: &Part| {
+            let made = vec![made("x/y", vec![part.clone()])];
+            let result = told(&task(TaskState::Completed, None, made));
+            let mut said = Message::new(Role::Agent, vec![part.clone()]);
+            said.context_id = None;
+            (result["content"][0].clone(), json!(of_message(&said))["content"][0].clone())
+        };
+        let (sound, same) = kinds(&file("audio/wav", vec![1]));
+        assert_eq!(sound, json!({ "type": "audio", "data": "AQ==", "mimeType": "audio/wav" }));
+        assert_eq!(sound, same);
+        for media in ["text/x-diff; charset=utf-8", "application/json", "application/ld+JSON"] {
+            let (embedded, text) = kinds(&file(media, b"{}\n".to_vec()));
+            let uri = "a2a-hub://tasks/t/artifacts/x%2Fy";
+            let file = json!({ "uri": uri, "mimeType": media, "text": "{}\n" });
+            assert_eq!(embedded, json!({ "type": "resource", "resource": file }));
+            assert_eq!(text, json!({ "type": "text", "text": "{}\n" }), "no resource has it");
+        }
+        let long = file("text/plain", vec![b'x'; MAX_TEXT + 1]);
+        let noise = file("audio/wav", vec![0; MAX_MEDIA + 1]);
+        for other in [long, noise, file("text/plain", vec![255]), file("a", vec![65])] {
+            assert_eq!(kinds(&other).0["type"], "resource_link", "{:?}", other.media_type);
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use a2a_hub_protocol::{
     operation::{AgentInfo, Answer, ListedTask, Operation, TaskPlace},
     v1::{read_token, write_token},
 };
-use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher, question_view};
+use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher};
 use http::request::Parts;
 use parking_lot::Mutex;
 use rmcp::{
@@ -179,11 +179,8 @@ impl McpSession {
         responses: Option<&InputResponses>,
     ) -> (question::CallState, Option<String>) {
         let get = Operation::GetTask { id: asked.task.clone(), history_length: Some(0) };
-        let kind = match self.one(caller, get).await {
-            Ok(Answer::Task(task)) => question_view::kind(&task),
-            _ => return (asked, None),
-        };
-        let said = question::brought(responses).and_then(|filled| question::answer(kind, &filled));
+        let Ok(Answer::Task(task)) = self.one(caller, get).await else { return (asked, None) };
+        let said = question::brought(responses).and_then(|filled| question::answer(&task, &filled));
         (asked, said)
     }
 

@@ -11,7 +11,7 @@ use a2a_hub_protocol::{
     task::{Artifact, Task, TaskState},
 };
 use a2a_hub_rpc::question_view;
-use rmcp::model::{ContentBlock, JsonObject};
+use rmcp::model::{ContentBlock, JsonObject, ResourceContents};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -138,7 +138,11 @@ pub(super) fn object(schema: Value) -> Arc<JsonObject> {
 
 /// Text of the blocks, one below the other.
 fn text(content: &[ContentBlock]) -> String {
-    let texts = content.iter().filter_map(|block| block.as_text().map(|text| text.text.trim_end()));
+    let texts =
+        content.iter().filter_map(|block| match block.as_resource().map(|it| &it.resource) {
+            Some(ResourceContents::TextResourceContents { text, .. }) => Some(text.trim_end()),
+            _ => block.as_text().map(|it| it.text.trim_end()),
+        });
     texts.collect::<Vec<_>>().join("\n")
 }
 
@@ -183,12 +187,18 @@ mod tests {
                 media_type: Some("image/png".to_owned()),
                 ..Part::new(Content::Raw(vec![1]))
             };
-            let mut made = Artifact::new(ArtifactId::new("a/b"), vec![Part::text("one\n"), image]);
+            let file = Part {
+                media_type: Some("text/plain".to_owned()),
+                ..Part::new(Content::Raw(b"file\n".to_vec()))
+            };
+            let parts = vec![Part::text("one\n"), image, file];
+            let mut made = Artifact::new(ArtifactId::new("a/b"), parts);
             made.name = Some("name".to_owned());
             let task = task(state, Some("two"), vec![made]);
             let told = result::of_task(&task).structured_content.unwrap();
             assert!(is_valid(&result_schema(), &told), "{told}");
-            assert_eq!((&told["text"], &told["state"]), (&json!("one\ntwo"), &json!(state.name())));
+            let text = "one\nfile\ntwo";
+            assert_eq!((&told["text"], &told["state"]), (&json!(text), &json!(state.name())));
             assert_eq!(told["artifacts"][0]["uri"], "a2a-hub://tasks/t/artifacts/a%2Fb");
             assert_eq!(told["question"].is_object(), state.is_interrupted(), "{told}");
         }

@@ -178,8 +178,7 @@ impl McpCall<'_> {
         }
         let response = responses.get(&tasks::question_key(&task));
         let filled = response.and_then(|value| serde_json::from_value(value.clone()).ok());
-        let kind = question_view::kind(&task);
-        let Some(said) = filled.and_then(|filled| question::answer(kind, &filled)) else {
+        let Some(said) = filled.and_then(|filled| question::answer(&task, &filled)) else {
             return Ok(());
         };
         self.say(&task, &said).await.map_err(|why| error(&why))
