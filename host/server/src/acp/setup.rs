@@ -20,7 +20,8 @@ use a2a_hub_protocol::{
 use a2a_hub_rpc::question_view;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::path::Path;
+use std::path::{Component, Path};
+use tokio::fs::canonicalize;
 
 /// Number of sessions in a page of the list.
 const PAGE: usize = 50;
@@ -28,6 +29,10 @@ const PAGE: usize = 50;
 /// Maximum number of conversations that are looked at for a page: those of agents among each other
 /// are left out.
 const MAX_LOOKED_AT: usize = 1_000;
+
+/// Maximum number of additional directories, and of characters of one in an error.
+const MAX_DIRECTORIES: usize = 100;
+const MAX_DIRECTORY: usize = 200;
 
 /// Maximum number of a client's MCP servers that are named, and maximum length of a name in
 /// characters.
@@ -49,7 +54,7 @@ struct OpenSession {
 struct SessionPlace {
     cwd: String,
     #[serde(default)]
-    additional_directories: Value,
+    additional_directories: Option<Vec<String>>,
     #[serde(default)]
     mcp_servers: Value,
 }
@@ -160,13 +165,22 @@ impl Connection {
         place: &SessionPlace,
         agent: Option<&AgentId>,
     ) -> Result<(), Refusal> {
-        let more = &place.additional_directories;
-        if !more.is_null() && *more != json!([]) {
-            let why = "`additionalDirectories` is no capability of this agent; it works in `cwd` alone: open the directory \
-                 that contains all of them";
+        self.check_directory(&place.cwd, agent).await?;
+        let more = place.additional_directories.as_deref().unwrap_or_default();
+        if more.len() > MAX_DIRECTORIES {
+            let why = format!("`additionalDirectories` may name {MAX_DIRECTORIES} at most");
             return Err(Refusal::params(why));
         }
-        self.check_directory(&place.cwd, agent).await
+        for directory in more {
+            if !is_within(directory, &place.cwd).await {
+                let named = plain_text::line(directory, MAX_DIRECTORY);
+                return Err(Refusal::params(format!(
+                    "`additionalDirectories`: `{named}` is no absolute path in `cwd`, and the agent works in `cwd` alone; open \
+                     the directory that contains all of them"
+                )));
+            }
+        }
+        Ok(())
     }
 
     async fn check_directory(
@@ -394,6 +408,14 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// True if an absolute path leads into this directory, also through links.
+async fn is_within(path: &str, directory: &str) -> bool {
+    let real = async |path: &Path| canonicalize(path).await.unwrap_or_else(|_| path.to_owned());
+    let path = Path::new(path);
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    path.is_absolute() && !climbs && real(path).await.starts_with(real(Path::new(directory)).await)
 }
 
 /// Update about a mode that is in force now.

@@ -222,16 +222,38 @@ async fn option_is_set_by_offered_value_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn additional_directories_are_refused() {
+async fn only_directories_in_cwd_are_additional() {
     let stand = TestDispatcher::new().await;
     let mut connection = TestConnection::acp(&stand).await;
-    let with =
-        |more: Value| json!({ "cwd": "/w", "mcpServers": [], "additionalDirectories": more });
-    for more in [json!(["/other"]), json!("/other"), json!({})] {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::create_dir_all(dir.path().join("cwd/in")).unwrap();
+    std::fs::create_dir(dir.path().join("out")).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("out"), dir.path().join("cwd/link")).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("cwd"), dir.path().join("alias")).unwrap();
+    let with = |more: Value| json!({ "cwd": place("cwd"), "mcpServers": [], "additionalDirectories": more });
+    let many = vec![place("cwd"); 101];
+    for more in [
+        json!([place("out")]),
+        json!([place("cwd"), place("cwd/link")]),
+        json!([place("cwd/in/../../out")]),
+        json!([place("cwd-2")]),
+        json!(["in"]),
+        json!(["/"]),
+        json!(many),
+    ] {
         let answer = connection.ask("session/new", with(more)).await;
         let why = answer["error"]["message"].as_str().unwrap_or_default();
-        assert!(why.contains("additionalDirectories"), "{answer}");
+        assert!(why.starts_with("`additionalDirectories`"), "{answer}");
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
     }
-    let none = connection.ask("session/new", with(json!([]))).await;
-    assert!(none["result"]["sessionId"].is_string(), "{none}");
+    for odd in [json!("/other"), json!({}), json!([7])] {
+        let answer = connection.ask("session/new", with(odd)).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+    for more in [json!([]), json!(null), json!([place("cwd"), place("cwd/in"), place("alias/in")])]
+    {
+        let begun = connection.ask("session/new", with(more)).await;
+        assert!(begun["result"]["sessionId"].is_string(), "{begun}");
+    }
 }
