@@ -18,13 +18,13 @@ export { sleep };
  * Runs the steps in order and prints a line of JSON for each. Ends the process; its code is 0 if
  * all succeeded.
  */
-export async function tell(steps) {
+export async function tell(steps, within = WITHIN_MS) {
   let good = true;
   for (const [step, take] of Object.entries(steps)) {
     const line = { step, binding: BINDING, ok: true, detail: '' };
     try {
-      const late = sleep(WITHIN_MS, undefined, { ref: false }).then(() => {
-        throw new Error(`not done after ${WITHIN_MS} ms`);
+      const late = sleep(within, undefined, { ref: false }).then(() => {
+        throw new Error(`not done after ${within} ms`);
       });
       line.detail = (await Promise.race([take(), late])) ?? '';
     } catch (why) {

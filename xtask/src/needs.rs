@@ -29,7 +29,7 @@ const LANGUAGES: &str = "cargo xtask languages";
 const DPKG: &str = "apt-get install dpkg";
 
 /// All requirements.
-const NEEDS: [Need; 15] = [
+const NEEDS: [Need; 16] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
@@ -94,6 +94,12 @@ const NEEDS: [Need; 15] = [
         name: "the JavaScript SDK of MCP",
         place: "sdks/mcp-js",
         tests: "test(/^mcp::javascript/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the conformance suite of MCP",
+        place: "sdks/mcp-conformance",
+        tests: "test(/^mcp::conformance/)",
         brought_by: SDKS,
     },
     Need {

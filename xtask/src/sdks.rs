@@ -1,5 +1,5 @@
-//! Installs the official A2A SDKs by which the tests drive the hub, at the versions that the tests
-//! were written for.
+//! Installs the official SDKs and suites by which the tests drive the hub, at the versions that the
+//! tests were written for.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 

@@ -1,6 +1,7 @@
 //! One guest with many behaviours, good and bad: the first word of a message selects one.
 
 mod entry;
+mod fixtures;
 mod floods;
 mod greed;
 mod hoards;
@@ -77,6 +78,19 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("final-by-emit", talk::final_by_emit),
     ("open-outcome", talk::open_outcome),
     ("bad-json", talk::bad_json),
+    // Fixtures of the conformance suite of MCP.
+    ("test_simple_text", fixtures::text),
+    ("test_image_content", fixtures::image),
+    ("test_audio_content", fixtures::audio),
+    ("test_embedded_resource", fixtures::resource),
+    ("test_multiple_content_types", fixtures::mixed),
+    ("test_error_handling", fixtures::error),
+    ("test_tool_with_progress", fixtures::progress),
+    ("test_reconnection", fixtures::text),
+    ("test_elicitation", fixtures::form),
+    ("test_elicitation_sep1034_defaults", fixtures::defaults),
+    ("test_elicitation_sep1330_enums", fixtures::enums),
+    ("test_resources", fixtures::resources),
     // Programs.
     ("sleep", programs::sleep),
     ("count", programs::count),

@@ -45,6 +45,15 @@ fn ask_repeats_the_answer() {
 }
 
 #[test]
+fn forms_repeat_the_answer() {
+    for name in ["test_elicitation who?", "test_elicitation_sep1034_defaults"] {
+        let host = ScriptedHost::new();
+        host.answer("{}");
+        assert_eq!(says(&host, name), "User response: {}");
+    }
+}
+
+#[test]
 fn terms_report_scripted_values() {
     let host = ScriptedHost::new();
     assert_eq!(says(&host, "terms"), "; ");

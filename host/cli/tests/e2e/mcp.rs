@@ -1,6 +1,6 @@
-//! Tests of MCP with the official SDKs as clients of the real hub: on standard input and output
-//! through `a2a-hub mcp`, and over HTTP at `/mcp`. The drivers are in `tests/sdks`, and every step
-//! must pass. One test checks that MCP grants no additional access.
+//! Tests of MCP with the official SDKs and conformance suite as clients of the real hub: on
+//! standard input and output through `a2a-hub mcp`, and over HTTP at `/mcp`. The drivers are in
+//! `tests/sdks`, and every step must pass. One test checks that MCP grants no additional access.
 
 use crate::{
     drivers::{drive, script, sdk},
@@ -109,6 +109,20 @@ async fn javascript_on_stdio() -> Result<()> {
 #[tokio::test]
 async fn javascript_over_http() -> Result<()> {
     javascript(true).await
+}
+
+/// The official conformance suite, with an agent that has its fixtures. It fails for a scenario that
+/// the baseline does not name, and for one of the baseline that passes.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
+async fn conformance_suite_fails_only_as_expected() -> Result<()> {
+    let hub = hub().await?;
+    let made = send(&Client::http(&hub), "guest", "test_resources").await?;
+    let suite = sdk("mcp-conformance")?;
+    let mut node = Command::new(suite.join("node_modules/.bin/node"));
+    node.arg(script("mcp_conformance.mjs")).arg(format!("http://{}/", hub.http()));
+    node.arg(script("mcp_conformance.yml")).arg(suite).arg(made["id"].as_str().unwrap_or_default());
+    drive(node, &hub, &["suite"]).await
 }
 
 /// A program that an agent started has the same permissions through MCP as through other
