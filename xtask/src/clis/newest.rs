@@ -26,6 +26,10 @@ const TESTS: [(&str, &str); 5] = [
     ("opencode-ai", "opencode"),
 ];
 
+/// Tests of several programs at once: all others of the adapters.
+const OF_SEVERAL: &str =
+    "test(/^adapters::/) - test(/^adapters::(claude|codex|gemini|opencode|vibe)/)";
+
 /// Test that compares the version with the pinned one.
 const OF_VERSION: &str = "health_check_reports_version";
 
@@ -59,6 +63,10 @@ pub(crate) fn try_newest(root: &Path, dir: &Path) -> Result<()> {
         is_good &= outcome.result.as_ref().is_ok_and(|trial| trial.failed.is_empty());
         told.push(line(program, &outcome));
     }
+    announce("trying the tests of several programs");
+    let together = run_tests(root, &dir, OF_SEVERAL);
+    is_good &= together.as_ref().is_ok_and(|trial| trial.failed.is_empty());
+    told.push(format!("tests of several programs: {}", described(&together)));
     for line in &told {
         announce(line);
     }
@@ -116,22 +124,23 @@ fn install(dir: &Path, program: &Pinned) -> Result<String> {
 
 /// Runs the tests of a program.
 fn tried(root: &Path, dir: &Path, package: &str, version: String) -> Outcome {
+    announce(&format!("trying {package} {version}"));
     let result = match tests_of(package) {
-        Some(filter) => {
-            let mut nextest = cargo(root);
-            nextest.args(["nextest", "run", "--locked", "--workspace", "--no-fail-fast"]);
-            nextest.args(["--color", "never", "--status-level", "fail", "-E", &filter]);
-            announce(&format!("trying {package} {version}"));
-            let output = nextest.env(FOLDER, dir).output();
-            let text = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
-            match text.map_err(|why| why.to_string()) {
-                Ok(text) => trial(&text).ok_or_else(|| format!("no test ran: {}", end_of(&text))),
-                Err(why) => Err(format!("nextest does not start: {why}")),
-            }
-        }
+        Some(filter) => run_tests(root, dir, &filter),
         None => Err("xtask/src/clis/newest.rs names no tests of it".to_owned()),
     };
     Outcome { version: Some(version), result }
+}
+
+/// Runs the tests of a nextest filter with the programs in `dir`.
+fn run_tests(root: &Path, dir: &Path, filter: &str) -> Result<Trial, String> {
+    let mut nextest = cargo(root);
+    nextest.args(["nextest", "run", "--locked", "--workspace", "--no-fail-fast"]);
+    nextest.args(["--color", "never", "--status-level", "fail", "-E", filter]);
+    let output = nextest.env(FOLDER, dir).output();
+    let output = output.map_err(|why| format!("nextest does not start: {why}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    trial(&text).ok_or_else(|| format!("no test ran: {}", end_of(&text)))
 }
 
 /// Tests of a package, as a nextest filter, without those that compare versions.
@@ -169,15 +178,19 @@ fn line(program: &Pinned, outcome: &Outcome) -> String {
     let Pinned { package, version: pinned, .. } = program;
     let Outcome { version, result } = outcome;
     let version = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-    let told = match result {
+    format!("{package}{version} (pinned: {pinned}): {}", described(result))
+}
+
+/// Result of a trial for people.
+fn described(result: &Result<Trial, String>) -> String {
+    match result {
         Err(why) => why.clone(),
         Ok(Trial { passed, failed }) if failed.is_empty() => format!("all {passed} tests pass"),
         Ok(Trial { passed, failed }) => {
             let names: Vec<_> = failed.iter().map(String::as_str).collect();
             format!("{passed} tests pass; broken: {}", names.join(", "))
         }
-    };
-    format!("{package}{version} (pinned: {pinned}): {told}")
+    }
 }
 
 /// Last lines of a text.
@@ -227,6 +240,9 @@ mod tests {
         let pins: Pins = serde_json::from_str(include_str!("../../../tests/clis.json")).unwrap();
         let all = pinned(&pins).unwrap();
         assert_eq!(all.len(), TESTS.len());
+        for (_, tests) in TESTS {
+            assert!(OF_SEVERAL.contains(tests), "{tests} are no tests of several programs");
+        }
         for program in all {
             assert!(tests_of(&program.package).is_some(), "{program:?}");
         }

@@ -111,8 +111,8 @@ async fn javascript_over_http() -> Result<()> {
     javascript(true).await
 }
 
-/// The official conformance suite, with an agent that has its fixtures. It fails for a scenario that
-/// the baseline does not name, and for one of the baseline that passes.
+/// The official conformance suite, with an agent that has its fixtures. It fails for a scenario
+/// that the baseline does not name, and for one of the baseline that passes.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
 async fn conformance_suite_fails_only_as_expected() -> Result<()> {
