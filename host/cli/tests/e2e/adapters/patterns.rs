@@ -1,6 +1,6 @@
 //! Tests of flows whose steps are done by the vendors' own programs: candidates and a judge, a
-//! review until approved, a vote, and parts of which one fails. One model server acts as all
-//! models, and gives each program its own answers.
+//! review until approved, a vote, a shared board, and parts of which one fails. One model server
+//! acts as all models, and gives each program its own answers.
 
 use super::{
     KEY, OTHERS, ProgramFiles,
@@ -286,6 +286,67 @@ async fn second_opinion_quotes_who_objects() -> Result<()> {
     let tasks = team.workflow("second-opinion").await?;
     let of = |vendor: &Vendor| agents(&tasks).iter().filter(|id| **id == vendor.agent).count();
     assert_eq!((of(&CLAUDE), of(&CODEX), of(&VIBE)), (2, 1, 2), "{tasks:#?}");
+    Ok(())
+}
+
+/// Claude does one item of a board, and Codex the one that needs it, which it wants too early.
+#[tokio::test]
+async fn shared_board_ends_when_items_are_done() -> Result<()> {
+    let round = |vendor, number: u32, contributions: Value| {
+        let contributions = json!({ "contributions": contributions }).to_string();
+        answer(vendor, &format!("This is round {number} of"), &contributions)
+    };
+    let claim =
+        |id: &str, version: u32| json!({ "do": "claim", "id": id, "version": version, "text": "" });
+    let finish = |id: &str, version: u32, text: &str| json!({ "do": "finish", "id": id, "version": version, "text": text });
+    let (found, answered) = ("the writer is called by the server", "The server writes the log.");
+    let team = team(
+        &[&CLAUDE, &CODEX],
+        [
+            round(&CLAUDE, 1, json!([claim("callers", 1)])),
+            round(&CODEX, 1, json!([claim("answer", 1)])),
+            round(&CLAUDE, 2, json!([finish("callers", 2, found)])),
+            round(&CODEX, 2, json!([])),
+            round(&CLAUDE, 3, json!([])),
+            round(&CODEX, 3, json!([claim("answer", 1), finish("answer", 1, answered)])),
+        ],
+    )
+    .await?;
+    let flow = r#"
+        description = "Finds something out together"
+        [input]
+        question = { type = "string" }
+        [[step]]
+        id = "explore"
+        prompt = "Find this out.\n{{ input.question }}"
+        [step.blackboard]
+        agents = ["claude-code", "codex"]
+        rounds = 8
+        items = [
+            { id = "callers", text = "Who calls the writer?" },
+            { id = "answer", text = "Answer the question", needs = ["callers"] },
+        ]
+    "#;
+    fs::create_dir_all(team.hub.data_dir().join("flows"))?;
+    fs::write(team.hub.data_dir().join("flows/explore.flow.toml"), flow)?;
+    team.hub.joined("explore").await?;
+    let ran = team.run(&["run", "explore", "Who writes the log?"]).await?;
+    ensure!(ran.code == Some(0), "{} {}", ran.stdout, ran.stderr);
+    let output: Value = serde_json::from_str(&ran.stdout)?;
+    assert_eq!((&output["outcome"], &output["rounds"]), (&json!("goal"), &json!(3)), "{output}");
+    for (item, by, result) in [(0, "claude-code", found), (1, "codex", answered)] {
+        let item = &output["items"][item];
+        assert_eq!((&item["by"], &item["result"]), (&json!(by), &json!(result)), "{item}");
+    }
+    let tasks = team.workflow("explore").await?;
+    ensure!(tasks.iter().all(|task| state(task) == "completed"), "{tasks:#?}");
+    let of = |vendor: &Vendor| agents(&tasks).iter().filter(|id| **id == vendor.agent).count();
+    assert_eq!((of(&CLAUDE), of(&CODEX)), (3, 3), "once a round: {tasks:#?}");
+    // Codex sees what Claude found, and why it has to wait for it.
+    for (round, seen) in [(2, "items that it needs are not done"), (3, found)] {
+        let asked = team.asked(&CODEX, &format!("This is round {round} of"));
+        ensure!(asked.iter().any(|it| it.contains(seen)), "not {seen:?}: {asked:?}");
+    }
     Ok(())
 }
 
