@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2a_hub_coordination::flow::{
-    Action, ChildWorktree, Definition, End, Event as Told, Finish, Id, Inheritance, State,
+    Action, ChildWorktree, Definition, End, Event as Told, Finish, Id, Inheritance, Role, State,
     WorktreeChanges,
 };
 use a2a_hub_sdk::prelude::*;
@@ -14,6 +14,11 @@ const MAX_ARTIFACT: usize = 128 << 10;
 
 /// Most artifacts that are kept of one child.
 const MAX_ARTIFACTS: usize = 16;
+
+/// Time in which children that have ended report it when a time limit is over, and most reports of
+/// each that are taken then: a child that never stops to report cannot hold the limit up.
+const GRACE: Duration = Duration::from_millis(200);
+const MAX_LATE: usize = 1_024;
 
 /// Something that the flow waits for.
 enum Open {
@@ -118,26 +123,67 @@ fn act(
     Ok(None)
 }
 
-/// Waits until something that is open is ready, and takes one event of each.
+/// Waits until something that is open is ready, and takes one event of each. Time limits come last:
+/// after a restart, or on a busy hub, answers that were in before the limit still count.
 fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failure> {
-    let (ids, sources): (Vec<_>, Vec<_>) = open
+    let all: Vec<_> = open.keys().copied().collect();
+    let (due, others): (Vec<_>, Vec<_>) =
+        ready(ctx, open, &all, None)?.into_iter().partition(|id| is_timer(open, *id));
+    let mut events = take(ctx, open, others)?;
+    let is_limit = |id: &Id| matches!(id.role, Role::Answers | Role::Timeout);
+    if !due.iter().any(is_limit) {
+        events.extend(take(ctx, open, due)?);
+        return Ok(events);
+    }
+    for _ in 0..MAX_LATE {
+        let others: Vec<_> = open.keys().copied().filter(|id| !is_timer(open, *id)).collect();
+        if others.is_empty() {
+            break;
+        }
+        let late = ready(ctx, open, &others, Some(GRACE))?;
+        if late.is_empty() {
+            break;
+        }
+        events.extend(take(ctx, open, late)?);
+    }
+    events.extend(take(ctx, open, due)?);
+    Ok(events)
+}
+
+fn is_timer(open: &BTreeMap<Id, Open>, id: Id) -> bool {
+    matches!(open.get(&id), Some(Open::Timer(_)))
+}
+
+/// Waits until one of these is ready, and returns all that are; none after the timeout.
+fn ready(
+    ctx: &Context,
+    open: &BTreeMap<Id, Open>,
+    ids: &[Id],
+    timeout: Option<Duration>,
+) -> Result<Vec<Id>, Failure> {
+    let (ids, sources): (Vec<_>, Vec<_>) = ids
         .iter()
-        .map(|(id, it)| {
-            let source = match it {
+        .filter_map(|id| {
+            let source = match open.get(id)? {
                 Open::Call(call, _) => Source::Call(call),
                 Open::Question(question) => Source::Question(question),
                 Open::Timer(timer) => Source::Timer(timer),
             };
-            (*id, source)
+            Some((*id, source))
         })
         .unzip();
-    let ready = ctx.wait(&sources, None)?;
+    let ready = ctx.wait(&sources, timeout)?;
     drop(sources);
     if ready.is_empty() && ctx.cancelled() {
         return Err(Failure::Cancelled);
     }
+    Ok(ready.into_iter().filter_map(|index| ids.get(index).copied()).collect())
+}
+
+/// Takes one event of each of these, which are ready.
+fn take(ctx: &Context, open: &mut BTreeMap<Id, Open>, ids: Vec<Id>) -> Result<Vec<Told>, Failure> {
     let mut events = Vec::new();
-    for id in ready.into_iter().filter_map(|index| ids.get(index).copied()) {
+    for id in ids {
         match open.remove(&id) {
             Some(Open::Timer(_)) => events.push(Told::Rang(id)),
             Some(Open::Question(question)) => match question.answer() {

@@ -160,6 +160,21 @@ output = { verdict = { enum = ["approve"] } }
     }
 
     #[test]
+    fn answers_before_due_timer_count() {
+        const VOTE: &str = "description = \"Votes\"\n[[step]]\nid = \"decide\"\nprompt = \"Well?\"\ntimeout = \"1ms\"\n\
+            vote = { agents = [\"a\", \"b\"], choices = [\"yes\", \"no\"] }\n";
+        let host = ScriptedHost::new();
+        host.setting("flow", VOTE);
+        for agent in ["a", "b"] {
+            let works = Update::Event(Event::Status(TaskStatus::new(TaskState::Working, "reads")));
+            let ballot = json!({ "choice": "yes", "confidence": 1, "reason": "so" }).to_string();
+            // It takes longer than the time limit to read them.
+            host.agent(agent, [vec![works; 900], finished(&ballot)].concat());
+        }
+        assert_eq!(host.run::<Flow>("").unwrap().text(), "decided: yes\nyes (2): a, b");
+    }
+
+    #[test]
     fn winner_of_auction_does_work() {
         const AUCTION: &str = "description = \"Bids\"\n[[step]]\nid = \"build\"\nprompt = \"Build it.\"\n\
             auction = { agents = [\"a\", \"b\"], answer_timeout = \"5m\" }\n";
