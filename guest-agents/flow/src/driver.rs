@@ -129,10 +129,10 @@ fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failu
     let all: Vec<_> = open.keys().copied().collect();
     let (due, others): (Vec<_>, Vec<_>) =
         ready(ctx, open, &all, None)?.into_iter().partition(|id| is_timer(open, *id));
-    let mut events = take(ctx, open, others)?;
+    let mut events = take(open, others)?;
     let is_limit = |id: &Id| matches!(id.role, Role::Answers | Role::Timeout);
     if !due.iter().any(is_limit) {
-        events.extend(take(ctx, open, due)?);
+        events.extend(take(open, due)?);
         return Ok(events);
     }
     for _ in 0..MAX_LATE {
@@ -144,9 +144,9 @@ fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failu
         if late.is_empty() {
             break;
         }
-        events.extend(take(ctx, open, late)?);
+        events.extend(take(open, late)?);
     }
-    events.extend(take(ctx, open, due)?);
+    events.extend(take(open, due)?);
     Ok(events)
 }
 
@@ -181,7 +181,7 @@ fn ready(
 }
 
 /// Takes one event of each of these, which are ready.
-fn take(ctx: &Context, open: &mut BTreeMap<Id, Open>, ids: Vec<Id>) -> Result<Vec<Told>, Failure> {
+fn take(open: &mut BTreeMap<Id, Open>, ids: Vec<Id>) -> Result<Vec<Told>, Failure> {
     let mut events = Vec::new();
     for id in ids {
         match open.remove(&id) {
