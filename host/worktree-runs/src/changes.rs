@@ -1,13 +1,16 @@
 //! Changes of a run in a worktree: they become the artifact `patch` before the run ends.
 
 use crate::{PATCH, WorktreeOfRun};
+use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
-    id::ArtifactId,
-    message::{Content, Message, Part},
+    hub::event::Happened,
+    id::{ArtifactId, TaskId},
+    message::{Content, Message, Part, Role},
+    operation::ConflictWith,
     task::Artifact,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Emitted};
-use a2a_hub_worktrees::WorktreeError;
+use a2a_hub_worktrees::{WorktreeConflict, WorktreeError};
 use futures::future::BoxFuture;
 use serde_json::json;
 use std::task::{Context, Poll};
@@ -74,7 +77,7 @@ impl WorktreeOfRun {
     /// Emits the present changes, unless none were ever made. A failure is reported as a status of the
     /// task, because the files stay where they are.
     async fn emit(self) {
-        let Self { worktrees, task, port, has_patch } = self;
+        let Self { worktrees, task, has_patch, .. } = &self;
         let found = worktrees.diff(task.as_str(), false, PATCH_LIMIT).await;
         let found = match found {
             Err(WorktreeError::TooLarge { .. }) => {
@@ -82,7 +85,7 @@ impl WorktreeOfRun {
             }
             other => other.map(|diff| (diff, false)),
         };
-        let told = match found {
+        let events = match found {
             Ok((diff, _)) if diff.snapshot.files == 0 && !has_patch => return,
             Ok((diff, is_table)) => {
                 // Bytes, so that a client shows a file, and saves it.
@@ -94,18 +97,93 @@ impl WorktreeOfRun {
                 let mut artifact = Artifact::new(ArtifactId::new(PATCH), vec![part]);
                 artifact.name = Some("changes of the worktree".to_owned());
                 artifact.metadata = json!(diff.snapshot).as_object().cloned();
-                Emitted::Artifact { artifact, append: false, last_chunk: true }
+                let conflicts = self.conflicts().await;
+                if !conflicts.is_empty() {
+                    let facts = artifact.metadata.get_or_insert_default();
+                    facts.insert("conflicts".to_owned(), json!(conflicts));
+                }
+                let warning = (!conflicts.is_empty()).then(|| working(warning(task, &conflicts)));
+                let patch = Emitted::Artifact { artifact, append: false, last_chunk: true };
+                [patch].into_iter().chain(warning).collect()
             }
             Err(why) => {
                 tracing::warn!(%task, %why, "the changes of a worktree cannot be read");
-                let text = format!("The changes cannot be read: {why}");
-                let message = Message::text(a2a_hub_protocol::message::Role::Agent, text);
-                Emitted::Working { message: Some(message), metadata: None }
+                vec![working(format!("The changes cannot be read: {why}"))]
             }
         };
-        let sent: Result<(), Failure> = port.emit(vec![told]).await;
+        let sent: Result<(), Failure> = self.port.emit(events).await;
         if sent.is_err() {
             tracing::debug!(%task, "the task ended before its changes were told");
         }
+    }
+
+    /// Conflicts of the changes with those of other open worktrees, which become events of the hub.
+    /// The run ends as it would without them if they cannot be found.
+    async fn conflicts(&self) -> Vec<ConflictWith> {
+        let task = &self.task;
+        let found = self.worktrees.find_conflicts(task.as_str(), clock::now_ms()).await;
+        let found = found.unwrap_or_else(|why| {
+            tracing::warn!(%task, %why, "a worktree was not compared with others for conflicts");
+            Vec::new()
+        });
+        let named = found.into_iter().map(|WorktreeConflict { task, paths, more }| ConflictWith {
+            task_id: TaskId::new(task),
+            paths,
+            more,
+        });
+        let named: Vec<_> = named.collect();
+        for conflict in &named {
+            tracing::info!(%task, with = %conflict.task_id, paths = ?conflict.paths, "two worktrees conflict");
+            (self.publish)(Happened::WorktreeConflict {
+                task_id: task.clone(),
+                context_id: self.context.clone(),
+                conflict: conflict.clone(),
+            });
+        }
+        named
+    }
+}
+
+fn working(text: String) -> Emitted {
+    Emitted::Working { message: Some(Message::text(Role::Agent, text)), metadata: None }
+}
+
+/// Most conflicts that a warning names: the artifact has all of them.
+const NAMED: usize = 5;
+
+/// Warning for the task that ends.
+fn warning(task: &TaskId, conflicts: &[ConflictWith]) -> String {
+    let named = conflicts.iter().take(NAMED).map(|ConflictWith { task_id, paths, more }| {
+        let paths = paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+        let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("- with task `{task_id}` in {paths}{more}")
+    });
+    let named = named.collect::<Vec<_>>().join("\n");
+    let more = conflicts.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("\n- with {more} more tasks") } else { String::new() };
+    format!(
+        "The changes conflict with those of other worktrees:\n{named}{more}\n\nOnly the first that you apply fits. Take the \
+         other one as a branch, and merge it: `a2a-hub task apply {task} --branch NAME`."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warning_names_tasks_and_paths() {
+        let with = |task: &str, more| ConflictWith {
+            task_id: TaskId::new(task),
+            paths: vec!["a".to_owned(), "src/b".to_owned()],
+            more,
+        };
+        let text = warning(&TaskId::new("t1"), &[with("t2", 0), with("t3", 4)]);
+        assert!(text.contains("- with task `t2` in `a`, `src/b`\n"), "{text}");
+        assert!(text.contains("- with task `t3` in `a`, `src/b` and 4 more\n\n"), "{text}");
+        assert!(text.contains("task apply t1 --branch NAME"), "{text}");
+        let many: Vec<_> = (0..16).map(|at| with(&format!("t{at}"), 0)).collect();
+        let text = warning(&TaskId::new("t"), &many);
+        assert!(text.contains("- with 11 more tasks") && !text.contains("`t5`"), "{text}");
     }
 }

@@ -12,7 +12,10 @@ mod setup;
 
 pub use rules::rules_of;
 
-use a2a_hub_protocol::id::TaskId;
+use a2a_hub_protocol::{
+    hub::event::Happened,
+    id::{ContextId, TaskId},
+};
 use a2a_hub_runtime::{Run, StartAgent, port::tasks::TaskPort};
 use a2a_hub_worktrees::Worktrees;
 use changes::RunInWorktree;
@@ -22,6 +25,9 @@ use std::sync::Arc;
 /// Id of the artifact with the changes. Only the hub writes it.
 pub const PATCH: &str = "patch";
 
+/// Publishes an event of the hub.
+pub type PublishEvent = Arc<dyn Fn(Happened) + Send + Sync>;
+
 /// Worktree of a run.
 #[derive(Clone)]
 pub struct WorktreeOfRun {
@@ -29,10 +35,14 @@ pub struct WorktreeOfRun {
     pub worktrees: Worktrees,
     /// Task whose worktree it is.
     pub task: TaskId,
+    /// Conversation of the task.
+    pub context: ContextId,
     /// Port of the task, for progress and changes.
     pub port: Arc<dyn TaskPort>,
     /// True if an earlier run of the task reported changes.
     pub has_patch: bool,
+    /// Receives the conflicts with other worktrees.
+    pub publish: PublishEvent,
 }
 
 /// Starts an agent in a worktree, once that is set up.

@@ -1,7 +1,7 @@
 //! Creation of a worktree.
 
 use crate::{
-    PortRange, Worktree, WorktreeError, Worktrees, blocking,
+    PortRange, Worktree, WorktreeError, WorktreeOwner, Worktrees, blocking,
     copied::{copy_files, excludes},
     git::{GitStep, INDEX_PACK, utf8},
     record::Folder,
@@ -23,6 +23,8 @@ pub struct NewWorktree {
     pub base: String,
     /// The time, in milliseconds since 1970.
     pub now_ms: u64,
+    /// Owner of the task.
+    pub owner: WorktreeOwner,
 }
 
 /// Origin of a new worktree.
@@ -169,6 +171,7 @@ impl Worktrees {
             created_ms: new.now_ms,
             ports,
             is_unprepared,
+            owner: new.owner.clone(),
         };
         // The record first: a ref without a record would never be removed.
         folder.write(&worktree).map_err(WorktreeError::disk)?;

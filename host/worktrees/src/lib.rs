@@ -24,6 +24,7 @@
 //! The crate knows no tasks and no hub. Its caller decides who may do what.
 
 mod apply;
+mod conflicts;
 mod copied;
 mod create;
 mod error;
@@ -39,10 +40,11 @@ mod setup;
 mod snapshot;
 
 pub use apply::{Applied, Target};
+pub use conflicts::WorktreeConflict;
 pub use create::NewWorktree;
 pub use error::WorktreeError;
 pub use ports::PortRange;
-pub use record::{Worktree, WorktreeAccess};
+pub use record::{Worktree, WorktreeAccess, WorktreeOwner};
 pub use retention::{RestingWorktree, WorktreeRetention};
 pub use rules::{FindProgram, Preparation, WorktreeRules};
 pub use setup::{PORT_BASE, PendingSetup};

@@ -48,6 +48,18 @@ pub struct Worktree {
     /// True until the programs of its setup have run.
     #[serde(default)]
     pub is_unprepared: bool,
+    /// Owner of its task.
+    #[serde(default)]
+    pub owner: WorktreeOwner,
+}
+
+/// Owner of a worktree's task. Conflicts with other tasks of the same tenant are reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeOwner {
+    /// Name of the tenant; empty for the default one.
+    pub tenant: String,
+    /// Task that began the task, if one did. Its children compete, or work one after the other.
+    pub parent: Option<String>,
 }
 
 /// Rights that a task needs for its worktree.
@@ -142,10 +154,15 @@ impl Folder {
 
     /// Writes the record, whole or not at all.
     pub(crate) fn write(&self, worktree: &Worktree) -> io::Result<()> {
-        let (new, text) = (self.path.join("worktree.new"), serde_json::to_vec_pretty(worktree)?);
+        self.replace(RECORD, &serde_json::to_vec_pretty(worktree)?)
+    }
+
+    /// Replaces a file of the hub in the folder, whole or not at all.
+    pub(crate) fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
+        let new = self.path.join(name).with_extension("new");
         fs::write(&new, text)?;
         fs::File::open(&new)?.sync_all()?;
-        fs::rename(new, self.path.join(RECORD))
+        fs::rename(new, self.path.join(name))
     }
 
     /// Removes the folder. The record goes first, so that a half removed worktree is none.

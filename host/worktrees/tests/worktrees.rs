@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
 #![expect(clippy::disallowed_methods, reason = "the test is the user, who runs git")]
 
+#[path = "worktrees/conflicts.rs"]
+mod conflicts;
 #[path = "worktrees/forms.rs"]
 mod forms;
 #[path = "worktrees/hostile.rs"]
@@ -75,6 +77,7 @@ impl Place {
                 directory: self.at(directory),
                 base: "HEAD".to_owned(),
                 now_ms: 1,
+                owner: a2a_hub_worktrees::WorktreeOwner::default(),
             })
             .await
     }
@@ -338,6 +341,7 @@ async fn directory_behind_link_of_base_is_refused() {
             directory: place.at(directory),
             base: "evil".to_owned(),
             now_ms: 0,
+            owner: a2a_hub_worktrees::WorktreeOwner::default(),
         };
         let why = place.worktrees.create(new).await.unwrap_err();
         assert!(why.to_string().contains("the base has no directory"), "{why}");
@@ -347,8 +351,13 @@ async fn directory_behind_link_of_base_is_refused() {
     std::os::unix::fs::symlink(place.at("outside"), above.tree.join("link")).unwrap();
     for path in ["link/deep", "../../../outside/deep"] {
         let directory = above.tree.join(path);
-        let new =
-            NewWorktree { task: "t1".to_owned(), directory, base: "HEAD".to_owned(), now_ms: 0 };
+        let new = NewWorktree {
+            task: "t1".to_owned(),
+            directory,
+            base: "HEAD".to_owned(),
+            now_ms: 0,
+            owner: a2a_hub_worktrees::WorktreeOwner::default(),
+        };
         let why = place.worktrees.create(new).await.unwrap_err();
         assert!(why.to_string().contains("the base has no directory"), "{path}: {why}");
     }
@@ -378,6 +387,7 @@ async fn missing_git_is_reported() {
         directory: place.at("repo"),
         base: "HEAD".to_owned(),
         now_ms: 0,
+        owner: a2a_hub_worktrees::WorktreeOwner::default(),
     };
     assert!(matches!(without.create(new).await, Err(WorktreeError::NoGit)));
     assert!(without.list().is_empty());

@@ -11,13 +11,15 @@ use a2a_hub_protocol::{
     hub_metadata::WORKTREE_TASK,
     id::TaskId,
     operation::{
-        Answer, ApplyTo, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff,
-        WorktreeInfo, WorktreeRemoved, WorktreeRequest,
+        Answer, ApplyTo, ConflictWith, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
+        WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest,
     },
 };
-use a2a_hub_worktrees::{Applied, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees};
+use a2a_hub_worktrees::{
+    Applied, Target, Worktree, WorktreeConflict, WorktreeError, WorktreeSnapshot, Worktrees,
+};
 use serde_json::json;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Largest patch in an answer, in bytes.
 const PATCH_LIMIT: usize = 16 << 20;
@@ -81,11 +83,13 @@ impl<'t> WorktreeOperations<'t> {
     async fn list(&self) -> Result<Vec<WorktreeInfo>, HubError> {
         let mut listed = Vec::new();
         let keep = self.worktrees.rules().retention.keep;
-        for worktree in all(self.worktrees).await? {
+        let (worktrees, mut conflicts) = all(self.worktrees).await?;
+        for worktree in worktrees {
             let rests = self.tasks.rest_of_worktree(&worktree).await?;
             let left = rests.zip(keep).map(|(rests, keep)| keep.saturating_sub(rests));
             let Worktree { task, tree, base, from, checkout, repository, created_ms, .. } =
                 worktree;
+            let conflicts = conflicts.remove(&task).unwrap_or_default();
             let task_id = TaskId::new(task);
             let head = self.tasks.find_head(&task_id).await?;
             let parent_task_id = head.as_ref().and_then(|head| head.parent.clone());
@@ -102,6 +106,7 @@ impl<'t> WorktreeOperations<'t> {
                 from_branch: from,
                 created_at: clock::at_ms(created_ms).unwrap_or_default(),
                 kept_until: left.and_then(in_future),
+                conflicts: conflicts.into_iter().map(conflict_with).collect(),
             });
         }
         Ok(listed)
@@ -152,7 +157,7 @@ impl<'t> WorktreeOperations<'t> {
     /// is gone counts as one of a finished task.
     async fn prune(&self, older_than_ms: u64) -> Result<Vec<WorktreeRemoved>, HubError> {
         let mut removed = Vec::new();
-        for worktree in all(self.worktrees).await? {
+        for worktree in all(self.worktrees).await?.0 {
             let age = clock::now_ms().saturating_sub(worktree.created_ms);
             let in_use = self.tasks.rest_of_worktree(&worktree).await?.is_none();
             if age < older_than_ms || in_use {
@@ -192,10 +197,23 @@ impl<'t> WorktreeOperations<'t> {
     }
 }
 
-async fn all(worktrees: &Worktrees) -> Result<Vec<Worktree>, HubError> {
+/// Conflicts by task.
+type KnownConflicts = BTreeMap<String, Vec<WorktreeConflict>>;
+
+/// All worktrees, and the conflicts between them.
+async fn all(worktrees: &Worktrees) -> Result<(Vec<Worktree>, KnownConflicts), HubError> {
     let worktrees = worktrees.clone();
-    let listed = a2a_hub_process::run_blocking(move || worktrees.list()).await;
-    listed.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()).into())
+    let listed = a2a_hub_process::run_blocking(move || {
+        let all = worktrees.list();
+        let conflicts = worktrees.known_conflicts(&all);
+        (all, conflicts)
+    });
+    listed.await.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()).into())
+}
+
+fn conflict_with(found: WorktreeConflict) -> ConflictWith {
+    let WorktreeConflict { task, paths, more } = found;
+    ConflictWith { task_id: TaskId::new(task), paths, more }
 }
 
 /// The time after `left`.

@@ -213,9 +213,10 @@ impl Tasks {
         } else {
             self.queue.ask(asking).map_err(busy)?
         };
-        let is_child = parent.is_some();
+        let above = parent.as_ref().map(|parent| &parent.task);
         let (of, directory, base) = (&agent, working_directory, worktree);
-        let new = Settling { id: &id, context: &context, agent: of, is_child, directory, base };
+        let new =
+            Settling { id: &id, context: &context, agent: of, parent: above, directory, base };
         let Settled { directory, fact } = self.settle_directory(new, &mut message).await?;
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());

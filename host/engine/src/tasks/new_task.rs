@@ -113,8 +113,8 @@ pub(super) struct Settling<'a> {
     pub(super) id: &'a TaskId,
     pub(super) context: &'a ContextId,
     pub(super) agent: &'a Agent,
-    /// True if another task began this one.
-    pub(super) is_child: bool,
+    /// Task that began this one; none if a client did.
+    pub(super) parent: Option<&'a TaskId>,
     /// Requested directory.
     pub(super) directory: Option<String>,
     /// Commit from which a worktree starts; none if the task asks for no worktree.

@@ -13,7 +13,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{Head, StorageError};
 use a2a_hub_worktree_runs::rules_of;
-use a2a_hub_worktrees::{NewWorktree, Worktree, WorktreeError, Worktrees};
+use a2a_hub_worktrees::{NewWorktree, Worktree, WorktreeError, WorktreeOwner, Worktrees};
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc};
 
@@ -57,10 +57,10 @@ impl Tasks {
         new: Settling<'_>,
         message: &mut Message,
     ) -> Result<Settled, SubmitError> {
-        let Settling { id, context, agent, is_child, directory, base } = new;
+        let Settling { id, context, agent, parent, directory, base } = new;
         let base = base.or_else(|| self.base_of_flow(agent, directory.as_deref()));
         let Some(base) = base else {
-            if let Some(directory) = directory.as_deref().filter(|_| !is_child) {
+            if let Some(directory) = directory.as_deref().filter(|_| parent.is_none()) {
                 self.require_own_worktree(directory, context).await?;
             }
             return Ok(Settled { directory, fact: None });
@@ -80,7 +80,7 @@ impl Tasks {
         if !Path::new(&directory).starts_with(worktrees.root()) {
             let opened = agent.require_directory(&directory).await;
             opened.map_err(|why| WorktreeError::Refused(why.to_string()))?;
-        } else if !is_child {
+        } else if parent.is_none() {
             self.require_own_worktree(&directory, context).await?;
         }
         if worktrees.count().await? >= MAX_WORKTREES {
@@ -95,6 +95,10 @@ impl Tasks {
                 directory: directory.into(),
                 base,
                 now_ms: clock::now_ms(),
+                owner: WorktreeOwner {
+                    tenant: context.tenant().to_string(),
+                    parent: parent.map(ToString::to_string),
+                },
             })
             .await?;
         let Some(directory) = made.directory.to_str().map(str::to_owned) else {

@@ -3,7 +3,7 @@
 
 use crate::model::{
     id::{AgentId, ContextId, TaskId, TenantId},
-    operation::{AgentBreaker, AgentHealth},
+    operation::{AgentBreaker, AgentHealth, ConflictWith},
     task::TaskState,
 };
 use schemars::JsonSchema;
@@ -111,6 +111,17 @@ pub enum Happened {
         #[schemars(with = "String")]
         state: TaskState,
     },
+    /// Git cannot merge the changes of a task in a worktree, whose run ended, with those of another
+    /// task.
+    WorktreeConflict {
+        /// Id of the task whose run ended.
+        task_id: TaskId,
+        /// Conversation of the task.
+        context_id: ContextId,
+        /// The other task, and the files.
+        #[serde(rename = "with")]
+        conflict: ConflictWith,
+    },
     /// The configuration was reloaded.
     ConfigReloaded {
         /// Changed settings that are effective now.
@@ -136,9 +147,9 @@ impl Happened {
     /// Tenant of the event's task; `None` for an event that every tenant may see.
     pub fn tenant(&self) -> Option<&TenantId> {
         match self {
-            Self::TaskCreated { context_id, .. } | Self::TaskState { context_id, .. } => {
-                Some(context_id.tenant())
-            }
+            Self::TaskCreated { context_id, .. }
+            | Self::TaskState { context_id, .. }
+            | Self::WorktreeConflict { context_id, .. } => Some(context_id.tenant()),
             Self::Subscribed
             | Self::AgentJoined { .. }
             | Self::AgentReplaced { .. }

@@ -47,8 +47,8 @@ pub use upkeep::{
     Reloaded, StorageCondition,
 };
 pub use worktrees::{
-    ApplyTo, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff, WorktreeInfo,
-    WorktreeRemoved, WorktreeRequest,
+    ApplyTo, ConflictWith, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff,
+    WorktreeInfo, WorktreeRemoved, WorktreeRequest,
 };
 
 use crate::model::{

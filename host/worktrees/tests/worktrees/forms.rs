@@ -90,6 +90,7 @@ async fn repository_without_commit_is_refused() {
             directory: place.at("repo"),
             base: base.to_owned(),
             now_ms: 0,
+            owner: a2a_hub_worktrees::WorktreeOwner::default(),
         };
         let why = place.worktrees.create(new).await.unwrap_err();
         assert!(matches!(why, WorktreeError::NoBase(_)), "{base:?}: {why}");
@@ -107,6 +108,7 @@ async fn worktree_starts_from_named_commit() {
         directory: place.at("repo"),
         base: "v1".to_owned(),
         now_ms: 0,
+        owner: a2a_hub_worktrees::WorktreeOwner::default(),
     };
     let worktree = place.worktrees.create(new).await.unwrap();
     assert!(fs::read_to_string(worktree.tree.join("a")).unwrap().starts_with("1\n"));

@@ -62,6 +62,7 @@ async fn copied_files_are_no_changes() {
             directory: worktree.tree.clone(),
             base: "HEAD".to_owned(),
             now_ms: 2,
+            owner: a2a_hub_worktrees::WorktreeOwner::default(),
         })
         .await
         .unwrap();
@@ -198,6 +199,7 @@ async fn base_of_agent_gets_no_network() {
         directory: worktree.tree.clone(),
         base: "HEAD".to_owned(),
         now_ms: 2,
+        owner: a2a_hub_worktrees::WorktreeOwner::default(),
     };
     let child = place.worktrees.create(child).await.unwrap();
     let pending = place.worktrees.pending_setup("t2").await.unwrap().unwrap();

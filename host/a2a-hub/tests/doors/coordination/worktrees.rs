@@ -2,7 +2,7 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{artifact, hub_with_guest, said, send, state},
+    stage::{artifact, hub_with_guest, listen, said, send, state},
 };
 use a2a_hub_tests::{Client, RpcError, git, make_repository, message_to};
 use anyhow::{Context as _, Result, ensure};
@@ -173,5 +173,38 @@ async fn program_in_worktree_cannot_change_repository() -> Result<()> {
     let pruned = client.call("hub/worktrees/prune", json!({ "olderThanMs": 0 })).await?;
     assert_eq!(pruned[0]["taskId"], task["id"], "{pruned}");
     ensure!(pruned[0]["trouble"].is_null(), "{pruned}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn conflict_is_reported_at_end_of_run() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::http(&hub);
+    let repository = repository(&hub)?;
+    let mut events = listen(&client).await?;
+    let patch = |task: &Value| -> Result<Value> {
+        let all = task["artifacts"].as_array().context("artifacts")?;
+        Ok(all.iter().find(|it| it["artifactId"] == "patch").context("the patch")?.clone())
+    };
+    let make = |work: &str| script(&repository, &json!(true), work);
+    let one = client.call("message/send", make("echo one > a")).await?;
+    let other = client.call("message/send", make("echo other > b")).await?;
+    for task in [&one, &other] {
+        ensure!(patch(task)?["metadata"]["conflicts"].is_null(), "{task}");
+    }
+    let two = client.call("message/send", make("echo two > a")).await?;
+    assert_eq!((state(&two), said(&two)), ("completed", "exit 0"), "{two}");
+    let with = |task: &Value| json!({ "taskId": task["id"], "paths": ["a"], "more": 0 });
+    assert_eq!(patch(&two)?["metadata"]["conflicts"], json!([with(&one)]));
+    let event = loop {
+        let event = events.next().await.context("it ended early")??;
+        if event["type"] == "worktree-conflict" {
+            break event;
+        }
+    };
+    assert_eq!((&event["taskId"], &event["with"]), (&two["id"], &with(&one)), "{event}");
+    let listed = client.call("hub/worktrees/list", json!({})).await?;
+    let conflicts = [0, 1, 2].map(|at| listed[at]["conflicts"].clone());
+    assert_eq!(conflicts, [json!([with(&two)]), Value::Null, json!([with(&one)])]);
     Ok(())
 }

@@ -284,7 +284,33 @@ fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
         let made = Cell::from(made);
         table.row(vec![name, state, agent, made, until.into(), base.into(), repository.into()]);
     }
-    table.text(columns)
+    let mut out = table.text(columns);
+    out.append(conflicts(worktrees, columns));
+    out
+}
+
+/// One line for each pair of worktrees that conflict. Both of them list it.
+fn conflicts(worktrees: &[Value], columns: Option<usize>) -> Text {
+    let ids = || worktrees.iter().map(|one| text(&one["taskId"]));
+    let shown = |id| columns.map_or(id, |_| ids::short(id, &ids()).text);
+    let mut out = Text::new();
+    for one in worktrees {
+        let id = text(&one["taskId"]);
+        for conflict in list(&one["conflicts"]) {
+            let other = text(&conflict["taskId"]);
+            if other < id {
+                continue;
+            }
+            let paths = list(&conflict["paths"]).iter().map(text).collect::<Vec<_>>().join(", ");
+            let more = match conflict["more"].as_u64() {
+                None | Some(0) => String::new(),
+                Some(more) => format!(" and {more} more"),
+            };
+            let line = format!("{} conflicts with {} in {paths}{more}\n", shown(id), shown(other));
+            out.push(style_of("failed"), &line);
+        }
+    }
+    out
 }
 
 fn pruned(removed: &[Value]) -> Text {
@@ -307,4 +333,20 @@ fn pruned(removed: &[Value]) -> Text {
 /// The beginning of a commit's id.
 fn short(commit: &str) -> &str {
     commit.get(..SHORT_ID).unwrap_or(commit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflicting_pair_is_listed_once() {
+        let one = |id: &str, with: &str, more: u64| json!({ "taskId": id, "conflicts": [{ "taskId": with, "paths": ["a", "b"], "more": more }] });
+        let all =
+            [one("t1", "t2", 0), one("t2", "t1", 0), one("t3", "t4", 3), json!({ "taskId": "t4" })];
+        insta::assert_snapshot!(conflicts(&all, None).words(), @r"
+        t1 conflicts with t2 in a, b
+        t3 conflicts with t4 in a, b and 3 more
+        ");
+    }
 }

@@ -126,6 +126,11 @@ impl Recorder {
         &self.task
     }
 
+    /// Events of the hub.
+    pub(in crate::tasks) fn events(&self) -> &Events {
+        &self.events
+    }
+
     /// Metrics of the hub.
     pub(in crate::tasks) fn metrics(&self) -> &Metrics {
         self.events.metrics()

@@ -76,10 +76,12 @@ impl TaskActor {
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let worktrees = self.tasks.as_ref().filter(|_| has_worktree);
         let worktrees = worktrees.and_then(|tasks| tasks.worktrees()).cloned();
-        let task = self.recorder.task();
+        let (task, events) = (self.recorder.task(), self.recorder.events().clone());
         let worktree = worktrees.map(|worktrees| WorktreeOfRun {
             worktrees,
             task: task.id.clone(),
+            context: task.context_id.clone(),
+            publish: Arc::new(move |happened| events.publish(happened)),
             port: Arc::new(hubs),
             has_patch: task.artifacts.iter().any(|it| it.artifact_id.as_str() == PATCH),
         });

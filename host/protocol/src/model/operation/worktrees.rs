@@ -88,6 +88,21 @@ pub struct WorktreeInfo {
     /// removes none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_until: Option<String>,
+    /// Conflicts with other worktrees of the repository; absent if none is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<ConflictWith>,
+}
+
+/// Conflict with the changes of another task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConflictWith {
+    /// The other task.
+    pub task_id: TaskId,
+    /// Files that git cannot merge; ten at most.
+    pub paths: Vec<String>,
+    /// Number of further files.
+    pub more: usize,
 }
 
 /// Counted changes of a worktree.
