@@ -13,6 +13,7 @@ pub fn rules_of(settings: &WorktreeSettings) -> WorktreeRules {
         retention: WorktreeRetention {
             keep: settings.keeps_for(),
             keep_most: usize::try_from(settings.keep_most).ok(),
+            keep_bytes: settings.keeps_bytes(),
         },
     }
 }

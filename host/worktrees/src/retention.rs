@@ -1,5 +1,5 @@
-//! Retention: which worktrees at rest are removed, by age and number. Their changes stay in the
-//! repositories.
+//! Retention: which worktrees at rest are removed, by age, number and disk use. Their changes stay
+//! in the repositories.
 
 use std::time::Duration;
 
@@ -11,6 +11,18 @@ pub struct WorktreeRetention {
     /// Number of all worktrees above which those that rest for the longest time are removed; none
     /// if the number removes none.
     pub keep_most: Option<usize>,
+    /// Bytes of all worktrees above which those that rest for the longest time are removed; none if
+    /// their disk use removes none.
+    pub keep_bytes: Option<u64>,
+}
+
+/// Number and disk use of all worktrees, with those at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorktreeTotals {
+    /// Number.
+    pub count: usize,
+    /// Disk use in bytes.
+    pub bytes: u64,
 }
 
 /// A worktree in which no task works.
@@ -20,18 +32,27 @@ pub struct RestingWorktree {
     pub task: String,
     /// Time since the last task in it.
     pub rests: Duration,
+    /// Disk use in bytes.
+    pub bytes: u64,
 }
 
 impl WorktreeRetention {
     /// Tasks whose worktrees are to be removed, the one that rests for the longest time first.
-    /// `total` is the number of all worktrees, with those at work.
-    pub fn due(&self, total: usize, mut resting: Vec<RestingWorktree>) -> Vec<String> {
+    /// `total` counts all worktrees, with those at work.
+    pub fn due(&self, total: WorktreeTotals, mut resting: Vec<RestingWorktree>) -> Vec<String> {
         resting.sort_by(|a, b| b.rests.cmp(&a.rests).then_with(|| a.task.cmp(&b.task)));
-        let surplus = self.keep_most.map_or(0, |most| total.saturating_sub(most));
-        let is_old = |rests: Duration| self.keep.is_some_and(|keep| rests >= keep);
-        let due = resting.into_iter().enumerate();
-        let due = due.filter(|(at, one)| *at < surplus || is_old(one.rests));
-        due.map(|(_, one)| one.task).collect()
+        let WorktreeTotals { mut count, mut bytes } = total;
+        let mut goes = |one: &RestingWorktree| {
+            let is_due = self.keep.is_some_and(|keep| one.rests >= keep)
+                || self.keep_most.is_some_and(|most| count > most)
+                || self.keep_bytes.is_some_and(|most| bytes > most);
+            count = count.saturating_sub(1);
+            bytes = bytes.saturating_sub(one.bytes);
+            is_due
+        };
+        // Whatever removes one of them removes those that rest for longer.
+        let due = resting.into_iter().take_while(|one| goes(one));
+        due.map(|one| one.task).collect()
     }
 }
 
@@ -39,23 +60,48 @@ impl WorktreeRetention {
 mod tests {
     use super::*;
 
-    fn due(keep: Option<u64>, keep_most: Option<usize>, total: usize, rests: &[u64]) -> String {
-        let resting = rests.iter().map(|&hours| RestingWorktree {
+    const HOUR: u64 = 3_600;
+
+    /// Worktrees that rest for some hours and take some bytes, of which `due` are removed.
+    fn due(retention: WorktreeRetention, total: (usize, u64), resting: &[(u64, u64)]) -> String {
+        let resting = resting.iter().map(|&(hours, bytes)| RestingWorktree {
             task: format!("t{hours}"),
-            rests: Duration::from_hours(hours),
+            rests: Duration::from_secs(hours * HOUR),
+            bytes,
         });
-        let retention = WorktreeRetention { keep: keep.map(Duration::from_hours), keep_most };
-        retention.due(total, resting.collect()).join(" ")
+        let (count, bytes) = total;
+        retention.due(WorktreeTotals { count, bytes }, resting.collect()).join(" ")
+    }
+
+    fn keep(hours: Option<u64>, keep_most: Option<usize>) -> WorktreeRetention {
+        let keep = hours.map(|hours| Duration::from_secs(hours * HOUR));
+        WorktreeRetention { keep, keep_most, keep_bytes: None }
     }
 
     #[test]
     fn old_and_surplus_worktrees_are_due() {
-        assert_eq!(due(None, None, 9, &[1, 2, 3]), "");
-        assert_eq!(due(Some(2), None, 9, &[1, 2, 3]), "t3 t2");
-        assert_eq!(due(None, Some(2), 3, &[1, 2, 3]), "t3");
-        assert_eq!(due(Some(3), Some(1), 3, &[1, 2, 3]), "t3 t2");
+        let all = &[(1, 0), (2, 0), (3, 0)];
+        assert_eq!(due(keep(None, None), (9, 0), all), "");
+        assert_eq!(due(keep(Some(2), None), (9, 0), all), "t3 t2");
+        assert_eq!(due(keep(None, Some(2)), (3, 0), all), "t3");
+        assert_eq!(due(keep(Some(3), Some(1)), (3, 0), all), "t3 t2");
         // Those at work count, and stay.
-        assert_eq!(due(None, Some(2), 9, &[1, 2]), "t2 t1");
-        assert_eq!(due(None, Some(0), 1, &[]), "");
+        assert_eq!(due(keep(None, Some(2)), (9, 0), &[(1, 0), (2, 0)]), "t2 t1");
+        assert_eq!(due(keep(None, Some(0)), (1, 0), &[]), "");
+    }
+
+    #[test]
+    fn oldest_worktrees_make_room_on_disk() {
+        let all = &[(1, 50), (2, 30), (3, 20)];
+        let keep = |most| WorktreeRetention { keep_bytes: Some(most), ..keep(None, None) };
+        assert_eq!(due(keep(100), (3, 100), all), "");
+        assert_eq!(due(keep(99), (3, 100), all), "t3");
+        assert_eq!(due(keep(79), (3, 100), all), "t3 t2");
+        assert_eq!(due(keep(0), (3, 100), all), "t3 t2 t1");
+        // Those at work count, and stay.
+        assert_eq!(due(keep(100), (4, 140), all), "t3 t2");
+        // What goes for its age makes room for the others.
+        let both = WorktreeRetention { keep: Some(Duration::from_secs(3 * HOUR)), ..keep(80) };
+        assert_eq!(due(both, (3, 100), all), "t3");
     }
 }

@@ -20,6 +20,9 @@ const MAX_TIME: Duration = Duration::from_hours(6);
 /// Most worktrees of a hub.
 const MAX_WORKTREES: u32 = 256;
 
+/// Largest limit of their disk use, in MiB: a pebibyte.
+const MAX_MB: u64 = 1 << 30;
+
 /// Value of `keep` for worktrees that are never removed by age.
 const ALWAYS: &str = "always";
 
@@ -49,6 +52,9 @@ pub struct WorktreeSettings {
     pub keep: String,
     /// Number of worktrees above which those that rest for the longest time are removed.
     pub keep_most: u32,
+    /// Disk use of all worktrees, in MiB, above which those that rest for the longest time are
+    /// removed; 0 for no limit.
+    pub keep_mb: u64,
     /// `[worktrees.repository."PATH"]`: other settings for single repositories, by the path of
     /// their checkouts.
     pub repository: BTreeMap<PathBuf, RepositorySettings>,
@@ -76,7 +82,7 @@ pub struct RepositorySettings {
 }
 
 impl Default for WorktreeSettings {
-    /// Two weeks and 64 worktrees: the changes stay in the repositories.
+    /// Two weeks, 64 worktrees and 32 GiB: the changes stay in the repositories.
     fn default() -> Self {
         Self {
             copy: Vec::new(),
@@ -88,6 +94,7 @@ impl Default for WorktreeSettings {
             ports: 0,
             keep: "14d".to_owned(),
             keep_most: 64,
+            keep_mb: 32 << 10,
             repository: BTreeMap::new(),
         }
     }
@@ -117,6 +124,7 @@ impl WorktreeSettings {
             ports: ports.unwrap_or(general.ports),
             keep: general.keep,
             keep_most: general.keep_most,
+            keep_mb: general.keep_mb,
             repository: BTreeMap::new(),
         }
     }
@@ -129,6 +137,11 @@ impl WorktreeSettings {
     /// Time after which a worktree is removed; none if age removes none.
     pub fn keeps_for(&self) -> Option<Duration> {
         if self.keep == ALWAYS { None } else { duration(&self.keep) }
+    }
+
+    /// Disk use above which worktrees are removed, in bytes; none if it removes none.
+    pub fn keeps_bytes(&self) -> Option<u64> {
+        (self.keep_mb > 0).then(|| self.keep_mb.saturating_mul(1 << 20))
     }
 
     /// Replaces `~` in paths.
@@ -171,6 +184,9 @@ impl WorktreeSettings {
         if !(1..=MAX_WORKTREES).contains(&self.keep_most) {
             let why = format!("it must be from 1 to {MAX_WORKTREES}");
             return refuse("", ("keep_most", why));
+        }
+        if self.keep_mb > MAX_MB {
+            return refuse("", ("keep_mb", format!("it must be from 0 (no limit) to {MAX_MB}")));
         }
         self.check_preparation(hub_port).or_else(|wrong| refuse("", wrong))?;
         for (path, own) in &self.repository {
@@ -294,6 +310,9 @@ mod tests {
         assert_eq!(settings.keeps_for(), Some(Duration::from_hours(48)));
         assert_eq!(settings.time_limit(), Duration::from_mins(10));
         assert_eq!(read("worktrees.keep = 'always'").unwrap().keeps_for(), None);
+        assert_eq!(settings.keeps_bytes(), Some(32 << 30));
+        assert_eq!(read("worktrees.keep_mb = 3").unwrap().keeps_bytes(), Some(3 << 20));
+        assert_eq!(read("worktrees.keep_mb = 0").unwrap().keeps_bytes(), None);
     }
 
     #[test]
@@ -342,6 +361,9 @@ mod tests {
             ("keep = '99999999999999999999d'", "is no time"),
             ("keep_most = 0", "set `worktrees.keep_most`: it must be from 1 to 256"),
             ("keep_most = 257", "it must be from 1 to 256"),
+            ("keep_mb = 1073741825", "set `worktrees.keep_mb`: it must be from 0 (no limit) to"),
+            ("keep_mb = -1", "keep_mb"),
+            ("repository.'/shop'.keep_mb = 1", "unknown field `keep_mb`"),
             ("teardown = []", "unknown field `teardown`"),
             ("repository.'shop'.ports = 1", "name the repository by the absolute path"),
             (

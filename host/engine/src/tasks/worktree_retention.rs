@@ -1,11 +1,11 @@
-//! Retention of worktrees: those in which no task works are removed, by age and number. Their
-//! changes stay in the repositories.
+//! Retention of worktrees: those in which no task works are removed, by age, number and
+//! disk use. Their changes stay in the repositories.
 
 use super::Tasks;
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_store::{HeadFilter, StorageError};
-use a2a_hub_worktrees::{RestingWorktree, Worktree, Worktrees};
+use a2a_hub_worktrees::{RestingWorktree, Worktree, WorktreeTotals, Worktrees};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
 impl Tasks {
-    /// Removes worktrees by age and number, now and every hour, until `stop`.
+    /// Removes worktrees by age, number and disk use, now and every hour, until `stop`.
     pub fn watch_worktrees(&self, running: &TaskTracker, stop: CancellationToken) {
         let Ok(worktrees) = self.worktrees().cloned() else { return };
         let tasks = self.clone();
@@ -66,12 +66,19 @@ impl Tasks {
         let Ok(all) = a2a_hub_process::run_blocking(move || listed.list()).await else {
             return Ok(());
         };
-        let (total, mut resting) = (all.len(), Vec::new());
+        let retention = worktrees.rules().retention;
+        let mut total = WorktreeTotals { count: all.len(), bytes: 0 };
+        let mut resting = Vec::new();
         for worktree in all {
+            let bytes = match retention.keep_bytes {
+                Some(_) => worktrees.disk_use(&worktree.task).await.unwrap_or_default(),
+                None => 0,
+            };
+            total.bytes = total.bytes.saturating_add(bytes);
             let Some(rests) = self.rest_of_worktree(&worktree).await? else { continue };
             let task = worktree.task;
             if !worktree.is_unprepared {
-                resting.push(RestingWorktree { task, rests });
+                resting.push(RestingWorktree { task, rests, bytes });
                 continue;
             }
             // The hub was killed while it was set up: no agent has worked there.
@@ -80,13 +87,13 @@ impl Tasks {
                 Err(why) => tracing::warn!(task, %why, "a worktree that was not set up stays"),
             }
         }
-        for task in worktrees.rules().retention.due(total, resting) {
+        for task in retention.due(total, resting) {
             match worktrees.retire(&task).await {
                 Ok(kept_as) => {
                     tracing::info!(
                         task,
                         ?kept_as,
-                        "a worktree was removed, as `worktrees.keep` and `worktrees.keep_most` say"
+                        "a worktree was removed, as `worktrees.keep`, `worktrees.keep_most` and `worktrees.keep_mb` say"
                     );
                 }
                 Err(why) => tracing::warn!(task, %why, "an old worktree stays"),

@@ -109,6 +109,27 @@ async fn cancelled_setup_removes_worktree() -> Result<()> {
 }
 
 #[tokio::test]
+async fn large_worktrees_are_removed_at_start() -> Result<()> {
+    let mut hub = hub_with("keep_mb = 8").await?;
+    let client = Client::http(&hub);
+    let repository = repository(&hub)?;
+    let make = |text: &str| script(&repository, &json!(true), text);
+    let large = "head -c 6000000 /dev/zero > large; echo x > a";
+    let first = client.call("message/send", make(large)).await?;
+    let second = client.call("message/send", make(large)).await?;
+    assert_eq!(worktrees(&client).await?.len(), 2);
+    hub.restart().await?;
+    let client = Client::http(&hub);
+    let only_second_is_left = async || {
+        worktrees(&client).await.is_ok_and(|all| all.len() == 1 && all[0]["taskId"] == second["id"])
+    };
+    eventually_async(SOON, only_second_is_left).await?;
+    let kept = format!("refs/a2a-hub/{}/result:a", first["id"].as_str().context("no id")?);
+    assert_eq!(a2a_hub_tests::git(&repository, &["show", &kept])?, "x");
+    Ok(())
+}
+
+#[tokio::test]
 async fn resting_worktree_is_removed_at_start() -> Result<()> {
     let mut hub = hub_with("keep = '0s'").await?;
     let client = Client::http(&hub);
