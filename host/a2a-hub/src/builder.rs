@@ -345,6 +345,7 @@ fn worktrees(dir: &Path, supervisor: &Supervisor) -> Worktrees {
         .map(|(_, home)| home.into());
     let root = real.join(a2a_hub_worktrees::FOLDER);
     let worktrees = Worktrees::new(root, supervisor.clone(), config::find_program, home);
+    worktrees.decide_own_files_by(a2a_hub_worktree_runs::decide_by_trust(dir));
     if let Err(why) = worktrees.sweep() {
         tracing::warn!(%why, "cannot remove what an earlier run left of worktrees");
     }

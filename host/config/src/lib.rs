@@ -47,6 +47,7 @@ pub use data_dir::{
     secrets::{SecretError, SecretStore},
     token,
     trusted_flows::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows},
+    trusted_worktrees::TrustedWorktrees,
 };
 pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
 pub use environment::{
@@ -67,6 +68,6 @@ pub use remote::Remote;
 pub use routing::{RouteConfig, Routing};
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging,
-    RepositorySettings, Retention, Socket, Stop, WorktreeSettings,
+    RepositoryFile, RepositorySettings, Retention, Socket, Stop, WorktreeSettings,
 };
 pub use telemetry::{Otlp, Telemetry};

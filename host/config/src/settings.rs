@@ -1,7 +1,9 @@
 //! Settings of a hub, with their defaults and their checks.
 
+mod own_worktree;
 mod worktrees;
 
+pub use own_worktree::RepositoryFile;
 pub use worktrees::{RepositorySettings, WorktreeSettings};
 
 use crate::{

@@ -7,9 +7,11 @@
 //! ```
 
 mod changes;
+mod own_files;
 mod rules;
 mod setup;
 
+pub use own_files::decide_by_trust;
 pub use rules::rules_of;
 
 use a2a_hub_protocol::{

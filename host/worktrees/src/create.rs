@@ -1,7 +1,7 @@
 //! Creation of a worktree.
 
 use crate::{
-    PortRange, Worktree, WorktreeError, WorktreeOwner, Worktrees, blocking,
+    OwnPreparation, PortRange, Worktree, WorktreeError, WorktreeOwner, Worktrees, blocking,
     copied::{copy_files, excludes},
     git::{GitStep, INDEX_PACK, utf8},
     record::Folder,
@@ -154,7 +154,9 @@ impl Worktrees {
         let (from, to) = (dot_git.join("index"), git.join("index"));
         blocking(move || fs::copy(from, to)).await?.map_err(WorktreeError::disk)?;
         let directory = directory_below(&tree, &repository.prefix)?;
-        let (ports, is_unprepared) = self.prepare(folder, &repository).await?;
+        let found = (repository.common.as_path(), repository.checkout.as_deref());
+        let (own, note) = self.own_wishes(folder, found, &stores, &base).await?;
+        let (ports, is_unprepared) = self.prepare(folder, &repository, own.clone()).await?;
         let worktree = Worktree {
             task: new.task.clone(),
             tree,
@@ -172,6 +174,8 @@ impl Worktrees {
             ports,
             is_unprepared,
             owner: new.owner.clone(),
+            own,
+            note,
         };
         // The record first: a ref without a record would never be removed.
         folder.write(&worktree).map_err(WorktreeError::disk)?;
@@ -185,12 +189,13 @@ impl Worktrees {
         &self,
         folder: &Folder,
         repository: &Repository,
+        own: OwnPreparation,
     ) -> Result<(Option<PortRange>, bool), WorktreeError> {
         let (rules, worktrees) = (self.rules(), self.clone());
         let (folder, checkout) = (folder.clone(), repository.checkout.clone());
         let common = repository.common.clone();
         blocking(move || {
-            let preparation = rules.of(checkout.as_deref(), &common);
+            let preparation = rules.of(checkout.as_deref(), &common).with(&own);
             let tree = folder.tree();
             let copied = match &checkout {
                 Some(checkout) => copy_files(checkout, &tree, &preparation.copy)?,

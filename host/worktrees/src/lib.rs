@@ -31,6 +31,7 @@ mod disk_use;
 mod error;
 mod git;
 mod head;
+mod own_file;
 mod ports;
 mod record;
 mod repository;
@@ -44,8 +45,10 @@ pub use apply::{Applied, Target};
 pub use conflicts::WorktreeConflict;
 pub use create::NewWorktree;
 pub use error::WorktreeError;
+pub use own_file::{DecideOwnFile, MAX_OWN_FILE, OWN_FILE, OwnFileTrust, OwnPreparation};
 pub use ports::PortRange;
 pub use record::{Worktree, WorktreeAccess, WorktreeOwner};
+pub use repository::RepositoryPaths;
 pub use retention::{RestingWorktree, WorktreeRetention, WorktreeTotals};
 pub use rules::{FindProgram, Preparation, WorktreeRules};
 pub use setup::{PORT_BASE, PendingSetup};
@@ -60,7 +63,7 @@ use std::{
     collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
@@ -77,6 +80,8 @@ struct WorktreesState {
     git: Git,
     /// Finds the programs of a setup.
     find: FindProgram,
+    /// Decides about the files of repositories; without it, none counts.
+    decide: OnceLock<DecideOwnFile>,
     /// Rules for new worktrees.
     rules: Mutex<Arc<WorktreeRules>>,
     ports: Reservations,
@@ -97,8 +102,13 @@ impl Worktrees {
         home: Option<PathBuf>,
     ) -> Self {
         let git = Git::new(supervisor, find("git"));
-        let (rules, ports, locks) = Default::default();
-        Self(Arc::new(WorktreesState { root, git, find, rules, ports, home, locks }))
+        let (decide, rules, ports, locks) = Default::default();
+        Self(Arc::new(WorktreesState { root, git, find, decide, rules, ports, home, locks }))
+    }
+
+    /// Lets files of repositories count as this decides. The first decision holds.
+    pub fn decide_own_files_by(&self, decide: DecideOwnFile) {
+        let _ = self.0.decide.set(decide);
     }
 
     /// Follows these rules from now on.

@@ -1,7 +1,7 @@
 //! Record of a worktree: the file `worktree.json` in its folder, which only the hub reads and
 //! writes.
 
-use crate::{PortRange, WorktreeError};
+use crate::{OwnPreparation, PortRange, WorktreeError};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
@@ -51,6 +51,12 @@ pub struct Worktree {
     /// Owner of its task.
     #[serde(default)]
     pub owner: WorktreeOwner,
+    /// Wishes of its repository that count.
+    #[serde(default)]
+    pub own: OwnPreparation,
+    /// Warning of its creation that was not reported yet.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// Owner of a worktree's task. Conflicts with other tasks of the same tenant are reported.

@@ -14,6 +14,26 @@ const FILE_LIMIT: u64 = 64 << 10;
 /// Most stores of objects of one repository: its own and its alternates.
 const MAX_STORES: usize = 32;
 
+/// Paths of the repository that a directory lies in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryPaths {
+    /// Top directory of the checkout; none in a bare repository.
+    pub checkout: Option<PathBuf>,
+    /// Git directory with objects and refs, which linked checkouts share.
+    pub repository: PathBuf,
+}
+
+impl RepositoryPaths {
+    /// Finds the repository of a directory. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The directory is in no repository.
+    pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
+        let Repository { checkout, common, .. } = Repository::find(directory)?;
+        Ok(Self { checkout, repository: common })
+    }
+}
+
 /// A repository and the checkout that a directory lies in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Repository {

@@ -1,7 +1,7 @@
 //! Rules for new worktrees, as the operator sets them: files to copy, programs that set a worktree
 //! up, and ports.
 
-use crate::WorktreeRetention;
+use crate::{OwnPreparation, WorktreeRetention};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -52,6 +52,21 @@ impl WorktreeRules {
         };
         let own = self.by_repository.iter().find(|(path, _)| is_it(path));
         own.map_or(&self.general, |(_, preparation)| preparation)
+    }
+}
+
+impl Preparation {
+    /// The preparation with the wishes of the repository.
+    #[must_use]
+    pub(crate) fn with(&self, own: &OwnPreparation) -> Self {
+        let general = self.clone();
+        let OwnPreparation { copy, setup, ports } = own.clone();
+        Self {
+            copy: copy.unwrap_or(general.copy),
+            setup: setup.unwrap_or(general.setup),
+            ports: ports.unwrap_or(general.ports),
+            ..general
+        }
     }
 }
 

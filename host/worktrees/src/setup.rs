@@ -76,7 +76,7 @@ impl Worktrees {
                 return Ok::<_, WorktreeError>(None);
             }
             let of = rules.of(worktree.checkout.as_deref(), &worktree.repository);
-            let preparation = of.clone();
+            let preparation = of.with(&worktree.own);
             Ok(Some(PendingSetup { worktree, preparation }))
         });
         let pending = found.await??;

@@ -9,6 +9,8 @@ mod conflicts;
 mod forms;
 #[path = "worktrees/hostile.rs"]
 mod hostile;
+#[path = "worktrees/own_file.rs"]
+mod own_file;
 #[path = "worktrees/prepared.rs"]
 mod prepared;
 

@@ -32,7 +32,7 @@ pub(crate) mod best;
 pub(crate) mod broadcast;
 mod joined;
 pub(crate) mod run;
-mod trust;
+pub(crate) mod trust;
 
 /// Reason of a refusal: no flow has this name.
 const NO_FLOW: &str = "FLOW_NOT_FOUND";

@@ -6,6 +6,7 @@ pub(crate) mod question;
 pub(crate) mod reference;
 mod resume_in_cli;
 pub(crate) mod save_files;
+mod worktree_trust;
 pub(crate) mod worktrees;
 
 use super::{

@@ -8,3 +8,4 @@ pub(super) mod secret_name;
 pub(super) mod secrets;
 pub mod token;
 pub(super) mod trusted_flows;
+pub(super) mod trusted_worktrees;

@@ -50,17 +50,7 @@ impl TrustedFlows {
     ///
     /// Returns the error of the system if the copy cannot be read.
     pub fn text(&self, flow: &AgentId) -> io::Result<Option<String>> {
-        let file = match own_file::open(&self.path(flow), 0o022) {
-            Ok(file) => file,
-            Err(NotOwn::Io(why)) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(NotOwn::Io(why)) => return Err(why),
-            Err(NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared) => {
-                return Ok(None);
-            }
-        };
-        let mut text = String::new();
-        file.take(MAX_FLOW_BYTES + 1).read_to_string(&mut text)?;
-        Ok(Some(text).filter(|text| text.len() as u64 <= MAX_FLOW_BYTES))
+        trusted_text(&self.path(flow))
     }
 
     /// Trusts a flow with this text.
@@ -81,6 +71,21 @@ impl TrustedFlows {
     pub fn revoke(&self, flow: &AgentId) -> io::Result<()> {
         own_file::ok_if_missing(fs::remove_file(self.path(flow)))
     }
+}
+
+/// Text of a copy; `None` if it is missing, too large, or others may write to it.
+pub(super) fn trusted_text(path: &Path) -> io::Result<Option<String>> {
+    let file = match own_file::open(path, 0o022) {
+        Ok(file) => file,
+        Err(NotOwn::Io(why)) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(NotOwn::Io(why)) => return Err(why),
+        Err(NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared) => {
+            return Ok(None);
+        }
+    };
+    let mut text = String::new();
+    file.take(MAX_FLOW_BYTES + 1).read_to_string(&mut text)?;
+    Ok(Some(text).filter(|text| text.len() as u64 <= MAX_FLOW_BYTES))
 }
 
 #[cfg(test)]

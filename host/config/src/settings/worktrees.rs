@@ -202,7 +202,7 @@ impl WorktreeSettings {
     }
 
     /// Name of a wrong setting, with the reason.
-    fn check_preparation(&self, hub_port: u16) -> Result<(), (&'static str, String)> {
+    pub(super) fn check_preparation(&self, hub_port: u16) -> Result<(), (&'static str, String)> {
         let at_most = |key, count: usize, most: usize| {
             if count <= most { Ok(()) } else { Err((key, format!("it may have {most} at most"))) }
         };

@@ -71,6 +71,35 @@ async fn repository_cannot_choose_its_setup() -> Result<()> {
 }
 
 #[tokio::test]
+async fn trusted_file_of_repository_counts() -> Result<()> {
+    let hub = hub_with("").await?;
+    let client = Client::http(&hub);
+    let repository = repository(&hub)?;
+    fs::create_dir(repository.join(".a2a-hub"))?;
+    let text = "setup = [['sh', '-c', 'touch made']]\nports = 2\n";
+    fs::write(repository.join(".a2a-hub/worktree.toml"), text)?;
+    a2a_hub_tests::git(&repository, &["add", "-A"])?;
+    a2a_hub_tests::git(&repository, &["commit", "-q", "-m", "setup"])?;
+    let begin = async || {
+        let asks = script(&repository, &json!(true), "ls; echo $A2A_HUB_PORT_BASE");
+        let events = client.stream("message/stream", asks).await?.rest().await?;
+        anyhow::Ok(json!(events).to_string())
+    };
+    let untrusted = begin().await?;
+    ensure!(untrusted.contains("a2a-hub worktrees trust "), "{untrusted}");
+    ensure!(!untrusted.contains("made") && !untrusted.contains("Setting up"), "{untrusted}");
+    let git_dir = repository.join(".git").canonicalize()?;
+    let trusted = a2a_hub_config::TrustedWorktrees::of(&hub.data_dir());
+    trusted.trust(&git_dir, text)?;
+    let prepared = begin().await?;
+    ensure!(prepared.contains("Setting up") && prepared.contains("made"), "{prepared}");
+    ensure!(!prepared.contains("worktrees trust"), "{prepared}");
+    trusted.revoke(&git_dir)?;
+    ensure!(begin().await?.contains("a2a-hub worktrees trust "));
+    Ok(())
+}
+
+#[tokio::test]
 async fn failed_setup_fails_task_without_agent() -> Result<()> {
     let hub = hub_with("setup = [['sh', '-c', 'echo the reason; exit 3']]").await?;
     let client = Client::http(&hub);

@@ -50,7 +50,12 @@ pub(super) fn trust(
         global.show(&answer, || Ok(said.into()))?;
         return Ok(Exit::Done);
     }
-    if !yes && !confirmed(global, id, before.as_deref(), &text)? {
+    let asks = Confirmation {
+        subject: &format!("the flow {id}"),
+        command: &format!("a2a-hub flow trust {id}"),
+        effect: "Its programs run, and its agents work, with these rights whenever it is called.",
+    };
+    if !yes && !asks.is_confirmed(global, before.as_deref(), &text)? {
         let said = format!("the flow {id} is not trusted\n");
         global.show(&json!({ "name": id, "trusted": false }), || Ok(said.into()))?;
         return Ok(Exit::Done);
@@ -65,7 +70,7 @@ pub(super) fn trust(
 
 /// Refuses programs of agents: the hub does or, without one, the ancestors of this command are
 /// looked at.
-pub(super) async fn require_operator(global: &Global, what: &'static str) -> anyhow::Result<()> {
+pub(crate) async fn require_operator(global: &Global, what: &'static str) -> anyhow::Result<()> {
     if let Owner::Hub(mut hub) = Owner::of(global, &global.data_dir()?, what).await? {
         hub.call("hub/status", json!({})).await.context(what)?;
     }
@@ -88,29 +93,40 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Shows the file or its changes, and asks whether to trust it.
-fn confirmed(
-    global: &Global,
-    id: &AgentId,
-    before: Option<&str>,
-    text: &str,
-) -> anyhow::Result<bool> {
-    let console = global.console();
-    let mut shown = Text::new();
-    shown.append(match before {
-        Some(before) => difference(before, text),
-        None => Text::from(text.to_owned()),
-    });
-    if !console.is_attended() || global.format == Format::Json {
+/// Question whether to trust a file.
+pub(crate) struct Confirmation<'c> {
+    pub(crate) subject: &'c str,
+    /// Command that asks it.
+    pub(crate) command: &'c str,
+    pub(crate) effect: &'c str,
+}
+
+impl Confirmation<'_> {
+    /// Shows the file or its changes, and asks whether to trust it.
+    pub(crate) fn is_confirmed(
+        &self,
+        global: &Global,
+        before: Option<&str>,
+        text: &str,
+    ) -> anyhow::Result<bool> {
+        let console = global.console();
+        let mut shown = Text::new();
+        shown.append(match before {
+            Some(before) => difference(before, text),
+            None => Text::from(text.to_owned()),
+        });
+        if !console.is_attended() || global.format == Format::Json {
+            console.note(shown);
+            let why = format!(
+                "trust {}: nobody can be asked here; read the file above, then give `--yes`",
+                self.subject
+            );
+            let mend = format!("{} --yes", self.command);
+            return Err(CommandError::new(NOT_CONFIRMED, why).mended_by(mend).into());
+        }
+        shown.push(PLAIN, &format!("\n{} Trust it? [y/N]", self.effect));
         console.note(shown);
-        let why = format!(
-            "trust the flow {id}: nobody can be asked here; read the file above, then give `--yes`"
-        );
-        let mend = format!("a2a-hub flow trust {id} --yes");
-        return Err(CommandError::new(NOT_CONFIRMED, why).mended_by(mend).into());
+        let answer = block_on(interactive::ask(console, "y trusts it; an empty answer does not"))?;
+        Ok(answer.is_one_of(&["y", "yes"]))
     }
-    shown.push(PLAIN, "\nIts programs run, and its agents work, with these rights whenever it is called. Trust it? [y/N]");
-    console.note(shown);
-    let answer = block_on(interactive::ask(console, "y trusts it; an empty answer does not"))?;
-    Ok(answer.is_one_of(&["y", "yes"]))
 }

@@ -1,6 +1,6 @@
 //! Worktrees of tasks: `task diff`, `task apply`, `task discard`, and `worktrees`.
 
-use crate::commands::{completion, duration};
+use crate::commands::{completion, duration, task::worktree_trust};
 use crate::{
     Exit, Format, Global, ask, block_on,
     client::{hub_client::Client, ids},
@@ -83,6 +83,19 @@ enum WorktreesAction {
         /// Id of the task, or a unique beginning or end of it
         #[arg(add = completion::tasks())]
         id: String,
+    },
+    /// Trust the file `.a2a-hub/worktree.toml` of a repository: its setup runs in new worktrees
+    ///
+    /// Shows the file, or how it differs from the one that is trusted, and asks at a terminal.
+    Trust {
+        /// Directory of the repository [default: the current directory]
+        dir: Option<PathBuf>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Trust it no longer
+        #[arg(long, conflicts_with = "yes")]
+        revoke: bool,
     },
     /// Remove the worktrees of finished tasks; their changes stay in their repositories as
     /// `refs/a2a-hub/TASK/result`
@@ -248,6 +261,9 @@ pub(crate) fn worktrees(global: &Global, asked: &WorktreesCommand) -> anyhow::Re
                 );
             };
             global.show(found, || Ok(format!("{}\n", text(&found["path"])).into()))?;
+        }
+        Some(WorktreesAction::Trust { dir, yes, revoke }) => {
+            return worktree_trust::trust(global, dir.as_deref(), *yes, *revoke);
         }
         Some(WorktreesAction::Prune { older_than }) => {
             let params = json!({ "olderThanMs": older_than });

@@ -5,7 +5,7 @@ use crate::{
     command_line::{command, finish, run},
     stage::{another_build, artifact, eventually_async, send, state},
 };
-use a2a_hub_tests::{Client, TestHub, delegation, test_guests};
+use a2a_hub_tests::{Client, TestHub, delegation, make_repository, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ enum For {
 }
 
 /// All commands, with effective arguments, in an order that works for the operator. `FILE` is a
-/// component, `NEW` a missing file; `TASK` and `CONTEXT` belong to a finished task.
+/// component, `NEW` a missing file, `REPOSITORY` one of git; `TASK` and `CONTEXT` belong to a finished task.
 const COMMANDS: &[(&str, For)] = &[
     ("start", For::Operator),
     ("reload", For::Operator),
@@ -91,6 +91,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("worktrees list", For::Operator),
     ("worktrees path TASK", For::Operator),
     ("worktrees prune", For::Operator),
+    ("worktrees trust --revoke REPOSITORY", For::Operator),
     ("contexts", For::Operator),
     ("contexts show CONTEXT", For::Operator),
     ("deliveries", For::Operator),
@@ -177,6 +178,7 @@ impl Stage {
         // Readable for each program, and writable for none.
         let file = hub.workspace().join("another.wasm");
         fs::copy(another_build(&dir)?, &file)?;
+        make_repository(&hub.workspace().join("repository"))?;
         let done = send(&Client::unix(&hub), "echo", "over").await?;
         let text = |name: &str| done[name].as_str().unwrap_or_default().to_owned();
         let (task, context) = (text("id"), text("contextId"));
@@ -189,6 +191,7 @@ impl Stage {
             "NEW" => new.to_owned(),
             "TASK" => self.task.clone(),
             "CONTEXT" => self.context.clone(),
+            "REPOSITORY" => self.hub.workspace().join("repository").display().to_string(),
             word => word.to_owned(),
         });
         words.collect::<Vec<_>>().join(" ")

@@ -1,0 +1,167 @@
+//! File `.a2a-hub/worktree.toml` of a repository: its wishes for new worktrees. It counts if the
+//! operator trusts its text.
+//!
+//! It is read from the base commit, by the hub's own git directory: neither the files of the
+//! checkout nor those of an agent count.
+
+use crate::{
+    WorktreeError, Worktrees, blocking,
+    git::{GitOutput, GitStep},
+    record::Folder,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Path of the file, from the top directory of its repository.
+pub const OWN_FILE: &str = ".a2a-hub/worktree.toml";
+
+/// Largest file, in bytes.
+pub const MAX_OWN_FILE: usize = 64 << 10;
+
+/// Wishes of a repository. Those that are there replace the operator's general rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnPreparation {
+    /// Files of the user's checkout to copy.
+    pub copy: Option<Vec<String>>,
+    /// Programs to run before the agent begins, each with its arguments.
+    pub setup: Option<Vec<Vec<String>>>,
+    /// Number of TCP ports to reserve.
+    pub ports: Option<u16>,
+}
+
+/// Decision about the text of such a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnFileTrust {
+    /// The operator trusts this text in this repository.
+    Trusted(OwnPreparation),
+    /// The operator does not trust it.
+    Untrusted,
+    /// It cannot be read, for this reason.
+    Wrong(String),
+}
+
+/// Decides about the text of a file; the path is that of the repository's git directory.
+pub type DecideOwnFile = Arc<dyn Fn(&Path, &str) -> OwnFileTrust + Send + Sync>;
+
+/// Wishes of a repository that count, and a warning for the task if some do not.
+pub(crate) type OwnWishes = (OwnPreparation, Option<String>);
+
+/// Content of the file in a commit.
+enum CommittedFile {
+    Missing,
+    Text(String),
+    /// It cannot count, for this reason.
+    Refused(String),
+}
+
+impl Worktrees {
+    /// Reads the repository's file in the base. Without a decision by the operator, it does not
+    /// count, and nothing is said.
+    pub(crate) async fn own_wishes(
+        &self,
+        folder: &Folder,
+        (repository, checkout): (&Path, Option<&Path>),
+        stores: &[PathBuf],
+        base: &str,
+    ) -> Result<OwnWishes, WorktreeError> {
+        let Some(decide) = self.0.decide.get().cloned() else { return Ok(OwnWishes::default()) };
+        let run = async |args: &[&str], limit| {
+            let step = GitStep::on(&folder.git(), args).at_most(limit);
+            let step = step.reading([folder.path()]).reading(stores);
+            self.0.git.run(folder.path(), step).await
+        };
+        let listed = run(&["ls-tree", "-z", "-l", base, "--", OWN_FILE], MAX_OWN_FILE).await?;
+        let found = match blob(&listed) {
+            Ok(None) => CommittedFile::Missing,
+            Ok(Some(id)) => {
+                let text = run(&["cat-file", "blob", &id], MAX_OWN_FILE).await?.stdout;
+                String::from_utf8(text).map_or_else(
+                    |_| CommittedFile::Refused("it is not UTF-8".to_owned()),
+                    CommittedFile::Text,
+                )
+            }
+            Err(why) => CommittedFile::Refused(why),
+        };
+        let without = |why: String| {
+            let place = checkout.unwrap_or(repository).display();
+            tracing::warn!(%place, %why, "the repository's `{OWN_FILE}` does not count");
+            let text = format!(
+                "The repository's `{OWN_FILE}` does not count: {why}. The worktree is prepared as `[worktrees]` of the hub's \
+                 configuration says."
+            );
+            Ok((OwnPreparation::default(), Some(text)))
+        };
+        match found {
+            CommittedFile::Missing => Ok(OwnWishes::default()),
+            CommittedFile::Refused(why) => without(why),
+            CommittedFile::Text(text) => match decide(repository, &text) {
+                OwnFileTrust::Trusted(wishes) => Ok((wishes, None)),
+                OwnFileTrust::Wrong(why) => without(why),
+                OwnFileTrust::Untrusted => {
+                    let place = checkout.unwrap_or(repository).display();
+                    without(format!(
+                        "its text in the base is not trusted; read and trust it: `a2a-hub worktrees trust {place}`"
+                    ))
+                }
+            },
+        }
+    }
+}
+
+impl Worktrees {
+    /// Takes the warning of a worktree's creation, which is reported once.
+    ///
+    /// # Errors
+    /// The task has no worktree, or the disk fails.
+    pub async fn take_note(&self, task: &str) -> Result<Option<String>, WorktreeError> {
+        let folder = self.folder(task)?;
+        blocking(move || {
+            let mut worktree = folder.read()?;
+            let note = worktree.note.take();
+            if note.is_some() {
+                folder.write(&worktree).map_err(WorktreeError::disk)?;
+            }
+            Ok(note)
+        })
+        .await?
+    }
+}
+
+/// Id of the blob in a line of `git ls-tree -l`: `MODE TYPE ID SIZE`, then the path; none without a
+/// line. An error says why the file does not count.
+fn blob(listed: &GitOutput) -> Result<Option<String>, String> {
+    let text = listed.text();
+    let Some((facts, _)) = text.split_once('\t') else { return Ok(None) };
+    let mut words = facts.split_ascii_whitespace();
+    let mut word = || words.next().unwrap_or_default();
+    let (mode, _, id, size) = (word(), word(), word(), word());
+    if !matches!(mode, "100644" | "100755") {
+        return Err("it is a link or a directory; make it a plain file".to_owned());
+    }
+    if size.parse::<usize>().is_ok_and(|size| size <= MAX_OWN_FILE) {
+        Ok(Some(id.to_owned()))
+    } else {
+        Err(format!("it is larger than {} KiB", MAX_OWN_FILE >> 10))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_plain_files_count() {
+        let read = |line: &str| blob(&GitOutput { code: 0, stdout: line.as_bytes().to_vec() });
+        let line = |mode: &str, size: &str| format!("{mode} blob abc {size}\t{OWN_FILE}\0");
+        assert_eq!(read(""), Ok(None));
+        assert_eq!(read(&line("100644", "   12")), Ok(Some("abc".to_owned())));
+        assert_eq!(read(&line("100755", "65536")), Ok(Some("abc".to_owned())));
+        assert!(read(&line("100644", "65537")).unwrap_err().contains("64 KiB"));
+        assert!(read(&line("120000", "12")).unwrap_err().contains("a link"));
+        assert!(read("160000 commit abc       -\t.a2a-hub/worktree.toml\0").is_err());
+        assert!(read("040000 tree abc       -\t.a2a-hub/worktree.toml\0").is_err());
+    }
+}
