@@ -1,5 +1,5 @@
-//! `worktrees trust`: shows a repository's file for worktrees, or its difference to the trusted one,
-//! and trusts it.
+//! `worktrees trust`: shows a repository's file for worktrees, or its difference to the trusted
+//! one, and trusts it.
 
 use crate::{
     Exit, Global, block_on,

@@ -25,7 +25,8 @@ enum For {
 }
 
 /// All commands, with effective arguments, in an order that works for the operator. `FILE` is a
-/// component, `NEW` a missing file, `REPOSITORY` one of git; `TASK` and `CONTEXT` belong to a finished task.
+/// component, `NEW` a missing file, `REPOSITORY` one of git; `TASK` and `CONTEXT` belong to a
+/// finished task.
 const COMMANDS: &[(&str, For)] = &[
     ("start", For::Operator),
     ("reload", For::Operator),
