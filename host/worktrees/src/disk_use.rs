@@ -82,7 +82,7 @@ mod tests {
         assert!(bytes_below(place.path(), 10) < bytes_below(place.path(), MOST) / 4);
         let closed = place.path().join("closed");
         fs::create_dir(&closed).unwrap();
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o0)).unwrap();
         assert!(bytes_below(place.path(), MOST) > 0);
         assert_eq!(bytes_below(&place.path().join("missing"), MOST), 0);
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
