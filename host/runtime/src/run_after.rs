@@ -32,7 +32,7 @@ enum Stage {
 
 impl RunAfter {
     /// Awaits `before`, and then starts the agent, unless `before` returns the end of the task.
-    /// `cancel` is called when the task is cancelled until then, and must have `before` return soon.
+    /// `cancel` is called when the task is cancelled until then; `before` must return soon then.
     pub fn new(
         before: impl Future<Output = Option<Ended>> + Send + 'static,
         start: StartAgent,

@@ -3,9 +3,12 @@
 
 use super::task::output::TaskOutput;
 use crate::{
-    Exit,
-    client::{hub_client::Client, signals::Leaving},
-    ui::interactive::ProgressLine,
+    Exit, Format, Global,
+    client::{hub_client::Client, signals::Leaving, task_snapshot::Told},
+    ui::{
+        interactive::ProgressLine,
+        text::{FAINT, Text},
+    },
 };
 use serde_json::json;
 use std::pin::pin;
@@ -77,4 +80,13 @@ pub(crate) async fn follow(
             cancelling = Some(client.ask("tasks/cancel", json!({ "id": task })).await?);
         }
     }
+}
+
+/// Tells the user that another agent goes on with the task; returns its id.
+pub(crate) fn follow_handoff(global: &Global, told: &Told) -> Option<(String, String)> {
+    let (agent, next) = told.handed_over()?;
+    if global.format == Format::Pretty {
+        global.console().note(Text::styled(FAINT, format!("handed over to {agent}, task {next}")));
+    }
+    Some((agent.to_owned(), next.to_owned()))
 }

@@ -6,10 +6,9 @@ pub(crate) mod message_options;
 
 use super::{
     completion, duration,
-    follow::{OnLeave, follow},
+    follow::{OnLeave, follow, follow_handoff},
     start,
     task::{
-        handoff::follow_handoff,
         output::TaskOutput,
         question::{self, Asked},
         save_files::{self, Saved},

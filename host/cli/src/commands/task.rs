@@ -6,17 +6,17 @@ pub(crate) mod question;
 pub(crate) mod reference;
 mod resume_in_cli;
 pub(crate) mod save_files;
+mod watch;
 mod worktree_trust;
 pub(crate) mod worktrees;
 
 use super::{
     cancel::{self, Cancel},
-    follow::{OnLeave, follow},
     tree::{self, TreeArgs},
 };
 use crate::{
-    Exit, Format, Global, ask, block_on,
-    client::{hub_client::Client, ids, remote_task, task_snapshot::Told},
+    Exit, Global, ask,
+    client::{remote_task, task_snapshot::Told},
     ui::{
         render::{ago, list, message_text, text},
         text::{FAINT, PLAIN, Text, style_of},
@@ -24,17 +24,17 @@ use crate::{
 };
 use a2a_hub_core::{context_memory::transfer::Inherited, text::plain_text::line};
 use clap::Subcommand;
-use handoff::{HandoffOptions, follow_handoff};
+use handoff::HandoffOptions;
 use jiff::Timestamp;
-use output::TaskOutput;
 use reference::One;
 use resume_in_cli::{ResumeInCli, resume_in_cli};
 use save_files::Saved;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{
     fmt::{self, Write as _},
     path::{Path, PathBuf},
 };
+use watch::watch;
 use worktrees::{ApplyOptions, DiffOptions, DiscardOptions};
 
 #[derive(Debug, Subcommand)]
@@ -114,30 +114,6 @@ fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
     let all: Vec<_> = saved.iter().map(Saved::to_json).collect();
     global.show(&json!({ "taskId": id, "saved": all }), || {
         Ok(saved.iter().map(|saved| saved.text() + "\n").collect::<String>().into())
-    })
-}
-
-fn watch(global: &Global, typed: Option<&str>) -> anyhow::Result<Exit> {
-    block_on(async {
-        let mut client = Client::connect(global).await?;
-        let mut task = ids::resolve_or_latest(&mut client, typed).await?;
-        loop {
-            let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
-            let mut shown = TaskOutput::new(global, true);
-            // A watched task has no moving progress line.
-            let mut still = global.progress(&task, false);
-            let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;
-            let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
-            shown.finish(exit, Map::new())?;
-            if let Some((_, next)) = follow_handoff(global, &shown.told) {
-                task = next;
-                continue;
-            }
-            if exit == Exit::NeedsInput && global.format == Format::Pretty {
-                question::tell(global.console(), &shown, &format!("task {task}"));
-            }
-            return Ok(exit);
-        }
     })
 }
 

@@ -1,7 +1,6 @@
 //! Decisions about one task: its state machine, questions, recovery after a restart and its tree's
 //! budget.
 
-pub mod handoff;
 pub mod idempotency;
 pub mod lifecycle;
 pub mod metadata;

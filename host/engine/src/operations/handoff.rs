@@ -3,13 +3,8 @@
 use super::Hub;
 use crate::{error::HubError, tasks::ResponseMode};
 use a2a_hub_agents::Agent;
-use a2a_hub_core::{
-    access_control::Caller,
-    task::{
-        handoff::{self, MAX_HANDOFFS},
-        metadata,
-    },
-};
+use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
+use a2a_hub_core::{access_control::Caller, task::metadata};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,
@@ -21,7 +16,10 @@ use serde_json::json;
 /// Largest patch that an agent of another machine gets with the message, in bytes.
 const PATCH_LIMIT: usize = 64 << 10;
 
-impl Hub {
+/// Handoffs of a hub's tasks. [`Hub::handle`] has checked the caller's rights.
+pub(super) struct HandoffOperations<'h>(pub(super) &'h Hub);
+
+impl HandoffOperations<'_> {
     /// Begins the new task, and returns it. The old one is cancelled by the new one's run.
     ///
     /// # Errors
@@ -32,9 +30,9 @@ impl Hub {
         request: HandOver,
     ) -> Result<Task, HubError> {
         let HandOver { task: id, agent: to, note } = request;
-        let to = self.agent(Some(to))?;
-        let head = self.tasks.head(&id).await?;
-        let old = self.tasks.get(&id).await?.task;
+        let to = self.0.agent(Some(to))?;
+        let head = self.0.tasks.head(&id).await?;
+        let old = self.0.tasks.get(&id).await?.task;
         let allowed = handoff::require_may(&old, head.parent.as_ref(), &head.agent, &to.id);
         allowed.map_err(|why| {
             A2aError::new(ErrorKind::UnsupportedOperation, why.to_string())
@@ -47,7 +45,7 @@ impl Hub {
             facts.insert("workingDirectory".to_owned(), directory.into());
         }
         // The new agent never has more permissions than the old one had.
-        let most = match self.agents.find(&head.agent) {
+        let most = match self.0.agents.find(&head.agent) {
             Some(from) => from.permissions_in(&old),
             None => a2a_hub_config::Permissions::default(),
         };
@@ -60,9 +58,9 @@ impl Hub {
             agent: Some(to.id.clone()),
             ..SendMessage::new(message, None)?
         };
-        let heard = self.start_anew(caller, Box::new(send), ResponseMode::TaskOnly).await?;
+        let heard = self.0.start_anew(caller, Box::new(send), ResponseMode::TaskOnly).await?;
         tracing::info!(task = %id, to = %to.id, next = %heard.task(), "a task was handed over");
-        Ok(self.tasks.get(heard.task()).await?.task)
+        Ok(self.0.tasks.get(heard.task()).await?.task)
     }
 
     /// Changes of the task's worktree: a table of files for an agent that finds them in its
@@ -71,7 +69,7 @@ impl Hub {
         if !metadata::has(old, metadata::WORKTREE) {
             return None;
         }
-        let worktrees = self.tasks.worktrees().ok()?;
+        let worktrees = self.0.tasks.worktrees().ok()?;
         match worktrees.diff(old.id.as_str(), !to.is_elsewhere(), PATCH_LIMIT).await {
             Ok(diff) => Some(diff.text),
             Err(why) => {
@@ -95,13 +93,13 @@ impl Hub {
 
     /// Waits until the task is over or waits for its client; none if it does not exist any more.
     async fn next_of(&self, id: &TaskId) -> Result<Option<Task>, HubError> {
-        if self.tasks.stored(id).await?.is_none() {
+        if self.0.tasks.stored(id).await?.is_none() {
             return Ok(None);
         }
-        let mut heard = self.tasks.resubscribe(id, None).await?;
+        let mut heard = self.0.tasks.resubscribe(id, None).await?;
         while let Some(recorded) = heard.next().await {
             recorded?;
         }
-        Ok(Some(self.tasks.get(id).await?.task))
+        Ok(Some(self.0.tasks.get(id).await?.task))
     }
 }

@@ -1,6 +1,6 @@
 //! Waits for a task's result, or for its question.
 
-use super::Hub;
+use super::{Hub, handoff::HandoffOperations};
 use crate::{error::HubError, tasks::Subscription};
 use a2a_hub_core::task::state;
 use a2a_hub_protocol::{
@@ -38,6 +38,6 @@ impl Hub {
                 .with(json!({ "taskId": task.id }))
                 .into());
         }
-        Ok(Answer::Task(Box::new(Box::pin(self.latest_of(task)).await?)))
+        Ok(Answer::Task(Box::new(Box::pin(HandoffOperations(self).latest_of(task)).await?)))
     }
 }

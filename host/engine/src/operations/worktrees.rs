@@ -2,10 +2,8 @@
 
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_clock as clock;
-use a2a_hub_core::task::{
-    handoff::{self, MAX_HANDOFFS},
-    metadata,
-};
+use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
+use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub_metadata::WORKTREE_TASK,
@@ -112,8 +110,8 @@ impl<'t> WorktreeOperations<'t> {
         Ok(listed)
     }
 
-    /// Task whose worktree has the changes of a task: itself, the one that was handed over to it, or
-    /// the child that a flow names.
+    /// Task whose worktree has the changes of a task: itself, the one that was handed over to it,
+    /// or the child that a flow names.
     async fn holder(&self, mut task: TaskId) -> Result<TaskId, HubError> {
         let mut stored = None;
         for _ in 0..MAX_HANDOFFS {

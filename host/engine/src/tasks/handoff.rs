@@ -1,7 +1,7 @@
 //! Handoff of a task: the old task ends before the agent of the new one begins.
 
 use super::{CANCEL_DEADLINE, Tasks, command::ActorCommand, ports::Handoff};
-use a2a_hub_core::task::handoff;
+use a2a_hub_conversations::handoff;
 use a2a_hub_protocol::{
     message::{Message, Role},
     task::TaskState,

@@ -5,10 +5,8 @@ use super::{
     guest_port::GuestRequest,
 };
 use a2a_hub_agents::Agent;
-use a2a_hub_core::{
-    access_control::Principal,
-    task::{handoff, tree_budget::Usage},
-};
+use a2a_hub_conversations::handoff;
+use a2a_hub_core::{access_control::Principal, task::tree_budget::Usage};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     task::Task,

@@ -12,9 +12,9 @@ use a2a_hub_tests::{Client, delegation::tree, message_to, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::{task::JoinSet, time::timeout};
 
-/// A hub with the agents `guest` and `other`, of which the second does so many tasks at once.
+/// A hub with the agents `guest` and `other`; the second does at most `max_running` tasks at once.
 async fn hub_with_two_guests(max_running: usize) -> Result<InProcessHub> {
     let (_, of_guest) = GRANT.split_once("['127.0.0.1']").context("the grant of the guest")?;
     let of_other = of_guest.replace("agents.guest", "agents.other");
@@ -73,7 +73,8 @@ async fn waiting_caller_gets_result_of_second_agent() -> Result<()> {
     let mut nap = message_to("guest", "nap 600000");
     nap["message"]["contextId"] = json!("talk");
     let caller = Client::http(&hub);
-    let answer = tokio::spawn(async move { caller.call("message/send", nap).await });
+    let mut callers = JoinSet::new();
+    callers.spawn(async move { caller.call("message/send", nap).await });
     let filter = json!({ "contextId": "talk", "state": "working" });
     let old = timeout(Duration::from_secs(20), async {
         loop {
@@ -84,7 +85,7 @@ async fn waiting_caller_gets_result_of_second_agent() -> Result<()> {
         }
     });
     let new = hand_over(&client, &old.await??, "echo", "").await?;
-    let answer = answer.await??;
+    let answer = callers.join_next().await.context("the caller")???;
     assert_eq!((state(&answer), &answer["id"]), ("completed", &new["id"]), "{answer}");
     Ok(())
 }

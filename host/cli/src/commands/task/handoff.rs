@@ -1,10 +1,10 @@
 //! `task handoff`: has another agent go on with a task.
 
-use super::watch;
+use super::watch::watch;
 use crate::commands::completion;
 use crate::{
     Exit, Format, Global, block_on,
-    client::{hub_client::Client, ids, task_snapshot::Told},
+    client::{hub_client::Client, ids},
     ui::{
         render::text,
         text::{FAINT, Text},
@@ -48,15 +48,6 @@ pub(crate) fn handoff(global: &Global, asked: &HandoffOptions) -> anyhow::Result
         global.console().note(Text::styled(FAINT, line));
     }
     watch(global, Some(next))
-}
-
-/// Tells the user that another agent goes on with the task; returns its id.
-pub(crate) fn follow_handoff(global: &Global, told: &Told) -> Option<(String, String)> {
-    let (agent, next) = told.handed_over()?;
-    if global.format == Format::Pretty {
-        global.console().note(Text::styled(FAINT, format!("handed over to {agent}, task {next}")));
-    }
-    Some((agent.to_owned(), next.to_owned()))
 }
 
 /// Line of `task show` about the task before or after a handoff.

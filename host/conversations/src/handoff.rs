@@ -10,7 +10,7 @@
 //! The new task is stored first: if it is refused, the old one goes on, and a hub that is killed in
 //! between loses neither. The agent starts last, so that two never work in one directory.
 
-use super::metadata::{HANDOFF, HANDOFF_FROM};
+use a2a_hub_core::task::metadata::{HANDOFF, HANDOFF_FROM};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     message::{Content, Message, Metadata, Part, Role, joined_text},
