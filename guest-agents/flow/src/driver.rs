@@ -18,7 +18,7 @@ const MAX_ARTIFACTS: usize = 16;
 /// Time in which children that have ended report it when a time limit is over, and most reports of
 /// each that are taken then: a child that never stops to report cannot hold the limit up.
 const GRACE: Duration = Duration::from_millis(200);
-const MAX_LATE: usize = 256;
+const MAX_LATE: usize = 1_024;
 
 /// Something that the flow waits for.
 enum Open {

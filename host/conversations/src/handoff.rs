@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn message_tells_what_was_asked_said_and_changed() {
+    fn message_tells_asked_said_and_changed() {
         let mut old = task(TaskState::Working, "Two tests are left.\n```\nfn a() {}\n```");
         let patch = vec![Part::text("diff --git")];
         old.artifacts.push(Artifact::new(ArtifactId::new(PATCH), patch));

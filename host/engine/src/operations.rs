@@ -21,13 +21,11 @@ mod starting_hub;
 mod tenants;
 mod timestamp;
 mod triggers;
-mod wait;
 mod warnings;
 mod worktrees;
 
 use cards::{card_of, card_of_group, card_of_hub};
 pub use client_context::ClientContext;
-use handoff::HandoffOperations;
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use parts::HubParts;
 pub use starting_hub::StartingHub;
@@ -236,9 +234,9 @@ impl Hub {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
             }
-            Operation::HandOver(request) => Answer::Task(Box::new(
-                Box::pin(HandoffOperations(self).hand_over(caller, request)).await?,
-            )),
+            Operation::HandOver(request) => {
+                Answer::Task(Box::new(Box::pin(self.hand_over(caller, request)).await?))
+            }
             Operation::Worktree(request) => {
                 let operations = WorktreeOperations::of(&self.tasks)?;
                 Box::pin(operations.perform(request)).await?

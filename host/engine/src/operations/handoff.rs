@@ -16,10 +16,7 @@ use serde_json::json;
 /// Largest patch that an agent of another machine gets with the message, in bytes.
 const PATCH_LIMIT: usize = 64 << 10;
 
-/// Handoffs of a hub's tasks. [`Hub::handle`] has checked the caller's rights.
-pub(super) struct HandoffOperations<'h>(pub(super) &'h Hub);
-
-impl HandoffOperations<'_> {
+impl Hub {
     /// Begins the new task, and returns it. The old one is cancelled by the new one's run.
     ///
     /// # Errors
@@ -30,9 +27,9 @@ impl HandoffOperations<'_> {
         request: HandOver,
     ) -> Result<Task, HubError> {
         let HandOver { task: id, agent: to, note } = request;
-        let to = self.0.agent(Some(to))?;
-        let head = self.0.tasks.head(&id).await?;
-        let old = self.0.tasks.get(&id).await?.task;
+        let to = self.agent(Some(to))?;
+        let head = self.tasks.head(&id).await?;
+        let old = self.tasks.get(&id).await?.task;
         let allowed = handoff::require_may(&old, head.parent.as_ref(), &head.agent, &to.id);
         allowed.map_err(|why| {
             A2aError::new(ErrorKind::UnsupportedOperation, why.to_string())
@@ -45,7 +42,7 @@ impl HandoffOperations<'_> {
             facts.insert("workingDirectory".to_owned(), directory.into());
         }
         // The new agent never has more permissions than the old one had.
-        let most = match self.0.agents.find(&head.agent) {
+        let most = match self.agents.find(&head.agent) {
             Some(from) => from.permissions_in(&old),
             None => a2a_hub_config::Permissions::default(),
         };
@@ -58,9 +55,9 @@ impl HandoffOperations<'_> {
             agent: Some(to.id.clone()),
             ..SendMessage::new(message, None)?
         };
-        let heard = self.0.start_anew(caller, Box::new(send), ResponseMode::TaskOnly).await?;
+        let heard = self.start_anew(caller, Box::new(send), ResponseMode::TaskOnly).await?;
         tracing::info!(task = %id, to = %to.id, next = %heard.task(), "a task was handed over");
-        Ok(self.0.tasks.get(heard.task()).await?.task)
+        Ok(self.tasks.get(heard.task()).await?.task)
     }
 
     /// Changes of the task's worktree: a table of files for an agent that finds them in its
@@ -69,7 +66,7 @@ impl HandoffOperations<'_> {
         if !metadata::has(old, metadata::WORKTREE) {
             return None;
         }
-        let worktrees = self.0.tasks.worktrees().ok()?;
+        let worktrees = self.tasks.worktrees().ok()?;
         match worktrees.diff(old.id.as_str(), !to.is_elsewhere(), PATCH_LIMIT).await {
             Ok(diff) => Some(diff.text),
             Err(why) => {
@@ -93,13 +90,13 @@ impl HandoffOperations<'_> {
 
     /// Waits until the task is over or waits for its client; none if it does not exist any more.
     async fn next_of(&self, id: &TaskId) -> Result<Option<Task>, HubError> {
-        if self.0.tasks.stored(id).await?.is_none() {
+        if self.tasks.stored(id).await?.is_none() {
             return Ok(None);
         }
-        let mut heard = self.0.tasks.resubscribe(id, None).await?;
+        let mut heard = self.tasks.resubscribe(id, None).await?;
         while let Some(recorded) = heard.next().await {
             recorded?;
         }
-        Ok(Some(self.0.tasks.get(id).await?.task))
+        Ok(Some(self.tasks.get(id).await?.task))
     }
 }

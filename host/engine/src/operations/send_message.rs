@@ -1,4 +1,5 @@
-//! Starts a task from a message: at the agent that it names, or at one that is chosen.
+//! Starts a task from a message, at the agent that it names or at one that is chosen, and waits for
+//! its result or question.
 
 use super::Hub;
 use crate::{
@@ -10,13 +11,19 @@ use a2a_hub_conversations::repeats::Claim;
 use a2a_hub_core::{
     access_control::Caller,
     routing::{NotChosen, Routing, Wanted},
-    task::idempotency::{self, RequestText},
+    task::{
+        idempotency::{self, RequestText},
+        state,
+    },
 };
 use a2a_hub_protocol::{
     budget::Budget,
     error::{A2aError, ErrorKind},
-    operation::SendMessage,
+    event::TaskEvent,
+    operation::{Answer, SendMessage},
+    task::{Task, TaskState},
 };
+use serde_json::json;
 use std::sync::Arc;
 
 /// Addressee of a message.
@@ -205,5 +212,34 @@ impl Hub {
             }
         }
         Err(route.refusal())
+    }
+
+    /// Waits until the task is over, or waits for its client.
+    pub(super) async fn hear_out(&self, heard: &mut Subscription) -> Result<Answer, HubError> {
+        // Folds the task from the events, if the stream starts with the first one: that saves
+        // reading the log again.
+        let mut whole: Option<Task> = None;
+        while let Some(recorded) = heard.next().await {
+            match &recorded?.event {
+                TaskEvent::Reply(message) => return Ok(Answer::Message(message.clone())),
+                TaskEvent::Created(created) => whole = Some(created.task.clone()),
+                event @ (TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_)) => {
+                    whole = whole.and_then(|mut task| {
+                        state::apply(&mut task, event).is_ok().then_some(task)
+                    });
+                }
+            }
+        }
+        let task = match whole {
+            Some(task) => task,
+            None => self.tasks.get(heard.task()).await?.task,
+        };
+        if task.status.state == TaskState::Submitted || task.status.state == TaskState::Working {
+            let why = "the hub stopped, or its store failed, before the task ended; `tasks/get` tells what became of it";
+            return Err(A2aError::new(ErrorKind::Internal, why)
+                .with(json!({ "taskId": task.id }))
+                .into());
+        }
+        Ok(Answer::Task(Box::new(Box::pin(self.latest_of(task)).await?)))
     }
 }

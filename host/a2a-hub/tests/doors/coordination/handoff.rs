@@ -41,7 +41,7 @@ async fn ended(client: &Client, task: &Value) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn other_agent_goes_on_with_task_at_work() -> Result<()> {
+async fn other_agent_continues_working_task() -> Result<()> {
     let hub = hub_with_guest().await?;
     let client = Client::unix(&hub);
     let mut nap = message_to("guest", "nap 600000");

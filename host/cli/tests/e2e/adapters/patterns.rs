@@ -425,7 +425,7 @@ async fn killed_researcher_is_named_in_report() -> Result<()> {
 
 /// Claude's quota is used up; Codex goes on in the same worktree, and its change is applied.
 #[tokio::test]
-async fn task_over_quota_goes_on_at_other_vendor() -> Result<()> {
+async fn task_over_quota_continues_at_other_vendor() -> Result<()> {
     let task = "Make greet.sh greet the world";
     let edit = "[[tool:write:greet.sh:echo hello, world\n]] Done.";
     let answers =
