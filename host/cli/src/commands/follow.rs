@@ -4,7 +4,7 @@
 use super::task::output::TaskOutput;
 use crate::{
     Exit, Format, Global,
-    client::{hub_client::Client, signals::Leaving, task_snapshot::Told},
+    client::{hub_client::Client, signals::Leaving},
     ui::{
         interactive::ProgressLine,
         text::{FAINT, Text},
@@ -82,11 +82,17 @@ pub(crate) async fn follow(
     }
 }
 
-/// Tells the user that another agent goes on with the task; returns its id.
-pub(crate) fn follow_handoff(global: &Global, told: &Told) -> Option<(String, String)> {
-    let (agent, next) = told.handed_over()?;
+/// Agent that goes on with a task that was handed over, and its task. A note names them; the answer
+/// of the first agent is left as it is.
+pub(crate) fn follow_handoff(
+    global: &Global,
+    shown: &mut TaskOutput,
+) -> anyhow::Result<Option<(String, String)>> {
+    let Some((agent, next)) = shown.told.handed_over() else { return Ok(None) };
+    let (agent, next) = (agent.to_owned(), next.to_owned());
     if global.format == Format::Pretty {
+        shown.end_piece()?;
         global.console().note(Text::styled(FAINT, format!("handed over to {agent}, task {next}")));
     }
-    Some((agent.to_owned(), next.to_owned()))
+    Ok(Some((agent, next)))
 }

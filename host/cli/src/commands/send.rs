@@ -186,11 +186,11 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 }
                 (Err(why), _) => return Err(shown.broken_off(&why, "")),
             };
-            conclude(&send, &mut shown, exit)?;
-            if let Some((agent, task)) = follow_handoff(global, &shown.told) {
+            if let Some((agent, task)) = follow_handoff(global, &mut shown)? {
                 (send.agent, step) = (agent, SendStep::Watch(task));
                 continue;
             }
+            conclude(&send, &mut shown, exit)?;
             let closed = closed(&mut client, &shown.told);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => {

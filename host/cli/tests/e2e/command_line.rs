@@ -4,7 +4,7 @@ use crate::stage::{GRANT, eventually_async, get, hub_with_guest, no_program_left
 use a2a_hub_tests::{Client, TestHub, test_guests};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     fs::DirBuilder,
     io::Write as _,
@@ -358,6 +358,33 @@ async fn task_is_shown_and_cancelled() -> Result<()> {
     let again = run(&hub, &["task", "cancel", &id]).await?;
     assert_eq!(again.code, Some(2));
     assert!(again.stderr.contains("cannot be cancelled"), "{}", again.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn commands_follow_handed_over_task() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    let sent = run(&hub, &["send", "guest", "sh echo begun; sleep 600", "--format", "json"]);
+    let handed_over = async {
+        let listed = json!({ "agentId": "guest", "state": "working" });
+        let working = async || client.call("hub/tasks/list", listed.clone()).await;
+        let is_there = async || working().await.is_ok_and(|tasks| tasks[0]["id"].is_string());
+        eventually_async(Duration::from_secs(30), is_there).await?;
+        let tasks = working().await?;
+        let id = tasks[0]["id"].as_str().context("its id")?;
+        run(&hub, &["task", "handoff", id, "echo", "--note", "Be quick."]).await
+    };
+    let (sent, handed_over) = tokio::try_join!(sent, handed_over)?;
+    assert_eq!(handed_over.code, Some(0), "{}", handed_over.stderr);
+    assert!(handed_over.stdout.ends_with("Be quick.\n"), "{}", handed_over.stdout);
+    // Programs get one object: the end of the task that went on.
+    let answer: Value = serde_json::from_str(&sent.stdout)?;
+    assert_eq!((sent.code, &answer["state"]), (Some(0), &json!("completed")), "{answer}");
+    assert!(
+        answer["message"].as_str().is_some_and(|text| text.ends_with("Be quick.\n")),
+        "{answer}"
+    );
     Ok(())
 }
 

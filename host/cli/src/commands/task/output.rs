@@ -315,7 +315,7 @@ impl TaskOutput {
     }
 
     /// Ends the printed artifact: its last line, and its last Markdown block.
-    fn end_piece(&mut self) -> io::Result<()> {
+    pub(crate) fn end_piece(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.in_line) {
             self.console.print(&"\n".into())?;
         }

@@ -20,11 +20,11 @@ pub(super) fn watch(global: &Global, typed: Option<&str>) -> anyhow::Result<Exit
             let mut still = global.progress(&task, false);
             let followed = follow(&mut client, id, &mut shown, &mut still, OnLeave::LetBe).await;
             let exit = followed.map_err(|why| shown.broken_off(&why, ""))?;
-            shown.finish(exit, Map::new())?;
-            if let Some((_, next)) = follow_handoff(global, &shown.told) {
+            if let Some((_, next)) = follow_handoff(global, &mut shown)? {
                 task = next;
                 continue;
             }
+            shown.finish(exit, Map::new())?;
             if exit == Exit::NeedsInput && global.format == Format::Pretty {
                 question::tell(global.console(), &shown, &format!("task {task}"));
             }
