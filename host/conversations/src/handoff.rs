@@ -100,7 +100,7 @@ pub fn fact_of_new(from: &AgentId, task: &TaskId) -> Metadata {
     Metadata::from_iter([(HANDOFF_FROM.to_owned(), json!({ "agent": from, "task": task }))])
 }
 
-/// Whether the agent of the new task `own` may begin, now that the old one is over.
+/// Checks that the agent of the new task `own` may begin, now that the old one is over.
 ///
 /// # Errors
 /// The text for the client if the old task was completed or handed over to another task.

@@ -126,12 +126,7 @@ impl WorktreeOfRun {
             tracing::warn!(%task, %why, "a worktree was not compared with others for conflicts");
             Vec::new()
         });
-        let named = found.into_iter().map(|WorktreeConflict { task, paths, more }| ConflictWith {
-            task_id: TaskId::new(task),
-            paths,
-            more,
-        });
-        let named: Vec<_> = named.collect();
+        let named: Vec<_> = found.into_iter().map(conflict_with).collect();
         for conflict in &named {
             tracing::info!(%task, with = %conflict.task_id, paths = ?conflict.paths, "two worktrees conflict");
             (self.publish)(Happened::WorktreeConflict {
@@ -142,6 +137,12 @@ impl WorktreeOfRun {
         }
         named
     }
+}
+
+/// A conflict, as clients see it.
+pub fn conflict_with(found: WorktreeConflict) -> ConflictWith {
+    let WorktreeConflict { task, paths, more } = found;
+    ConflictWith { task_id: TaskId::new(task), paths, more }
 }
 
 fn working(text: String) -> Emitted {

@@ -11,6 +11,7 @@ mod own_files;
 mod rules;
 mod setup;
 
+pub use changes::conflict_with;
 pub use own_files::decide_by_trust;
 pub use rules::rules_of;
 

@@ -7,7 +7,7 @@ use crate::{
     tasks::{NewTask, ResponseMode, SubmitError, Subscription},
 };
 use a2a_hub_agents::Agent;
-use a2a_hub_conversations::repeats::Claim;
+use a2a_hub_conversations::{handoff, repeats::Claim};
 use a2a_hub_core::{
     access_control::Caller,
     routing::{NotChosen, Routing, Wanted},
@@ -240,6 +240,10 @@ impl Hub {
                 .with(json!({ "taskId": task.id }))
                 .into());
         }
-        Ok(Answer::Task(Box::new(Box::pin(self.latest_of(task)).await?)))
+        let task = match handoff::successor(&task) {
+            None => task,
+            Some(_) => Box::pin(self.latest_of(task)).await?,
+        };
+        Ok(Answer::Task(Box::new(task)))
     }
 }

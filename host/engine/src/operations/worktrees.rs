@@ -9,15 +9,14 @@ use a2a_hub_protocol::{
     hub_metadata::WORKTREE_TASK,
     id::TaskId,
     operation::{
-        Answer, ApplyTo, ConflictWith, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
-        WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest,
+        Answer, ApplyTo, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff,
+        WorktreeInfo, WorktreeRemoved, WorktreeRequest,
     },
 };
-use a2a_hub_worktrees::{
-    Applied, Target, Worktree, WorktreeConflict, WorktreeError, WorktreeSnapshot, Worktrees,
-};
+use a2a_hub_worktree_runs::conflict_with;
+use a2a_hub_worktrees::{Applied, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees};
 use serde_json::json;
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 /// Largest patch in an answer, in bytes.
 const PATCH_LIMIT: usize = 16 << 20;
@@ -81,7 +80,13 @@ impl<'t> WorktreeOperations<'t> {
     async fn list(&self) -> Result<Vec<WorktreeInfo>, HubError> {
         let mut listed = Vec::new();
         let keep = self.worktrees.rules().retention.keep;
-        let (worktrees, mut conflicts) = all(self.worktrees).await?;
+        let listed_now = self.worktrees.clone();
+        let (worktrees, mut conflicts) = blocking(move || {
+            let all = listed_now.list();
+            let conflicts = listed_now.known_conflicts(&all);
+            (all, conflicts)
+        })
+        .await?;
         for worktree in worktrees {
             let rests = self.tasks.rest_of_worktree(&worktree).await?;
             let left = rests.zip(keep).map(|(rests, keep)| keep.saturating_sub(rests));
@@ -155,7 +160,8 @@ impl<'t> WorktreeOperations<'t> {
     /// is gone counts as one of a finished task.
     async fn prune(&self, older_than_ms: u64) -> Result<Vec<WorktreeRemoved>, HubError> {
         let mut removed = Vec::new();
-        for worktree in all(self.worktrees).await?.0 {
+        let worktrees = self.worktrees.clone();
+        for worktree in blocking(move || worktrees.list()).await? {
             let age = clock::now_ms().saturating_sub(worktree.created_ms);
             let in_use = self.tasks.rest_of_worktree(&worktree).await?.is_none();
             if age < older_than_ms || in_use {
@@ -195,23 +201,12 @@ impl<'t> WorktreeOperations<'t> {
     }
 }
 
-/// Conflicts by task.
-type KnownConflicts = BTreeMap<String, Vec<WorktreeConflict>>;
-
-/// All worktrees, and the conflicts between them.
-async fn all(worktrees: &Worktrees) -> Result<(Vec<Worktree>, KnownConflicts), HubError> {
-    let worktrees = worktrees.clone();
-    let listed = a2a_hub_process::run_blocking(move || {
-        let all = worktrees.list();
-        let conflicts = worktrees.known_conflicts(&all);
-        (all, conflicts)
-    });
-    listed.await.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()).into())
-}
-
-fn conflict_with(found: WorktreeConflict) -> ConflictWith {
-    let WorktreeConflict { task, paths, more } = found;
-    ConflictWith { task_id: TaskId::new(task), paths, more }
+/// Result of a call that blocks on the disk.
+async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, HubError> {
+    let done = a2a_hub_process::run_blocking(call).await;
+    done.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()).into())
 }
 
 /// The time after `left`.

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 pub(super) enum ActorCommand {
     /// Cancel the task; the sender waits for the channel to close.
     Cancel {
-        /// Who cancels it.
+        /// Principal that cancels it.
         by: Principal,
         /// Metadata of the last status.
         facts: Option<Metadata>,

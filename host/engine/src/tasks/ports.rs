@@ -38,7 +38,7 @@ pub(super) struct Handoff {
     pub(super) task: TaskId,
     /// Its agent.
     pub(super) agent: AgentId,
-    /// Who handed the task over.
+    /// Principal that handed the task over.
     pub(super) by: Principal,
 }
 

@@ -63,7 +63,7 @@ async fn later_run_finds_conflict_with_earlier() {
     let names = names.map(|it| it.unwrap().file_name().into_string().unwrap());
     assert!(names.into_iter().all(|name| !name.starts_with('.')), "temporary files are removed");
 
-    // The other one takes its change back: the newer comparison counts, whoever made it.
+    // The other one takes its change back: the newer comparison counts.
     fs::write(one.tree.join("a"), fs::read(place.at("repo/a")).unwrap()).unwrap();
     fs::remove_file(one.tree.join("same")).unwrap();
     assert_eq!(place.end("t1", 40).await, [""; 0]);
