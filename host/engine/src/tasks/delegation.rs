@@ -403,24 +403,21 @@ impl ProgramCalls for Delegation {
         let named = AgentId::parse(&request.agent);
         let agent = named.map_err(|why| Failure::Invalid(format!("{what}: {why}")))?;
         let agent = self.agent.peer_called(&agent);
+        // A child that exists is joined even if its agent has left since.
+        if let Some(key) = &request.key
+            && let Some(known) = self.known(key, &agent).await?
+        {
+            return self.join_again(&known, request.answers_questions).await;
+        }
         self.agent.may_call(&agent)?;
         let child = self.tasks.directory.agent(&agent);
         let child = child.ok_or_else(|| Failure::Unavailable(format!("{what}: it has left")))?;
-        let joined = match &request.key {
-            Some(key) => self.known(key, &agent).await?,
-            None => None,
+        let this = self.clone();
+        let begun = async move {
+            this.require_available(&child).await?;
+            this.begin(request, child, None).await
         };
-        match joined {
-            Some(known) => self.join_again(&known, request.answers_questions).await,
-            None => {
-                let this = self.clone();
-                let begun = async move {
-                    this.require_available(&child).await?;
-                    this.begin(request, child, None).await
-                };
-                self.to_its_end(begun).await
-            }
-        }
+        self.to_its_end(begun).await
     }
 
     async fn lend(&self) -> Box<dyn Lent> {

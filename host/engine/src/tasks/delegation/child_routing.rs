@@ -53,7 +53,6 @@ impl Delegation {
         if let Some(key) = &request.key
             && let Some(known) = self.child_under(key).await?
         {
-            self.agent.may_call(&known.agent)?;
             return self.join_again(&known.task, request.answers_questions).await;
         }
         let caller = Arc::clone(&self.agent);

@@ -1,6 +1,7 @@
 //! Keys of calls: many of them, each of which finds its child.
 
 use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test(start_paused = true)]
 async fn many_keys_find_their_children() {
@@ -31,4 +32,41 @@ async fn many_keys_find_their_children() {
     let done = said(&stand.until(&root, TaskState::Completed).await);
     assert_eq!(done, "as said");
     assert_eq!(stand.tasks.children(&root).await.unwrap().len(), MANY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_of_agent_that_left_is_joined() {
+    let has_left = Arc::new(AtomicBool::new(false));
+    let leaves = Arc::clone(&has_left);
+    let fake = Fake::new(move |stage: Stage| {
+        let leaves = Arc::clone(&leaves);
+        async move {
+            if stage.text() != "twice" {
+                return follow_script(stage).await;
+            }
+            let keyed = |key: &str| ChildRequest {
+                key: Some(key.to_owned()),
+                ..ChildRequest::new(
+                    "b",
+                    Message::text(Role::User, json!({"end": "once"}).to_string()),
+                )
+            };
+            let first = stage.outcome_of(keyed("draft")).await.unwrap();
+            leaves.store(true, Ordering::Relaxed);
+            let again = stage.outcome_of(keyed("draft")).await.unwrap();
+            let other = stage.call(keyed("final")).await.err().unwrap();
+            completed(&format!("{} {} {other}", told(&first), told(&again)))
+        }
+    });
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &fake);
+    let known = agents.0.clone();
+    stand.know(move |id| {
+        let is_gone = id.as_str() == "b" && has_left.load(Ordering::Relaxed);
+        known.get(id).filter(|_| !is_gone).cloned()
+    });
+    let root = stand.submit(agents.named("a"), "twice").await;
+    let done = said(&stand.until(&root, TaskState::Completed).await);
+    assert_eq!(done, "once once call `b`: it has left");
+    stand.only_child(&root).await;
 }
