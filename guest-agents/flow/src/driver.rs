@@ -1,6 +1,6 @@
 //! Carries out the actions of the engine: children, questions and timers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_hub_coordination::flow::{
     Action, ChildWorktree, Definition, End, Event as Told, Finish, Id, Inheritance, Role, State,
@@ -15,10 +15,9 @@ const MAX_ARTIFACT: usize = 128 << 10;
 /// Most artifacts that are kept of one child.
 const MAX_ARTIFACTS: usize = 16;
 
-/// Time in which children that have ended report it when a time limit is over, and most reports of
-/// each that are taken then: a child that never stops to report cannot hold the limit up.
+/// Time that an answer of the user has to arrive when a time limit is over: after a restart it is
+/// delivered anew.
 const GRACE: Duration = Duration::from_millis(200);
-const MAX_LATE: usize = 1_024;
 
 /// Something that the flow waits for.
 enum Open {
@@ -58,7 +57,7 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
             }
         }
         if events.is_empty() {
-            events = wait(ctx, &mut open)?;
+            events = wait(ctx, &mut open, &children)?;
         }
         actions = Vec::new();
         for event in events {
@@ -125,29 +124,68 @@ fn act(
 
 /// Waits until something that is open is ready, and takes one event of each. Time limits come last:
 /// after a restart, or on a busy hub, answers that were in before the limit still count.
-fn wait(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failure> {
+fn wait(
+    ctx: &Context,
+    open: &mut BTreeMap<Id, Open>,
+    children: &Children,
+) -> Result<Vec<Told>, Failure> {
     let all: Vec<_> = open.keys().copied().collect();
     let (due, others): (Vec<_>, Vec<_>) =
         ready(ctx, open, &all, None)?.into_iter().partition(|id| is_timer(open, *id));
     let mut events = take(open, others)?;
     let is_limit = |id: &Id| matches!(id.role, Role::Answers | Role::Timeout);
-    if !due.iter().any(is_limit) {
-        events.extend(take(open, due)?);
-        return Ok(events);
-    }
-    for _ in 0..MAX_LATE {
-        let others: Vec<_> = open.keys().copied().filter(|id| !is_timer(open, *id)).collect();
-        if others.is_empty() {
-            break;
-        }
-        let late = ready(ctx, open, &others, Some(GRACE))?;
-        if late.is_empty() {
-            break;
-        }
-        events.extend(take(open, late)?);
+    if due.iter().any(is_limit) {
+        events.extend(take_answers(ctx, open)?);
+        events.extend(take_ends(ctx, open, children)?);
     }
     events.extend(take(open, due)?);
     Ok(events)
+}
+
+/// Takes the answers of the user that are in.
+fn take_answers(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failure> {
+    let asked = open.iter().filter(|(_, it)| matches!(it, Open::Question(_)));
+    let asked: Vec<_> = asked.map(|(id, _)| *id).collect();
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let answered = ready(ctx, open, &asked, Some(GRACE))?;
+    take(open, answered)
+}
+
+/// Takes all that is left of the children that have ended by now, however long it takes to arrive.
+fn take_ends(
+    ctx: &Context,
+    open: &mut BTreeMap<Id, Open>,
+    children: &Children,
+) -> Result<Vec<Told>, Failure> {
+    let mut events = Vec::new();
+    if !open.values().any(|it| matches!(it, Open::Call(..))) {
+        return Ok(events);
+    }
+    let over = ctx.children()?.into_iter().filter(|child| is_over(child.state));
+    let over: BTreeSet<_> = over.map(|child| child.task_id).collect();
+    loop {
+        let is_left = |id: &Id| children.get(id).is_some_and(|task| over.contains(task));
+        let left: Vec<_> = open.keys().copied().filter(is_left).collect();
+        if left.is_empty() {
+            return Ok(events);
+        }
+        let ready = ready(ctx, open, &left, None)?;
+        events.extend(take(open, ready)?);
+    }
+}
+
+fn is_over(state: TaskState) -> bool {
+    match state {
+        TaskState::Completed | TaskState::Failed | TaskState::Canceled | TaskState::Rejected => {
+            true
+        }
+        TaskState::Submitted
+        | TaskState::Working
+        | TaskState::InputRequired
+        | TaskState::AuthRequired => false,
+    }
 }
 
 fn is_timer(open: &BTreeMap<Id, Open>, id: Id) -> bool {

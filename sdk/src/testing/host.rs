@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::child::child;
 use super::mind::Mind;
 use super::process::{KeptPrograms, ScriptedProcess, Stop};
 use super::program::{Program, Script};
@@ -50,7 +51,7 @@ struct State {
     output_modes: Vec<String>,
     fingerprints: BTreeMap<String, String>,
     withdrawn: usize,
-    children: usize,
+    children: Vec<ChildTask>,
     answered: Vec<(String, String)>,
     steps: step::Kept,
 }
@@ -493,19 +494,19 @@ impl Host for ScriptedHost {
         Ok(json!({ "agents": agents }).to_string())
     }
 
-    fn call(&self, agent: &str, _: &Message, _: &CallOptions) -> Result<ScriptedCall, Failure> {
+    fn call(&self, agent: &str, _: &Message, how: &CallOptions) -> Result<ScriptedCall, Failure> {
         self.unless_cancelled()?;
         let mut state = self.0.borrow_mut();
         let at = state.calls.iter().position(|(name, _)| name == agent);
         let script = at.and_then(|at| state.calls.remove(at));
         let (_, updates) = script.ok_or_else(|| unscripted(&format!("a call to `{agent}`")))?;
-        state.children += 1;
-        let id = format!("child-{}", state.children);
+        let id = format!("child-{}", state.children.len() + 1);
+        state.children.push(child(&id, agent, how, &updates));
         Ok(ScriptedCall { id, host: self.clone(), updates: RefCell::new(updates.into()) })
     }
 
     fn children(&self) -> Result<Vec<ChildTask>, Failure> {
-        Ok(Vec::new())
+        Ok(self.0.borrow().children.clone())
     }
 
     fn any_of(

@@ -1,5 +1,6 @@
 //! Test support: runs an agent natively, against a hub that follows a script and records all calls.
 
+mod child;
 mod host;
 mod mind;
 mod process;
