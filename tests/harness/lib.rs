@@ -6,6 +6,7 @@ pub mod delegation;
 mod endpoints;
 pub mod finding;
 pub mod five_step;
+pub mod flow_runs;
 mod front;
 pub mod grants;
 mod grpc;

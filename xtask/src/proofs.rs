@@ -11,7 +11,7 @@ pub(crate) enum Proof {
     Restarts,
     /// Ten minutes of growing task trees: each ends its children first, and no budget is exceeded
     Forest,
-    /// 200 kills while agents vote, bid, propose, estimate and negotiate: nobody is asked twice
+    /// 200 kills while flows of all kinds run: each ends by its rules, and does no step twice
     Patterns,
 }
 
@@ -21,7 +21,7 @@ impl Proof {
         match self {
             Self::Kills => "random_kills_lose_no_reported_event",
             Self::Restarts => "journals_never_record_shutdown_refusals",
-            Self::Patterns => "killed_hub_asks_no_agent_twice",
+            Self::Patterns => "killed_hub_does_no_step_twice",
             Self::Forest => "every_tree_ends_children_before_parents",
         }
     }

@@ -6,7 +6,11 @@
 
 use std::time::Duration;
 
-use a2a_hub_sdk::{Call, CallOptions, Source, StepMode, TaskState, Update, prelude::*};
+use a2a_hub_sdk::{
+    Call, CallOptions, Source, StepMode, TaskState, Update,
+    prelude::*,
+    serde_json::{self, Value},
+};
 
 /// Maximum nesting of messages.
 const DEEPEST: usize = 8;
@@ -78,24 +82,79 @@ fn act_out(ctx: &Context, act: &str, rest: &str, last: Option<&String>) -> Resul
 }
 
 /// Answers by the JSON schema in a message, or does its work. One in six fails, and one in six
-/// answers without JSON.
+/// answers without JSON or with wrong one. With a line `slowly`, one in five is far too slow.
 fn decide(ctx: &Context, text: &str) -> Run {
     let number = random();
+    if text.lines().any(|line| line == "slowly") && number % 5 == 4 {
+        ctx.sleep(Duration::from_secs(60))?;
+    }
     if number.is_multiple_of(6) {
         return ctx.fail("broken", "this one fails");
     }
     let schema = text.split_once("It has to fit this JSON schema:\n");
-    if number % 6 == 1 || schema.is_none() {
-        return ctx.done("done");
+    let Some((_, schema)) = schema.filter(|_| number % 6 != 1) else {
+        return ctx.done(format!("done {number}"));
+    };
+    if number % 36 == 2 {
+        return ctx.done(json!({ "choice": 7, "contributions": "none", "score": -1 }).to_string());
     }
-    let is_choice = schema.is_some_and(|(_, schema)| schema.contains("\"enum\""));
+    let is_choice = schema.contains("\"enum\"");
+    let score = f64::from(u8::try_from(number % 101).unwrap_or_default()) / 100.0;
     let answer = json!({
         "choice": if number.is_multiple_of(2) { "yes" } else { "no" },
         "bid": number % 100, "pass": number % 7 == 2, "cost": number % 100, "minutes": 5, "plan": "soon",
         "refuse": number % 7 == 3, "value": if is_choice { json!("yes") } else { json!(number % 4) },
         "accept": number.is_multiple_of(3), "terms": "these", "confidence": 0.5, "reason": "so",
+        "score": score, "contributions": contributions(text, number),
     });
     ctx.done(answer.to_string())
+}
+
+/// Contributions to the board in a message: the agent claims open items, finishes what it holds,
+/// adds items, and sometimes takes what is not for it.
+fn contributions(text: &str, mut number: u64) -> Vec<Value> {
+    let Some((_, rest)) = text.split_once("The board is now:") else { return Vec::new() };
+    let me = text.split_once("You are ").and_then(|(_, rest)| rest.split(',').next());
+    let data = rest.split("[end of data]").next().unwrap_or_default();
+    let board: Vec<_> = data.lines().filter_map(|line| line.strip_prefix("| ")).collect();
+    let board: Vec<Value> = serde_json::from_str(&board.join("\n")).unwrap_or_default();
+    let first = number;
+    let mut one_in = |many: u64| {
+        // Numerical Recipes, "Quick and dirty" generator; the high bits are the random ones.
+        number =
+            number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (number >> 33).is_multiple_of(many)
+    };
+    let mut wishes = Vec::new();
+    for item in &board {
+        let is_mine = item["by"].as_str() == me;
+        let wish = |verb: &str, version: &Value| {
+            let text = format!("by {} {first:x}", me.unwrap_or_default());
+            json!({ "do": verb, "id": item["id"], "version": version, "text": text })
+        };
+        let version = &item["version"];
+        match item["state"].as_str() {
+            Some("open") if !one_in(3) => {
+                wishes.push(wish("claim", version));
+                if one_in(3) {
+                    wishes.push(wish("finish", version));
+                }
+            }
+            Some("claimed") if is_mine && one_in(6) => wishes.push(wish("release", version)),
+            Some("claimed") if is_mine && one_in(6) => wishes.push(wish("claim", version)),
+            Some("claimed") if is_mine && !one_in(6) => wishes.push(wish("finish", version)),
+            Some(_) if one_in(8) => wishes.push(wish("finish", version)),
+            Some(_) if one_in(8) => wishes.push(wish("claim", &json!(1))),
+            Some(_) | None => {}
+        }
+    }
+    if one_in(6) {
+        let needs = board.first().map(|item| &item["id"]);
+        wishes.push(
+            json!({ "do": "add", "id": format!("x{first:x}"), "text": "more", "needs": [needs] }),
+        );
+    }
+    wishes
 }
 
 fn told(came_to: Result<String, Failure>) -> String {
@@ -201,7 +260,23 @@ mod tests {
         let text = "say so\ndecide\nmore\nIt has to fit this JSON schema:\n{}";
         let outcome = host.run::<DurableGuest>(text).unwrap();
         assert!(outcome.text().contains("\"bid\":4"), "{}", outcome.text());
-        assert_eq!(host.run::<DurableGuest>("decide").unwrap().text(), "done");
+        assert_eq!(host.run::<DurableGuest>("decide").unwrap().text(), "done 4");
+    }
+
+    #[test]
+    fn contributions_follow_board() {
+        let board = json!([
+            { "id": "a", "version": 1, "state": "open", "by": null },
+            { "id": "b", "version": 2, "state": "claimed", "by": "ash" },
+        ]);
+        let board = serde_json::to_string_pretty(&board).unwrap().replace('\n', "\n| ");
+        let text = format!("You are ash, and work. The board is now:\n| {board}\n[end of data]\n");
+        let all: Vec<_> = (0..50).flat_map(|number| contributions(&text, number)).collect();
+        let has = |verb: &str, id: &str| all.iter().any(|it| it["do"] == verb && it["id"] == id);
+        assert!(has("claim", "a") && has("finish", "a") && !has("release", "a"), "{all:?}");
+        assert!(has("finish", "b") && has("release", "b") && has("claim", "b"), "{all:?}");
+        assert!(all.iter().any(|it| it["do"] == "add"), "{all:?}");
+        assert_eq!(contributions("You are ash, and work.", 1), [Value::Null; 0]);
     }
 
     #[test]
