@@ -10,6 +10,9 @@
 //! 5 result      the last update
 //! ```
 
+pub mod skill_holder;
+pub mod status;
+
 #[cfg(test)]
 #[path = "../../../tests/harness/shapes.rs"]
 mod shapes;

@@ -6,15 +6,13 @@
 //! refusals     lookup of a path's agent, and error responses
 //! submit       the body, the agent that has the skill, the schema of its input, the message
 //! schemas      cache of compiled schemas, the latest of each skill
-//! skill_holder selection of the agent by its skill
 //! updates      the events of a task, each as an update
-//! status       an update
 //! ```
+//!
+//! The crate `five-step` has the form of submissions and updates, and selects the agent of a skill.
 
 mod refusals;
 mod schemas;
-mod skill_holder;
-mod status;
 mod submit;
 mod updates;
 

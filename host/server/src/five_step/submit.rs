@@ -3,7 +3,6 @@
 use super::{
     refusals::{named, refused},
     schemas::InputSchemas,
-    skill_holder::{NoHolder, SkillCandidate, held_by, holder},
 };
 use crate::http::{
     body::read_body,
@@ -12,7 +11,10 @@ use crate::http::{
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
-use a2a_hub_five_step::{self as five_step, Submission};
+use a2a_hub_five_step::{
+    self as five_step, Submission,
+    skill_holder::{NoHolder, SkillCandidate, held_by, holder},
+};
 use a2a_hub_protocol::{
     card::AgentCard,
     error::A2aError,

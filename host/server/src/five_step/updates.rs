@@ -5,17 +5,14 @@
 //! A client resumes with `Last-Event-ID`: the log is read from the beginning, and updates that the
 //! client received are skipped.
 
-use super::{
-    refusals::{named, refused},
-    status::TaskSnapshot,
-};
+use super::refusals::{named, refused};
 use crate::http::{
     context::{last_event, own_url},
     sse::{NamedEvent, event_stream, from_the_start, kept_alive},
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
-use a2a_hub_five_step::EVENT;
+use a2a_hub_five_step::{EVENT, status::TaskSnapshot};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, SequencedEvent, TaskEvent},

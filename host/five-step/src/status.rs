@@ -1,7 +1,6 @@
 //! Update of a task, which is complete by itself.
 
 use a2a_hub_core::task::progress;
-use a2a_hub_five_step as five_step;
 use a2a_hub_protocol::{
     id::{ArtifactId, TaskId},
     message::{Message, Metadata},
@@ -16,7 +15,7 @@ const ANSWER: &str = "answer";
 
 /// State of a task according to the events received so far.
 #[derive(Debug)]
-pub(super) struct TaskSnapshot {
+pub struct TaskSnapshot {
     task: TaskId,
     /// A2A URL for answers to the task's questions.
     answer_url: String,
@@ -28,13 +27,13 @@ pub(super) struct TaskSnapshot {
 
 impl TaskSnapshot {
     /// State before the first event.
-    pub(super) fn new(task: TaskId, answer_url: String) -> Self {
+    pub fn new(task: TaskId, answer_url: String) -> Self {
         let state = TaskState::Submitted;
         Self { task, answer_url, state, said: None, percent: None, question: None }
     }
 
     /// Applies a status and its metadata.
-    pub(super) fn hear(&mut self, status: &TaskStatus, facts: Option<&Metadata>) {
+    pub fn hear(&mut self, status: &TaskStatus, facts: Option<&Metadata>) {
         self.state = status.state;
         self.said.clone_from(&status.message);
         self.percent = progress::percent(facts).or(self.percent);
@@ -45,19 +44,19 @@ impl TaskSnapshot {
     }
 
     /// Applies a message of the agent, which ends the task.
-    pub(super) fn hear_reply(&mut self, message: &Message) {
+    pub fn hear_reply(&mut self, message: &Message) {
         self.state = TaskState::Completed;
         self.said = Some(message.clone());
         self.percent = Some(100.0);
     }
 
     /// True if the task has ended.
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.state.is_final()
     }
 
     /// Creates an update with these artefacts.
-    pub(super) fn told(&self, artefacts: &[Artifact]) -> Value {
+    pub fn told(&self, artefacts: &[Artifact]) -> Value {
         let failed = match self.state {
             TaskState::Failed | TaskState::Rejected | TaskState::Canceled => true,
             TaskState::Submitted
@@ -89,7 +88,7 @@ impl TaskSnapshot {
 
     /// Creates the last update with all artifacts. If a completed task has none, the agent's final
     /// message becomes its artifact.
-    pub(super) fn told_whole(&self, mut task: Task) -> Value {
+    pub fn told_whole(&self, mut task: Task) -> Value {
         let said = task.status.message.take().filter(|said| !said.parts.is_empty());
         if let (TaskState::Completed, true, Some(said)) =
             (self.state, task.artifacts.is_empty(), said)
@@ -114,7 +113,7 @@ impl TaskSnapshot {
     /// Message of the agent, or the default message of the state. For a question it includes
     /// instructions for the answer, because the protocol cannot express them.
     fn status_message(&self) -> String {
-        let said = self.text().unwrap_or_else(|| five_step::of_state(self.state).to_owned());
+        let said = self.text().unwrap_or_else(|| crate::of_state(self.state).to_owned());
         if !self.state.is_interrupted() {
             return said;
         }

@@ -6,11 +6,11 @@ use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 const MAX_NAMED: usize = 20;
 
 /// Possible agent, with its card.
-pub(super) type SkillCandidate<'a> = (&'a AgentId, &'a AgentCard);
+pub type SkillCandidate<'a> = (&'a AgentId, &'a AgentCard);
 
 /// Reason why no agent is selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NoHolder {
+pub enum NoHolder {
     /// No agent has such a skill.
     #[error("no agent here has the skill `{skill}`; there are {}", listed(.there))]
     Nobody {
@@ -45,7 +45,7 @@ pub(super) enum NoHolder {
 /// Selects the agent for `skill`: the only agent with a skill of exactly this id; among several,
 /// the default agent; otherwise the agent named before a slash, as in the skills of the hub's own
 /// card. Returns the agent, and the agent's own id of the skill.
-pub(super) fn holder(
+pub fn holder(
     skill: &str,
     agents: &[SkillCandidate<'_>],
     default: Option<&AgentId>,
@@ -80,7 +80,7 @@ pub(super) fn holder(
 }
 
 /// Returns the agent's own id of a skill, if it has the skill.
-pub(super) fn held_by(agent: &AgentId, card: &AgentCard, skill: &str) -> Result<String, NoHolder> {
+pub fn held_by(agent: &AgentId, card: &AgentCard, skill: &str) -> Result<String, NoHolder> {
     let there = card.skill_ids();
     if there.contains(&skill) {
         return Ok(skill.to_owned());
