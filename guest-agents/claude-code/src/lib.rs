@@ -45,7 +45,7 @@ impl Cli for ClaudeCode {
 
     const NAME: &'static str = "Claude Code";
     const PROGRAM: &'static str = "claude";
-    const TESTED: &'static str = "2.1.329";
+    const TESTED: &'static str = "2.1.332";
     const INSTALL: &'static str = "npm install -g @anthropic-ai/claude-code";
     const LOGIN: &'static str = "claude /login";
     const TAKES_INSTRUCTIONS: bool = true;

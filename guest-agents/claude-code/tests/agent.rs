@@ -205,7 +205,7 @@ fn third_refused_login_fails_task() {
 
     // The CLI has a key, so its own check cannot know that the vendor refuses it.
     let health = || {
-        host.program("claude").args(&["--version"]).stdout("2.1.329 (Claude Code)\n");
+        host.program("claude").args(&["--version"]).stdout("2.1.332 (Claude Code)\n");
         let status = json!({ "loggedIn": true }).to_string();
         host.program("claude").args(&["auth", "status"]).stdout(status);
         host.health::<ClaudeCode>()
@@ -271,7 +271,7 @@ fn special_prompts_are_plain_text() {
 #[test]
 fn health_reports_problem_with_fix() {
     let versions = |host: &ScriptedHost| {
-        host.program("claude").args(&["--version"]).stdout("2.1.329 (Claude Code)\n");
+        host.program("claude").args(&["--version"]).stdout("2.1.332 (Claude Code)\n");
     };
     let host = ScriptedHost::new();
     versions(&host);
@@ -279,7 +279,7 @@ fn health_reports_problem_with_fix() {
     let health = host.health::<ClaudeCode>();
     assert_eq!(
         (health.status, health.version.as_deref()),
-        (HealthStatus::Healthy, Some("2.1.329"))
+        (HealthStatus::Healthy, Some("2.1.332"))
     );
 
     versions(&host);

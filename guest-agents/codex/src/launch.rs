@@ -27,7 +27,7 @@ impl Cli for Codex {
 
     const NAME: &'static str = "Codex";
     const PROGRAM: &'static str = "codex";
-    const TESTED: &'static str = "0.169.0";
+    const TESTED: &'static str = "0.171.0";
     const INSTALL: &'static str = "npm install -g @openai/codex";
     const LOGIN: &'static str = "codex login";
     /// `codex doctor` also contacts the provider.

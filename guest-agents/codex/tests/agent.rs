@@ -186,7 +186,7 @@ fn cancelled_task_ends_program() {
 fn health_reports_problem_with_fix() {
     let doctor = |credentials: Value| {
         let host = ScriptedHost::new();
-        host.program("codex").args(&["--version"]).stdout("codex-cli 0.169.0\n");
+        host.program("codex").args(&["--version"]).stdout("codex-cli 0.171.0\n");
         let report = json!({ "checks": { "auth.credentials": credentials } });
         let report = serde_json::to_string_pretty(&report).unwrap();
         host.program("codex").args(&["doctor", "--json"]).stdout(report).exit(1);
@@ -195,7 +195,7 @@ fn health_reports_problem_with_fix() {
     let health = doctor(json!({ "status": "ok", "details": { "stored auth mode": "chatgpt" } }));
     assert_eq!(
         (health.status, health.version.as_deref()),
-        (HealthStatus::Healthy, Some("0.169.0"))
+        (HealthStatus::Healthy, Some("0.171.0"))
     );
     for credentials in [
         json!({ "status": "fail", "summary": "no Codex credentials were found" }),

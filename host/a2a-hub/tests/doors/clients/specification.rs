@@ -271,7 +271,7 @@ const EXAMPLES: &[(&str, Wanted)] = &[
 
 /// Healthy `claude` that does nothing: its task fails, with the same shape.
 const CLAUDE: &str = r#"#!/bin/sh
-case "$1" in --version) echo 2.1.329 ;; auth) echo '{"loggedIn":true}' ;; *) exit 1 ;; esac
+case "$1" in --version) echo 2.1.332 ;; auth) echo '{"loggedIn":true}' ;; *) exit 1 ;; esac
 "#;
 
 #[tokio::test]

@@ -74,7 +74,7 @@ async fn cli_prompt_marks_inherited_memory() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let fake = bin.path().join("claude");
     let script = r#"#!/bin/sh
-case $1 in --version) echo 2.1.329; exit;; auth) echo '{"loggedIn": true}'; exit;; esac
+case $1 in --version) echo 2.1.332; exit;; auth) echo '{"loggedIn": true}'; exit;; esac
 while read -r prompt; do case $prompt in *'"user"'*) break;; esac; done
 printf '%s\n' "$prompt" >>prompts
 printf '%s\n' '{"type":"system","subtype":"init","session_id":"s","model":"m"}' '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}'

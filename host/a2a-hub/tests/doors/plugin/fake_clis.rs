@@ -193,7 +193,7 @@ async fn next_task_waits_for_slow_exit() -> Result<()> {
     // The script logs its start and its end. At the end of its input it takes a while, as if it
     // saved its state.
     let script = format!(
-        "#!/bin/sh\ncase $1 in --version) echo 2.1.329; exit;; auth) echo '{{\"loggedIn\": true}}'; exit;; esac\necho begun >>log\nread prompt\nprintf '%s\\n' '{}' '{}'\n\
+        "#!/bin/sh\ncase $1 in --version) echo 2.1.332; exit;; auth) echo '{{\"loggedIn\": true}}'; exit;; esac\necho begun >>log\nread prompt\nprintf '%s\\n' '{}' '{}'\n\
          cat >/dev/null\nsleep 2\necho ended >>log\n",
         says(CLAUDE.hello),
         GIVES_UP

@@ -60,7 +60,7 @@ pub(super) const CLAUDE: Vendor = Vendor {
     login: "claude /login",
     without_key: "claude /login",
     model: "claude-opus-0",
-    version: "2.1.329",
+    version: "2.1.332",
     settings: "",
     write: |path| {
         format!("[[tool:raw:Write:{}]]", json!({ "file_path": path, "content": "new\n" }))
@@ -173,7 +173,7 @@ pub(super) const CODEX: Vendor = Vendor {
     login: "codex login",
     without_key: "LOOPBACK_KEY",
     model: "mock-model-2",
-    version: "0.169.0",
+    version: "0.171.0",
     settings: "env = ['LOOPBACK_KEY']",
     write: |path| {
         let patch = format!("*** Begin Patch\n*** Add File: {path}\n+new\n*** End Patch");

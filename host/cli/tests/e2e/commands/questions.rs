@@ -91,7 +91,7 @@ async fn accepted_answer_survives_kill() -> Result<()> {
 /// Stand-in for `claude` that asks for permission and writes its input to `heard`. In a resumed
 /// session it only answers.
 const CLAUDE: &str = r#"#!/bin/sh
-case "$1" in --version) echo 2.1.329; exit ;; auth) echo '{"loggedIn":true}'; exit ;; esac
+case "$1" in --version) echo 2.1.332; exit ;; auth) echo '{"loggedIn":true}'; exit ;; esac
 read -r prompt; printf '%s\n' "$prompt" >>heard
 echo '{"type":"system","subtype":"init","session_id":"s","model":"m"}'
 echo '{"type":"stream_event","event":{"type":"message_start"},"parent_tool_use_id":null}'
