@@ -435,6 +435,38 @@ fn wrong_file_names_line_and_way_out() {
 }
 
 #[test]
+fn long_output_is_asked_again_with_bound() {
+    let long = json!({ "verdict": "approve", "findings": ["x".repeat(64 << 10)] }).to_string();
+    let mut asked = Vec::new();
+    let once = run(REVIEW, json!({ "task": "x" })).with(|agent, text| match (agent, asked.len()) {
+        ("writer", _) => done("roses"),
+        (_, 0) => {
+            asked.push(text.to_owned());
+            done(long.as_str())
+        }
+        (_, _) => {
+            asked.push(text.to_owned());
+            done(r#"{"verdict": "approve", "findings": []}"#)
+        }
+    });
+    assert_eq!(once.reason(), "");
+    assert!(asked[1].contains("bytes, and at most 65536 are read; shorten it"), "{}", asked[1]);
+    let twice = run(REVIEW, json!({ "task": "x" })).with(|_, _| done(long.as_str()));
+    assert_eq!(twice.reason(), "invalid_output");
+    assert!(twice.text().contains("at most 65536 are read"), "{}", twice.text());
+}
+
+#[test]
+fn outputs_of_items_share_bound() {
+    const MANY: &str = "description = \"Many\"\n[[step]]\nid = \"all\"\nfor_each = \"range(1000)\"\nallow_failures = 1000\n\
+        agent = \"a\"\nprompt = \"go\"\noutput = { answer = { type = \"string\" } }\n";
+    let answer = json!({ "answer": "x".repeat(2 << 10) }).to_string();
+    let many = run(MANY, json!({})).with(|_, _| done(answer.as_str()));
+    assert_eq!(many.called.len(), 2000, "each is asked again once");
+    assert!(many.called[1999].contains("at most 1048 are read"), "{}", many.called[1999]);
+}
+
+#[test]
 fn large_texts_are_cut() {
     let mut prompt = 0;
     let run = run(REVIEW, json!({ "task": "x" })).with(|agent, text| match agent {

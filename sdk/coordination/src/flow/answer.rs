@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::schema;
 
-/// Most bytes of an answer in an interaction, which keeps all of them to its end.
-const MAX_ANSWER: usize = 64 << 10;
+/// Most bytes of a structured answer. Those of a step with many items share a limit.
+pub(super) const MAX_ANSWER: usize = 64 << 10;
 
 /// Reads the JSON value of an answer and checks it.
 ///
@@ -20,17 +20,15 @@ pub(super) fn read(text: &str, data: Option<&Value>, schema: &Value) -> Result<V
     Ok(value)
 }
 
-/// Checks the size of an answer in an interaction.
+/// Checks the size of a structured answer, which the flow keeps to its end.
 ///
 /// # Errors
 ///
-/// If the answer is too long: a text for the agent.
-pub(super) fn bounded(answer: Value) -> Result<Value, String> {
+/// If the answer has more than `most` bytes: a text for the agent.
+pub(super) fn bounded(answer: Value, most: usize) -> Result<Value, String> {
     match answer.to_string().len() {
-        0..=MAX_ANSWER => Ok(answer),
-        bytes => {
-            Err(format!("it has {bytes} bytes, and at most {MAX_ANSWER} are read; shorten it"))
-        }
+        bytes if bytes <= most => Ok(answer),
+        bytes => Err(format!("it has {bytes} bytes, and at most {most} are read; shorten it")),
     }
 }
 

@@ -145,10 +145,9 @@ impl State {
         let of_step = self.definition.steps[id.step].output.as_ref();
         let output = match turn.map_or(of_step, |turn| turn.schema()) {
             Some(schema) if end.completed => {
+                let most = if turn.is_some() { answer::MAX_ANSWER } else { most };
                 let output = answer::read(&end.text, end.data.as_ref(), schema);
-                Some(
-                    output.and_then(|it| if turn.is_some() { answer::bounded(it) } else { Ok(it) }),
-                )
+                Some(output.and_then(|it| answer::bounded(it, most)))
             }
             Some(_) | None => None,
         };
