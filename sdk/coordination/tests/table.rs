@@ -195,6 +195,31 @@ fallback = ["second"]
 }
 
 #[test]
+fn fallback_has_attempts_as_well() {
+    const RETRY: &str = "description = \"Tries\"\n[[step]]\nid = \"try\"\nagent = \"first\"\nprompt = \"go\"\n\
+        retry = { times = 1 }\nfallback = [\"second\"]\n";
+    let tried = run(RETRY, json!({})).with(|_, _| failed("agent_unhealthy", "down"));
+    assert_eq!(tried.called, ["first: go", "first: go", "second: go", "second: go"]);
+}
+
+#[test]
+fn misspelt_step_never_suggests_itself() {
+    let refused = |needs: &str, prompt: &str| {
+        let text = format!(
+            "description = \"x\"\n[[step]]\nid = \"ab\"\nagent = \"a\"\nprompt = \"go\"\n\
+            [[step]]\nid = \"bb\"\nneeds = [\"{needs}\"]\nagent = \"a\"\nprompt = \"{prompt}\"\n"
+        );
+        Definition::parse(&text).unwrap_err()[0].to_string()
+    };
+    let near = "there is no step `bc`; did you mean `ab`?";
+    assert_eq!(refused("bc", "go").split_once(": ").unwrap().1, "there is no step `bc`");
+    assert!(refused("ab", "{{ steps.bc.text | data }}").ends_with("there is no step `bc`"));
+    assert!(refused("ac", "go").ends_with(&near.replace("bc", "ac")), "another step is meant");
+    let own = refused("ab", "{{ previous.bc.text | data }}");
+    assert!(own.ends_with("did you mean `bb`?"), "{own}");
+}
+
+#[test]
 fn failed_flow_is_compensated_backwards() {
     const SAGA: &str = r#"
 description = "Books"
@@ -369,6 +394,16 @@ fn wrong_file_names_line_and_way_out() {
             "needs = [\"write\"]",
             "needs = [\"writ\"]",
             "there is no step `writ`; did you mean `write`?",
+        ),
+        (
+            "needs = [\"write\"]",
+            "needs = [\"review\"]",
+            "line 14, column 10: the step `review` needs itself; `needs` lists steps that end before it",
+        ),
+        (
+            "steps.write.text",
+            "steps.review.text",
+            "`steps.review.text`: the step `review` has not run yet; write `previous.review`",
         ),
         (
             "id = \"write\"",

@@ -33,14 +33,19 @@ pub(super) fn whole(
         for (name, at) in &draft.needs {
             match ids.iter().position(|id| id == name) {
                 Some(there) if there == index => {
-                    problems.error(at, format!("the step `{name}` needs itself"));
+                    let rule = format!(
+                        "the step `{name}` needs itself; `needs` lists steps that end before it; repeat it with `goto`"
+                    );
+                    problems.error(at, rule);
                 }
                 Some(there) if needs.contains(&there) => {
                     problems.error(at, format!("`{name}` is listed twice"));
                 }
                 Some(there) => needs.push(there),
                 None => {
-                    let near = did_you_mean(name, ids.iter().map(String::as_str));
+                    // A step cannot need itself.
+                    let others = ids.iter().filter(|id| **id != draft.step.id);
+                    let near = did_you_mean(name, others.map(String::as_str));
                     problems.error(at, format!("there is no step `{name}`{near}"));
                 }
             }
@@ -160,9 +165,18 @@ fn check_name(
                 return Err(format!("`{name}`: name the step, as in `{root}.ID.text`"));
             };
             let Some(named) = definition.steps.iter().position(|it| it.id == member) else {
-                let near = did_you_mean(member, definition.step_ids());
+                // `previous` may name the step itself, and `steps` only after it.
+                let hidden = step.filter(|_| root == "steps" && !scope.after);
+                let others = definition.step_ids().enumerate();
+                let others = others.filter(|(index, _)| Some(*index) != hidden);
+                let near = did_you_mean(member, others.map(|(_, id)| id));
                 return Err(format!("`{name}`: there is no step `{member}`{near}"));
             };
+            if root == "steps" && !scope.after && step == Some(named) {
+                return Err(format!(
+                    "`{name}`: the step `{member}` has not run yet; write `previous.{member}` for its last run, or name another step"
+                ));
+            }
             let is_own = scope.after && step == Some(named);
             let is_there = step.is_none_or(|step| definition.is_before(named, step) || is_own);
             if root == "steps" && !is_there {
