@@ -340,7 +340,7 @@ fn wrong_keys_are_explained() {
             "blackboard = { agents = [\"a\"], items = [{ id = \"plan\", text = \"\" }, { id = \"x\", text = \"\", needs = [\"plam\"] }] }",
             "no item `plam`; did you mean `plan`?; an item comes behind those that it needs",
         ),
-        ("blackboard = { agents = [\"a\"] }\nprompt = \"\"", "duplicate key"),
+        ("blackboard = { agents = [\"a\"] }\nprompt = \"\"", "that the file has already"),
         ("blackboard = { agents = [\"a\"] }\nfor_each = \"[1]\"", "`for_each` is a key of"),
         ("blackboard = { agents = [\"a\"] }\noutput = { }", "`output` is a key of"),
         ("election = { agents = [\"a\"], terms = 0 }", "whole number from 1 to 32"),

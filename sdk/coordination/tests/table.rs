@@ -397,6 +397,21 @@ fn wrong_file_names_line_and_way_out() {
         ),
         (
             "needs = [\"write\"]",
+            "needs = write",
+            "line 14, column 9: a value is missing or cannot be read; write a text in quotes",
+        ),
+        (
+            "needs = [\"write\"]",
+            "needs = [\"write\"",
+            "the list lacks a comma between two values, or its `]`",
+        ),
+        (
+            "agent = \"writer\"",
+            "agent = \"writer",
+            "line 9, column 16: the text is not closed; end it with `\"`",
+        ),
+        (
+            "needs = [\"write\"]",
             "needs = [\"review\"]",
             "line 14, column 10: the step `review` needs itself; `needs` lists steps that end before it",
         ),

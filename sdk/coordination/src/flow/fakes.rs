@@ -8,6 +8,7 @@ use toml::{Spanned, de::DeTable, de::DeValue};
 use super::{
     definition::{Definition, Problem, Work},
     position::{KeyName as _, Problems, Table, did_you_mean, json},
+    toml_words::plain,
 };
 
 /// Keys of an answer, and of the expectations.
@@ -61,7 +62,7 @@ impl Fakes {
         let parsed = match DeTable::parse(text) {
             Ok(parsed) => parsed,
             Err(why) => {
-                problems.error(&why.span().unwrap_or(0..0), why.message().replace('\n', " "));
+                problems.error(&why.span().unwrap_or(0..0), plain(why.message()));
                 return Err(problems.into_sorted());
             }
         };

@@ -31,6 +31,7 @@ mod script;
 mod simulation;
 mod state;
 mod template;
+mod toml_words;
 mod undo;
 mod vote_step;
 mod worktree;

@@ -16,6 +16,7 @@ use super::{
     repetition::{self, EachLimits, Join},
     schema, script,
     template::{Condition, Template},
+    toml_words::plain,
     undo, vote_step, worktree,
 };
 
@@ -133,7 +134,7 @@ impl Definition {
         let parsed = match DeTable::parse(text) {
             Ok(parsed) => parsed,
             Err(why) => {
-                problems.error(&why.span().unwrap_or(0..0), why.message().replace('\n', " "));
+                problems.error(&why.span().unwrap_or(0..0), plain(why.message()));
                 return Err(problems.into_sorted());
             }
         };
