@@ -1,5 +1,6 @@
 //! Adds a workspace to the text of a configuration file, with its comments and order unchanged.
 
+use crate::text_file::toml_problem;
 use toml::{Table, Value};
 
 /// Reason why a workspace cannot be added by a command.
@@ -7,7 +8,7 @@ use toml::{Table, Value};
 pub enum AddWorkspaceError {
     /// The file is no TOML.
     #[error("the file is not valid: {0}")]
-    Toml(#[from] Box<toml::de::Error>),
+    Toml(String),
     /// The file's form is unusual.
     #[error("`workspaces` is written in a way that only a person can change")]
     Form,
@@ -19,7 +20,10 @@ pub enum AddWorkspaceError {
 /// # Errors
 /// If the text is not valid, or `workspaces` cannot be found in it.
 pub fn add_workspace(text: &str, dir: &str) -> Result<Option<String>, AddWorkspaceError> {
-    let parse = |text: &str| text.parse::<Table>().map_err(Box::new);
+    let parse = |text: &str| {
+        let parsed = text.parse::<Table>();
+        parsed.map_err(|why| AddWorkspaceError::Toml(toml_problem(text, &why)))
+    };
     let mut wanted = parse(text)?;
     let all = wanted.entry("workspaces").or_insert_with(|| Value::Array(Vec::new()));
     let all = all.as_array_mut().ok_or(AddWorkspaceError::Form)?;

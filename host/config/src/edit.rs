@@ -8,6 +8,7 @@ use crate::{
     data_dir::own_file,
     environment::{find_program, is_executable},
     settings::Config,
+    text_file::{MAX_CONFIG, read_text, toml_problem},
 };
 use a2a_hub_protocol::id::AgentId;
 use std::{
@@ -172,7 +173,7 @@ pub fn remove_acp_agent(file: &Path, agent: &AgentId) -> Result<(), EditError> {
 
 /// Text of the file; empty if it is missing.
 fn read(file: &Path) -> Result<String, EditError> {
-    match fs::read_to_string(file) {
+    match read_text(file, MAX_CONFIG) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         read => read.map_err(|why| EditError::File { file: file.to_owned(), why }),
     }
@@ -181,7 +182,7 @@ fn read(file: &Path) -> Result<String, EditError> {
 fn parse(file: &Path, text: &str) -> Result<Table, EditError> {
     let wrong = |why: toml::de::Error| EditError::Invalid {
         file: file.to_owned(),
-        why: why.message().to_owned(),
+        why: toml_problem(text, &why),
     };
     text.parse().map_err(wrong)
 }
@@ -212,7 +213,7 @@ fn store(
         return Err(EditError::ByHand { file: file.to_owned(), agent: agent.clone(), way_out });
     }
     let invalid = |why: String| EditError::Invalid { file: file.to_owned(), why };
-    let config: Config = toml::from_str(new).map_err(|why| invalid(why.message().to_owned()))?;
+    let config: Config = toml::from_str(new).map_err(|why| invalid(toml_problem(new, &why)))?;
     config.check().map_err(|why| invalid(why.to_string()))?;
     let failed = |why| EditError::File { file: file.to_owned(), why };
     // A link is the operator's: its target is replaced.

@@ -30,8 +30,8 @@ pub enum ConfigError {
     Toml {
         /// Path of the configuration file.
         path: PathBuf,
-        /// Line of the file and its error.
-        why: Box<toml::de::Error>,
+        /// Line and column of the error, and the way out.
+        why: String,
     },
     /// The setting does not exist.
     #[error("read {place}: no setting is called `{name}`; {hint}")]

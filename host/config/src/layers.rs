@@ -4,12 +4,13 @@ use crate::{
     error::{ConfigError, Origin},
     names::{self, EntryKind},
     settings::Config,
+    text_file::{MAX_CONFIG, read_text, toml_problem},
 };
 use a2a_hub_core::discovery::did_you_mean;
 use serde::Deserialize as _;
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 use toml::{Table, Value};
@@ -124,7 +125,7 @@ impl Settings {
 impl Layers {
     /// Adds a file as a layer; false if it does not exist and no flag or variable names it.
     fn file(&mut self, path: &Path, named_by: Option<&'static str>) -> Result<bool, ConfigError> {
-        let text = match fs::read_to_string(path) {
+        let text = match read_text(path, MAX_CONFIG) {
             Ok(text) => text,
             Err(why) if why.kind() == io::ErrorKind::NotFound => {
                 let Some(named_by) = named_by else { return Ok(false) };
@@ -132,9 +133,10 @@ impl Layers {
             }
             Err(why) => return Err(ConfigError::Unreadable { path: path.to_owned(), why }),
         };
-        let table = text
-            .parse()
-            .map_err(|why| ConfigError::Toml { path: path.to_owned(), why: Box::new(why) })?;
+        let table = text.parse().map_err(|why| ConfigError::Toml {
+            path: path.to_owned(),
+            why: toml_problem(&text, &why),
+        })?;
         self.table(&[], table, &Origin::File(path.to_owned()))?;
         Ok(true)
     }
@@ -280,6 +282,7 @@ fn unknown_variable(name: &str) -> ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn read(file: &str, environment: &[(&str, &str)], flags: &[Flag]) -> Result<Settings, String> {
         let dir = tempfile::tempdir().unwrap();
@@ -336,13 +339,7 @@ mod tests {
         insta::assert_snapshot!(refused("[http]\nport = 'x'", &[]), @r#"set `http.port` as DIR/config.toml says: invalid type: string "x", expected a whole number from 0 to 65535"#);
         insta::assert_snapshot!(refused("", &[("A2A_HUB_HTTP_PORT", "high")]), @r#"set `http.port` as A2A_HUB_HTTP_PORT says: invalid type: string "high", expected a whole number from 0 to 65535"#);
         insta::assert_snapshot!(refused("http = 3", &[("A2A_HUB_HTTP_PORT", "4")]), @"set `http` as DIR/config.toml says: invalid type: integer `3`, expected an object");
-        insta::assert_snapshot!(refused("[http]\nport =", &[]), @r"
-        read the configuration DIR/config.toml: TOML parse error at line 2, column 7
-          |
-        2 | port =
-          |       ^
-        string values must be quoted, expected literal string
-        ");
+        insta::assert_snapshot!(refused("[http]\nport =", &[]), @r#"read the configuration DIR/config.toml: line 2, column 7: a value is missing or cannot be read; write a text in quotes, such as `key = "text"`, a number, `true` or `false`"#);
     }
 
     #[test]

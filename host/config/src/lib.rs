@@ -29,6 +29,7 @@ mod settings;
 #[cfg(test)]
 mod surface;
 mod telemetry;
+mod text_file;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
 pub use acp::AcpProgram;
@@ -71,3 +72,4 @@ pub use settings::{
     RepositoryFile, RepositorySettings, Retention, Socket, Stop, WorktreeSettings,
 };
 pub use telemetry::{Otlp, Telemetry};
+pub use text_file::{read_text, toml_problem, utf8_problem};

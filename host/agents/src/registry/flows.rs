@@ -19,7 +19,7 @@ use crate::{
     },
     registry::JoinError,
 };
-use a2a_hub_config::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows};
+use a2a_hub_config::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows, utf8_problem};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{card::AgentCard, id::AgentId};
 use a2a_hub_sandbox::{LoadError, Plugin};
@@ -180,7 +180,7 @@ impl FlowFolder {
         let read = run_blocking(move || read_trusted(&file, MAX_FLOW_BYTES)).await;
         let text = read.map_err(io::Error::other)??;
         let text = String::from_utf8(text.to_vec())
-            .map_err(|why| FileError::Flow(format!("it is no UTF-8 text: {why}")))?;
+            .map_err(|why| FileError::Flow(utf8_problem(why.as_bytes()).unwrap_or_default()))?;
         let there = agents.find(&id).map(|there| there.source.to_string());
         let reserved =
             agents.shared.built_in.reserves(&id).then(|| AgentSource::BuiltIn.to_string());

@@ -4,7 +4,10 @@
 //! Write access to this file is operator access: its mode is 0600, and a file that others may write
 //! to is refused.
 
-use crate::data_dir::own_file::{self, NotOwn};
+use crate::{
+    data_dir::own_file::{self, NotOwn},
+    text_file::toml_problem,
+};
 use a2a_hub_core::plugin::installation::Installations;
 use rustix::fs::{Mode, OFlags};
 use std::{
@@ -50,14 +53,13 @@ pub enum GrantsError {
     Large(PathBuf),
     /// The file is not valid.
     #[error(
-        "read the grants in {path}: {}\nmend that line, or move the file away and grant anew with `a2a-hub plugin grant`",
-        why.to_string().trim_end()
+        "read the grants in {path}: {why}\nmend that line, or move the file away and grant anew with `a2a-hub plugin grant`"
     )]
     Damaged {
         /// Path of the file.
         path: PathBuf,
-        /// Line of the file and its error.
-        why: Box<toml::de::Error>,
+        /// Line and column of the error.
+        why: String,
     },
     /// The file cannot be written.
     #[error("write the grants to {path}: {why}; nothing was changed")]
@@ -123,7 +125,7 @@ impl GrantsFile {
         }
         let read = toml::from_str(&text);
         let mut grants: Installations =
-            read.map_err(|why| GrantsError::Damaged { path, why: Box::new(why) })?;
+            read.map_err(|why| GrantsError::Damaged { path, why: toml_problem(&text, &why) })?;
         // Computed digests are lower case; a person may have edited the file.
         grants.plugins.values_mut().for_each(|record| record.sha256.make_ascii_lowercase());
         Ok(grants)

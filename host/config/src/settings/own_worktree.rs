@@ -1,6 +1,7 @@
 //! File `.a2a-hub/worktree.toml` of a repository: its wishes for the preparation of worktrees.
 
 use super::worktrees::{RepositorySettings, WorktreeSettings};
+use crate::text_file::toml_problem;
 use serde::Deserialize;
 
 /// Text of the file, which the operator may trust.
@@ -23,8 +24,7 @@ impl RepositoryFile {
     /// Returns what is wrong, with its line and column if it is no such TOML, and how to do it
     /// right.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let found: Self =
-            toml::from_str(text).map_err(|why| why.to_string().trim_end().to_owned())?;
+        let found: Self = toml::from_str(text).map_err(|why| toml_problem(text, &why))?;
         let own = RepositorySettings {
             copy: found.copy.clone(),
             setup: found.setup.clone(),

@@ -99,7 +99,7 @@ async fn invalid_configuration_is_refused_on_reload() -> Result<()> {
     let hub = hub_with_guest().await?;
     let bad = [
         ("[agents.guest]\nenabeld = true", "did you mean `agents.guest.enabled`?"),
-        ("[agents.guest", "TOML parse error"),
+        ("[agents.guest", "line 2, column 14: the section's name is not closed"),
         ("workspaces = [\"/no/where\"]", "use the workspace /no/where"),
     ];
     for (text, why) in bad {
