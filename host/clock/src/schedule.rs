@@ -29,6 +29,9 @@ const CLOCK_WAS_WRONG: SignedDuration = SignedDuration::from_hours(24);
 /// Limit up to which missed times are counted: a year of minutes would take a while.
 pub const MAX_COUNTED: u32 = 1_000;
 
+/// Most characters of a field that an error quotes.
+const MAX_QUOTED: usize = 40;
+
 /// Error of a cron expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCron {
@@ -38,8 +41,22 @@ pub enum InvalidCron {
     )]
     Fields(usize),
     /// A field is invalid.
-    #[error("{0}; write five fields, such as \"0 3 * * *\" for each day at 3:00")]
-    Field(String),
+    #[error(
+        "its {name} is `{written}`, and may be {values}, `*`, a list such as `1,3`, a range such as `1-5`, or steps such as `*/2`"
+    )]
+    Field {
+        /// Name of the field.
+        name: &'static str,
+        /// Text of the field.
+        written: String,
+        /// Values of the field.
+        values: &'static str,
+    },
+    /// The fields are valid alone, and not together.
+    #[error(
+        "its five fields do not fit together; write them such as \"0 3 * * *\" for each day at 3:00"
+    )]
+    Form,
     /// No day matches.
     #[error("no day ever matches it; choose a day of month that its month has")]
     Never,
@@ -61,9 +78,7 @@ impl Times {
         if fields != 5 {
             return Err(InvalidCron::Fields(fields));
         }
-        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed);
-        let parsed = parser.build().parse(cron);
-        let cron = parsed.map_err(|why| InvalidCron::Field(why.to_string()))?;
+        let cron = parse(cron).ok_or_else(|| problem(cron))?;
         let times = Self { cron, zone };
         match times.after(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(times),
@@ -86,6 +101,37 @@ impl Times {
     /// The time in the zone of the schedule (RFC 3339), for people.
     pub fn shown(&self, time: Timestamp) -> String {
         time.to_zoned(self.zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+    }
+}
+
+/// Fields of an expression in their order, with their values.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of month", "1 to 31"),
+    ("month", "1 to 12 or JAN to DEC"),
+    ("day of week", "0 (Sunday) to 6 or SUN to SAT"),
+];
+
+fn parse(cron: &str) -> Option<Cron> {
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed);
+    parser.build().parse(cron).ok()
+}
+
+/// Finds the first field that is invalid alone.
+fn problem(cron: &str) -> InvalidCron {
+    let fields = cron.split_whitespace().zip(FIELDS).enumerate();
+    let mut wrong = fields.filter(|(index, (written, _))| {
+        let mut alone = ["*"; FIELDS.len()];
+        alone[*index] = *written;
+        parse(&alone.join(" ")).is_none()
+    });
+    match wrong.next() {
+        Some((_, (written, (name, values)))) => {
+            let written = written.chars().take(MAX_QUOTED).collect();
+            InvalidCron::Field { name, written, values }
+        }
+        None => InvalidCron::Form,
     }
 }
 

@@ -53,8 +53,12 @@ fn cron_errors_say_rule_and_way_out() {
         ("0 3 * *", "it has 4 fields and needs five"),
         ("0 0 3 * * *", "it has 6 fields and needs five"),
         ("@daily", "it has 1 fields"),
-        ("61 3 * * *", "write five fields, such as \"0 3 * * *\""),
-        ("0 3 * * someday", "write five fields"),
+        ("61 3 * * *", "its minute is `61`, and may be 0 to 59, `*`, a list such as `1,3`"),
+        ("0 25 * * *", "its hour is `25`, and may be 0 to 23"),
+        ("0 3 x * *", "its day of month is `x`, and may be 1 to 31"),
+        ("0 3 * 13 *", "its month is `13`, and may be 1 to 12 or JAN to DEC"),
+        ("0 3 * * someday", "its day of week is `someday`, and may be 0 (Sunday) to 6"),
+        ("*/0 3 * * *", "its minute is `*/0`"),
         ("0 3 30 2 *", "no day ever matches it"),
     ] {
         assert!(error(cron).contains(why), "{cron}: {}", error(cron));
