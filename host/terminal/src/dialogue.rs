@@ -17,6 +17,16 @@ pub fn progress_line(frame: char, who: &str, seconds: u64, said: &str, columns: 
     Text::styled(FAINT, cut(&line, columns.max(LEAST) - 1))
 }
 
+/// Most columns of the latest message in a note about silence.
+const MAX_SAID: usize = 200;
+
+/// Formats the note about what a command waits for, where no progress line is visible.
+pub fn silence_note(who: &str, seconds: u64, said: &str) -> Text {
+    let doing = if said.trim().is_empty() { String::new() } else { format!(": {said}") };
+    let line = fold(&format!("still waiting: {who}, {}{doing}", duration(seconds)));
+    Text::styled(FAINT, cut(&line, MAX_SAID))
+}
+
 /// Formats a progress message; each line is recognisable as the agent's.
 pub fn status_text(said: &str) -> String {
     let lines = said.lines().enumerate();
@@ -55,6 +65,17 @@ pub fn question(agent: &str, said: &str, columns: usize) -> Text {
 mod tests {
     use super::*;
     use unicode_width::UnicodeWidthStr as _;
+
+    #[test]
+    fn silence_note_is_one_line() {
+        let note = |said: &str| silence_note("codex", 65, said).words();
+        assert_eq!(note(""), "still waiting: codex, 1 min");
+        assert_eq!(
+            note("reads\n\u{1b}[2Ja.rs"),
+            "still waiting: codex, 1 min: reads \\u{1b}[2Ja.rs"
+        );
+        assert!(note(&"x".repeat(900)).chars().count() <= MAX_SAID);
+    }
 
     #[test]
     fn progress_line_fits_terminal() {

@@ -2,7 +2,7 @@
 
 use crate::{
     console::Console,
-    dialogue::{LEAST, progress_line, status_text},
+    dialogue::{LEAST, progress_line, silence_note, status_text},
     text::{FAINT, PLAIN, Text},
 };
 use anyhow::Context as _;
@@ -10,7 +10,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use std::{convert::Infallible, io, pin::pin, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    time::{Instant, Interval, interval_at},
+    time::{Instant, Interval, interval_at, sleep_until},
 };
 
 /// Interval at which the progress line is redrawn.
@@ -20,6 +20,10 @@ pub const TICK: Duration = Duration::from_millis(125);
 const QUIET: Duration = Duration::from_millis(150);
 
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// Silence after which a note says what is waited for where the line is not visible; each further
+/// note takes twice as long.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// ProgressOutput of an agent's messages while it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +52,9 @@ pub struct ProgressLine {
     keeps: bool,
     /// Latest message of the agent.
     said: String,
+    /// Time of the next note where the line is not visible, and the silence before it; `None` if
+    /// no note is wanted.
+    next_note: Option<(Instant, Duration)>,
 }
 
 impl ProgressLine {
@@ -56,8 +63,10 @@ impl ProgressLine {
     #[must_use]
     pub fn new(console: Console, who: &str, shown: bool, printing: ProgressOutput) -> Self {
         let is_for_people = printing != ProgressOutput::Nothing;
+        let is_noted = shown && is_for_people && !console.can_take_back();
         let shown = shown && is_for_people && console.can_take_back();
         let since = Instant::now();
+        let next_note = is_noted.then_some((since + SILENCE, SILENCE));
         Self {
             console,
             who: who.to_owned(),
@@ -68,6 +77,7 @@ impl ProgressLine {
             shown,
             keeps: is_for_people && (!shown || printing == ProgressOutput::Messages),
             said: String::new(),
+            next_note,
         }
     }
 
@@ -77,6 +87,9 @@ impl ProgressLine {
         if self.keeps {
             self.clear();
             self.console.note(status_text(&said));
+            if let Some((next, silence)) = &mut self.next_note {
+                *next = Instant::now() + *silence;
+            }
         }
         self.said = said;
     }
@@ -104,10 +117,13 @@ impl ProgressLine {
         self.keeps
     }
 
-    /// Waits until the line is due for redrawing; forever if it is not visible.
+    /// Waits until the line is due for redrawing, or a note about the silence is due; forever if
+    /// neither is wanted.
     pub async fn tick(&mut self) {
         if self.shown {
             self.ticks.tick().await;
+        } else if let Some((next, _)) = self.next_note {
+            sleep_until(next).await;
         } else {
             std::future::pending::<()>().await;
         }
@@ -120,8 +136,14 @@ impl ProgressLine {
         }
     }
 
-    /// Redraws the line.
+    /// Redraws the line, or prints the note.
     pub fn draw(&mut self) {
+        if let Some((_, silence)) = self.next_note {
+            let seconds = self.since.elapsed().as_secs();
+            self.console.note(silence_note(&self.who, seconds, &self.said));
+            self.next_note = Some((Instant::now() + silence * 2, silence * 2));
+            return;
+        }
         self.clear();
         self.frame = (self.frame + 1) % FRAMES.len();
         self.drawn = true;
@@ -213,6 +235,43 @@ pub async fn ask_unless<T>(
             // The shell must not get half an answer.
             tcflush(io::stdin(), QueueSelector::IFlush).context("withdraw the prompt")?;
             Ok(Prompted::Withdrawn(why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::Wish;
+
+    /// Console whose standard error cannot erase a line.
+    fn pipe() -> Console {
+        Console::new(Wish { raw: true, plain: true })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_noted_at_doubling_intervals() {
+        let begun = Instant::now();
+        let mut progress = ProgressLine::new(pipe(), "codex", true, ProgressOutput::Line);
+        let mut noted = Vec::new();
+        while noted.len() < 3 {
+            progress.tick().await;
+            progress.draw();
+            noted.push(begun.elapsed().as_secs());
+        }
+        assert_eq!(noted, [5, 15, 35]);
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        progress.says(Some("reads".to_owned()));
+        progress.tick().await;
+        assert_eq!(begun.elapsed().as_secs(), 35 + 30 + 40, "a message breaks the silence");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn programs_get_no_note_about_silence() {
+        for (wanted, printing) in [(true, ProgressOutput::Nothing), (false, ProgressOutput::Line)] {
+            let mut progress = ProgressLine::new(pipe(), "codex", wanted, printing);
+            let hour = Duration::from_hours(1);
+            assert!(tokio::time::timeout(hour, progress.tick()).await.is_err(), "{printing:?}");
         }
     }
 }
