@@ -1,5 +1,6 @@
 //! Renders the hub's JSON as text: helpers of several commands.
 
+use a2a_hub_core::text::plain_text::line;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -37,11 +38,15 @@ fn asked_words(data: &Value) -> Option<String> {
 
 /// Renders the parts of a message or an artifact as text. Files and data get separate lines.
 pub fn parts_text(parts: &Value) -> String {
+    joined(parts, part_text)
+}
+
+fn joined(parts: &Value, render: impl Fn(&Value) -> String) -> String {
     list(parts).iter().fold(String::new(), |mut all, part| {
         if part["kind"] != "text" && !all.is_empty() && !all.ends_with('\n') {
             all.push('\n');
         }
-        all.push_str(&part_text(part));
+        all.push_str(&render(part));
         all
     })
 }
@@ -49,16 +54,24 @@ pub fn parts_text(parts: &Value) -> String {
 /// Renders a message as text. A question whose metadata says so has the same in its text and, for
 /// programs, in its data.
 pub fn message_text(message: &Value) -> String {
-    let parts = &message["parts"];
-    if message["metadata"]["question"].is_object() {
-        let words: Vec<_> =
-            list(parts).iter().filter(|part| part["kind"] != "data").cloned().collect();
-        let words = parts_text(&Value::Array(words));
-        if !words.trim().is_empty() {
-            return words;
-        }
-    }
-    parts_text(parts)
+    question_words(message).unwrap_or_else(|| parts_text(&message["parts"]))
+}
+
+/// Renders a message for people who read it later: as [`message_text`], but JSON data as lines.
+pub fn message_for_reading(message: &Value) -> String {
+    let render = |part: &Value| match part["kind"] == "data" {
+        true => data_lines(&part["data"], 0),
+        false => part_text(part),
+    };
+    question_words(message).unwrap_or_else(|| joined(&message["parts"], render))
+}
+
+/// Text of a question; `None` if the message is none, or has data only.
+fn question_words(message: &Value) -> Option<String> {
+    message["metadata"]["question"].as_object()?;
+    let parts = list(&message["parts"]).iter();
+    let words: Vec<_> = parts.filter(|part| part["kind"] != "data").cloned().collect();
+    Some(parts_text(&Value::Array(words))).filter(|words| !words.trim().is_empty())
 }
 
 /// Renders one part as a line of text; binary content is replaced by its name.
@@ -69,6 +82,65 @@ fn part_text(part: &Value) -> String {
         Some("file") => file_text(&part["file"]),
         _ => String::new(),
     }
+}
+
+/// Maximum length, in characters, of the routing details of one agent.
+const MAX_ROUTING: usize = 300;
+
+/// Describes how a task without a named agent was routed: the chosen agent, and the reasons against
+/// others.
+pub fn routing_lines(routing: &Value) -> Vec<String> {
+    if !routing.is_object() {
+        return Vec::new();
+    }
+    let of = |name: &str| routing[name].as_str().map(|it| line(it, MAX_ROUTING));
+    let asked = [("named", "of"), ("skill", "with the skill"), ("version", "in version")];
+    let asked =
+        asked.into_iter().filter_map(|(name, word)| Some(format!(" {word} `{}`", of(name)?)));
+    let asked: String = asked.collect();
+    let balance = of("balance").unwrap_or_default();
+    let chosen = of("agent").unwrap_or_default();
+    let older = if routing["older"] == true { ", an older version" } else { "" };
+    let mut lines = vec![format!("agent    {chosen}{older}: one{asked}, by {balance}")];
+    lines.extend(list(&routing["passedOver"]).iter().map(|it| {
+        let [agent, why] = ["agent", "why"].map(|name| line(text(&it[name]), MAX_ROUTING));
+        let task = it["task"].as_str().map(|id| format!(" (task {})", line(id, MAX_ROUTING)));
+        format!("         not {agent}: {why}{}", task.unwrap_or_default())
+    }));
+    lines
+}
+
+/// Deepest level of JSON data that gets lines; deeper values are JSON.
+const MAX_LEVELS: usize = 8;
+
+/// Renders JSON data as lines: `name: value`, and `- ` before each element of a list.
+fn data_lines(data: &Value, level: usize) -> String {
+    let deeper = |value: &Value| match value {
+        Value::Object(all) => !all.is_empty() && level < MAX_LEVELS,
+        Value::Array(all) => !all.is_empty() && level < MAX_LEVELS,
+        Value::String(text) => text.trim_end().contains('\n'),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    };
+    let entry = |begin: String, value: &Value| match deeper(value) {
+        false => format!("{begin} {}", data_lines(value, level + 1)),
+        true => format!("{begin}\n{}", indented(&data_lines(value, level + 1))),
+    };
+    match data {
+        Value::Object(all) if !all.is_empty() && level < MAX_LEVELS => {
+            all.iter().map(|(name, value)| entry(format!("{name}:"), value)).collect()
+        }
+        Value::Array(all) if !all.is_empty() && level < MAX_LEVELS => {
+            all.iter().map(|value| entry("-".to_owned(), value)).collect()
+        }
+        Value::String(text) => format!("{}\n", text.trim_end()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) | Value::Array(_) => {
+            format!("{data}\n")
+        }
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// Describes a file in one line: its name, and its size or URL.
@@ -199,6 +271,44 @@ mod tests {
         assert_eq!(message_text(&said), parts_text(&parts), "an answer is no question");
         let bare = json!({ "parts": [parts[1]], "metadata": { "question": {} } });
         assert_eq!(message_text(&bare), "{\"tool\":\"Bash\"}\n");
+    }
+
+    #[test]
+    fn routing_names_chosen_agent_and_others() {
+        let routing = json!({ "agent": "codex", "skill": "review", "balance": "least-busy", "older": true,
+            "passedOver": [{ "agent": "vibe", "why": "busy", "task": "t-1" }] });
+        insta::assert_snapshot!(routing_lines(&routing).join("\n"), @"
+        agent    codex, an older version: one with the skill `review`, by least-busy
+                 not vibe: busy (task t-1)
+        ");
+        assert_eq!(routing_lines(&Value::Null), Vec::<String>::new());
+    }
+
+    #[test]
+    fn data_is_shown_as_lines() {
+        let data = json!({
+            "do": "run", "flow": "a = 1\nb = 2\n", "none": null, "empty": {}, "list": [1, "two", { "x": [] }],
+        });
+        let parts = json!([{ "kind": "text", "text": "Do it" }, { "kind": "data", "data": data }]);
+        insta::assert_snapshot!(message_for_reading(&json!({ "parts": parts })), @"
+        Do it
+        do: run
+        empty: {}
+        flow:
+          a = 1
+          b = 2
+        list:
+          - 1
+          - two
+          -
+            x: []
+        none: null
+        ");
+        let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+        let deep = message_for_reading(&json!({ "parts": [{ "kind": "data", "data": deep }] }));
+        assert!(deep.lines().count() < 12 && deep.contains("[[[[["), "{deep}");
+        let asked = json!({ "parts": parts, "metadata": { "question": {} } });
+        assert_eq!(message_for_reading(&asked), "Do it");
     }
 
     #[test]
