@@ -117,6 +117,20 @@ impl Global {
         ProgressLine::new(self.console(), who, wanted, printing)
     }
 
+    /// Refuses a configuration file that `--config` names and that is missing, also for commands
+    /// that do not read it.
+    ///
+    /// # Errors
+    /// The file does not exist.
+    pub fn require_config(&self) -> Result<(), ConfigError> {
+        match &self.config {
+            Some(path) if matches!(path.try_exists(), Ok(false)) => {
+                Err(ConfigError::Missing { path: path.clone(), named_by: "--config" })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Returns the hub's data directory.
     pub fn data_dir(&self) -> Result<PathBuf, ConfigError> {
         Ok(self.to_find_the_hub()?.config.data_dir()?.to_owned())
@@ -149,9 +163,13 @@ impl Global {
     }
 
     /// Loads the configuration, or without its file if the file has an error and a hub runs: the
-    /// running hub keeps its configuration and must remain reachable, at least for `stop`.
+    /// running hub keeps its configuration and must remain reachable, at least for `stop`. A file
+    /// that was named and is missing is an error for every command, because another one was meant.
     fn to_find_the_hub(&self) -> Result<Settings, ConfigError> {
         self.settings(Vec::new()).or_else(|error| {
+            if matches!(error, ConfigError::Missing { .. }) {
+                return Err(error);
+            }
             let without = Self { config: Some("/dev/null".into()), ..self.clone() };
             let found = without.settings(Vec::new()).ok();
             let runs = |it: &Settings| {
@@ -159,5 +177,43 @@ impl Global {
             };
             found.filter(runs).ok_or(error)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Options for a data directory with a run file of this process, which counts as its hub.
+    fn global(dir: &std::path::Path, config: &str) -> Global {
+        let run = serde_json::json!({ "pid": std::process::id(), "socket": "/a" });
+        fs::write(dir.join(running_hub::RUN_FILE), run.to_string()).unwrap();
+        Global {
+            socket: None,
+            config: Some(dir.join(config)),
+            data_dir: Some(dir.display().to_string()),
+            tenant: None,
+            format: Format::Pretty,
+            raw: false,
+            plain: false,
+            exit: ExitScheme::Hub,
+            verbose: false,
+        }
+    }
+
+    #[test]
+    fn missing_config_is_refused_while_hub_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = global(dir.path(), "none.toml");
+        for why in [missing.data_dir().unwrap_err(), missing.require_config().unwrap_err()] {
+            let path = dir.path().join("none.toml").display().to_string();
+            assert!(why.to_string().contains(&path), "{why}");
+        }
+        assert!(missing.socket_path().is_err());
+        // A file with an error must not hide the running hub.
+        fs::write(dir.path().join("broken.toml"), "[http\n").unwrap();
+        let broken = global(dir.path(), "broken.toml");
+        assert!(broken.require_config().is_ok() && broken.socket_path().is_ok());
     }
 }

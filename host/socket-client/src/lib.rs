@@ -1,5 +1,6 @@
 //! Client of a hub over its unix socket: the options that find the hub, shortened ids, and the
-//! errors and exit status of the commands that ask it. Its output is the crate `a2a-hub-terminal`.
+//! errors, signals and exit status of the commands that ask it. Its output is the crate
+//! `a2a-hub-terminal`.
 
 pub mod exit;
 pub mod failure;
@@ -9,3 +10,4 @@ pub mod ids;
 pub mod owner;
 pub mod running_hub;
 pub mod runtime;
+pub mod signals;

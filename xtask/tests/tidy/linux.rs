@@ -83,7 +83,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "host/process/src/unused_memory.rs",
             "host/sandbox/src/component/engine.rs",
             "host/sandbox/src/cpu/scheduler.rs",
-            "host/cli/src/client/signals.rs",
+            "host/socket-client/src/signals.rs",
         ],
     ),
 ];

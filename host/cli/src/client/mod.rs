@@ -1,10 +1,11 @@
 //! Clients of hubs: of the own one, which is the crate `a2a-hub-socket-client`, and of remote agents;
-//! attached files, and signals during a task.
+//! and attached files.
 
 pub(super) mod files;
 pub(super) mod remote;
 pub(super) mod remote_task;
-pub(super) mod signals;
 
-pub(super) use a2a_hub_socket_client::{global, hub_client, ids, owner, running_hub, runtime};
+pub(super) use a2a_hub_socket_client::{
+    global, hub_client, ids, owner, running_hub, runtime, signals,
+};
 pub(super) use a2a_hub_terminal::task_snapshot;

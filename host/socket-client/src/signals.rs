@@ -1,8 +1,8 @@
 //! Signals of the hub process: to stop, repeatedly, and to reload the configuration; and signals of
 //! waiting commands.
 
-use crate::ui::console::{Console, Wish};
 use a2a_hub_config::is_colourless;
+use a2a_hub_terminal::console::{Console, Wish};
 use rustix::process::{Signal as Kill, getpid, kill_process};
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Signal handlers of the hub.
-pub(crate) struct Signals {
+pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
@@ -21,7 +21,7 @@ pub(crate) struct Signals {
 
 /// Request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SignalRequest {
+pub enum SignalRequest {
     /// Stop the hub.
     Stop,
     /// Reload the configuration.
@@ -30,21 +30,25 @@ pub(crate) enum SignalRequest {
 
 /// Handler of SIGHUP, installed early: while the hub starts, the signal neither ends it nor gets
 /// lost.
-pub(crate) struct Hangup {
+pub struct Hangup {
     signal: Signal,
     /// True if the parent process had SIGHUP ignored, as `nohup` does.
     was_ignored: bool,
 }
 
 /// Signal handlers of a command that waits for a task: Ctrl-C, SIGTERM, or the end of its terminal.
-pub(crate) struct Leaving {
+pub struct Leaving {
     interrupt: Signal,
     terminate: Signal,
     hangup: Option<Signal>,
 }
 
 impl Leaving {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Installs the handlers.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub fn new() -> io::Result<Self> {
         // A parent process that ignores SIGHUP, as `nohup` does, wants the command to outlive the
         // terminal.
         let ends = !is_ignored(Kill::HUP)?;
@@ -56,7 +60,7 @@ impl Leaving {
     }
 
     /// Waits for the next of these signals.
-    pub(crate) async fn recv(&mut self) -> Option<()> {
+    pub async fn recv(&mut self) -> Option<()> {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,
@@ -72,14 +76,22 @@ impl Leaving {
 }
 
 impl Hangup {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Installs the handler.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub fn new() -> io::Result<Self> {
         let was_ignored = is_ignored(Kill::HUP)?;
         Ok(Self { signal: signal(SignalKind::hangup())?, was_ignored })
     }
 }
 
 impl Signals {
-    pub(crate) fn new(hangup: Hangup) -> io::Result<Self> {
+    /// Installs the other handlers of the hub.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub fn new(hangup: Hangup) -> io::Result<Self> {
         let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
         Ok(Self {
             terminate: signal(terminate)?,
@@ -90,7 +102,7 @@ impl Signals {
     }
 
     /// Waits for the next request.
-    pub(crate) async fn next(&mut self) -> SignalRequest {
+    pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
             _ = self.terminate.recv() => SignalRequest::Stop,
             _ = self.interrupt.recv() => SignalRequest::Stop,
@@ -103,7 +115,7 @@ impl Signals {
     }
 
     /// Waits for a request to stop.
-    pub(crate) async fn stop(&mut self) {
+    pub async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -126,7 +138,7 @@ fn is_on_terminal() -> bool {
 }
 
 /// Kills this process: its minders end its programs, and the next hub recovers the stored tasks.
-pub(crate) fn end_at_once() {
+pub fn end_at_once() {
     // Sending a signal to the own process cannot fail.
     let _ = kill_process(getpid(), Kill::KILL);
 }
