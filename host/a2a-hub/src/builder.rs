@@ -429,7 +429,7 @@ impl Parts {
         let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
         let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
         let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
-            .context("make the plugins folder")?;
+            .with_context(|| format!("make the plugins folder in {}", dir.display()))?;
         Ok(Self {
             supervisor,
             events,

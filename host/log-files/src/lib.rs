@@ -43,8 +43,11 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// Opens a background hub's log, with access for this user only.
 pub fn open_log(data_dir: &Path) -> io::Result<(PathBuf, File)> {
     let path = data_dir.join(LOG_FILE);
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-    Ok((path, log))
+    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+    match log {
+        Ok(log) => Ok((path, log)),
+        Err(why) => Err(io::Error::new(why.kind(), format!("{}: {why}", path.display()))),
+    }
 }
 
 /// Log file with rotation by size. `to` is the file at `path`, opened to append.
@@ -154,6 +157,14 @@ fn filter(level: Level) -> Targets {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unwritable_log_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(LOG_FILE)).unwrap();
+        let why = open_log(dir.path()).unwrap_err().to_string();
+        assert!(why.starts_with(&format!("{}/hub.log: ", dir.path().display())), "{why}");
+    }
 
     #[test]
     fn large_log_is_rotated_in_place() {

@@ -57,10 +57,13 @@ impl TrustedFlows {
     ///
     /// # Errors
     ///
-    /// Returns the error of the system; the old copy is then unchanged.
+    /// Returns the error of the system with the path; the old copy is then unchanged.
     pub fn trust(&self, flow: &AgentId, text: &str) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-        own_file::replace(&self.path(flow), text.as_bytes())
+        let path = self.path(flow);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
+        let written = made.and_then(|()| own_file::replace(&path, text.as_bytes()));
+        written
+            .map_err(|why| io::Error::new(why.kind(), format!("write {}: {why}", path.display())))
     }
 
     /// Trusts a flow no longer.
@@ -92,6 +95,16 @@ pub(super) fn trusted_text(path: &Path) -> io::Result<Option<String>> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn unwritable_copy_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("plain");
+        fs::write(&file, "").unwrap();
+        let id = AgentId::parse("review").unwrap();
+        let why = TrustedFlows::of(&file).trust(&id, "one").unwrap_err().to_string();
+        assert!(why.starts_with(&format!("write {}/", file.display())), "{why}");
+    }
 
     #[test]
     fn only_own_private_copy_counts() {
