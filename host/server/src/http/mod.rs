@@ -4,6 +4,7 @@
 pub(super) mod body;
 pub(super) mod caller;
 pub(super) mod context;
+mod front_page;
 mod http2_flood;
 pub(super) mod http2_frames;
 pub(super) mod listener;

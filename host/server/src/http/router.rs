@@ -1,10 +1,11 @@
-//! HTTP server: JSON-RPC on `POST /`, streams as server-sent events on `POST /stream`, `GET
-//! /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, the five-step protocol,
-//! and webhooks for triggers.
+//! HTTP server: JSON-RPC on `POST /`, a page on `GET /`, streams as server-sent events on `POST
+//! /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, the five-step
+//! protocol, and webhooks for triggers.
 
 use super::{
     body::read_body,
     context::{extensions_header, last_event, own_url, said_in_headers, with_extensions},
+    front_page::front_page,
     listener::HttpListener,
     origin_guard::{self, Names, OriginGuard},
     reply::{answer, json_body},
@@ -93,7 +94,7 @@ impl HttpServer {
             tokens,
         );
         let routes = Router::new()
-            .route("/", post(call))
+            .route("/", post(call).get(front_page))
             .route("/stream", post(call_streaming))
             .merge(probes::routes())
             .merge(metrics::routes())

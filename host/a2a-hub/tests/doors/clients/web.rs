@@ -22,7 +22,13 @@ async fn web_page_cannot_reach_hub() -> Result<()> {
     assert_eq!(post("text/plain").send().await?.status(), 415);
     let foreign = post("application/json").header("Origin", "http://evil.example").send().await?;
     assert_eq!(foreign.status(), 403);
-    assert_eq!(client.get(url("/")).send().await?.status(), 405);
+    let page = client.get(url("/")).send().await?;
+    assert_eq!(
+        (page.status().as_u16(), &page.headers()["x-content-type-options"]),
+        (200, &"nosniff".parse()?)
+    );
+    assert!(page.text().await?.contains("a2a-hub man"));
+    assert_eq!(client.put(url("/")).send().await?.status(), 405);
     Ok(())
 }
 
