@@ -101,9 +101,10 @@ impl McpSession {
 
     async fn agents(&self, caller: &Principal, health: bool) -> Result<Vec<AgentInfo>, A2aError> {
         let list = Operation::ListAgents { include_health: health };
-        let Answer::Agents(agents) = self.one(caller, list).await? else {
+        let Answer::Agents(mut agents) = self.one(caller, list).await? else {
             return Err(unexpected());
         };
+        agents.retain(tools::is_for_clients);
         Ok(agents)
     }
 

@@ -91,8 +91,11 @@ impl TaskRequest {
                 TaskMethod::Begin(Box::new(params_of(method, params)?))
             }
             _ => {
-                let method = plain_text::line(method, MAX_NAME);
-                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
+                let name = plain_text::line(method, MAX_NAME);
+                let why = format!(
+                    "no method is called `{name}`, or it is not agreed on at `initialize`; `tools/list` lists the tools"
+                );
+                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None));
             }
         };
         Ok(Self { form: form.unwrap_or(TaskForm::Core), what })

@@ -167,6 +167,14 @@ fn arguments_of<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, 
         .map_err(|why| Miscalled::Arguments(format!("call `{tool}`: {why}")))
 }
 
+/// Agent of the hub that runs the programs of flows, and refuses every other caller.
+const SCRIPT: (&str, &str) = ("script", "built-in");
+
+/// True if clients may call the agent.
+pub(super) fn is_for_clients(agent: &AgentInfo) -> bool {
+    (agent.id.as_str(), &*agent.source) != SCRIPT
+}
+
 /// All tools: one for each agent, and those for tasks.
 pub(super) fn all(agents: &[AgentInfo]) -> Vec<Tool> {
     agents.iter().map(of_agent).chain(of_tasks()).collect()
@@ -333,6 +341,13 @@ mod tests {
             let output = tool.output_schema.as_deref().unwrap();
             assert_eq!(output["type"], "object", "{}", tool.name);
         }
+    }
+
+    #[test]
+    fn agent_of_flows_only_is_no_tool() {
+        let own = AgentInfo { source: "script.wasm".to_owned(), ..agent("script", json!({})) };
+        let agents = [agent("script", json!({})), own, agent("flow", json!({}))];
+        assert_eq!(agents.each_ref().map(is_for_clients), [false, true, true]);
     }
 
     #[test]

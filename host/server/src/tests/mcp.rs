@@ -89,6 +89,9 @@ async fn each_fault_has_its_code() {
         let told = connection.ask(method, params.clone()).await;
         assert_eq!(told["error"]["code"], code, "{method} {params}: {told}");
     }
+    let unknown = connection.ask("unheard/of", json!({})).await;
+    let why = unknown["error"]["message"].as_str().unwrap();
+    assert!(why.starts_with("no method is called `unheard/of`, or"), "{why}");
     let call = json!({ "name": "claude-code", "arguments": { "message": 1 } });
     let told = connection.ask("tools/call", call).await;
     assert_eq!(told["result"]["isError"], true, "the model reads it: {told}");
