@@ -242,7 +242,9 @@ output = { verdict = { enum = ["approve"] } }
     #[test]
     fn message_without_definition_is_checked() {
         let host = ScriptedHost::new();
-        assert_eq!(host.run::<Flow>(FLOW).unwrap().text(), "The flow is right: 3 steps.");
+        let right = host.run::<Flow>(FLOW).unwrap();
+        assert_eq!(right.text(), "The flow is right: 3 steps.");
+        assert_eq!(right.metadata()["agents"], json!(["writer", "reviewer"]));
         let wrong = FLOW.replace("needs", "neds");
         let told = host.run::<Flow>(&wrong).unwrap();
         assert_eq!(told.state(), Some(TaskState::Failed));

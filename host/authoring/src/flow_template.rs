@@ -87,6 +87,19 @@ pub fn ask_all(agents: &[AgentId]) -> String {
     text.replace("allow_failures = 1\n", &format!("allow_failures = {failures}\n"))
 }
 
+/// Line of a flow file that first names this agent in quotes, for messages.
+pub fn line_of(text: &str, agent: &AgentId) -> String {
+    let quoted = [format!("\"{agent}\""), format!("'{agent}'")];
+    let is_named = |line: &str| {
+        let line = line.split_once('#').map_or(line, |(before, _)| before);
+        quoted.iter().any(|it| line.contains(it))
+    };
+    match text.lines().position(is_named) {
+        Some(index) => format!("line {}", index + 1),
+        None => "in the flow".to_owned(),
+    }
+}
+
 /// Text of a template whose parts are taken by these agents, in turn.
 fn filled(template: &str, agents: &[AgentId]) -> String {
     let named = |word: &str| {
@@ -132,6 +145,13 @@ mod tests {
 
     fn ids(names: &[&str]) -> Vec<AgentId> {
         names.iter().map(|name| AgentId::parse(*name).unwrap()).collect()
+    }
+
+    #[test]
+    fn line_of_agent_skips_comments() {
+        let text = "# \"gust\" works\nagent = \"guest\"\nfallback = ['gust']\n";
+        let line = |name: &str| line_of(text, &AgentId::parse(name).unwrap());
+        assert_eq!([line("gust"), line("guest"), line("x")], ["line 3", "line 2", "in the flow"]);
     }
 
     #[test]

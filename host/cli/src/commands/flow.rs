@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use a2a_hub_authoring::flow_template;
+use a2a_hub_config::read_text;
 use a2a_hub_protocol::{
     id::{AgentId, MessageId},
     member,
@@ -28,6 +29,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+mod agents;
 pub(crate) mod best;
 pub(crate) mod broadcast;
 mod joined;
@@ -39,6 +41,9 @@ const NO_FLOW: &str = "FLOW_NOT_FOUND";
 
 /// Reason of a refusal: a flow has this name.
 const FLOW_EXISTS: &str = "FLOW_EXISTS";
+
+/// Most bytes of a file that is read here. The agent `flow` has its own limit.
+const MAX_TEXT: u64 = 1 << 20;
 
 /// Agent that reads flow files, and runs those that are no agents.
 const RUNNER: &str = "flow";
@@ -127,7 +132,8 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
         }
         Flow::Check { file } => {
             let definition = read(file, "check")?;
-            let task = request(global, &json!({ "do": "check", "flow": definition }))?;
+            let mut task = request(global, &json!({ "do": "check", "flow": definition }))?;
+            agents::check(global, &definition, &mut task)?;
             return answered(global, json!({ "file": file }), "right", &task);
         }
         Flow::Trust { name, yes, revoke } => {
@@ -163,7 +169,7 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
 
 /// Text of a flow file or of a file of answers.
 fn read(file: &Path, what: &str) -> anyhow::Result<String> {
-    fs::read_to_string(file).with_context(|| format!("{what} {}", file.display()))
+    read_text(file, MAX_TEXT).with_context(|| format!("{what} {}", file.display()))
 }
 
 /// Asks the agent `flow`; returns its task, which has ended.

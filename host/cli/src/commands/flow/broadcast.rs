@@ -1,7 +1,7 @@
 //! `send` to several agents: a flow in the message asks all of them at the same time, and lists
 //! their answers.
 
-use super::{RUNNER, best::require_agents};
+use super::{RUNNER, agents::require_agents};
 use crate::{
     Global, block_on,
     client::remote::is_url,

@@ -1,6 +1,6 @@
 //! `run`: runs a flow by its name, or once from a file, as `send` sends a message.
 
-use super::RUNNER;
+use super::{RUNNER, read};
 use crate::{
     Exit, Global,
     commands::{
@@ -9,10 +9,9 @@ use crate::{
     },
 };
 use a2a_hub_protocol::member;
-use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use std::{fs, path::PathBuf};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunFlow {
@@ -57,8 +56,7 @@ pub(crate) fn run(global: &Global, run: RunFlow) -> anyhow::Result<Exit> {
     let input: Map<_, _> = run.input.into_iter().collect();
     let is_file = run.flow.contains('/') || run.flow.ends_with(".toml");
     let (agent, message, data) = if is_file {
-        let definition = fs::read_to_string(&run.flow);
-        let definition = definition.with_context(|| format!("run {}", run.flow))?;
+        let definition = read(Path::new(&run.flow), "run")?;
         let mut data = json!({ "do": "run", "flow": definition });
         match run.text {
             Some(text) => member::set(&mut data, "text", text),

@@ -123,6 +123,13 @@ async fn new_flow_from_template_joins() -> Result<()> {
         }
         hub.joined(&name).await?;
     }
+    let file = hub.workspace().join("typo.flow.toml");
+    let step = "description = \"x\"\n[[step]]\nid = \"a\"\nagent = \"ecko\"\nprompt = \"hi\"\n";
+    fs::write(&file, step)?;
+    let unknown = run(&hub, &["flow", "check", &file.display().to_string()]).await?;
+    assert_eq!(unknown.code, Some(1), "{}", unknown.stdout);
+    let why = "line 4: no agent is called `ecko`; did you mean `echo`?";
+    assert!(unknown.stdout.starts_with(why), "{}", unknown.stdout);
     let wrong = run(&hub, &["flow", "new", "x", "--from", "revew"]).await?;
     assert!(wrong.stderr.contains("review"), "{}", wrong.stderr);
     let nameless = run(&hub, &["flow", "new", "x", "--from", "review", "--agents", "A b"]).await?;
