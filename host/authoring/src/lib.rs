@@ -8,6 +8,7 @@
 //!                                         └─ Watch ◄─┘
 //! ```
 
+pub mod best_flows;
 mod build;
 mod compiled_deps;
 mod component;

@@ -32,6 +32,23 @@ impl RepositoryPaths {
         let Repository { checkout, common, .. } = Repository::find(directory)?;
         Ok(Self { checkout, repository: common })
     }
+
+    /// Refuses a repository without any commit. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The repository has no branch, and no packed refs.
+    pub fn require_commit(&self) -> Result<(), WorktreeError> {
+        let has = |name: &str| self.repository.join(name).exists();
+        let heads = self.repository.join("refs/heads");
+        let has_branch = fs::read_dir(heads).is_ok_and(|mut all| all.next().is_some());
+        // A detached commit, too: its `HEAD` is no reference.
+        let head = text(&self.repository.join("HEAD")).unwrap_or_default();
+        let is_detached = !head.starts_with("ref: ");
+        match has_branch || is_detached || has("packed-refs") || has("reftable") {
+            true => Ok(()),
+            false => Err(WorktreeError::NoBase("HEAD".to_owned())),
+        }
+    }
 }
 
 /// A repository and the checkout that a directory lies in.
@@ -164,6 +181,11 @@ mod tests {
         assert_eq!(found.checkout, Some(root.join("one")));
         assert_eq!(found.prefix, Path::new("src/deep"));
         assert_eq!((found.common.clone(), found.branch), (found.git_dir, Some("main".to_owned())));
+
+        let paths = RepositoryPaths::of(&root.join("one/src/deep")).unwrap();
+        assert!(paths.require_commit().unwrap_err().to_string().contains("git commit -m start"));
+        fs::write(root.join("one/.git/refs/heads/main"), "1".repeat(40)).unwrap();
+        assert!(paths.require_commit().is_ok());
 
         // A linked worktree of it.
         let linked = root.join("one/.git/worktrees/two");

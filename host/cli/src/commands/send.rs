@@ -359,6 +359,11 @@ impl Send {
         }
     }
 
+    /// Turns the message into an answer to this question of a task.
+    pub(crate) fn for_task(self, task: String, question: Option<String>) -> Self {
+        Self { task: Some(task), question, ..self }
+    }
+
     /// Returns the option that was given and counts for a message to one agent only.
     pub(crate) fn option_for_one_agent(&self) -> Option<&'static str> {
         let given = [
@@ -387,16 +392,9 @@ impl Send {
 
     /// Turns the command into the answer to a task's question.
     pub(crate) fn answering(self, task: String, answer: String, shown: &TaskOutput) -> Self {
-        let (task, question) = (Some(task), shown.told.question().map(str::to_owned));
-        Self {
-            message: answer,
-            task,
-            question,
-            files: Vec::new(),
-            input: Vec::new(),
-            data: None,
-            ..self
-        }
+        let question = shown.told.question().map(str::to_owned);
+        let (files, input, data) = (Vec::new(), Vec::new(), None);
+        Self { message: answer, files, input, data, ..self }.for_task(task, question)
     }
 }
 
@@ -449,7 +447,7 @@ pub(crate) fn message(send: &Send) -> anyhow::Result<Message> {
 }
 
 /// Returns the directory in which the agent works.
-fn directory(send: &Send) -> anyhow::Result<String> {
+pub(crate) fn directory(send: &Send) -> anyhow::Result<String> {
     let found = match &send.cwd {
         Some(dir) => {
             let found = fs::canonicalize(dir);

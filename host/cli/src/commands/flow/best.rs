@@ -3,37 +3,43 @@
 //! It is a flow from the template `best-of`. Its file is named after its content, so that the same
 //! agents and judge share one. Who types the judge trusts the file.
 
-use super::{file_of, joined::joined, made, trust};
+use super::{agents::require_agents, file_of, joined::joined, made, trust};
 use crate::{
     Exit, Global, block_on,
     client::hub_client::Client,
     commands::{
         completion, duration,
-        send::{Send, send},
+        send::{Send, directory, send},
         start,
     },
-    ui::{
-        failure::CommandError,
-        render::{list, text},
-    },
+    ui::render::{list, text},
 };
-use a2a_hub_authoring::flow_template;
-use a2a_hub_config::{Permissions, Settings, TrustedFlows};
+use a2a_hub_authoring::{
+    best_flows::{asking, id_of, mark_used, old_flows, unusable},
+    flow_template,
+};
+use a2a_hub_config::TrustedFlows;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::digest_of;
+use a2a_hub_worktrees::RepositoryPaths;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::{fs, io, path::PathBuf, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Most time until the hub has read the flow's file.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Reason of a refusal: no agent has the name.
-const NO_AGENT: &str = "AGENT_NOT_FOUND";
+/// Most tasks of an old flow that are read. A flow with as many is left.
+const MOST_TASKS: usize = 100;
 
-/// Digits of the digest in the flow's name.
-const DIGITS: usize = 8;
+/// States of tasks that have ended.
+const ENDED: [&str; 4] = ["completed", "failed", "canceled", "rejected"];
 
 #[derive(Debug, Args)]
 pub(crate) struct Best {
@@ -76,9 +82,7 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
         bail!("{what}: `--judge`: {why}");
     }
     let definition = flow_template::best_of(&best.of, best.judge.as_deref(), &best.permissions);
-    let digest = digest_of(definition.as_bytes());
-    let digits = digest.get(..DIGITS).unwrap_or(&digest);
-    let id = AgentId::parse(format!("best-of-{digits}")).context(what)?;
+    let id = id_of(&digest_of(definition.as_bytes())).context(what)?;
     let message = Send {
         cwd: best.cwd,
         stream: best.stream,
@@ -86,10 +90,15 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
         ..Send::to(id.to_string(), best.message)
     }
     .with_message()?;
+    let directory = directory(&message)?;
     block_on(async {
         let mut client = start::client(global, best.start).await?;
         trust::require_operator(global, what).await?;
         require_agents(global, &mut client, &best.of).await?;
+        // Each candidate would fail without a repository.
+        RepositoryPaths::of(Path::new(&directory))
+            .and_then(|it| it.require_commit())
+            .context(what)?;
         let agents = client.call("hub/agents/list", json!({})).await?;
         if let Some(note) = asking(list(&agents), &best.of, &best.permissions) {
             global.console().note(note);
@@ -100,7 +109,7 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
         let written = match made(&path, &definition) {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
                 match fs::read_to_string(&path) {
-                    Ok(text) if text == definition => Ok(()),
+                    Ok(text) if text == definition => mark_used(&path, Timestamp::now().into()),
                     Ok(_) => Err(io::Error::other("it was changed; remove it, and try again")),
                     Err(why) => Err(why),
                 }
@@ -111,88 +120,43 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
         let mut progress = global.progress("the hub", true);
         let read = joined(&mut client, &id, PATIENCE, false);
         match progress.during("reading the flow", read).await? {
-            None => Ok(()),
+            None => {}
             Some(why) => bail!("{what}: use the flow {id}: {why}"),
         }
+        forget_old(global, &mut client, &id).await
     })?;
     send(global, message)
 }
 
-/// Reason why a judge cannot stand in a flow file; none if it can.
-fn unusable(judge: &str) -> Option<&'static str> {
-    if judge.trim().is_empty() {
-        return Some("it is empty; give a command such as \"cargo test\"");
+/// Removes the files of earlier flows of `best`, except the latest ones and those with open tasks.
+/// What is left can be removed next time.
+async fn forget_old(global: &Global, client: &mut Client, own: &AgentId) -> anyhow::Result<()> {
+    let flows = TrustedFlows::of(&global.data_dir()?);
+    let Ok(settings) = global.settings(Vec::new()) else { return Ok(()) };
+    // A client of one tenant does not see the tasks of the others.
+    if global.tenant.is_some() {
+        return Ok(());
     }
-    if ["{{", "{%", "{#"].iter().any(|mark| judge.contains(mark)) || judge.ends_with("{}") {
-        return Some(
-            "a command has no `{{`, `{%` or `{#`, and does not end in `{}`; put it into a script, and run that",
-        );
-    }
-    None
-}
-
-/// Refuses agents that the hub does not have: their names may be mistyped. Groups of the
-/// configuration count as agents.
-pub(super) async fn require_agents(
-    global: &Global,
-    client: &mut Client,
-    wanted: &[AgentId],
-) -> anyhow::Result<()> {
-    let mut groups = None;
-    for agent in wanted {
-        let Err(unknown) = client.call("hub/agents/get", json!({ "agentId": agent })).await else {
-            continue;
-        };
-        let groups = groups.get_or_insert_with(|| global.settings(Vec::new()).ok());
-        let is_group = |it: &Settings| it.config.aliases.contains_key(agent);
-        if CommandError::of(&unknown).is(NO_AGENT) && !groups.as_ref().is_some_and(is_group) {
-            return Err(unknown);
+    let tenants: Vec<_> = [Value::Null]
+        .into_iter()
+        .chain(settings.config.tenants.keys().map(|it| json!(it)))
+        .collect();
+    for id in old_flows(&global.data_dir()?.join("flows"), own) {
+        let mut is_over = true;
+        for tenant in &tenants {
+            let tasks =
+                json!({ "agentId": id, "limit": MOST_TASKS, "historyLength": 0, "tenant": tenant });
+            let tasks = client.call("hub/tasks/list", tasks).await.unwrap_or_default();
+            let ended = |task: &Value| ENDED.contains(&text(&task["status"]["state"]));
+            let all = tasks.as_array().filter(|all| all.len() < MOST_TASKS);
+            is_over &= all.is_some_and(|all| all.iter().all(ended));
+        }
+        if is_over {
+            let removed = fs::remove_file(file_of(global, &id)?).and_then(|()| flows.revoke(&id));
+            if let Err(why) = removed {
+                global.console().note(format!("warning: remove the old flow {id}: {why}"));
+            }
         }
     }
     Ok(())
-}
-
-/// Note about agents that ask nevertheless, since their own setting allows less than `permissions`;
-/// none if none does. What a plug-in asks is not known.
-fn asking(agents: &[Value], wanted: &[AgentId], permissions: &str) -> Option<String> {
-    let most = Permissions::named(permissions).filter(|most| *most > Permissions::Ask)?;
-    let asks = |agent: &&Value| {
-        let set = agent["permissions"].as_str().and_then(Permissions::named);
-        ["built-in", "acp"].contains(&text(&agent["source"])) && set.is_some_and(|set| set < most)
-    };
-    let is_wanted = |agent: &&Value| wanted.iter().any(|id| id.as_str() == text(&agent["id"]));
-    let names = agents.iter().filter(is_wanted).filter(asks);
-    let names: Vec<_> = names.map(|agent| text(&agent["id"])).collect();
-    let first = names.first()?;
-    Some(format!(
-        "the own `permissions` of {} allow less than `{permissions}`: they ask or only read; \
-         `agents.{first}.permissions = \"{permissions}\"` in the configuration allows it",
-        names.join(", ")
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn agents_with_less_permission_are_noted() {
-        let agent = |id: &str, source: &str, permissions: &str| json!({ "id": id, "source": source, "permissions": permissions });
-        let agents = [
-            agent("codex", "built-in", "ask"),
-            agent("gemini", "built-in", "edit"),
-            agent("mine", "acp", "read-only"),
-            agent("plugin", "plugin.wasm", "ask"),
-            agent("vibe", "built-in", "ask"),
-        ];
-        let wanted = |names: &[&str]| -> Vec<_> {
-            names.iter().map(|name| AgentId::parse(*name).unwrap()).collect()
-        };
-        let note = |names: &[&str], most: &str| asking(&agents, &wanted(names), most);
-        let said = note(&["mine", "codex", "gemini", "plugin"], "edit").unwrap();
-        assert!(said.contains(" of codex, mine allow ") && said.contains("agents.codex"), "{said}");
-        assert_eq!(note(&["gemini", "plugin"], "edit"), None);
-        assert_eq!(note(&["codex", "mine"], "ask"), None, "they are to ask");
-        assert!(note(&["gemini"], "full").is_some_and(|said| said.contains(" of gemini allow ")));
-    }
 }

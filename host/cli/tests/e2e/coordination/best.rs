@@ -33,6 +33,16 @@ async fn smallest_passing_change_is_applied() -> Result<()> {
     let cwd = repository.display().to_string();
     let judge = ["--judge", "grep -q good made && sleep 0", "--cwd", &cwd];
     let of = ["best", &work, "--of", "guest,guest,guest,guest"];
+    let flows = hub.data_dir().join("flows");
+    for number in 0..20 {
+        fs::write(flows.join(format!("best-of-000000{number:02}.flow.toml")), "old = 1\n")?;
+    }
+    let outside = hub.workspace().join("outside");
+    fs::create_dir(&outside)?;
+    let outside =
+        run(&hub, &[&of[..], &["--cwd", &outside.display().to_string()]].concat()).await?;
+    ensure!(outside.code == Some(2) && outside.stderr.contains("git init"), "{}", outside.stderr);
+    ensure!(fs::read_dir(&count)?.next().is_none() && fs::read_dir(&flows)?.count() == 20);
     let ran = run(&hub, &[&of[..], &judge].concat()).await?;
     let (shown, noted) = (&ran.stdout, &ran.stderr);
     ensure!(ran.code == Some(0) && shown.contains("Picked: "), "{shown} {noted}");
@@ -40,6 +50,7 @@ async fn smallest_passing_change_is_applied() -> Result<()> {
     ensure!(shown.contains("exit 7") || shown.contains("it changed nothing"), "{shown}");
     ensure!(noted.contains("task apply"), "{noted}");
     ensure!(git(&repository, &["status", "--porcelain"])?.is_empty());
+    ensure!(fs::read_dir(&flows)?.count() == 17, "the latest ones stay, and that in use");
 
     // Without an id in that repository: the latest flow that picked one.
     let again = run(&hub, &[&of[..], &judge].concat()).await?;
