@@ -85,6 +85,7 @@ fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
 }
 
 fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> {
+    global.require_config()?;
     let Some(command) = command else { return commands::status::overview(global) };
     match command {
         Command::Start(start) => commands::start::start(global, &start),
@@ -116,7 +117,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Acp(asked) => commands::bridge::acp(global, &asked),
         Command::Mcp(asked) => commands::bridge::mcp(global, &asked),
         Command::Tasks(tasks) => commands::tasks::tasks(global, &tasks),
-        Command::Task(task) => commands::task::task(global, &task),
+        Command::Task(task) => commands::task::task(global, task),
         Command::Contexts(contexts) => commands::contexts::contexts(global, &contexts),
         Command::Deliveries(asked) => commands::deliveries::deliveries(global, &asked),
         Command::Logs(logs) => commands::logs::logs(global, &logs),

@@ -1,5 +1,6 @@
 //! `task`: shows, cancels, watches or saves one task of the hub or of a remote agent.
 
+mod answer;
 pub(crate) mod handoff;
 pub(crate) mod output;
 pub(crate) mod question;
@@ -18,11 +19,12 @@ use crate::{
     Exit, Global, ask,
     client::{remote_task, task_snapshot::Told},
     ui::{
-        render::{ago, list, message_text, text},
+        render::{ago, list, message_for_reading, message_text, routing_lines, text},
         text::{FAINT, PLAIN, Text, style_of},
     },
 };
 use a2a_hub_core::{context_memory::transfer::Inherited, text::plain_text::line};
+use answer::{AnswerOptions, answer};
 use clap::Subcommand;
 use handoff::HandoffOptions;
 use jiff::Timestamp;
@@ -41,6 +43,8 @@ use worktrees::{ApplyOptions, DiffOptions, DiscardOptions};
 pub(crate) enum TaskCommand {
     /// Show a task with its messages and artifacts
     Show(One),
+    /// Answer the question of a task, and print what follows
+    Answer(AnswerOptions),
     /// Cancel a task, or all tasks of the hub in one state
     Cancel(Cancel),
     /// Print the events of a task until it ends; Ctrl-C does not cancel the task
@@ -67,38 +71,39 @@ pub(crate) enum TaskCommand {
     },
 }
 
-pub(crate) fn task(global: &Global, task: &TaskCommand) -> anyhow::Result<Exit> {
+pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
     match task {
         TaskCommand::Show(one) => {
             let (id, task) = one.ask(global, "tasks/get")?;
             global.show(&task, || {
                 // The task's JSON does not name its agent; its tree does.
                 let tree = match one.url()? {
-                    None if waits(&task) => ask(global, "hub/tasks/tree", json!({ "id": id }))?,
+                    None if question::waits(&task) => {
+                        ask(global, "hub/tasks/tree", json!({ "id": id }))?
+                    }
                     Some(_) | None => Value::Null,
                 };
-                let agent = one.url()?.or_else(|| tree["tasks"][0]["agentId"].as_str());
-                Ok(task_text(
-                    &task,
-                    agent.map(|agent| (global.command(), agent)),
-                    Timestamp::now(),
-                )?)
+                let remote = one.url()?.map(|url| one.elsewhere.named(url));
+                let agent = remote.as_deref().or_else(|| tree["tasks"][0]["agentId"].as_str());
+                let agent = agent.map(|agent| (global.command(), agent));
+                Ok(task_text(&task, agent, Timestamp::now())?)
             })?;
         }
-        TaskCommand::Cancel(cancel) => cancel::cancel(global, cancel)?,
+        TaskCommand::Answer(asked) => return answer(global, asked),
+        TaskCommand::Cancel(cancel) => cancel::cancel(global, &cancel)?,
         TaskCommand::Watch(one) => match one.url()? {
             Some(url) => {
                 return remote_task::watch(global, url, &one.elsewhere, one.remote_id()?);
             }
             None => return watch(global, one.id.as_deref()),
         },
-        TaskCommand::ResumeInCli(asked) => return resume_in_cli(global, asked),
-        TaskCommand::Handoff(asked) => return handoff::handoff(global, asked),
-        TaskCommand::Diff(asked) => return worktrees::diff(global, asked),
-        TaskCommand::Apply(asked) => return worktrees::apply(global, asked),
-        TaskCommand::Discard(asked) => return worktrees::discard(global, asked),
-        TaskCommand::Tree(tree) => return tree::tree(global, tree),
-        TaskCommand::Save { one, dir } => save(global, one, dir)?,
+        TaskCommand::ResumeInCli(asked) => return resume_in_cli(global, &asked),
+        TaskCommand::Handoff(asked) => return handoff::handoff(global, &asked),
+        TaskCommand::Diff(asked) => return worktrees::diff(global, &asked),
+        TaskCommand::Apply(asked) => return worktrees::apply(global, &asked),
+        TaskCommand::Discard(asked) => return worktrees::discard(global, &asked),
+        TaskCommand::Tree(tree) => return tree::tree(global, &tree),
+        TaskCommand::Save { one, dir } => save(global, &one, &dir)?,
     }
     Ok(Exit::Done)
 }
@@ -115,11 +120,6 @@ fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
     global.show(&json!({ "taskId": id, "saved": all }), || {
         Ok(saved.iter().map(|saved| saved.text() + "\n").collect::<String>().into())
     })
-}
-
-/// True if a task waits for its client.
-fn waits(task: &Value) -> bool {
-    ["input-required", "auth-required"].contains(&text(&task["status"]["state"]))
 }
 
 /// Renders a task of `agent`, with the command that answers its question.
@@ -154,7 +154,10 @@ fn task_text(
         writeln!(out, "cost     {}", line(why, MAX_ROUTING))?;
     }
     let mut said = |who: &str, message: &Value| {
-        let words = message_text(message);
+        let words = match message["artifactId"].is_string() {
+            true => message_text(message),
+            false => message_for_reading(message),
+        };
         out.push(PLAIN, "\n");
         out.push(FAINT, who);
         out.push(PLAIN, "\n");
@@ -171,34 +174,12 @@ fn task_text(
     if last.is_object() && !list(&task["history"]).iter().any(in_history) {
         said("agent", last)?;
     }
-    if let (true, Some((command, agent)), Some(id)) = (waits(task), agent, task["id"].as_str()) {
+    let waits = question::waits(task);
+    if let (true, Some((command, agent)), Some(id)) = (waits, agent, task["id"].as_str()) {
         let question = task["metadata"]["question"]["id"].as_str();
         writeln!(out, "\n{}", question::answer_with(&command, agent, id, question))?;
     }
     Ok(out)
-}
-
-/// Describes how a task without a named agent was routed: the chosen agent, and the reasons against
-/// others.
-fn routing_lines(routing: &Value) -> Vec<String> {
-    if !routing.is_object() {
-        return Vec::new();
-    }
-    let of = |name: &str| routing[name].as_str().map(|it| line(it, MAX_ROUTING));
-    let asked = [("named", "of"), ("skill", "with the skill"), ("version", "in version")];
-    let asked =
-        asked.into_iter().filter_map(|(name, word)| Some(format!(" {word} `{}`", of(name)?)));
-    let asked: String = asked.collect();
-    let balance = of("balance").unwrap_or_default();
-    let chosen = of("agent").unwrap_or_default();
-    let older = if routing["older"] == true { ", an older version" } else { "" };
-    let mut lines = vec![format!("agent    {chosen}{older}: one{asked}, by {balance}")];
-    lines.extend(list(&routing["passedOver"]).iter().map(|it| {
-        let [agent, why] = ["agent", "why"].map(|name| line(text(&it[name]), MAX_ROUTING));
-        let task = it["task"].as_str().map(|id| format!(" (task {})", line(id, MAX_ROUTING)));
-        format!("         not {agent}: {why}{}", task.unwrap_or_default())
-    }));
-    lines
 }
 
 /// Maximum length, in characters, of the id of a session.
@@ -220,7 +201,10 @@ mod tests {
                 "state": "input-required", "timestamp": "2026-01-31T11:58:00.000Z",
                 "message": { "kind": "message", "messageId": "m2", "role": "agent", "parts": part("May I delete them?") },
             },
-            "history": [{ "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") }],
+            "history": [
+                { "messageId": "m1", "role": "user", "parts": part("delete the old fixtures\nall of them") },
+                { "messageId": "m0", "role": "user", "parts": [{ "kind": "data", "data": { "keep": ["a", "b"], "why": "one\ntwo" } }] },
+            ],
             "artifacts": [{ "artifactId": "a", "name": "list", "parts": part("one.json\ntwo.json\n") }],
             "metadata": {
                 "vendorSession": "7f3c-1", "reason": "permission", "question": { "id": "q-1", "kind": "permission" },
@@ -243,6 +227,14 @@ mod tests {
           delete the old fixtures
           all of them
 
+        you
+          keep:
+            - a
+            - b
+          why:
+            one
+            two
+
         made: list
           one.json
           two.json
@@ -250,7 +242,7 @@ mod tests {
         agent
           May I delete them?
 
-        answer with: a2a-hub send claude-code --task 01a1fc8f-a111-7715-9c95-8a642d72e498 --question q-1 "..."
+        answer with: a2a-hub task answer 01a1fc8f-a111-7715-9c95-8a642d72e498 --question q-1 "..."
         "#);
     }
 }

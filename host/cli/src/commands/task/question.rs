@@ -85,8 +85,14 @@ pub(crate) fn closed_text(task: &Value) -> &'static str {
     }
 }
 
-/// Returns the command that answers the question of this task of `agent`, with the question's id if
-/// it has one; `command` is this program.
+/// True if a task, in the JSON of A2A 0.3, waits for its client.
+pub(crate) fn waits(task: &Value) -> bool {
+    ["input-required", "auth-required"].contains(&text(&task["status"]["state"]))
+}
+
+/// Returns the command that answers the question of this task, with the question's id if it has
+/// one; `command` is this program. `agent` is an id in the hub, or the URL of a remote agent with
+/// its options, quoted for the shell.
 pub(crate) fn answer_with(
     command: &str,
     agent: &str,
@@ -94,8 +100,11 @@ pub(crate) fn answer_with(
     question: Option<&str>,
 ) -> String {
     let which = question.map(|id| format!(" --question {}", shell_word(id)));
-    let (agent, task, which) = (shell_word(agent), shell_word(task), which.unwrap_or_default());
-    format!("answer with: {command} send {agent} --task {task}{which} \"...\"")
+    let (task, which) = (shell_word(task), which.unwrap_or_default());
+    match agent.contains("://") {
+        true => format!("answer with: {command} send {agent} --task {task}{which} \"...\""),
+        false => format!("answer with: {command} task answer {task}{which} \"...\""),
+    }
 }
 
 /// Prints the question of the task of `agent` for a user who is not prompted.
@@ -116,6 +125,15 @@ pub(crate) fn tell(console: Console, shown: &TaskOutput, agent: &str) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn answer_command_names_remote_agent() {
+        let with = |agent: &str| answer_with("a2a-hub", agent, "t-1", Some("q 1"));
+        assert_eq!(with("codex"), "answer with: a2a-hub task answer t-1 --question 'q 1' \"...\"");
+        let remote = "https://x.org --token-env TOKEN";
+        let told = "answer with: a2a-hub send https://x.org --token-env TOKEN --task t-1 --question 'q 1' \"...\"";
+        assert_eq!(with(remote), told);
+    }
 
     #[test]
     fn question_is_open_until_state_or_id_changes() {

@@ -25,11 +25,16 @@ async fn question_without_text_is_explained() -> Result<()> {
     assert_eq!(ran.code, Some(3));
     assert!(ran.stderr.contains("but sent no question"), "{}", ran.stderr);
     let socket = hub.socket().display().to_string();
-    let way = &*format!("answer with: a2a-hub --socket {socket} send guest --task ");
+    let way = &*format!("answer with: a2a-hub --socket {socket} task answer ");
     let task = ran.stderr.split(way).nth(1).and_then(|rest| rest.split(' ').next());
     let task = task.with_context(|| ran.stderr.clone())?;
     let shown = run(&hub, &["task", "show", task]).await?.stdout;
     let answer = format!("{way}{task} --question ");
     assert!(shown.trim_end().ends_with("\"...\"") && shown.contains(&answer), "{shown}");
+    let answered = run(&hub, &["task", "answer", task, "fine"]).await?;
+    assert_eq!((answered.code, answered.stdout.trim()), (Some(0), "fine"), "{}", answered.stderr);
+    let again = run(&hub, &["task", "answer", task, "fine"]).await?;
+    assert_eq!(again.code, Some(2), "{}", again.stdout);
+    assert!(again.stderr.contains("it asks nothing, its state is completed"), "{}", again.stderr);
     Ok(())
 }
