@@ -1,6 +1,6 @@
 //! Hands a task over to another agent.
 
-use super::Hub;
+use super::{Hub, WorktreeOperations};
 use crate::{error::HubError, tasks::ResponseMode};
 use a2a_hub_agents::Agent;
 use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
@@ -60,16 +60,15 @@ impl Hub {
         Ok(self.tasks.get(heard.task()).await?.task)
     }
 
-    /// Changes of the task's worktree: a table of files for an agent that finds them in its
-    /// directory, and a patch for one of another machine.
+    /// Changes of the worktree that the task works in, also if an earlier task of its handoffs got
+    /// it: a table of files for an agent that finds them in its directory, and a patch for one of
+    /// another machine.
     async fn changes_for(&self, old: &Task, to: &Agent) -> Option<String> {
-        if !metadata::has(old, metadata::WORKTREE) {
-            return None;
-        }
-        let worktrees = self.tasks.worktrees().ok()?;
-        match worktrees.diff(old.id.as_str(), !to.is_elsewhere(), PATCH_LIMIT).await {
-            Ok(diff) => Some(diff.text),
+        let operations = WorktreeOperations::of(&self.tasks).ok()?;
+        match operations.changes(&old.id, !to.is_elsewhere(), PATCH_LIMIT).await {
+            Ok(changes) => changes,
             Err(why) => {
+                let why = A2aError::from(why);
                 tracing::warn!(task = %old.id, %why, "the changes of a task cannot be handed over");
                 None
             }

@@ -115,6 +115,21 @@ impl<'t> WorktreeOperations<'t> {
         Ok(listed)
     }
 
+    /// Changes in the worktree of a task, or a `summary` of them; none if it has no worktree.
+    pub(super) async fn changes(
+        &self,
+        task: &TaskId,
+        summary: bool,
+        limit: usize,
+    ) -> Result<Option<String>, HubError> {
+        let holder = self.holder(task.clone()).await?;
+        if self.worktrees.find(holder.as_str()).is_err() {
+            return Ok(None);
+        }
+        let diff = self.worktrees.diff(holder.as_str(), summary, limit).await?;
+        Ok(Some(diff.text))
+    }
+
     /// Task whose worktree has the changes of a task: itself, the one that was handed over to it,
     /// or the child that a flow names.
     async fn holder(&self, mut task: TaskId) -> Result<TaskId, HubError> {

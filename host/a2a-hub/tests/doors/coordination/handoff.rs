@@ -147,6 +147,34 @@ async fn second_agent_works_in_same_worktree() -> Result<()> {
     Ok(())
 }
 
+/// The second agent has no turn yet when the task is handed over again.
+#[tokio::test]
+async fn third_agent_gets_changes_of_first() -> Result<()> {
+    let hub = hub_with_two_guests(1).await?;
+    let client = Client::unix(&hub);
+    let repository = repository(&hub)?;
+    let (busy, _) = stream(&client, "other", "nap 600000").await?;
+    let work = script(&repository, &json!(true), "echo 1 > one; sleep 600");
+    let mut updates = client.stream("message/stream", work).await?;
+    let first = updates.next().await.context("the task")??;
+    let written = path_of(&first)?.join("one");
+    eventually(Duration::from_secs(20), || written.exists()).await?;
+    let second = hand_over(&client, &first["id"], "other", "").await?;
+    let third = hand_over(&client, &second["id"], "guest", "").await?;
+    let third = ended(&client, &third["id"]).await?;
+    let asked = &third["history"][0];
+    let text = asked["parts"][0]["text"].as_str().context("its message")?;
+    ensure!(text.contains("What `other` changed:\n```\n") && text.contains("one"), "{text}");
+    assert_eq!(asked["metadata"]["workingDirectory"], json!(path_of(&first)?));
+    for (old, to, next) in [(&first, "other", &second), (&second, "guest", &third)] {
+        let over = now(&client, &old["id"]).await?;
+        let fact = json!({ "to": to, "task": next["id"] });
+        assert_eq!((state(&over), &over["metadata"]["handoff"]), ("canceled", &fact), "{over}");
+    }
+    client.call("tasks/cancel", json!({ "id": busy })).await?;
+    Ok(())
+}
+
 /// The new task is stored before the old one is cancelled: a hub that stops in between loses
 /// neither.
 #[tokio::test]
