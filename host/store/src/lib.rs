@@ -7,6 +7,7 @@ mod context_memory;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod error;
+pub mod feed;
 mod health;
 mod known_children;
 mod log;

@@ -28,7 +28,6 @@ use super::{
         question_relay::QuestionRelay,
         recorded_calls::RecordedCalls,
     },
-    feed::subscription::{EndsAt, Lent},
     guest_port::GuestRequest,
     new_task::ChildPlace,
     ports::{Handoff, OtherTasks, ProgramCalls, RunKind},
@@ -61,7 +60,10 @@ use a2a_hub_runtime::{
         tasks::WaitsFor,
     },
 };
-use a2a_hub_store::{KnownChildren, StoredTask};
+use a2a_hub_store::{
+    KnownChildren, StoredTask,
+    feed::{EndsAt, Lent},
+};
 use a2a_hub_worktrees::Worktrees;
 use futures::{
     FutureExt as _,

@@ -5,7 +5,6 @@ mod command;
 mod delegation;
 mod detach_on_drop;
 mod errors;
-mod feed;
 mod guest_port;
 mod handoff;
 mod log_span;
@@ -21,8 +20,8 @@ mod tests;
 mod worktree;
 mod worktree_retention;
 
+pub use a2a_hub_store::feed::{EndsAt, Subscription};
 pub use delegation::directory::Directory;
-pub use feed::subscription::{EndsAt, Subscription};
 pub use new_task::{NewTask, ResponseMode, SubmitError};
 pub use recovery::take_up::Recovered;
 
@@ -55,7 +54,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{
     Head, HeadFilter, Looked, Readiness, StorageError, StoredTask, Tally, TaskLog, TaskStore,
-    until_usable,
+    feed::Feed, until_usable,
 };
 use actor::{
     TaskActor,
@@ -64,7 +63,6 @@ use actor::{
 };
 use command::{ActorCommand, Begin, Input, PendingInputs, RunInput};
 use errors::{not_cancelable, not_waiting, require_past_event};
-use feed::subscription::Feed;
 use new_task::{Settled, Settling};
 use parking_lot::MutexGuard;
 use ports::OtherTasks as _;

@@ -1,9 +1,6 @@
 //! Interfaces to other tasks, for a task's actor and its agent's programs.
 
-use super::{
-    feed::subscription::{Lent, Subscription},
-    guest_port::GuestRequest,
-};
+use super::guest_port::GuestRequest;
 use a2a_hub_agents::Agent;
 use a2a_hub_conversations::handoff;
 use a2a_hub_core::{access_control::Principal, task::tree_budget::Usage};
@@ -15,6 +12,7 @@ use a2a_hub_runtime::{
     Ended, Failure,
     port::delegate::{ChildRequest, DelegatePort},
 };
+use a2a_hub_store::feed::{Lent, Subscription};
 use a2a_hub_worktrees::Worktrees;
 use futures::future::BoxFuture;
 use std::sync::Arc;

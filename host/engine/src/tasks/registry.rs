@@ -1,7 +1,8 @@
 //! Registry of running actors; shuts down tasks that begin during the shutdown.
 
-use super::{command::ActorCommand, feed::subscription::FeedHandle, ports::ProgramCalls};
+use super::{command::ActorCommand, ports::ProgramCalls};
 use a2a_hub_protocol::id::{AgentId, ContextId, TaskId};
+use a2a_hub_store::feed::FeedHandle;
 use std::{
     collections::HashMap,
     ops::{Deref, DerefMut},

@@ -1,6 +1,5 @@
 //! A task and its log: events are applied to the task, stored, and only then published.
 
-use crate::tasks::feed::subscription::{Feed, FeedHandle};
 use a2a_hub_core::{
     access_control::Principal,
     task::{prices::Prices, state},
@@ -13,7 +12,10 @@ use a2a_hub_protocol::{
     message::Message,
     task::{Task, TaskState},
 };
-use a2a_hub_store::{StorageError, StoredTask, TaskStore};
+use a2a_hub_store::{
+    StorageError, StoredTask, TaskStore,
+    feed::{Feed, FeedHandle},
+};
 use std::{mem, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};
 

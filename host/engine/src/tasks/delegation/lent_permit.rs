@@ -1,7 +1,8 @@
 //! Run permit lent to other tasks while an agent's program waits for a child task.
 
-use crate::tasks::{feed::subscription::Lent, guest_port::GuestRequest};
+use crate::tasks::guest_port::GuestRequest;
 use a2a_hub_runtime::port::tasks::WaitsFor;
+use a2a_hub_store::feed::Lent;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 

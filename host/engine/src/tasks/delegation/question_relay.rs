@@ -1,8 +1,7 @@
 //! Relays a child task's questions to its parent's client, and the answers back to the child.
 
 use crate::tasks::{
-    Tasks,
-    feed::subscription::Subscription,
+    Subscription, Tasks,
     guest_port::{GuestQuestion, GuestRequest},
 };
 use a2a_hub_agents::Agent;

@@ -5,7 +5,6 @@ use crate::tasks::{
     Tasks,
     actor::replay,
     command::{Begin, PendingInputs, RunInput},
-    feed::subscription::Feed,
     log_span,
     run_queue::{Asking, Lane, PermitRequest},
 };
@@ -34,7 +33,7 @@ use a2a_hub_protocol::{
     question::{Question, QuestionKind},
     task::{Task, TaskState},
 };
-use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask};
+use a2a_hub_store::{Head, HeadFilter, StorageError, StoredTask, feed::Feed};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},

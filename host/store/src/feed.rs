@@ -1,5 +1,6 @@
 //! Event stream of a task: replays the log from any event number on, then follows live events.
 
+use crate::{StorageError, TaskLog};
 use a2a_hub_core::task::idempotency;
 use a2a_hub_protocol::{
     dialect::HeardEvent,
@@ -7,7 +8,6 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
     task::{Task, TaskState},
 };
-use a2a_hub_store::{StorageError, TaskLog};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::watch;
@@ -16,13 +16,13 @@ use tokio::sync::watch;
 const RECENT: usize = 256;
 
 /// Number of events read from the log at once.
-pub(in crate::tasks) const PAGE: usize = 256;
+pub const PAGE: usize = 256;
 
 /// Capacity that an empty buffer keeps.
 const FEW: usize = 8;
 
 /// Publishing side, held by the task's actor. Publishes only events that are stored.
-pub(in crate::tasks) struct Feed(watch::Sender<Mutex<AtHand>>);
+pub struct Feed(watch::Sender<Mutex<AtHand>>);
 
 /// Buffer of the latest events that some subscriber has yet to take. Events that all have taken are
 /// dropped, so that a task that runs for an hour, or waits for a week, keeps none.
@@ -74,11 +74,12 @@ impl AtHand {
 
 impl Feed {
     /// Creates a feed whose latest event is number `seq`.
-    pub(in crate::tasks) fn new(seq: u64) -> Self {
+    pub fn new(seq: u64) -> Self {
         Self(watch::Sender::new(Mutex::new(AtHand { seq, ..AtHand::default() })))
     }
 
-    pub(in crate::tasks) fn publish(&self, events: impl IntoIterator<Item = SequencedEvent>) {
+    /// Publishes events that are stored.
+    pub fn publish(&self, events: impl IntoIterator<Item = SequencedEvent>) {
         self.0.send_modify(|at_hand| {
             let at_hand = at_hand.get_mut();
             events.into_iter().for_each(|event| at_hand.add(event));
@@ -86,19 +87,19 @@ impl Feed {
     }
 
     /// Handle from which others subscribe.
-    pub(in crate::tasks) fn listener(&self) -> FeedHandle {
+    pub fn listener(&self) -> FeedHandle {
         FeedHandle(self.0.subscribe())
     }
 }
 
 /// Handle to subscribe to a task, valid also after its actor is gone.
 #[derive(Clone, Debug)]
-pub(in crate::tasks) struct FeedHandle(watch::Receiver<Mutex<AtHand>>);
+pub struct FeedHandle(watch::Receiver<Mutex<AtHand>>);
 
 impl FeedHandle {
     /// Subscribes to the events after event `after`. Earlier events are read from the log, unless
     /// they are still in the buffer.
-    pub(in crate::tasks) fn subscribe(
+    pub fn subscribe(
         &self,
         task: TaskId,
         context: ContextId,
@@ -125,7 +126,7 @@ impl FeedHandle {
     }
 
     /// Number of the latest event.
-    pub(in crate::tasks) fn seq(&self) -> u64 {
+    pub fn seq(&self) -> u64 {
         self.0.borrow().lock().seq
     }
 }
@@ -243,7 +244,7 @@ pub struct Subscription {
 /// A run permit lent to other tasks while this subscriber waits; reclaimed before the final event,
 /// or on drop.
 #[async_trait::async_trait]
-pub(in crate::tasks) trait Lent: Send + Sync {
+pub trait Lent: Send + Sync {
     /// Reclaims the permit and waits for it; cancel-safe, and may be called again.
     async fn back(&mut self);
 }
@@ -258,7 +259,8 @@ enum NextEvent {
 
 impl Subscription {
     /// Prepends a snapshot of the task as of event `seq`.
-    pub(in crate::tasks) fn opening(mut self, agent: AgentId, task: Task, seq: u64) -> Self {
+    #[must_use]
+    pub fn opening(mut self, agent: AgentId, task: Task, seq: u64) -> Self {
         let created = Created::of(agent, task);
         let (task, context) = (self.task.clone(), self.context.clone());
         let event = TaskEvent::Created(Box::new(created));
@@ -276,21 +278,21 @@ impl Subscription {
 
     /// Holds back the final event until the lent permit is reclaimed.
     #[must_use]
-    pub(in crate::tasks) fn lending(mut self, lent: Box<dyn Lent>) -> Self {
+    pub fn lending(mut self, lent: Box<dyn Lent>) -> Self {
         self.lent = Some(lent);
         self
     }
 
     /// Marks the first event, and a final reply, as the answer to a repeated request.
     #[must_use]
-    pub(in crate::tasks) fn repeated(mut self) -> Self {
+    pub fn repeated(mut self) -> Self {
         self.repeated = true;
         self
     }
 
     /// Sets whether the answer may be a direct message in place of a task.
     #[must_use]
-    pub(crate) fn with_direct_message(mut self, may_be_message: bool) -> Self {
+    pub fn with_direct_message(mut self, may_be_message: bool) -> Self {
         self.may_be_message = may_be_message;
         self
     }
@@ -407,13 +409,13 @@ fn state_after(event: &TaskEvent) -> Option<TaskState> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::MemoryStorage;
     use a2a_hub_protocol::{
         event::{Created, StatusUpdate},
         id::AgentId,
         message::{Message, Role},
         task::{Task, TaskStatus},
     };
-    use a2a_hub_store::memory::MemoryStorage;
     use std::ops::Range;
 
     fn status(state: TaskState) -> TaskStatus {

@@ -1,13 +1,12 @@
 //! Subscription of a client that has just sent a message to an existing task: a snapshot of the
 //! task, then its events.
 
-use super::subscription::PAGE;
 use crate::{
     error::HubError,
     tasks::{Subscription, Tasks},
 };
 use a2a_hub_protocol::{id::TaskId, task::Task};
-use a2a_hub_store::{StorageError, fold};
+use a2a_hub_store::{StorageError, feed::PAGE, fold};
 
 impl Tasks {
     /// Subscribes to a task, starting with a snapshot. If the task has ended in the meantime, the

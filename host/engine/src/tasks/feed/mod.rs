@@ -1,4 +1,0 @@
-//! A task's events for its subscribers: stored ones first, then new ones as they happen.
-
-pub(super) mod resume;
-pub(super) mod subscription;
