@@ -140,6 +140,14 @@ pub enum ConfigError {
         /// Reason.
         why: String,
     },
+    /// Tasks of the group cannot be handed over.
+    #[error("hand tasks of `{group}` over as `routing.{group}.on_quota` says: {why}")]
+    OnQuota {
+        /// Name of the group.
+        group: String,
+        /// Reason.
+        why: String,
+    },
     /// The setting of a schedule or trigger is missing or invalid.
     #[error("set `{kind}.{name}.{key}`: {why}")]
     Automation {

@@ -66,7 +66,7 @@ pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;
 pub use registry::Registry;
 pub use remote::Remote;
-pub use routing::{RouteConfig, Routing};
+pub use routing::{OnQuota, RouteConfig, Routing};
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging,
     RepositoryFile, RepositorySettings, Retention, Socket, Stop, WorktreeSettings,

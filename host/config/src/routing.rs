@@ -4,7 +4,7 @@ use crate::error::ConfigError;
 use a2a_hub_core::routing::Balance;
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// `[routing]`: distribution of messages that name a skill or a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -18,11 +18,26 @@ pub struct Routing {
 }
 
 /// Distribution of messages that name one skill or one group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct RouteConfig {
-    /// Strategy: `round-robin`, `least-loaded`, `latency` or `affinity`.
-    pub balance: Balance,
+    /// Strategy: `round-robin`, `least-loaded`, `latency` or `affinity`; by default that of all
+    /// messages.
+    pub balance: Option<Balance>,
+    /// Reaction to a failure for lack of quota or login; groups only.
+    pub on_quota: OnQuota,
+}
+
+/// Reaction if the agent that a group chose fails because its quota is used up, or because it is
+/// not logged in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnQuota {
+    /// The task fails.
+    #[default]
+    Fail,
+    /// The hub hands the task over to another agent of the group.
+    Handoff,
 }
 
 impl Routing {
@@ -30,9 +45,32 @@ impl Routing {
     /// precedence.
     pub fn balance(&self, skill: Option<&str>, group: Option<&AgentId>) -> Balance {
         let names = skill.into_iter().chain(group.map(AgentId::as_str));
-        let mut named = names.filter_map(|name| self.by_name.get(name));
-        named.next().map_or(self.balance, |route| route.balance)
+        let mut named = names.filter_map(|name| self.by_name.get(name)?.balance);
+        named.next().unwrap_or(self.balance)
     }
+
+    /// Reaction if an agent of this group fails for lack of quota or login.
+    pub fn on_quota(&self, group: &AgentId) -> OnQuota {
+        self.by_name.get(group.as_str()).map(|route| route.on_quota).unwrap_or_default()
+    }
+}
+
+/// Checks that only groups with another agent to hand over to do so.
+pub(crate) fn check_handoffs(
+    routing: &Routing,
+    groups: &BTreeMap<AgentId, Vec<AgentId>>,
+) -> Result<(), ConfigError> {
+    let handing = routing.by_name.iter().filter(|(_, it)| it.on_quota == OnQuota::Handoff);
+    for (name, _) in handing {
+        let group = groups.iter().find(|(group, _)| group.as_str() == name);
+        let why = match group.map(|(_, agents)| agents.iter().collect::<BTreeSet<_>>().len()) {
+            None => format!("no group is called so; add `aliases.{name} = [\"AGENT\", \"AGENT\"]`"),
+            Some(0 | 1) => format!("the group has one agent; add another one to `aliases.{name}`"),
+            Some(_) => continue,
+        };
+        return Err(ConfigError::OnQuota { group: name.clone(), why });
+    }
+    Ok(())
 }
 
 /// Checks that each group has a name of no configured agent, has members, and contains no other
@@ -76,7 +114,8 @@ mod tests {
             [routing.review]
             balance = 'affinity'
             [routing.reviewer]
-            balance = 'latency'",
+            balance = 'latency'
+            on_quota = 'handoff'",
         )
         .unwrap();
         let reviewer = AgentId::parse("reviewer").unwrap();
@@ -90,6 +129,8 @@ mod tests {
         assert_eq!(of(None, Some(&reviewer)), Balance::Latency);
         assert_eq!(of(Some("review"), Some(&reviewer)), Balance::Affinity);
         assert_eq!(of(Some("write"), Some(&reviewer)), Balance::Latency);
+        let on_quota = |name| config.routing.on_quota(&AgentId::parse(name).unwrap());
+        assert_eq!((on_quota("reviewer"), on_quota("review")), (OnQuota::Handoff, OnQuota::Fail));
         let again: Config = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
         assert_eq!((again.routing, again.aliases), (config.routing, config.aliases));
     }
@@ -110,6 +151,19 @@ mod tests {
             ("aliases.a = 'codex'", "expected a sequence"),
             ("routing.balance = 'random'", "unknown variant `random`"),
             ("routing.review = 'affinity'", "expected struct RouteConfig"),
+            (
+                "routing.a.on_quota = 'retry'",
+                "unknown variant `retry`, expected `fail` or `handoff`",
+            ),
+            (
+                "routing.review.on_quota = 'handoff'",
+                "hand tasks of `review` over as `routing.review.on_quota` says: no group is called so; add \
+                 `aliases.review",
+            ),
+            (
+                "aliases.a = ['codex', 'codex']\nrouting.a.on_quota = 'handoff'",
+                "the group has one agent; add another one to `aliases.a`",
+            ),
             ("routing.review.balanced = 'affinity'", "unknown field `balanced`"),
         ] {
             let refused = read(text).unwrap_err();

@@ -15,7 +15,7 @@ use crate::{
     push::Push,
     registry::Registry,
     remote::Remote,
-    routing::{Routing, check_groups},
+    routing::{Routing, check_groups, check_handoffs},
     telemetry::Telemetry,
 };
 use a2a_hub_core::{health::circuit_breaker, task::prices::Price};
@@ -341,6 +341,7 @@ impl Config {
             is_alias || self.agents.contains_key(id) || self.remote.contains_key(id)
         };
         check_groups(&self.aliases, is_agent)?;
+        check_handoffs(&self.routing, &self.aliases)?;
         for (agent, config) in &self.agents {
             config.check_settings(agent)?;
             config.check_programs(agent)?;
@@ -488,7 +489,8 @@ mod tests {
 
     /// True for a setting of `[routing]` whose type does not list its names.
     fn is_balance(key: &[String]) -> bool {
-        matches!(key.iter().map(String::as_str).collect::<Vec<_>>()[..], ["routing", .., "balance"])
+        let key: Vec<_> = key.iter().map(String::as_str).collect();
+        matches!(key[..], ["routing", .., "balance"] | ["routing", _, "on_quota"])
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Groups of agents from the operator's current configuration.
 
 use super::Agents;
+use a2a_hub_config::OnQuota;
 use a2a_hub_core::routing::Balance;
 use a2a_hub_protocol::id::AgentId;
 
@@ -19,6 +20,11 @@ impl Agents {
     /// Load-balancing policy for messages addressed to a skill or a group.
     pub fn balance(&self, skill: Option<&str>, group: Option<&AgentId>) -> Balance {
         self.shared.config().routing.balance(skill, group)
+    }
+
+    /// Reaction if an agent of a group fails for lack of quota or login.
+    pub fn on_quota(&self, group: &AgentId) -> OnQuota {
+        self.shared.config().routing.on_quota(group)
     }
 
     /// Warnings about groups that hide an agent of the same name, or contain an unknown agent.
