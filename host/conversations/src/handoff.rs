@@ -10,13 +10,17 @@
 //! The new task is stored first: if it is refused, the old one goes on, and a hub that is killed in
 //! between loses neither. The agent starts last, so that two never work in one directory.
 
-use a2a_hub_core::task::metadata::{HANDOFF, HANDOFF_FROM};
+mod failover;
+
+pub use failover::{Failover, budget_left, group_of};
+
+use a2a_hub_core::task::metadata::{HANDOFF, HANDOFF_FROM, REASON};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     message::{Content, Message, Metadata, Part, Role, joined_text},
     task::{Task, TaskState},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Most handoffs between the task that began and the one that goes on now.
 pub const MAX_HANDOFFS: usize = 64;
@@ -81,6 +85,12 @@ pub fn successor(task: &Task) -> Option<TaskId> {
     task_in(task, HANDOFF)
 }
 
+/// Task that goes on with `task`, if the hub handed that over by itself.
+pub fn successor_by_hub(task: &Task) -> Option<TaskId> {
+    task.metadata.as_ref()?.get(HANDOFF)?.get(REASON)?;
+    successor(task)
+}
+
 /// Task with which `task` goes on, if another agent began it.
 pub fn predecessor(task: &Task) -> Option<TaskId> {
     task_in(task, HANDOFF_FROM)
@@ -90,24 +100,41 @@ fn task_in(task: &Task, member: &str) -> Option<TaskId> {
     Some(TaskId::new(task.metadata.as_ref()?.get(member)?.get("task")?.as_str()?))
 }
 
-/// Metadata of the old task: who goes on.
-pub fn fact_of_old(to: &AgentId, task: &TaskId) -> Metadata {
-    Metadata::from_iter([(HANDOFF.to_owned(), json!({ "to": to, "task": task }))])
+/// Reason for which the hub handed the task before `task` over; none if the operator did.
+pub fn reason(task: &Task) -> Option<&str> {
+    task.metadata.as_ref()?.get(HANDOFF_FROM)?.get(REASON)?.as_str()
 }
 
-/// Metadata of the new task: who began it.
-pub fn fact_of_new(from: &AgentId, task: &TaskId) -> Metadata {
-    Metadata::from_iter([(HANDOFF_FROM.to_owned(), json!({ "agent": from, "task": task }))])
+/// Metadata of the old task: who goes on, and why if the hub decided so.
+pub fn fact_of_old(to: &AgentId, task: &TaskId, reason: Option<&str>) -> Metadata {
+    fact(HANDOFF, json!({ "to": to, "task": task }), reason)
 }
 
-/// Checks that the agent of the new task `own` may begin, now that the old one is over.
+/// Metadata of the new task: who began it, and why that ended if the hub handed it over.
+pub fn fact_of_new(from: &AgentId, task: &TaskId, reason: Option<&str>) -> Metadata {
+    fact(HANDOFF_FROM, json!({ "agent": from, "task": task }), reason)
+}
+
+fn fact(name: &str, mut fact: Value, reason: Option<&str>) -> Metadata {
+    if let (Value::Object(fact), Some(reason)) = (&mut fact, reason) {
+        fact.insert(REASON.to_owned(), reason.into());
+    }
+    Metadata::from_iter([(name.to_owned(), fact)])
+}
+
+/// Checks that the agent of the new task `own` may begin, now that the old one is over; `by_hub` if
+/// the hub handed that over.
 ///
 /// # Errors
-/// The text for the client if the old task was completed or handed over to another task.
-pub fn require_may_begin(old: &Task, own: &TaskId) -> Result<(), String> {
+/// The text for the client if the old task was completed or handed over to another task, or if it
+/// was cancelled while the hub handed it over.
+pub fn require_may_begin(old: &Task, own: &TaskId, by_hub: bool) -> Result<(), String> {
     match successor(old) {
         Some(next) if next != *own => {
             return Err(format!("Task `{}` was handed over to task `{next}` before.", old.id));
+        }
+        None if by_hub && old.status.state == TaskState::Canceled => {
+            return Err(format!("Task `{}` was cancelled while it was handed over.", old.id));
         }
         Some(_) | None => {}
     }
@@ -205,7 +232,7 @@ mod tests {
         AgentId::parse(name).unwrap()
     }
 
-    fn task(state: TaskState, said: &str) -> Task {
+    pub(super) fn task(state: TaskState, said: &str) -> Task {
         let message = Some(Message::text(Role::Agent, said));
         Task {
             id: TaskId::new("old"),
@@ -224,7 +251,7 @@ mod tests {
         assert_eq!(require_may(&live, None, &claude, &codex), Ok(()));
         assert_eq!(require_may(&task(TaskState::Failed, ""), None, &claude, &codex), Ok(()));
         let mut before = live.clone();
-        before.metadata = Some(fact_of_old(&codex, &TaskId::new("new")));
+        before.metadata = Some(fact_of_old(&codex, &TaskId::new("new"), None));
         let refused = [
             require_may(&live, None, &claude, &claude),
             require_may(&task(TaskState::Completed, ""), None, &claude, &codex),
@@ -244,14 +271,21 @@ mod tests {
     fn agent_begins_only_after_its_own_handoff() {
         let (own, codex) = (TaskId::new("new"), agent("codex"));
         let mut old = task(TaskState::Canceled, "");
-        assert_eq!(require_may_begin(&old, &own), Ok(()));
-        old.metadata = Some(fact_of_old(&codex, &own));
-        assert_eq!(require_may_begin(&old, &own), Ok(()));
+        assert_eq!(require_may_begin(&old, &own, false), Ok(()));
+        let by_hub = require_may_begin(&old, &own, true);
+        assert!(by_hub.unwrap_err().contains("was cancelled while"), "its client wants no more");
+        old.metadata = Some(fact_of_old(&codex, &own, Some("rate_limited")));
+        assert_eq!(require_may_begin(&old, &own, true), Ok(()));
+        let fact = json!({ "to": "codex", "task": "new", "reason": "rate_limited" });
+        assert_eq!(old.metadata.as_ref().unwrap()[HANDOFF], fact);
+        assert_eq!(successor_by_hub(&old), Some(own.clone()));
         assert_eq!(successor(&old), Some(own.clone()));
-        let other = require_may_begin(&old, &TaskId::new("third"));
+        let other = require_may_begin(&old, &TaskId::new("third"), false);
         assert!(other.unwrap_err().contains("task `new`"));
-        let done = require_may_begin(&task(TaskState::Completed, ""), &own);
+        let done = require_may_begin(&task(TaskState::Completed, ""), &own, false);
         assert!(done.unwrap_err().contains("was completed"));
+        old.metadata = Some(fact_of_old(&codex, &own, None));
+        assert_eq!(successor_by_hub(&old), None, "the operator handed it over");
         old.metadata = Some(Metadata::from_iter([(HANDOFF.to_owned(), json!(["new"]))]));
         assert_eq!(successor(&old), None, "a member of another shape is none");
     }

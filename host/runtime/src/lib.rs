@@ -12,6 +12,7 @@ pub mod limits;
 pub mod port;
 pub mod run;
 mod run_after;
+mod run_then;
 mod runtime;
 
 pub use ended::Ended;
@@ -20,4 +21,5 @@ pub use health_report::HealthReport;
 pub use limits::{Limits, RunCapacity};
 pub use run::{Call, Work};
 pub use run_after::{RunAfter, StartAgent};
+pub use run_then::{RunThen, WrapRun};
 pub use runtime::{HubWork, Run, Runtime};

@@ -61,7 +61,7 @@ pub struct PassedOver {
     pub reason: NotChosen,
     /// Reason for people.
     pub why: String,
-    /// Task that the agent rejected as its first event.
+    /// Task that the agent rejected as its first event, or that was handed over from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
 }
@@ -84,6 +84,8 @@ pub enum NotChosen {
     Busy,
     /// It rejected the task before it began.
     Rejected,
+    /// It had the task, which the hub handed over because of its failure.
+    HandedOver,
     /// The load balancing ranked another agent first.
     Balance,
 }

@@ -62,10 +62,12 @@ pub const FLOW_FILE: &str = "flowFile";
 /// Metadata member of a task with a worktree: `{"path": …, "base": …, "repository": …}`.
 pub const WORKTREE: &str = "worktree";
 
-/// Metadata member of a task that was handed over: `{"to": agent, "task": id}`.
+/// Metadata member of a task that was handed over: `{"to": agent, "task": id}`, and the `reason` of
+/// the failure if the hub did it.
 pub const HANDOFF: &str = "handoff";
 
-/// Metadata member of the task that goes on: `{"agent": id, "task": id}` of the old one.
+/// Metadata member of the task that goes on: `{"agent": id, "task": id}` of the old one, and the
+/// `reason` of its failure if the hub handed it over.
 pub const HANDOFF_FROM: &str = "handoffFrom";
 
 /// Text of a metadata member.

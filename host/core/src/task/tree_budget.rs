@@ -206,6 +206,11 @@ impl Trees {
         above.iter().any(|id| self.0.get(id).is_some_and(|node| node.limits.cost_usd.is_some()))
     }
 
+    /// Number and usage of a task's descendants so far; none if the task is over.
+    pub fn spent(&self, task: &TaskId) -> Option<(u32, Usage)> {
+        self.0.get(task).map(|node| (node.tasks, node.used))
+    }
+
     /// Restores a child at the start of the hub: skips the limits, but counts it.
     pub fn adopt(&mut self, parent: &TaskId, child: TaskId, limits: TreeLimits) {
         for id in self.above(parent) {

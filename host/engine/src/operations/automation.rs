@@ -3,6 +3,7 @@
 use super::{Hub, Reply};
 use crate::error::HubError;
 use a2a_hub_automation::message::AutomatedMessage;
+use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
 use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::hint};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -10,6 +11,7 @@ use a2a_hub_protocol::{
     operation::{Answer, Operation},
     task::TaskState,
 };
+use a2a_hub_store::Head;
 use std::collections::BTreeMap;
 
 /// Number of attempts to start a run, one at each look: an agent may be busy, or load just now.
@@ -51,9 +53,25 @@ pub(super) async fn start_run(
     }
 }
 
-/// State of a run's task; none if the task was deleted.
+/// State of a run's task, or of the one that goes on with it; none if the task was deleted.
 pub(super) async fn state_of(hub: &Hub, task: &TaskId) -> Result<Option<TaskState>, HubError> {
-    Ok(hub.tasks.find_head(task).await?.map(|head| head.state))
+    Ok(latest_of(hub, task).await?.map(|head| head.state))
+}
+
+/// Task that goes on with a run, after all handoffs.
+async fn latest_of(hub: &Hub, task: &TaskId) -> Result<Option<Head>, HubError> {
+    let mut latest = hub.tasks.find_head(task).await?;
+    for _ in 0..MAX_HANDOFFS {
+        let over = latest.as_ref().filter(|head| head.state == TaskState::Canceled);
+        let Some(over) = over else { break };
+        let over = hub.tasks.stored(&over.task).await?;
+        let Some(next) = over.and_then(|over| handoff::successor(&over.task)) else { break };
+        match hub.tasks.find_head(&next).await? {
+            Some(head) => latest = Some(head),
+            None => break,
+        }
+    }
+    Ok(latest)
 }
 
 /// True if the latest run is still at work. `is_over` spares the next question once it is not.
@@ -71,7 +89,8 @@ pub(super) async fn is_at_work(
 /// Cancels the previous run of a schedule or trigger.
 pub(super) async fn replace(hub: &Hub, name: &str, before: &TaskId) -> Result<(), HubError> {
     let by = Principal::Automation { name: name.to_owned() };
-    match hub.tasks.cancel(before, by).await {
+    let latest = latest_of(hub, before).await?;
+    match hub.tasks.cancel(latest.as_ref().map_or(before, |head| &head.task), by).await {
         Ok(_) => Ok(()),
         // It has ended meanwhile.
         Err(why) if why.told().kind == ErrorKind::TaskNotCancelable => Ok(()),

@@ -1,6 +1,7 @@
 //! Work that continues after its connection is closed.
 
 use super::Hub;
+use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
 
@@ -13,14 +14,21 @@ impl Hub {
         self.tasks.see_through(async { Ok(work.await?) }).await.map_err(Into::into)
     }
 
-    /// Cancels a task on behalf of `caller`; nobody waits for the result.
+    /// Cancels a task on behalf of `caller`, or the one to which the hub handed it over. Nobody waits
+    /// for the result.
     pub fn cancel_in_background(&self, caller: Principal, task: TaskId) {
         let hub = self.clone();
         self.tasks.run_in_background(async move {
-            let cancel = Operation::CancelTask { id: task.clone() };
-            if let Err(why) = hub.handle(caller, None, cancel).await {
-                // Mostly the task has ended in the meantime.
-                tracing::debug!(%task, %why, "a task of a closed connection was not cancelled");
+            let mut next = Some(task);
+            for _ in 0..MAX_HANDOFFS {
+                let Some(task) = next.take() else { return };
+                let cancel = Operation::CancelTask { id: task.clone() };
+                if let Err(why) = hub.handle(caller.clone(), None, cancel).await {
+                    // Mostly the task has ended in the meantime.
+                    tracing::debug!(%task, %why, "a task of a closed connection was not cancelled");
+                    let over = hub.tasks.stored(&task).await.ok().flatten();
+                    next = over.and_then(|over| handoff::successor_by_hub(&over.task));
+                }
             }
         });
     }

@@ -1,10 +1,9 @@
 //! Hands a task over to another agent.
 
-use super::{Hub, WorktreeOperations};
+use super::Hub;
 use crate::{error::HubError, tasks::ResponseMode};
-use a2a_hub_agents::Agent;
 use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
-use a2a_hub_core::{access_control::Caller, task::metadata};
+use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,
@@ -12,9 +11,6 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use serde_json::json;
-
-/// Largest patch that an agent of another machine gets with the message, in bytes.
-const PATCH_LIMIT: usize = 64 << 10;
 
 impl Hub {
     /// Begins the new task, and returns it. The old one is cancelled by the new one's run.
@@ -35,21 +31,8 @@ impl Hub {
             A2aError::new(ErrorKind::UnsupportedOperation, why.to_string())
                 .with(json!({ "reason": "handoff", "taskId": id }))
         })?;
-        let changes = self.changes_for(&old, &to).await;
-        let mut message = handoff::message(&old, &head.agent, changes.as_deref(), note.as_deref());
-        let facts = message.metadata.get_or_insert_default();
-        if let Some(directory) = metadata::working_directory(&old).filter(|_| !to.is_elsewhere()) {
-            facts.insert("workingDirectory".to_owned(), directory.into());
-        }
-        // The new agent never has more permissions than the old one had.
-        let most = match self.agents.find(&head.agent) {
-            Some(from) => from.permissions_in(&old),
-            None => a2a_hub_config::Permissions::default(),
-        };
-        if most < to.config.permissions {
-            facts.insert("permissions".to_owned(), most.word().into());
-        }
-        let own_facts = Some(handoff::fact_of_new(&head.agent, &id));
+        let message = self.tasks.handoff_message((&old, &head.agent), &to, note.as_deref()).await;
+        let own_facts = Some(handoff::fact_of_new(&head.agent, &id, None));
         let send = SendMessage {
             own_facts,
             agent: Some(to.id.clone()),
@@ -58,21 +41,6 @@ impl Hub {
         let heard = self.start_anew(caller, Box::new(send), ResponseMode::TaskOnly).await?;
         tracing::info!(task = %id, to = %to.id, next = %heard.task(), "a task was handed over");
         Ok(self.tasks.get(heard.task()).await?.task)
-    }
-
-    /// Changes of the worktree that the task works in, also if an earlier task of its handoffs got
-    /// it: a table of files for an agent that finds them in its directory, and a patch for one of
-    /// another machine.
-    async fn changes_for(&self, old: &Task, to: &Agent) -> Option<String> {
-        let operations = WorktreeOperations::of(&self.tasks).ok()?;
-        match operations.changes(&old.id, !to.is_elsewhere(), PATCH_LIMIT).await {
-            Ok(changes) => changes,
-            Err(why) => {
-                let why = A2aError::from(why);
-                tracing::warn!(task = %old.id, %why, "the changes of a task cannot be handed over");
-                None
-            }
-        }
     }
 
     /// Task that goes on with `task`, after all handoffs.

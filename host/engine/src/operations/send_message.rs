@@ -4,13 +4,13 @@
 use super::Hub;
 use crate::{
     error::HubError,
-    tasks::{NewTask, ResponseMode, SubmitError, Subscription},
+    tasks::{NewTask, ResponseMode, Subscription, TaskRefused},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_conversations::{handoff, repeats::Claim};
 use a2a_hub_core::{
     access_control::Caller,
-    routing::{NotChosen, Routing, Wanted},
+    routing::{Routing, Wanted},
     task::{
         idempotency::{self, RequestText},
         state,
@@ -42,14 +42,6 @@ struct MessageDelivery {
     request: Option<String>,
     response: ResponseMode,
     budget: Budget,
-}
-
-/// Refusal of a message.
-enum SendRefused {
-    /// This agent refuses; another one may accept.
-    ByAgent(NotChosen, A2aError),
-    /// The hub refuses; no agent can accept.
-    ByHub(HubError),
 }
 
 impl Hub {
@@ -91,8 +83,8 @@ impl Hub {
             let heard = match addressee {
                 Addressee::One(agent) => {
                     hub.submit(&agent, beginning, None).await.map_err(|refused| match refused {
-                        SendRefused::ByAgent(_, why) => why.into(),
-                        SendRefused::ByHub(why) => why,
+                        TaskRefused::ByAgent(_, why) => why.into(),
+                        TaskRefused::ByHub(why) => why,
                     })?
                 }
                 Addressee::Any(wanted) => hub.submit_to_any(wanted, beginning).await?,
@@ -145,45 +137,10 @@ impl Hub {
         agent: &Arc<Agent>,
         beginning: MessageDelivery,
         routing: Option<Box<Routing>>,
-    ) -> Result<Subscription, SendRefused> {
-        let by_agent = |reason, why: HubError| SendRefused::ByAgent(reason, why.into());
-        if agent.is_script() {
-            let why = format!(
-                "send to `{}`: it runs the programs of trusted flows, and only these call it; run a flow by its name, as \
-                 `a2a-hub run NAME` does",
-                agent.id
-            );
-            let why = A2aError::new(ErrorKind::UnsupportedOperation, why);
-            return Err(SendRefused::ByHub(why.into()));
-        }
-        agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
-        agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
+    ) -> Result<Subscription, TaskRefused> {
         let MessageDelivery { send, by, request, response, budget } = beginning;
-        let new = Box::new(NewTask {
-            id: send.own_id,
-            permissions: None,
-            facts: send.own_facts,
-            inherited: None,
-            agent: Arc::clone(agent),
-            message: send.message,
-            working_directory: send.working_directory,
-            worktree: send.worktree,
-            timeout_ms: send.timeout_ms,
-            response,
-            client: send.client,
-            request,
-            by: by.principal,
-            tenant: by.tenant,
-            limits: agent.config.tree_limits().narrowed(budget),
-            trace: send.trace,
-            routing,
-        });
-        self.tasks.submit(new).await.map_err(|why| match why {
-            busy @ SubmitError::Busy { .. } => by_agent(NotChosen::Busy, busy.into()),
-            why @ (SubmitError::Storage(_) | SubmitError::Worktree(_)) => {
-                SendRefused::ByHub(why.into())
-            }
-        })
+        let new = NewTask::of(agent, *send, by, budget);
+        self.tasks.offer(Box::new(NewTask { response, request, routing, ..*new })).await
     }
 
     /// Submits the message to the first agent that takes it. Once one has begun, no other gets it.
@@ -207,8 +164,8 @@ impl Hub {
                         None => return Ok(heard),
                     }
                 }
-                Err(SendRefused::ByAgent(reason, why)) => route.pass(reason, why),
-                Err(SendRefused::ByHub(why)) => return Err(why),
+                Err(TaskRefused::ByAgent(reason, why)) => route.pass(reason, why),
+                Err(TaskRefused::ByHub(why)) => return Err(why),
             }
         }
         Err(route.refusal())

@@ -2,11 +2,8 @@
 
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
-use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    hub_metadata::WORKTREE_TASK,
     id::TaskId,
     operation::{
         Answer, ApplyTo, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff,
@@ -46,7 +43,7 @@ impl<'t> WorktreeOperations<'t> {
         Ok(Answer::Worktree(match request {
             WorktreeRequest::List => WorktreeAnswer::List(self.list().await?),
             WorktreeRequest::Diff { task, summary } => {
-                let task = self.holder(task).await?;
+                let task = self.tasks.worktree_holder(task).await?;
                 let diff = worktrees.diff(task.as_str(), summary, PATCH_LIMIT).await?;
                 let changes = changes(diff.snapshot);
                 WorktreeAnswer::Diff(WorktreeDiff { changes, text: diff.text })
@@ -63,7 +60,7 @@ impl<'t> WorktreeOperations<'t> {
                         },
                     },
                 };
-                let holder = self.holder(task.clone()).await?;
+                let holder = self.tasks.worktree_holder(task.clone()).await?;
                 let applied =
                     worktrees.apply(holder.as_str(), target, accepts_all, checkout).await?;
                 let Applied { commit, branch, checkout, files } = applied;
@@ -113,42 +110,6 @@ impl<'t> WorktreeOperations<'t> {
             });
         }
         Ok(listed)
-    }
-
-    /// Changes in the worktree of a task, or a `summary` of them; none if it has no worktree.
-    pub(super) async fn changes(
-        &self,
-        task: &TaskId,
-        summary: bool,
-        limit: usize,
-    ) -> Result<Option<String>, HubError> {
-        let holder = self.holder(task.clone()).await?;
-        if self.worktrees.find(holder.as_str()).is_err() {
-            return Ok(None);
-        }
-        let diff = self.worktrees.diff(holder.as_str(), summary, limit).await?;
-        Ok(Some(diff.text))
-    }
-
-    /// Task whose worktree has the changes of a task: itself, the one that was handed over to it,
-    /// or the child that a flow names.
-    async fn holder(&self, mut task: TaskId) -> Result<TaskId, HubError> {
-        let mut stored = None;
-        for _ in 0..MAX_HANDOFFS {
-            if self.worktrees.find(task.as_str()).is_ok() {
-                return Ok(task);
-            }
-            stored = self.tasks.stored(&task).await?;
-            let old = stored.as_ref().and_then(|it| handoff::predecessor(&it.task));
-            let Some(old) = old else { break };
-            task = old;
-        }
-        let named = stored.as_ref().and_then(|it| metadata::text(&it.task, WORKTREE_TASK));
-        let Some(child) = named.map(TaskId::new) else { return Ok(task) };
-        let head = self.tasks.find_head(&child).await?;
-        // A task names its own children only, whatever its agent says.
-        let is_child = head.is_some_and(|head| head.parent.as_ref() == Some(&task));
-        Ok(if is_child { child } else { task })
     }
 
     /// Removes the worktree of a task, and those of its children.

@@ -54,7 +54,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Ended, Failure,
+    Ended, Failure, WrapRun,
     port::{
         delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild},
         tasks::WaitsFor,
@@ -490,6 +490,10 @@ impl OtherTasks for Tasks {
 
     fn old_task_over(&self, handoff: Handoff) -> BoxFuture<'static, Option<Ended>> {
         Box::pin(self.clone().end_old_task(handoff))
+    }
+
+    fn hand_on(&self, task: &Task) -> Option<WrapRun> {
+        self.wrap_to_hand_on(task)
     }
 
     fn report(&self, task: &TaskId, used: Usage) {

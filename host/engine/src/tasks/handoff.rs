@@ -1,22 +1,45 @@
-//! Handoff of a task: the old task ends before the agent of the new one begins.
+//! Handoff of a task, by the operator or within a group. The old task ends before the agent of the
+//! new one begins.
 
-use super::{CANCEL_DEADLINE, Tasks, command::ActorCommand, ports::Handoff};
-use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
-use a2a_hub_protocol::{
-    message::{Message, Role},
-    task::TaskState,
+use super::{CANCEL_DEADLINE, NewTask, TaskRefused, Tasks, command::ActorCommand, ports::Handoff};
+use crate::error::HubError;
+use a2a_hub_agents::Agent;
+use a2a_hub_config::Permissions;
+use a2a_hub_conversations::handoff::{self, Failover, MAX_HANDOFFS, budget_left, group_of};
+use a2a_hub_core::{
+    access_control::{Caller, Principal},
+    task::metadata,
 };
-use a2a_hub_runtime::{Ended, Failure};
+use a2a_hub_protocol::{
+    budget::{BUDGET, Budget},
+    error::A2aError,
+    event::TaskEvent,
+    id::{AgentId, TaskId},
+    message::{Message, Metadata, Role},
+    operation::SendMessage,
+    task::{Task, TaskState},
+};
+use a2a_hub_runtime::{Ended, Failure, Run, RunThen, WrapRun};
+use a2a_hub_store::{Head, StorageError, StoredTask};
+use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::pending,
+};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// Largest patch that an agent of another machine gets with the message, in bytes.
+const PATCH_LIMIT: usize = 64 << 10;
 
 impl Tasks {
     /// Cancels the old task, and the tasks before it that wait for its turn, unless they are over;
     /// returns the end of the new one if that must not begin.
     pub(super) async fn end_old_task(self, handoff: Handoff) -> Option<Ended> {
-        let Handoff { mut old, mut task, mut agent, by } = handoff;
+        let Handoff { mut old, mut task, mut agent, by, mut reason } = handoff;
         for _ in 0..MAX_HANDOFFS {
             if let Some(running) = self.find(&old) {
-                let facts = Some(handoff::fact_of_old(&agent, &task));
+                let facts = Some(handoff::fact_of_old(&agent, &task, reason.as_deref()));
                 let cancel = ActorCommand::Cancel { by: by.clone(), facts };
                 let cancelled = async {
                     // Its last state tells whether it received the command or had just ended.
@@ -36,14 +59,196 @@ impl Tasks {
                 Ok(stored) => stored?,
                 Err(why) => return Some(Ended::Failed(Failure::HubNotUp(why.to_string()))),
             };
-            if let Err(refused) = handoff::require_may_begin(&stored.task, &task) {
+            let begins = handoff::require_may_begin(&stored.task, &task, reason.is_some());
+            if let Err(refused) = begins {
                 return Some(ended(TaskState::Rejected, refused));
             }
             (task, agent) = (old, stored.agent);
+            reason = handoff::reason(&stored.task).map(str::to_owned);
             old = handoff::predecessor(&stored.task)?;
         }
         None
     }
+
+    /// Message for the agent `to` that goes on with a task of another agent, in the same directory
+    /// and with no more permissions and budget than that one had.
+    pub async fn handoff_message(
+        &self,
+        (old, from): (&Task, &AgentId),
+        to: &Agent,
+        note: Option<&str>,
+    ) -> Message {
+        let changes = self.changes_for(old, to).await;
+        let mut message = handoff::message(old, from, changes.as_deref(), note);
+        let facts = message.metadata.get_or_insert_default();
+        if let Some(directory) = metadata::working_directory(old).filter(|_| !to.is_elsewhere()) {
+            facts.insert("workingDirectory".to_owned(), directory.into());
+        }
+        let most = match self.directory.agent(from) {
+            Some(from) => from.permissions_in(old),
+            None => Permissions::default(),
+        };
+        if most < to.config.permissions {
+            facts.insert("permissions".to_owned(), most.word().into());
+        }
+        let asked = old.history.first().and_then(|first| first.metadata.as_ref());
+        // An invalid budget was refused when the task was created.
+        let budget = Budget::of(asked).unwrap_or_default();
+        let (tasks, used) = self.trees().spent(&old.id).unwrap_or_default();
+        let left = budget_left(budget, tasks, used.tokens, used.cost_usd);
+        if !left.is_empty() {
+            facts.insert(BUDGET.to_owned(), json!(left));
+        }
+        message
+    }
+
+    /// Changes of the worktree that the task works in, also if an earlier task of its handoffs got
+    /// it: a table of files for an agent that finds them in its directory, and a patch for one of
+    /// another machine.
+    async fn changes_for(&self, old: &Task, to: &Agent) -> Option<String> {
+        let worktrees = self.worktrees.as_ref()?;
+        let changes = async {
+            let holder = self.worktree_holder(old.id.clone()).await?;
+            if worktrees.find(holder.as_str()).is_err() {
+                return Ok(None);
+            }
+            let diff = worktrees.diff(holder.as_str(), !to.is_elsewhere(), PATCH_LIMIT).await?;
+            Ok::<_, HubError>(Some(diff.text))
+        };
+        changes.await.unwrap_or_else(|why| {
+            let why = A2aError::from(why);
+            tracing::warn!(task = %old.id, %why, "the changes of a task cannot be handed over");
+            None
+        })
+    }
+
+    /// Wraps the run of a task's agent, if its group hands tasks over.
+    pub(super) fn wrap_to_hand_on(&self, task: &Task) -> Option<WrapRun> {
+        self.hands_on(group_of(task).as_ref()).then(|| {
+            let (tasks, id) = (self.clone(), task.id.clone());
+            let wrap = move |run: Box<dyn Run>| -> Box<dyn Run> {
+                let cancelled = CancellationToken::new();
+                let told = cancelled.clone();
+                let then = move |ended| async move {
+                    let ended = told.run_until_cancelled(tasks.hand_on_or_end(id, ended)).await;
+                    ended.unwrap_or(Ended::Failed(Failure::Cancelled))
+                };
+                Box::new(RunThen::new(run, then, move || cancelled.cancel()))
+            };
+            Box::new(wrap) as _
+        })
+    }
+
+    /// Hands the task over if its agent ended for lack of quota or login. The task is cancelled
+    /// then; otherwise returns its end.
+    async fn hand_on_or_end(self, id: TaskId, ended: Ended) -> Ended {
+        let Ended::Status { state, message, metadata } = ended else { return ended };
+        let as_it_is = |message| Ended::Status { state, message, metadata: metadata.clone() };
+        // A task that another one waits for stays with its agent, as does each during a shutdown.
+        let old = match (self.find_head(&id).await, self.stored(&id).await) {
+            (Ok(Some(head)), Ok(Some(old))) if head.parent.is_none() => old,
+            _ => return as_it_is(message),
+        };
+        let next = Failover::of(&old.task, state, metadata.as_ref(), message.as_ref());
+        let Some(next) = next.filter(|_| !self.phase.is_stopping()) else {
+            return as_it_is(message);
+        };
+        let (tasks, begins) = (self.clone(), next.clone());
+        match self.see_through(async move { tasks.begin_next(old, begins).await }).await {
+            // The cancellation ends the run.
+            Ok(()) => pending().await,
+            Err(why) => {
+                let why = A2aError::from(why);
+                tracing::warn!(task = %id, reason = next.reason(), %why, "no agent goes on with a task");
+                as_it_is(Some(next.failed(message, &why.message)))
+            }
+        }
+    }
+
+    /// Starts the new task at the first agent that takes it, and cancels the old one.
+    async fn begin_next(self, old: StoredTask, next: Failover) -> Result<(), HubError> {
+        let StoredTask { agent: from, task, .. } = &old;
+        let routes = self.directory.routes().ok_or_else(A2aError::internal)?;
+        let asked = handoff::message(task, from, None, None);
+        let may_take = |agent: &AgentId| next.may_take(agent);
+        let mut route = self.choose(routes, next.wanted(), &asked, &may_take).await?;
+        let asker = self.storage.askers(&task.id).await?.into_iter().next();
+        let own = || Principal::AgentTask { agent: from.clone(), task: task.id.clone() };
+        let by = asker.map_or_else(own, |(_, by)| by);
+        let first = self.storage.events(&task.id, 0, 1).await?.pop().map(|first| first.event);
+        let Some(TaskEvent::Created(created)) = first else {
+            return Err(A2aError::no_task(&task.id).into());
+        };
+        while let Some(to) = route.agent() {
+            let message = self.handoff_message((task, from), &to, None).await;
+            let budget = Budget::of(message.metadata.as_ref())?;
+            let send = SendMessage {
+                own_facts: Some(next.facts()),
+                timeout_ms: created.timeout_ms,
+                client: created.client.clone(),
+                ..SendMessage::new(message, None)?
+            };
+            let caller = Caller { principal: by.clone(), tenant: created.tenant.clone() };
+            let routing = route.told().map(|told| Box::new(next.explained(*told)));
+            let new = NewTask { routing, ..*NewTask::of(&to, send, caller, budget) };
+            match self.offer(Box::new(new)).await {
+                Ok(heard) => {
+                    let (old, new) = (&task.id, heard.task());
+                    tracing::info!(task = %old, to = %to.id, next = %new, "a task was handed over");
+                    let facts = handoff::fact_of_old(&to.id, new, Some(next.reason()));
+                    if let Some(running) = self.find(old) {
+                        let cancel = ActorCommand::Cancel { by, facts: Some(facts) };
+                        // The new task cancels it as well, if that one is quicker.
+                        let _ = running.commands.send(cancel).await;
+                    }
+                    return Ok(());
+                }
+                Err(TaskRefused::ByAgent(reason, why)) => route.pass(reason, why),
+                Err(TaskRefused::ByHub(why)) => return Err(why),
+            }
+        }
+        Err(route.refusal())
+    }
+
+    /// Handoffs that the previous process had not completed: the old task was still unfinished.
+    pub(super) async fn begun_handoffs(
+        &self,
+        heads: &[Head],
+    ) -> Result<BegunHandoffs, StorageError> {
+        let live: BTreeSet<_> = heads.iter().map(|head| &head.task).collect();
+        let mut agents = BTreeMap::<_, BTreeSet<_>>::new();
+        for head in heads {
+            agents.entry(&head.context).or_default().insert(&head.agent);
+        }
+        let mut begun = BegunHandoffs::default();
+        // A handoff leads to another agent of the same conversation.
+        for head in heads.iter().filter(|head| agents[&head.context].len() > 1) {
+            let task = match self.storage.task(&head.task).await {
+                Ok(Some(StoredTask { task, .. })) => task,
+                Err(why @ StorageError::Unavailable(_)) => return Err(why),
+                // Recovery reports a damaged task.
+                Ok(None) | Err(_) => continue,
+            };
+            let Some(old) = handoff::predecessor(&task).filter(|old| live.contains(old)) else {
+                continue;
+            };
+            begun.new.insert(head.task.clone());
+            if let Some(reason) = handoff::reason(&task) {
+                let facts = handoff::fact_of_old(&head.agent, &head.task, Some(reason));
+                begun.old.insert(old, facts);
+            }
+        }
+        Ok(begun)
+    }
+}
+
+/// Handoffs that a killed process had begun.
+#[derive(Default)]
+pub(super) struct BegunHandoffs {
+    /// Old tasks whose agents had failed, each with the metadata of its end.
+    pub(super) old: BTreeMap<TaskId, Metadata>,
+    /// New tasks. Their agents have not started: they wait for the end of the old tasks.
+    pub(super) new: BTreeSet<TaskId>,
 }
 
 fn ended(state: TaskState, why: String) -> Ended {

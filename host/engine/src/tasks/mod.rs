@@ -22,7 +22,7 @@ mod worktree_retention;
 
 pub use a2a_hub_store::feed::{EndsAt, Subscription};
 pub use delegation::directory::Directory;
-pub use new_task::{NewTask, ResponseMode, SubmitError};
+pub use new_task::{NewTask, ResponseMode, SubmitError, TaskRefused};
 pub use recovery::take_up::Recovered;
 
 use crate::error::HubError;

@@ -1,15 +1,22 @@
 //! A new task, and the errors of submitting it.
 
+use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
-    access_control::Principal, context_memory::transfer::Inherited, routing::Routing,
-    scheduling::task_admission::Busy, task::tree_budget::TreeLimits,
+    access_control::{Caller, Principal},
+    context_memory::transfer::Inherited,
+    routing::{NotChosen, Routing},
+    scheduling::task_admission::Busy,
+    task::tree_budget::TreeLimits,
 };
 use a2a_hub_protocol::{
+    budget::Budget,
     client::ClientCapabilities,
+    error::A2aError,
     id::{AgentId, ContextId, TaskId, TenantId},
     message::{Message, Metadata},
+    operation::SendMessage,
     trace::TraceContext,
 };
 use a2a_hub_store::StorageError;
@@ -34,6 +41,14 @@ pub enum SubmitError {
     /// The store refused.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+/// Refusal of a new task.
+pub enum TaskRefused {
+    /// This agent refuses; another one may accept.
+    ByAgent(NotChosen, A2aError),
+    /// The hub refuses; no agent can accept.
+    ByHub(HubError),
 }
 
 /// Form in which a client takes the answer to a message.
@@ -106,6 +121,31 @@ pub struct NewTask {
     pub trace: Option<Box<TraceContext>>,
     /// Routing decision, if the client named no agent.
     pub routing: Option<Box<Routing>>,
+}
+
+impl NewTask {
+    /// Task of `agent` from a message of `caller`, with this budget.
+    pub fn of(agent: &Arc<Agent>, send: SendMessage, caller: Caller, budget: Budget) -> Box<Self> {
+        Box::new(Self {
+            id: send.own_id,
+            permissions: None,
+            facts: send.own_facts,
+            inherited: None,
+            agent: Arc::clone(agent),
+            message: send.message,
+            working_directory: send.working_directory,
+            worktree: send.worktree,
+            timeout_ms: send.timeout_ms,
+            response: ResponseMode::TaskOnly,
+            client: send.client,
+            request: None,
+            by: caller.principal,
+            tenant: caller.tenant,
+            limits: agent.config.tree_limits().narrowed(budget),
+            trace: send.trace,
+            routing: None,
+        })
+    }
 }
 
 /// A new task, as far as its directory depends on it.

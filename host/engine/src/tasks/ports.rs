@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Ended, Failure,
+    Ended, Failure, WrapRun,
     port::delegate::{ChildRequest, DelegatePort},
 };
 use a2a_hub_store::feed::{Lent, Subscription};
@@ -38,16 +38,19 @@ pub(super) struct Handoff {
     pub(super) agent: AgentId,
     /// Principal that handed the task over.
     pub(super) by: Principal,
+    /// Reason of the old task's failure, if the hub handed it over.
+    pub(super) reason: Option<String>,
 }
 
 impl Handoff {
     /// Handoff that `task` of `agent` began with; none if it began with a message only.
     pub(super) fn of(task: &Task, agent: &AgentId, by: Option<&Principal>) -> Option<Self> {
         let old = handoff::predecessor(task)?;
+        let reason = handoff::reason(task).map(str::to_owned);
         let (agent, task) = (agent.clone(), task.id.clone());
         let own = || Principal::AgentTask { agent: agent.clone(), task: task.clone() };
         let by = by.cloned().unwrap_or_else(own);
-        Some(Self { old, task, agent, by })
+        Some(Self { old, task, agent, by, reason })
     }
 }
 
@@ -69,6 +72,10 @@ pub(super) trait OtherTasks: Send + Sync {
 
     /// Ends the old task of a handoff. Returns the end of the new one if that must not begin.
     fn old_task_over(&self, handoff: Handoff) -> BoxFuture<'static, Option<Ended>>;
+
+    /// Wraps the run of a task's agent that may be handed over to another one of its group; none if
+    /// the task stays with its agent.
+    fn hand_on(&self, task: &Task) -> Option<WrapRun>;
 
     /// True if a task has unfinished children.
     fn has_children(&self, task: &TaskId) -> bool;

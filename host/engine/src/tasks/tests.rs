@@ -3,6 +3,7 @@
 mod birth;
 mod distant;
 mod going_on;
+mod handed_on;
 mod inheriting;
 mod lanes;
 mod lending;

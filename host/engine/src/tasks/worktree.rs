@@ -4,10 +4,14 @@ use super::{
     SubmitError, Tasks,
     new_task::{Settled, Settling},
 };
+use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_config::WorktreeSettings;
+use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
+use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
+    hub_metadata::WORKTREE_TASK,
     id::{ContextId, TaskId},
     message::Message,
 };
@@ -48,6 +52,28 @@ impl Tasks {
     /// Summary of a task, if it exists.
     pub async fn find_head(&self, id: &TaskId) -> Result<Option<Head>, StorageError> {
         self.storage.head(id).await
+    }
+
+    /// Task whose worktree has the changes of a task: itself, the one that was handed over to it,
+    /// or the child that a flow names.
+    pub async fn worktree_holder(&self, mut task: TaskId) -> Result<TaskId, HubError> {
+        let worktrees = self.worktrees()?;
+        let mut stored = None;
+        for _ in 0..MAX_HANDOFFS {
+            if worktrees.find(task.as_str()).is_ok() {
+                return Ok(task);
+            }
+            stored = self.stored(&task).await?;
+            let old = stored.as_ref().and_then(|it| handoff::predecessor(&it.task));
+            let Some(old) = old else { break };
+            task = old;
+        }
+        let named = stored.as_ref().and_then(|it| metadata::text(&it.task, WORKTREE_TASK));
+        let Some(child) = named.map(TaskId::new) else { return Ok(task) };
+        let head = self.find_head(&child).await?;
+        // A task names its own children only, whatever its agent says.
+        let is_child = head.is_some_and(|head| head.parent.as_ref() == Some(&task));
+        Ok(if is_child { child } else { task })
     }
 
     /// Decides in which directory a new task works, and creates its worktree if it asks for one.

@@ -2,6 +2,7 @@
 
 mod delegation;
 mod finding;
+mod group_handoff;
 mod handoff;
 mod minds;
 mod remotes;

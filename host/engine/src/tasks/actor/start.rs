@@ -89,7 +89,11 @@ impl TaskActor {
         let over = self.tasks.as_ref().zip(handoff).map(|(tasks, of)| tasks.old_task_over(of));
         let ports = TaskPorts { task: port, delegation, journal, by };
         let agent = Arc::clone(&self.agent);
-        let start = move || agent.start(ports, directory, client, work);
+        let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(self.recorder.task()));
+        let start = move || {
+            let run = agent.start(ports, directory, client, work);
+            if let Some(wrap) = hand_on { wrap(run) } else { run }
+        };
         let start: StartAgent = match worktree {
             Some(worktree) => Box::new(|| worktree_runs::start(worktree, Box::new(start))),
             None => Box::new(start),
@@ -111,6 +115,8 @@ impl TaskActor {
             self.recorder.task().clone(),
         );
         let run = run.ok_or(Fault::AgentReplaced)?;
+        let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(self.recorder.task()));
+        let run = if let Some(wrap) = hand_on { wrap(run) } else { run };
         self.guest = Some(RunningTask::new(run, said));
         Ok(())
     }

@@ -3,12 +3,19 @@
 use crate::{
     error::HubError,
     routing::{AgentRoute, Routes, RoutingInput, looks_for_holder},
-    tasks::{Subscription, Tasks},
+    tasks::{NewTask, ResponseMode, SubmitError, Subscription, TaskRefused, Tasks},
 };
-use a2a_hub_core::routing::Wanted;
-use a2a_hub_protocol::{event::TaskEvent, id::AgentId, message::Message, task::TaskState};
+use a2a_hub_config::OnQuota;
+use a2a_hub_core::routing::{NotChosen, Wanted};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    event::TaskEvent,
+    id::AgentId,
+    message::Message,
+    task::TaskState,
+};
 use a2a_hub_store::{HeadFilter, StorageError};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// Time that routing waits for an agent to reject a task, while another agent could take it. The
@@ -33,6 +40,40 @@ impl Tasks {
         let load = |agent: &AgentId| self.load(agent);
         let asked = RoutingInput { message, holder: holder.as_ref(), load: &load, may_call };
         routes.choose(wanted, &asked)
+    }
+
+    /// Offers a task to its agent: starts it, unless the agent is unhealthy, has an open circuit
+    /// breaker, has too much to do, or takes tasks of flows only.
+    pub async fn offer(&self, mut new: Box<NewTask>) -> Result<Subscription, TaskRefused> {
+        let by_agent = |reason, why: HubError| TaskRefused::ByAgent(reason, why.into());
+        let agent = Arc::clone(&new.agent);
+        if agent.is_script() {
+            let why = format!(
+                "send to `{}`: it runs the programs of trusted flows, and only these call it; run a flow by its name, as \
+                 `a2a-hub run NAME` does",
+                agent.id
+            );
+            let why = A2aError::new(ErrorKind::UnsupportedOperation, why);
+            return Err(TaskRefused::ByHub(why.into()));
+        }
+        agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
+        agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
+        if new.routing.as_ref().is_some_and(|it| self.hands_on(it.named.as_ref())) {
+            // Another agent may go on with the task, which is in the log before its agent begins.
+            new.response = ResponseMode::TaskOnly;
+        }
+        self.submit(new).await.map_err(|why| match why {
+            busy @ SubmitError::Busy { .. } => by_agent(NotChosen::Busy, busy.into()),
+            why @ (SubmitError::Storage(_) | SubmitError::Worktree(_)) => {
+                TaskRefused::ByHub(why.into())
+            }
+        })
+    }
+
+    /// True if the tasks of this group are handed over to another of its agents.
+    pub(in crate::tasks) fn hands_on(&self, group: Option<&AgentId>) -> bool {
+        let routes = self.directory.routes().zip(group);
+        routes.is_some_and(|(routes, group)| routes.agents().on_quota(group) == OnQuota::Handoff)
     }
 
     /// Agent of the latest task in a conversation.

@@ -5,6 +5,7 @@ use crate::tasks::{
     Tasks,
     actor::replay,
     command::{Begin, PendingInputs, RunInput},
+    handoff::BegunHandoffs,
     log_span,
     run_queue::{Asking, Lane, PermitRequest},
 };
@@ -68,6 +69,8 @@ struct TakingUp {
     parents: BTreeSet<TaskId>,
     /// Tasks that continue once their children are recovered, oldest first.
     later: Vec<Later>,
+    /// Handoffs that the previous process had begun.
+    handoffs: BegunHandoffs,
     /// New ids of replaced questions, by old id.
     renamed: BTreeMap<QuestionId, QuestionId>,
 }
@@ -113,7 +116,8 @@ impl Tasks {
         self.may_have_tenants.store(has_tenants, Ordering::Relaxed);
         let heads = self.storage.heads(left).await?;
         let parents = heads.iter().filter_map(|head| head.parent.clone()).collect();
-        let mut all = TakingUp { parents, ..TakingUp::default() };
+        let handoffs = self.begun_handoffs(&heads).await?;
+        let mut all = TakingUp { parents, handoffs, ..TakingUp::default() };
         // Oldest first: waiting tasks keep their order.
         for head in heads.into_iter().rev() {
             let span = log_span::of_head(&head);
@@ -139,11 +143,15 @@ impl Tasks {
 
     async fn take_up(&self, head: &Head, all: &mut TakingUp) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
+        if let Some(facts) = all.handoffs.old.remove(&head.task) {
+            let over = metadata::canceled(&stored.task, Some(facts), clock::now());
+            return self.end(head, &stored.task, over).await;
+        }
         let agent = match self.agent_of(head).await? {
             Ok(agent) => agent,
             Err(gone) => {
                 all.recovered.failed += 1;
-                return self.end(head, &stored.task, &gone).await;
+                return self.end(head, &stored.task, failed(&stored.task, &gone)).await;
             }
         };
         let left = self.left(head, &stored.task, agent.as_deref(), all).await?;
@@ -156,8 +164,8 @@ impl Tasks {
             (Recovery::Leave, _) => {}
             (Recovery::Fail, _) | (_, None) => {
                 self.trees().fell(&head.task);
-                let why = why_it_ends(&stored.task, left.is_orphan);
-                self.end(head, &stored.task, why).await?;
+                let over = failed(&stored.task, why_it_ends(&stored.task, left.is_orphan));
+                self.end(head, &stored.task, over).await?;
                 all.recovered.failed += 1;
             }
             (Recovery::Start, Some(agent)) => {
@@ -204,9 +212,10 @@ impl Tasks {
             Some(agent) => Some(self.hold(agent, &head.task).await?),
             None => None,
         };
+        let waits = all.handoffs.new.contains(&head.task);
         Ok(UnfinishedTask {
-            state: head.state,
-            queued: metadata::has(task, QUEUED),
+            state: if waits { TaskState::Submitted } else { head.state },
+            queued: waits || metadata::has(task, QUEUED),
             answered: has_undelivered_answer(task),
             hold,
             asks: Asks::of(task),
@@ -247,9 +256,9 @@ impl Tasks {
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let ClientInput { timeout_ms, client, due, kept, .. } = self.said(&task).await?;
+        let ClientInput { timeout_ms, client, due, begun_with, kept } = self.said(&task).await?;
         // The message that began the task, or an answer that its agent has not received.
-        let due = due.and_then(|at| Some((at, task.history.get(at)?.clone())));
+        let due = due.or(begun_with).and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = due else { return Ok(()) };
         let message = match Question::of(task.metadata.as_ref()) {
             // A remote agent still waits for the answer.
@@ -502,19 +511,23 @@ impl Tasks {
         Ok(())
     }
 
-    async fn end(&self, head: &Head, task: &Task, text: &str) -> Result<(), StorageError> {
+    async fn end(&self, head: &Head, task: &Task, over: TaskEvent) -> Result<(), StorageError> {
         let ClientInput { due, kept, .. } = self.said(task).await?;
         let due = due.and_then(|at| task.history.get(at)).into_iter();
         let unheard = due.chain(kept.iter().map(|start| &start.message));
         let unheard: Vec<_> = unheard.map(|message| message.message_id.clone()).collect();
-        let event = metadata::failed(task, FailureReason::HubRestarted, text, clock::now());
-        let event = metadata::with_unheard(event, &unheard);
+        let event = metadata::with_unheard(over, &unheard);
         self.storage.append(&head.task, head.seq, vec![Arc::new(event.clone())]).await?;
         let mut ended = task.clone();
         a2a_hub_core::task::state::apply(&mut ended, &event)?;
         self.spans.of(&head.agent, &ended);
         Ok(())
     }
+}
+
+/// End of a task that cannot continue.
+fn failed(task: &Task, why: &str) -> TaskEvent {
+    metadata::failed(task, FailureReason::HubRestarted, why, clock::now())
 }
 
 /// Description, for people, of the reason why a task cannot continue.
