@@ -8,6 +8,7 @@ use super::{
     updates::{self, SentTexts},
     wire::{Refusal, Wire},
 };
+use a2a_hub_conversations::handoff;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -121,6 +122,13 @@ impl Turn<'_> {
             };
             let task =
                 self.one(Operation::GetTask { id: id.clone(), history_length: Some(0) }).await?;
+            if let Some(next) = handoff::successor(&task) {
+                for update in told.activity.end(true) {
+                    self.tell(update).await;
+                }
+                step = Step::Follow(next, 0);
+                continue;
+            }
             let kind = question_view::kind(&task);
             step = match self.ask(&task, after, &mut told).await {
                 Some(PendingReply::Answer(answer)) => {

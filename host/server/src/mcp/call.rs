@@ -7,6 +7,7 @@ use super::{
     tools::{Answer, Ask},
 };
 use crate::http::context;
+use a2a_hub_conversations::handoff;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
@@ -156,26 +157,31 @@ impl McpCall<'_> {
         self.converse(operation, None, answer.wait(), false).await
     }
 
-    /// Waits for the end of a running task and returns its state.
+    /// Waits for the end of a running task, and of those that go on with it, and returns its state.
     pub(super) async fn check(
         &self,
         task: &TaskId,
         wait: Duration,
     ) -> Result<CallToolResponse, A2aError> {
-        let now = self.task(task).await?;
-        if now.status.state.is_final() || now.status.state.is_interrupted() || wait.is_zero() {
-            return Ok(result::of_task(&now).into());
-        }
-        let until = Instant::now() + wait;
-        // A failure is ignored: the task may have ended in the meantime.
-        let listening = Operation::Resubscribe { id: task.clone(), after: None };
-        if let Ok((Reply::Stream(mut heard), _permit)) =
-            self.dispatcher.ask(&self.caller, listening).await
-        {
+        let (mut task, until) = (task.clone(), Instant::now() + wait);
+        loop {
+            let now = self.task(&task).await?;
+            if let Some(next) = handoff::successor(&now) {
+                task = next;
+                continue;
+            }
+            let state = now.status.state;
+            if state.is_final() || state.is_interrupted() || Instant::now() >= until {
+                break;
+            }
+            // A failure is ignored: the task may have ended in the meantime.
+            let listening = Operation::Resubscribe { id: task.clone(), after: None };
+            let heard = self.dispatcher.ask(&self.caller, listening).await;
+            let Ok((Reply::Stream(mut heard), _permit)) = heard else { break };
             // A cancelled `check_task` does not cancel the task.
-            self.hear(&mut heard, until).await?;
+            let McpStreamEnd::Task = self.hear(&mut heard, until).await? else { break };
         }
-        Ok(self.standing(task).await?.into())
+        Ok(self.standing(&task).await?.into())
     }
 
     /// Cancels a task.
@@ -225,6 +231,10 @@ impl McpCall<'_> {
                 McpStreamEnd::Late | McpStreamEnd::Task => {}
             }
             let task = self.task(&id).await?;
+            if let Some(next) = handoff::successor(&task) {
+                let left = until.saturating_duration_since(Instant::now());
+                return Box::pin(self.check(&next, left)).await;
+            }
             if !task.status.state.is_interrupted() {
                 let goes_on = hands_over && !task.status.state.is_final();
                 return Ok(if goes_on {

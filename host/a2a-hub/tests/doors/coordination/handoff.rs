@@ -8,11 +8,24 @@ use crate::{
         stream,
     },
 };
-use a2a_hub_tests::{Client, delegation::tree, message_to, test_guests};
+use a2a_hub_tests::{
+    Client,
+    delegation::tree,
+    mcp::{initialize, speak},
+    message_to, test_guests,
+};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    task::JoinSet,
+    time::timeout,
+};
 
 /// A hub with the agents `guest` and `other`; the second does at most `max_running` tasks at once.
 async fn hub_with_two_guests(max_running: usize) -> Result<InProcessHub> {
@@ -194,5 +207,83 @@ async fn queued_handoff_begins_after_restart() -> Result<()> {
     for task in [&old, &busy] {
         assert_eq!(now(&client, task).await?["metadata"]["reason"], "hub_stopped");
     }
+    Ok(())
+}
+
+/// Connection of an editor or of a client of MCP on the hub's socket.
+struct Connection {
+    told: Lines<BufReader<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+}
+
+impl Connection {
+    /// Switches the connection to this protocol.
+    async fn speaking(hub: &InProcessHub, params: &Value) -> Result<Self> {
+        let (read, write) = UnixStream::connect(hub.socket()).await?.into_split();
+        let mut connection = Self { told: BufReader::new(read).lines(), write };
+        connection.tell(&speak(params)).await?;
+        connection.answer(1).await?;
+        Ok(connection)
+    }
+
+    async fn tell(&mut self, line: &Value) -> Result<()> {
+        Ok(self.write.write_all(format!("{line}\n").as_bytes()).await?)
+    }
+
+    /// Answer to the request of this id, and all lines before it.
+    async fn answer(&mut self, id: u64) -> Result<(Value, String)> {
+        let mut before = String::new();
+        loop {
+            let line = timeout(Duration::from_secs(30), self.told.next_line()).await??;
+            let line = line.context("the connection is closed")?;
+            let told: Value = serde_json::from_str(&line)?;
+            if told["id"] == id && told["method"].is_null() {
+                return Ok((told, before));
+            }
+            before += &line;
+        }
+    }
+}
+
+/// Waits for the task of `guest` that is at work, and hands it over to `echo`.
+async fn hand_over_working(client: &Client) -> Result<()> {
+    let filter = json!({ "state": "working", "agentId": "guest" });
+    let listed = timeout(Duration::from_secs(20), async {
+        loop {
+            let listed = client.call("hub/tasks/list", filter.clone()).await?;
+            if listed[0]["id"].is_string() {
+                return Ok::<_, anyhow::Error>(listed);
+            }
+        }
+    });
+    hand_over(client, &listed.await??[0]["id"], "echo", "").await.map(drop)
+}
+
+#[tokio::test]
+async fn editor_and_mcp_client_follow_handoff() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let client = Client::unix(&hub);
+    let acp = json!({ "protocol": "acp", "agentId": "guest" });
+    let mut editor = Connection::speaking(&hub, &acp).await?;
+    let params = json!({ "cwd": hub.workspace(), "mcpServers": [] });
+    editor.tell(&json!({ "id": 2, "method": "session/new", "params": params })).await?;
+    let (session, _) = editor.answer(2).await?;
+    let prompt = json!([{ "type": "text", "text": "nap 600000" }]);
+    let params = json!({ "sessionId": session["result"]["sessionId"], "prompt": prompt });
+    editor.tell(&json!({ "id": 3, "method": "session/prompt", "params": params })).await?;
+    hand_over_working(&client).await?;
+    let (end, told) = editor.answer(3).await?;
+    assert_eq!(end["result"]["stopReason"], "end_turn", "{end}");
+    ensure!(told.contains("Go on with a task that `guest`"), "{told}");
+
+    let mut mcp = Connection::speaking(&hub, &json!({ "protocol": "mcp" })).await?;
+    mcp.tell(&initialize()).await?;
+    mcp.answer(2).await?;
+    let params = json!({ "name": "guest", "arguments": { "message": "nap 600000" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params });
+    mcp.tell(&call).await?;
+    hand_over_working(&client).await?;
+    let (end, _) = mcp.answer(3).await?;
+    ensure!(end["result"].to_string().contains("Go on with a task that `guest`"), "{end}");
     Ok(())
 }
