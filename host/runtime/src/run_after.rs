@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Future that a run owns.
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Starts the agent.
 pub type StartAgent = Box<dyn FnOnce() -> Box<dyn Run> + Send>;

@@ -1,27 +1,23 @@
 //! A run whose end something else follows, such as the handoff of its task.
 
-use crate::{Ended, Run};
+use crate::{Ended, Run, run_after::Boxed};
 use std::{
     future::Future,
     mem,
-    pin::Pin,
     task::{Context, Poll, ready},
 };
-
-/// Future that a run owns.
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Wraps a run.
 pub type WrapRun = Box<dyn FnOnce(Box<dyn Run>) -> Box<dyn Run> + Send>;
 
 /// A run that passes its end through a future.
 pub struct RunThen {
-    stage: Stage,
+    stage: ThenStage,
     /// Called when the task is cancelled during the future.
     cancel: Box<dyn Fn() + Send + Sync>,
 }
 
-enum Stage {
+enum ThenStage {
     Running(Box<dyn Run>, Box<dyn FnOnce(Ended) -> Boxed<Ended> + Send>),
     /// The run is over; the future returns the end to report.
     After(Boxed<Ended>),
@@ -40,41 +36,41 @@ impl RunThen {
         F: Future<Output = Ended> + Send + 'static,
     {
         let then = Box::new(move |ended| Box::pin(then(ended)) as Boxed<Ended>);
-        Self { stage: Stage::Running(run, then), cancel: Box::new(cancel) }
+        Self { stage: ThenStage::Running(run, then), cancel: Box::new(cancel) }
     }
 }
 
 #[async_trait::async_trait]
 impl Run for RunThen {
     fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        if let Stage::Running(run, _) = &mut self.stage {
+        if let ThenStage::Running(run, _) = &mut self.stage {
             let ended = ready!(run.poll_ended(cx));
-            if let Stage::Running(_, then) = mem::replace(&mut self.stage, Stage::Over) {
-                self.stage = Stage::After(then(ended));
+            if let ThenStage::Running(_, then) = mem::replace(&mut self.stage, ThenStage::Over) {
+                self.stage = ThenStage::After(then(ended));
             }
         }
-        let Stage::After(then) = &mut self.stage else { return Poll::Pending };
+        let ThenStage::After(then) = &mut self.stage else { return Poll::Pending };
         let ended = ready!(then.as_mut().poll(cx));
-        self.stage = Stage::Over;
+        self.stage = ThenStage::Over;
         Poll::Ready(ended)
     }
 
     fn cancel(&self) {
         match &self.stage {
-            Stage::Running(run, _) => run.cancel(),
-            Stage::After(_) | Stage::Over => (self.cancel)(),
+            ThenStage::Running(run, _) => run.cancel(),
+            ThenStage::After(_) | ThenStage::Over => (self.cancel)(),
         }
     }
 
     async fn leave(&mut self) -> bool {
         match &mut self.stage {
-            Stage::Running(run, _) => run.leave().await,
-            Stage::After(_) | Stage::Over => false,
+            ThenStage::Running(run, _) => run.leave().await,
+            ThenStage::After(_) | ThenStage::Over => false,
         }
     }
 
     async fn end(&mut self) {
-        if let Stage::Running(mut run, _) = mem::replace(&mut self.stage, Stage::Over) {
+        if let ThenStage::Running(mut run, _) = mem::replace(&mut self.stage, ThenStage::Over) {
             run.end().await;
         }
     }

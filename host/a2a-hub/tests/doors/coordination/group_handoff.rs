@@ -240,9 +240,11 @@ async fn stream_ends_with_name_of_successor() -> Result<()> {
 async fn schedule_follows_its_run_to_second_agent() -> Result<()> {
     let config = "[schedule.yearly]
         cron = '0 0 1 1 *'
+        zone = 'UTC'
         agent = 'coders'
         message = 'Fix the parser'
-        permissions = 'ask'";
+        permissions = 'ask'
+        budget = { tasks = 5 }";
     let coders = Coders::start(config, [limited, || failed("asks", ""), done]).await?;
     let run = Operation::RunSchedule { name: "yearly".to_owned() };
     coders.hub.handle(&Principal::Operator, run).await?;
