@@ -11,6 +11,7 @@ mod events;
 mod journals;
 mod requests;
 mod tenants;
+mod topics;
 mod trees;
 
 pub use events::{agent, at, chunk, created, status};
@@ -60,6 +61,11 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     automation::schedule_states_are_replaced_by_name(&make()).await;
     automation::trigger_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;
+    topics::topic_messages_are_read_in_order(&make()).await;
+    topics::retention_reports_unread_messages(&make()).await;
+    topics::topics_are_limited_in_number(&make()).await;
+    topics::cursors_keep_their_positions(&make()).await;
+    topics::tenants_do_not_see_topics_of_others(&make()).await;
     trees::descendants_of_live_task_are_kept(&make()).await;
     journals::journal_is_kept_until_task_ends(&make()).await;
     context_memory::context_memory_is_separate_by_place(&make()).await;

@@ -124,6 +124,15 @@ pub enum StorageError {
         /// Granted number.
         max_items: u64,
     },
+    /// A tenant would have too many topics.
+    #[error(
+        "begin another topic: there are {0}, and all have messages; `a2a-hub topic delete` removes one, and `topics.max_topics` is \
+         the limit"
+    )]
+    TooManyTopics(u64),
+    /// A tenant would have too many named cursors.
+    #[error("begin another cursor: there are {0}; `a2a-hub topic delete --cursor` removes one")]
+    TooManyCursors(u64),
     /// The store was written by a newer hub.
     #[error(
         "open {path}: its format is number {found}, and this hub knows none above {known}; run the newer hub", path = .path.display()

@@ -14,12 +14,14 @@ mod log;
 pub mod memory;
 mod pushes;
 pub mod sqlite;
+mod topics;
 
 pub use crate::health::{Readiness, until_usable};
 pub use error::{BackupError, StorageError};
 pub use known_children::{KnownChild, KnownChildren};
 pub use log::fold;
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
+pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
 
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
@@ -333,9 +335,14 @@ pub trait Copies: Send + Sync {
 }
 
 /// Complete store of a hub. Every implementation passes the tests in `contract`.
-pub trait Storage: TaskStore + Outbox + Memories + ScheduleStates + TriggerStates + Copies {}
+pub trait Storage: TaskStore + Outbox + Memories + Automations + TopicStore + Copies {}
 
-impl<S: TaskStore + Outbox + Memories + ScheduleStates + TriggerStates + Copies> Storage for S {}
+impl<S: TaskStore + Outbox + Memories + Automations + TopicStore + Copies> Storage for S {}
+
+/// States of what the hub starts by itself.
+pub trait Automations: ScheduleStates + TriggerStates {}
+
+impl<S: ScheduleStates + TriggerStates> Automations for S {}
 
 /// Agents' memories: values by key, and context memories.
 pub trait Memories: AgentMemory + ContextMemory {}

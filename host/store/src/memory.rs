@@ -2,6 +2,8 @@
 
 mod automation;
 mod context_memory;
+mod topic_store;
+mod topics;
 
 use super::{
     AgentMemory, BackupError, BegunRequest, ContextFilter, ContextMemory, Copied, Copies, Head,
@@ -36,6 +38,7 @@ use std::{
     sync::Arc,
 };
 use tokio::sync::watch;
+use topics::TopicsOfTenant;
 
 /// Store in memory, with an optional limit after which writes fail, for tests of failures.
 #[derive(Debug)]
@@ -54,6 +57,7 @@ struct Stored {
     pushes: Vec<(PushConfig, Progress)>,
     schedules: BTreeMap<String, schedule::State>,
     triggers: BTreeMap<String, TriggerState>,
+    topics: BTreeMap<TenantId, TopicsOfTenant>,
     /// True if all writes are refused.
     refuses: bool,
     probes: u32,

@@ -11,11 +11,13 @@ mod pushes;
 mod queries;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 use super::{
-    AgentMemory, BackupError, BegunRequest, ContextFilter, ContextMemory, Copied, Copies, Head,
-    HeadFilter, HeadPage, Looked, Outbox, Progress, PushFilter, RunJournal, ScheduleStates, Search,
-    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TriggerStates,
+    AgentMemory, BackupError, BegunRequest, ContextFilter, ContextMemory, Copied, Copies,
+    CursorUse, Head, HeadFilter, HeadPage, Looked, NewTopicMessage, Outbox, Progress, PushFilter,
+    RunJournal, ScheduleStates, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
+    TaskIndex, TaskLog, TopicQuery, TopicStore, TriggerStates,
 };
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
@@ -25,11 +27,12 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{AgentId, ContextId, PushConfigId, TaskId},
+    id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
+use a2a_hub_topics::{CursorName, PublishedMessage, TopicList, TopicName, TopicPage, TopicRules};
 use a2a_hub_triggers::plan::TriggerState;
 use automation::{SCHEDULES, TRIGGERS};
 pub use backup::{Examined, back_up, check, examine, kept_logs, restore};
@@ -299,6 +302,71 @@ impl TriggerStates for SqliteStorage {
     async fn forget_trigger(&self, name: &str) -> Result<(), StorageError> {
         let name = name.to_owned();
         self.writer.write(move |db| TRIGGERS.forget(db, &name)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl TopicStore for SqliteStorage {
+    async fn publish_message(
+        &self,
+        tenant: &TenantId,
+        message: NewTopicMessage,
+        rules: TopicRules,
+    ) -> Result<PublishedMessage, StorageError> {
+        let (tenant, written) = (tenant.clone(), topics::written(&message)?);
+        let length = Length::of(1, written.len());
+        let publish =
+            move |db: &_| topics::publish(db, tenant.as_str(), &message, &written, &rules);
+        self.writer.write_of(length, publish).await
+    }
+
+    async fn read_topics(
+        &self,
+        tenant: &TenantId,
+        query: TopicQuery,
+    ) -> Result<TopicPage, StorageError> {
+        let tenant = tenant.clone();
+        self.readers.read(move |db| topics::read(db, tenant.as_str(), &query)).await
+    }
+
+    async fn topic_position(&self, tenant: &TenantId) -> Result<u64, StorageError> {
+        let tenant = tenant.clone();
+        self.readers.read(move |db| topics::position(db, tenant.as_str())).await
+    }
+
+    async fn list_topics(&self, tenant: &TenantId) -> Result<TopicList, StorageError> {
+        let tenant = tenant.clone();
+        self.readers.read(move |db| topics::list(db, tenant.as_str())).await
+    }
+
+    async fn delete_topic(
+        &self,
+        tenant: &TenantId,
+        topic: &TopicName,
+    ) -> Result<bool, StorageError> {
+        let (tenant, topic) = (tenant.clone(), topic.clone());
+        let remove = move |db: &_| topics::remove(db, tenant.as_str(), &topic);
+        let Some(removed) = self.writer.write(remove).await? else { return Ok(false) };
+        while self.writer.write_of(Length::Long, move |db| topics::sweep(db, removed)).await? {}
+        Ok(true)
+    }
+
+    async fn use_cursor(&self, tenant: &TenantId, cursor: CursorUse) -> Result<u64, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.write(move |db| topics::use_cursor(db, tenant.as_str(), &cursor)).await
+    }
+
+    async fn delete_cursors(
+        &self,
+        tenant: &TenantId,
+        name: &CursorName,
+    ) -> Result<bool, StorageError> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.writer.write(move |db| topics::delete_cursors(db, tenant.as_str(), &name)).await
+    }
+
+    async fn expire_messages(&self, before_ms: u64) -> Result<(), StorageError> {
+        self.writer.write_of(Length::Long, move |db| topics::expire(db, before_ms)).await
     }
 }
 

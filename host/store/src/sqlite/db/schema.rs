@@ -97,7 +97,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 12] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 13] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -291,6 +291,48 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 12] = ["
     CREATE TABLE triggers (
         name  TEXT PRIMARY KEY,
         state TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+", "
+    -- Numbers of topics are never used again, since messages of a deleted topic may outlive it for a moment.
+    CREATE TABLE topic_tenants (
+        id        INTEGER PRIMARY KEY,
+        name      TEXT NOT NULL UNIQUE,
+        position  INTEGER NOT NULL DEFAULT 0,
+        -- Greatest position of a message of a topic that does not exist any more.
+        forgotten INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE TABLE topics (
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        tenant     INTEGER NOT NULL,
+        name       TEXT NOT NULL,
+        sequence   INTEGER NOT NULL DEFAULT 0,
+        position   INTEGER NOT NULL DEFAULT 0,
+        latest_ms  INTEGER NOT NULL DEFAULT 0,
+        messages   INTEGER NOT NULL DEFAULT 0,
+        bytes      INTEGER NOT NULL DEFAULT 0,
+        -- Number and position of the latest message that retention dropped.
+        dropped    INTEGER NOT NULL DEFAULT 0,
+        dropped_at INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (tenant, name)
+    ) STRICT;
+    CREATE TABLE topic_messages (
+        number   INTEGER PRIMARY KEY,
+        topic    INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        at_ms    INTEGER NOT NULL,
+        bytes    INTEGER NOT NULL,
+        message  TEXT NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX topic_messages_of ON topic_messages (topic, position);
+    CREATE TABLE topic_cursors (
+        tenant   INTEGER NOT NULL,
+        name     TEXT NOT NULL,
+        owner    TEXT NOT NULL,
+        pattern  TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        used_ms  INTEGER NOT NULL,
+        PRIMARY KEY (tenant, name, owner)
     ) STRICT, WITHOUT ROWID;
 "];
 
