@@ -11,7 +11,7 @@ use crate::{
 };
 use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
-use a2a_hub_automation::{Schedules, Triggers, WallClock};
+use a2a_hub_automation::{Schedules, Topics, Triggers, WallClock};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{
     self as config, Config, Retention, custody,
@@ -457,13 +457,13 @@ impl Parts {
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
         let joined = self.join(native).await?;
         self.warn_of_walls().await;
-        let repeats = self.requests(config).await?;
-        let whole = self.whole(joined).with_repeats(repeats);
+        let whole = self.whole(joined).with_repeats(self.requests(config).await?);
         let whole = whole.with_warnings(self.warnings.clone()).with_losses(losses);
         let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
         let whole = whole.with_copies(self.storage.clone());
         let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
-        let triggers = Triggers::new(self.storage.clone(), config, clock)?;
+        let topics = Topics::new(self.storage.clone(), config.topics.rules(), clock.clone());
+        let triggers = Triggers::new(self.storage.clone(), Arc::new(topics), config, clock)?;
         let whole = whole.with_schedules(schedules).with_triggers(triggers);
         let (live, whole) = match reload {
             Some((read, set_level)) => {

@@ -3,7 +3,9 @@
 
 pub mod message;
 pub mod schedules;
+pub mod topics;
 pub mod triggers;
 
 pub use schedules::{Schedules, WallClock};
+pub use topics::Topics;
 pub use triggers::Triggers;

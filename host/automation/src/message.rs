@@ -99,6 +99,7 @@ pub fn of_trigger<'a>(
     let config = &known.config;
     let at = events.as_ref().map_or_else(clock::now, |events| time(events.first_ms));
     let happenings = events.map(|events| events.happenings).unwrap_or_default();
+    let permissions = config.permissions.map(|own| least(own, &happenings));
     let run = TriggeredRun {
         name: name.to_owned(),
         at: at.clone(),
@@ -133,7 +134,7 @@ pub fn of_trigger<'a>(
         name,
         message_id,
         agent: config.agent.as_ref(),
-        permissions: config.permissions,
+        permissions,
         budget: config.budget,
         directory: config.run_directory(),
         parts,
@@ -141,10 +142,26 @@ pub fn of_trigger<'a>(
     }
 }
 
+/// Least permissions of the trigger and of the tasks that published these messages: nobody gains
+/// rights through a topic. An unknown word counts as the least.
+fn least(own: Permissions, happenings: &Happenings) -> Permissions {
+    let of_event = |event: &Happening| match event {
+        Happening::Topic(message) => {
+            let word = message.source.permissions.as_deref()?;
+            Some(Permissions::named(word).unwrap_or(Permissions::ReadOnly))
+        }
+        Happening::Commit(_) | Happening::File(_) | Happening::Task(_) | Happening::Webhook(_) => {
+            None
+        }
+    };
+    happenings.events.iter().filter_map(of_event).fold(own, Ord::min)
+}
+
 /// Triggers that led to these events.
 fn led_here(name: &str, happenings: &Happenings) -> Vec<String> {
     let of_event = |event: &Happening| match event {
         Happening::Task(ended) => ended.after.clone(),
+        Happening::Topic(message) => message.source.triggers.clone(),
         Happening::Commit(_) | Happening::File(_) | Happening::Webhook(_) => Vec::new(),
     };
     let all: BTreeSet<_> = happenings.events.iter().flat_map(of_event).collect();
@@ -165,4 +182,33 @@ pub fn status_text(task: &Task) -> Option<String> {
 /// Time of a number of milliseconds since the Unix epoch, in A2A's format.
 pub fn time(ms: i64) -> String {
     clock::at_ms(u64::try_from(ms).unwrap_or_default()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(permissions: Option<&str>) -> Happening {
+        let message = json!({ "topic": "a", "sequence": 1, "position": 1, "time": "T",
+            "publisher": "agent:codex", "permissions": permissions, "text": "hi" });
+        Happening::Topic(serde_json::from_value(message).unwrap_or_else(|why| panic!("{why}")))
+    }
+
+    #[test]
+    fn run_has_least_permissions_of_publishers() {
+        use Permissions::{Ask, Edit, ReadOnly};
+        for (own, published, least_of_all) in [
+            (Edit, vec![], Edit),
+            (Edit, vec![None], Edit),
+            (Edit, vec![Some("full")], Edit),
+            (Edit, vec![Some("full"), Some("ask")], Ask),
+            (Edit, vec![Some("read-only"), Some("edit")], ReadOnly),
+            (ReadOnly, vec![Some("edit")], ReadOnly),
+            (Edit, vec![Some("everything")], ReadOnly),
+        ] {
+            let events = published.iter().copied().map(message).collect();
+            let happenings = Happenings { events, more: 0 };
+            assert_eq!(least(own, &happenings), least_of_all, "{published:?}");
+        }
+    }
 }

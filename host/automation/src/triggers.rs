@@ -1,15 +1,19 @@
 //! Triggers of the configuration: their rules, and their states in the store.
 
-use crate::schedules::{StatesGuard, WallClock};
+use crate::{
+    schedules::{StatesGuard, WallClock},
+    topics::Topics,
+};
 use a2a_hub_config::{
     Config, ConfigError, SecretStore, Trigger, TriggerRules, TriggerSource, WebhookSource,
 };
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::{AgentId, TaskId};
-use a2a_hub_store::{StorageError, TriggerStates};
+use a2a_hub_store::{StorageError, TopicQuery, TriggerStates};
+use a2a_hub_topics::{MAX_BODY, TopicMessage};
 use a2a_hub_triggers::{
     files::WatchedFiles,
-    happening::Happening,
+    happening::{Happening, Happenings},
     plan::{DeliveryNews, MAX_DELIVERIES, TriggerState},
     refs::{self, Heads},
     webhook::{WebhookError, WebhookRequest},
@@ -28,6 +32,9 @@ use tokio_util::task::TaskTracker;
 /// Maximum number of ended tasks that wait for a look; later ones are dropped with a warning.
 const MAX_ENDED: usize = 1_000;
 
+/// Number of messages of other topics after which a cursor is stored: fewer cost no write.
+const FAR: u64 = 1_000;
+
 /// A trigger of the configuration, with its rules.
 pub struct KnownTrigger {
     /// Section of the configuration.
@@ -41,6 +48,7 @@ pub struct KnownTrigger {
 pub struct Triggers {
     store: Arc<dyn TriggerStates>,
     clock: WallClock,
+    topics: Arc<Topics>,
     secrets: SecretStore,
     known: Mutex<BTreeMap<String, Arc<KnownTrigger>>>,
     states: AsyncMutex<Option<TriggerMemories>>,
@@ -128,7 +136,7 @@ impl KnownTrigger {
             TriggerSource::Files(directory, globs) => WatchedFiles::read(directory, globs)
                 .map(Sight::Files)
                 .map_err(|why| why.to_string()),
-            TriggerSource::Tasks(..) => Ok(Sight::Reported),
+            TriggerSource::Tasks(..) | TriggerSource::Topics(_) => Ok(Sight::Reported),
             TriggerSource::Webhooks(source) => self.secret(source).map(|_| Sight::Reported),
         }
     }
@@ -142,7 +150,7 @@ impl KnownTrigger {
         }
     }
 
-    /// Directory or path of the events, or agent of the tasks.
+    /// Directory, path or topics of the events, or agent of the tasks.
     pub fn watches(&self, name: &str) -> String {
         match &self.rules.source {
             TriggerSource::Commits(directory, _) | TriggerSource::Files(directory, _) => {
@@ -150,6 +158,7 @@ impl KnownTrigger {
             }
             TriggerSource::Tasks(agent, _) => agent.to_string(),
             TriggerSource::Webhooks(_) => format!("/hooks/{name}"),
+            TriggerSource::Topics(pattern) => pattern.to_string(),
         }
     }
 
@@ -157,9 +166,10 @@ impl KnownTrigger {
     pub fn of_agent(&self) -> Option<&AgentId> {
         match &self.rules.source {
             TriggerSource::Tasks(agent, _) => Some(agent),
-            TriggerSource::Commits(..) | TriggerSource::Files(..) | TriggerSource::Webhooks(_) => {
-                None
-            }
+            TriggerSource::Commits(..)
+            | TriggerSource::Files(..)
+            | TriggerSource::Webhooks(_)
+            | TriggerSource::Topics(_) => None,
         }
     }
 }
@@ -172,6 +182,7 @@ impl Triggers {
     /// The configuration names no data directory.
     pub fn new(
         store: Arc<dyn TriggerStates>,
+        topics: Arc<Topics>,
         config: &Config,
         clock: WallClock,
     ) -> Result<Self, ConfigError> {
@@ -179,6 +190,7 @@ impl Triggers {
         Ok(Self {
             store,
             clock,
+            topics,
             known: Mutex::new(rules(&config.trigger, &secrets)),
             secrets,
             states: AsyncMutex::default(),
@@ -194,6 +206,11 @@ impl Triggers {
         *self.known.lock() = rules(config, &self.secrets);
         self.troubles.lock().clear();
         self.changed.notify_one();
+    }
+
+    /// Topics that some of them listen to.
+    pub fn topics(&self) -> Arc<Topics> {
+        Arc::clone(&self.topics)
     }
 
     /// Current time in milliseconds since the Unix epoch.
@@ -238,6 +255,52 @@ impl Triggers {
     /// Takes the ended tasks of a trigger.
     pub fn take_ended(&self, name: &str) -> BTreeSet<TaskId> {
         self.ended.lock().remove(name).unwrap_or_default()
+    }
+
+    /// Messages of topics since the last look, without those that the trigger itself led to. Moves
+    /// the cursor in `state`, which the caller stores together with the events. Messages that a run
+    /// has no room for stay in their topics.
+    pub async fn see_topics(
+        &self,
+        name: &str,
+        known: &KnownTrigger,
+        state: &mut TriggerState,
+    ) -> Result<Vec<Happening>, StorageError> {
+        let TriggerSource::Topics(pattern) = &known.rules.source else { return Ok(Vec::new()) };
+        let Some(after) = state.topics_after else {
+            state.topics_after = Some(self.topics.position().await?);
+            return Ok(Vec::new());
+        };
+        let none = Happenings::default();
+        let waiting = state.pending.as_ref().map_or(&none, |pending| &pending.happenings);
+        let (limit, max_bytes) = waiting.room();
+        if limit == 0 || max_bytes < MAX_BODY {
+            return Ok(Vec::new());
+        }
+        let query = TopicQuery { pattern: pattern.clone(), after, limit, max_bytes };
+        let page = self.topics.page(query).await?;
+        if page.is_empty() && page.next.abs_diff(after) < FAR {
+            return Ok(Vec::new());
+        }
+        state.topics_after = Some(page.next);
+        if !page.gaps.is_empty() {
+            let why = "messages were dropped before the trigger had read them; `[topics]` in the configuration sets how many are kept";
+            tracing::warn!(trigger = name, "{why}");
+            state.note = Some(why.to_owned());
+        }
+        let is_own = |message: &TopicMessage| message.source.triggers.iter().any(|it| it == name);
+        let (own, others): (Vec<_>, Vec<_>) = page.messages.into_iter().partition(is_own);
+        if !own.is_empty() {
+            tracing::info!(
+                trigger = name,
+                messages = own.len(),
+                "the trigger led to these messages itself"
+            );
+            let count = own.len();
+            state.note =
+                Some(format!("messages that the trigger led to itself started no run: {count}"));
+        }
+        Ok(others.into_iter().map(|message| Happening::Topic(Box::new(message))).collect())
     }
 
     /// Verifies a webhook, and stores its event before it returns.

@@ -84,6 +84,7 @@ impl Config {
             schedule: new.schedule.clone(),
             trigger: new.trigger.clone(),
             worktrees: new.worktrees.clone(),
+            topics: new.topics.clone(),
             // The compiler was started under these limits.
             plugins: Plugins {
                 compile_cpu_ms: old.plugins.compile_cpu_ms,

@@ -183,6 +183,14 @@ pub enum ConfigError {
         /// Reason, and way out.
         why: String,
     },
+    /// The setting of topics is invalid.
+    #[error("set `topics.{key}`: {why}")]
+    Topics {
+        /// Name of the setting.
+        key: &'static str,
+        /// Reason, and way out.
+        why: String,
+    },
     /// The name of an agent's setting is invalid.
     #[error("set `agents.{agent}.settings.{name}`: {way_out}")]
     Setting {

@@ -69,7 +69,7 @@ pub use remote::Remote;
 pub use routing::{OnQuota, RouteConfig, Routing};
 pub use settings::{
     Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging,
-    RepositoryFile, RepositorySettings, Retention, Socket, Stop, WorktreeSettings,
+    RepositoryFile, RepositorySettings, Retention, Socket, Stop, TopicSettings, WorktreeSettings,
 };
 pub use telemetry::{Otlp, Telemetry};
 pub use text_file::{read_text, toml_problem, utf8_problem};

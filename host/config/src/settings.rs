@@ -1,9 +1,11 @@
 //! Settings of a hub, with their defaults and their checks.
 
 mod own_worktree;
+mod topics;
 mod worktrees;
 
 pub use own_worktree::RepositoryFile;
+pub use topics::TopicSettings;
 pub use worktrees::{RepositorySettings, WorktreeSettings};
 
 use crate::{
@@ -102,6 +104,8 @@ pub struct Config {
     pub trigger: BTreeMap<String, Trigger>,
     /// `[worktrees]`: preparation and retention of worktrees.
     pub worktrees: WorktreeSettings,
+    /// `[topics]`: retention of messages of topics.
+    pub topics: TopicSettings,
 }
 
 /// Retention of conversations.
@@ -335,6 +339,7 @@ impl Config {
             return Err(ConfigError::SameAutomationName(name.clone()));
         }
         self.worktrees.check(self.http.port)?;
+        self.topics.check()?;
         self.check_aliases()?;
         let is_agent = |id: &AgentId| {
             let is_alias = self.agents.values().any(|agent| agent.aliases.contains(id));

@@ -3,7 +3,7 @@
 
 use a2a_hub_protocol::{
     id::{AgentId, TaskId, TenantId},
-    operation::{Operation, WorktreeRequest},
+    operation::{Operation, TopicRequest, WorktreeRequest},
 };
 use std::fmt;
 
@@ -133,6 +133,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::PauseSchedule { .. }
         | Operation::ResumeSchedule { .. }
         | Operation::Trigger(_)
+        | Operation::Topic(TopicRequest::Delete(_))
         | Operation::ListPlugins
         // The results cover all tenants.
         | Operation::Status
@@ -168,6 +169,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::Resubscribe { .. }
         | Operation::GetTree(_)
         | Operation::Ping
+        | Operation::Topic(TopicRequest::Publish { .. } | TopicRequest::Read(_) | TopicRequest::List)
         | Operation::ListAgents { .. }
         | Operation::FindAgents(_)
         | Operation::GetAgent { .. }
@@ -396,6 +398,8 @@ mod tests {
         assert_eq!(row(cancel), [true, true, true, false, true, false]);
         let pause = Operation::PauseSchedule { name: "nightly".to_owned() };
         assert_eq!(row(pause), [true, false, false, false, true, false]);
+        let list = Operation::Topic(TopicRequest::List);
+        assert_eq!(row(list), [true, true, true, false, true, false]);
         let send = |task: Option<&str>| {
             let message =
                 Message { task_id: task.map(TaskId::new), ..Message::text(Role::User, "hi") };

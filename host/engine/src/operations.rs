@@ -20,6 +20,7 @@ mod send_message;
 mod starting_hub;
 mod tenants;
 mod timestamp;
+mod topics;
 mod triggers;
 mod warnings;
 mod worktrees;
@@ -120,6 +121,9 @@ impl Hub {
     /// Refuses new tasks from now on. Existing tasks can still be read, answered and cancelled.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
+        if let Some(topics) = &self.topics {
+            topics.close();
+        }
     }
 
     /// Authorizes and carries out an operation. Every operation passes through here, whatever its
@@ -240,6 +244,9 @@ impl Hub {
             Operation::Worktree(request) => {
                 let operations = WorktreeOperations::of(&self.tasks)?;
                 Box::pin(operations.perform(request)).await?
+            }
+            Operation::Topic(request) => {
+                Answer::Topic(Box::pin(topics::perform(self, caller, request)).await?)
             }
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();

@@ -101,7 +101,10 @@ mod tests {
     fn told(changes: &[Happening]) -> Vec<String> {
         let word = |change: &Happening| match change {
             Happening::File(FileEvent { path, change }) => format!("{path} {change:?}"),
-            Happening::Commit(_) | Happening::Task(_) | Happening::Webhook(_) => unreachable!(),
+            Happening::Commit(_)
+            | Happening::Task(_)
+            | Happening::Webhook(_)
+            | Happening::Topic(_) => unreachable!(),
         };
         changes.iter().map(word).collect()
     }

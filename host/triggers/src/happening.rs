@@ -1,13 +1,14 @@
 //! Observed events, and how those of one pause become the data of one run.
 
+use a2a_hub_topics::TopicMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Maximum number of events that a run gets; later ones are counted.
-const MAX_EVENTS: usize = 100;
+pub const MAX_EVENTS: usize = 100;
 
 /// Maximum size of the payloads that a run gets, in bytes of JSON; later events are counted.
-const MAX_PAYLOADS: usize = 512 << 10;
+pub const MAX_PAYLOADS: usize = 512 << 10;
 
 /// Observed event. Its JSON is data for the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -21,6 +22,8 @@ pub enum Happening {
     Task(EndedTask),
     /// Somebody sent a webhook.
     Webhook(WebhookEvent),
+    /// Somebody published to a topic.
+    Topic(Box<TopicMessage>),
 }
 
 /// Branch that has another commit.
@@ -129,16 +132,24 @@ impl Happenings {
         }
     }
 
+    /// Number of further events, and size of their payloads in bytes, that are listed.
+    pub fn room(&self) -> (usize, usize) {
+        let payloads = self.events.iter().map(payload_bytes).sum();
+        let events = MAX_EVENTS.saturating_sub(self.events.len());
+        (events, MAX_PAYLOADS.saturating_sub(payloads))
+    }
+
     fn has_room(&self, new: &Happening) -> bool {
         let payloads = || self.events.iter().chain([new]).map(payload_bytes).sum::<usize>();
         self.events.len() < MAX_EVENTS && (payload_bytes(new) == 0 || payloads() <= MAX_PAYLOADS)
     }
 }
 
-/// Size of a webhook's payload; 0 for other events.
+/// Size of the payload of a webhook or a topic's message; 0 for other events.
 fn payload_bytes(event: &Happening) -> usize {
     match event {
         Happening::Webhook(event) => event.payload.to_string().len(),
+        Happening::Topic(message) => message.body.bytes(),
         Happening::Commit(_) | Happening::File(_) | Happening::Task(_) => 0,
     }
 }
@@ -150,8 +161,13 @@ fn is_of_same(a: &Happening, b: &Happening) -> bool {
         (Happening::File(a), Happening::File(b)) => a.path == b.path,
         (Happening::Task(a), Happening::Task(b)) => a.task == b.task,
         (Happening::Webhook(a), Happening::Webhook(b)) => a.delivery == b.delivery,
+        (Happening::Topic(a), Happening::Topic(b)) => a.position == b.position,
         (
-            Happening::Commit(_) | Happening::File(_) | Happening::Task(_) | Happening::Webhook(_),
+            Happening::Commit(_)
+            | Happening::File(_)
+            | Happening::Task(_)
+            | Happening::Webhook(_)
+            | Happening::Topic(_),
             _,
         ) => false,
     }
@@ -244,6 +260,21 @@ mod tests {
         assert_eq!((many.events.len(), many.more), (3, 7), "others are small");
     }
 
+    pub(super) fn message(position: u64, text: &str) -> Happening {
+        let message = json!({ "topic": "a/b", "sequence": 1, "position": position, "time": "T",
+            "publisher": "agent:codex", "text": text });
+        Happening::Topic(serde_json::from_value(message).unwrap())
+    }
+
+    #[test]
+    fn room_shrinks_with_listed_messages() {
+        assert_eq!(Happenings::default().room(), (MAX_EVENTS, MAX_PAYLOADS));
+        let three = all([message(1, "four"), message(2, ""), message(2, "same")]);
+        assert_eq!(three.room(), (MAX_EVENTS - 2, MAX_PAYLOADS - 8));
+        let full = all((0..100).map(|position| message(position, &"x".repeat(10 << 10))));
+        assert_eq!((full.events.len(), full.more, full.room().1), (51, 49, 2 << 10));
+    }
+
     #[test]
     fn events_round_trip_as_plain_json() {
         let task = EndedTask {
@@ -263,6 +294,7 @@ mod tests {
             file(FileChange::Removed),
             Happening::Task(task),
             Happening::Webhook(webhook),
+            message(7, "```\nIgnore this"),
         ]);
         let written = json!(events);
         let expected = json!({ "events": [
@@ -270,6 +302,8 @@ mod tests {
             { "path": "a", "change": "removed" },
             { "task": "t", "agent": "codex", "state": "failed", "text": "```\nIgnore this" },
             { "delivery": "d", "event": "push", "payload": { "path": "a", "change": "removed\n" } },
+            { "topic": "a/b", "sequence": 1, "position": 7, "time": "T", "publisher": "agent:codex",
+              "text": "```\nIgnore this" },
         ] });
         assert_eq!(written, expected);
         assert_eq!(serde_json::from_value::<Happenings>(written).unwrap(), events);

@@ -54,6 +54,9 @@ pub struct TriggerState {
     /// Branches as last read; none before the first look.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heads: Option<Heads>,
+    /// Position of the latest message of topics that was read; none before the first look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topics_after: Option<u64>,
     /// Number of groups of events so far.
     pub number: u64,
     /// Events that wait for their run.
@@ -140,7 +143,7 @@ impl TriggerState {
             return false;
         }
         rule.clone_into(&mut self.rule);
-        (self.heads, self.pending) = (None, None);
+        (self.heads, self.topics_after, self.pending) = (None, None, None);
         true
     }
 
@@ -239,7 +242,8 @@ impl TriggerState {
             (self.stopped, self.note) = (false, None);
             self.starts_ms.clear();
         }
-        (self.heads, self.pending, self.paused) = (None, None, paused);
+        (self.heads, self.topics_after) = (None, None);
+        (self.pending, self.paused) = (None, paused);
     }
 }
 

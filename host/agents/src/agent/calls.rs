@@ -16,6 +16,11 @@ impl Agent {
         self.peers.is_some()
     }
 
+    /// True if the agent may call some other agent now.
+    pub fn may_call_any(&self) -> bool {
+        self.delegates() && self.live.now().agents.granted().next().is_some()
+    }
+
     /// True if the agent's programs may work in `directory`.
     pub fn may_work_in(&self, directory: &str) -> bool {
         self.programs.directory(Some(directory), None).is_ok()

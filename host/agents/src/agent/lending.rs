@@ -24,6 +24,12 @@ impl Agent {
         most(task, false).map_or(own, |most| most.min(own))
     }
 
+    /// Most permissive mode of this agent's programs in `task`, which a client or an agent began.
+    pub fn permissions_of_chain(&self, task: &Task) -> Permissions {
+        let own = self.config.permissions;
+        most(task, metadata::has(task, PARENT_TASK)).map_or(own, |most| most.min(own))
+    }
+
     /// True if this agent may answer a question of an agent that it called. It may answer ordinary
     /// questions; permission requests only if the operator grants `approve` and the child itself
     /// asks. Logins, and permission requests from further down, are for the client alone.

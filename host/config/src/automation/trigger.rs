@@ -8,6 +8,7 @@ use crate::{
 use a2a_hub_clock::schedule::Overlap;
 use a2a_hub_core::grant::permissions::Permissions;
 use a2a_hub_protocol::{budget::Budget, id::AgentId, scheduled::AnswerRule, task::TaskState};
+use a2a_hub_topics::TopicPattern;
 use a2a_hub_triggers::{
     glob::Globs, happening::WebhookEvent, plan::TriggerPlan, webhook::WebhookScheme,
 };
@@ -41,6 +42,8 @@ pub enum TriggerOn {
     Task,
     /// Somebody sent a webhook.
     Webhook,
+    /// Somebody published to a topic.
+    Topic,
 }
 
 impl TriggerOn {
@@ -51,6 +54,7 @@ impl TriggerOn {
             Self::File => "file",
             Self::Task => "task",
             Self::Webhook => "webhook",
+            Self::Topic => "topic",
         }
     }
 }
@@ -104,6 +108,8 @@ pub struct Trigger {
     pub signature: Option<WebhookScheme>,
     /// Types of the webhooks that count; all by default.
     pub events: Vec<String>,
+    /// Pattern of the topics whose messages count.
+    pub topic: Option<String>,
     /// Agent, flow or group that gets the message.
     pub agent: Option<AgentId>,
     /// Text of the message. What happened follows as data.
@@ -137,6 +143,8 @@ pub enum TriggerSource {
     Tasks(AgentId, TaskState),
     /// Webhooks that a sender signs.
     Webhooks(WebhookSource),
+    /// Messages of topics.
+    Topics(TopicPattern),
 }
 
 /// Sender of webhooks.
@@ -175,7 +183,8 @@ impl Trigger {
     pub fn rules(&self, name: &str) -> Result<TriggerRules, ConfigError> {
         let section = Section { kind: "trigger", name };
         let Some(on) = self.on else {
-            let why = "say what starts a run: \"commit\", \"file\", \"task\" or \"webhook\"";
+            let why =
+                "say what starts a run: \"commit\", \"file\", \"task\", \"topic\" or \"webhook\"";
             return Err(section.missing("on", why));
         };
         self.check_keys(section, on)?;
@@ -209,6 +218,7 @@ impl Trigger {
                 TriggerSource::Tasks(agent, state.task_state())
             }
             TriggerOn::Webhook => TriggerSource::Webhooks(self.webhooks(section)?),
+            TriggerOn::Topic => TriggerSource::Topics(self.topics(section)?),
         };
         section.check_run(&RunSettings {
             agent: self.agent.as_ref(),
@@ -230,21 +240,28 @@ impl Trigger {
                 format!("{limit} runs an hour are not possible; take 1 to {MAX_RUNS_AN_HOUR}");
             return Err(section.refuse("limit", why));
         }
-        Ok(TriggerRules { source, plan: TriggerPlan { overlap: self.overlap, debounce, limit } })
+        let overlap = match (self.overlap, on) {
+            // The hub knows which messages a run led to, so that others can wait for its end.
+            (Overlap::Skip, TriggerOn::Topic) => Overlap::Queue,
+            (overlap, _) => overlap,
+        };
+        Ok(TriggerRules { source, plan: TriggerPlan { overlap, debounce, limit } })
     }
 
     /// Refuses settings of another kind of events, which would have no effect.
     fn check_keys(&self, section: Section<'_>, on: TriggerOn) -> Result<(), ConfigError> {
-        let all = [TriggerOn::Commit, TriggerOn::File, TriggerOn::Task, TriggerOn::Webhook];
-        let keys: [(&str, bool, &[TriggerOn]); 8] = [
+        use TriggerOn::{Commit, File, Task, Topic, Webhook};
+        let all = [Commit, File, Task, Webhook, Topic];
+        let keys: [(&str, bool, &[TriggerOn]); 9] = [
             ("directory", self.directory.is_some(), &all[..2]),
             ("branches", !self.branches.is_empty(), &all[..1]),
             ("paths", !self.paths.is_empty(), &all[1..2]),
             ("agent_is", self.agent_is.is_some(), &all[2..3]),
             ("state", self.state.is_some(), &all[2..3]),
-            ("secret", self.secret.is_some(), &all[3..]),
-            ("signature", self.signature.is_some(), &all[3..]),
-            ("events", !self.events.is_empty(), &all[3..]),
+            ("secret", self.secret.is_some(), &all[3..4]),
+            ("signature", self.signature.is_some(), &all[3..4]),
+            ("events", !self.events.is_empty(), &all[3..4]),
+            ("topic", self.topic.is_some(), &all[4..]),
         ];
         let other = keys.iter().find(|(_, is_set, of)| *is_set && !of.contains(&on));
         other.map_or(Ok(()), |(key, _, of)| {
@@ -269,6 +286,15 @@ impl Trigger {
             return Err(section.refuse("secret", SECRET_NAME_RULE));
         }
         Ok(WebhookSource { scheme, secret: secret.clone(), events: self.events.clone() })
+    }
+
+    fn topics(&self, section: Section<'_>) -> Result<TopicPattern, ConfigError> {
+        let Some(topic) = &self.topic else {
+            let why =
+                "name the topics whose messages count, such as \"builds/+/failed\" or \"builds/#\"";
+            return Err(section.missing("topic", why));
+        };
+        TopicPattern::parse(topic).map_err(|why| section.refuse("topic", why.to_string()))
     }
 
     fn directory(&self, section: Section<'_>) -> Result<PathBuf, ConfigError> {
@@ -303,7 +329,8 @@ impl Trigger {
         let agent = self.agent_is.as_ref().map(ToString::to_string);
         let state = self.state.map(|state| state.task_state().name().to_owned());
         let patterns = self.branches.iter().chain(&self.paths).chain(&self.events).cloned();
-        let parts = [directory, agent, state].into_iter().flatten().chain(patterns);
+        let parts =
+            [directory, agent, state, self.topic.clone()].into_iter().flatten().chain(patterns);
         parts.fold(on.to_owned(), |all, part| format!("{all}\n{part}"))
     }
 }
@@ -347,6 +374,7 @@ mod tests {
         let files = with("\"commit\"", "\"file\"");
         let kind = |on: &str| with("on = \"commit\"\n        directory = \"/src/shop\"", on);
         let (tasks, hooks) = (kind("on = \"task\""), kind("on = \"webhook\""));
+        let topics = kind("on = \"topic\"");
         for (text, why) in [
             (
                 with("on = \"commit\"", ""),
@@ -412,6 +440,22 @@ mod tests {
                 format!("{files}\npaths = ['!a']"),
                 "set `trigger.review.paths`: no pattern includes anything",
             ),
+            (
+                topics.clone(),
+                "set `trigger.review.topic`: it is missing; name the topics whose messages count",
+            ),
+            (
+                format!("{topics}\ntopic = 'a/#/b'"),
+                "set `trigger.review.topic`: `#` stands for all levels below, so it must be the last one",
+            ),
+            (
+                format!("{COMMITS}\ntopic = 'a'"),
+                "set `trigger.review.topic`: it is for `on = \"topic\"`",
+            ),
+            (
+                format!("{topics}\nsecret = 'X'"),
+                "set `trigger.review.secret`: it is for `on = \"webhook\"`",
+            ),
             (tasks.clone(), "set `trigger.review.agent_is`: it is missing"),
             (format!("{tasks}\nagent_is = 'codex'"), "set `trigger.review.state`: it is missing"),
             (
@@ -434,6 +478,9 @@ mod tests {
         }
         assert!(read(&format!("{tasks}\nagent_is = 'codex'\nstate = 'failed'")).is_ok());
         assert!(read(&format!("{files}\npaths = ['src/**']")).is_ok());
+        let topic = read(&format!("{topics}\ntopic = 'a/+'")).unwrap().trigger["review"].clone();
+        assert_eq!(topic.rules("review").unwrap().plan.overlap, Overlap::Queue, "none is skipped");
+        assert_eq!(topic.rule(), "topic\na/+");
         assert!(read(&format!("{hooks}\nsignature = 'standard'\nsecret = 'X'")).is_ok());
     }
 

@@ -273,7 +273,7 @@ fn is_in_repository(name: &str) -> bool {
 }
 
 /// Parses a number of seconds, minutes, hours or days, such as `90s` or `14d`.
-fn duration(text: &str) -> Option<Duration> {
+pub(super) fn duration(text: &str) -> Option<Duration> {
     let unit = text.chars().last()?;
     let seconds = match unit {
         's' => 1,

@@ -4,7 +4,7 @@
 use super::LiveConfig;
 use crate::{push::Pushes, routing::Routes, tasks::Tasks};
 use a2a_hub_agents::{Agents, PluginFolder};
-use a2a_hub_automation::{Schedules, Triggers};
+use a2a_hub_automation::{Schedules, Topics, Triggers};
 use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
 use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -34,6 +34,7 @@ pub struct HubParts {
     pub(super) routes: Routes,
     pub(super) schedules: Option<Arc<Schedules>>,
     pub(super) triggers: Option<Arc<Triggers>>,
+    pub(super) topics: Option<Arc<Topics>>,
     pub(super) started: Instant,
     pub(super) since: String,
     pub(super) closed: Arc<AtomicBool>,

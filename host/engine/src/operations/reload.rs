@@ -46,6 +46,9 @@ impl Hub {
         if let Some(triggers) = &self.triggers {
             triggers.follow(&followed.config.trigger);
         }
+        if let Some(topics) = &self.topics {
+            topics.follow(followed.config.topics.rules());
+        }
         self.set_default(followed.config.default_agent.clone());
         live.set(followed.config);
 

@@ -51,6 +51,7 @@ impl StartingHub {
             routes,
             schedules: None,
             triggers: None,
+            topics: None,
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
@@ -107,10 +108,11 @@ impl StartingHub {
         Self(HubParts { schedules: Some(Arc::new(schedules)), ..self.0 })
     }
 
-    /// Sets the triggers, which [`Hub::keep_automations`] carries out as well.
+    /// Sets the triggers, which [`Hub::keep_automations`] carries out as well, and their topics.
     #[must_use]
     pub fn with_triggers(self, triggers: Triggers) -> Self {
-        Self(HubParts { triggers: Some(Arc::new(triggers)), ..self.0 })
+        let topics = Some(triggers.topics());
+        Self(HubParts { triggers: Some(Arc::new(triggers)), topics, ..self.0 })
     }
 
     /// Recovers the tasks of the previous process; operations can be carried out afterwards.

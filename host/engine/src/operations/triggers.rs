@@ -178,7 +178,9 @@ impl<'h> TriggerOperations<'h> {
                         events.extend(before.map(|it| it.changes_to(&found)).unwrap_or_default());
                         files = Some(found);
                     }
-                    Sight::Reported => {}
+                    Sight::Reported => {
+                        events.extend(self.triggers.see_topics(name, known, &mut state).await?);
+                    }
                 }
                 state.observe(&plan, events, was_running, self.triggers.now_ms());
                 Some(None)

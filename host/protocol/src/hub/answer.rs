@@ -46,6 +46,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Schedules(schedules) => json!(schedules),
         Answer::Schedule(schedule) => json!(schedule),
         Answer::Trigger(answer) => json!(answer),
+        Answer::Topic(answer) => json!(answer),
         Answer::Plugins(plugins) => json!(plugins),
         Answer::PluginsRefreshed(refreshed) => json!(refreshed),
         Answer::PluginChanged(changed) => json!(changed),

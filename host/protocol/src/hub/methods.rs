@@ -2,20 +2,23 @@
 
 use crate::{
     hub::{
-        event::HubEvent, grant_params, handoff_params, params, schemas, trigger_params,
-        worktree_params,
+        event::HubEvent, grant_params, handoff_params, params, schemas, topic_params,
+        trigger_params, worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
         operation::{
             AgentHealth, AgentInfo, BackedUp, ContextInfo, Deregistered, FoundAgents, HubStatus,
             Operation, PluginChanged, PluginInfo, PluginsRefreshed, Pong, Reloaded, ScheduleInfo,
-            TaskTree, TriggerInfo, TriggerRequest, WorktreeApplied, WorktreeDiff, WorktreeInfo,
-            WorktreeRemoved, WorktreeRequest,
+            TaskTree, TopicRequest, TriggerInfo, TriggerRequest, WorktreeApplied, WorktreeDiff,
+            WorktreeInfo, WorktreeRemoved, WorktreeRequest,
         },
         push::Delivery,
     },
     v03,
+};
+use a2a_hub_topics::{
+    DeleteParams, Deleted, PublishParams, PublishedMessage, ReadParams, TopicList, TopicPage,
 };
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -227,6 +230,42 @@ pub static METHODS: &[HubMethod] = &[
         params: trigger_params::OneTrigger::json_schema,
         result: SchemaGenerator::subschema_for::<TriggerInfo>,
         read: trigger_params::resume,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/topics/publish",
+        summary: "Store a message of a topic durably, for all subscribers",
+        example: r#"{"topic": "builds/main/failed", "text": "3 tests failed"}"#,
+        params: PublishParams::json_schema,
+        result: SchemaGenerator::subschema_for::<PublishedMessage>,
+        read: topic_params::publish,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/topics/read",
+        summary: "Return the messages of topics after a position or a named cursor, and wait \
+                  for one if none is stored; reports messages that were dropped unread",
+        example: r#"{"pattern": "builds/+/failed", "after": 41, "waitMs": 1000}"#,
+        params: ReadParams::json_schema,
+        result: SchemaGenerator::subschema_for::<TopicPage>,
+        read: topic_params::read_messages,
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/topics/list",
+        summary: "List the topics with their sizes, and the named cursors",
+        result: SchemaGenerator::subschema_for::<TopicList>,
+        read: |_| Ok(Operation::Topic(TopicRequest::List)),
+        ..PLAIN
+    },
+    HubMethod {
+        name: "hub/topics/delete",
+        summary: "Delete a topic with its messages, or the named cursors of a name",
+        example: r#"{"topic": "builds/main/failed"}"#,
+        admin: true,
+        params: DeleteParams::json_schema,
+        result: SchemaGenerator::subschema_for::<Deleted>,
+        read: topic_params::delete,
         ..PLAIN
     },
     HubMethod {

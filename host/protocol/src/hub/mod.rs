@@ -10,6 +10,7 @@ pub mod openrpc;
 mod params;
 pub mod registry;
 mod schemas;
+mod topic_params;
 mod trigger_params;
 mod worktree_params;
 

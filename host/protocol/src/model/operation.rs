@@ -21,6 +21,7 @@ mod triggers;
 mod upkeep;
 mod worktrees;
 
+pub use a2a_hub_topics::{TopicAnswer, TopicRequest};
 pub use choice::AgentChoice;
 pub use component::ComponentSource;
 pub use conversation::{ContextInfo, ContextQuery};
@@ -188,6 +189,8 @@ pub enum Operation {
     },
     /// Lists, runs, pauses or resumes the triggers of the configuration. For administrators only.
     Trigger(TriggerRequest),
+    /// Publishes to topics, reads, lists or deletes them.
+    Topic(TopicRequest),
     /// Lists plug-ins with their requested and granted capabilities. For administrators only.
     ListPlugins,
     /// Rereads the file of grants and the plugins folder at once. Grants nothing. For
@@ -488,6 +491,8 @@ pub enum Answer {
     Schedule(Box<ScheduleInfo>),
     /// Triggers of the configuration.
     Trigger(TriggerAnswer),
+    /// Stored message, messages or list of topics.
+    Topic(TopicAnswer),
     /// Plug-ins with their requested and granted capabilities.
     Plugins(Vec<PluginInfo>),
     /// Changes found by a refresh of plug-ins.

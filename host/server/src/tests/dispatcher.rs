@@ -118,6 +118,10 @@ async fn method_access_depends_on_caller() {
     hub/triggers/run                      -32005  -32006  -32006
     hub/triggers/pause                    -32005  -32006  -32006
     hub/triggers/resume                   -32005  -32006  -32006
+    hub/topics/publish                    -32005  -32005  -32006
+    hub/topics/read                       -32005  -32005  -32006
+    hub/topics/list                       -32005  -32005  -32006
+    hub/topics/delete                     -32005  -32006  -32006
     hub/plugins/list                          ok  -32006  -32006
     hub/plugins/refresh                       ok  -32006  -32006
     hub/plugins/add                       -32602  -32006  -32006

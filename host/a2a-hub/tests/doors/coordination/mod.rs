@@ -7,5 +7,6 @@ mod handoff;
 mod minds;
 mod remotes;
 mod routing;
+mod topics;
 mod worktree_setup;
 mod worktrees;

@@ -48,9 +48,9 @@ pub struct TriggerInfo {
     pub name: String,
     /// Agent, flow or group that gets the message.
     pub agent: String,
-    /// Kind of events: `commit`, `file`, `task` or `webhook`.
+    /// Kind of events: `commit`, `file`, `task`, `topic` or `webhook`.
     pub on: String,
-    /// Directory that is watched, agent whose tasks count, or path that takes webhooks.
+    /// Directory that is watched, agent whose tasks count, topics, or path that takes webhooks.
     pub watches: String,
     /// True if the operator paused the trigger.
     pub paused: bool,

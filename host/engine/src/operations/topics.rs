@@ -1,0 +1,76 @@
+//! Requests for topics, with the origin of each message.
+
+use super::parts::HubParts;
+use crate::error::HubError;
+use a2a_hub_automation::topics::TopicError;
+use a2a_hub_core::access_control::{Caller, Principal};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::{AgentId, TaskId},
+    operation::{TopicAnswer, TopicRequest},
+    scheduled::AutomatedRun,
+};
+use a2a_hub_topics::TopicSource;
+use serde_json::json;
+
+/// Carries out a request for topics. The caller's rights have been checked.
+pub(super) async fn perform(
+    hub: &HubParts,
+    caller: &Caller,
+    request: TopicRequest,
+) -> Result<TopicAnswer, HubError> {
+    let topics = hub.topics.as_ref().ok_or_else(|| {
+        A2aError::new(ErrorKind::UnsupportedOperation, "this hub was built without topics")
+    })?;
+    let source = match &caller.principal {
+        Principal::AgentTask { agent, task } => source_of(hub, caller, agent, task).await?,
+        Principal::Operator
+        | Principal::OperatorToken
+        | Principal::Automation { .. }
+        | Principal::Client(_)
+        | Principal::Anonymous => {
+            TopicSource { publisher: caller.principal.identity(), ..TopicSource::default() }
+        }
+    };
+    Ok(topics.perform(&caller.tenant, source, request).await?)
+}
+
+/// Origin of what an agent's program publishes: its task, the triggers that led to that, and the
+/// most that it may do.
+async fn source_of(
+    hub: &HubParts,
+    caller: &Caller,
+    id: &AgentId,
+    task: &TaskId,
+) -> Result<TopicSource, HubError> {
+    let Some(agent) = hub.agents.find(id) else {
+        let why = format!("the agent `{id}` was removed, so its programs may not use topics");
+        return Err(A2aError::new(ErrorKind::Authentication, why).into());
+    };
+    if !agent.may_call_any() {
+        let why = format!(
+            "a program of the agent `{id}` may not do this: topics are for agents that may call others, and none is granted to \
+             this one; `delegate` of its grant names some"
+        );
+        return Err(A2aError::new(ErrorKind::Authentication, why).into());
+    }
+    let stored = hub.tasks.get(task).await?.task;
+    let run = AutomatedRun::of(stored.metadata.as_ref());
+    Ok(TopicSource {
+        publisher: caller.principal.identity(),
+        task_id: Some(task.to_string()),
+        triggers: run.map(|run| run.triggers()).unwrap_or_default(),
+        permissions: Some(agent.permissions_of_chain(&stored).word().to_owned()),
+    })
+}
+
+impl From<TopicError> for HubError {
+    fn from(why: TopicError) -> Self {
+        let kind = match why {
+            TopicError::Storage(why) => return why.into(),
+            TopicError::Full(_) => ErrorKind::UnsupportedOperation,
+            TopicError::UnknownTopic(_) | TopicError::UnknownCursor(_) => ErrorKind::InvalidParams,
+        };
+        A2aError::new(kind, why.to_string()).with(json!({ "reason": "topic" })).into()
+    }
+}
