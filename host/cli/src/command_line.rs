@@ -3,13 +3,12 @@
 use crate::{
     client::global::Global,
     commands::{
-        agent, agents,
-        automation::{schedule, trigger},
-        backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin, restart, send,
-        start, stop, task, tasks, workspace,
+        agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
+        restart, send, start, stop, task, tasks, workspace,
     },
     ui::exit::EXIT_CODES,
 };
+use a2a_hub_automation_commands::{schedule, topic, trigger};
 use a2a_hub_sandbox::CARRY;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -57,6 +56,11 @@ pub(super) enum Command {
     /// List, run, pause or resume triggers: messages that the hub sends when something happens
     #[command(subcommand)]
     Trigger(trigger::TriggerCommand),
+    /// Publish a message to a topic, for agents and people who subscribe to it
+    Publish(topic::Publish),
+    /// List topics, or print their messages
+    #[command(subcommand)]
+    Topic(topic::TopicCommand),
     /// Run a flow, or a flow file once, and print the answer
     Run(Box<flow::run::RunFlow>),
     /// Have several agents do the same work in worktrees, and pick the best result

@@ -21,6 +21,7 @@ use crate::{
         exit::Exit,
     },
 };
+use a2a_hub_automation_commands::{schedule, topic, trigger};
 use a2a_hub_config::{Config, is_colourless};
 use anyhow::Context as _;
 use clap::Parser as _;
@@ -98,8 +99,10 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Agents(asked) => commands::agents::agents(global, &asked),
         Command::Agent(agent) => commands::agent::agent(global, &agent),
         Command::Flow(flow) => commands::flow::flow(global, &flow),
-        Command::Trigger(trigger) => commands::automation::trigger::trigger(global, &trigger),
-        Command::Schedule(schedule) => commands::automation::schedule::schedule(global, &schedule),
+        Command::Trigger(trigger) => trigger::trigger(global, &trigger),
+        Command::Schedule(schedule) => schedule::schedule(global, &schedule),
+        Command::Publish(publish) => topic::publish(global, &publish),
+        Command::Topic(topic) => topic::topic(global, &topic),
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
         Command::Run(run) => commands::flow::run::run(global, *run),
         Command::Best(best) => commands::flow::best::best(global, *best),

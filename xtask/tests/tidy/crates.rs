@@ -2,6 +2,7 @@
 
 /// The crates of the host, lowest first: each may depend only on those before it.
 pub(crate) const CRATES: &[&str] = &[
+    "topics",
     "protocol",
     "core",
     "runtime",
@@ -26,6 +27,7 @@ pub(crate) const CRATES: &[&str] = &[
     "log-files",
     "observability",
     "socket-client",
+    "automation-commands",
     "engine",
     "rpc",
     "server",
@@ -45,6 +47,7 @@ pub(crate) const BEHIND_THE_HUB: &[&str] = &["tasks", "push"];
 
 /// Dependencies that a crate must not have, because it was split off to be free of them.
 pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("host/topics", &["a2a-hub-protocol", "tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
     ("host/protocol", &["tokio", "axum", "wasmtime", "rusqlite"]),
     ("host/core", &["tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
     ("host/runtime", &["tokio", "axum", "hyper", "wasmtime", "rusqlite", "anyhow"]),
@@ -101,6 +104,7 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
         &["a2a-hub-authoring", "axum", "clap", "rusqlite", "tracing-subscriber", "wasmtime"],
     ),
     ("host/socket-client", &["a2a-hub-agents", "axum", "rusqlite", "wasmtime"]),
+    ("host/automation-commands", &["a2a-hub-agents", "axum", "rusqlite", "wasmtime"]),
     ("host/cli", &["a2a-hub-server", "axum", "rusqlite", "wasmtime"]),
     ("sdk", &["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-sandbox", "a2a-hub", "tokio"]),
 ];

@@ -2,7 +2,6 @@
 
 pub(super) mod agent;
 pub(super) mod agents;
-pub(super) mod automation;
 pub(super) mod backup;
 pub(super) mod bridge;
 pub(super) mod cancel;

@@ -10,3 +10,4 @@ mod minds;
 mod patterns;
 mod remotes;
 mod routing;
+mod topics;

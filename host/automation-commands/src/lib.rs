@@ -1,9 +1,10 @@
-//! `schedule` and `trigger`: list, run, pause and resume what the hub starts by itself.
+//! Commands for schedules and triggers, which the hub starts by itself, and for topics.
 
-pub(crate) mod schedule;
-pub(crate) mod trigger;
+pub mod schedule;
+pub mod topic;
+pub mod trigger;
 
-use crate::ui::{
+use a2a_hub_terminal::{
     render::{shell_word, text},
     table::{Cell, Table},
     text::{Text, style_of},

@@ -1,20 +1,19 @@
 //! `trigger`: lists, runs, pauses and resumes the triggers of the configuration.
 
 use super::{add_below, paused, started, state_of_last};
-use crate::{
-    Exit, Global, ask,
-    ui::{
-        render::{list, past, text},
-        table::Table,
-        text::Text,
-    },
+use a2a_hub_socket_client::{exit::Exit, global::Global, hub_client::ask};
+use a2a_hub_terminal::{
+    render::{list, past, text},
+    table::Table,
+    text::Text,
 };
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+/// Commands of `trigger`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum TriggerCommand {
+pub enum TriggerCommand {
     /// List the triggers with what they watch and their latest run
     List,
     /// Start a run of a trigger now, without an event, also of a paused one
@@ -34,7 +33,12 @@ pub(crate) enum TriggerCommand {
     },
 }
 
-pub(crate) fn trigger(global: &Global, trigger: &TriggerCommand) -> anyhow::Result<Exit> {
+/// Carries out a command.
+///
+/// # Errors
+///
+/// The hub cannot be reached, or refuses.
+pub fn trigger(global: &Global, trigger: &TriggerCommand) -> anyhow::Result<Exit> {
     let (answer, shown): (_, Text) = match trigger {
         TriggerCommand::List => {
             let answer = ask(global, "hub/triggers/list", json!({}))?;

@@ -1,20 +1,19 @@
 //! `schedule`: lists, runs, pauses and resumes the schedules of the configuration.
 
 use super::{add_below, paused, started, state_of_last};
-use crate::{
-    Exit, Global, ask,
-    ui::{
-        render::{ahead, list, past, text},
-        table::Table,
-        text::Text,
-    },
+use a2a_hub_socket_client::{exit::Exit, global::Global, hub_client::ask};
+use a2a_hub_terminal::{
+    render::{ahead, list, past, text},
+    table::Table,
+    text::Text,
 };
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+/// Commands of `schedule`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ScheduleCommand {
+pub enum ScheduleCommand {
     /// List the schedules with their next time and their latest run
     List,
     /// Start a run of a schedule now, also of a paused one
@@ -34,7 +33,12 @@ pub(crate) enum ScheduleCommand {
     },
 }
 
-pub(crate) fn schedule(global: &Global, schedule: &ScheduleCommand) -> anyhow::Result<Exit> {
+/// Carries out a command.
+///
+/// # Errors
+///
+/// The hub cannot be reached, or refuses.
+pub fn schedule(global: &Global, schedule: &ScheduleCommand) -> anyhow::Result<Exit> {
     let (answer, shown): (_, Text) = match schedule {
         ScheduleCommand::List => {
             let answer = ask(global, "hub/schedules/list", json!({}))?;
