@@ -21,6 +21,7 @@ mod programs;
 mod race;
 mod ratios;
 mod streams;
+mod topics;
 mod waiting;
 
 use anyhow::{Context as _, Result};
@@ -78,6 +79,9 @@ struct Args {
     /// Measure only what it costs to find agents among many
     #[arg(long)]
     finding: bool,
+    /// Measure only what topics cost
+    #[arg(long)]
+    topics: bool,
     /// Measure only what it costs to have something in mind, and to hand it over
     #[arg(long)]
     minds: bool,
@@ -122,6 +126,9 @@ fn main() -> Result<()> {
         }
         if args.finding {
             return finding::measure();
+        }
+        if args.topics {
+            return topics::measure().await;
         }
         if args.flows {
             return flows::measure(args.rounds, Duration::from_millis(args.millis)).await;
