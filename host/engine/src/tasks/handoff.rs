@@ -130,7 +130,8 @@ impl Tasks {
                 let cancelled = CancellationToken::new();
                 let told = cancelled.clone();
                 let then = move |ended| async move {
-                    let ended = told.run_until_cancelled(tasks.hand_on_or_end(id, ended)).await;
+                    let handoff = Box::pin(tasks.hand_on_or_end(id, ended));
+                    let ended = told.run_until_cancelled(handoff).await;
                     ended.unwrap_or(Ended::Failed(Failure::Cancelled))
                 };
                 Box::new(RunThen::new(run, then, move || cancelled.cancel()))
