@@ -14,8 +14,8 @@ impl Hub {
         self.tasks.see_through(async { Ok(work.await?) }).await.map_err(Into::into)
     }
 
-    /// Cancels a task on behalf of `caller`, or the one to which the hub handed it over. Nobody waits
-    /// for the result.
+    /// Cancels a task on behalf of `caller`, or the one to which the hub handed it over. Nobody
+    /// waits for the result.
     pub fn cancel_in_background(&self, caller: Principal, task: TaskId) {
         let hub = self.clone();
         self.tasks.run_in_background(async move {
