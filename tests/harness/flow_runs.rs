@@ -343,9 +343,8 @@ impl<'r> FlowRun<'r> {
     /// Compares the end of the rules with that of the task.
     fn compare(&self, finish: &Finish) -> Result<()> {
         let task = self.task;
-        let artifacts = task["artifacts"].as_array().into_iter().flatten();
-        let mut output = artifacts.filter(|it| it["artifactId"] == "output");
-        let output = output.next().and_then(data_of);
+        let mut artifacts = task["artifacts"].as_array().into_iter().flatten();
+        let output = artifacts.find(|it| it["artifactId"] == "output").and_then(data_of);
         let expected = if finish.completed { "completed" } else { "failed" };
         let is_right = state(task) == expected
             && said(task) == finish.text

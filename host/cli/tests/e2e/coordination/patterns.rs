@@ -376,8 +376,8 @@ impl Stage {
 
     /// Checks what no flow of a kind may do, whatever its agents answer.
     fn check_rules(&self, flow: &str, task: &Value, children: &[&Child]) -> Result<()> {
-        let output = task["artifacts"].as_array().into_iter().flatten();
-        let output = output.filter(|it| it["artifactId"] == "output").next();
+        let mut output = task["artifacts"].as_array().into_iter().flatten();
+        let output = output.find(|it| it["artifactId"] == "output");
         let output = output.map_or(Value::Null, |it| it["parts"][0]["data"].clone());
         let request = |it: &Child| it.task["history"][0]["parts"][0]["text"].to_string();
         let works: Vec<_> =
