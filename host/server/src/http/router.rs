@@ -1,6 +1,6 @@
 //! HTTP server: JSON-RPC on `POST /`, a page on `GET /`, streams as server-sent events on `POST
-//! /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, the five-step
-//! protocol, and webhooks for triggers.
+//! /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, the
+//! five-step protocol, and webhooks for triggers.
 
 use super::{
     body::read_body,
