@@ -92,10 +92,13 @@ async fn exit_codes_reflect_task_outcome() -> Result<()> {
     let asks = run(&hub, &["send", "guest", "ask"]).await?;
     assert_eq!(asks.code, Some(3));
     assert!(asks.stderr.contains("what do you say?"), "{}", asks.stderr);
-    let task = asks.stderr.split("--task ").nth(1).and_then(|rest| rest.split(' ').next());
-    let task = task.context("it does not say how to answer")?;
-    let answered = run(&hub, &["send", "guest", "--task", task, "the left one"]).await?;
-    assert_eq!((answered.code, answered.stdout.as_str()), (Some(0), "the left one\n"));
+    let told = asks.stderr.split_once(" task answer ").context("it does not say how to answer")?.1;
+    let (options, _) = told.split_once(" \"").context("no answer")?;
+    let answer: Vec<_> =
+        ["task", "answer"].into_iter().chain(options.split(' ')).chain(["the left one"]).collect();
+    let answered = run(&hub, &answer).await?;
+    let answered = (answered.code, answered.stdout.as_str(), answered.stderr.as_str());
+    assert_eq!(answered, (Some(0), "the left one\n", ""), "{answer:?}");
 
     let unknown = run(&hub, &["send", "nobody", "hi"]).await?;
     assert_eq!(unknown.code, Some(2));
