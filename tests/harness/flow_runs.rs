@@ -63,7 +63,7 @@ enum Open<'r> {
 #[derive(Clone)]
 struct Position<'r> {
     state: State,
-    /// What the rules ask for next.
+    /// Actions of the rules that are not carried out yet.
     actions: Vec<Action>,
     open: BTreeMap<Id, Open<'r>>,
     begun: BTreeSet<&'r str>,
@@ -79,6 +79,15 @@ struct Search {
     left: usize,
     /// Most calls of a run that agreed with the tasks up to there, and what did not agree.
     furthest: (usize, anyhow::Error),
+}
+
+impl Search {
+    /// Keeps the reason of a run that agreed with the tasks for as many calls as any other.
+    fn note(&mut self, calls: usize, why: anyhow::Error) {
+        if calls >= self.furthest.0 {
+            self.furthest = (calls, why);
+        }
+    }
 }
 
 impl Child {
@@ -245,23 +254,18 @@ impl<'r> FlowRun<'r> {
         deviations: usize,
         search: &mut Search,
     ) -> Result<bool> {
-        let agreed = self.act(&mut at);
-        match agreed {
+        match self.act(&mut at) {
             Ok(true) => return Ok(true),
             Ok(false) => {}
             Err(why) => {
-                if at.begun.len() >= search.furthest.0 {
-                    search.furthest = (at.begun.len(), why);
-                }
+                search.note(at.begun.len(), why);
                 return Ok(false);
             }
         }
         let events = possible(&at.open);
         let Some((first, others)) = events.split_first() else {
             let why = anyhow!("it waits for nothing that came: {}", self.task);
-            if at.begun.len() >= search.furthest.0 {
-                search.furthest = (at.begun.len(), why);
-            }
+            search.note(at.begun.len(), why);
             return Ok(false);
         };
         let others = if deviations == 0 { &[] } else { others };
@@ -355,7 +359,7 @@ impl<'r> FlowRun<'r> {
     }
 }
 
-/// What can happen now, the likeliest first: pauses end and calls that could not start fail,
+/// Events that can come now, the likeliest first: pauses end and calls that could not start fail,
 /// children end in the order of their times, the user answers, and time limits come last. A limit
 /// comes before no answer that was in long before it.
 fn possible(open: &BTreeMap<Id, Open<'_>>) -> Vec<Id> {

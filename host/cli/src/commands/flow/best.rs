@@ -129,7 +129,7 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
 }
 
 /// Removes the files of earlier flows of `best`, except the latest ones and those with open tasks.
-/// What is left can be removed next time.
+/// A flow that cannot be removed now stays for the next time.
 async fn forget_old(global: &Global, client: &mut Client, own: &AgentId) -> anyhow::Result<()> {
     let flows = TrustedFlows::of(&global.data_dir()?);
     let Ok(settings) = global.settings(Vec::new()) else { return Ok(()) };

@@ -366,7 +366,7 @@ impl Stage {
             let agent = if name == BROADCAST { "flow" } else { name };
             let callable = self.agents.iter().map(String::as_str);
             let callable = callable.filter(|it| ![agent, "script"].contains(it)).collect();
-            // A cancelled flow has no end of its own.
+            // The rules give no end to a cancelled flow.
             if state(task) != "canceled" {
                 FlowRun::new(definition, task, callable, &below)?.check()?;
             }
