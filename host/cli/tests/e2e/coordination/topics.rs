@@ -1,6 +1,9 @@
 //! Tests of topics: a hub that is killed, a full disk, and the commands `publish` and `topic`.
 
-use crate::command_line::{command, finish, run};
+use crate::{
+    command_line::{command, finish, run},
+    stage::{eventually_async, get},
+};
 use a2a_hub_tests::{Client, TestHub};
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -63,6 +66,56 @@ async fn killed_hub_keeps_acknowledged_messages() -> Result<()> {
     }
     // At most the message that each kill cut off was stored without an answer.
     ensure!(texts.len() <= acknowledged.len() + 5, "{texts:?}");
+    Ok(())
+}
+
+/// A trigger that sends each message of `a/#` to an agent.
+const TRIGGER: &str = "
+    [trigger.told]
+    on = 'topic'
+    topic = 'a/#'
+    agent = 'echo'
+    message = 'told'
+    permissions = 'read-only'
+    budget = { tasks = 0 }
+    debounce = '0s'
+    limit = 1000
+";
+
+/// Numbers of the messages that the runs of the trigger got.
+async fn told(client: &Client) -> Result<Vec<u64>> {
+    let tasks = client.call("hub/tasks/list", json!({ "limit": 100 })).await?;
+    let mut numbers = Vec::new();
+    for task in tasks.as_array().context("no list")? {
+        let task = get(client, task["id"].as_str().context("no id")?).await?;
+        let told = &task["history"][0]["parts"][2]["data"]["trigger"];
+        let events = told["events"].as_array().with_context(|| format!("{task}"))?;
+        numbers.extend(events.iter().filter_map(|event| event["sequence"].as_u64()));
+    }
+    Ok(numbers)
+}
+
+#[tokio::test]
+async fn killed_hub_triggers_once_a_message() -> Result<()> {
+    let mut hub = TestHub::builder().config(TRIGGER).start().await?;
+    // The pauses let kills fall before, into and after the beginning of a run.
+    let pauses = [0, 200, 1_000, 1_500, 2_000, 2_500];
+    for (round, pause) in pauses.into_iter().enumerate() {
+        let client = Client::http(&hub);
+        client.call("hub/topics/publish", publication(&round.to_string())).await?;
+        sleep(Duration::from_millis(pause)).await;
+        hub.kill9().await?;
+        hub.restart().await?;
+    }
+    let client = Client::http(&hub);
+    let all: Vec<_> = (1..=pauses.len() as u64).collect();
+    let are_told = async || told(&client).await.is_ok_and(|numbers| numbers.len() >= all.len());
+    let waited = eventually_async(Duration::from_secs(60), are_told).await;
+    // A run more would begin at the hub's next look.
+    sleep(Duration::from_secs(4)).await;
+    let mut numbers = told(&client).await?;
+    numbers.sort_unstable();
+    assert_eq!(numbers, all, "{waited:?}");
     Ok(())
 }
 
@@ -131,7 +184,7 @@ async fn tail_follows_and_remembers_cursor() -> Result<()> {
         let list = Client::http(&hub).call("hub/topics/list", json!({})).await.unwrap_or_default();
         list["cursors"][0]["position"] == 2
     };
-    crate::stage::eventually_async(Duration::from_secs(30), asks).await?;
+    eventually_async(Duration::from_secs(30), asks).await?;
     tail.kill().await?;
 
     run(&hub, &["publish", "builds/main", "three"]).await?;
