@@ -466,6 +466,11 @@ impl Agent {
         self.monitor.is_left_alone()
     }
 
+    /// True if its account took no tasks a short time ago.
+    pub fn is_over_quota(&self) -> bool {
+        self.monitor.is_over_quota()
+    }
+
     /// Admits one task through the circuit breaker, or returns the reason for the refusal.
     pub fn admit(&self) -> Result<(), Unavailable> {
         self.monitor.admit()

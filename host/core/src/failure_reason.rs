@@ -81,6 +81,11 @@ impl FailureReason {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
+    /// True for a reason of an adapter that concerns the agent's account, and not the task.
+    pub fn is_of_account(reason: &str) -> bool {
+        matches!(reason, "rate_limited" | "not_logged_in")
+    }
+
     /// True if the agent, or something that it depends on, caused the failure: the circuit breaker
     /// counts these. Other failures are caused by the client, the operator, the hub, or nobody.
     pub fn is_agents_fault(self) -> bool {

@@ -123,7 +123,7 @@ pub fn choose(
     order.sort_by_cached_key(|it| {
         let version = is_older.then(|| version_of(it));
         let rank = Rank::of(it, balance, context);
-        (Reverse(version), unwell(it.health), rank, it.last_turn, it.agent.clone())
+        (Reverse(version), unwell(it), rank, it.last_turn, it.agent.clone())
     });
     let order = order.into_iter().cloned().collect();
     Ok(Choice { order, is_older, left_out, balance })

@@ -161,6 +161,7 @@ impl Routes {
             unfit,
             health: agent.health().status,
             is_open: agent.is_left_alone(),
+            is_over_quota: agent.is_over_quota(),
             load: (asked.load)(&agent.id),
             latency: self.metrics.latency(&agent.id),
             last_turn,

@@ -4,7 +4,8 @@ use crate::event_sink::EventSink;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     failure_reason::FailureReason,
-    health::circuit_breaker::{BreakerSettings, Circuit, CircuitBreaker, Outcome},
+    health::circuit_breaker::{BreakerSettings, Circuit, CircuitBreaker, Evidence, Outcome},
+    task::metadata::{HANDOFF, REASON},
 };
 use a2a_hub_protocol::{
     hub::event::Happened,
@@ -13,6 +14,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -20,6 +22,8 @@ use tokio::time::Instant;
 pub(super) struct HealthMonitor {
     agent: AgentId,
     events: Arc<dyn EventSink>,
+    /// Time for which routing prefers other agents after a failure of the agent's account.
+    quota_pause: Duration,
     judged: Mutex<MonitorState>,
 }
 
@@ -28,6 +32,8 @@ struct MonitorState {
     /// Time of the last health check.
     asked: Option<Instant>,
     breaker: CircuitBreaker,
+    /// End of the pause after a failure of the agent's account: no quota, or no login.
+    quota_back: Option<Instant>,
     /// Cause of the last failure.
     cause: Option<String>,
 }
@@ -51,10 +57,14 @@ impl HealthMonitor {
         settings: BreakerSettings,
         events: Arc<dyn EventSink>,
     ) -> Self {
-        let breaker = CircuitBreaker::new(settings);
-        let judged =
-            MonitorState { health: AgentHealth::unknown(), asked: None, breaker, cause: None };
-        Self { agent, events, judged: Mutex::new(judged) }
+        let judged = MonitorState {
+            health: AgentHealth::unknown(),
+            asked: None,
+            breaker: CircuitBreaker::new(settings),
+            quota_back: None,
+            cause: None,
+        };
+        Self { agent, events, quota_pause: settings.max_pause, judged: Mutex::new(judged) }
     }
 
     /// Last reported health, if it is not older than `since`. With `wanted`, a healthy report
@@ -84,6 +94,11 @@ impl HealthMonitor {
         !self.judged().breaker.would_admit(Instant::now().into_std())
     }
 
+    /// True if the agent's account took no tasks a short time ago.
+    pub(super) fn is_over_quota(&self) -> bool {
+        self.judged().quota_back.is_some_and(|back| Instant::now() < back)
+    }
+
     /// Admits a task, or returns the breaker's refusal.
     pub(super) fn admit(&self) -> Result<(), Unavailable> {
         let (mut judged, now) = (self.judged(), Instant::now());
@@ -100,11 +115,18 @@ impl HealthMonitor {
 
     /// Records the result of a task.
     pub(super) fn task_ended(&self, task: &Task) {
-        let reason = task.metadata.as_ref().and_then(|facts| facts.get("reason")?.as_str());
+        let facts = task.metadata.as_ref();
+        // A task that its group handed over tells there why.
+        let fact = facts.and_then(|it| it.get(REASON).or_else(|| it.get(HANDOFF)?.get(REASON)));
+        let reason = fact.and_then(Value::as_str);
         let said = task.status.message.as_ref().map(|message| message.joined_text());
+        let mut judged = self.judged();
+        if reason.is_some_and(FailureReason::is_of_account) {
+            judged.quota_back = Some(Instant::now() + self.quota_pause);
+        }
         let reason = reason.and_then(FailureReason::named);
         if let Some(outcome) = Outcome::of_task(task.status.state, reason) {
-            self.record(&mut self.judged(), outcome, said);
+            self.record(&mut judged, outcome, said);
         }
     }
 
@@ -124,8 +146,10 @@ impl HealthMonitor {
 
     fn record(&self, judged: &mut MonitorState, outcome: Outcome, said: Option<String>) {
         let (before, now) = (judged.breaker.state(), Instant::now());
-        if matches!(outcome, Outcome::Failure(_)) {
-            judged.cause = said;
+        match outcome {
+            Outcome::Failure(_) => judged.cause = said,
+            Outcome::Success(Evidence::Task) | Outcome::Mended => judged.quota_back = None,
+            Outcome::Success(Evidence::Check) => {}
         }
         judged.breaker.record(outcome, now.into_std());
         self.tell_breaker(judged, before, now);
@@ -172,5 +196,70 @@ impl MonitorState {
         let retry_in = until.saturating_duration_since(now.into_std());
         let retry_at = Some(clock::after(retry_in));
         AgentBreaker { state, retry_at, cause: self.cause.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_hub_protocol::{
+        id::{ContextId, TaskId},
+        task::{TaskState, TaskStatus},
+    };
+    use serde_json::json;
+
+    struct Nobody;
+
+    impl EventSink for Nobody {
+        fn publish(&self, _what: Happened) {}
+    }
+
+    fn ended(state: TaskState, facts: &Value) -> Task {
+        Task {
+            id: TaskId::fresh(),
+            context_id: ContextId::fresh(),
+            status: TaskStatus { state, message: None, timestamp: String::new() },
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: facts.as_object().cloned(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn account_is_avoided_until_pause_or_success() {
+        let settings = BreakerSettings {
+            failures: 5,
+            pause: Duration::from_secs(30),
+            max_pause: Duration::from_secs(300),
+        };
+        let monitor = HealthMonitor::new(AgentId::parse("a").unwrap(), settings, Arc::new(Nobody));
+        let handed = json!({ "handoff": { "to": "b", "reason": "not_logged_in" } });
+        let by_account = [
+            ended(TaskState::Failed, &json!({ "reason": "rate_limited" })),
+            ended(TaskState::Canceled, &handed),
+        ];
+        for task in &by_account {
+            monitor.task_ended(task);
+            assert!(monitor.is_over_quota());
+            tokio::time::advance(Duration::from_secs(301)).await;
+            assert!(!monitor.is_over_quota());
+            monitor.task_ended(task);
+            monitor.task_ended(&ended(TaskState::Completed, &json!({})));
+            assert!(!monitor.is_over_quota());
+        }
+        monitor.task_ended(&by_account[0]);
+        let check = |wanted| {
+            let healthy = AgentHealth { status: HealthStatus::Healthy, ..AgentHealth::unknown() };
+            monitor.checked(healthy, Instant::now(), wanted);
+        };
+        check(false);
+        check(false);
+        assert!(monitor.is_over_quota(), "an agent can be healthy without a quota");
+        check(true);
+        assert!(!monitor.is_over_quota(), "somebody who mended it asked for the check");
+        for other in ["max_budget", "agent_error"] {
+            monitor.task_ended(&ended(TaskState::Failed, &json!({ "reason": other })));
+            assert!(!monitor.is_over_quota(), "{other}");
+        }
     }
 }

@@ -10,6 +10,7 @@
 
 use super::{MAX_HANDOFFS, fact_of_new, reason};
 use a2a_hub_core::{
+    failure_reason::FailureReason,
     routing::{NotChosen, PassedOver, ROUTING, Requirement, Routing, Wanted},
     task::metadata::REASON,
 };
@@ -21,9 +22,6 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use serde::Deserialize as _;
-
-/// Reasons of failures that concern the account of an agent, and not the task.
-const OF_ACCOUNT: [&str; 2] = ["rate_limited", "not_logged_in"];
 
 /// Word for an agent that rejects a task which the hub handed over to it.
 const REJECTED: &str = "rejected";
@@ -64,7 +62,7 @@ impl Failover {
         let said_reason = facts.and_then(|facts| facts.get(REASON)?.as_str());
         let (passed, reason) = match state {
             TaskState::Failed => {
-                (NotChosen::HandedOver, said_reason.filter(|it| OF_ACCOUNT.contains(it))?)
+                (NotChosen::HandedOver, said_reason.filter(|it| FailureReason::is_of_account(it))?)
             }
             // The client did not choose this agent, and another one may take the task.
             TaskState::Rejected if reason(task).is_some() => (NotChosen::Rejected, REJECTED),
@@ -195,7 +193,7 @@ mod tests {
     #[test]
     fn only_failures_of_account_are_followed() {
         let (group, failed) = (of_group(Vec::new()), TaskState::Failed);
-        for reason in OF_ACCOUNT {
+        for reason in ["rate_limited", "not_logged_in"] {
             assert_eq!(after(&group, failed, reason).unwrap().reason(), reason);
         }
         for reason in ["overloaded", "max_budget", "agent_error", "timeout", "hub_stopped", ""] {

@@ -61,6 +61,8 @@ pub struct Candidate {
     pub health: HealthStatus,
     /// True if its circuit breaker admits no task now.
     pub is_open: bool,
+    /// True if its account took no tasks a short time ago: no quota, or no login.
+    pub is_over_quota: bool,
     /// Number of its running and queued tasks.
     pub load: usize,
     /// Recent time to its first event; `None` if it has sent none yet.
@@ -75,13 +77,13 @@ pub(super) fn version_of(candidate: &Candidate) -> Option<Version> {
     crate::plugin::version::parse(&candidate.version)
 }
 
-/// Rank by health; healthy agents come first. An unhealthy agent may have recovered, and is the
-/// last resort.
-pub(super) fn unwell(health: HealthStatus) -> u8 {
-    match health {
-        HealthStatus::Healthy | HealthStatus::Unknown => 0,
-        HealthStatus::Degraded => 1,
-        HealthStatus::Unhealthy => 2,
+/// Rank by health; healthy agents come first. An agent without quota may have some again, and an
+/// unhealthy one may have recovered: they are the last resorts.
+pub(super) fn unwell(it: &Candidate) -> u8 {
+    match it.health {
+        HealthStatus::Unhealthy => 3,
+        HealthStatus::Degraded => 1 + u8::from(it.is_over_quota),
+        HealthStatus::Healthy | HealthStatus::Unknown => 2 * u8::from(it.is_over_quota),
     }
 }
 

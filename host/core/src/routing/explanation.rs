@@ -124,11 +124,13 @@ impl Choice {
             let why = format!("its version, `{}`, is older still", it.version);
             return PassedOver::new(&it.agent, NotChosen::Version, why);
         }
-        if unwell(it.health) > unwell(chosen.health) {
+        if unwell(it) > unwell(chosen) {
             let why = match it.health {
-                HealthStatus::Degraded => "it is degraded",
                 HealthStatus::Unhealthy => "it is unhealthy",
-                HealthStatus::Healthy | HealthStatus::Unknown => "another one is known to be well",
+                HealthStatus::Degraded if !it.is_over_quota => "it is degraded",
+                HealthStatus::Healthy | HealthStatus::Degraded | HealthStatus::Unknown => {
+                    "its quota was used up a short time ago, or nobody was logged in"
+                }
             };
             return PassedOver::new(&it.agent, NotChosen::Health, why.to_owned());
         }

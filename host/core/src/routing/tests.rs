@@ -18,6 +18,7 @@ fn agent(name: &str) -> Candidate {
         unfit: None,
         health: HealthStatus::Healthy,
         is_open: false,
+        is_over_quota: false,
         load: 0,
         latency: None,
         last_turn: 0,
@@ -73,6 +74,7 @@ fn unhealthy_agents_come_last_open_never() {
         Candidate { unfit: Some("it takes no image/png".to_owned()), ..agent("e") },
         Candidate { is_granted: false, ..agent("f") },
         Candidate { skills: Vec::new(), ..agent("g") },
+        Candidate { is_over_quota: true, ..agent("h") },
     ];
     let wanted = Wanted { skill: Some("review".to_owned()), ..group() };
     let choice = choose(&all, &wanted, Balance::RoundRobin, None).unwrap();
@@ -94,6 +96,11 @@ fn unhealthy_agents_come_last_open_never() {
           "reason": "rejected",
           "why": "no",
           "task": "t"
+        },
+        {
+          "agent": "h",
+          "reason": "health",
+          "why": "its quota was used up a short time ago, or nobody was logged in"
         },
         {
           "agent": "a",
@@ -118,7 +125,7 @@ fn unhealthy_agents_come_last_open_never() {
       ]
     }
     "#);
-    assert_eq!(choice.told(3, &wanted, &[]), None);
+    assert_eq!(choice.told(4, &wanted, &[]), None);
 }
 
 #[test]
@@ -235,13 +242,14 @@ fn any_candidate(name: String) -> impl Strategy<Value = Candidate> {
         Just(HealthStatus::Unhealthy),
         Just(HealthStatus::Unknown),
     ];
-    let flags = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.9), any::<bool>());
+    let flags =
+        (any::<bool>(), any::<bool>(), any::<bool>(), prop::bool::weighted(0.9), any::<bool>());
     let skills = subsequence(vec!["review".to_owned(), "write".to_owned()], 0..=2);
     let version = prop_oneof![Just("1.2.0"), Just("2.0.0"), Just("2.1.0"), Just("winter")];
     (health, flags, skills, version, 0..3_usize, prop::option::of(0..3_000_u64), 0..4_u64).prop_map(
         move |(
             health,
-            (is_open, holds_context, is_granted, is_unfit),
+            (is_open, is_over_quota, holds_context, is_granted, is_unfit),
             skills,
             version,
             load,
@@ -255,6 +263,7 @@ fn any_candidate(name: String) -> impl Strategy<Value = Candidate> {
             unfit: (is_unfit && is_open).then(|| "unfit".to_owned()),
             health,
             is_open,
+            is_over_quota,
             load,
             latency: latency.map(Duration::from_millis),
             last_turn,

@@ -159,6 +159,29 @@ async fn quota_failure_moves_task_to_next_member() -> Result<()> {
 }
 
 #[tokio::test]
+async fn later_messages_avoid_member_without_quota() -> Result<()> {
+    let coders = Coders::start("", [limited, done, done]).await?;
+    let mut last = None;
+    for _ in 0..3 {
+        last = Some(coders.send("coders", json!({})).await?);
+    }
+    // By their turns, `a` would have the third message.
+    assert_eq!(coders.names(), ["a", "b", "c", "b"]);
+    let passed = fact(&last.context("a task")?, "routing")["passedOver"].clone();
+    let why = "its quota was used up a short time ago, or nobody was logged in";
+    assert!(
+        passed
+            .as_array()
+            .context("passedOver")?
+            .contains(&json!({ "agent": "a", "reason": "health", "why": why }))
+    );
+    let named = coders.send("a", json!({})).await?;
+    assert_eq!(named.status.state, TaskState::Failed);
+    coders.hub.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn last_failure_stands_and_names_all() -> Result<()> {
     let coders = Coders::start("", [limited, logged_out, limited]).await?;
     let task = coders.send("coders", json!({})).await?;
