@@ -1,6 +1,8 @@
 //! Schedules and triggers of a hub: their rules and states, and the messages of their runs. The
 //! engine starts the tasks.
 
+pub mod known_trigger;
+pub mod look;
 pub mod message;
 pub mod schedules;
 pub mod topics;

@@ -1,6 +1,6 @@
 //! Messages that the hub sends by itself: the operator's text, and what happened as data.
 
-use crate::triggers::KnownTrigger;
+use crate::known_trigger::KnownTrigger;
 use a2a_hub_clock as clock;
 use a2a_hub_config::{Permissions, Schedule, TriggerOn};
 use a2a_hub_protocol::{

@@ -1,21 +1,20 @@
 //! Triggers of the configuration: their rules, and their states in the store.
 
 use crate::{
+    known_trigger::KnownTrigger,
+    look::Look,
     schedules::{StatesGuard, WallClock},
     topics::Topics,
 };
-use a2a_hub_config::{
-    Config, ConfigError, SecretStore, Trigger, TriggerRules, TriggerSource, WebhookSource,
-};
+use a2a_hub_config::{Config, ConfigError, SecretStore, Trigger, TriggerSource};
 use a2a_hub_process::run_blocking;
-use a2a_hub_protocol::id::{AgentId, TaskId};
+use a2a_hub_protocol::id::TaskId;
 use a2a_hub_store::{StorageError, TopicQuery, TriggerStates};
 use a2a_hub_topics::{MAX_BODY, TopicMessage};
 use a2a_hub_triggers::{
     files::WatchedFiles,
     happening::{Happening, Happenings},
     plan::{DeliveryNews, MAX_DELIVERIES, TriggerState},
-    refs::{self, Heads},
     webhook::{WebhookError, WebhookRequest},
 };
 use parking_lot::Mutex;
@@ -34,15 +33,6 @@ const MAX_ENDED: usize = 1_000;
 
 /// Number of messages of other topics after which a cursor is stored: fewer cost no write.
 const FAR: u64 = 1_000;
-
-/// A trigger of the configuration, with its rules.
-pub struct KnownTrigger {
-    /// Section of the configuration.
-    pub config: Trigger,
-    /// Its checked rules.
-    pub rules: TriggerRules,
-    secrets: SecretStore,
-}
 
 /// Triggers and their states.
 pub struct Triggers {
@@ -72,22 +62,14 @@ pub struct TriggerMemory {
     pub state: TriggerState,
     /// Files of the latest look; none before the first one.
     pub files: Option<WatchedFiles>,
+    /// Look whose source does not answer.
+    pub look: Option<Look>,
     /// Time of the next look.
     pub next_look: Option<Instant>,
     /// True if the latest run is known to be over.
     pub is_over: bool,
     /// Number of failed attempts to start the run that is due.
     pub attempts: u32,
-}
-
-/// Result of a look at the source of a trigger.
-pub enum Sight {
-    /// Branches with their commits.
-    Heads(Heads),
-    /// Files that match.
-    Files(WatchedFiles),
-    /// Nothing: the events are reported.
-    Reported,
 }
 
 /// Result of a webhook.
@@ -124,54 +106,6 @@ pub enum WebhookRefusal {
     /// The event cannot be stored.
     #[error(transparent)]
     Storage(#[from] StorageError),
-}
-
-impl KnownTrigger {
-    /// Looks at the source; the error is for the operator. Blocks while it reads the disk.
-    pub fn look(&self) -> Result<Sight, String> {
-        match &self.rules.source {
-            TriggerSource::Commits(directory, globs) => {
-                refs::read(directory, globs).map(Sight::Heads).map_err(|why| why.to_string())
-            }
-            TriggerSource::Files(directory, globs) => WatchedFiles::read(directory, globs)
-                .map(Sight::Files)
-                .map_err(|why| why.to_string()),
-            TriggerSource::Tasks(..) | TriggerSource::Topics(_) => Ok(Sight::Reported),
-            TriggerSource::Webhooks(source) => self.secret(source).map(|_| Sight::Reported),
-        }
-    }
-
-    /// Secret of a sender. Blocks while it reads the disk.
-    fn secret(&self, source: &WebhookSource) -> Result<String, String> {
-        let name = source.secret.as_str();
-        match self.secrets.all([name]) {
-            Ok(mut found) => Ok(found.remove(name).unwrap_or_default()),
-            Err((name, why)) => Err(format!("the secret `{name}` is not usable: {why}")),
-        }
-    }
-
-    /// Directory, path or topics of the events, or agent of the tasks.
-    pub fn watches(&self, name: &str) -> String {
-        match &self.rules.source {
-            TriggerSource::Commits(directory, _) | TriggerSource::Files(directory, _) => {
-                directory.display().to_string()
-            }
-            TriggerSource::Tasks(agent, _) => agent.to_string(),
-            TriggerSource::Webhooks(_) => format!("/hooks/{name}"),
-            TriggerSource::Topics(pattern) => pattern.to_string(),
-        }
-    }
-
-    /// Agent whose tasks count, if any do.
-    pub fn of_agent(&self) -> Option<&AgentId> {
-        match &self.rules.source {
-            TriggerSource::Tasks(agent, _) => Some(agent),
-            TriggerSource::Commits(..)
-            | TriggerSource::Files(..)
-            | TriggerSource::Webhooks(_)
-            | TriggerSource::Topics(_) => None,
-        }
-    }
 }
 
 impl Triggers {
@@ -421,7 +355,7 @@ fn rules(
     let rules = |(name, config): (&String, &Trigger)| match config.rules(name) {
         Ok(rules) => {
             let (config, secrets) = (config.clone(), secrets.clone());
-            Some((name.clone(), Arc::new(KnownTrigger { config, rules, secrets })))
+            Some((name.clone(), Arc::new(KnownTrigger::new(config, rules, secrets))))
         }
         Err(why) => {
             tracing::warn!(trigger = name, %why, "a trigger is left out");

@@ -11,13 +11,14 @@ use super::{
 use crate::error::HubError;
 use a2a_hub_automation::{
     Triggers,
+    known_trigger::{KnownTrigger, Sight},
+    look::Look,
     message::{of_trigger, status_text, time},
     schedules::task_id,
-    triggers::{KnownTrigger, Sight, TriggerMemory},
+    triggers::TriggerMemory,
 };
 use a2a_hub_config::{TriggerOn, TriggerSource};
 use a2a_hub_observability::hub_events::Listener;
-use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::event::{Happened, StreamEnd},
@@ -37,6 +38,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Pause after a look as a multiple of its duration: looks take a twentieth of a thread at most.
 const REST: u32 = 20;
+
+/// Longest pause after a look, such as one whose file system did not answer for hours.
+const MAX_REST: Duration = Duration::from_mins(5);
 
 /// The triggers of a hub. [`Hub::handle`] has checked the caller's rights.
 pub(super) struct TriggerOperations<'h> {
@@ -143,32 +147,35 @@ impl<'h> TriggerOperations<'h> {
 
     /// Looks at the source of a trigger, and carries out the step that is due.
     async fn look(&self, name: &str, known: &Arc<KnownTrigger>) -> Result<(), HubError> {
-        let (began, plan) = (Instant::now(), known.rules.plan);
-        let (is_due, was_running) = {
+        let (now, plan) = (Instant::now(), known.rules.plan);
+        let (look, was_running) = {
             let mut states = self.triggers.states().await?;
             let Some(memory) = states.of(name) else { return Ok(()) };
-            let is_due = memory.next_look.is_none_or(|next| next <= began);
+            let is_due = memory.next_look.is_none_or(|next| next <= now);
             if !memory.state.is_active() {
                 // Tasks that end during a pause are no events.
                 drop(self.triggers.take_ended(name));
             }
-            (is_due && memory.state.is_active(), self.is_running(memory).await?)
+            let is_due = is_due && memory.state.is_active();
+            let look = is_due.then(|| Look::begin(known, memory.look.take()));
+            (look, self.is_running(memory).await?)
         };
+        let began = look.as_ref().map(|it| it.began);
         // Other operations on triggers need not wait for the disk.
-        let sight = if is_due {
-            let known = Arc::clone(known);
-            let looked = run_blocking(move || known.look()).await;
-            Some(looked.map_err(|why| why.to_string()).flatten())
-        } else {
-            None
+        let (sight, late) = match look {
+            Some(look) => match look.sight().await {
+                Ok(sight) => (Some(sight), None),
+                Err(late) => (None, Some(late)),
+            },
+            None => (None, None),
         };
-        let mut events = if is_due { self.ended(name).await? } else { Vec::new() };
+        let mut events = if sight.is_some() { self.ended(name).await? } else { Vec::new() };
 
         let mut states = self.triggers.states().await?;
         let Some(memory) = states.of(name) else { return Ok(()) };
         let (mut state, mut files) = (memory.state.clone(), None);
         let trouble = match sight {
-            None => None,
+            None => late.is_some().then(|| Some(Look::why_late(name, known))),
             Some(Err(why)) => Some(Some(why)),
             Some(Ok(sight)) => {
                 match sight {
@@ -187,9 +194,12 @@ impl<'h> TriggerOperations<'h> {
             }
         };
         self.save(name, memory, &state).await?;
-        if is_due {
-            memory.next_look = Some(began + (began.elapsed() * REST).max(LOOK));
+        if let Some(began) = began {
+            let is_late = late.is_some();
+            let rest = if is_late { LOOK } else { (began.elapsed() * REST).clamp(LOOK, MAX_REST) };
+            memory.next_look = Some(Instant::now() + rest);
             memory.files = files.or(memory.files.take());
+            memory.look = late;
         }
         self.step(name, known, memory).await?;
         if memory.state.stopped {
