@@ -8,6 +8,7 @@ mod hooks;
 mod http;
 mod mcp;
 mod monitoring;
+mod own_form;
 mod starting;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! transports.
 
 mod acp;
-mod acp_schema;
+pub(crate) mod acp_schema;
 mod acp_sessions;
 mod acp_turns;
 mod connections;

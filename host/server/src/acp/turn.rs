@@ -242,9 +242,7 @@ impl Turn<'_> {
         };
         let read = |answer: &Value| match kind {
             QuestionKind::Permission => updates::chosen(answer).map(str::to_owned),
-            QuestionKind::Input | QuestionKind::Auth => {
-                elicitation::answer(answer).map(str::to_owned)
-            }
+            QuestionKind::Input | QuestionKind::Auth => elicitation::answer(task, answer),
         };
         Some(tokio::select! {
             answer = self.wire.ask(method, params) => {

@@ -1,6 +1,7 @@
 //! Conversion of a task's question to a form for the user (elicitation), and of the filled-in form
 //! to an answer.
 
+use crate::own_form::own_form;
 use a2a_hub_core::text::terminal;
 use a2a_hub_protocol::{id::TaskId, question::QuestionKind, task::Task};
 use a2a_hub_rpc::question_view;
@@ -38,14 +39,6 @@ impl CallState {
     pub(super) fn write(&self) -> String {
         json!(self).to_string()
     }
-}
-
-/// Schema of the agent's own form, if it is one of MCP. A permission has none: its choices are
-/// those of the hub.
-fn own_form(task: &Task) -> Option<ElicitationSchema> {
-    let form =
-        question_view::form(task).filter(|_| question_view::kind(task) == QuestionKind::Input)?;
-    ElicitationSchema::from_json_schema(form.clone()).ok()
 }
 
 /// Form for the question; `None` if the SDK does not support its schema.

@@ -37,7 +37,7 @@ const RESULTS: [(&str, &str); 11] = [
 
 /// Schema check of a connection, which knows the methods of its requests.
 #[derive(Default)]
-pub(super) struct AcpSchema {
+pub(crate) struct AcpSchema {
     asked: HashMap<u64, String>,
 }
 
@@ -48,7 +48,7 @@ impl AcpSchema {
     }
 
     /// Panics if a line of the hub does not conform.
-    pub(super) fn check(&self, line: &Value) {
+    pub(crate) fn check(&self, line: &Value) {
         assert_eq!(line["jsonrpc"], "2.0", "{line}");
         if let Some(method) = line["method"].as_str() {
             let of = REQUESTS.iter().find(|(name, _)| *name == method);
