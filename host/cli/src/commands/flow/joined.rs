@@ -46,20 +46,26 @@ pub(super) async fn joined(
     }
 }
 
-/// Waits for the hub of the data directory, if one runs. Returns why the flow is no agent.
+/// Waits for the hub, if one runs. Returns why the flow is no agent of it.
 pub(super) fn joined_running_hub(
     global: &Global,
     id: &AgentId,
     is_new: bool,
 ) -> anyhow::Result<Option<String>> {
-    let run = running_hub::of(&global.data_dir()?);
-    let Some(socket) = run.as_ref().and_then(running_hub::socket) else { return Ok(None) };
-    if global.socket_path()? != socket {
-        return Ok(None);
-    }
+    let dir = global.data_dir()?;
+    let run = running_hub::of(&dir);
+    let of_dir = run.as_ref().and_then(running_hub::socket).and_then(|it| it.canonicalize().ok());
+    let Ok(socket) = global.socket_path() else { return Ok(None) };
+    let is_same = socket.canonicalize().ok() == of_dir;
     block_on(async {
         // The file is there, whatever the hub says.
         let Ok(mut client) = Client::connect(global).await else { return Ok(None) };
+        if !is_same {
+            let (socket, dir) = (socket.display(), dir.display());
+            return Ok(Some(format!(
+                "the hub on {socket} does not use the data directory {dir}; name the hub's with `--data-dir`"
+            )));
+        }
         let mut progress = global.progress("the hub", true);
         let read = joined(&mut client, id, PATIENCE, is_new);
         progress.during("reading the flow", read).await

@@ -123,6 +123,9 @@ async fn new_flow_from_template_joins() -> Result<()> {
         }
         hub.joined(&name).await?;
     }
+    let other = hub.workspace().join("other").display().to_string();
+    let elsewhere = run_in(&hub, &["--data-dir", &other, "flow", "new", "x"]).await?;
+    assert!(elsewhere.stdout.contains("does not use the data directory"), "{}", elsewhere.stdout);
     let file = hub.workspace().join("typo.flow.toml");
     let step = "description = \"x\"\n[[step]]\nid = \"a\"\nagent = \"ecko\"\nprompt = \"hi\"\n";
     fs::write(&file, step)?;
