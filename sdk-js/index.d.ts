@@ -363,9 +363,20 @@ export interface Skill {
   outputModes?: string[];
   /**
    * JSON Schema of its input data: at most 16 KiB, without external references. The hub validates
-   * five-step submissions against it.
+   * five-step submissions and calls of its MCP tool against it.
    */
   inputSchema?: Record<string, Json>;
+  /** Prompts that clients of MCP show in their menus. */
+  prompts?: SkillPrompt[];
+}
+
+/** A prompt of a skill: `{{name}}` in a text stands for an argument. */
+export interface SkillPrompt {
+  name: string;
+  title?: string;
+  description?: string;
+  arguments?: { name: string; description?: string; required?: boolean; values?: string[] }[];
+  parts: ({ text: string } | { raw: string; mediaType: string })[];
 }
 
 /** A2A 1.0 agent card: the agent's identity and skills. The hub adds the interfaces. */

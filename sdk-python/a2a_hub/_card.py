@@ -52,11 +52,14 @@ class Card:
         input_modes: list[str] | None = None,
         output_modes: list[str] | None = None,
         input_schema: dict[str, Any] | None = None,
+        prompts: list[dict[str, Any]] | None = None,
     ) -> Card:
         """Adds a skill, and returns the card.
 
         `input_schema` is the JSON Schema of its input data: at most 16 KiB, without external
-        references. The hub validates five-step submissions against it.
+        references. The hub validates five-step submissions and calls of its MCP tool against it.
+        `prompts` are those that clients of MCP show in their menus: `name`, `title`, `description`,
+        `arguments` and `parts`.
         """
         skill: dict[str, Any] = {"id": id, "name": name, "description": description, "tags": tags or []}
         for key, value in (
@@ -64,6 +67,7 @@ class Card:
             ("inputModes", input_modes),
             ("outputModes", output_modes),
             ("inputSchema", input_schema),
+            ("prompts", prompts),
         ):
             if value:
                 skill[key] = value

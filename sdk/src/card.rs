@@ -61,6 +61,8 @@ struct Skill {
     output_modes: Vec<String>,
     #[serde(skip_serializing_if = "Value::is_null")]
     input_schema: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prompts: Vec<Value>,
 }
 
 impl Card {
@@ -96,6 +98,7 @@ impl Card {
             input_modes: Vec::new(),
             output_modes: Vec::new(),
             input_schema: Value::Null,
+            prompts: Vec::new(),
         });
         self
     }
@@ -121,13 +124,26 @@ impl Card {
 
     /// Sets the JSON Schema (2020-12 or draft 7) of the data that the last added skill takes: an
     /// object of at most 16 KiB, without external or recursive references. The hub validates
-    /// five-step submissions against it and reports each member that does not fit. A schema that is
-    /// not an object is left out.
+    /// five-step submissions and calls of the skill's MCP tool against it, and reports each member
+    /// that does not fit. A schema that is not an object is left out.
     #[must_use]
     pub fn input_schema(mut self, schema: &impl Serialize) -> Self {
         if let Some(skill) = self.skills.last_mut() {
             let schema = serde_json::to_value(schema).unwrap_or_default();
             skill.input_schema = if schema.is_object() { schema } else { Value::Null };
+        }
+        self
+    }
+
+    /// Adds a prompt to the last added skill, which clients of MCP show in their menus: an object
+    /// with `name`, `title`, `description`, `arguments` (`name`, `description`, `required`,
+    /// `values`) and `parts` (`text` with `{{argument}}`, or `raw` with `mediaType`). A prompt that
+    /// is not an object is left out.
+    #[must_use]
+    pub fn prompt(mut self, prompt: &impl Serialize) -> Self {
+        let prompt = serde_json::to_value(prompt).unwrap_or_default();
+        if let Some(skill) = self.skills.last_mut().filter(|_| prompt.is_object()) {
+            skill.prompts.push(prompt);
         }
         self
     }

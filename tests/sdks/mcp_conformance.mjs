@@ -1,16 +1,18 @@
 // Runs the official conformance suite of MCP: `mcp_conformance.mjs HUB BASELINE SDK TASK`. Needs
 // Node.js 22. Prints one step with the suite's summary.
 //
-// The suite calls tools and reads resources of its example server by fixed names. A proxy replaces
-// these names and its own address by those of the hub, and changes nothing else: a tool `test_x`
-// becomes a message to the agent `guest`, which has the fixtures as behaviours, and `test://`
-// becomes artifacts of a task.
+// The suite calls tools, reads resources and gets prompts of its example server by fixed names. A
+// proxy replaces these names and its own address by those of the hub, and changes nothing else: a
+// tool `test_x` becomes a message to the agent `guest`, which has the fixtures as behaviours,
+// `test://` becomes a task and its artifacts, and the prompts and tools of the agent's skills lose
+// its name.
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Transform } from 'node:stream';
 import { URL as HUB, BINDING as BASELINE, SDK, tell } from './stage.mjs';
 
 const task = process.argv[5];
@@ -32,7 +34,33 @@ function renamed(message) {
     const uri = `a2a-hub://tasks/${task}/artifacts/${RESOURCES[params.uri]}`;
     return { ...message, params: { ...params, uri } };
   }
+  if (method === 'resources/subscribe' || method === 'resources/unsubscribe') {
+    return { ...message, params: { ...params, uri: `a2a-hub://tasks/${task}` } };
+  }
+  if (method === 'prompts/get') {
+    return { ...message, params: { ...params, name: `guest_${params.name}` } };
+  }
+  if (method === 'completion/complete') {
+    const ref = { ...params.ref, name: `guest_${params.ref.name}` };
+    return { ...message, params: { ...params, ref } };
+  }
   return message;
+}
+
+/** Answers of the hub with the names of the suite, line by line. */
+function named() {
+  let rest = '';
+  const suite = (text) => text.replaceAll('"name":"guest_', '"name":"');
+  return new Transform({
+    transform(chunk, _, done) {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop();
+      done(null, lines.map((line) => `${suite(line)}\n`).join(''));
+    },
+    flush(done) {
+      done(null, suite(rest));
+    },
+  });
 }
 
 /** Body of a request with the names of the hub. */
@@ -46,18 +74,19 @@ async function body(incoming) {
 const proxy = createServer(async (incoming, outgoing) => {
   const whole = await body(incoming);
   // The hub is reached under its address; a foreign one stays as it is.
-  const named = (value) => String(value).replace(`127.0.0.1:${proxy.address().port}`, hub.host);
+  const addressed = (value) => String(value).replace(`127.0.0.1:${proxy.address().port}`, hub.host);
   const headers = { ...incoming.headers };
-  for (const name of ['host', 'origin']) if (name in headers) headers[name] = named(headers[name]);
+  for (const name of ['host', 'origin']) if (name in headers) headers[name] = addressed(headers[name]);
   if (incoming.method === 'POST') {
     delete headers['transfer-encoding'];
     headers['content-length'] = whole.length;
   }
   const { method, url: path } = incoming;
   const passed = request({ host: hub.hostname, port: hub.port, method, path, headers }, (answer) => {
-    outgoing.writeHead(answer.statusCode, answer.headers);
+    const { 'content-length': _, ...answered } = answer.headers;
+    outgoing.writeHead(answer.statusCode, answered);
     outgoing.flushHeaders();
-    answer.pipe(outgoing);
+    answer.setEncoding('utf8').pipe(named()).pipe(outgoing);
   });
   passed.on('error', (why) => outgoing.destroy(why));
   outgoing.on('close', () => passed.destroy());

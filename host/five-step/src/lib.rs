@@ -127,7 +127,7 @@ impl Submission {
 
 /// Text form of an input, for agents that accept only text: the text itself if it is the only
 /// member, otherwise one line for each member.
-fn readable(input: &Map<String, Value>) -> String {
+pub fn readable(input: &Map<String, Value>) -> String {
     let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut members = input.iter();
     if let (Some((_, Value::String(text))), 1) = (members.next(), input.len()) {

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 pub struct Beginning<'a> {
     /// Target agent; the hub's default agent, if `None`.
     pub agent: Option<&'a AgentId>,
+    /// Skill of the agent that is meant.
+    pub skill: Option<&'a str>,
     /// Parts, in the JSON of A2A 0.3.
     pub parts: Vec<Value>,
     /// Conversation.
@@ -34,7 +36,7 @@ impl Beginning<'_> {
     pub fn operation(self) -> Result<Operation, A2aError> {
         let mut message = message(self.parts);
         let mut facts = json!({
-            "targetAgent": self.agent, "workingDirectory": self.directory, "model": self.model,
+            "targetAgent": self.agent, "targetSkill": self.skill, "workingDirectory": self.directory, "model": self.model,
             "effort": self.effort, "permissions": self.permissions,
         });
         if let Some(facts) = facts.as_object_mut() {
@@ -60,6 +62,13 @@ pub fn answer(
         member::set(&mut message, "metadata", json!({ QUESTION: question }));
     }
     stream(message)
+}
+
+/// Wraps data as message parts, preceded by a text if the agent does not take JSON.
+pub fn data(data: &Value, as_text: Option<&str>) -> Vec<Value> {
+    let mut parts = as_text.map(text).unwrap_or_default();
+    parts.push(json!({ "kind": "data", "data": data }));
+    parts
 }
 
 /// Wraps a text as message parts.
@@ -89,6 +98,7 @@ mod tests {
         let agent = AgentId::parse("echo").unwrap();
         let all = Beginning {
             agent: Some(&agent),
+            skill: Some("s"),
             parts: text("hi"),
             context: Some("c"),
             directory: Some("/w"),
@@ -103,11 +113,13 @@ mod tests {
         assert_eq!(send.message.context_id.unwrap().as_str(), "c");
         let facts = send.message.metadata.unwrap();
         assert_eq!((&facts["model"], &facts["permissions"]), (&json!("m"), &json!("ask")));
-        assert_eq!(facts["effort"], "high");
+        assert_eq!((&facts["effort"], &facts["targetSkill"]), (&json!("high"), &json!("s")));
         let long = "x".repeat(a2a_hub_protocol::id::MAX_ID + 1);
-        let (agent, directory, model, effort, permissions) = (None, None, None, None, None);
+        let (agent, skill, directory) = (None, None, None);
+        let (model, effort, permissions) = (None, None, None);
         let (parts, context) = (text("hi"), Some(long.as_str()));
-        let wrong = Beginning { agent, parts, context, directory, model, effort, permissions };
+        let wrong =
+            Beginning { agent, skill, parts, context, directory, model, effort, permissions };
         assert!(wrong.operation().is_err());
     }
 

@@ -11,6 +11,7 @@ mod dispatcher;
 pub(crate) mod json_shapes;
 pub(crate) mod line_strategy;
 mod mcp;
+mod mcp_skills;
 mod mcp_tasks;
 mod shapes;
 
@@ -31,7 +32,7 @@ use a2a_hub_engine::{
 use a2a_hub_observability::hub_events::Events;
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
-    card::AgentCard,
+    card::{AgentCard, Skill},
     event::TaskEvent,
     id::{AgentId, ArtifactId, TenantId},
     message::{Message, Part, Role},
@@ -41,7 +42,7 @@ use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_store::memory::MemoryStorage;
 use a2a_hub_webhooks::Sender;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
@@ -146,7 +147,7 @@ async fn play(stage: Stage) -> Ended {
 }
 
 /// Creates a hub with this agent. Only its plugins folder is written below `dir`.
-async fn hub(dir: &Path, tenants: BTreeSet<TenantId>, agent: Native) -> Hub {
+async fn hub(dir: &Path, tenants: BTreeSet<TenantId>, agent: Native, skills: Vec<Skill>) -> Hub {
     let (config, events) = (Config::default(), Events::default());
     let storage = Arc::new(MemoryStorage::default());
     let few = EngineSettings { max_instances: 1, ..EngineSettings::default() };
@@ -168,12 +169,14 @@ async fn hub(dir: &Path, tenants: BTreeSet<TenantId>, agent: Native) -> Hub {
     let pushes = Pushes::new(storage, tasks.clone(), sender, breaker, give_up);
     let plugins = PluginFolder::open(dir.join("plugins"), agents).unwrap();
     let streams = ("capabilities".to_owned(), json!({ "streaming": true }));
+    let modes = ("defaultInputModes".to_owned(), json!(["text/plain"]));
+    let modes = (!skills.is_empty()).then_some(modes);
     let card = AgentCard {
         name: "Fake".to_owned(),
         description: String::new(),
         version: "1".to_owned(),
-        skills: Vec::new(),
-        other: [streams].into_iter().collect(),
+        skills,
+        other: std::iter::once(streams).chain(modes).collect(),
     };
     let id = AgentId::parse("claude-code").unwrap();
     let native = vec![(id, card, Arc::new(agent) as _)];
@@ -193,16 +196,28 @@ impl TestDispatcher {
 
     /// A hub whose agent does not declare that it may answer with a direct message.
     pub(crate) async fn with_tasks_only() -> Self {
-        Self::of_agent(8, BTreeSet::new(), Native::new(play)).await
+        Self::of_agent(8, BTreeSet::new(), Native::new(play), Vec::new()).await
     }
 
     pub(crate) async fn of_tenants(max: usize, tenants: BTreeSet<TenantId>) -> Self {
-        Self::of_agent(max, tenants, Native::new(play).direct_message()).await
+        Self::of_agent(max, tenants, Native::new(play).direct_message(), Vec::new()).await
     }
 
-    async fn of_agent(max: usize, tenants: BTreeSet<TenantId>, agent: Native) -> Self {
+    /// A hub whose agent takes text only, and has these skills.
+    pub(crate) async fn with_skills(skills: &[Value]) -> Self {
+        let read = |skill: &Value| serde_json::from_value(skill.clone()).unwrap();
+        let skills = skills.iter().map(read).collect();
+        Self::of_agent(8, BTreeSet::new(), Native::new(play), skills).await
+    }
+
+    async fn of_agent(
+        max: usize,
+        tenants: BTreeSet<TenantId>,
+        agent: Native,
+        skills: Vec<Skill>,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let hub = hub(dir.path(), tenants, agent).await;
+        let hub = hub(dir.path(), tenants, agent, skills).await;
         let endpoints = PublicEndpoints::default();
         let dispatcher = Dispatcher::new(hub, endpoints, max, Duration::from_secs(30));
         Self { dispatcher, _dir: dir }

@@ -112,6 +112,56 @@ pub(crate) fn resources(ctx: &Context, _: &Task) -> Run {
     made(ctx, "123", vec![of_template])
 }
 
+/// Prompt without arguments.
+pub(crate) fn simple() -> Value {
+    let parts = json!([{ "text": "This is a simple prompt for testing." }]);
+    json!({ "name": "test_simple_prompt", "description": "A simple prompt", "parts": parts })
+}
+
+/// Prompt with two arguments.
+pub(crate) fn with_arguments() -> Value {
+    let argument =
+        |name: &str, values: &[&str]| json!({ "name": name, "required": true, "values": values });
+    let arguments =
+        json!([argument("arg1", &["paris", "park", "party", "test"]), argument("arg2", &[])]);
+    let parts = json!([{ "text": "Prompt with arguments: arg1='{{arg1}}', arg2='{{arg2}}'" }]);
+    json!({ "name": "test_prompt_with_arguments", "arguments": arguments, "parts": parts })
+}
+
+/// Prompt with a file of text.
+pub(crate) fn with_resource() -> Value {
+    let arguments = json!([{ "name": "resourceUri", "required": true }]);
+    let text = "RW1iZWRkZWQgcmVzb3VyY2UgY29udGVudCBmb3IgdGVzdGluZy4=";
+    let parts = json!([
+        { "raw": text, "mediaType": "text/plain" },
+        { "text": "Please process the embedded resource above, not {{resourceUri}}." },
+    ]);
+    json!({ "name": "test_prompt_with_embedded_resource", "arguments": arguments, "parts": parts })
+}
+
+/// Prompt with the red pixel.
+pub(crate) fn with_image() -> Value {
+    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+    let parts = json!([
+        { "raw": png, "mediaType": "image/png" },
+        { "text": "Please analyze the image above." },
+    ]);
+    json!({ "name": "test_prompt_with_image", "parts": parts })
+}
+
+/// Schema with keywords of JSON Schema 2020-12.
+pub(crate) fn schema() -> Value {
+    let text = json!({ "type": "string" });
+    let address = json!({ "type": "object", "properties": { "street": text, "city": text } });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": { "address": address },
+        "properties": { "name": text, "address": { "$ref": "#/$defs/address" } },
+        "additionalProperties": false,
+    })
+}
+
 fn made(ctx: &Context, id: &str, parts: Vec<Part>) -> Run {
     ctx.artifact(Artifact::new(id, parts))?;
     ctx.done("made it")

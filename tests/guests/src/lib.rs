@@ -169,6 +169,18 @@ impl Agent for TestGuest {
             .extension("urn:a2a-hub:test", "Does nothing", false)
             .skill("behave", "Behave", "Behaves well or badly, as told", &["test"])
             .example("flood 10")
+            .skill(
+                "fixtures",
+                "Fixtures",
+                "Has the fixtures of the conformance suite of MCP",
+                &["test"],
+            )
+            .prompt(&fixtures::simple())
+            .prompt(&fixtures::with_arguments())
+            .prompt(&fixtures::with_resource())
+            .prompt(&fixtures::with_image())
+            .skill("json_schema_2020_12_tool", "JSON Schema", "Takes an address", &["test"])
+            .input_schema(&fixtures::schema())
     }
 
     fn health(ctx: &Context) -> Health {

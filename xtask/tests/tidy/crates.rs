@@ -21,6 +21,7 @@ pub(crate) const CRATES: &[&str] = &[
     "worktree-runs",
     "conversations",
     "five-step",
+    "mcp",
     "automation",
     "agents",
     "authoring",
@@ -67,6 +68,7 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/webhooks", &["a2a-hub-store", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/conversations", &["a2a-hub-agents", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/five-step", &["tokio", "axum", "wasmtime", "rusqlite"]),
+    ("host/mcp", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/automation", &["a2a-hub-agents", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/agents", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (

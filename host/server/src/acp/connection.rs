@@ -259,9 +259,18 @@ impl Connection {
                 let agent = chosen.agent.as_ref().or(self.asked.agent.as_ref());
                 let (context, directory) = (Some(id), Some(directory.as_str()));
                 let (model, effort) = (chosen.model.as_deref(), chosen.effort.as_deref());
-                let permissions = chosen.mode;
-                Beginning { agent, parts, context, directory, model, effort, permissions }
-                    .operation()
+                let (skill, permissions) = (None, chosen.mode);
+                let beginning = Beginning {
+                    agent,
+                    skill,
+                    parts,
+                    context,
+                    directory,
+                    model,
+                    effort,
+                    permissions,
+                };
+                beginning.operation()
             }
         };
         let mut operation = operation.map_err(refusal)?;

@@ -21,7 +21,7 @@ use axum::{
     Extension, Router,
     routing::{get, post},
 };
-use schemas::InputSchemas;
+pub(super) use schemas::InputSchemas;
 
 /// Routes of the endpoints.
 pub(super) fn routes() -> Router<Dispatcher> {

@@ -15,7 +15,7 @@ const MAX_KEPT: usize = 64;
 
 /// Latest compiled schema of each skill. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct InputSchemas(Arc<Mutex<HashMap<(AgentId, String), CachedSchema>>>);
+pub(crate) struct InputSchemas(Arc<Mutex<HashMap<(AgentId, String), CachedSchema>>>);
 
 /// Schema from the card, and its compiled form; `None` if the schema is unusable.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ struct CachedSchema {
 impl InputSchemas {
     /// Validates an input against a skill's schema in its card. An unusable schema, which only a
     /// remote agent's card can contain, accepts everything; the agent validates the input itself.
-    pub(super) async fn violations(
+    pub(crate) async fn violations(
         &self,
         (agent, skill): (&AgentId, &str),
         schema: &Value,

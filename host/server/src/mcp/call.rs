@@ -118,13 +118,17 @@ impl McpCall<'_> {
         ask: &Ask,
         directory: Option<&str>,
     ) -> Result<Operation, A2aError> {
-        if ask.message.trim().is_empty() {
+        if ask.input.is_none() && ask.message.trim().is_empty() {
             return Err(A2aError::invalid("message", "is empty; say what is to be done"));
         }
         let beginning = Beginning {
             effort: None,
             agent: Some(agent),
-            parts: message_builder::text(&ask.message),
+            skill: ask.input.as_ref().map(|input| input.skill.as_str()),
+            parts: match &ask.input {
+                Some(input) => message_builder::data(&input.data, input.text.as_deref()),
+                None => message_builder::text(&ask.message),
+            },
             context: ask.context_id.as_deref(),
             directory: ask.working_directory.as_deref().or(directory),
             model: ask.model.as_deref(),

@@ -5,9 +5,10 @@
 use super::tasks::UNREAD;
 use a2a_hub_protocol::foreign::{self, NotJson};
 use rmcp::model::{
-    CallToolRequestParams, ClientCapabilities, ClientJsonRpcMessage, ClientRequest, ErrorCode,
-    ErrorData, Implementation, InitializeRequestParams, JsonRpcMessage, PaginatedRequestParams,
-    ReadResourceRequestParams, RequestId, SubscriptionsListenRequestParams,
+    CallToolRequestParams, ClientCapabilities, ClientJsonRpcMessage, ClientRequest,
+    CompleteRequestParams, ErrorCode, ErrorData, GetPromptRequestParams, Implementation,
+    InitializeRequestParams, JsonRpcMessage, PaginatedRequestParams, ReadResourceRequestParams,
+    RequestId, SubscribeRequestParams, SubscriptionsListenRequestParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -184,7 +185,10 @@ fn request(method: &str, id: RequestId, mut message: Map<String, Value>) -> McpM
     drop_odd_meta(&mut message);
     let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
     // The SDK takes a page whose cursor it cannot read for the first one.
-    let is_paged = matches!(method, "tools/list" | "resources/list" | "resources/templates/list");
+    let is_paged = matches!(
+        method,
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list"
+    );
     let cursor = params.get("cursor").filter(|_| is_paged);
     if cursor.is_some_and(|cursor| !(cursor.is_string() || cursor.is_null())) {
         return refused("`cursor` must be the `nextCursor` of the page before");
@@ -274,10 +278,13 @@ fn wrong_params(method: &str, params: Value) -> Option<String> {
     match method {
         "initialize" => fault::<InitializeRequestParams>(completed(params)),
         "tools/call" => fault::<CallToolRequestParams>(params),
-        "tools/list" | "resources/list" | "resources/templates/list" => {
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
             fault::<PaginatedRequestParams>(params)
         }
+        "prompts/get" => fault::<GetPromptRequestParams>(params),
+        "completion/complete" => fault::<CompleteRequestParams>(params),
         "resources/read" => fault::<ReadResourceRequestParams>(params),
+        "resources/subscribe" | "resources/unsubscribe" => fault::<SubscribeRequestParams>(params),
         "subscriptions/listen" => fault::<SubscriptionsListenRequestParams>(params),
         "ping" | "server/discover" => fault::<Value>(params),
         _ => None,
@@ -347,7 +354,7 @@ mod tests {
                 json!(1),
                 "refused",
             ),
-            (r#"{"id":1,"method":"prompts/get","params":{}}"#, 0, json!(1), "request"),
+            (r#"{"id":1,"method":"prompts/get","params":{}}"#, -32602, json!(1), "refused"),
             (
                 r#"{"id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":-1}}}"#,
                 0,

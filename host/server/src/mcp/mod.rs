@@ -5,14 +5,15 @@
 //! unix socket  hub/speak { protocol: mcp }    lines ──┐
 //!                                                     ├── session ── call ── Dispatcher ── Hub
 //! HTTP         /mcp, behind the origin guard  http ───┘      │         │
-//!                       tools, resources, task_requests    result, question, progress
+//!                       tools, skills, task_requests       result, question, progress
 //! ```
 //!
 //! The SDK implements the protocol in all its versions. `message` reads what clients send, and
 //! answers what the SDK would answer wrongly or not at all. The session converts messages to
 //! operations and back. The conversions are pure: `capabilities` (offered to a caller), `tools`
 //! (descriptions and arguments), `result` and `structured` (of a call), `question` (a task's
-//! question as a form), `tasks` (as two revisions have them), `progress` and `resources`.
+//! question as a form), `tasks` (as two revisions have them) and `progress`. The crate
+//! `a2a-hub-mcp` has those of resources, prompts, and tools of skills.
 
 mod accept;
 mod batch;
@@ -25,12 +26,13 @@ mod message;
 mod progress;
 mod question;
 mod request_ids;
-mod resources;
 mod result;
 mod session;
 mod session_manager;
 mod sessions;
+mod skills;
 mod structured;
+mod subscriptions;
 mod task_requests;
 mod tasks;
 mod tools;

@@ -4,10 +4,10 @@
 
 use super::{
     question::{self, INPUT},
-    resources::{artifact_uri, of_artifact, task_uri, text_file},
     structured,
     tools::{ANSWER_TASK, CHECK_TASK},
 };
+use a2a_hub_mcp::resources::{artifact_uri, of_artifact, task_uri, text_file};
 use a2a_hub_protocol::{
     message::{Content, Message, Part},
     task::{Artifact, Task, TaskState},

@@ -4,14 +4,18 @@ use super::{
     call::McpCall,
     capabilities::{capabilities, offers_tasks},
     failure::{answered, error},
-    question, resources, result, structured,
+    question, result,
+    skills::tools_of,
+    structured,
+    subscriptions::Subscriptions,
     task_requests::{self, TaskRequest},
     tasks::TaskForm,
     tools::{self, Called, Miscalled},
-    watch::AgentWatch,
+    watch::HubWatch,
 };
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_engine::Reply;
+use a2a_hub_mcp::resources;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     operation::{AgentInfo, Answer, ListedTask, Operation, TaskPlace},
@@ -24,13 +28,14 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskMethod,
-        CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
-        ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Extensions,
-        GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
-        InitializeResult, InputResponses, ListPromptsRequestMethod, ListPromptsResult,
+        CancelTaskParams, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
+        CustomResult, DiscoverResult, ErrorCode, Extensions, GetPromptRequestParams,
+        GetPromptResponse, GetTaskMethod, GetTaskParams, GetTaskResult, Implementation,
+        InitializeRequestParams, InitializeResult, InputResponses, ListPromptsResult,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
         ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-        ServerConfig, ServerResult, SubscriptionFilter, UpdateTaskMethod, UpdateTaskParams,
+        ResourceUpdatedNotificationParam, ServerConfig, ServerResult, SubscribeRequestParams,
+        SubscriptionFilter, UnsubscribeRequestParams, UpdateTaskMethod, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -59,6 +64,8 @@ pub(super) struct McpSession {
     directory: Option<String>,
     /// Cancelled when the hub stops; tasks continue after a restart.
     stop: CancellationToken,
+    /// Resources that the client subscribed to, in versions with a handshake.
+    subscribed: Subscriptions,
     /// Background tasks of the session, aborted when it ends.
     listening: Mutex<JoinSet<()>>,
 }
@@ -71,7 +78,8 @@ impl McpSession {
         directory: Option<String>,
         stop: CancellationToken,
     ) -> Self {
-        Self { dispatcher, caller, directory, stop, listening: Mutex::default() }
+        let (subscribed, listening) = (Subscriptions::default(), Mutex::default());
+        Self { dispatcher, caller, directory, stop, subscribed, listening }
     }
 
     /// Principal of a request: over HTTP from the origin guard, otherwise the connection's peer.
@@ -126,8 +134,8 @@ impl McpSession {
         Ok((tasks, next))
     }
 
-    /// Refuses a method of resources for a caller to whom they are not announced.
-    fn require_resources(caller: &Principal, method: &str) -> Result<(), ErrorData> {
+    /// Refuses a method of resources or prompts for a caller to whom they are not announced.
+    fn require_announced(caller: &Principal, method: &str) -> Result<(), ErrorData> {
         if capabilities(caller).resources.is_some() {
             return Ok(());
         }
@@ -158,6 +166,10 @@ impl McpSession {
             Called::Agent(agent, ask) => {
                 call.agent(&agent, &ask, self.directory.as_deref(), back).await
             }
+            Called::Skill(agent, input) => match call.input_of_skill(&request.name, input).await? {
+                Ok(ask) => call.agent(&agent, &ask, self.directory.as_deref(), back).await,
+                Err(why) => Err(why),
+            },
             Called::ListAgents => self.list(&call.caller).await,
             Called::Check(task, wait) => call.check(&task, wait).await,
             Called::Cancel(task) => call.cancel(&task).await,
@@ -190,7 +202,8 @@ impl McpSession {
         // If the agents cannot be listed, assumes that the tool exists and reports the argument
         // error.
         let agents = self.agents(caller, false).await;
-        agents.map_or(true, |agents| tools::all(&agents).iter().any(|tool| tool.name == name))
+        let Ok(agents) = agents else { return true };
+        tools_of(agents).await.map_or(true, |tools| tools.iter().any(|tool| tool.name == name))
     }
 
     async fn list(&self, caller: &Principal) -> Result<CallToolResponse, A2aError> {
@@ -238,7 +251,8 @@ impl ServerHandler for McpSession {
         answered(async {
             let caller = self.principal(&context.extensions);
             let agents = self.agents(&caller, false).await.map_err(|why| error(&why))?;
-            Ok(ListToolsResult::with_all_items(tools::all(&agents)))
+            let tools = tools_of(agents).await.map_err(|why| error(&why))?;
+            Ok(ListToolsResult::with_all_items(tools))
         })
         .await
     }
@@ -272,7 +286,7 @@ impl ServerHandler for McpSession {
     ) -> Result<ListResourcesResult, ErrorData> {
         answered(async {
             let caller = self.principal(&context.extensions);
-            Self::require_resources(&caller, "resources/list")?;
+            Self::require_announced(&caller, "resources/list")?;
             let cursor = request.and_then(|request| request.cursor);
             let mut after = match cursor.as_deref().map(read_token) {
                 None => None,
@@ -305,7 +319,7 @@ impl ServerHandler for McpSession {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let caller = self.principal(&context.extensions);
-        Self::require_resources(&caller, "resources/templates/list")?;
+        Self::require_announced(&caller, "resources/templates/list")?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
@@ -316,41 +330,78 @@ impl ServerHandler for McpSession {
     ) -> Result<ReadResourceResponse, ErrorData> {
         answered(async {
             let caller = self.principal(&context.extensions);
-            Self::require_resources(&caller, "resources/read")?;
-            let none = || {
-                let why = "there is nothing at this URI; `resources/list` lists what there is";
-                ErrorData::resource_not_found(why, None)
-            };
-            let place = resources::read_uri(&request.uri).ok_or_else(none)?;
+            Self::require_announced(&caller, "resources/read")?;
+            let place = resources::read_uri(&request.uri).ok_or_else(no_resource)?;
             let get = Operation::GetTask { id: place.task.clone(), history_length: None };
             let task = match self.one(&caller, get).await {
                 Ok(Answer::Task(task)) => task,
                 Ok(_) => return Err(error(&unexpected())),
-                Err(why) if why.kind == ErrorKind::TaskNotFound => return Err(none()),
+                Err(why) if why.kind == ErrorKind::TaskNotFound => return Err(no_resource()),
                 Err(why) => return Err(error(&why)),
             };
-            let contents = resources::read(&task, &place, &request.uri).ok_or_else(none)?;
+            let contents = resources::read(&task, &place, &request.uri).ok_or_else(no_resource)?;
             Ok(ReadResourceResult::new(contents).into())
         })
         .await
     }
 
-    /// Not announced; the SDK would answer with an empty list.
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let call = self.call_of(context);
+        Self::require_announced(&call.caller, "resources/subscribe")?;
+        answered(async {
+            let target = resources::read_uri(&request.uri).ok_or_else(no_resource)?;
+            match call.task(&target.task).await {
+                Ok(task) => self.subscribed.add(request.uri, task.id),
+                Err(why) if why.kind == ErrorKind::TaskNotFound => Err(no_resource()),
+                Err(why) => Err(error(&why)),
+            }
+        })
+        .await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.principal(&context.extensions);
+        Self::require_announced(&caller, "resources/unsubscribe")?;
+        self.subscribed.remove(&request.uri);
+        Ok(())
+    }
+
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        let call = self.call_of(context);
+        Self::require_announced(&call.caller, "prompts/list")?;
+        answered(call.prompts()).await
     }
 
-    /// Not announced; the SDK would answer with an empty completion.
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let call = self.call_of(context);
+        Self::require_announced(&call.caller, "prompts/get")?;
+        answered(call.prompt(request)).await.map(GetPromptResponse::from)
+    }
+
     async fn complete(
         &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+        let call = self.call_of(context);
+        Self::require_announced(&call.caller, "completion/complete")?;
+        answered(call.completion(request)).await
     }
 
     async fn get_task(
@@ -404,15 +455,26 @@ impl ServerHandler for McpSession {
         answered(Box::pin(served)).await.map(CustomResult::new)
     }
 
-    /// In protocol versions with a handshake, clients get notifications about changed tools from
-    /// here on.
+    /// In protocol versions with a handshake, clients get notifications about changes from here on.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let mut watch =
-            AgentWatch::new(self.dispatcher.clone(), self.principal(&context.extensions));
-        let peer = context.peer;
+        let caller = self.principal(&context.extensions);
+        let has_prompts = capabilities(&caller).prompts.is_some();
+        let mut watch = HubWatch::new(self.dispatcher.clone(), caller);
+        let (peer, subscribed) = (context.peer, self.subscribed.clone());
         self.listening.lock().spawn(async move {
-            while watch.changed().await.is_some() {
-                if peer.notify_tool_list_changed().await.is_err() {
+            while let Some(change) = watch.changed().await {
+                let mut sent = Ok(());
+                if change.concerns_agents() {
+                    sent = peer.notify_tool_list_changed().await;
+                    if has_prompts && sent.is_ok() {
+                        sent = peer.notify_prompt_list_changed().await;
+                    }
+                }
+                for uri in change.resources(&subscribed) {
+                    let updated = ResourceUpdatedNotificationParam::new(uri);
+                    sent = sent.and(peer.notify_resource_updated(updated).await);
+                }
+                if sent.is_err() {
                     return;
                 }
             }
@@ -420,29 +482,48 @@ impl ServerHandler for McpSession {
     }
 
     /// In later versions, clients subscribe to them.
-    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         let mut filter = SubscriptionFilter::new();
-        filter.tools_list_changed = Some(true);
+        (filter.tools_list_changed, filter.prompts_list_changed) = (Some(true), Some(true));
+        filter.resource_subscriptions = Some(Subscriptions::of(requested).uris(None));
         Some(filter)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.principal(&context.request_context().extensions);
         let _permit = self.dispatcher.admit(&caller).map_err(|refused| error(&refused.why))?;
-        let mut watch = AgentWatch::new(self.dispatcher.clone(), caller);
+        let (wanted, subscribed) = (context.requested(), Subscriptions::of(context.requested()));
+        let mut watch = HubWatch::new(self.dispatcher.clone(), caller);
         loop {
-            tokio::select! {
-                changed = watch.changed() => if changed.is_none() {
-                    break;
-                },
-                () = context.cancelled() => break,
+            let change = tokio::select! {
+                changed = watch.changed() => changed,
+                () = context.cancelled() => None,
+            };
+            let Some(change) = change else { break };
+            let (sink, mut sent) = (context.sink(), Ok(()));
+            if change.concerns_agents() && wanted.tools_list_changed == Some(true) {
+                sent = sink.notify_tool_list_changed().await;
             }
-            if context.sink().notify_tool_list_changed().await.is_err() {
+            if change.concerns_agents() && wanted.prompts_list_changed == Some(true) {
+                sent = sent.and(sink.notify_prompt_list_changed().await);
+            }
+            for uri in change.resources(&subscribed) {
+                sent = sent.and(sink.notify_resource_updated(uri).await);
+            }
+            if sent.is_err() {
                 break;
             }
         }
         Ok(())
     }
+}
+
+fn no_resource() -> ErrorData {
+    let why = "there is nothing at this URI; `resources/list` lists what there is";
+    ErrorData::resource_not_found(why, None)
 }
 
 /// Description of the server for this caller.

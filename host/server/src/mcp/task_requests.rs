@@ -4,12 +4,13 @@
 use super::{
     call::{FormOutcome, McpCall, McpStreamEnd, asks_users},
     failure::error,
-    question, resources,
+    question,
     tasks::{self, RELATED, TaskForm, UNREAD},
     tools::{self, Called, Miscalled},
 };
 use a2a_hub_core::text::plain_text;
 use a2a_hub_engine::Reply;
+use a2a_hub_mcp::resources;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,
@@ -100,6 +101,10 @@ impl TaskRequest {
         };
         Ok(Self { form: form.unwrap_or(TaskForm::Core), what })
     }
+}
+
+fn no_tool() -> ErrorData {
+    ErrorData::invalid_params("no tool has this name; `tools/list` lists them", None)
 }
 
 pub(super) fn params_of<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, ErrorData> {
@@ -196,14 +201,15 @@ impl McpCall<'_> {
         let name = request.name.clone();
         let (agent, ask) = match tools::read(&name, request.arguments) {
             Ok(Called::Agent(agent, ask)) => (agent, ask),
+            Ok(Called::Skill(agent, input)) => match self.input_of_skill(&name, input).await {
+                Ok(ask) => (agent, ask.map_err(|why| error(&why))?),
+                Err(_) => return Err(no_tool()),
+            },
             Ok(Called::ListAgents | Called::Check(..) | Called::Cancel(_) | Called::Answer(_)) => {
                 let why = format!("`{name}` is answered at once; call it without `task`");
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None));
             }
-            Err(Miscalled::NoTool) => {
-                let why = "no tool has this name; `tools/list` lists them";
-                return Err(ErrorData::invalid_params(why, None));
-            }
+            Err(Miscalled::NoTool) => return Err(no_tool()),
             Err(Miscalled::Arguments(why)) => return Err(ErrorData::invalid_params(why, None)),
         };
         let begun = async {

@@ -10,6 +10,7 @@
 use super::{capabilities::offers_tasks, question, result, tools::ANSWER_TASK};
 use a2a_hub_clock as clock;
 use a2a_hub_core::{access_control::Principal, text::plain_text};
+use a2a_hub_mcp::skill_tools::SKILL;
 use a2a_hub_protocol::{
     id::AgentId,
     member,
@@ -190,7 +191,8 @@ fn result_in_core_form(result: &ServerResult) -> Option<Value> {
     let ServerResult::ListToolsResult(tools) = result else { return None };
     let mut told = json!(tools);
     for tool in told.get_mut("tools")?.as_array_mut()? {
-        if tool["name"].as_str().is_some_and(|name| AgentId::parse(name).is_ok()) {
+        let is_agent = tool["name"].as_str().is_some_and(|name| AgentId::parse(name).is_ok());
+        if is_agent || tool["_meta"][SKILL].is_string() {
             member::set(tool, "execution", json!({ "taskSupport": "optional" }));
         }
     }

@@ -3,6 +3,7 @@
 
 use super::structured::{self, object};
 use a2a_hub_core::text::plain_text;
+use a2a_hub_mcp::skill_tools;
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     operation::AgentInfo,
@@ -42,6 +43,8 @@ const MAX_ICON: usize = 8_192;
 pub(super) enum Called {
     /// Sends a message to an agent.
     Agent(AgentId, Ask),
+    /// Hands these arguments of its tool to a skill of an agent.
+    Skill(AgentId, JsonObject),
     /// Lists the agents.
     ListAgents,
     /// Waits this long for a task and returns its state.
@@ -69,8 +72,20 @@ pub(super) struct Ask {
     pub(super) context_id: Option<String>,
     pub(super) working_directory: Option<String>,
     pub(super) model: Option<String>,
+    /// Input of a skill in place of the message.
+    #[serde(skip)]
+    pub(super) input: Option<SkillInput>,
     #[serde(default, deserialize_with = "seconds")]
     wait_seconds: Option<u64>,
+}
+
+/// Checked input of a skill.
+#[derive(Debug, PartialEq)]
+pub(super) struct SkillInput {
+    pub(super) skill: String,
+    pub(super) data: Value,
+    /// Text for an agent that does not take JSON.
+    pub(super) text: Option<String>,
 }
 
 /// Arguments of `answer_task`.
@@ -97,6 +112,13 @@ struct OneTask {
 struct Nothing {}
 
 impl Ask {
+    /// The input of a skill, as its tool takes it.
+    pub(super) fn of_skill(skill: String, data: Value, text: Option<String>) -> Self {
+        let (context_id, working_directory, model, wait_seconds) = Default::default();
+        let input = Some(SkillInput { skill, data, text });
+        Self { message: String::new(), context_id, working_directory, model, input, wait_seconds }
+    }
+
     /// Maximum wait for the end of the task.
     pub(super) fn wait(&self) -> Duration {
         wait(self.wait_seconds)
@@ -140,7 +162,8 @@ fn wait(seconds: Option<u64>) -> Duration {
 
 /// Parses a tool call.
 pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Called, Miscalled> {
-    let arguments = Value::Object(arguments.unwrap_or_default());
+    let object = arguments.unwrap_or_default();
+    let arguments = Value::Object(object.clone());
     match name {
         LIST_AGENTS => arguments_of::<Nothing>(name, arguments).map(|_| Called::ListAgents),
         CHECK_TASK => {
@@ -157,7 +180,10 @@ pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Called, 
                 let ask: Ask = arguments_of(name, arguments)?;
                 Ok(Called::Agent(agent, ask))
             }
-            Err(_) => Err(Miscalled::NoTool),
+            Err(_) => match skill_tools::agent_in(name) {
+                Some(agent) => Ok(Called::Skill(agent, object)),
+                None => Err(Miscalled::NoTool),
+            },
         },
     }
 }
@@ -175,9 +201,15 @@ pub(super) fn is_for_clients(agent: &AgentInfo) -> bool {
     (agent.id.as_str(), &*agent.source) != SCRIPT
 }
 
-/// All tools: one for each agent, and those for tasks.
+/// All tools: one for each agent, those of skills, and those for tasks. The names of the hub's own
+/// tools are for no skill.
 pub(super) fn all(agents: &[AgentInfo]) -> Vec<Tool> {
-    agents.iter().map(of_agent).chain(of_tasks()).collect()
+    let own = of_tasks();
+    let skills = skill_tools::all(agents).into_iter().map(|skill| skill.tool());
+    let skills = skills.map(|tool| tool.with_raw_output_schema(structured::result_schema()));
+    let skills = skills.filter(|tool| own.iter().all(|own| own.name != tool.name));
+    let skills: Vec<_> = skills.collect();
+    agents.iter().map(of_agent).chain(skills).chain(own).collect()
 }
 
 fn of_agent(agent: &AgentInfo) -> Tool {

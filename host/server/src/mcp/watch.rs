@@ -1,43 +1,71 @@
-//! Notifications about changed agents, for clients that keep a list of tools.
+//! Changes of the hub, for clients that keep a list of tools or prompts, or subscribe to resources.
 
+use super::subscriptions::Subscriptions;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_protocol::{
     hub::event::{Happened, StreamEnd},
+    id::TaskId,
     operation::Operation,
 };
 use a2a_hub_rpc::dispatcher::Dispatcher;
 
-/// Watches the set of agents for a caller.
-pub(super) struct AgentWatch {
+/// Watches the hub for a caller.
+pub(super) struct HubWatch {
     dispatcher: Dispatcher,
     caller: Principal,
     heard: Option<Listener>,
 }
 
-impl AgentWatch {
+/// A change that clients are told.
+#[derive(Debug, PartialEq)]
+pub(super) enum HubChange {
+    /// The set of agents may have changed.
+    Agents,
+    /// The state of a task changed.
+    Task(TaskId),
+    /// Events were missed, so that anything may have changed.
+    Missed,
+}
+
+impl HubChange {
+    /// True if the lists of tools and prompts may have changed.
+    pub(super) fn concerns_agents(&self) -> bool {
+        matches!(self, Self::Agents | Self::Missed)
+    }
+
+    /// Subscribed resources that may have changed.
+    pub(super) fn resources(&self, subscribed: &Subscriptions) -> Vec<String> {
+        match self {
+            Self::Agents => Vec::new(),
+            Self::Task(task) => subscribed.uris(Some(task)),
+            Self::Missed => subscribed.uris(None),
+        }
+    }
+}
+
+impl HubWatch {
     pub(super) fn new(dispatcher: Dispatcher, caller: Principal) -> Self {
         Self { dispatcher, caller, heard: None }
     }
 
-    /// Waits until the set of agents may have changed. Returns `None` when the hub stops, or if the
-    /// caller may not watch the hub.
-    pub(super) async fn changed(&mut self) -> Option<()> {
+    /// Waits for a change. Returns `None` when the hub stops, or if the caller may not watch it.
+    pub(super) async fn changed(&mut self) -> Option<HubChange> {
         let mut heard = match self.heard.take() {
             Some(heard) => heard,
             None => self.listen().await?,
         };
         loop {
             match heard.next().await {
-                Ok(event) if concerns(&event.what) => {
-                    self.heard = Some(heard);
-                    return Some(());
+                Ok(event) => {
+                    if let Some(change) = change(event.what.clone()) {
+                        self.heard = Some(heard);
+                        return Some(change);
+                    }
                 }
-                Ok(_) => {}
                 Err(StreamEnd::HubStopped) => return None,
-                // Missed events may have concerned agents.
-                Err(_) => return Some(()),
+                Err(_) => return Some(HubChange::Missed),
             }
         }
     }
@@ -53,13 +81,17 @@ impl AgentWatch {
     }
 }
 
-/// True if the event may change the set of tools.
-fn concerns(what: &Happened) -> bool {
-    matches!(
+/// Change that an event means for clients, if any.
+fn change(what: Happened) -> Option<HubChange> {
+    if let Happened::TaskState { task_id, .. } = what {
+        return Some(HubChange::Task(task_id));
+    }
+    let is_of_agents = matches!(
         what,
         Happened::AgentJoined { .. }
             | Happened::AgentReplaced { .. }
             | Happened::AgentLeft { .. }
             | Happened::PluginGrantChanged { .. }
-    )
+    );
+    is_of_agents.then_some(HubChange::Agents)
 }

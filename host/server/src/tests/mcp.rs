@@ -62,17 +62,20 @@ async fn each_fault_has_its_code() {
     let stand = TestDispatcher::new().await;
     let mut connection = begun(&stand, "2025-06-18").await;
     for (method, params, code) in [
-        ("prompts/list", json!({}), -32601),
-        ("prompts/get", json!({ "name": "x" }), -32601),
-        ("prompts/get", json!({}), -32601),
+        ("prompts/list", json!({ "cursor": 5 }), -32602),
+        ("prompts/get", json!({ "name": "x" }), -32602),
+        ("prompts/get", json!({}), -32602),
         (
             "completion/complete",
             json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "b" } }),
-            -32601,
+            -32602,
         ),
-        ("completion/complete", json!({}), -32601),
+        ("completion/complete", json!({}), -32602),
         ("logging/setLevel", json!({ "level": "debug" }), -32601),
-        ("resources/subscribe", json!({ "uri": "x" }), -32601),
+        ("resources/subscribe", json!({ "uri": "x" }), -32002),
+        ("resources/subscribe", json!({ "uri": "a2a-hub://tasks/none" }), -32002),
+        ("resources/subscribe", json!({}), -32602),
+        ("resources/unsubscribe", json!({ "uri": 5 }), -32602),
         ("tasks/get", json!({}), -32601),
         ("unheard/of", json!({}), -32601),
         ("tools/call", json!({}), -32602),

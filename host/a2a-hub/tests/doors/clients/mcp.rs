@@ -127,9 +127,10 @@ async fn agent_program_sees_only_tools_capability() -> Result<()> {
         send(&Client::http(&hub), "guest", &format!("sh python3 announced.py {url}")).await?;
     assert_eq!(artifact(&told), "{\"tools\": {}}\n".repeat(2), "{told}");
     let operator = Command::new("python3").arg(&script).arg(&url).output().await?;
-    let listed = "\"resources\": {}, \"tools\": {\"listChanged\": true}}\n";
-    let tasks = "{\"extensions\": {\"io.modelcontextprotocol/tasks\": {}}, ";
-    let everything = format!("{{{listed}{tasks}{listed}");
+    let completes = "{\"completions\": {}, ";
+    let listed = "\"prompts\": {\"listChanged\": true}, \"resources\": {\"subscribe\": true}, \"tools\": {\"listChanged\": true}}\n";
+    let tasks = "\"extensions\": {\"io.modelcontextprotocol/tasks\": {}}, ";
+    let everything = format!("{completes}{listed}{completes}{tasks}{listed}");
     assert_eq!(String::from_utf8(operator.stdout)?, everything);
     Ok(())
 }

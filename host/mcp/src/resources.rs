@@ -1,4 +1,4 @@
-//! Artifacts as MCP resources: `a2a-hub://tasks/{task}` is a task as JSON, and its artifacts are
+//! Artifacts as resources: `a2a-hub://tasks/{task}` is a task as JSON, and its artifacts are
 //! below it.
 
 use a2a_hub_core::text::plain_text;
@@ -20,7 +20,7 @@ const BELOW: &str = "/artifacts/";
 const PAGE: usize = 20;
 
 /// Maximum number of pages that one request reads to find a resource.
-pub(super) const MAX_PAGES: usize = 50;
+pub const MAX_PAGES: usize = 50;
 
 /// Media types of text that do not say so.
 const TEXTS: [&str; 5] = [
@@ -36,7 +36,7 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 
 /// Operation that lists a page of tasks with their artifacts, the latest change first. Tasks that
 /// begin or change meanwhile precede all pages that follow, so none is on two of them.
-pub(super) fn list(after: Option<TaskPlace>) -> Operation {
+pub fn list(after: Option<TaskPlace>) -> Operation {
     let (agent, context, tenant, state, since) = Default::default();
     Operation::PageTasks(TaskPageQuery {
         agent,
@@ -53,24 +53,26 @@ pub(super) fn list(after: Option<TaskPlace>) -> Operation {
 
 /// Target of a URI.
 #[derive(Debug, PartialEq)]
-pub(super) struct ResourceTarget {
-    pub(super) task: TaskId,
-    pub(super) artifact: Option<String>,
+pub struct ResourceTarget {
+    /// Task.
+    pub task: TaskId,
+    /// Id of an artifact of the task; `None` for the task itself.
+    pub artifact: Option<String>,
 }
 
 /// URI of a task.
-pub(super) fn task_uri(task: &TaskId) -> String {
+pub fn task_uri(task: &TaskId) -> String {
     format!("{SCHEME}{}", utf8_percent_encode(task.as_str(), UNRESERVED))
 }
 
 /// URI of an artifact.
-pub(super) fn artifact_uri(task: &TaskId, artifact: &Artifact) -> String {
+pub fn artifact_uri(task: &TaskId, artifact: &Artifact) -> String {
     let artifact = utf8_percent_encode(artifact.artifact_id.as_str(), UNRESERVED);
     format!("{}{BELOW}{artifact}", task_uri(task))
 }
 
 /// Parses a URI; `None` if it is not one of the hub's.
-pub(super) fn read_uri(uri: &str) -> Option<ResourceTarget> {
+pub fn read_uri(uri: &str) -> Option<ResourceTarget> {
     let decode = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|it| it.into_owned());
     let rest = uri.strip_prefix(SCHEME)?;
     let (task, artifact) = match rest.split_once(BELOW) {
@@ -82,7 +84,7 @@ pub(super) fn read_uri(uri: &str) -> Option<ResourceTarget> {
 }
 
 /// Resources of these tasks.
-pub(super) fn of_tasks(tasks: &[ListedTask]) -> Vec<Resource> {
+pub fn of_tasks(tasks: &[ListedTask]) -> Vec<Resource> {
     let of = |listed: &ListedTask| {
         let (agent, task) = (listed.agent.to_string(), &listed.task);
         task.artifacts.iter().map(|made| of_artifact(task, made, Some(&agent))).collect::<Vec<_>>()
@@ -91,7 +93,7 @@ pub(super) fn of_tasks(tasks: &[ListedTask]) -> Vec<Resource> {
 }
 
 /// Resource entry of an artifact.
-pub(super) fn of_artifact(task: &Task, made: &Artifact, agent: Option<&str>) -> Resource {
+pub fn of_artifact(task: &Task, made: &Artifact, agent: Option<&str>) -> Resource {
     let name = made
         .name
         .as_deref()
@@ -109,7 +111,7 @@ pub(super) fn of_artifact(task: &Task, made: &Artifact, agent: Option<&str>) -> 
 }
 
 /// Templates of all URIs.
-pub(super) fn templates() -> Vec<ResourceTemplate> {
+pub fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{SCHEME}{{task_id}}"), "task")
             .with_description("A task as it stands, as JSON of A2A 1.0")
@@ -120,11 +122,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// Contents of a URI's target in this task; `None` if the artifact does not exist.
-pub(super) fn read(
-    task: &Task,
-    place: &ResourceTarget,
-    uri: &str,
-) -> Option<Vec<ResourceContents>> {
+pub fn read(task: &Task, place: &ResourceTarget, uri: &str) -> Option<Vec<ResourceContents>> {
     let Some(wanted) = &place.artifact else {
         let whole = ResourceContents::text(json!(task).to_string(), uri);
         return Some(vec![whole.with_mime_type("application/json")]);
@@ -134,7 +132,7 @@ pub(super) fn read(
 }
 
 /// Text of a file; `None` if its media type or its bytes are those of no text.
-pub(super) fn text_file(part: &Part) -> Option<&str> {
+pub fn text_file(part: &Part) -> Option<&str> {
     let (Content::Raw(bytes), Some(media)) = (&part.content, &part.media_type) else { return None };
     let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_text = essence.starts_with("text/")

@@ -1,0 +1,14 @@
+//! Model Context Protocol, its parts without connections: what clients see of agents and tasks.
+//!
+//! - `resources`: tasks and artifacts as resources, and their URIs.
+//! - `skill_tools`: a skill with an input schema as a tool with this schema.
+//! - `prompts`: agents, skills and declared prompts as prompts, and completion of their arguments.
+//! - `declared_prompt`: a prompt as a skill's author declares it.
+//!
+//! Cards come from untrusted authors: their words are quoted, cleaned and cut, and what could make
+//! a client refuse the whole list is left out.
+
+mod declared_prompt;
+pub mod prompts;
+pub mod resources;
+pub mod skill_tools;
