@@ -4,11 +4,18 @@
 //! - `skill_tools`: a skill with an input schema as a tool with this schema.
 //! - `prompts`: agents, skills and declared prompts as prompts, and completion of their arguments.
 //! - `declared_prompt`: a prompt as a skill's author declares it.
+//! - `subscriptions`: resources that a client subscribed to.
+//! - `progress`: events of a task as lines of progress.
+//! - `request_ids`, `batch`: open requests of a client, and batches of them.
 //!
 //! Cards come from untrusted authors: their words are quoted, cleaned and cut, and what could make
 //! a client refuse the whole list is left out.
 
+pub mod batch;
 mod declared_prompt;
+pub mod progress;
 pub mod prompts;
+pub mod request_ids;
 pub mod resources;
 pub mod skill_tools;
+pub mod subscriptions;

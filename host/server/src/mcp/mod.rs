@@ -16,23 +16,19 @@
 //! `a2a-hub-mcp` has those of resources, prompts, and tools of skills.
 
 mod accept;
-mod batch;
 mod call;
 mod capabilities;
 mod failure;
 mod http;
 mod lines;
 mod message;
-mod progress;
 mod question;
-mod request_ids;
 mod result;
 mod session;
 mod session_manager;
 mod sessions;
 mod skills;
 mod structured;
-mod subscriptions;
 mod task_requests;
 mod tasks;
 mod tools;
@@ -40,3 +36,5 @@ mod watch;
 
 pub(super) use http::McpHttp;
 pub(super) use lines::serve;
+
+use a2a_hub_mcp::{batch, progress, request_ids, subscriptions};

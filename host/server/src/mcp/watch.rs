@@ -18,7 +18,7 @@ pub(super) struct HubWatch {
     heard: Option<Listener>,
 }
 
-/// A change that clients are told.
+/// A change that matters to clients.
 #[derive(Debug, PartialEq)]
 pub(super) enum HubChange {
     /// The set of agents may have changed.

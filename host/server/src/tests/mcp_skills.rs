@@ -157,7 +157,7 @@ async fn subscriber_is_told_of_changed_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn listener_of_2026_is_told_of_changed_task() {
+async fn listener_of_2026_hears_changed_task() {
     let stand = TestDispatcher::with_skills(&[skill()]).await;
     let mut other = begun(&stand, Principal::Operator, "2025-06-18").await;
     let call =

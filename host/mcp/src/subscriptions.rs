@@ -1,6 +1,6 @@
 //! Resources that the client of a session subscribed to.
 
-use a2a_hub_mcp::resources;
+use crate::resources;
 use a2a_hub_protocol::id::TaskId;
 use parking_lot::Mutex;
 use rmcp::{ErrorData, model::SubscriptionFilter};
@@ -11,18 +11,18 @@ const MAX_SUBSCRIPTIONS: usize = 256;
 
 /// Subscribed URIs with their tasks. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Subscriptions(Arc<Mutex<BTreeMap<String, TaskId>>>);
+pub struct Subscriptions(Arc<Mutex<BTreeMap<String, TaskId>>>);
 
 impl Subscriptions {
     /// Subscriptions of a request, as far as they name resources of the hub.
-    pub(super) fn of(filter: &SubscriptionFilter) -> Self {
+    pub fn of(filter: &SubscriptionFilter) -> Self {
         let uris = filter.resource_subscriptions.iter().flatten().take(MAX_SUBSCRIPTIONS);
         let named = uris.filter_map(|uri| Some((uri.clone(), resources::read_uri(uri)?.task)));
         Self(Arc::new(Mutex::new(named.collect())))
     }
 
     /// Adds a subscription.
-    pub(super) fn add(&self, uri: String, task: TaskId) -> Result<(), ErrorData> {
+    pub fn add(&self, uri: String, task: TaskId) -> Result<(), ErrorData> {
         let mut all = self.0.lock();
         if all.len() >= MAX_SUBSCRIPTIONS && !all.contains_key(&uri) {
             let why = format!(
@@ -36,12 +36,12 @@ impl Subscriptions {
     }
 
     /// Ends a subscription, if it exists.
-    pub(super) fn remove(&self, uri: &str) {
+    pub fn remove(&self, uri: &str) {
         self.0.lock().remove(uri);
     }
 
     /// Subscribed URIs of a task, or all of them.
-    pub(super) fn uris(&self, task: Option<&TaskId>) -> Vec<String> {
+    pub fn uris(&self, task: Option<&TaskId>) -> Vec<String> {
         let all = self.0.lock();
         let of_task = all.iter().filter(|(_, of)| task.is_none_or(|task| task == *of));
         of_task.map(|(uri, _)| uri.clone()).collect()

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 /// Unfinished batches of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Batches(Vec<Batch>);
+pub struct Batches(Vec<Batch>);
 
 #[derive(Debug)]
 struct Batch {
@@ -19,23 +19,19 @@ struct Batch {
 impl Batches {
     /// Begins a batch with these requests and the responses that it has already. Returns the
     /// responses if no request is left.
-    pub(super) fn begin(
-        &mut self,
-        open: HashSet<RequestId>,
-        responses: Vec<Value>,
-    ) -> Option<Value> {
+    pub fn begin(&mut self, open: HashSet<RequestId>, responses: Vec<Value>) -> Option<Value> {
         self.0.push(Batch { open, responses });
         self.finished()
     }
 
     /// True if the request belongs to a batch.
-    pub(super) fn has(&self, id: &RequestId) -> bool {
+    pub fn has(&self, id: &RequestId) -> bool {
         self.0.iter().any(|batch| batch.open.contains(id))
     }
 
     /// Adds the response to a request, or `None` for one that was cancelled, and returns the
     /// responses if the batch is complete.
-    pub(super) fn answered(&mut self, id: &RequestId, response: Option<Value>) -> Option<Value> {
+    pub fn answered(&mut self, id: &RequestId, response: Option<Value>) -> Option<Value> {
         let batch = self.0.iter_mut().find(|batch| batch.open.contains(id))?;
         batch.open.remove(id);
         batch.responses.extend(response);

@@ -16,14 +16,14 @@ const ENOUGH: usize = 2_000;
 
 /// Collected progress that was not sent yet.
 #[derive(Default)]
-pub(super) struct Narration {
+pub struct Narration {
     text: String,
     lines: Vec<String>,
 }
 
 impl Narration {
     /// Adds an event; returns true if the progress should be sent at once.
-    pub(super) fn hear(&mut self, event: &TaskEvent) -> bool {
+    pub fn hear(&mut self, event: &TaskEvent) -> bool {
         match event {
             TaskEvent::Status(update) => {
                 self.gather();
@@ -42,12 +42,12 @@ impl Narration {
     }
 
     /// True if nothing is collected.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.lines.is_empty()
     }
 
     /// Takes the collected lines. Terminal escapes are escaped, because people may see them.
-    pub(super) fn tell(&mut self) -> Vec<String> {
+    pub fn tell(&mut self) -> Vec<String> {
         self.gather();
         std::mem::take(&mut self.lines)
     }

@@ -7,11 +7,11 @@ use std::{
 };
 
 /// Maximum number of unanswered requests of a client.
-pub(super) const MAX_REQUESTS: usize = 1_024;
+pub const MAX_REQUESTS: usize = 1_024;
 
 /// Ids in use.
 #[derive(Debug)]
-pub(super) struct RequestIds<I> {
+pub struct RequestIds<I> {
     /// Ids of running requests, and of requests whose client disconnected before the response.
     unanswered: HashSet<I>,
     /// Ids of the latest cancelled requests, oldest first. They get no response, but may still be
@@ -21,7 +21,7 @@ pub(super) struct RequestIds<I> {
 
 /// Reason for refusing a request.
 #[derive(Debug, PartialEq)]
-pub(super) enum RequestIdError {
+pub enum RequestIdError {
     /// Another request uses the id.
     IdInUse,
     /// The limit of unanswered requests is reached.
@@ -36,7 +36,7 @@ impl<I> Default for RequestIds<I> {
 
 impl<I: Eq + Hash + Clone> RequestIds<I> {
     /// Registers a request.
-    pub(super) fn begin(&mut self, id: &I) -> Result<(), RequestIdError> {
+    pub fn begin(&mut self, id: &I) -> Result<(), RequestIdError> {
         if self.unanswered.contains(id) || self.cancelled.contains(id) {
             return Err(RequestIdError::IdInUse);
         }
@@ -48,12 +48,12 @@ impl<I: Eq + Hash + Clone> RequestIds<I> {
     }
 
     /// Removes an answered request.
-    pub(super) fn answered(&mut self, id: &I) {
+    pub fn answered(&mut self, id: &I) {
         self.unanswered.remove(id);
     }
 
     /// Marks a request as cancelled; it gets no response.
-    pub(super) fn cancelled(&mut self, id: &I) {
+    pub fn cancelled(&mut self, id: &I) {
         if self.unanswered.remove(id) {
             if self.cancelled.len() >= MAX_REQUESTS {
                 self.cancelled.pop_front();
@@ -65,7 +65,7 @@ impl<I: Eq + Hash + Clone> RequestIds<I> {
 
 impl RequestIdError {
     /// Explanation for the client.
-    pub(super) fn why(&self) -> String {
+    pub fn why(&self) -> String {
         match self {
             Self::IdInUse => {
                 "the `id` is that of another request of this session; give each its own".to_owned()
