@@ -9,6 +9,9 @@ use a2a_hub_coordination::flow::{
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
 
+/// Beginning of the metadata member with a blackboard; the id of its step follows.
+const BLACKBOARD: &str = "blackboard.";
+
 /// Most bytes that are kept of one artifact's text while it grows.
 const MAX_ARTIFACT: usize = 128 << 10;
 
@@ -46,6 +49,9 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
     let mut actions = state.step(Told::Begun);
     loop {
         let mut events = Vec::new();
+        for (step, board) in state.take_boards() {
+            report_board(ctx, &step, &board)?;
+        }
         for action in actions {
             match action {
                 Action::Finish(finish) => return end(ctx, finish, &children),
@@ -64,6 +70,16 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
             actions.extend(state.step(event));
         }
     }
+}
+
+/// Reports a blackboard: its latest state is a member of the task's metadata.
+fn report_board(ctx: &Context, step: &str, board: &Value) -> Result<(), Failure> {
+    let items = board["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let done = items.iter().filter(|item| item["state"] == "done").count();
+    let (all, round) = (items.len(), &board["round"]);
+    let text = format!("{step}: {done} of {all} items are done, round {round}");
+    let metadata = json!({ format!("{BLACKBOARD}{step}"): board });
+    ctx.emit([TaskStatus::new(TaskState::Working, text).with_metadata(&metadata)])
 }
 
 /// Task ids of the children, by name.

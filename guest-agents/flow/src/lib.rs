@@ -209,7 +209,13 @@ output = { verdict = { enum = ["approve"] } }
         host.agent("b", given(done));
         let outcome = host.run::<Flow>("").unwrap();
         assert_eq!(outcome.text(), "1 of 1 items are done: after 2 rounds\n\nx: 42");
-        assert_eq!(host.said(), ["find: a, b share a board"]);
+        let boards = [
+            "find: 0 of 0 items are done, round 1",
+            "find: a, b share a board",
+            "find: 0 of 1 items are done, round 2",
+            "find: 1 of 1 items are done, round 2",
+        ];
+        assert_eq!(host.said(), boards);
         assert!(host.artifact("output").is_some());
     }
 

@@ -14,6 +14,7 @@ mod compiled_deps;
 mod component;
 mod conformance;
 mod create;
+pub mod decision_flow;
 mod error;
 pub mod flow_template;
 mod guide;

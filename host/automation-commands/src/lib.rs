@@ -1,5 +1,9 @@
-//! Commands for schedules and triggers, which the hub starts by itself, and for topics.
+//! Commands for schedules and triggers, which the hub starts by itself, for topics, and for
+//! decisions of several agents.
 
+pub mod blackboard;
+pub mod decide;
+pub mod decision;
 pub mod schedule;
 pub mod topic;
 pub mod trigger;

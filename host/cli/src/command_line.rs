@@ -8,7 +8,7 @@ use crate::{
     },
     ui::exit::EXIT_CODES,
 };
-use a2a_hub_automation_commands::{schedule, topic, trigger};
+use a2a_hub_automation_commands::{blackboard, decide, schedule, topic, trigger};
 use a2a_hub_sandbox::CARRY;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -65,6 +65,10 @@ pub(super) enum Command {
     Run(Box<flow::run::RunFlow>),
     /// Have several agents do the same work in worktrees, and pick the best result
     Best(Box<flow::best::Best>),
+    /// Have several agents decide together: vote, bid, estimate, negotiate or share work
+    Decide(Box<decide::Decide>),
+    /// Show the items of a flow's blackboard, also while its agents work
+    Blackboard(blackboard::Blackboard),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on standard input and output

@@ -2,6 +2,7 @@
 //! errors, signals and exit status of the commands that ask it. Its output is the crate
 //! `a2a-hub-terminal`.
 
+pub mod completion;
 pub mod exit;
 pub mod failure;
 pub mod global;

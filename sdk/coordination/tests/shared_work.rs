@@ -53,6 +53,32 @@ impl Run {
 const BOARD: &str = "blackboard = { agents = [\"a\", \"b\"], rounds = 5, items = [{ id = \"plan\", kind = \"question\", text = \"Which parts?\" }, { id = \"api\", text = \"Design it\", needs = [\"plan\"] }] }";
 
 #[test]
+fn board_is_reported_once_a_round() {
+    let mut run = begin(BOARD);
+    let of = |boards: Vec<(String, Value)>| -> Vec<Value> {
+        assert!(boards.iter().all(|(step, _)| step == "work"), "{boards:?}");
+        boards.into_iter().map(|(_, board)| board).collect()
+    };
+    let first = of(run.state.take_boards());
+    assert_eq!((first.len(), &first[0]["round"], &first[0]["rounds"]), (1, &json!(1), &json!(5)));
+    run.give("a", &json!([{ "do": "claim", "id": "plan", "version": 1 }]));
+    assert_eq!(run.state.take_boards(), [], "the round is not over");
+    run.give("b", &json!([{ "do": "add", "id": "x", "text": "y".repeat(2_000) }]));
+    let second = of(run.state.take_boards());
+    assert_eq!((second.len(), &second[0]["round"]), (1, &json!(2)));
+    let items = second[0]["items"].as_array().unwrap();
+    let facts = [&items[0]["state"], &items[0]["by"], &items[0]["until"]];
+    assert_eq!(facts, [&json!("claimed"), &json!("a"), &json!(3)]);
+    assert_eq!(items[0]["history"].as_array().map(Vec::len), Some(2));
+    assert!(items[2]["text"].as_str().unwrap().len() <= 512, "a report is short");
+    for agent in ["a", "b", "a", "b"] {
+        run.fail(agent);
+    }
+    let last = of(run.state.take_boards());
+    assert_eq!(last.last().unwrap()["outcome"], "no_agents");
+}
+
+#[test]
 fn board_is_shown_and_worked_off() {
     let mut run = begin(BOARD);
     assert_eq!((run.called(), run.may()), (vec!["a", "b"], vec!["read-only"; 2]));

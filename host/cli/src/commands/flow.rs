@@ -32,6 +32,7 @@ use std::{
 mod agents;
 pub(crate) mod best;
 pub(crate) mod broadcast;
+pub(crate) mod decide;
 mod joined;
 pub(crate) mod run;
 pub(crate) mod trust;

@@ -5,7 +5,6 @@ pub(super) mod agents;
 pub(super) mod backup;
 pub(super) mod bridge;
 pub(super) mod cancel;
-pub(super) mod completion;
 pub(super) mod config;
 pub(super) mod contexts;
 pub(super) mod deliveries;
@@ -26,4 +25,5 @@ pub(super) mod tasks;
 pub(super) mod tree;
 pub(super) mod workspace;
 
+pub(super) use a2a_hub_socket_client::completion;
 pub(super) use a2a_hub_terminal::duration;

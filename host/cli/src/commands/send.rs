@@ -29,6 +29,7 @@ use crate::{
         text::{FAINT, Text},
     },
 };
+use a2a_hub_automation_commands::decision;
 use a2a_hub_protocol::{
     hub_metadata::WORKTREE, id::MessageId, member, message::Message, question::QUESTION,
     v03::params::OfferedMessage,
@@ -74,6 +75,9 @@ pub(crate) struct Send {
     /// JSON data of the message in place of `input`, set by `run`.
     #[arg(skip)]
     pub(super) data: Option<Value>,
+    /// Rule by which the receivers decide together, set by `decide`.
+    #[arg(skip)]
+    pub(super) decides: Option<&'static str>,
     /// File to attach. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     pub(super) files: Vec<PathBuf>,
@@ -190,14 +194,16 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 (send.agent, step) = (agent, SendStep::Watch(task));
                 continue;
             }
+            if let (Some(rule), Exit::Done | Exit::TaskFailed) = (send.decides, exit) {
+                let exit = decision::print(global, &mut client, rule, &shown.told, exit).await?;
+                say_worktree(global, &shown.told);
+                return Ok(exit);
+            }
             conclude(&send, &mut shown, exit)?;
             let closed = closed(&mut client, &shown.told);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => {
-                    if shown.told.has_worktree() && global.format == Format::Pretty {
-                        let way_on = in_worktree(&global.command(), &shown.told);
-                        global.console().note(Text::styled(FAINT, way_on));
-                    }
+                    say_worktree(global, &shown.told);
                     return Ok(exit);
                 }
                 Asked::Answered(task, answer) => {
@@ -254,11 +260,15 @@ async fn task_now(client: &mut Client, task: &str) -> anyhow::Result<Value> {
 }
 
 /// Tells the user how to read and take over what a task changed in its worktree.
-fn in_worktree(command: &str, told: &Told) -> String {
-    let task = told.task.as_deref().unwrap_or_default();
-    format!(
+fn say_worktree(global: &Global, told: &Told) {
+    if !told.has_worktree() || global.format == Format::Json {
+        return;
+    }
+    let (command, task) = (global.command(), told.task.as_deref().unwrap_or_default());
+    let way_on = format!(
         "your files are as before; then: {command} task diff {task}, {command} task apply {task}"
-    )
+    );
+    global.console().note(Text::styled(FAINT, way_on));
 }
 
 /// Tells the user that no conversation has this id yet: it may be mistyped.
@@ -342,6 +352,7 @@ impl Send {
             message,
             input: Vec::new(),
             data: None,
+            decides: None,
             files: Vec::new(),
             cwd: None,
             worktree: None,

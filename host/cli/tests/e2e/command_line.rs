@@ -20,6 +20,7 @@ use tokio::{
 };
 
 /// Result of a command.
+#[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,

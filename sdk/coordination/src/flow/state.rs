@@ -58,6 +58,8 @@ pub struct State {
     working: BTreeMap<Id, bool>,
     /// Parts of the working time that were counted.
     parts: u32,
+    /// Blackboards that changed, with the ids of their steps.
+    boards: Vec<(String, Value)>,
 }
 
 impl State {
@@ -80,12 +82,19 @@ impl State {
             is_over: false,
             working: BTreeMap::new(),
             parts: 0,
+            boards: Vec::new(),
         }
     }
 
     /// Number of open children, questions and timers.
     pub fn open(&self) -> usize {
         self.open.len()
+    }
+
+    /// Takes the blackboards that changed, for people who look at them: the id of the step, and its
+    /// `round`, the most `rounds`, the `outcome` if it ended, and `items` with shortened texts.
+    pub fn take_boards(&mut self) -> Vec<(String, Value)> {
+        std::mem::take(&mut self.boards)
     }
 
     /// Takes an event and returns what to do. After [`Action::Finish`] events have no effect.

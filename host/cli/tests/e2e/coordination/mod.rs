@@ -1,6 +1,7 @@
 //! Tests of agents that work together: delegation, flows, routing, context memory, other hubs.
 
 mod best;
+mod decisions;
 mod delegation;
 mod elsewhere;
 mod finding;

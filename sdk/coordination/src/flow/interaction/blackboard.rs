@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     super::{
         position::{Problems, Table, did_you_mean},
-        row::{Item, one_line},
+        row::{Item, cut, one_line},
         template::as_data,
     },
     Course, RuleBook, Said, Turn, Verdict, replay, statement, with_reasons,
@@ -39,6 +39,9 @@ const MAX_BOARD: usize = 64 << 10;
 
 /// Changes of an item, and refusals, that the output shows.
 const MAX_SHOWN: usize = 20;
+
+/// Bytes of an item's text or result in a report.
+const MAX_REPORTED: usize = 512;
 
 /// Author of the items of the file.
 const FLOW: &str = "flow";
@@ -105,6 +108,21 @@ impl Rules {
             request.push_str(&as_data(&lines));
         }
         Turn::answer(who, [("contributions", contributions())], request)
+    }
+
+    /// Board for people who look at it while the agents work. Its texts are shortened.
+    fn report(&self, state: &State, round: u32, outcome: Option<&str>) -> Value {
+        let items = state.items().map(|(id, item)| {
+            let mut shown = of_item(state, id, item);
+            for name in ["text", "result"] {
+                if let Some(Value::String(text)) = shown.get_mut(name) {
+                    cut(text, MAX_REPORTED);
+                }
+            }
+            shown
+        });
+        let items: Vec<_> = items.collect();
+        json!({ "round": round, "rounds": self.rounds, "outcome": outcome, "items": items })
     }
 
     fn verdict(&self, state: &State, outcome: &Outcome) -> Verdict {
@@ -205,11 +223,12 @@ impl Shown<'_> {
 
 /// Item with its last changes.
 fn of_item(state: &State, id: &str, item: &BoardItem) -> Value {
-    let (word, by) = match &item.state {
-        ItemState::Open if state.is_ready(item) => ("open", None),
-        ItemState::Open => ("waiting", None),
-        ItemState::Claimed(by, _) => ("claimed", Some(by)),
-        ItemState::Done => ("done", item.history.last().map(|entry| &entry.by)),
+    let (word, by, until) = match &item.state {
+        ItemState::Open if state.is_ready(item) => ("open", None, None),
+        ItemState::Open => ("waiting", None, None),
+        // The claim ends when the round `until` begins.
+        ItemState::Claimed(by, until) => ("claimed", Some(by), Some(until.saturating_sub(1))),
+        ItemState::Done => ("done", item.history.last().map(|entry| &entry.by), None),
     };
     let skipped = item.history.len().saturating_sub(MAX_SHOWN);
     let history = item.history.iter().skip(skipped).map(|entry| {
@@ -230,6 +249,7 @@ fn of_item(state: &State, id: &str, item: &BoardItem) -> Value {
         "version": item.version,
         "state": word,
         "by": by,
+        "until": until,
         "needs": item.needs.iter().map(|need| state.id(*need)).collect::<Vec<_>>(),
         "text": item.body["text"],
         "result": item.body["result"],
@@ -306,11 +326,17 @@ impl RuleBook for Sharing<'_> {
         match action {
             Action::Call(who, round, refusals) => {
                 self.round = round;
+                if course.is_new() && course.board.is_none() {
+                    course.board = Some(self.rules.report(&self.state, round, None));
+                }
                 let shown = Shown { state: &self.state, refusals: &refusals };
                 course.add(|| self.rules.call(self.agents, who, round, &shown));
             }
             Action::Finish(outcome) => {
-                course.verdict = Some(self.rules.verdict(&self.state, &outcome));
+                let verdict = self.rules.verdict(&self.state, &outcome);
+                let end = verdict.output["outcome"].as_str();
+                course.board = Some(self.rules.report(&self.state, outcome.rounds, end));
+                course.verdict = Some(verdict);
             }
             Action::Wait(_) | Action::Cancel(..) => {}
         }

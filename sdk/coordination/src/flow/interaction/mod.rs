@@ -101,9 +101,16 @@ pub(super) struct Course {
     /// Turns that come next.
     pub(super) turns: Vec<Turn>,
     pub(super) verdict: Option<Verdict>,
+    /// State of a blackboard, for people: before these turns, or at its end.
+    pub(super) board: Option<Value>,
 }
 
 impl Course {
+    /// True if the next turn is one that was not taken yet.
+    fn is_new(&self) -> bool {
+        self.over == 0
+    }
+
     /// Adds a turn. One that is over is not made again: its request may be long.
     fn add(&mut self, turn: impl FnOnce() -> Turn) {
         match self.over {

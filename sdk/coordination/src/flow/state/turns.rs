@@ -1,11 +1,13 @@
 //! Turns of interactions: batches of agents that answer or work, one after the other. Also the time
 //! limits of answers, and of a leader's work.
 
+use serde_json::Value;
+
 use super::{
     super::{
         definition::Work,
         event::{Action, End, Id, Role},
-        interaction::{Interaction, Limits, Turn, TurnKind},
+        interaction::{Course, Interaction, Limits, Turn, TurnKind},
         row::{Item, ItemEnd},
     },
     State,
@@ -15,11 +17,17 @@ impl State {
     /// Turns with which a step begins; none for steps without any.
     pub(super) fn first_turns(&mut self, step: usize, actions: &mut Vec<Action>) {
         if let Work::Interaction(interaction) = &self.definition.steps[step].work {
-            let turns = interaction.course(&[], &self.flow_id).turns;
+            let Course { turns, board, .. } = interaction.course(&[], &self.flow_id);
             let limits = interaction.limits;
+            self.report_board(step, board);
             self.rows[step].items.clear();
             self.add_turns(step, turns, limits, actions);
         }
+    }
+
+    fn report_board(&mut self, step: usize, board: Option<Value>) {
+        let step = self.definition.steps[step].id.clone();
+        self.boards.extend(board.map(|board| (step, board)));
     }
 
     /// Goes on with a step whose turns are all over. True if it has further ones, or failed.
@@ -28,7 +36,8 @@ impl State {
             return false;
         };
         let (limits, id) = (interaction.limits, self.definition.steps[step].id.clone());
-        let course = interaction.course(&self.rows[step].items, &self.flow_id);
+        let mut course = interaction.course(&self.rows[step].items, &self.flow_id);
+        self.report_board(step, course.board.take());
         self.end_answers(step, actions);
         if let Some(verdict) = course.verdict {
             if let Some(reason) = verdict.failure {

@@ -1,15 +1,12 @@
 //! Shell completions from the running hub: its agents, tasks and conversations.
 
-use crate::{
-    block_on,
-    client::hub_client::Client,
-    ui::{
-        render::{list, parts_text, text},
-        width::{cut, fold},
-    },
-};
+use crate::{hub_client::Client, runtime::block_on};
 use a2a_hub_config::Settings;
 use a2a_hub_protocol::member;
+use a2a_hub_terminal::{
+    render::{list, parts_text, text},
+    width::{cut, fold},
+};
 use anyhow::Context as _;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use serde_json::{Value, json};
@@ -17,7 +14,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// Environment variable that a shell's completion script sets to request completions.
-pub(crate) const VARIABLE: &str = "_A2A_HUB_COMPLETE";
+pub const VARIABLE: &str = "_A2A_HUB_COMPLETE";
 
 /// Timeout of a request to the hub, short because the user has pressed a key and waits.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -29,7 +26,7 @@ const OFFERED: usize = 50;
 const COLUMNS: usize = 60;
 
 /// Completes ids of the hub's agents.
-pub(crate) fn agents() -> ArgValueCandidates {
+pub fn agents() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         candidates("hub/agents/list", json!({}), |agent| {
             text(&agent["card"]["description"]).to_owned()
@@ -38,7 +35,7 @@ pub(crate) fn agents() -> ArgValueCandidates {
 }
 
 /// Completes ids of the hub's plug-ins, also of those that have not joined.
-pub(crate) fn plugins() -> ArgValueCandidates {
+pub fn plugins() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let mut plugins = asked("hub/plugins/list", json!({}));
         for plugin in plugins.as_array_mut().into_iter().flatten() {
@@ -50,7 +47,7 @@ pub(crate) fn plugins() -> ArgValueCandidates {
 }
 
 /// Completes ids of the newest tasks.
-pub(crate) fn tasks() -> ArgValueCandidates {
+pub fn tasks() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let params = json!({ "limit": OFFERED, "historyLength": 1 });
         candidates("hub/tasks/list", params, |task| {
@@ -62,7 +59,7 @@ pub(crate) fn tasks() -> ArgValueCandidates {
 }
 
 /// Completes ids of the newest conversations.
-pub(crate) fn contexts() -> ArgValueCandidates {
+pub fn contexts() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         candidates("hub/contexts/list", json!({ "limit": OFFERED }), |context| {
             list(&context["agents"]).iter().map(text).collect::<Vec<_>>().join(", ")

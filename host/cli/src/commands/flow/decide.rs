@@ -1,0 +1,27 @@
+//! `decide`: several agents vote, bid, estimate or negotiate by a flow in the message.
+
+use super::{RUNNER, agents::require_agents};
+use crate::{
+    Exit, Global, block_on,
+    commands::{
+        send::{Send, send},
+        start,
+    },
+};
+use a2a_hub_automation_commands::decide::{Decide, DecisionRequest};
+use serde_json::json;
+
+/// Has the agents decide, and prints the decision.
+pub(crate) fn decide(global: &Global, decide: Decide) -> anyhow::Result<Exit> {
+    let DecisionRequest { rule, flow, of, message, cwd, worktree, timeout, start } =
+        decide.request()?;
+    let message = Send::to(RUNNER.to_owned(), message).with_message()?;
+    block_on(async {
+        let mut client = start::client(global, start).await?;
+        require_agents(global, &mut client, &of).await
+    })?;
+    let data = json!({ "do": "run", "flow": flow, "text": message.message });
+    let decides = Some(rule);
+    let (data, message) = (Some(data), Send { message: String::new(), ..message });
+    send(global, Send { data, cwd, worktree, timeout, start, decides, ..message })
+}
