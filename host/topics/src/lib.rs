@@ -1,10 +1,12 @@
 //! Publish/subscribe: names and patterns of topics, messages and their limits, retention, and the
-//! requests for them with their answers. No I/O and no clock; the store keeps the messages.
+//! requests for them with their answers, also as tools of a model. No I/O and no clock; the store
+//! keeps the messages.
 
 mod message;
 mod name;
 mod request;
 mod retention;
+mod tools;
 
 pub use message::{MAX_BODY, TopicBody, TopicBodyError, TopicMessage, TopicSource};
 pub use name::{TopicName, TopicNameError, TopicPattern};
@@ -14,3 +16,4 @@ pub use request::{
     TopicRequest, TopicStart,
 };
 pub use retention::TopicRules;
+pub use tools::{TopicTool, topic_answer, topic_call, topic_tools};

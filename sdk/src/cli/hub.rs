@@ -6,6 +6,17 @@ use serde_json::{Value, json};
 
 use crate::Context;
 
+/// Tools of the hub's server that give no task to an agent.
+const OF_HUB: [&str; 7] = [
+    "list_agents",
+    "check_task",
+    "cancel_task",
+    "answer_task",
+    "publish_to_topic",
+    "read_topics",
+    "list_topics",
+];
+
 /// Paths of the hub's command and socket.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hub {
@@ -40,13 +51,13 @@ impl Hub {
     pub(super) fn callee(tool: &str, input: &Value) -> Option<String> {
         let prefixes = ["mcp__a2a-hub__", "mcp_a2a-hub_", "mcp_a2a_hub."];
         let name = prefixes.iter().find_map(|prefix| tool.strip_prefix(prefix))?;
-        let is_about_a_task =
-            matches!(name, "list_agents" | "check_task" | "cancel_task" | "answer_task");
-        (!is_about_a_task && input["message"].is_string()).then(|| name.replace('_', "-"))
+        let is_of_hub = OF_HUB.contains(&name);
+        (!is_of_hub && input["message"].is_string()).then(|| name.replace('_', "-"))
     }
 
     /// True if a tool belongs to the hub's server, by the names of Claude Code and Codex. The
-    /// operator has already granted the tools' effect: a task of an agent that this one may call.
+    /// operator has already granted the tools' effects: tasks of agents that this one may call, and
+    /// messages of topics.
     pub(super) fn is_tool(tool: &str) -> bool {
         tool == "mcp:a2a-hub" || tool.starts_with("mcp__a2a-hub__")
     }

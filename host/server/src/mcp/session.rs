@@ -18,10 +18,11 @@ use a2a_hub_engine::Reply;
 use a2a_hub_mcp::resources;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    operation::{AgentInfo, Answer, ListedTask, Operation, TaskPlace},
+    operation::{AgentInfo, Answer, ListedTask, Operation, TaskPlace, TopicRequest},
     v1::{read_token, write_token},
 };
 use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher};
+use a2a_hub_topics::topic_answer;
 use http::request::Parts;
 use parking_lot::Mutex;
 use rmcp::{
@@ -171,6 +172,7 @@ impl McpSession {
                 Err(why) => Err(why),
             },
             Called::ListAgents => self.list(&call.caller).await,
+            Called::Topic(request) => self.topic(&call.caller, request).await,
             Called::Check(task, wait) => call.check(&task, wait).await,
             Called::Cancel(task) => call.cancel(&task).await,
             Called::Answer(answer) => match back {
@@ -204,6 +206,17 @@ impl McpSession {
         let agents = self.agents(caller, false).await;
         let Ok(agents) = agents else { return true };
         tools_of(agents).await.map_or(true, |tools| tools.iter().any(|tool| tool.name == name))
+    }
+
+    async fn topic(
+        &self,
+        caller: &Principal,
+        request: TopicRequest,
+    ) -> Result<CallToolResponse, A2aError> {
+        let Answer::Topic(answer) = self.one(caller, Operation::Topic(request)).await? else {
+            return Err(unexpected());
+        };
+        Ok(CallToolResult::structured(topic_answer(answer)).into())
     }
 
     async fn list(&self, caller: &Principal) -> Result<CallToolResponse, A2aError> {

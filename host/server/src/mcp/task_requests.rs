@@ -205,7 +205,13 @@ impl McpCall<'_> {
                 Ok(ask) => (agent, ask.map_err(|why| error(&why))?),
                 Err(_) => return Err(no_tool()),
             },
-            Ok(Called::ListAgents | Called::Check(..) | Called::Cancel(_) | Called::Answer(_)) => {
+            Ok(
+                Called::ListAgents
+                | Called::Check(..)
+                | Called::Cancel(_)
+                | Called::Answer(_)
+                | Called::Topic(_),
+            ) => {
                 let why = format!("`{name}` is answered at once; call it without `task`");
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None));
             }

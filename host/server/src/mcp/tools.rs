@@ -1,13 +1,14 @@
-//! Tools for MCP clients: one for each agent, named by its id, and four to manage tasks. Agent ids
-//! contain no underscore, so the names cannot collide.
+//! Tools for MCP clients: one for each agent, named by its id, four to manage tasks, and those for
+//! topics. Agent ids contain no underscore, so the names cannot collide.
 
 use super::structured::{self, object};
 use a2a_hub_core::text::plain_text;
 use a2a_hub_mcp::skill_tools;
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
-    operation::AgentInfo,
+    operation::{AgentInfo, TopicRequest},
 };
+use a2a_hub_topics::{TopicTool, topic_call, topic_tools};
 use rmcp::model::{Icon, JsonObject, Tool, ToolAnnotations};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -53,6 +54,8 @@ pub(super) enum Called {
     Cancel(TaskId),
     /// Answers a task's question.
     Answer(Answer),
+    /// Publishes to topics, reads them or lists them.
+    Topic(TopicRequest),
 }
 
 /// Error of a tool call.
@@ -175,12 +178,13 @@ pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Called, 
             Ok(Called::Cancel(TaskId::new(task_id)))
         }
         ANSWER_TASK => arguments_of(name, arguments).map(Called::Answer),
-        _ => match AgentId::parse(name) {
-            Ok(agent) => {
+        _ => match (topic_call(name, &arguments), AgentId::parse(name)) {
+            (Some(request), _) => request.map(Called::Topic).map_err(Miscalled::Arguments),
+            (None, Ok(agent)) => {
                 let ask: Ask = arguments_of(name, arguments)?;
                 Ok(Called::Agent(agent, ask))
             }
-            Err(_) => match skill_tools::agent_in(name) {
+            (None, Err(_)) => match skill_tools::agent_in(name) {
                 Some(agent) => Ok(Called::Skill(agent, object)),
                 None => Err(Miscalled::NoTool),
             },
@@ -201,15 +205,24 @@ pub(super) fn is_for_clients(agent: &AgentInfo) -> bool {
     (agent.id.as_str(), &*agent.source) != SCRIPT
 }
 
-/// All tools: one for each agent, those of skills, and those for tasks. The names of the hub's own
-/// tools are for no skill.
+/// All tools: one for each agent, those of skills, and those for tasks and topics. The names of the
+/// hub's own tools are for no skill.
 pub(super) fn all(agents: &[AgentInfo]) -> Vec<Tool> {
-    let own = of_tasks();
+    let of_topics = topic_tools().into_iter().map(of_topics);
+    let own: Vec<_> = of_tasks().into_iter().chain(of_topics).collect();
     let skills = skill_tools::all(agents).into_iter().map(|skill| skill.tool());
     let skills = skills.map(|tool| tool.with_raw_output_schema(structured::result_schema()));
     let skills = skills.filter(|tool| own.iter().all(|own| own.name != tool.name));
     let skills: Vec<_> = skills.collect();
     agents.iter().map(of_agent).chain(skills).chain(own).collect()
+}
+
+fn of_topics(tool: TopicTool) -> Tool {
+    let TopicTool { name, description, arguments, answer, is_read_only } = tool;
+    let kind = ToolAnnotations::new().read_only(is_read_only).destructive(false).open_world(false);
+    Tool::new(name, description, object(arguments))
+        .with_raw_output_schema(object(answer))
+        .with_annotations(kind)
 }
 
 fn of_agent(agent: &AgentInfo) -> Tool {
@@ -362,7 +375,9 @@ mod tests {
         let card = json!({ "name": "A", "description": long, "skills": [{ "id": "s", "name": "S", "description": "a\nb" }] });
         let tools = all(&[agent("git-historian", card)]);
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
-        assert_eq!(names, ["git-historian", LIST_AGENTS, CHECK_TASK, CANCEL_TASK, ANSWER_TASK]);
+        let tasks = ["git-historian", LIST_AGENTS, CHECK_TASK, CANCEL_TASK, ANSWER_TASK];
+        assert_eq!(names[..5], tasks);
+        assert_eq!(names[5..], ["publish_to_topic", "read_topics", "list_topics"]);
         let told = tools[0].description.as_deref().unwrap();
         assert!(told.contains("The agent says of itself: \"does [2Jthings xxx"), "{told}");
         assert!(told.contains("Its skills, in its own words: \"S: a b\""), "{told}");

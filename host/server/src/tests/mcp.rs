@@ -105,6 +105,25 @@ async fn each_fault_has_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn wrong_topic_calls_are_results() {
+    let stand = TestDispatcher::new().await;
+    let mut connection = begun(&stand, "2025-11-25").await;
+    for (tool, arguments, why) in [
+        ("publish_to_topic", json!({ "topic": "a/#", "text": "x" }), "`#` is a wildcard"),
+        ("publish_to_topic", json!({ "topic": "a", "text": "x", "task": 1 }), "no argument"),
+        ("read_topics", json!({ "pattern": 5 }), "expected a string"),
+        ("list_topics", json!({}), "this hub was built without topics"),
+    ] {
+        let call = json!({ "name": tool, "arguments": arguments });
+        let told = connection.ask("tools/call", call).await;
+        assert_eq!(told["result"]["isError"], true, "the model reads it: {told}");
+        assert!(told.to_string().contains(why), "{told}");
+    }
+    let call = json!({ "name": "list_topics", "arguments": {}, "task": {} });
+    assert_eq!(connection.ask("tools/call", call).await["error"]["code"], -32601);
+}
+
+#[tokio::test(start_paused = true)]
 async fn batch_of_its_version_is_answered_together() {
     let stand = TestDispatcher::new().await;
     let mut connection = begun(&stand, "2025-03-26").await;

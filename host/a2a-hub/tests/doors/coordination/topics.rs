@@ -6,6 +6,7 @@ use crate::{
 };
 use a2a_hub_tests::{
     Client, delegation,
+    mcp::initialize,
     tenants::{TENANTS, Web, token},
     test_guests,
 };
@@ -183,6 +184,98 @@ async fn topics_belong_to_their_tenant() -> Result<()> {
     assert_eq!(texts(&read(&operator, theirs).await?), ["secret"], "the operator names tenants");
     let denied = acme.call("/", "hub/topics/delete", json!({ "topic": "plans" })).await?;
     ensure!(denied["error"]["message"].to_string().contains("may not do this"), "{denied}");
+    Ok(())
+}
+
+/// Calls a tool of the hub's MCP server on the unix socket, as a program of an agent.
+const CALL: &str = r#"
+import json, socket
+it = socket.socket(socket.AF_UNIX)
+it.connect("SOCKET")
+def say(id, method, params):
+    it.sendall(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n")
+    print(lines.readline())
+lines = it.makefile()
+say(1, "hub/speak", {"protocol": "mcp"})
+say(2, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
+say(3, "tools/call", {"name": "publish_to_topic", "arguments": {"topic": "by/tool", "data": {"n": 1}}})
+say(4, "tools/call", {"name": "read_topics", "arguments": {"pattern": "by/+"}})
+"#;
+
+#[tokio::test]
+async fn agent_program_uses_topics_by_tools() -> Result<()> {
+    let without = InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?);
+    for (hub, is_allowed) in
+        [(hub_with_calling_guest().await?, true), (without.start().await?, false)]
+    {
+        let script = CALL.replace("SOCKET", &hub.socket().display().to_string());
+        fs::write(hub.workspace().join("call.py"), script)?;
+        let client = Client::http(&hub);
+        let task = send(&client, "guest", "sh python3 call.py").await?;
+        let told = artifact(&task);
+        let page = read(&client, json!({ "pattern": "#", "start": "stored" })).await?;
+        if is_allowed {
+            let message = &page["messages"][0];
+            let of = [&message["publisher"], &message["taskId"], &message["data"]];
+            assert_eq!(of, [&json!("agent:guest"), &task["id"], &json!({ "n": 1 })], "{page}");
+            ensure!(told.contains("\"publisher\":\"agent:guest\""), "{told}");
+        } else {
+            assert_eq!(page["messages"], json!([]), "{told}");
+        }
+    }
+    Ok(())
+}
+
+/// Result of a tool that a client calls over HTTP.
+async fn call_tool(hub: &InProcessHub, token: &str, tool: &str, arguments: Value) -> Result<Value> {
+    let post = async |body: Value, session: Option<String>| -> Result<reqwest::Response> {
+        let request = reqwest::Client::new().post(format!("http://{}/mcp", hub.http())).json(&body);
+        let request = request.header("accept", "application/json, text/event-stream");
+        let session = session.map(|it| ("mcp-session-id", it));
+        let request = session.into_iter().fold(request, |it, (name, value)| it.header(name, value));
+        Ok(request.header("authorization", token).send().await?)
+    };
+    let begun = post(initialize(), None).await?;
+    let session = begun.headers().get("mcp-session-id").context("no session")?.to_str()?.to_owned();
+    let params = json!({ "name": tool, "arguments": arguments });
+    let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params });
+    let text = post(call, Some(session)).await?.text().await?;
+    let mut events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let answer = events.rfind(|line| line.contains("\"id\":3")).with_context(|| text.clone())?;
+    Ok(serde_json::from_str::<Value>(answer)?["result"].take())
+}
+
+#[tokio::test]
+async fn tools_keep_topics_of_tenants_apart() -> Result<()> {
+    let hub = InProcessHub::builder().config(TENANTS).start().await?;
+    let (acme, other) = (token(&hub, "acme")?, token(&hub, "other")?);
+    let secret = json!({ "topic": "plans", "text": "secret \u{1b}[2J" });
+    let stored = call_tool(&hub, &acme, "publish_to_topic", secret).await?;
+    let expected = json!({ "topic": "plans", "sequence": 1, "position": 1 });
+    assert_eq!(stored["structuredContent"], expected, "{stored}");
+    let all = json!({ "pattern": "#" });
+    let own = call_tool(&hub, &acme, "read_topics", all.clone()).await?;
+    let message = &own["structuredContent"]["messages"][0];
+    let of = [&message["publisher"], &message["text"]];
+    assert_eq!(of, [&json!("client:acme"), &json!("secret \u{1b}[2J")], "{own}");
+    let hidden = call_tool(&hub, &other, "read_topics", all).await?;
+    let none = json!({ "messages": [], "next": 0, "more": false, "gaps": [] });
+    assert_eq!(hidden["structuredContent"], none);
+    let listed = call_tool(&hub, &other, "list_topics", json!({})).await?;
+    assert_eq!(listed["structuredContent"]["topics"], json!([]), "{listed}");
+    for (tool, arguments, why) in [
+        ("read_topics", json!({ "pattern": "#", "tenant": "acme" }), "no argument `tenant`"),
+        (
+            "publish_to_topic",
+            json!({ "topic": "a", "text": "x".repeat(300_000) }),
+            "262144 at most",
+        ),
+        ("publish_to_topic", json!({ "topic": 5 }), "expected a string"),
+        ("read_topics", json!({ "pattern": "a/#/b" }), "must be the last one"),
+    ] {
+        let refused = call_tool(&hub, &acme, tool, arguments).await?;
+        ensure!(refused["isError"] == true && refused.to_string().contains(why), "{refused}");
+    }
     Ok(())
 }
 
