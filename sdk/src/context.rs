@@ -86,6 +86,17 @@ impl Context {
         self.hub.ask(need, &prompt.into(), timeout)
     }
 
+    /// Waits for the next message that the client, or the calling agent, sends to the task while
+    /// the agent works. A message that no run reads starts another run after this one. While a
+    /// question is open, the next message is its answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Timeout`] if no message arrives in time.
+    pub fn next_message(&self, timeout: Option<Duration>) -> Result<Message, Failure> {
+        self.hub.next_message(timeout)
+    }
+
     /// True if the task was cancelled. A long computation polls this.
     pub fn cancelled(&self) -> bool {
         self.hub.cancelled()
@@ -161,7 +172,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use crate::testing::ScriptedHost;
-    use crate::{Artifact, Event, Part};
+    use crate::{Artifact, Event, Failure, Part};
 
     #[test]
     fn client_accepts_declared_types_or_all() {
@@ -188,6 +199,17 @@ mod tests {
             Event::Status(_) | Event::Other(_) => None,
         });
         assert_eq!(told.collect::<Vec<_>>(), [(false, false), (false, false), (true, true)]);
+    }
+
+    #[test]
+    fn messages_at_work_are_read_in_order() {
+        let host = ScriptedHost::new();
+        host.message("one");
+        host.message("two");
+        let ctx = host.context();
+        let read = [ctx.next_message(None), ctx.next_message(None)];
+        assert_eq!(read.map(|message| message.unwrap().text()), ["one", "two"]);
+        assert_eq!(ctx.next_message(None), Err(Failure::Timeout));
     }
 
     #[test]

@@ -57,6 +57,18 @@ impl Call {
         CallHandle::answer(&self.0, &message.into())
     }
 
+    /// Sends the child, which is at work, a further message. An agent that reads it by
+    /// [`Context::next_message`] gets it at once; otherwise it starts another run of the child,
+    /// after the present one.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unavailable`] while the child asks a question, has 16 unread messages, or has
+    /// ended.
+    pub fn send(&self, message: impl Into<Message>) -> Result<(), Failure> {
+        CallHandle::send(&self.0, &message.into())
+    }
+
     /// Waits for the end of the child task and ignores its events.
     pub fn outcome(self) -> Run {
         self.outcome_with(|_| Ok(()))

@@ -33,6 +33,7 @@ pub(crate) trait Host {
         prompt: &Message,
         timeout: Option<Duration>,
     ) -> Result<Self::Question, Failure>;
+    fn next_message(&self, timeout: Option<Duration>) -> Result<Message, Failure>;
     fn first_of(&self, question: &Self::Question, process: &Self::Process) -> First;
     fn cancelled(&self) -> bool;
     fn extensions(&self) -> Vec<String>;
@@ -103,6 +104,7 @@ pub(crate) trait CallHandle {
     fn next(&self, timeout: Option<Duration>) -> Result<Update, Failure>;
     fn task_id(&self) -> String;
     fn answer(&self, message: &Message) -> Result<(), Failure>;
+    fn send(&self, message: &Message) -> Result<(), Failure>;
     fn cancel(&self);
 }
 

@@ -61,6 +61,9 @@ impl Host for Imports {
     ) -> Result<tasks::Question, Failure> {
         tasks::Question::pose(need, prompt, long_millis(timeout))
     }
+    fn next_message(&self, timeout: Option<Duration>) -> Result<Message, Failure> {
+        tasks::next_message(millis(timeout))
+    }
     fn first_of(&self, question: &tasks::Question, process: &process::Child) -> First {
         wait::first_of(question, process)
     }
@@ -269,6 +272,9 @@ impl CallHandle for delegate::Call {
     }
     fn answer(&self, message: &Message) -> Result<(), Failure> {
         delegate::Call::answer(self, message)
+    }
+    fn send(&self, message: &Message) -> Result<(), Failure> {
+        delegate::Call::send(self, message)
     }
     fn cancel(&self) {
         delegate::Call::cancel(self);

@@ -1,6 +1,8 @@
-//! Conversations (contexts) in a store, handoffs in a conversation, and requests that are repeated.
+//! Conversations (contexts) in a store, handoffs in a conversation, requests that are repeated, and
+//! messages to tasks at work.
 //! A conversation consists of its tasks; this crate neither starts nor changes one.
 
 pub mod contexts;
 pub mod handoff;
 pub mod repeats;
+pub mod unheard;

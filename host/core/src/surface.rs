@@ -19,6 +19,7 @@ fn public_words_are_stable() {
         metadata::REASON,
         metadata::RECOVERY,
         metadata::UNHEARD,
+        metadata::RECEIVED,
         metadata::GRANTED_PERMISSIONS,
         metadata::FLOW_FILE,
         SCHEDULE,

@@ -12,6 +12,7 @@ pub mod limits;
 pub mod port;
 pub mod run;
 mod run_after;
+mod run_facts;
 mod run_then;
 mod runtime;
 
@@ -21,5 +22,6 @@ pub use health_report::HealthReport;
 pub use limits::{Limits, RunCapacity};
 pub use run::{Call, Work};
 pub use run_after::{RunAfter, StartAgent};
+pub use run_facts::RunFacts;
 pub use run_then::{RunThen, WrapRun};
 pub use runtime::{HubWork, Run, Runtime};

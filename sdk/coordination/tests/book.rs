@@ -13,7 +13,7 @@ fn examples_of_the_book_are_right() {
     let blocks: Vec<_> = PAGES.iter().flat_map(|page| page.split("```toml\n").skip(1)).collect();
     let texts = blocks.iter().map(|block| block.split("```").next().unwrap_or_default());
     let (fakes, flows): (Vec<_>, Vec<_>) = texts.partition(|text| text.contains("[answers]"));
-    assert_eq!((flows.len(), fakes.len()), (11, 4));
+    assert_eq!((flows.len(), fakes.len()), (13, 4));
     let review = |text: &&&str| text.contains("id = \"review\"") && text.contains("findings");
     let vote = |text: &&&str| text.contains("vote = {");
     let delphi = |text: &&&str| text.contains("delphi = {");

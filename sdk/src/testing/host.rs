@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::child::child;
+use super::child::{Inbox, ScriptedCall, child};
 use super::mind::Mind;
 use super::process::{KeptPrograms, ScriptedProcess, Stop};
 use super::program::{Program, Script};
 use super::step::{self, ScriptedStep};
 use super::workspace::Workspace;
 use crate::bindings::a2a::hub::wait::First;
-use crate::host::{CallHandle, Change, ExchangeHandle, Host, Pollable, PosedQuestion};
+use crate::host::{Change, ExchangeHandle, Host, Pollable, PosedQuestion};
 use crate::message::joined_text;
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
@@ -52,7 +52,7 @@ struct State {
     fingerprints: BTreeMap<String, String>,
     withdrawn: usize,
     children: Vec<ChildTask>,
-    answered: Vec<(String, String)>,
+    inbox: Rc<RefCell<Inbox>>,
     steps: step::Kept,
 }
 
@@ -72,13 +72,6 @@ pub(crate) struct ScriptedQuestion {
     host: ScriptedHost,
     prompt: String,
     answered: bool,
-}
-
-/// Scripted call of another agent.
-pub(crate) struct ScriptedCall {
-    id: String,
-    host: ScriptedHost,
-    updates: RefCell<VecDeque<Update>>,
 }
 
 impl ScriptedHost {
@@ -176,12 +169,6 @@ impl ScriptedHost {
         self.0.borrow().tool_calls.clone()
     }
 
-    /// Answers of the agent to questions of called agents: the id of each task (`child-1` for the
-    /// first call) and the text.
-    pub fn answered(&self) -> Vec<(String, String)> {
-        self.0.borrow().answered.clone()
-    }
-
     /// Stored result of a step, as JSON; `None` if it has none. Another run on this hub finds it
     /// done.
     pub fn step_came_to(&self, key: &str) -> Option<String> {
@@ -264,6 +251,24 @@ impl ScriptedHost {
         self.0.borrow().logs.clone()
     }
 
+    /// Scripts the next message to the agent at work. Without one, its wait for a message ends by a
+    /// timeout.
+    pub fn message(&self, message: impl Into<Message>) {
+        self.0.borrow().inbox.borrow_mut().messages.push_back(message.into());
+    }
+
+    /// Further messages of the agent to called agents, each with the id of the task: `child-1` for
+    /// the first call.
+    pub fn sent(&self) -> Vec<(String, Message)> {
+        self.0.borrow().inbox.borrow().sent.clone()
+    }
+
+    /// Answers of the agent to questions of called agents: the id of each task (`child-1` for the
+    /// first call) and the text.
+    pub fn answered(&self) -> Vec<(String, String)> {
+        self.0.borrow().inbox.borrow().answered.clone()
+    }
+
     fn is_cancelled(&self) -> bool {
         let state = self.0.borrow();
         state.cancel_after.is_some_and(|limit| state.events.len() >= limit)
@@ -275,7 +280,7 @@ impl ScriptedHost {
         Box::new(move || host.unless_cancelled())
     }
 
-    fn unless_cancelled(&self) -> Result<(), Failure> {
+    pub(super) fn unless_cancelled(&self) -> Result<(), Failure> {
         if self.is_cancelled() { Err(Failure::Cancelled) } else { Ok(()) }
     }
 }
@@ -325,6 +330,11 @@ impl Host for ScriptedHost {
         } else {
             First::Answer
         }
+    }
+
+    fn next_message(&self, _: Option<Duration>) -> Result<Message, Failure> {
+        self.unless_cancelled()?;
+        self.0.borrow().inbox.borrow_mut().messages.pop_front().ok_or(Failure::Timeout)
     }
 
     fn cancelled(&self) -> bool {
@@ -502,7 +512,7 @@ impl Host for ScriptedHost {
         let (_, updates) = script.ok_or_else(|| unscripted(&format!("a call to `{agent}`")))?;
         let id = format!("child-{}", state.children.len() + 1);
         state.children.push(child(&id, agent, how, &updates));
-        Ok(ScriptedCall { id, host: self.clone(), updates: RefCell::new(updates.into()) })
+        Ok(ScriptedCall::new(id, Rc::clone(&state.inbox), self.stop(), updates))
     }
 
     fn children(&self) -> Result<Vec<ChildTask>, Failure> {
@@ -517,7 +527,7 @@ impl Host for ScriptedHost {
         self.unless_cancelled()?;
         let ready = |source: &Pollable<'_, Self>| match source {
             Pollable::Process(process) => process.is_ready(),
-            Pollable::Call(call) => !call.updates.borrow().is_empty(),
+            Pollable::Call(call) => call.is_ready(),
             Pollable::Exchange(exchange) => exchange.is_ready(),
             Pollable::Question(question) => question.is_answered(),
         };
@@ -561,27 +571,6 @@ impl PosedQuestion for ScriptedQuestion {
 impl Drop for ScriptedQuestion {
     fn drop(&mut self) {
         self.host.0.borrow_mut().withdrawn += usize::from(!self.answered);
-    }
-}
-
-impl CallHandle for ScriptedCall {
-    fn next(&self, _: Option<Duration>) -> Result<Update, Failure> {
-        self.host.unless_cancelled()?;
-        self.updates.borrow_mut().pop_front().ok_or(Failure::Timeout)
-    }
-
-    fn task_id(&self) -> String {
-        self.id.clone()
-    }
-
-    fn answer(&self, message: &Message) -> Result<(), Failure> {
-        let said = message.text();
-        self.host.0.borrow_mut().answered.push((self.id.clone(), said));
-        Ok(())
-    }
-
-    fn cancel(&self) {
-        self.updates.borrow_mut().clear();
     }
 }
 

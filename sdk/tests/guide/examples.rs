@@ -148,6 +148,22 @@ pub fn ask_while_running(ctx: &Context, child: &Child) -> Run {
 mod reference_11 {
 use a2a_hub_sdk::prelude::*;
 
+pub fn read_to_the_end(ctx: &Context) -> Run {
+    let mut words = Vec::new();
+    loop {
+        match ctx.next_message(Some(Duration::from_secs(60))) {
+            Ok(message) if message.text() == "end" => return ctx.done(words.join(" ")),
+            Ok(message) => words.push(message.text()),
+            Err(Failure::Timeout) => return ctx.done("nobody has sent `end`"),
+            Err(other) => return Err(other),
+        }
+    }
+}
+}
+
+mod reference_12 {
+use a2a_hub_sdk::prelude::*;
+
 pub fn log(ctx: &Context) -> Run {
     let mut commits = Vec::new();
     let exit = ctx.run_lines(Command::new("git").args(["log", "--oneline"]), |line| {
@@ -161,7 +177,7 @@ pub fn log(ctx: &Context) -> Run {
 }
 }
 
-mod reference_12 {
+mod reference_13 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn chat(ctx: &Context, key: &str, prompt: &str) -> Run {
@@ -181,7 +197,7 @@ pub fn chat(ctx: &Context, key: &str, prompt: &str) -> Run {
 }
 }
 
-mod reference_13 {
+mod reference_14 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn models(ctx: &Context) -> Run {
@@ -193,7 +209,7 @@ pub fn models(ctx: &Context) -> Run {
 }
 }
 
-mod reference_14 {
+mod reference_15 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn stream(ctx: &Context, prompt: &str) -> Run {
@@ -212,7 +228,7 @@ pub fn stream(ctx: &Context, prompt: &str) -> Run {
 }
 }
 
-mod reference_15 {
+mod reference_16 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn wait(ctx: &Context, question: OpenQuestion) -> Run {
@@ -229,7 +245,7 @@ pub fn wait(ctx: &Context, question: OpenQuestion) -> Run {
 }
 }
 
-mod reference_16 {
+mod reference_17 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn files(ctx: &Context, bytes: &[u8]) -> Run {
@@ -239,7 +255,7 @@ pub fn files(ctx: &Context, bytes: &[u8]) -> Run {
 }
 }
 
-mod reference_17 {
+mod reference_18 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn count(ctx: &Context) -> Run {
@@ -253,7 +269,7 @@ pub fn count(ctx: &Context) -> Run {
 }
 }
 
-mod reference_18 {
+mod reference_19 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn think(ctx: &Context) -> Run {
@@ -269,7 +285,7 @@ pub fn think(ctx: &Context) -> Run {
 }
 }
 
-mod reference_19 {
+mod reference_20 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn review(ctx: &Context) -> Run {
@@ -280,7 +296,7 @@ pub fn review(ctx: &Context) -> Run {
 }
 }
 
-mod reference_20 {
+mod reference_21 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn supervised(ctx: &Context) -> Run {
@@ -299,7 +315,7 @@ pub fn supervised(ctx: &Context) -> Run {
 }
 }
 
-mod reference_21 {
+mod reference_22 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn hand_over(ctx: &Context) -> Run {
@@ -312,7 +328,7 @@ pub fn hand_over(ctx: &Context) -> Run {
 }
 }
 
-mod reference_22 {
+mod reference_23 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn notes(ctx: &Context) -> Run {
@@ -324,7 +340,7 @@ pub fn notes(ctx: &Context) -> Run {
 }
 }
 
-mod reference_23 {
+mod reference_24 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn model(ctx: &Context) -> String {
@@ -332,7 +348,7 @@ pub fn model(ctx: &Context) -> String {
 }
 }
 
-mod reference_24 {
+mod reference_25 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn release(ctx: &Context) -> Run {

@@ -20,6 +20,7 @@
 
 mod effect;
 mod fault;
+mod reading;
 
 pub use effect::{Effect, Record};
 pub use fault::{Fault, Patience};
@@ -135,6 +136,8 @@ pub enum Signal {
     /// The client sent a message: the answer that the task waits for, or further input for the
     /// agent.
     Said,
+    /// The agent reads the oldest message that it has not received.
+    Read,
     /// A caller cancels the task.
     Cancel,
     /// A budget that applies to the task is used up: the task fails, and the event itself names the
@@ -234,6 +237,7 @@ impl Lifecycle {
             Signal::Tended => self.tended(now),
             Signal::Lost(fault) if self.has_agent() => self.end(vec![failed(fault)]),
             Signal::Said => self.said(now),
+            Signal::Read => self.read(),
             Signal::Cancel => self.cut_short(Record::Canceled),
             Signal::Exhausted => self.cut_short(Record::Itself),
             Signal::Park => self.park(),
@@ -562,7 +566,7 @@ impl Signal {
     /// State in which the recorded event itself leaves the task, if it sets one.
     fn state(self) -> Option<TaskState> {
         match self {
-            Self::Told { working: true } => Some(TaskState::Working),
+            Self::Told { working: true } | Self::Read => Some(TaskState::Working),
             Self::Asked { state, .. } | Self::Ended(state) => Some(state),
             Self::Exhausted => Some(TaskState::Failed),
             Self::Told { working: false }

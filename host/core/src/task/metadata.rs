@@ -36,6 +36,9 @@ pub const RECOVERY: &str = "recovery";
 /// a finished task, these messages were never received.
 pub const UNHEARD: &str = "unheard";
 
+/// Metadata member with the id of the message that the agent read last while it was at work.
+pub const RECEIVED: &str = "received";
+
 /// Metadata member with the permissions that the operator grants an agent's program in a task from
 /// another agent: the word of a [`Permissions`](crate::grant::permissions::Permissions).
 pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
@@ -139,6 +142,7 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
     let of_hub = [
         UNHEARD,
+        RECEIVED,
         QUEUED,
         GRANTED_PERMISSIONS,
         FLOW_FILE,
@@ -176,6 +180,12 @@ pub fn working(task: &Task, now: String) -> TaskEvent {
         over.insert(QUESTION.to_owned(), ().into());
     }
     status(task, TaskState::Working, None, Some(over).filter(|over| !over.is_empty()), now)
+}
+
+/// Status event: the agent at work has read this message.
+pub fn received(task: &Task, message: &MessageId, now: String) -> TaskEvent {
+    let facts = Metadata::from_iter([(RECEIVED.to_owned(), message.as_str().into())]);
+    status(task, TaskState::Working, None, Some(facts), now)
 }
 
 /// Status event: the task was cancelled; `facts` if another agent goes on.

@@ -114,6 +114,8 @@ pub(super) struct RunningTask {
     pub(super) asked: Option<oneshot::Sender<Result<ClientAnswer, Failure>>>,
     /// The answer, held until the task has a run permit again.
     pub(super) answer: Option<ClientAnswer>,
+    /// Receiver of the next message, while the agent waits for one.
+    pub(super) reads: Option<oneshot::Sender<Result<ClientAnswer, Failure>>>,
     /// Start of the run, until its first output.
     pub(super) begun: Option<Instant>,
 }
@@ -121,8 +123,8 @@ pub(super) struct RunningTask {
 impl RunningTask {
     pub(super) fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
         let (questions, begun) = (VecDeque::new(), Some(Instant::now()));
-        let (asks_for_child, tends, asked, answer) = (false, false, None, None);
-        Self { run, said, questions, asks_for_child, tends, asked, answer, begun }
+        let (asks_for_child, tends, asked, answer, reads) = Default::default();
+        Self { run, said, questions, asks_for_child, tends, asked, answer, reads, begun }
     }
 
     /// Run that relays for the children of an agent whose own run is gone.
@@ -138,6 +140,8 @@ pub(super) enum ActorEvent {
     Time,
     Said(GuestRequest),
     Withdrawn,
+    /// The agent waits for a message, and one is there.
+    Read,
     Ended(Ended),
 }
 
@@ -301,8 +305,8 @@ impl TaskActor {
             }
             let mut is_output = matches!(happening, ActorEvent::Said(GuestRequest::Emit(_)));
             self.happen(happening).await?;
-            while let Some(question) = self.next_question() {
-                self.happen(ActorEvent::Said(question)).await?;
+            while let Some(next) = self.next_for_agent() {
+                self.happen(next).await?;
             }
             // Stores further output of the guest in the same batch.
             while (1..SAID).contains(&self.recorder.pending())
@@ -423,6 +427,11 @@ impl TaskActor {
             // The entry was stored before.
             ActorEvent::Said(GuestRequest::Record(..)) => return None,
             ActorEvent::Said(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
+            ActorEvent::Said(GuestRequest::Read(reader)) => return self.set_reader(reader),
+            ActorEvent::Read => {
+                payload.events = vec![self.reading()?];
+                Signal::Read
+            }
             ActorEvent::Withdrawn => Signal::Withdrawn,
             ActorEvent::Ended(ended) if self.guest.as_ref().is_some_and(|guest| guest.tends) => {
                 payload.events = vec![last(self.recorder.task(), ended).1];
@@ -530,6 +539,7 @@ impl TaskActor {
                 let kept = payload.start.take().map(|start| self.recorded(start));
                 self.unheard.extend(kept);
             }
+            Effect::Deliver => self.deliver(),
             Effect::Retire => {
                 self.guest = None;
                 // Waiters of that run are gone with it.

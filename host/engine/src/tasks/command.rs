@@ -35,6 +35,8 @@ pub(super) struct Input {
     pub(super) message: Message,
     /// Question that the message names as the one it answers.
     pub(super) answers: Option<QuestionId>,
+    /// True if the message answers no question.
+    pub(super) is_further: bool,
     pub(super) client: ClientCapabilities,
     /// Sender of the message, for the log.
     pub(super) by: Principal,

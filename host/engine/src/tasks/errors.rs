@@ -52,6 +52,15 @@ pub(super) fn not_asked(task: &Task, asked: Option<&Question>, gone: &QuestionGo
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }
 
+/// Refuses a further message to a task that asks a question: it would be the answer.
+pub(super) fn asks_now(task: &Task) -> A2aError {
+    let why = format!(
+        "task `{}` asks a question; send the message again once it has the answer",
+        task.id
+    );
+    A2aError::new(ErrorKind::UnsupportedOperation, why)
+}
+
 /// Refuses to cancel a task that is over.
 pub(super) fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {
     let why = format!("task `{id}` is {} and cannot be cancelled", state.name());

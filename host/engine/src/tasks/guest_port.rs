@@ -22,7 +22,13 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+/// Receiver of the next message of a task at work.
+pub(super) type MessageReader = oneshot::Sender<Result<ClientAnswer, Failure>>;
 
 /// Request of a guest to its task's actor.
 pub(super) enum GuestRequest {
@@ -30,6 +36,8 @@ pub(super) enum GuestRequest {
     Emit(Vec<Emitted>),
     /// Ask the client a question.
     Ask(Box<GuestQuestion>),
+    /// Wait for the next message; without a reader, wait no longer.
+    Read(Option<MessageReader>),
     /// Release the run permit: the guest only waits for others.
     Rest(WaitsFor),
     /// Reacquire the run permit; the sender is notified once the guest may continue.
@@ -145,6 +153,20 @@ impl TaskPort for ActorPort {
         patience: Option<Duration>,
     ) -> Result<ClientAnswer, Failure> {
         self.question(need, prompt, patience, false).await
+    }
+
+    async fn next_message(&self, patience: Option<Duration>) -> Result<ClientAnswer, Failure> {
+        let (reader, mut message) = oneshot::channel();
+        let gone = |_| Failure::Cancelled;
+        self.queue.send(GuestRequest::Read(Some(reader))).await.map_err(gone)?;
+        if let Some(patience) = patience {
+            if let Ok(message) = timeout(patience, &mut message).await {
+                return message.unwrap_or(Err(Failure::Cancelled));
+            }
+            // The actor answers: a message that it has just recorded as received is not lost.
+            self.queue.send(GuestRequest::Read(None)).await.map_err(gone)?;
+        }
+        message.await.unwrap_or(Err(Failure::Cancelled))
     }
 
     fn told_beside(&self) -> u64 {

@@ -462,17 +462,40 @@ impl Tasks {
         // Subscribed before the task continues: nothing has to be read from the log.
         let follows = self.subscribe(id, &running, after.unwrap_or(heard));
         let (told, answer) = oneshot::channel();
-        let input = ActorCommand::Input(Box::new(Input { message, answers, client, by, told }));
-        let answer = match running.commands.send(input).await {
-            Ok(()) => answer.await.ok(),
-            Err(_) => None,
+        let is_further = false;
+        let input = Input { message, answers, is_further, client, by, told };
+        self.input(id, input, answer).await?;
+        Ok(follows)
+    }
+
+    /// Sends a task at work a further message, which answers no question.
+    pub(crate) async fn send_further(
+        &self,
+        id: &TaskId,
+        message: Message,
+        by: Principal,
+    ) -> Result<(), HubError> {
+        let (told, answer) = oneshot::channel();
+        let (answers, is_further, client) = (None, true, ClientCapabilities::default());
+        self.input(id, Input { message, answers, is_further, client, by, told }, answer).await
+    }
+
+    async fn input(
+        &self,
+        id: &TaskId,
+        input: Input,
+        answer: oneshot::Receiver<Result<(), A2aError>>,
+    ) -> Result<(), HubError> {
+        let input = ActorCommand::Input(Box::new(input));
+        let answer = match self.find(id) {
+            Some(running) if running.commands.send(input).await.is_ok() => answer.await.ok(),
+            Some(_) | None => None,
         };
         match answer {
-            Some(answer) => answer?,
+            Some(answer) => Ok(answer?),
             // The task ended before it received the message.
-            None => return Err(not_waiting(id, self.get(id).await?.task.status.state).into()),
+            None => Err(not_waiting(id, self.get(id).await?.task.status.state).into()),
         }
-        Ok(follows)
     }
 
     /// Stops a task and returns it as it ended. Fails if the task ended otherwise in the meantime.

@@ -132,6 +132,11 @@ pub trait CallPort: Send + Sync {
     /// Answers the child's question.
     async fn answer(&self, message: Message) -> Result<(), Failure>;
 
+    /// Sends the child a further message, which answers no question.
+    async fn send(&self, _message: Message) -> Result<(), Failure> {
+        Err(Failure::Unsupported("send a call a further message".to_owned()))
+    }
+
     /// Cancels the child, and waits until it has ended.
     async fn cancel(&self) -> Result<(), Failure>;
 }

@@ -23,6 +23,8 @@ pub enum Heard {
     Answered(Result<(), Failure>),
     /// List of children.
     Children(Result<Vec<ChildTask>, Failure>),
+    /// Message that the client sent to the task at work.
+    Message(Result<ClientAnswer, Failure>),
     /// Answer of the client.
     Reply(Result<ClientAnswer, Failure>),
     /// Indexes of the ready ones among several sources.
@@ -37,7 +39,7 @@ impl Heard {
             Self::Update(heard) => heard.as_ref().err(),
             Self::Answered(heard) => heard.as_ref().err(),
             Self::Children(heard) => heard.as_ref().err(),
-            Self::Reply(heard) => heard.as_ref().err(),
+            Self::Message(heard) | Self::Reply(heard) => heard.as_ref().err(),
             Self::Ready(heard) => heard.as_ref().err(),
         }
     }

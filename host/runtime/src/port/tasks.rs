@@ -92,6 +92,12 @@ pub trait TaskPort: Send + Sync {
         self.ask(need, prompt, timeout).await
     }
 
+    /// Waits for the oldest message that the client sent to the task at work and that the agent has
+    /// not received. [`Failure::Timeout`] if none arrives in time; no message is lost then.
+    async fn next_message(&self, _timeout: Option<Duration>) -> Result<ClientAnswer, Failure> {
+        Err(Failure::Unsupported("read a message: nobody can send one here".to_owned()))
+    }
+
     /// Bytes that are stored and sent again beside a status emitted now: the child's question with
     /// which the task waits.
     fn told_beside(&self) -> u64 {

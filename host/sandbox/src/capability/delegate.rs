@@ -188,6 +188,48 @@ impl GuestState {
         Ok(lending(port, WaitsFor::Agents, heard).await)
     }
 
+    /// Sends a child the answer to its question, or a further message.
+    async fn tell_child(
+        &mut self,
+        call: Resource<Delegated>,
+        message: Message,
+        told: ToChild,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        let (name, what) = match told {
+            ToChild::Answer => ("call.answer", "answer another agent"),
+            ToChild::Further => ("call.send", "send another agent a message"),
+        };
+        if let Err(why) = self.require_outside_step(what) {
+            return Ok(Err(why));
+        }
+        self.account.before(bytes_of_message(&message)).await;
+        let asked = CallIdentity::new(name, self.table.get(&call)?.task().as_str());
+        Ok(match (self.recall(&asked)?, message_from_guest(message)) {
+            (Some(Heard::Answered(taken)), _) => taken,
+            (Some(_), _) => return Err(mixed_up()),
+            (None, Ok(mut message)) => {
+                message.hide(&self.redaction.secrets);
+                if let Some(replay) = &self.replay {
+                    // A deterministic id, so that a repeat after a restart is the same message.
+                    message.message_id = MessageId::new(replay.next_message(&asked.about));
+                }
+                let cancel = self.cancel.clone();
+                let call = self.table.get_mut(&call)?;
+                let taken = async {
+                    let port = call.port().await?;
+                    match told {
+                        ToChild::Answer => port.answer(message).await,
+                        ToChild::Further => port.send(message).await,
+                    }
+                };
+                let taken = until_cancelled(&cancel, taken).await;
+                self.keep(asked, Heard::Answered(taken.clone())).await?;
+                taken
+            }
+            (None, Err(why)) => Err(why),
+        })
+    }
+
     fn set(
         &mut self,
         options: &Resource<CallOptions>,
@@ -196,6 +238,15 @@ impl GuestState {
         set(self.table.get_mut(options)?);
         Ok(())
     }
+}
+
+/// Message to a child.
+#[derive(Clone, Copy)]
+enum ToChild {
+    /// The answer to its question.
+    Answer,
+    /// A further message, for an agent at work.
+    Further,
 }
 
 async fn start_call(
@@ -453,30 +504,15 @@ impl HostCall for GuestState {
         call: Resource<Delegated>,
         message: Message,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
-        if let Err(why) = self.require_outside_step("answer another agent") {
-            return Ok(Err(failure_to_guest(why)));
-        }
-        self.account.before(bytes_of_message(&message)).await;
-        let asked = CallIdentity::new("call.answer", self.table.get(&call)?.task().as_str());
-        let answered = match (self.recall(&asked)?, message_from_guest(message)) {
-            (Some(Heard::Answered(answered)), _) => answered,
-            (Some(_), _) => return Err(mixed_up()),
-            (None, Ok(mut message)) => {
-                message.hide(&self.redaction.secrets);
-                if let Some(replay) = &self.replay {
-                    // A deterministic id, so that a repeat after a restart is the same message.
-                    message.message_id = MessageId::new(replay.next_message(&asked.about));
-                }
-                let cancel = self.cancel.clone();
-                let call = self.table.get_mut(&call)?;
-                let taken = async { call.port().await?.answer(message).await };
-                let answered = until_cancelled(&cancel, taken).await;
-                self.keep(asked, Heard::Answered(answered.clone())).await?;
-                answered
-            }
-            (None, Err(why)) => Err(why),
-        };
-        Ok(answered.map_err(failure_to_guest))
+        Ok(self.tell_child(call, message, ToChild::Answer).await?.map_err(failure_to_guest))
+    }
+
+    async fn send(
+        &mut self,
+        call: Resource<Delegated>,
+        message: Message,
+    ) -> wasmtime::Result<Result<(), types::Failure>> {
+        Ok(self.tell_child(call, message, ToChild::Further).await?.map_err(failure_to_guest))
     }
 
     async fn cancel(&mut self, call: Resource<Delegated>) -> wasmtime::Result<()> {

@@ -30,7 +30,7 @@ use a2a_hub_runtime::{
 use futures::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use wasmtime::component::Resource;
 
 /// Maximum size in bytes of a final message or a question: the client's answer contains it whole,
@@ -344,6 +344,42 @@ impl Host for GuestState {
             }
         };
         Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
+    }
+
+    async fn next_message(
+        &mut self,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
+        let asked = CallIdentity::new("next-message", "");
+        let what = "read a message";
+        let port = match (self.require_outside_step(what), self.ports.tasks.clone()) {
+            (Ok(()), Some(port)) => port,
+            (Err(why), _) => return Ok(Err(failure_to_guest(why))),
+            (Ok(()), None) => {
+                let why = format!("{what}: there is no task in this call");
+                return Ok(Err(failure_to_guest(Failure::Unsupported(why))));
+            }
+        };
+        let message = match self.recall(&asked)? {
+            Some(Heard::Message(message)) => message,
+            Some(_) => return Err(mixed_up()),
+            None => {
+                let (cancel, reads) = (self.cancel.clone(), Arc::clone(&port));
+                let timeout = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+                let message = async {
+                    tokio::select! {
+                        biased;
+                        () = cancel.cancelled() => Err(Failure::Cancelled),
+                        message = reads.next_message(timeout) => message,
+                    }
+                };
+                // Whoever writes the message may need the run permit.
+                let message = lending(Some(port), WaitsFor::Agents, message).await;
+                self.keep(asked, Heard::Message(message.clone())).await?;
+                message
+            }
+        };
+        Ok(message.map(|message| self.heard(message)).map_err(failure_to_guest))
     }
 
     fn cancelled(&mut self) -> wasmtime::Result<bool> {

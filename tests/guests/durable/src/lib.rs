@@ -58,6 +58,8 @@ fn act_out(ctx: &Context, act: &str, rest: &str, last: Option<&String>) -> Resul
         "ask" => ctx.ask(rest)?.text(),
         "call" => told(ctx.call(first, given_on(then)).and_then(Call::text)),
         "answer" => told(answering(ctx, first, then)),
+        "feed" => told(feeding(ctx, first, then)),
+        "read" => told(ctx.next_message(milliseconds(rest)).map(|it| it.text())),
         "race" => race(ctx, first, then)?,
         "children" => {
             let children = ctx.children()?.into_iter().map(|child| child.agent);
@@ -70,7 +72,7 @@ fn act_out(ctx: &Context, act: &str, rest: &str, last: Option<&String>) -> Resul
         "inside" => told(ctx.step("inside", || ctx.ask("in a step?").map(|it| it.text()))),
         "fail" => return Err(Failure::Internal(rest.to_owned())),
         "sleep" => {
-            ctx.sleep(Duration::from_millis(rest.parse().unwrap_or_default()))?;
+            ctx.sleep(milliseconds(rest).unwrap_or_default())?;
             String::new()
         }
         "setting" => ctx.setting(rest).unwrap_or_default(),
@@ -195,6 +197,24 @@ fn answering(ctx: &Context, agent: &str, rest: &str) -> Result<String, Failure> 
             Update::Event(_) => {}
         }
     }
+}
+
+/// Calls an agent, and sends it further messages, one a word: `AGENT MESSAGES PROGRAM`, with
+/// commas between the messages.
+fn feeding(ctx: &Context, agent: &str, rest: &str) -> Result<String, Failure> {
+    let (messages, program) = rest.split_once(' ').unwrap_or((rest, ""));
+    let call = ctx.call(agent, given_on(program))?;
+    let sent: Vec<_> = messages.split(',').map(|it| told_of(call.send(it))).collect();
+    Ok(format!("{}: {}", sent.join(","), call.text()?))
+}
+
+fn told_of(sent: Result<(), Failure>) -> String {
+    told(sent.map(|()| "sent".to_owned()))
+}
+
+/// Time of a line; none if it names none.
+fn milliseconds(rest: &str) -> Option<Duration> {
+    rest.parse().ok().map(Duration::from_millis)
 }
 
 /// Calls several agents with the same message, and reports the order of their ends.

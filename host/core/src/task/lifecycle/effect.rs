@@ -23,6 +23,8 @@ pub enum Effect {
     Answer,
     /// Queues the client's message until the agent's current run ends; the next run receives it.
     Keep,
+    /// Hands the oldest queued message to the agent at work, which reads it.
+    Deliver,
     /// Drops a finished run, and prepares the oldest queued message for the next run.
     Retire,
     /// Tells the client that its message was accepted.

@@ -45,7 +45,7 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
     ]
 }
 
-fn signals() -> [(&'static str, Signal); 17] {
+fn signals() -> [(&'static str, Signal); 18] {
     [
         ("turn", Signal::Turn),
         ("told", Signal::Told { working: false }),
@@ -57,6 +57,7 @@ fn signals() -> [(&'static str, Signal); 17] {
         ("tended", Signal::Tended),
         ("lost", Signal::Lost(Fault::Unreadable)),
         ("said", Signal::Said),
+        ("read", Signal::Read),
         ("cancel", Signal::Cancel),
         ("exhausted", Signal::Exhausted),
         ("park", Signal::Park),
@@ -332,6 +333,27 @@ fn message_during_work_starts_another_run() {
     assert!(task.is_over(), "an agent that gave up hears no more");
 }
 
+#[test]
+fn agent_at_work_reads_oldest_message() {
+    let start = start();
+    let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
+    for signal in [Signal::Said, Signal::Turn, Signal::Said] {
+        task.step(start, signal);
+    }
+    let reads = [Effect::Record(Record::Itself), Effect::Deliver];
+    let begins = [Effect::Record(Record::Working), reads[0], reads[1]];
+    assert_eq!(task.step(start, Signal::Read), begins);
+    // While the agent asks, the next message is the answer.
+    task.step(start, ASKED);
+    assert_eq!(task.step(start, Signal::Read), []);
+    task.step(start, Signal::Said);
+    task.step(start, Signal::Turn);
+    assert_eq!(task.step(start, Signal::Read), reads);
+    assert!(!task.may_read());
+    let end = [Effect::Record(Record::Itself)];
+    assert_eq!(task.step(start, Signal::Ended(TaskState::Completed)), end, "all is read");
+}
+
 /// The agent that asked is replayed, and reaches its question later.
 #[test]
 fn pending_question_takes_answer_during_replay() {
@@ -418,6 +440,7 @@ fn any_signal() -> impl Strategy<Value = Signal> {
         1 => Just(Signal::WentOn),
         1 => Just(Signal::Tended),
         3 => Just(Signal::Said),
+        1 => Just(Signal::Read),
         3 => Just(Signal::Time),
         1 => states.prop_map(Signal::Ended),
         1 => Just(Signal::Lost(Fault::Unreadable)),
@@ -458,7 +481,7 @@ proptest! {
         let mut task = task;
         let (mut state, mut now) = (task.state, start());
         let (mut begun, mut parked, mut questions, mut answers) = (0, 0, 0, 0);
-        let (mut kept, mut again) = (kept_before, 0);
+        let (mut kept, mut again, mut read) = (kept_before, 0, 0);
         for (signal, pause) in signals {
             now += Duration::from_secs(pause);
             let (was_over, waited) = (task.is_over(), task.asks());
@@ -493,6 +516,7 @@ proptest! {
                     Effect::Keep => kept += 1,
                     Effect::Retire if effects.contains(&Effect::Record(Record::Stranded)) => {}
                     Effect::Retire => again += 1,
+                    Effect::Deliver => read += 1,
                     Effect::Answer => answers += 1,
                     Effect::Acknowledge => prop_assert!(waited || effects.contains(&Effect::Keep)),
                     Effect::ComeBack | Effect::GiveTurnBack | Effect::Refuse | Effect::Leave
@@ -500,8 +524,8 @@ proptest! {
                 }
             }
             questions += usize::from(signal == ASKED && !effects.is_empty());
-            prop_assert!(begun <= 1 + again + parked && answers <= questions && again <= kept);
-            prop_assert!(kept - again <= MAX_UNHEARD);
+            prop_assert!(begun <= 1 + again + parked && answers <= questions);
+            prop_assert!(again + read <= kept && kept - again - read <= MAX_UNHEARD);
             prop_assert_eq!(task.state, state);
             prop_assert!(!state.is_final() || task.is_over());
             prop_assert!(!task.is_over() || task.wake_at().is_none());

@@ -4,24 +4,29 @@
 use super::{ActorEvent, SignalPayload, TaskActor};
 use crate::tasks::{
     command::{Input, RunInput},
-    errors::not_asked,
-    guest_port::GuestRequest,
+    errors::{asks_now, not_asked},
+    guest_port::{GuestRequest, MessageReader},
 };
+use a2a_hub_clock as clock;
 use a2a_hub_core::task::{metadata, question};
 use a2a_hub_protocol::{
     event::TaskEvent, id::MessageId, question::Question as Asked, task::TaskState,
 };
-use a2a_hub_runtime::{Ended, port::tasks::ClientAnswer};
+use a2a_hub_runtime::{Ended, Failure, port::tasks::ClientAnswer};
 
 impl TaskActor {
     /// Accepts a client's message if it fits the open question; otherwise replies with the question
     /// that is open.
     pub(in crate::tasks) fn hear(&self, input: Input, payload: &mut SignalPayload) -> Option<()> {
-        let Input { message, answers, client, by, told } = input;
+        let Input { message, answers, is_further, client, by, told } = input;
         let task = self.recorder.task();
         // A message while no question is open is no answer.
         let is_asked = self.lifecycle.asks() || self.lifecycle.stands();
         let asked = Asked::of(task.metadata.as_ref()).filter(|_| is_asked);
+        if is_further && is_asked {
+            let _ = told.send(Err(asks_now(task)));
+            return None;
+        }
         if let Err(gone) = question::admit(asked.as_ref(), answers) {
             // The sender may be gone; then nobody needs the reply.
             let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
@@ -59,11 +64,55 @@ impl TaskActor {
             | ActorEvent::Command(_)
             | ActorEvent::Turn(_)
             | ActorEvent::Time
+            | ActorEvent::Read
             | ActorEvent::Withdrawn => false,
         };
         if speaks && let Some(begun) = self.guest.as_mut().and_then(|guest| guest.begun.take()) {
             self.recorder.metrics().first_word(&self.agent.id, begun.elapsed());
         }
+    }
+
+    /// Next event for the agent: a queued question, or a message that it waits for.
+    pub(in crate::tasks) fn next_for_agent(&mut self) -> Option<ActorEvent> {
+        if let Some(question) = self.next_question() {
+            return Some(ActorEvent::Said(question));
+        }
+        let reads = self.guest.as_ref()?.reads.is_some();
+        (reads && self.lifecycle.may_read()).then_some(ActorEvent::Read)
+    }
+
+    /// Registers the agent as a reader of the next message. Without a reader, ends the wait for
+    /// one: a message that is already recorded as received was sent before.
+    pub(in crate::tasks) fn set_reader<T>(&mut self, reader: Option<MessageReader>) -> Option<T> {
+        let guest = self.guest.as_mut()?;
+        if let (None, Some(reads)) = (&reader, guest.reads.take()) {
+            // A guest that has ended needs no answer.
+            let _ = reads.send(Err(Failure::Timeout));
+        }
+        guest.reads = reader;
+        None
+    }
+
+    /// Event for the log: the agent reads its oldest message.
+    pub(in crate::tasks) fn reading(&self) -> Option<TaskEvent> {
+        let message = &self.unheard.front()?.message.message_id;
+        Some(metadata::received(self.recorder.task(), message, clock::now()))
+    }
+
+    /// Sends the oldest message to the agent, which reads it.
+    pub(in crate::tasks) fn deliver(&mut self) {
+        let reads = self.guest.as_mut().and_then(|guest| guest.reads.take());
+        if let (Some(reads), Some(input)) = (reads, self.unheard.pop_front()) {
+            let RunInput { message, client, .. } = *input;
+            // A guest that has ended needs no message.
+            let _ = reads.send(Ok(ClientAnswer { message, client }));
+        }
+    }
+
+    /// Drops the first `known` messages: the journal of the replayed run has them.
+    pub(in crate::tasks) fn skip_read(&mut self, known: usize) {
+        self.unheard.drain(..known.min(self.unheard.len()));
+        self.lifecycle = self.lifecycle.keeping(self.unheard.len());
     }
 
     /// Messages that the agent has not received.

@@ -4,7 +4,7 @@
 use super::{
     SignalPayload, TaskActor,
     recorder::Unstorable,
-    run_journal::{Began, RecordedRun, RunFacts, json, read, told},
+    run_journal::{Began, RecordedRun, json, read, told},
 };
 use crate::tasks::{guest_port::GuestQuestion, recovery::pending_questions::is_still_asked};
 use a2a_hub_agents::AgentVersion;
@@ -18,7 +18,7 @@ use a2a_hub_protocol::{
     client::ClientCapabilities, event::TaskEvent, id::TaskId, question::Question as Asked,
 };
 use a2a_hub_runtime::{
-    Work,
+    RunFacts, Work,
     port::journal::{Heard, Journal},
 };
 use a2a_hub_store::{StorageError, TaskStore};
@@ -117,6 +117,9 @@ impl TaskActor {
             heard_replies -= usize::from(was_heard);
             !was_heard
         });
+        let is_read =
+            |it: &&Recorded<Heard>| matches!(&it.entry, Entry::Answer(_, Heard::Message(Ok(_))));
+        self.skip_read(heard.iter().filter(is_read).count());
         let entries = heard.len() as u64 + 1;
         tracing::info!(entries, "the agent is run again, and answered what it was answered before");
         answers.for_each(|answer| self.answers.keep(answer));

@@ -1,17 +1,14 @@
-//! Journal entries of a recorded run, and the part of the task's log that belongs to the run.
+//! Journal entries of a recorded run, and the reader of its part of the task's log.
 
 use a2a_hub_agents::AgentVersion;
-use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
-    event::TaskEvent,
-    message::{Message, Metadata, Role},
-    question::{QUESTION, Question as Asked},
+    message::{Message, Metadata},
 };
-use a2a_hub_runtime::{Work, port::tasks::Emitted};
+use a2a_hub_runtime::{RunFacts, Work};
 use a2a_hub_store::{StorageError, TaskStore};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// Number of events of a log that are read at once.
 const PAGE: usize = 1_000;
@@ -43,57 +40,6 @@ pub(in crate::tasks) struct Began {
 pub(in crate::tasks) struct RecordedRun {
     /// Number of journal entries.
     pub(in crate::tasks) entries: u64,
-}
-
-/// Facts about the current run, read from the task's log.
-#[derive(Default)]
-pub(in crate::tasks) struct RunFacts {
-    /// Output of the agent.
-    pub(in crate::tasks) emitted: Vec<Emitted>,
-    /// Answers of the client.
-    pub(in crate::tasks) answers: VecDeque<(Asked, Message)>,
-    /// Question that is open.
-    open: Option<Asked>,
-    /// True if the run is over, and the next has not begun.
-    pub(in crate::tasks) is_over: bool,
-}
-
-impl RunFacts {
-    fn follow(&mut self, event: TaskEvent) {
-        match event {
-            TaskEvent::Artifact(update) => self.emitted.push(Emitted::Artifact {
-                artifact: update.artifact,
-                append: update.append,
-                last_chunk: update.last_chunk,
-            }),
-            TaskEvent::Status(update) => {
-                let state = update.status.state;
-                let facts = update.metadata.as_ref();
-                self.is_over |= facts.is_some_and(|facts| facts.contains_key(metadata::UNHEARD));
-                if state.is_interrupted() {
-                    self.open = Asked::of(facts).filter(|_| update.status.message.is_some());
-                    return;
-                }
-                if facts.is_some_and(|facts| facts.contains_key(QUESTION)) {
-                    self.open = None;
-                }
-                let metadata = update.metadata.and_then(metadata::of_agent).filter(is_agents);
-                let message = update.status.message;
-                if message.is_some() || metadata.is_some() {
-                    self.emitted.push(Emitted::Working { message, metadata });
-                }
-            }
-            TaskEvent::Input(message) if message.role == Role::User => {
-                self.answers.extend(self.open.take().map(|asked| (asked, message)));
-            }
-            TaskEvent::Input(_) | TaskEvent::Created(_) | TaskEvent::Reply(_) => {}
-        }
-    }
-}
-
-/// True if the metadata is the agent's. The hub's own updates only remove facts, by null.
-fn is_agents(facts: &Metadata) -> bool {
-    facts.values().any(|fact| !fact.is_null())
 }
 
 /// Reads the facts about the current run from the task's log, after that event.

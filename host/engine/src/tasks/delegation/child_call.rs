@@ -13,7 +13,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     id::TaskId,
-    message::Message,
+    message::{Message, Role},
     question::Question as Asked,
 };
 use a2a_hub_runtime::{
@@ -112,6 +112,17 @@ impl CallPort for ChildCall {
         let told =
             self.tasks.answer(&self.task, message, ClientCapabilities::default(), None, by).await;
         told.map(drop).map_err(refused)
+    }
+
+    async fn send(&self, message: Message) -> Result<(), Failure> {
+        let task = self.tasks.get(&self.task).await.map_err(refused)?.task;
+        // A replayed caller sends the message again.
+        if task.history.iter().any(|said| said.message_id == message.message_id) {
+            return Ok(());
+        }
+        let (task_id, context_id) = (Some(task.id), Some(task.context_id));
+        let message = Message { role: Role::User, task_id, context_id, ..message };
+        self.tasks.send_further(&self.task, message, self.by.clone()).await.map_err(refused)
     }
 
     async fn cancel(&self) -> Result<(), Failure> {

@@ -176,6 +176,15 @@ impl CallPort for RecordedCall {
         }
     }
 
+    async fn send(&self, message: Message) -> Result<(), Failure> {
+        loop {
+            let taken = self.call.send(message.clone()).await;
+            if let Some(answer) = self.hub.answer(true, taken).await {
+                return answer;
+            }
+        }
+    }
+
     /// Nothing of it is recorded.
     async fn cancel(&self) -> Result<(), Failure> {
         self.call.cancel().await

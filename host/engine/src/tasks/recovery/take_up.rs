@@ -11,6 +11,7 @@ use crate::tasks::{
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
+use a2a_hub_conversations::unheard::Unheard;
 use a2a_hub_core::{
     access_control::Principal,
     failure_reason::FailureReason,
@@ -18,7 +19,7 @@ use a2a_hub_core::{
         metadata::{self, QUEUED, REASON, RECOVERY},
         question::{has_undelivered_answer, heard_after_restart},
         recovery::{
-            Asks, Recovery, Resumability, UnfinishedTask, Unheard, answered_for_child, asked_anew,
+            Asks, Recovery, Resumability, UnfinishedTask, answered_for_child, asked_anew,
             still_asks,
         },
         tree_budget::Usage,
@@ -97,6 +98,8 @@ struct ClientInput {
     begun_with: Option<usize>,
     /// Inputs of later runs.
     kept: PendingInputs,
+    /// Messages that the latest run has read at work.
+    read: PendingInputs,
 }
 
 impl Tasks {
@@ -256,7 +259,12 @@ impl Tasks {
 
     async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let ClientInput { timeout_ms, client, due, begun_with, kept } = self.said(&task).await?;
+        let ClientInput { timeout_ms, client, due, begun_with, mut kept, mut read } =
+            self.said(&task).await?;
+        if due.is_none() {
+            read.append(&mut kept);
+            kept = read;
+        }
         // The message that began the task, or an answer that its agent has not received.
         let due = due.or(begun_with).and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = due else { return Ok(()) };
@@ -298,7 +306,8 @@ impl Tasks {
         }
         let answers = self.asked_for_children(&mut stored, &children, replays, all).await?;
         let StoredTask { seq, task, .. } = stored;
-        let ClientInput { timeout_ms, client, begun_with, kept, .. } = self.said(&task).await?;
+        let ClientInput { timeout_ms, client, begun_with, mut kept, mut read, .. } =
+            self.said(&task).await?;
         if !replays {
             let begin = |admitted| Begin::Tend(admitted, kept, answers);
             self.set_to_work(seq, task, agent, timeout_ms, lane, begin);
@@ -309,7 +318,9 @@ impl Tasks {
         let begun_with = begun_with.and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = begun_with else { return Ok(()) };
         let start = start(&task, client, (at, message));
-        let begin = |admitted| Begin::Replay(start, admitted, kept, answers);
+        // The actor leaves out those that the journal has.
+        read.append(&mut kept);
+        let begin = |admitted| Begin::Replay(start, admitted, read, answers);
         self.set_to_work(seq, task, agent, timeout_ms, lane, begin);
         all.recovered.replayed += 1;
         Ok(())
@@ -434,10 +445,14 @@ impl Tasks {
             }
         }
         let (due, kept) = unheard.places(task);
-        let kept = kept.into_iter().filter_map(|at| Some((at, task.history.get(at)?.clone())));
-        let kept = kept.map(|message| start(task, said.client.clone(), message)).collect();
+        let inputs = |places: Vec<usize>| {
+            let known =
+                places.into_iter().filter_map(|at| Some((at, task.history.get(at)?.clone())));
+            known.map(|message| start(task, said.client.clone(), message)).collect()
+        };
+        let (kept, read) = (inputs(kept), inputs(unheard.read(task)));
         let begun_with = unheard.begun_with(task);
-        Ok(ClientInput { due, begun_with, kept, ..said })
+        Ok(ClientInput { due, begun_with, kept, read, ..said })
     }
 
     /// Asks the client in place of an agent that is gone. Returns the ids of the agent's question

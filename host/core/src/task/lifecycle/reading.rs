@@ -1,0 +1,22 @@
+//! Messages that an agent at work reads.
+
+use super::{Effect, Lifecycle, Phase, Record};
+
+impl Lifecycle {
+    /// True if the agent may read a message that it has not received. While a question is open, the
+    /// next message is the answer.
+    pub fn may_read(&self) -> bool {
+        matches!(self.phase, Phase::Working { .. }) && !self.stands && self.unheard > 0
+    }
+
+    /// Hands the oldest message to the agent.
+    pub(super) fn read(&mut self) -> Vec<Effect> {
+        if !self.may_read() {
+            return Vec::new();
+        }
+        self.unheard -= 1;
+        self.heard_of();
+        let told = [Effect::Record(Record::Itself), Effect::Deliver];
+        self.begun().into_iter().chain(told).collect()
+    }
+}
