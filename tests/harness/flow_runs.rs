@@ -305,7 +305,7 @@ impl<'r> FlowRun<'r> {
                     at.open.insert(id, Open::Timer(due));
                 }
                 Action::Cancel(id) => drop(at.open.remove(&id)),
-                Action::Say(_) => {}
+                Action::Say(_) | Action::Send { .. } => {}
                 Action::Finish(finish) => {
                     let all = self.children.keys().copied();
                     let unknown: Vec<_> = all.filter(|key| !at.begun.contains(key)).collect();

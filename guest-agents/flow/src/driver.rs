@@ -29,6 +29,13 @@ enum Open {
     Timer(Timer),
 }
 
+/// Metadata member of a message with a part of another step's text.
+const STREAM: &str = "stream";
+
+/// Metadata members of a status that says that the child has read a message, at work or as the
+/// first one of another run.
+const HAS_READ: [&str; 2] = ["received", "unheard"];
+
 /// Artifact by which the hub reports the changes in a child's worktree.
 const PATCH: &str = "patch";
 
@@ -39,6 +46,10 @@ struct Made {
     artifacts: Map<String, Value>,
     /// Changes in its worktree.
     worktree: Option<WorktreeChanges>,
+    /// Artifact whose text is handed over while it is written: the first one with a text.
+    written: Option<String>,
+    /// True once that artifact was replaced: the rest of the text follows at the end.
+    is_rewritten: bool,
 }
 
 /// Runs a flow to its end.
@@ -56,6 +67,7 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
             match action {
                 Action::Finish(finish) => return end(ctx, finish, &children),
                 action @ (Action::Call { .. }
+                | Action::Send { .. }
                 | Action::Ask { .. }
                 | Action::Wait { .. }
                 | Action::Cancel(_)
@@ -67,7 +79,10 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
         }
         actions = Vec::new();
         for event in events {
-            actions.extend(state.step(event));
+            // The texts of other children are read at their end.
+            if !matches!(&event, Told::Wrote(id, _) if !state.streams(*id)) {
+                actions.extend(state.step(event));
+            }
         }
     }
 }
@@ -93,13 +108,14 @@ fn act(
     children: &mut Children,
 ) -> Result<Option<Told>, Failure> {
     match action {
-        Action::Call { id, agent, text, data, permissions, inherit, worktree } => {
+        Action::Call { id, agent, text, data, permissions, inherit, worktree, stream } => {
             let parts = data.map_or_else(|| Part::text(text), |data| Part::data(&data));
             let mut message = Message::user(vec![parts]);
             let skill = agent.strip_prefix("skill:");
             let mut metadata = Map::new();
             metadata.extend(permissions.map(|word| ("permissions".to_owned(), word.into())));
             metadata.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
+            metadata.extend(stream.map(|facts| (STREAM.to_owned(), facts)));
             metadata.extend(inherit.into_iter().flat_map(|it| memory(it, children)));
             if let Some(worktree) = worktree {
                 let Some(wish) = wish(worktree, children) else {
@@ -120,6 +136,17 @@ fn act(
                 }
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
                 Err(why) => return Ok(Some(Told::Ended(id, failed(&why)))),
+            }
+        }
+        Action::Send { id, text, facts } => {
+            let Some(Open::Call(call, _)) = open.get(&id) else { return Ok(None) };
+            let metadata = Map::from_iter([(STREAM.to_owned(), facts)]);
+            let message = Message::user(vec![Part::text(text)]);
+            match call.send(message.with_metadata(&Value::Object(metadata))) {
+                Ok(()) => {}
+                Err(Failure::Cancelled) => return Err(Failure::Cancelled),
+                // It asks, or has ended, which its next event says.
+                Err(_) => return Ok(Some(Told::Unsent(id))),
             }
         }
         Action::Ask { id, text } => match ctx.pose(Need::Input, text, None) {
@@ -251,8 +278,14 @@ fn take(open: &mut BTreeMap<Id, Open>, ids: Vec<Id>) -> Result<Vec<Told>, Failur
                 }
                 Ok(Update::Event(event)) => {
                     match event {
-                        Event::Artifact(update) => keep(&mut made, &update),
+                        Event::Artifact(update) => {
+                            let wrote = keep(&mut made, &update);
+                            events.extend(wrote.map(|text| Told::Wrote(id, text)));
+                        }
                         Event::Status(status) => {
+                            if has_read(&status) {
+                                events.push(Told::Took(id));
+                            }
                             let asks = [TaskState::InputRequired, TaskState::AuthRequired];
                             let told = if asks.contains(&status.state) {
                                 Told::Paused
@@ -321,16 +354,24 @@ fn changes(update: &ArtifactUpdate) -> WorktreeChanges {
     }
 }
 
-/// Adds a piece of an artifact, within bounds.
-fn keep(Made { artifacts, worktree }: &mut Made, update: &ArtifactUpdate) {
+fn has_read(status: &TaskStatus) -> bool {
+    let metadata = status.metadata.as_deref().unwrap_or_default();
+    let facts: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();
+    HAS_READ.iter().any(|name| facts.contains_key(*name))
+}
+
+/// Adds a piece of an artifact, within bounds. Returns it if it continues the child's text.
+fn keep(made: &mut Made, update: &ArtifactUpdate) -> Option<String> {
+    let Made { artifacts, worktree, written, is_rewritten } = made;
     let id = &update.artifact.id;
     if id == PATCH {
         *worktree = Some(changes(update));
-        return;
+        return None;
     }
     if !artifacts.contains_key(id) && artifacts.len() >= MAX_ARTIFACTS {
-        return;
+        return None;
     }
+    let is_new = !artifacts.contains_key(id);
     let mut text = match artifacts.remove(id) {
         Some(Value::String(text)) if update.append => text,
         Some(_) | None => String::new(),
@@ -342,10 +383,15 @@ fn keep(Made { artifacts, worktree }: &mut Made, update: &ArtifactUpdate) {
         (*used <= room).then_some(it)
     }));
     artifacts.insert(id.clone(), text.into());
+    if piece.is_empty() || written.get_or_insert_with(|| id.clone()) != id {
+        return None;
+    }
+    *is_rewritten |= !update.append && !is_new;
+    (!*is_rewritten).then_some(piece)
 }
 
 /// End of a child. Without a text, its answer is its artifacts.
-fn ended(outcome: &Outcome, Made { artifacts, worktree }: Made) -> End {
+fn ended(outcome: &Outcome, Made { artifacts, worktree, .. }: Made) -> End {
     let completed = matches!(outcome.state(), None | Some(TaskState::Completed));
     let mut text = outcome.text();
     if text.is_empty() && completed {

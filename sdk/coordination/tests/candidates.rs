@@ -60,7 +60,7 @@ impl Run {
                 Action::Ask { id, text } => self.questions.push((id, text)),
                 Action::Cancel(id) => self.calls.retain(|(other, ..)| *other != id),
                 Action::Finish(finish) => self.finish = Some(finish),
-                Action::Wait { .. } | Action::Say(_) => {}
+                Action::Wait { .. } | Action::Say(_) | Action::Send { .. } => {}
             }
         }
     }

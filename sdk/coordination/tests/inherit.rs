@@ -27,7 +27,8 @@ inherit = { from = "plan" }
 fn call(actions: &[Action]) -> (Id, Option<Inheritance>) {
     let mut calls = actions.iter().filter_map(|action| match action {
         Action::Call { id, inherit, .. } => Some((*id, inherit.clone())),
-        Action::Ask { .. }
+        Action::Send { .. }
+        | Action::Ask { .. }
         | Action::Wait { .. }
         | Action::Cancel(_)
         | Action::Say(_)

@@ -118,7 +118,7 @@ fn walk(sketches: &[Sketch], order: &[usize]) -> Walk {
                 Action::Wait { id, .. } => assert!(open.insert(*id, false).is_none()),
                 Action::Cancel(id) => assert!(open.remove(id).is_some(), "{id} was open"),
                 Action::Finish(finish) => walk.finish = Some(finish.clone()),
-                Action::Say(_) => {}
+                Action::Say(_) | Action::Send { .. } => {}
                 Action::Ask { .. } => panic!("no step asks"),
             }
         }

@@ -62,6 +62,7 @@ fn child_that_waits_for_person_stops_timer() {
             Action::Wait { .. }
             | Action::Cancel(_)
             | Action::Call { .. }
+            | Action::Send { .. }
             | Action::Ask { .. }
             | Action::Say(_)
             | Action::Finish(_) => None,

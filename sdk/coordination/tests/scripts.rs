@@ -52,7 +52,8 @@ impl Run {
             Action::Call { id, agent, data, permissions, .. } => {
                 Some((*id, agent.clone(), data.clone(), permissions.clone()))
             }
-            Action::Ask { .. }
+            Action::Send { .. }
+            | Action::Ask { .. }
             | Action::Wait { .. }
             | Action::Cancel(_)
             | Action::Say(_)

@@ -43,7 +43,7 @@ impl Run {
                     self.finish = Some(finish);
                     continue;
                 }
-                Action::Cancel(_) | Action::Say(_) => continue,
+                Action::Cancel(_) | Action::Say(_) | Action::Send { .. } => continue,
             };
             let more = self.state.step(event);
             self.todo.extend(more);
@@ -315,7 +315,8 @@ prompt = "{% if steps.a %}a{% endif %}{% if steps.b %}b{% endif %}"
         .iter()
         .filter_map(|it| match it {
             Action::Call { id, .. } => Some(*id),
-            Action::Ask { .. }
+            Action::Send { .. }
+            | Action::Ask { .. }
             | Action::Wait { .. }
             | Action::Cancel(_)
             | Action::Say(_)
@@ -446,11 +447,6 @@ fn wrong_file_names_line_and_way_out() {
             "type = \"array\"",
             "typ = \"array\"",
             "a schema has no keyword `typ`; did you mean `type`?",
-        ),
-        (
-            "agent = \"writer\"",
-            "agent = \"writer\"\nstream = true",
-            "`stream` is not yet supported in the step `write`",
         ),
         (
             "agent = \"writer\"",

@@ -42,7 +42,8 @@ fn cut_off() -> End {
 fn call(actions: &[Action]) -> (Id, String, Option<Value>) {
     let mut calls = actions.iter().filter_map(|action| match action {
         Action::Call { id, agent, data, .. } => Some((*id, agent.clone(), data.clone())),
-        Action::Ask { .. }
+        Action::Send { .. }
+        | Action::Ask { .. }
         | Action::Wait { .. }
         | Action::Cancel(_)
         | Action::Say(_)
@@ -58,7 +59,11 @@ fn told(actions: &[Action]) -> (Vec<&str>, Option<&str>) {
         match action {
             Action::Say(text) => said.0.push(text.as_str()),
             Action::Finish(finish) => said.1 = Some(finish.reason.as_str()),
-            Action::Call { .. } | Action::Ask { .. } | Action::Wait { .. } | Action::Cancel(_) => {}
+            Action::Call { .. }
+            | Action::Send { .. }
+            | Action::Ask { .. }
+            | Action::Wait { .. }
+            | Action::Cancel(_) => {}
         }
     }
     said

@@ -7,7 +7,7 @@ use super::{
     pick,
     position::{Problems, did_you_mean},
     repetition::Join,
-    script, worktree,
+    script, stream, worktree,
 };
 
 /// Variables of a step's record.
@@ -86,6 +86,7 @@ pub(super) fn whole(
         }
     }
     definition.order = order;
+    stream::check(&drafts, &mut definition, problems);
     for (index, draft) in drafts.iter().enumerate() {
         for (names, at, scope) in &draft.texts {
             check_names(&definition, Some(index), names, at, *scope, problems);

@@ -153,6 +153,10 @@ pub(super) struct Step {
     /// JSON schema of the answer.
     pub(super) output: Option<Value>,
     pub(super) next: Vec<Next>,
+    /// True if its text is handed to its readers while it is written.
+    pub(super) stream: bool,
+    /// Step with `stream` whose text this step reads while it is written.
+    pub(super) reads: Option<usize>,
 }
 
 /// Work of a step.

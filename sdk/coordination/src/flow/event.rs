@@ -22,6 +22,8 @@ pub enum Role {
     /// The time limit of answers to one call for bids, proposals or estimates, or of a leader's
     /// work.
     Answers,
+    /// A pause in which the text of a step with `stream` is collected for a reader.
+    Piece,
 }
 
 /// Name of a child, question or timer: the same in each replay, whatever ends first.
@@ -50,6 +52,7 @@ impl fmt::Display for Id {
             Role::Restart => "restart",
             Role::Minutes => "minutes",
             Role::Answers => "answers",
+            Role::Piece => "piece",
         };
         write!(f, "{step}.{round}.{item}.{attempt}.{role}")
     }
@@ -100,6 +103,12 @@ pub enum Event {
     Paused(Id),
     /// A child task goes on with its work.
     Resumed(Id),
+    /// A child task has written a part of its text.
+    Wrote(Id, String),
+    /// A child task has read the messages that were sent to it.
+    Took(Id),
+    /// A message could not be sent to a child task.
+    Unsent(Id),
 }
 
 /// Memory that a child gets before it begins.
@@ -140,6 +149,17 @@ pub enum Action {
         inherit: Option<Inheritance>,
         /// Worktree in which it works.
         worktree: Option<ChildWorktree>,
+        /// Member `stream` of the message's metadata, if further messages follow.
+        stream: Option<Value>,
+    },
+    /// Send a child at work a further message.
+    Send {
+        /// Name of the child.
+        id: Id,
+        /// Text of the message.
+        text: String,
+        /// Member `stream` of the message's metadata.
+        facts: Value,
     },
     /// Ask the client.
     Ask {

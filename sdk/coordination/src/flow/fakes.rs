@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Keys of an answer, and of the expectations.
-const ANSWER: [&str; 6] = ["text", "output", "failed", "after", "exit", "lines"];
+const ANSWER: [&str; 7] = ["text", "output", "failed", "after", "exit", "lines", "writes"];
 const EXPECT: [&str; 5] = ["state", "reason", "text", "output", "steps"];
 
 /// Scripted world of one simulation.
@@ -37,6 +37,8 @@ pub(super) struct Answer {
     pub(super) lines: u32,
     /// Simulated time from call to answer.
     pub(super) after_ms: u64,
+    /// Parts of the text of a step with `stream`, in equal times before the answer.
+    pub(super) writes: Vec<String>,
 }
 
 /// Expected end of the flow. Members that are not given are not compared.
@@ -68,7 +70,7 @@ impl Fakes {
         };
         let at = parsed.span();
         let table = Table { table: parsed.get_ref(), at, name: "a file of answers".to_owned() };
-        table.check_keys(&["input", "answers", "expect"], &[], &mut problems);
+        table.check_keys(&["input", "answers", "expect"], &mut problems);
         let given = table.get("input");
         let input =
             given.map_or_else(|| Value::Object(Default::default()), |it| json(it.get_ref()));
@@ -110,22 +112,30 @@ fn answers(
         if all.is_empty() {
             problems.error(&value.span(), format!("the step `{id}` has at least one answer"));
         }
-        found.insert(id, all.into_iter().map(|one| answer(one, problems)).collect());
+        let streams = step.stream;
+        found.insert(id, all.into_iter().map(|one| answer(one, streams, problems)).collect());
     }
     found
 }
 
 /// One answer: a text, or a table.
-fn answer(value: &Spanned<DeValue<'_>>, problems: &mut Problems<'_>) -> Answer {
+fn answer(value: &Spanned<DeValue<'_>>, streams: bool, problems: &mut Problems<'_>) -> Answer {
     if let Some(text) = value.get_ref().as_str() {
         return Answer { text: text.to_owned(), lines: 1, ..Answer::default() };
     }
     let Some(table) = Table::of(value, "an answer", problems) else { return Answer::default() };
-    table.check_keys(&ANSWER, &[], problems);
+    table.check_keys(&ANSWER, problems);
     let output = table.get("output").map(|it| json(it.get_ref()));
     let text = table.text("text", problems).map(|(text, _)| text);
+    if let Some(value) = table.get("writes").filter(|_| !streams) {
+        problems.error(&value.span(), "`writes` is a key of an answer of a step with `stream`");
+    }
+    let writes = table.texts("writes", problems);
+    let writes: Vec<_> = writes.into_iter().map(|(text, _)| text).collect();
+    let text = text.or_else(|| output.as_ref().map(Value::to_string));
     Answer {
-        text: text.or_else(|| output.as_ref().map(Value::to_string)).unwrap_or_default(),
+        text: text.unwrap_or_else(|| writes.concat()),
+        writes,
         output,
         failed: table.text("failed", problems).map(|(reason, _)| reason),
         exit: table.number("exit", (0, 255), problems).unwrap_or(0),
@@ -138,7 +148,7 @@ fn expect(table: &Table<'_, '_>, flow: &Definition, problems: &mut Problems<'_>)
     let Some(table) = table.get("expect").and_then(|it| Table::of(it, "[expect]", problems)) else {
         return Expect::default();
     };
-    table.check_keys(&EXPECT, &[], problems);
+    table.check_keys(&EXPECT, problems);
     let steps = table.texts("steps", problems);
     for (id, at) in &steps {
         if !flow.step_ids().any(|it| it == id) {

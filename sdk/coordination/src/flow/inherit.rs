@@ -19,7 +19,7 @@ pub(super) fn parse(
     problems: &mut Problems<'_>,
 ) -> Option<Inherit> {
     let table = Table::of(table.get("inherit")?, "inherit", problems)?;
-    table.check_keys(&["from", "scope"], &[], problems);
+    table.check_keys(&["from", "scope"], problems);
     let scope = match table.get("scope") {
         Some(_) => table.word("scope", &SCOPES, problems)?,
         None => SCOPES[0].to_owned(),

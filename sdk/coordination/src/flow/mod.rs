@@ -3,7 +3,8 @@
 //! ```text
 //!             text ── Definition::parse ──► Definition | problems with line and column
 //!
-//!   Begun, Ended, Answered, Rang ──► State::step ──► Call, Ask, Wait, Cancel, Say, Finish
+//!   Begun, Ended, Answered, Rang, Wrote, Took
+//!                              ──► State::step ──► Call, Send, Ask, Wait, Cancel, Say, Finish
 //!
 //!   a step:   waiting ──► running ──► done | failed | dropped
 //!                ▲                      │
@@ -30,6 +31,7 @@ mod schema;
 mod script;
 mod simulation;
 mod state;
+mod stream;
 mod template;
 mod toml_words;
 mod undo;

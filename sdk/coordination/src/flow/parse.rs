@@ -14,7 +14,7 @@ use super::{
     pick::Pick,
     position::{KeyName as _, Problems, Table, did_you_mean, json},
     repetition::{self, EachLimits, Join},
-    schema, script,
+    schema, script, stream,
     template::{Condition, Template},
     toml_words::plain,
     undo, vote_step, worktree,
@@ -29,8 +29,8 @@ const MAX_MINUTES: u32 = 366 * 24 * 60;
 /// Keys of a flow.
 const FLOW: [&str; 7] = ["description", "input", "budget", "timeout", "worktree", "result", "step"];
 
-/// Keys of a step, and those of the design that do not work yet.
-const STEP: [&str; 37] = [
+/// Keys of a step.
+const STEP: [&str; 38] = [
     "id",
     "needs",
     "join",
@@ -68,8 +68,8 @@ const STEP: [&str; 37] = [
     "delphi",
     "election",
     "negotiation",
+    "stream",
 ];
-const STEP_LATER: [&str; 1] = ["stream"];
 
 /// Keys that say the kind of a step.
 const KINDS: [&str; 15] = [
@@ -151,7 +151,7 @@ impl Definition {
 }
 
 fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition> {
-    table.check_keys(&FLOW, &[], problems);
+    table.check_keys(&FLOW, problems);
     let description = table.text("description", problems).map(|(text, _)| text);
     let description = description.unwrap_or_default();
     if description.trim().is_empty() {
@@ -162,7 +162,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
     let budget = table.get("budget").and_then(|it| Table::of(it, "[budget]", problems));
     let (mut limits, mut minutes) = (TreeBudget::default(), None);
     let max_calls = budget.and_then(|budget| {
-        budget.check_keys(&["tasks", "depth", "tokens", "costUsd", "minutes"], &[], problems);
+        budget.check_keys(&["tasks", "depth", "tokens", "costUsd", "minutes"], problems);
         minutes = budget.number("minutes", (1, MAX_MINUTES), problems);
         limits = TreeBudget {
             depth: budget.number("depth", (1, 100), problems),
@@ -256,7 +256,7 @@ fn steps<'a, 't>(table: &Table<'a, 't>, problems: &mut Problems<'_>) -> Vec<Draf
             }
         };
         table.name = format!("the step `{id}`");
-        table.check_keys(&STEP, &STEP_LATER, problems);
+        table.check_keys(&STEP, problems);
         if let Some(draft) = step(id, table, problems) {
             drafts.push(draft);
         }
@@ -269,13 +269,10 @@ fn step<'a, 't>(
     table: Table<'a, 't>,
     problems: &mut Problems<'_>,
 ) -> Option<Draft<'a, 't>> {
-    let is_later = STEP_LATER.iter().any(|key| table.get(key).is_some());
     let kinds: Vec<_> = KINDS.into_iter().filter(|kind| table.get(kind).is_some()).collect();
     let [kind] = kinds.as_slice() else {
-        if !(kinds.is_empty() && is_later) {
-            let rule = format!("{} needs one of the keys {}", table.name, KINDS.join(", "));
-            problems.error(&table.at, rule);
-        }
+        let rule = format!("{} needs one of the keys {}", table.name, KINDS.join(", "));
+        problems.error(&table.at, rule);
         return None;
     };
     let mut texts = Vec::new();
@@ -297,6 +294,7 @@ fn step<'a, 't>(
         let of = "a step with `for_each` or `agents`";
         only(&table, &["concurrency", "allow_failures"], of, problems);
     }
+    let stream = stream::parse(&table, &work, each.is_some(), problems);
     let compensate = undo::parse(&table, &mut texts, problems);
     let output =
         if let Work::Vote(vote) = &work { Some(vote.ballot()) } else { output(&table, problems) };
@@ -326,6 +324,8 @@ fn step<'a, 't>(
         timeout_ms,
         output,
         next: Vec::new(),
+        stream,
+        reads: None,
     };
     Some(Draft { step, at: table.at.clone(), table, needs, join, texts, each_limits })
 }
@@ -517,7 +517,7 @@ pub(super) fn next(
     };
     for one in all.iter() {
         let Some(table) = Table::of(one, "next", problems) else { continue };
-        table.check_keys(&["when", "goto", "max", "at_max", "end"], &[], problems);
+        table.check_keys(&["when", "goto", "max", "at_max", "end"], problems);
         let when = condition(&table, "when", problems).map(|(when, at)| {
             let scope = Scope { has_output: true, after: true, ..Scope::default() };
             draft.texts.push((owned(when.names()), at, scope));

@@ -137,7 +137,7 @@ pub(super) fn parse(
     problems: &mut Problems<'_>,
 ) -> Option<Pick> {
     let table = Table::of(draft.table.get("pick")?, "pick", problems)?;
-    table.check_keys(&["from", "judges", "by", "tie"], &[], problems);
+    table.check_keys(&["from", "judges", "by", "tie"], problems);
     let Some((name, at)) = table.text("from", problems) else {
         if table.get("from").is_none() {
             problems.error(&table.at, "`pick` has a `from`: the step with the candidates");

@@ -91,14 +91,11 @@ impl<'a, 't> Table<'a, 't> {
         Some(Self { table, at: value.span(), name: name.to_owned() })
     }
 
-    /// Adds an error for each key that is not known; `later` are keys of the design that do not
-    /// work yet.
-    pub(super) fn check_keys(&self, known: &[&str], later: &[&str], problems: &mut Problems<'_>) {
+    /// Adds an error for each key that is not known.
+    pub(super) fn check_keys(&self, known: &[&str], problems: &mut Problems<'_>) {
         for key in self.table.keys() {
             let (name, of) = (key.get_ref().as_ref(), &self.name);
-            if later.contains(&name) {
-                problems.error(&key.span(), format!("`{name}` is not yet supported in {of}"));
-            } else if !known.contains(&name) {
+            if !known.contains(&name) {
                 let near = did_you_mean(name, known.iter().copied());
                 problems.error(&key.span(), format!("{of} has no key `{name}`{near}"));
             }

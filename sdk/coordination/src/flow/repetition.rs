@@ -64,7 +64,7 @@ pub(super) fn retry(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Retry
     let Some(table) = table.get("retry").and_then(|it| Table::of(it, "retry", problems)) else {
         return Retry::default();
     };
-    table.check_keys(&["times", "backoff", "on"], &[], problems);
+    table.check_keys(&["times", "backoff", "on"], problems);
     Retry {
         times: table.number("times", (1, 10), problems).unwrap_or(1),
         backoff_ms: table.duration("backoff", problems).unwrap_or(0),
@@ -77,7 +77,7 @@ pub(super) fn join(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Join {
     let Some(value) = table.get("join") else { return Join::All };
     if value.get_ref().is_table() {
         let Some(inner) = Table::of(value, "join", problems) else { return Join::All };
-        inner.check_keys(&["at_least"], &[], problems);
+        inner.check_keys(&["at_least"], problems);
         let most = u32::try_from(MAX_STEPS).unwrap_or(u32::MAX);
         let number = inner.number("at_least", (1, most), problems).unwrap_or(1);
         return Join::AtLeast(usize::try_from(number).unwrap_or(usize::MAX), value.span());

@@ -6,6 +6,7 @@ use super::{
     definition::{Items, Step, Work},
     event::End,
     interaction::{Turn, Verdict},
+    state::Handed,
     worktree,
 };
 
@@ -23,6 +24,12 @@ pub(super) struct Row {
     pub(super) verdict: Option<Verdict>,
     /// Times that each entry of `next` was followed.
     pub(super) jumps: Vec<u32>,
+    /// Text that a step with `stream` has written so far.
+    pub(super) written: String,
+    /// Input of a task that reads a step while it is written.
+    pub(super) handed: Option<Handed>,
+    /// True once a pause is over, and what was written meanwhile is handed over.
+    pub(super) is_due: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -89,7 +89,7 @@ pub(super) fn on_exit(
     problems: &mut Problems<'_>,
 ) -> Option<Next> {
     let table = Table::of(table.get("on_exit")?, "on_exit", problems)?;
-    table.check_keys(&["nonzero"], &[], problems);
+    table.check_keys(&["nonzero"], problems);
     let Some(value) = table.get("nonzero") else {
         problems.error(&table.at, "`on_exit` has the key `nonzero`");
         return None;
@@ -103,7 +103,7 @@ pub(super) fn on_exit(
         return None;
     }
     let inner = Table::of(value, "nonzero", problems)?;
-    inner.check_keys(&["goto", "max", "at_max"], &[], problems);
+    inner.check_keys(&["goto", "max", "at_max"], problems);
     let Some((name, at)) = inner.text("goto", problems) else {
         problems.error(&inner.at, "`nonzero` names the step to go back to: add `goto`");
         return None;

@@ -94,17 +94,29 @@ impl World<'_> {
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Call { id, agent, text, data, .. } => {
+            Action::Send { id, text, facts } => {
+                self.line(&format!("  -> {}: {}", self.name(id), one_line(&text)));
+                // It reads at once, and answers after the last message.
+                self.schedule(id, 0, Event::Took(id));
+                if facts["last"] == true && facts.get("failed").is_none() {
+                    self.answer(id);
+                }
+            }
+            Action::Call { id, agent, text, data, stream, .. } => {
                 let text = match data {
                     Some(data) if agent == SCRIPT => data["run"].to_string(),
                     Some(data) => data.to_string(),
                     None => text,
                 };
                 self.line(&format!("  -> {}: {agent}: {}", self.name(id), one_line(&text)));
-                self.answer(id);
+                self.note_begin(id);
+                if stream.is_none() {
+                    self.answer(id);
+                }
             }
             Action::Ask { id, text } => {
                 self.line(&format!("  -> {}: asks: {}", self.name(id), one_line(&text)));
+                self.note_begin(id);
                 self.answer(id);
             }
             Action::Wait { id, ms } => {
@@ -127,7 +139,6 @@ impl World<'_> {
 
     /// Schedules the scripted answer of a call or question.
     fn answer(&mut self, id: Id) {
-        self.note_begin(id);
         if id.role == Role::Compensation {
             let data = Some(json!({ "exit": 0 }));
             let end = End { completed: true, data, ..End::default() };
@@ -141,6 +152,10 @@ impl World<'_> {
         let call = self.calls.entry(step.id.clone()).or_default();
         let answer = answers[(*call).min(answers.len() - 1)].clone();
         *call += 1;
+        let parts = u64::try_from(answer.writes.len()).unwrap_or(u64::MAX).saturating_add(1);
+        for (text, part) in answer.writes.into_iter().zip(1..) {
+            self.schedule(id, answer.after_ms / parts * part, Event::Wrote(id, text));
+        }
         // A test has no restarts, so each question is one of a step.
         let is_question = matches!(step.work, Work::Ask { .. } | Work::Pick(_));
         let is_run = matches!(step.work, Work::Run(_));
@@ -185,8 +200,13 @@ impl World<'_> {
     fn report(&mut self, id: Id, event: &Event) {
         let name = self.name(id);
         let text = match event {
-            Event::Begun | Event::Paused(_) | Event::Resumed(_) => return,
-            Event::Rang(Id { role: Role::Minutes, .. }) => return,
+            Event::Begun
+            | Event::Paused(_)
+            | Event::Resumed(_)
+            | Event::Took(_)
+            | Event::Unsent(_) => return,
+            Event::Wrote(_, text) => format!("  <- {name}: writes: {}", one_line(text)),
+            Event::Rang(Id { role: Role::Minutes | Role::Piece, .. }) => return,
             Event::Ended(_, End { completed: true, text, data, .. }) => {
                 let is_run = self.flow.steps.get(id.step).map(|it| &it.work);
                 let is_run = matches!(is_run, Some(Work::Run(_)));
@@ -281,7 +301,7 @@ impl World<'_> {
 
 /// True for a timer that bounds other work.
 fn is_limit(id: Id) -> bool {
-    matches!(id.role, Role::Timeout | Role::Minutes | Role::Answers)
+    matches!(id.role, Role::Timeout | Role::Minutes | Role::Answers | Role::Piece)
 }
 
 /// First line of a text, with its indentation.

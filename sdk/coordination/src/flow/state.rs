@@ -8,6 +8,7 @@ mod ending;
 mod items;
 mod minutes;
 mod programs;
+mod streams;
 mod turns;
 mod undo;
 mod worktrees;
@@ -16,6 +17,8 @@ use std::collections::BTreeMap;
 
 use minijinja::Value as Context;
 use serde_json::{Map, Value};
+
+pub(super) use streams::Handed;
 
 use super::{
     answer,
@@ -122,6 +125,9 @@ impl State {
             }
             Event::Paused(id) => self.set_working(id, false),
             Event::Resumed(id) => self.set_working(id, true),
+            Event::Wrote(id, text) => self.wrote(id, &text),
+            Event::Took(id) => self.took(id),
+            Event::Unsent(id) => self.unsent(id),
         }
         self.advance(&mut actions);
         self.count_minutes(&mut actions);
@@ -146,6 +152,9 @@ impl State {
     fn ended(&mut self, id: Id, mut end: End, actions: &mut Vec<Action>) {
         if id.role == Role::Compensation {
             return self.undone(id, &end, actions);
+        }
+        if self.has_ended_early(id, &end) {
+            return;
         }
         let items = self.rows[id.step].items.len().max(1);
         let most = (MAX_ITEM_TEXTS / items).clamp(1 << 10, MAX_TEXT);
@@ -226,12 +235,17 @@ impl State {
                 continue;
             }
             self.drop_losers(actions);
+            self.feed(actions);
+            if self.ending.is_some() {
+                continue;
+            }
             let ready = |step: &usize| {
                 let needs = &self.definition.steps[*step].needs;
                 let done =
                     needs.iter().filter(|&&need| self.rows[need].phase == Phase::Done).count();
+                let is_complete = done >= self.definition.steps[*step].at_least;
                 self.rows[*step].phase == Phase::Waiting
-                    && done >= self.definition.steps[*step].at_least
+                    && (is_complete || self.begins_reading(*step))
             };
             if let Some(step) = self.definition.order.iter().copied().find(ready) {
                 self.start(step, actions);
@@ -253,6 +267,7 @@ impl State {
             }
             let dependents = self.definition.dependents(step);
             let is_loser = !dependents.is_empty()
+                && !self.is_read(step)
                 && dependents.iter().all(|&it| self.rows[it].phase != Phase::Waiting);
             if is_loser {
                 self.close(step, actions);
@@ -264,6 +279,7 @@ impl State {
     fn start(&mut self, step: usize, actions: &mut Vec<Action>) {
         let definition = self.definition.steps[step].clone();
         self.rows[step].phase = Phase::Running;
+        self.stop_pause(step, actions);
         match self.items(step) {
             Ok(list) => self.rows[step].list = list,
             Err(why) => {
@@ -282,31 +298,6 @@ impl State {
             self.wait(Id { step, round, item: 0, attempt: 1, role: Role::Timeout }, ms, actions);
         }
         self.first_turns(step, actions);
-    }
-
-    /// Starts items up to the step's concurrency; ends the step if all are over.
-    fn start_items(&mut self, step: usize, actions: &mut Vec<Action>) {
-        let definition = &self.definition.steps[step];
-        let voters = definition.work.voters().len();
-        // All turns that are due are taken at the same time.
-        let takes_turns = matches!(definition.work, Work::Interaction(_));
-        let at_once = if takes_turns { usize::MAX } else { voters.max(1) };
-        let most = definition.each.as_ref().map_or(at_once, |each| each.concurrency);
-        loop {
-            let row = &self.rows[step];
-            if row.phase != Phase::Running || self.ending.is_some() {
-                return;
-            }
-            let active = row.items.iter().filter(|it| it.attempt > 0 && it.done.is_none()).count();
-            let next = row.items.iter().position(|it| it.attempt == 0 && it.done.is_none());
-            match next {
-                Some(item) if active < most => self.call(step, item, actions),
-                Some(_) => return,
-                None if active > 0 => return,
-                None if self.next_turns(step, actions) => {}
-                None => return self.step_done(step, actions),
-            }
-        }
     }
 
     /// Makes the next attempt of an item.
@@ -336,6 +327,10 @@ impl State {
             | Work::Interaction(_) => self.context(step, element.clone(), &[]),
         };
         let worktree = self.child_worktree(step, item);
+        if definition.stream {
+            self.restart_readers(step, actions);
+        }
+        let mut stream = None;
         let action = match &definition.work {
             Work::Agent { prompt, permissions, .. } => match prompt.render(&context) {
                 Ok(mut text) => {
@@ -346,10 +341,14 @@ impl State {
                     if let Some(why) = &item.correction {
                         text.push_str(&answer::correction(why));
                     }
+                    if let Some((note, facts)) = self.begin_reading(step) {
+                        text.push_str(&note);
+                        stream = Some(facts);
+                    }
                     let agent = self.agent_of(id);
                     let permissions = self.permitted(permissions.as_ref());
                     let (data, inherit) = (None, self.inheritance(step));
-                    Action::Call { id, agent, text, data, permissions, inherit, worktree }
+                    Action::Call { id, agent, text, data, permissions, inherit, worktree, stream }
                 }
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
@@ -363,7 +362,7 @@ impl State {
                 }
                 let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
                 let (permissions, inherit) = (self.permitted(None), self.inheritance(step));
-                Action::Call { id, agent, text, data, permissions, inherit, worktree }
+                Action::Call { id, agent, text, data, permissions, inherit, worktree, stream }
             }
             Work::Vote(vote) => {
                 let correction = self.rows[step].items[item].correction.as_ref();
@@ -371,7 +370,16 @@ impl State {
                     Ok(text) => {
                         let (agent, data) = (vote.agents[item].clone(), None);
                         let (permissions, inherit) = (Some(READ_ONLY.to_owned()), None);
-                        Action::Call { id, agent, text, data, permissions, inherit, worktree }
+                        Action::Call {
+                            id,
+                            agent,
+                            text,
+                            data,
+                            permissions,
+                            inherit,
+                            worktree,
+                            stream,
+                        }
                     }
                     Err(why) => return self.item_failed_for_good(id, failed(why), actions),
                 }
@@ -388,7 +396,16 @@ impl State {
                     Ok(data) => {
                         let (agent, text) = (SCRIPT.to_owned(), String::new());
                         let (data, permissions, inherit) = (Some(data), None, None);
-                        Action::Call { id, agent, text, data, permissions, inherit, worktree }
+                        Action::Call {
+                            id,
+                            agent,
+                            text,
+                            data,
+                            permissions,
+                            inherit,
+                            worktree,
+                            stream,
+                        }
                     }
                     Err(text) => {
                         let failed = Failed { reason: "invalid_input".to_owned(), text };
@@ -555,11 +572,15 @@ impl State {
             row.phase = Phase::Waiting;
             row.round += 1;
             row.items.clear();
+            row.written.clear();
+            (row.handed, row.is_due) = (None, false);
         }
     }
 
     /// Records that a step failed, and fails the flow if a step can no longer run.
     fn step_failed(&mut self, step: usize, reason: &str, text: String, actions: &mut Vec<Action>) {
+        let is_read = self.is_read(step);
+        self.tell_readers(step, (reason, &text), actions);
         self.close(step, actions);
         self.rows[step].phase = Phase::Failed;
         let dependents = self.definition.dependents(step);
@@ -570,7 +591,7 @@ impl State {
             let possible = definition.needs.iter().filter(can).count();
             self.rows[dependent].phase == Phase::Waiting && possible < definition.at_least
         };
-        if dependents.is_empty() || dependents.iter().any(blocks) {
+        if dependents.is_empty() || is_read || dependents.iter().any(blocks) {
             self.fail(reason, text, actions);
         } else {
             actions.push(Action::Say(text));

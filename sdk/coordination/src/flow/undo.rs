@@ -15,7 +15,7 @@ pub(super) fn parse(
     problems: &mut Problems<'_>,
 ) -> Option<Undo> {
     let table = Table::of(table.get("compensate")?, "compensate", problems)?;
-    table.check_keys(&["agent", "prompt", "run", "on_restart"], &[], problems);
+    table.check_keys(&["agent", "prompt", "run", "on_restart"], problems);
     if table.get("run").is_some() {
         only(&table, &["agent", "prompt"], "a `compensate` without `run`", problems);
         return script::parse(&table, problems).map(Undo::Run);

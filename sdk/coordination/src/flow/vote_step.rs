@@ -168,7 +168,7 @@ pub(super) fn parse(
     problems: &mut Problems<'_>,
 ) -> Option<VoteStep> {
     let inner = Table::of(table.get("vote")?, "vote", problems)?;
-    inner.check_keys(&["agents", "choices", "rule", "weights"], &[], problems);
+    inner.check_keys(&["agents", "choices", "rule", "weights"], problems);
     let agents = names((&inner, "vote"), "agents", (1, MAX_VOTERS), problems);
     for (name, at) in agents.iter().flatten() {
         script::refuse_by_name(name, at, problems);
@@ -221,7 +221,7 @@ fn rule(table: &Table<'_, '_>, agents: &[String], problems: &mut Problems<'_>) -
     let Some(value) = value else { return Some(Rule::Majority) };
     if value.get_ref().is_table() {
         let inner = Table::of(value, "rule", problems)?;
-        inner.check_keys(&["quorum"], &[], problems);
+        inner.check_keys(&["quorum"], problems);
         let most = u32::try_from(agents.len().max(1)).unwrap_or(u32::MAX);
         let Some(quorum) = inner.number("quorum", (1, most), problems) else {
             if inner.get("quorum").is_none() {

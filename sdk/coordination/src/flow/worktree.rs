@@ -31,7 +31,7 @@ pub(super) fn names_step(table: &Table<'_, '_>) -> bool {
 /// Commit from which the worktree of the whole flow starts.
 pub(super) fn of_flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<String> {
     let table = Table::of(table.get("worktree")?, "[worktree]", problems)?;
-    table.check_keys(&["base"], &[], problems);
+    table.check_keys(&["base"], problems);
     match table.text("base", problems) {
         Some((base, at)) => {
             if base.trim().is_empty() || base.starts_with('-') {

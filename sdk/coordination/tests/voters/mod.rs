@@ -36,7 +36,7 @@ impl Run {
                 }
                 Action::Finish(finish) => self.finish = Some(finish),
                 Action::Ask { .. } => panic!("no step asks"),
-                Action::Say(_) => {}
+                Action::Say(_) | Action::Send { .. } => {}
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod flow_trust;
 mod flows;
+mod streams;
 
 use crate::{
     hub::InProcessHub,

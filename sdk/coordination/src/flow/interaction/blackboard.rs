@@ -378,7 +378,7 @@ fn items(table: &Table<'_, '_>, rules: &Rules, problems: &mut Problems<'_>) -> V
     let mut items: Vec<NewItem> = Vec::new();
     for one in all.iter() {
         let Some(table) = Table::of(one, "items", problems) else { continue };
-        table.check_keys(&["id", "kind", "text", "needs"], &[], problems);
+        table.check_keys(&["id", "kind", "text", "needs"], problems);
         let mut text = |key| table.text(key, problems).map(|(text, _)| text);
         let (id, kind, text) = (text("id"), text("kind"), text("text"));
         let needs = table.texts("needs", problems).into_iter().map(|(name, _)| name).collect();

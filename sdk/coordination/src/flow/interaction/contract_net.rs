@@ -236,7 +236,7 @@ pub(super) fn parse(
     let mut weights = Weights { confidence: 1.0, time: 0.0, cost: 0.0 };
     if let Some(value) = table.get("weights") {
         let inner = Table::of(value, "weights", problems)?;
-        inner.check_keys(&["confidence", "time", "cost"], &[], problems);
+        inner.check_keys(&["confidence", "time", "cost"], problems);
         let mut of = |key| decimal(&inner, key, (0.0, MAX_WEIGHT), problems).unwrap_or_default();
         weights = Weights { confidence: of("confidence"), time: of("time"), cost: of("cost") };
         if weights.confidence + weights.time + weights.cost == 0.0 {
@@ -246,7 +246,7 @@ pub(super) fn parse(
     let mut limits = Limits::default();
     if let Some(value) = table.get("limits") {
         let inner = Table::of(value, "limits", problems)?;
-        inner.check_keys(&["confidence", "time", "cost"], &[], problems);
+        inner.check_keys(&["confidence", "time", "cost"], problems);
         let confidence = decimal(&inner, "confidence", (0.0, 1.0), problems).unwrap_or_default();
         let time_ms = inner.duration("time", problems);
         limits = Limits { confidence, time_ms, cost: amount(&inner, "cost", problems) };

@@ -322,7 +322,7 @@ pub(super) fn parse(
         _ => &negotiation::KEYS,
     };
     let known: Vec<_> = ["agents", "answer_timeout"].iter().chain(known).copied().collect();
-    inner.check_keys(&known, &[], problems);
+    inner.check_keys(&known, problems);
     let least = if key == "negotiation" { 2 } else { 1 };
     let agents = names((&inner, key), "agents", (least, MAX_AGENTS), problems);
     for (name, at) in agents.iter().flatten() {

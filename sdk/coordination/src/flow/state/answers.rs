@@ -80,6 +80,7 @@ impl State {
             }
             Role::Minutes => self.part_worked(actions),
             Role::Answers => self.answers_timed_out(id.step, actions),
+            Role::Piece => self.rows[id.step].is_due = true,
             Role::Compensation | Role::Restart => {}
         }
     }

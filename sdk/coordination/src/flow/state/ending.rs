@@ -103,7 +103,9 @@ impl State {
         let round = self.rows.get(step).map_or(1, |row| row.round);
         let mut all = Map::new();
         all.insert("input".to_owned(), self.input.clone());
-        all.insert("steps".to_owned(), records(|row| &row.record).into());
+        let mut steps = records(|row| &row.record);
+        steps.extend(self.written_record(step));
+        all.insert("steps".to_owned(), steps.into());
         all.insert("previous".to_owned(), records(|row| &row.previous).into());
         all.insert("flow".to_owned(), json!({ "id": self.flow_id, "round": round }));
         if let Some((index, item)) = item {

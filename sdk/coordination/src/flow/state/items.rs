@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        definition::{Items, MAX_ITEMS},
+        definition::{Items, MAX_ITEMS, Work},
+        event::Action,
         row::{Phase, of_item, one_line},
     },
     State,
@@ -36,6 +37,31 @@ impl State {
                     0..=MAX_ITEMS => Ok(list),
                     many => Err(format!("{many} items, and at most {MAX_ITEMS} are done")),
                 }
+            }
+        }
+    }
+
+    /// Starts items up to the step's concurrency; ends the step if all are over.
+    pub(super) fn start_items(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let definition = &self.definition.steps[step];
+        let voters = definition.work.voters().len();
+        // All turns that are due are taken at the same time.
+        let takes_turns = matches!(definition.work, Work::Interaction(_));
+        let at_once = if takes_turns { usize::MAX } else { voters.max(1) };
+        let most = definition.each.as_ref().map_or(at_once, |each| each.concurrency);
+        loop {
+            let row = &self.rows[step];
+            if row.phase != Phase::Running || self.ending.is_some() {
+                return;
+            }
+            let active = row.items.iter().filter(|it| it.attempt > 0 && it.done.is_none()).count();
+            let next = row.items.iter().position(|it| it.attempt == 0 && it.done.is_none());
+            match next {
+                Some(item) if active < most => self.call(step, item, actions),
+                Some(_) => return,
+                None if active > 0 => return,
+                None if self.next_turns(step, actions) => {}
+                None => return self.step_done(step, actions),
             }
         }
     }

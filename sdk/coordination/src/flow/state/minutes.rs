@@ -16,7 +16,8 @@ impl State {
         let Some(minutes) = self.definition.minutes else { return };
         let called = actions.iter().filter_map(|action| match action {
             Action::Call { id, .. } => Some(*id),
-            Action::Ask { .. }
+            Action::Send { .. }
+            | Action::Ask { .. }
             | Action::Wait { .. }
             | Action::Cancel(_)
             | Action::Say(_)
@@ -39,6 +40,7 @@ impl State {
 
     /// Notes that a child waits for a person, or that it works again.
     pub(super) fn set_working(&mut self, id: Id, works: bool) {
+        self.set_asking(id, !works);
         if let Some(state) = self.working.get_mut(&id) {
             *state = works;
         }

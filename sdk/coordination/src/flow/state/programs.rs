@@ -70,7 +70,8 @@ impl State {
             | Role::Timeout
             | Role::Restart
             | Role::Minutes
-            | Role::Answers => "The program of the step",
+            | Role::Answers
+            | Role::Piece => "The program of the step",
         };
         let text = format!(
             "{program} {step} was cut off by a restart of the hub, and may have done a part of its work. \

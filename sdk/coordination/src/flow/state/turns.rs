@@ -128,6 +128,6 @@ impl State {
         let work = self.permitted(interaction.permissions.as_ref());
         let permissions = Interaction::permissions(turn, work);
         let (agent, data, inherit, worktree) = (turn.agent.clone(), None, None, None);
-        Ok(Action::Call { id, agent, text, data, permissions, inherit, worktree })
+        Ok(Action::Call { id, agent, text, data, permissions, inherit, worktree, stream: None })
     }
 }

@@ -58,6 +58,7 @@ impl State {
                     permissions,
                     inherit,
                     worktree,
+                    stream: None,
                 });
             }
             Err(why) => self.not_undone(step, &why, actions),

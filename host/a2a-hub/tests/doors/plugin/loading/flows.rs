@@ -71,7 +71,7 @@ prompt = "ask sure?"
 "#;
 
 /// Writes a flow file of the hub; the folder exists once a hub has run.
-fn put(hub: &InProcessHub, name: &str, text: &str) -> Result<()> {
+pub(super) fn put(hub: &InProcessHub, name: &str, text: &str) -> Result<()> {
     let dir = hub.data_dir().join("flows");
     let file = dir.join(format!("{name}.flow.toml"));
     fs::write(&file, text)?;
