@@ -285,11 +285,11 @@ impl Builder {
         parts.look_after(exporter, &running, &stop);
         let automations = engine.clone().keep_automations();
         running.spawn(stop.clone().run_until_cancelled_owned(automations));
-
         let http = doors.address();
         let (streams, patience) = (config.max_streams(), config.clients.timeout());
-        let endpoints = endpoints(&config, http);
-        let dispatcher = Dispatcher::new(engine.clone(), endpoints, streams, patience);
+        let dispatcher =
+            Dispatcher::new(engine.clone(), endpoints(&config, http), streams, patience);
+        let dispatcher = dispatcher.with_generations(config.extensions.generation);
         let dispatcher = dispatcher.with_open_files(limits::open_files().unwrap_or(u64::MAX));
         doors.serve(&dispatcher.with_lineage(lineage), &running, &stop);
         let local = Local::new(engine.clone(), rules, running.clone(), stop.clone());

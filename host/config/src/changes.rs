@@ -65,6 +65,7 @@ impl Config {
             idempotency_window_ms: old.idempotency_window_ms,
             push: old.push,
             telemetry: old.telemetry,
+            extensions: old.extensions,
             logging: Logging { level: new.logging.level, ..old.logging },
             // Listed field by field, so that the author of a new setting must decide.
             workspaces: new.workspaces.clone(),

@@ -68,8 +68,9 @@ pub use registry::Registry;
 pub use remote::Remote;
 pub use routing::{OnQuota, RouteConfig, Routing};
 pub use settings::{
-    Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, Health, Http, Level, Logging,
-    RepositoryFile, RepositorySettings, Retention, Socket, Stop, TopicSettings, WorktreeSettings,
+    Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, ExtensionSettings, Health, Http, Level,
+    Logging, RepositoryFile, RepositorySettings, Retention, Socket, Stop, TopicSettings,
+    WorktreeSettings,
 };
 pub use telemetry::{Otlp, Telemetry};
 pub use text_file::{read_text, toml_problem, utf8_problem};

@@ -1,9 +1,11 @@
 //! Settings of a hub, with their defaults and their checks.
 
+mod extensions;
 mod own_worktree;
 mod topics;
 mod worktrees;
 
+pub use extensions::ExtensionSettings;
 pub use own_worktree::RepositoryFile;
 pub use topics::TopicSettings;
 pub use worktrees::{RepositorySettings, WorktreeSettings};
@@ -106,6 +108,8 @@ pub struct Config {
     pub worktrees: WorktreeSettings,
     /// `[topics]`: retention of messages of topics.
     pub topics: TopicSettings,
+    /// `[extensions]`: extensions of A2A that follow drafts.
+    pub extensions: ExtensionSettings,
 }
 
 /// Retention of conversations.

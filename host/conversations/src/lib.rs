@@ -1,8 +1,9 @@
 //! Conversations (contexts) in a store, handoffs in a conversation, requests that are repeated, and
-//! messages to tasks at work.
+//! messages to tasks at work; the generations of tasks.
 //! A conversation consists of its tasks; this crate neither starts nor changes one.
 
 pub mod contexts;
+pub mod generation;
 pub mod handoff;
 pub mod repeats;
 pub mod unheard;

@@ -52,6 +52,8 @@ pub struct Dispatcher {
     long_answers: LongAnswers,
     patience: Duration,
     lineage: Lineages,
+    /// True if the hub offers the extension for generations.
+    generations: bool,
 }
 
 /// Addresses at which others reach this hub.
@@ -209,7 +211,27 @@ impl Dispatcher {
         let http = max_streams.saturating_mul(2).max(LEAST_HTTP_CONNECTIONS);
         let connections = ConnectionBudget { http, socket: SOCKET_CONNECTIONS };
         let long_answers = LongAnswers::default();
-        Self { hub, public_endpoints, streams, connections, long_answers, patience, lineage }
+        let generations = false;
+        Self {
+            hub,
+            public_endpoints,
+            streams,
+            connections,
+            long_answers,
+            patience,
+            lineage,
+            generations,
+        }
+    }
+
+    /// Offers the extension for generations of tasks, or not.
+    #[must_use]
+    pub fn with_generations(self, generations: bool) -> Self {
+        Self { generations, ..self }
+    }
+
+    pub(crate) fn has_generations(&self) -> bool {
+        self.generations
     }
 
     /// Reduces the connections of the endpoints to what a process with this limit on open files can
@@ -399,16 +421,18 @@ impl Dispatcher {
         operation.came_by(official, of.beside == Beside::Metadata);
         let sent = matches!(operation, Operation::SendMessage(_));
         let caller = Caller { principal: of.caller.clone(), tenant };
-        let is_text = spells_text(dialect);
-        if let (Operation::GetTask { id, history_length: None }, true) = (&operation, is_text) {
+        let (is_text, numbers) = (spells_text(dialect), self.numbers(dialect, of));
+        if let (Operation::GetTask { id, history_length: None }, true, false) =
+            (&operation, is_text, numbers)
+        {
             return Ok(Reply::One(self.look(dialect, caller, (agent, id), of).await?));
         }
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(caller, None, operation).await,
             Dialect::Official(wire) => {
-                let visit = of.visit(wire, agent.clone());
+                let visit = self.visit(of, wire, agent.clone());
                 of.active.add(self.hub.activated(&visit, &operation).await);
-                self.hub.handle(caller, Some(&visit), operation).await
+                self.for_client(caller, &visit, operation, (of, numbers)).await
             }
         };
         Ok(match (reply?, dialect) {
@@ -430,12 +454,17 @@ impl Dispatcher {
                         let spelled = wire.write_answer(&answer, sent, endpoints.as_ref());
                         let unknown =
                             || A2aError::new(ErrorKind::Internal, "A2A has no such answer");
-                        SpelledAnswer::Tree(spelled.ok_or_else(unknown)?)
+                        let mut spelled = spelled.ok_or_else(unknown)?;
+                        if matches!(*answer, Answer::Card(_)) {
+                            self.declare_generations(&mut spelled);
+                        }
+                        SpelledAnswer::Tree(spelled)
                     }
                 })
             }
             (Reply::Stream(heard), dialect) => {
-                Reply::Stream(Box::new(TaskStream::new(dialect, heard, permit)))
+                let stream = TaskStream::new(dialect, heard, permit);
+                Reply::Stream(Box::new(stream.with_generations(numbers)))
             }
         })
     }
@@ -450,7 +479,7 @@ impl Dispatcher {
     ) -> Result<SpelledAnswer, A2aError> {
         let visit = match dialect {
             Dialect::Hub => None,
-            Dialect::Official(wire) => Some(of.visit(wire, agent)),
+            Dialect::Official(wire) => Some(self.visit(of, wire, agent)),
         };
         let get = Operation::GetTask { id: task.clone(), history_length: None };
         if let Some(visit) = &visit {

@@ -11,6 +11,7 @@ pub mod begun_tasks;
 pub mod catch_panic;
 pub mod connections;
 pub mod dispatcher;
+mod generations;
 pub mod jsonrpc;
 pub mod line_reader;
 pub mod lineage;

@@ -1,6 +1,7 @@
 //! Items of a stream for one client, before they are encoded and wrapped.
 
 use crate::stream_quota::StreamPermit;
+use a2a_hub_conversations::generation;
 use a2a_hub_engine::ReplyStream;
 use a2a_hub_protocol::{
     dialect::{Dialect, HeardEvent},
@@ -30,6 +31,8 @@ pub struct TaskStream {
     /// Time of the task's last status change.
     since: String,
     over: bool,
+    /// True if each event has its generation.
+    generations: bool,
     _permit: Option<StreamPermit>,
 }
 
@@ -64,8 +67,15 @@ impl TaskStream {
             held: VecDeque::new(),
             since: String::new(),
             over: false,
+            generations: false,
             _permit: permit,
         }
+    }
+
+    /// Adds its generation to each event, or not.
+    #[must_use]
+    pub(crate) fn with_generations(self, generations: bool) -> Self {
+        Self { generations, ..self }
     }
 
     /// Underlying event stream.
@@ -99,7 +109,11 @@ impl TaskStream {
                     // Clients do not receive their own messages.
                     if !matches!(event.event, TaskEvent::Input(_)) {
                         let number = Some(event.seq);
-                        let told = Ok(ItemContent::Event(self.official(event)));
+                        let mut event = self.official(event);
+                        if self.generations {
+                            event = Arc::new(HeardEvent::new(generation::of_event(&event)));
+                        }
+                        let told = Ok(ItemContent::Event(event));
                         return Some(Item { number, told });
                     }
                 }

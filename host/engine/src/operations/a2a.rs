@@ -4,6 +4,7 @@
 use super::{Hub, Reply, ReplyStream, client_context::ClientContext, timestamp::moment};
 use crate::{error::HubError, tasks::EndsAt};
 use a2a_hub_agents::Agent;
+use a2a_hub_conversations::generation::EXTENSION;
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -148,7 +149,9 @@ fn until(version: Version, reply: Reply, end: EndsAt) -> Reply {
 }
 
 fn known_extensions(agent: &Agent, asked: &[String]) -> Vec<String> {
-    let known = |uri: &&String| agent.card.extensions().any(|(known, _)| known == uri.as_str());
+    let known = |uri: &&String| {
+        *uri == EXTENSION || agent.card.extensions().any(|(known, _)| known == uri.as_str())
+    };
     asked.iter().filter(known).cloned().collect()
 }
 

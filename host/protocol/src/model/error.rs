@@ -58,6 +58,8 @@ pub enum ErrorKind {
     ExtensionRequired,
     /// The hub does not support this version of A2A.
     VersionNotSupported,
+    /// The task has another generation than the message names.
+    GenerationMismatch,
 }
 
 /// Codes of a refusal for each of A2A's bindings (A2A 1.0.1, section 5.4).
@@ -87,7 +89,7 @@ struct KindRow {
 
 impl ErrorKind {
     /// All kinds, in the order of their hub codes.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Parse,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -107,6 +109,7 @@ impl ErrorKind {
         Self::ExtendedCardNotConfigured,
         Self::ExtensionRequired,
         Self::VersionNotSupported,
+        Self::GenerationMismatch,
     ];
 
     /// The table of all kinds: hub code; reason and its domain; official JSON-RPC code, gRPC status
@@ -134,6 +137,7 @@ impl ErrorKind {
             Self::ExtendedCardNotConfigured => (-32012, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", A2A, -32007, "FAILED_PRECONDITION", 400),
             Self::ExtensionRequired         => (-32013, "EXTENSION_SUPPORT_REQUIRED",         A2A, -32008, "FAILED_PRECONDITION", 400),
             Self::VersionNotSupported       => (-32014, "VERSION_NOT_SUPPORTED",              A2A, -32009, "FAILED_PRECONDITION", 400),
+            Self::GenerationMismatch        => (-32015, "TASK_GENERATION_MISMATCH",           A2A, -32010, "ABORTED",             409),
         };
         KindRow { hub_code, reason, domain, official: Codes { code, status, http } }
     }
@@ -440,6 +444,7 @@ mod tests {
         EXTENDED_AGENT_CARD_NOT_CONFIGURED -32007 FAILED_PRECONDITION 400
         EXTENSION_SUPPORT_REQUIRED -32008 FAILED_PRECONDITION 400
         VERSION_NOT_SUPPORTED -32009 FAILED_PRECONDITION 400
+        TASK_GENERATION_MISMATCH -32010 ABORTED 409
         ");
         let by_code = |code| ErrorKind::from_official(code, None);
         assert_eq!(by_code(-32602), Some(ErrorKind::InvalidParams));

@@ -87,7 +87,7 @@ pub(crate) async fn official(
     let is_hub = agent.is_none();
     match dispatcher.hub().handle(caller, None, Operation::GetCard { agent }).await {
         Ok(Reply::One(Answer::Card(of))) => {
-            let card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
+            let mut card = if version.is_some_and(|version| version.trim().starts_with("1.")) {
                 of.card.v1(endpoints)
             } else {
                 let mut card = of.card.hybrid(endpoints);
@@ -98,6 +98,7 @@ pub(crate) async fn official(
                 }
                 card
             };
+            dispatcher.declare_generations(&mut card);
             fresh(card.to_string(), clock::http_date(&of.since), headers)
         }
         // Unreachable: a card request is answered with a card.

@@ -4,6 +4,7 @@ mod acp;
 mod bindings;
 mod connections;
 mod five_step;
+mod generations;
 mod grpc;
 mod mcp;
 mod mcp_http;

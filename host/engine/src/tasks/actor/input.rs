@@ -8,6 +8,7 @@ use crate::tasks::{
     guest_port::{GuestRequest, MessageReader},
 };
 use a2a_hub_clock as clock;
+use a2a_hub_conversations::generation;
 use a2a_hub_core::task::{metadata, question};
 use a2a_hub_protocol::{
     event::TaskEvent, id::MessageId, question::Question as Asked, task::TaskState,
@@ -30,6 +31,13 @@ impl TaskActor {
         if let Err(gone) = question::admit(asked.as_ref(), answers) {
             // The sender may be gone; then nobody needs the reply.
             let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
+            return None;
+        }
+        // Nobody else appends to the log, so nothing happens between the check and the message.
+        let pending = u64::try_from(self.recorder.pending()).unwrap_or(u64::MAX);
+        let generation = self.recorder.seq().saturating_add(pending);
+        if let Err(why) = generation::require(&task.id, generation, &message, &client) {
+            let _ = told.send(Err(why));
             return None;
         }
         payload.events = vec![TaskEvent::Input(message.clone())];
