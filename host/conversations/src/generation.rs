@@ -123,7 +123,7 @@ impl TaskTimeline {
         self.entries.push_back(entry);
     }
 
-    /// What the extension says of a task of this generation.
+    /// Metadata of a task: its generation, its timeline, and the generations of its artifacts.
     pub fn told(&self, generation: u64) -> Value {
         let of = |(id, (start, end)): (&String, &(u64, u64))| json!({ "artifactId": id, "startGeneration": start, "endGeneration": end });
         let artifacts: Vec<_> = self.artifacts.iter().map(of).collect();
