@@ -6,7 +6,7 @@ use crate::{
     load::{self, Sample, Work},
     pin,
 };
-use a2a_hub_tests::{Client, TestHub, commit_all, git, message_to, test_guests};
+use a2a_hub_tests::{Client, TestHub, commit_all, durable_guest, git, message_to, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{
@@ -25,6 +25,8 @@ const CONFIG: &str = "
     [agents.guest.grant.process.sh]
     [agents.list.limits.tree]
     tasks = 2000
+    [agents.all.limits.tree]
+    tasks = 2000
 ";
 
 /// Steps of the long flow; the short one has one.
@@ -35,6 +37,10 @@ const ITEMS: u32 = 1_000;
 
 /// Agents that are asked at once.
 const AGENTS: usize = 32;
+
+/// Agents that get the same message, and agents that bid for a task.
+const HEARERS: usize = 1_000;
+const BIDDERS: usize = 100;
 
 /// Files of the repository.
 const FILES: usize = 10_000;
@@ -52,7 +58,14 @@ const GOAL: Duration = Duration::from_millis(3);
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 pub(crate) async fn measure(rounds: u32, duration: Duration) -> Result<()> {
     pin(SERVERS)?;
-    let hub = TestHub::builder().config(CONFIG).plugin("guest", test_guests()?).start().await?;
+    let bidders: Vec<_> = (0..BIDDERS).map(|n| format!("bidder-{n}")).collect();
+    let granted = bidders.iter().map(|it| format!("[agents.{it}.grant]\nmemory = true\n"));
+    let config = format!("{CONFIG}{}", granted.collect::<String>());
+    let mut builder = TestHub::builder().config(config).plugin("guest", test_guests()?);
+    for bidder in &bidders {
+        builder = builder.plugin(bidder, durable_guest()?);
+    }
+    let hub = builder.start().await?;
     pin(LOAD)?;
     let steps = |count: u32| {
         let step = |n: u32| {
@@ -64,10 +77,22 @@ pub(crate) async fn measure(rounds: u32, duration: Duration) -> Result<()> {
     let list = format!(
         "[[step]]\nid = \"all\"\nagent = \"echo\"\nprompt = \"hi\"\nfor_each = \"range({ITEMS}) | list\"\nconcurrency = 16\n"
     );
-    let named = vec!["\"echo\""; AGENTS].join(", ");
-    let many = format!("[[step]]\nid = \"all\"\nagents = [{named}]\nprompt = \"hi\"\n");
-    for (name, steps) in [("one", steps(1)), ("long", steps(STEPS)), ("list", list), ("many", many)]
-    {
+    let told = |count| {
+        let named = vec!["\"echo\""; count].join(", ");
+        format!("[[step]]\nid = \"all\"\nagents = [{named}]\nprompt = \"hi\"\n")
+    };
+    let auction = format!(
+        "[[step]]\nid = \"all\"\nprompt = \"bid\"\n[step.auction]\nagents = {bidders:?}\nprice = \"second\"\n"
+    );
+    let flows = [
+        ("one", steps(1)),
+        ("long", steps(STEPS)),
+        ("list", list),
+        ("many", told(AGENTS)),
+        ("all", told(HEARERS)),
+        ("auction", auction),
+    ];
+    for (name, steps) in flows {
         let text =
             format!("description = \"Measures\"\n[input]\nx = {{ type = \"string\" }}\n{steps}");
         fs::write(hub.data_dir().join(format!("flows/{name}.flow.toml")), text)?;
@@ -104,8 +129,22 @@ pub(crate) async fn measure(rounds: u32, duration: Duration) -> Result<()> {
     println!("a step takes {step:.0?}, a plain call {plain:.0?}: {more:.0?} more, {word} {GOAL:?}");
 
     let client = Client::http(&hub);
+    let whole = [
+        ("list", format!("a list of {ITEMS} items, 16 at once")),
+        ("all", format!("a message to {HEARERS} agents, 64 at once")),
+        ("auction", format!("an auction among {BIDDERS} agents, the work included")),
+    ];
+    for (flow, what) in whole {
+        println!("{what}: {:.2?}", until_done(&client, flow).await?);
+    }
+    worktrees(&hub, &client).await
+}
+
+/// Time until a flow is done.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+async fn until_done(client: &Client, flow: &str) -> Result<Duration> {
     let begun = Instant::now();
-    let mut message = message_to("list", "hi");
+    let mut message = message_to(flow, "hi");
     message["configuration"] = json!({ "blocking": false });
     let mut task = client.call("message/send", message).await?;
     let ask = json!({ "id": task["id"], "historyLength": 0 });
@@ -115,8 +154,7 @@ pub(crate) async fn measure(rounds: u32, duration: Duration) -> Result<()> {
         task = client.call("tasks/get", ask.clone()).await?;
     }
     completed(&task)?;
-    println!("a list of {ITEMS} items, 16 at once: {:.2?}", begun.elapsed());
-    worktrees(&hub, &client).await
+    Ok(begun.elapsed())
 }
 
 /// Compares a task in a new worktree with the same task without one, and with `git worktree add`.

@@ -5,8 +5,9 @@ use a2a_hub_protocol::id::AgentId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Most agents that decide together.
+/// Most agents that decide together, and of votes and auctions, in which nobody reads the others.
 const MOST_AGENTS: usize = 32;
+const MOST_APART: usize = 128;
 
 /// Most bytes of a flow file.
 const MOST_BYTES: usize = 64 << 10;
@@ -37,11 +38,10 @@ impl DecisionFlow {
     /// The agents are too few, too many or listed twice, or the text is too long for a flow file.
     pub fn text(mut self) -> Result<String, String> {
         let least = if self.rule == "negotiation" { 2 } else { 1 };
-        if !(least..=MOST_AGENTS).contains(&self.agents.len()) {
-            return Err(format!(
-                "{} agents; name {least} to {MOST_AGENTS} with `--of`",
-                self.agents.len()
-            ));
+        let most = if matches!(self.rule, "auction" | "vote") { MOST_APART } else { MOST_AGENTS };
+        let many = self.agents.len();
+        if !(least..=most).contains(&many) {
+            return Err(format!("{many} agents; name {least} to {most} with `--of`"));
         }
         let mut seen = BTreeSet::new();
         if let Some(twice) = self.agents.iter().find(|agent| !seen.insert(agent.as_str())) {
@@ -121,7 +121,7 @@ mod tests {
         let none = json!({});
         for (flow, why) in [
             (flow("vote", &["a", "a"], &none), "`a` is listed twice"),
-            (flow("vote", &[], &none), "0 agents; name 1 to 32"),
+            (flow("vote", &[], &none), "0 agents; name 1 to 128"),
             (flow("negotiation", &["a"], &none), "1 agents; name 2 to 32"),
             (flow("vote", &["a"], &json!({ "unit": "x".repeat(MOST_BYTES) })), "shorten them"),
         ] {

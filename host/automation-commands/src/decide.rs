@@ -38,7 +38,7 @@ enum DecideRule {
         #[arg(long, value_parser = ["majority", "weighted"], default_value = "majority")]
         rule: String,
         /// Ballots that decide, in place of a majority
-        #[arg(long, value_name = "COUNT", conflicts_with_all = ["rule", "weights"], value_parser = clap::value_parser!(u32).range(1..=32))]
+        #[arg(long, value_name = "COUNT", conflicts_with_all = ["rule", "weights"], value_parser = clap::value_parser!(u32).range(1..=128))]
         quorum: Option<u32>,
         /// Weights of agents, as `codex=2`, in a weighted vote; 1 by default
         #[arg(long, value_name = "AGENT=WEIGHT", value_delimiter = ',', value_parser = weight)]

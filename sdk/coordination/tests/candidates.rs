@@ -242,9 +242,24 @@ fn texts_of_several_agents_are_no_output() {
 }
 
 #[test]
+fn thousand_agents_work_64_at_once() {
+    let agents = vec!["\"a\""; 1_000].join(", ");
+    let text = format!(
+        "description = \"x\"\n[[step]]\nid = \"all\"\nagents = [{agents}]\nprompt = \"hi\"\n"
+    );
+    let mut run = begin(&text);
+    assert_eq!(run.calls.len(), 64);
+    for ended in 0..1_000 {
+        assert!(run.calls.len() <= 64, "{}", run.calls.len());
+        run.end(ended, done("heard"));
+    }
+    assert_eq!(run.finish().text.lines().count(), 1_000);
+}
+
+#[test]
 fn wrong_keys_are_refused_with_way_out() {
     let wrong = [
-        (("[\"a\", \"b\", \"b\"]", "[\"a\"]"), "`agents` is a list of 2 to 32 agents"),
+        (("[\"a\", \"b\", \"b\"]", "[\"a\"]"), "`agents` is a list of 2 to 1000 agents"),
         (("[\"a\", \"b\", \"b\"]", "[\"a\", \"script\"]"), "works for `run` only"),
         (("\"new\"", "\"trial\""), "there is no step `trial`"),
         (("worktree = \"try\"", "worktree = \"best\""), "may not be over by then"),

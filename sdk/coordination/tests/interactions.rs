@@ -331,7 +331,7 @@ fn wrong_keys_are_explained() {
         ("auction = { agents = [\"a\", \"a\"] }", "`a` is listed twice"),
         ("auction = { agents = [\"a\"], reserve = -1 }", "whole number from 0"),
         ("auction = { agents = [\"a\"], awards = 1 }", "has no key `awards`"),
-        ("auction = { agents = [] }", "a list of 1 to 32 texts"),
+        ("auction = { agents = [] }", "a list of 1 to 128 texts"),
         ("auction = { agents = [\"skill:x\"] }\npermissions = \"full\"", "agents that are named"),
         ("contract_net = { agents = [\"a\"], awards = 2 }", "whole number from 1 to 1"),
         ("contract_net = { agents = [\"a\"], rounds = 2 }", "need `limits`"),

@@ -2,7 +2,7 @@
 //! `concurrency`, `allow_failures`, `retry` and `join`.
 
 use super::{
-    definition::{Each, Items, MAX_AGENTS, MAX_ITEMS, MAX_STEPS, Retry},
+    definition::{Each, Items, MAX_AGENTS, MAX_AT_ONCE, MAX_ITEMS, MAX_STEPS, Retry},
     parse::{Place, Scope, Texts, condition, only, owned},
     position::{Problems, Table},
 };
@@ -35,7 +35,7 @@ pub(super) fn each(
         }
         only(table, &["for_each"], "a step without `agents`", problems);
         let names: Vec<_> = named.into_iter().map(|(name, _)| name).collect();
-        let most = names.len().max(1);
+        let most = names.len().clamp(1, MAX_AT_ONCE);
         (Items::Agents(names), most)
     } else {
         let (list, at) = condition(table, "for_each", problems)?;
@@ -51,10 +51,10 @@ pub(super) fn each(
 }
 
 pub(super) fn limits(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> EachLimits {
-    let most = u32::try_from(MAX_ITEMS).unwrap_or(u32::MAX);
+    let [most, at_once] = [MAX_ITEMS, MAX_AT_ONCE].map(|it| u32::try_from(it).unwrap_or(u32::MAX));
     let as_size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     EachLimits {
-        concurrency: table.number("concurrency", (1, 64), problems).map(as_size),
+        concurrency: table.number("concurrency", (1, at_once), problems).map(as_size),
         allow_failures: table.number("allow_failures", (0, most), problems).map(as_size),
     }
 }

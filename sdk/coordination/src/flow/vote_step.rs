@@ -20,7 +20,7 @@ use crate::vote::{Action, Ballot, Decision, Event, Outcome, Poll, Rule, State};
 pub(super) const READ_ONLY: &str = "read-only";
 
 /// Most voters of a step, and most choices.
-const MAX_VOTERS: usize = 32;
+const MAX_VOTERS: usize = 128;
 pub(super) const MAX_CHOICES: usize = 32;
 
 /// Weights of voters.

@@ -31,6 +31,11 @@ impl Agent for DurableGuest {
             if line == "decide" {
                 return decide(ctx, &text);
             }
+            if line == "bid" {
+                return ctx.done(
+                    json!({ "bid": random() % 100, "pass": false, "reason": "so" }).to_string(),
+                );
+            }
             let (act, rest) = line.split_once(' ').unwrap_or((line, ""));
             came.push(act_out(ctx, act, rest, came.last())?);
         }

@@ -37,8 +37,9 @@ pub(super) const KEYS: [&str; 6] =
 /// Keys of steps whose winner or leader does the work of the prompt.
 const WITH_WORK: [&str; 3] = ["auction", "contract_net", "election"];
 
-/// Most agents of a step.
+/// Most agents of a step, and of an auction, whose bidders read nothing of the others.
 const MAX_AGENTS: usize = 32;
+const MAX_BIDDERS: usize = 128;
 
 /// Bytes kept of a reason, plan or proposal.
 const MAX_STATEMENT: usize = 8 << 10;
@@ -324,7 +325,8 @@ pub(super) fn parse(
     let known: Vec<_> = ["agents", "answer_timeout"].iter().chain(known).copied().collect();
     inner.check_keys(&known, problems);
     let least = if key == "negotiation" { 2 } else { 1 };
-    let agents = names((&inner, key), "agents", (least, MAX_AGENTS), problems);
+    let most = if key == "auction" { MAX_BIDDERS } else { MAX_AGENTS };
+    let agents = names((&inner, key), "agents", (least, most), problems);
     for (name, at) in agents.iter().flatten() {
         script::refuse_by_name(name, at, problems);
     }
