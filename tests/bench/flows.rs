@@ -81,9 +81,8 @@ pub(crate) async fn measure(rounds: u32, duration: Duration) -> Result<()> {
         let named = vec!["\"echo\""; count].join(", ");
         format!("[[step]]\nid = \"all\"\nagents = [{named}]\nprompt = \"hi\"\n")
     };
-    let auction = format!(
-        "[[step]]\nid = \"all\"\nprompt = \"bid\"\n[step.auction]\nagents = {bidders:?}\nprice = \"second\"\n"
-    );
+    let auction =
+        format!("[[step]]\nid = \"all\"\nprompt = \"bid\"\n[step.auction]\nagents = {bidders:?}\n");
     let flows = [
         ("one", steps(1)),
         ("long", steps(STEPS)),

@@ -145,7 +145,11 @@ fn wrong_votes_name_place_and_way_out() {
         ("\"majority\"", "\"majority\", weights = { a = 2 }", "`weights` is a key of a vote with"),
         ("\"majority\"", "\"weighted\", weights = { d = 2 }", "`weights`: `d` does not vote"),
         ("\"majority\"", "\"weighted\", weights = { a = -2 }", "a number from 0 to 1000"),
-        ("[\"a\", \"b\", \"c\"]", "[]", "line 9, column 19: `vote`: `agents` is a list of 1 to 128"),
+        (
+            "[\"a\", \"b\", \"c\"]",
+            "[]",
+            "line 9, column 19: `vote`: `agents` is a list of 1 to 128",
+        ),
         ("[\"a\", \"b\", \"c\"]", "[\"a\", \"a\"]", "`agents`: `a` is listed twice"),
         ("\"b\"", "\"script\"", "the agent `script` works for `run` only"),
         (", \"revise\"]", "]", "`choices` is a list of 2 to 32 texts"),
