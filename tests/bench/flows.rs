@@ -125,7 +125,7 @@ pub(crate) async fn measure(rounds: u32, duration: Duration) -> Result<()> {
     let plain = call.p50.saturating_sub(echo.p50);
     let more = step.saturating_sub(plain);
     let word = if more <= GOAL { "within" } else { "above" };
-    println!("a step takes {step:.0?}, a plain call {plain:.0?}: {more:.0?} more, {word} {GOAL:?}");
+    println!("a step takes {step:.2?}, a plain call {plain:.2?}: {more:.0?} more, {word} {GOAL:?}");
 
     let client = Client::http(&hub);
     let whole = [
@@ -187,7 +187,7 @@ async fn worktrees(hub: &TestHub, client: &Client) -> Result<()> {
         [with, without, of_git].map(|times| load::middle(times.into_iter(), Duration::cmp));
     let made = with.saturating_sub(without);
     println!(
-        "a worktree of {FILES} files with its report of changes: {made:.0?}, {:.2} times `git worktree add` ({of_git:.0?})",
+        "a worktree of {FILES} files with its report of changes: {made:.2?}, {:.2} times `git worktree add` ({of_git:.2?})",
         made.as_secs_f64() / of_git.as_secs_f64()
     );
     Ok(())
