@@ -197,6 +197,12 @@ export interface CallOptions {
   maxTokens?: number;
   maxCostUsd?: number;
   workingDirectory?: string;
+  /**
+   * Git worktree in which the child works, apart from the checkout: a new one (true), a new one from
+   * a commit, or that of another child. Its changes arrive as the artifact `patch`. The operator
+   * allows it with the term `worktrees` of the grant `delegate`.
+   */
+  worktree?: boolean | string | { task: string };
   contextId?: string;
   answersQuestions?: boolean;
   /**

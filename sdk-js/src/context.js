@@ -233,7 +233,8 @@ export class Context {
     if (options.memoryScope !== undefined) settings.setMemoryScope(options.memoryScope);
     if (options.memoryNames !== undefined) settings.setMemoryNames(options.memoryNames);
     if (memoryBytes !== undefined || memoryTokens !== undefined) settings.setMemoryBudget(memoryBytes, memoryTokens);
-    const call = asking(() => ContractCall.startWith(agent, messageToContract(message, "user"), settings));
+    const asked = withWorktree(messageToContract(message, "user"), options.worktree);
+    const call = asking(() => ContractCall.startWith(agent, asked, settings));
     return new AgentCall(new Call(this.#host, call), agent);
   }
 
@@ -392,4 +393,10 @@ export function shown(value) {
   } catch {
     return String(value);
   }
+}
+
+/** Message of a call, with the wish for a worktree in its metadata, where the hub reads it. */
+function withWorktree(message, worktree) {
+  if (!worktree) return message;
+  return { ...message, metadata: JSON.stringify({ ...JSON.parse(message.metadata ?? "{}"), worktree }) };
 }

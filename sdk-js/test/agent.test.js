@@ -203,6 +203,21 @@ test("what it has in mind is kept and handed over", async () => {
   assert.deepEqual([options.setInheritWorkingMemory, options.setMemoryScope], [true, "minimal"]);
 });
 
+test("a child works in a worktree", async () => {
+  const host = new ScriptedHost().agent("coder", "done");
+  const run = agent(async (ctx) => {
+    await ctx.call("coder", "go", { worktree: true });
+    const asked = { parts: [{ text: "go" }], metadata: { permissions: "edit" } };
+    await ctx.call("coder", asked, { worktree: { task: "t1" } });
+    await ctx.call("coder", asked);
+    return "done";
+  });
+  assert.equal((await host.run(run)).text, "done");
+  const told = host.calls.map((call) => call.message.metadata);
+  const ofFirst = { permissions: "edit", worktree: { task: "t1" } };
+  assert.deepEqual(told, [{ worktree: true }, ofFirst, { permissions: "edit" }]);
+});
+
 test("workspace files are read, written and listed", async () => {
   const host = new ScriptedHost().workspace({ "README.md": "hello", "src/a.js": "" });
   const run = async (ctx) => {

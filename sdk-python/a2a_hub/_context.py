@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Callable, Iterable, Iterator, Literal, Mapping, TypeVar
 
 from . import _convert as convert
@@ -248,6 +249,7 @@ class Context:
         max_tokens: int | None = None,
         max_cost_usd: float | None = None,
         working_directory: str | None = None,
+        worktree: bool | str | dict[str, str] | None = None,
         context_id: str | None = None,
         answers_questions: bool = False,
         inherit_working_memory: bool = False,
@@ -259,6 +261,10 @@ class Context:
     ) -> Call:
         """Starts a child task with another agent, and returns at once. Several calls run at the
         same time.
+
+        `worktree` has the child work in a git worktree, apart from the checkout: True for a new one,
+        a commit to start from, or `{"task": ID}` for that of another child. Its changes arrive as the
+        artifact `patch`. The operator allows it with the term `worktrees` of the grant `delegate`.
 
         `inherit_working_memory` and `inherit_memory` (a text selects items) hand over this agent's
         memory without private entries; `memory_scope`, `memory_names` and the budget limit it.
@@ -287,7 +293,10 @@ class Context:
             options.set_inherit_memory(True, inherit_memory if isinstance(inherit_memory, str) else None)
         if memory_bytes is not None or memory_tokens is not None:
             options.set_memory_budget(memory_bytes, memory_tokens)
-        said = convert.message_out(self._t, message_of(message, "user"))
+        asked = message_of(message, "user")
+        if worktree:
+            asked = replace(asked, metadata={**(asked.metadata or {}), "worktree": worktree})
+        said = convert.message_out(self._t, asked)
         return Call(self, agent, asking(self._host.delegate.Call.start_with, agent, said, options))
 
     def call(self, agent: str, message: Content, **options: Any) -> Outcome:

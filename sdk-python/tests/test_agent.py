@@ -3,7 +3,7 @@ import unittest
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from a2a_hub import Agent, Cancelled, Card, Denied, Failure, Health, Invalid, Part, agent
+from a2a_hub import Agent, Cancelled, Card, Denied, Failure, Health, Invalid, Message, Part, agent
 from a2a_hub import _agent, build
 from a2a_hub._workspace import WasiFiles
 from a2a_hub._convert import well_formed
@@ -248,6 +248,21 @@ class TheAgent(unittest.TestCase):
         self.assertEqual(host.run(run).text, "ship postgres {'depth': 3} ['fact1'] 2 1")
         self.assertEqual(host.mind.working["thoughts"][1], {"content": "mine", "private": True})
         self.assertNotIn("privateVariables", host.mind.working)
+
+    def test_a_child_works_in_a_worktree(self):
+        @agent(CARD)
+        def run(ctx, task):
+            first = ctx.start("coder", "go", worktree=True)
+            asked = Message([Part(text="go")], "user", metadata={"permissions": "edit"})
+            ctx.start("coder", asked, worktree={"task": first.task_id})
+            ctx.start("coder", asked)
+            return asked.metadata["permissions"]
+
+        host = ScriptedHost().agent("coder", "done")
+        self.assertEqual(host.run(run).text, "edit")
+        told = [message.metadata for _, message in host.calls]
+        of_first = {"permissions": "edit", "worktree": {"task": "task-of-coder"}}
+        self.assertEqual(told, [{"worktree": True}, of_first, {"permissions": "edit"}])
 
     def test_a_card_is_a2a_json(self):
         card = json.loads(CARD.to_json())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::MemoryScope;
+use crate::{MemoryScope, Message, Worktree};
 
 /// Options of a call to another agent, beside its agent and message. An option that is not set
 /// behaves as with [`Context::call`](crate::Context::call).
@@ -15,6 +15,7 @@ pub struct CallOptions {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_cost_usd: Option<f64>,
     pub(crate) working_directory: Option<String>,
+    worktree: Option<Worktree>,
     pub(crate) context_id: Option<String>,
     pub(crate) answers_questions: bool,
     pub(crate) inherit_working_memory: bool,
@@ -72,6 +73,21 @@ impl CallOptions {
     pub fn working_directory(mut self, directory: impl Into<String>) -> Self {
         self.working_directory = Some(directory.into());
         self
+    }
+
+    /// Has the child work in a git worktree. Its changes arrive as the artifact `patch`
+    /// ([`ArtifactUpdate::worktree_changes`](crate::ArtifactUpdate::worktree_changes)); the
+    /// worktree stays until the client applies or discards it, or retention removes it.
+    pub fn worktree(mut self, worktree: Worktree) -> Self {
+        self.worktree = Some(worktree);
+        self
+    }
+
+    /// Adds what the hub reads from the child's message.
+    pub(crate) fn mark(&self, message: &mut Message) {
+        if let Some(worktree) = &self.worktree {
+            worktree.ask(message);
+        }
     }
 
     /// Continues the conversation of an earlier child of the same agent. The id of any other

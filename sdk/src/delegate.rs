@@ -1,5 +1,7 @@
 //! Calls of other agents through the hub.
 
+pub(crate) mod worktree;
+
 use std::time::Duration;
 
 use serde_json::Value;
@@ -32,7 +34,9 @@ impl Context {
         message: impl Into<Message>,
         options: &CallOptions,
     ) -> Result<Call, Failure> {
-        self.hub.call(agent, &message.into(), options).map(Call)
+        let mut message = message.into();
+        options.mark(&mut message);
+        self.hub.call(agent, &message, options).map(Call)
     }
 
     /// Child tasks of this task, oldest first, including ended ones.

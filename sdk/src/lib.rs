@@ -91,7 +91,10 @@ pub use call_options::CallOptions;
 pub use card::Card;
 pub use context::Context;
 pub use context_memory::Memory;
-pub use delegate::Call;
+pub use delegate::{
+    Call,
+    worktree::{Worktree, WorktreeChanges},
+};
 pub use exchange::{Exchange, ServerEvent};
 pub use files::Workspace;
 pub use find::{AgentQuery, FoundAgent, FoundAgents, FoundBy};
@@ -111,7 +114,8 @@ pub mod prelude {
         Context, Event, Exchange, Exit, ExitStatus, Failure, FoundAgent, FoundAgents, Health,
         Level, Line, Memory, MemoryItem, MemoryScope, Message, Need, OpenQuestion, Outcome, Part,
         PartContent, Request, Response, Role, Run, ServerEvent, Source, StepMode, Task, TaskState,
-        TaskStatus, TextStream, Timer, Tool, ToolResult, Update, Workspace, export, serde_json,
+        TaskStatus, TextStream, Timer, Tool, ToolResult, Update, Workspace, Worktree, export,
+        serde_json,
     };
     #[doc(no_inline)]
     pub use serde_json::json;

@@ -36,9 +36,6 @@ const STREAM: &str = "stream";
 /// first one of another run.
 const HAS_READ: [&str; 2] = ["received", "unheard"];
 
-/// Artifact by which the hub reports the changes in a child's worktree.
-const PATCH: &str = "patch";
-
 /// Results of a child so far.
 #[derive(Default)]
 struct Made {
@@ -117,18 +114,18 @@ fn act(
             metadata.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
             metadata.extend(stream.map(|facts| (STREAM.to_owned(), facts)));
             metadata.extend(inherit.into_iter().flat_map(|it| memory(it, children)));
+            let mut options = CallOptions::new().key(id.to_string());
             if let Some(worktree) = worktree {
-                let Some(wish) = wish(worktree, children) else {
+                let Some(worktree) = place(worktree, children) else {
                     return Ok(Some(Told::Ended(id, without_worktree())));
                 };
-                metadata.insert("worktree".to_owned(), wish);
+                options = options.worktree(worktree);
             }
             if !metadata.is_empty() {
                 message = message.with_metadata(&Value::Object(metadata));
             }
             // A skill is taken by any agent that has it.
             let agent = if skill.is_some() { String::new() } else { agent };
-            let options = CallOptions::new().key(id.to_string());
             match ctx.call_with(&agent, message, &options) {
                 Ok(call) => {
                     children.insert(id, call.task_id());
@@ -320,11 +317,11 @@ fn memory(Inheritance { from, scope }: Inheritance, children: &Children) -> Map<
     metadata
 }
 
-/// Value of `metadata.worktree` of a child's message; none if the named child did not begin.
-fn wish(worktree: ChildWorktree, children: &Children) -> Option<Value> {
+/// Worktree of a child; none if the child that it names did not begin.
+fn place(worktree: ChildWorktree, children: &Children) -> Option<Worktree> {
     match worktree {
-        ChildWorktree::New => Some(true.into()),
-        ChildWorktree::Of(id) => Some(json!({ "task": children.get(&id)? })),
+        ChildWorktree::New => Some(Worktree::New),
+        ChildWorktree::Of(id) => Some(Worktree::Of(children.get(&id)?.clone())),
     }
 }
 
@@ -332,26 +329,6 @@ fn wish(worktree: ChildWorktree, children: &Children) -> Option<Value> {
 fn without_worktree() -> End {
     let text = "the step in whose worktree it works did not begin".to_owned();
     End { reason: "unavailable".to_owned(), text, ..End::default() }
-}
-
-/// Changes that the hub reports in the artifact `patch`.
-fn changes(update: &ArtifactUpdate) -> WorktreeChanges {
-    let metadata = update.artifact.metadata.as_deref().unwrap_or_default();
-    let facts: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();
-    let count = |name: &str| facts.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let mut diff = String::new();
-    for part in &update.artifact.parts {
-        if let PartContent::Raw(bytes) = &part.content {
-            let most = bytes.len().min(MAX_ARTIFACT.saturating_sub(diff.len()));
-            diff.push_str(&String::from_utf8_lossy(&bytes[..most]));
-        }
-    }
-    WorktreeChanges {
-        files: count("files"),
-        insertions: count("insertions"),
-        deletions: count("deletions"),
-        diff,
-    }
 }
 
 fn has_read(status: &TaskStatus) -> bool {
@@ -364,8 +341,11 @@ fn has_read(status: &TaskStatus) -> bool {
 fn keep(made: &mut Made, update: &ArtifactUpdate) -> Option<String> {
     let Made { artifacts, worktree, written, is_rewritten } = made;
     let id = &update.artifact.id;
-    if id == PATCH {
-        *worktree = Some(changes(update));
+    if let Some(changes) = update.worktree_changes() {
+        let most = changes.patch.len().min(MAX_ARTIFACT);
+        let diff = String::from_utf8_lossy(&changes.patch[..most]).into_owned();
+        let a2a_hub_sdk::WorktreeChanges { files, insertions, deletions, .. } = changes;
+        *worktree = Some(WorktreeChanges { files, insertions, deletions, diff });
         return None;
     }
     if !artifacts.contains_key(id) && artifacts.len() >= MAX_ARTIFACTS {

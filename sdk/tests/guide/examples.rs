@@ -318,6 +318,31 @@ pub fn supervised(ctx: &Context) -> Run {
 mod reference_22 {
 use a2a_hub_sdk::prelude::*;
 
+pub fn smaller_change(ctx: &Context) -> Run {
+    let mut tries = Vec::new();
+    for agent in ["claude-code", "codex"] {
+        let options = CallOptions::new().key(agent).worktree(Worktree::New);
+        let call = ctx.call_with(agent, "Make the failing test pass.", &options)?;
+        let (task, mut lines) = (call.task_id(), u64::MAX);
+        call.outcome_with(|event| {
+            if let Event::Artifact(update) = event
+                && let Some(changes) = update.worktree_changes()
+            {
+                lines = changes.insertions + changes.deletions;
+            }
+            Ok(())
+        })?;
+        tries.push((lines, task));
+    }
+    tries.sort();
+    let (lines, task) = &tries[0];
+    ctx.done(format!("a2a-hub task apply {task} takes over {lines} changed lines"))
+}
+}
+
+mod reference_23 {
+use a2a_hub_sdk::prelude::*;
+
 pub fn hand_over(ctx: &Context) -> Run {
     let options = CallOptions::new()
         .inherit_working_memory()
@@ -328,7 +353,7 @@ pub fn hand_over(ctx: &Context) -> Run {
 }
 }
 
-mod reference_23 {
+mod reference_24 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn notes(ctx: &Context) -> Run {
@@ -340,7 +365,7 @@ pub fn notes(ctx: &Context) -> Run {
 }
 }
 
-mod reference_24 {
+mod reference_25 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn model(ctx: &Context) -> String {
@@ -348,7 +373,7 @@ pub fn model(ctx: &Context) -> String {
 }
 }
 
-mod reference_25 {
+mod reference_26 {
 use a2a_hub_sdk::prelude::*;
 
 pub fn release(ctx: &Context) -> Run {

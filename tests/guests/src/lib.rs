@@ -139,6 +139,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("odd-mind", mind::odd),
     ("call-both", reach::call_both),
     ("call-and-drop", reach::call_and_drop),
+    ("call-in-worktree", reach::call_in_worktree),
     ("env", reach::env),
     ("read", reach::read),
     ("list", workspace::list),

@@ -3,7 +3,7 @@
 use crate::{argument, number, tell};
 use a2a_hub_sdk::{
     AgentQuery, CallOptions, ChildTask, FoundAgent, FoundAgents, Part, Source, TaskState, Tool,
-    Update,
+    Update, WorktreeChanges,
     prelude::*,
     serde_json::{self, Value},
 };
@@ -171,4 +171,38 @@ pub(crate) fn read(ctx: &Context, task: &Task) -> Run {
         Ok(content) => ctx.done(format!("{} bytes", content.len())),
         Err(why) => ctx.done(format!("refused: {why}")),
     }
+}
+
+/// `call-in-worktree AGENT SCRIPT`: another agent runs the script in a new worktree, and then `ls`
+/// in the same one. Reports the changes and the files.
+pub(crate) fn call_in_worktree(ctx: &Context, task: &Task) -> Run {
+    let told = argument(task);
+    let (agent, script) = told.split_once(' ').unwrap_or((&told, ""));
+    let (mut changes, mut output) = (WorktreeChanges::default(), String::new());
+    let mut work = |script: &str, place: Worktree| {
+        let message = Message::user(vec![Part::text(format!("sh {script}"))]);
+        let call = ctx.call_with(agent, message, &CallOptions::new().worktree(place))?;
+        output.clear();
+        loop {
+            match call.next(None)? {
+                Update::Finished(outcome) => return Ok((call.task_id(), outcome.text())),
+                Update::Event(Event::Artifact(update)) => match update.worktree_changes() {
+                    Some(made) => changes = made,
+                    None => output.push_str(&update.artifact.joined_text()),
+                },
+                Update::Event(_) => {}
+            }
+        }
+    };
+    let first = match work(script, Worktree::New) {
+        Ok((first, _)) => first,
+        Err(failure) => return tell(ctx, Err::<String, _>(failure)),
+    };
+    work("ls", Worktree::Of(first))?;
+    let WorktreeChanges { files, insertions, deletions, patch } = changes;
+    let is_patch = patch.starts_with(b"diff --git");
+    ctx.done(format!(
+        "{files} +{insertions} -{deletions} {is_patch}: {}",
+        output.replace('\n', " ")
+    ))
 }

@@ -135,7 +135,7 @@ impl FlowNeeds {
         let mut grant = Grant::default();
         grant.delegate.allow("*".to_owned());
         for (agent, &permissions) in &self.permissions {
-            let terms = DelegateTerms { permissions, approve: false };
+            let terms = DelegateTerms { permissions, ..DelegateTerms::default() };
             grant.delegate.allow_on(agent.clone(), terms);
         }
         if self.memory {

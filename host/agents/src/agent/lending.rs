@@ -30,6 +30,13 @@ impl Agent {
         most(task, metadata::has(task, PARENT_TASK)).map_or(own, |most| most.min(own))
     }
 
+    /// True if `child` may work in a worktree for this agent. A worktree costs the operator's disk,
+    /// so a plug-in needs a grant; agents that came with the hub, and flows, need none.
+    pub fn lends_worktrees(&self, child: &AgentId) -> bool {
+        let granted = || self.live.now().agents.terms(child.as_str());
+        self.came_along() || granted().is_some_and(|terms| terms.worktrees)
+    }
+
     /// True if this agent may answer a question of an agent that it called. It may answer ordinary
     /// questions; permission requests only if the operator grants `approve` and the child itself
     /// asks. Logins, and permission requests from further down, are for the client alone.

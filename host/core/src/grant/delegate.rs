@@ -66,6 +66,9 @@ pub struct DelegateTerms {
     /// True if the caller may answer the called agent's requests for permission. Otherwise they go
     /// to the client.
     pub approve: bool,
+    /// True if the called agent may work in a worktree for this caller. Agents that came with the
+    /// hub need no grant for that.
+    pub worktrees: bool,
 }
 
 /// Agents that an agent may call, by name; `*` is every other agent. Written as a list of names, or
@@ -173,7 +176,7 @@ mod tests {
             serde_json::from_value(json!({ "*": { "permissions": "edit" }, "echo": {} })).unwrap();
         let held = granted.within(&named);
         assert_eq!(held.granted().collect::<Vec<_>>(), ["codex", "echo"]);
-        let edit = DelegateTerms { permissions: Permissions::Edit, approve: false };
+        let edit = DelegateTerms { permissions: Permissions::Edit, ..DelegateTerms::default() };
         assert_eq!(held.terms("codex"), Some(edit));
         assert_eq!(held.terms("echo"), Some(DelegateTerms::default()));
         assert_eq!(held.terms("gemini"), None);
@@ -194,9 +197,9 @@ mod tests {
         assert!(named.names("codex") && !named.names("gemini"));
         assert_eq!(json!(named), json!(["*", "codex"]));
 
-        let written = json!({ "*": {}, "codex": { "permissions": "edit", "approve": true } });
+        let written = json!({ "*": {}, "codex": { "permissions": "edit", "approve": true, "worktrees": true } });
         let told = read(written).unwrap();
-        let edit = DelegateTerms { permissions: Permissions::Edit, approve: true };
+        let edit = DelegateTerms { permissions: Permissions::Edit, approve: true, worktrees: true };
         assert_eq!(told.terms("codex"), Some(edit));
         assert_eq!(told.terms("gemini"), Some(DelegateTerms::default()));
         assert_eq!(read(json!(told)).unwrap(), told);

@@ -152,7 +152,7 @@ impl Delegation {
         let inherit = asked_for(inherit, &message)?;
         let answers = request.answers_questions;
         let ChildPlace { directory, base } =
-            self.child_place(&message, request.working_directory).await?;
+            self.child_place(&message, &child.id, request.working_directory).await?;
         let context_id = match context_id {
             Some(named) => Some(self.conversation(named, &child.id).await?),
             None => None,

@@ -1,5 +1,6 @@
 //! Tests of agents that work together: delegation, routing, context memory, other hubs.
 
+mod child_worktrees;
 mod delegation;
 mod finding;
 mod group_handoff;

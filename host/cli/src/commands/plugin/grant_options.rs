@@ -66,7 +66,8 @@ pub(crate) struct GrantOptions {
     pub(super) limit: Vec<(LimitName, u64)>,
     /// Agent that the plug-in may call; `*` stands for every other agent. With the terms `edit` or
     /// `full`, the called agent's program does as much without asking; with `approve`, the plug-in
-    /// answers its permission requests. Example: `codex:edit,approve`
+    /// answers its permission requests; with `worktrees`, the agent may work in worktrees for it.
+    /// Example: `codex:edit,approve`
     #[arg(long, value_name = "AGENT[:TERMS]", value_parser = delegate)]
     pub(super) delegate: Vec<(String, Option<DelegateTerms>)>,
     /// MCP tool that the plug-in may call, of a server in `agents.<id>.mcp` of the configuration.
@@ -123,10 +124,11 @@ fn delegate(text: &str) -> Result<(String, Option<DelegateTerms>), String> {
         match Permissions::named(word) {
             Some(permissions) => terms.permissions = permissions,
             None if word == "approve" => terms.approve = true,
+            None if word == "worktrees" => terms.worktrees = true,
             None => {
                 let known = Permissions::ALL.map(Permissions::word).join("`, `");
                 return Err(format!(
-                    "`{word}` is not a term of a call; the terms are `{known}` and `approve`"
+                    "`{word}` is not a term of a call; the terms are `{known}`, `approve` and `worktrees`"
                 ));
             }
         }
@@ -463,17 +465,19 @@ mod tests {
         pin = true
         set = ["LC_ALL", "LD_PRELOAD"]
         "#);
-        let terms = ["--delegate", "codex:edit,approve", "--delegate", "gemini"];
+        let terms = ["--delegate", "codex:edit,approve,worktrees", "--delegate", "gemini"];
         insta::assert_snapshot!(granted(before.clone(), &terms), @r#"
         memory = 10
 
         [delegate.codex]
         permissions = "edit"
         approve = true
+        worktrees = true
 
         [delegate.gemini]
         permissions = "ask"
         approve = false
+        worktrees = false
         "#);
         let refused = Line::try_parse_from(["grant", "--delegate", "codex:rw"]).err().unwrap();
         let refused = refused.to_string();

@@ -4,18 +4,18 @@ use super::{Delegation, call_errors::refused};
 use crate::tasks::new_task::ChildPlace;
 use a2a_hub_protocol::{
     hub_metadata::{WORKTREE, WorktreeWish, worktree_wish},
-    id::TaskId,
+    id::{AgentId, TaskId},
     message::Message,
 };
 use a2a_hub_runtime::Failure;
 
 impl Delegation {
     /// Decides where a child works: by its message's wish for a worktree, and by the directory
-    /// that the call names. A worktree costs the operator's disk, so only agents that came with
-    /// the hub, and flows, may ask.
+    /// that the call names.
     pub(super) async fn child_place(
         &self,
         message: &Message,
+        child: &AgentId,
         directory: Option<String>,
     ) -> Result<ChildPlace, Failure> {
         let asked = message.metadata.as_ref().and_then(|facts| facts.get(WORKTREE));
@@ -24,11 +24,11 @@ impl Delegation {
                 .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message)))?,
             None => None,
         };
-        if wish.is_some() && !self.agent.came_along() {
+        if wish.is_some() && !self.agent.lends_worktrees(child) {
+            let own = &self.agent.id;
             return Err(Failure::Denied(format!(
-                "have another agent work in a worktree: `{}` is a plug-in, and may not ask for that; its client can, \
-                 by `metadata.worktree`",
-                self.agent.id
+                "have `{child}` work in a worktree: `{own}` is a plug-in without that permission; \
+                 `a2a-hub plugin grant {own} --delegate {child}:worktrees` allows it"
             )));
         }
         match wish {
