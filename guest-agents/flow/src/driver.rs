@@ -9,6 +9,8 @@ use a2a_hub_coordination::flow::{
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
 
+use crate::record;
+
 /// Beginning of the metadata member with a blackboard; the id of its step follows.
 const BLACKBOARD: &str = "blackboard.";
 
@@ -50,7 +52,10 @@ struct Made {
 }
 
 /// Runs a flow to its end.
-pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Value) -> Run {
+pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input: Value) -> Run {
+    if definition.uses_record() {
+        definition.weigh(&record::read(ctx)?);
+    }
     let mut state = State::new(definition, input, &task.id);
     let mut open = BTreeMap::<Id, Open>::new();
     let mut children = Children::new();
@@ -62,7 +67,10 @@ pub(crate) fn run(ctx: &Context, task: &Task, definition: Definition, input: Val
         }
         for action in actions {
             match action {
-                Action::Finish(finish) => return end(ctx, finish, &children),
+                Action::Finish(finish) => {
+                    record::keep(ctx, task, &state.results())?;
+                    return end(ctx, finish, &children);
+                }
                 action @ (Action::Call { .. }
                 | Action::Send { .. }
                 | Action::Ask { .. }

@@ -6,6 +6,7 @@
 
 mod card;
 mod driver;
+mod record;
 mod request;
 
 use a2a_hub_coordination::flow::{Definition, Problem, first_text_input};
@@ -32,6 +33,10 @@ impl Agent for Flow {
     fn run(ctx: &Context, task: &Task) -> Run {
         let Some(text) = ctx.setting(DEFINITION) else { return request::answer(ctx, task) };
         parsed(ctx, &text, |ctx, definition| {
+            let is_input = |name: &str| definition.input.iter().any(|(input, _)| input == name);
+            if let Some(answer) = record::answer(ctx, task, is_input) {
+                return answer;
+            }
             let input = input(&definition, task);
             begin(ctx, task, definition, input)
         })
@@ -292,5 +297,70 @@ output = { verdict = { enum = ["approve"] } }
         let of_agent = json!({ "parentTaskId": "task-of-an-agent" });
         let outcome = request(&host, &data, Some(&of_agent));
         assert_eq!(outcome.state(), Some(TaskState::Rejected));
+    }
+
+    const BY_RECORD: &str = "description = \"Votes\"\n[[step]]\nid = \"decide\"\nprompt = \"Well?\"\n\
+        vote = { agents = [\"a\", \"b\"], choices = [\"yes\", \"no\"], rule = \"record\" }\n";
+
+    /// Runs the vote of two agents that never agree, as the task with this id.
+    fn vote_as(host: &ScriptedHost, id: &str) -> Outcome {
+        for (agent, choice) in [("a", "yes"), ("b", "no")] {
+            let ballot = json!({ "choice": choice, "confidence": 1, "reason": "so" });
+            host.agent(agent, finished(&ballot.to_string()));
+        }
+        let task = Task { id: id.to_owned(), ..a2a_hub_sdk::testing::task("") };
+        Flow::run(&host.context(), &task).unwrap()
+    }
+
+    #[test]
+    fn confirmed_choices_weigh_later_votes() {
+        let host = ScriptedHost::new();
+        host.setting("flow", BY_RECORD);
+        assert!(vote_as(&host, "1").text().starts_with("tie: "), "nobody has a record");
+        let confirm = |choice: &str| json!({ "confirm": { "task": "1", "choice": choice } });
+        let confirmed = request(&host, &confirm("no"), None);
+        assert_eq!(confirmed.text(), "`no` was right. Right: b. Wrong: a.");
+        assert_eq!(vote_as(&host, "2").text(), "decided: no\nyes (0.67): a\nno (1.33): b");
+        // The other way round: a later confirmation counts.
+        request(&host, &confirm("yes"), None);
+        let shown = request(&host, &json!({ "record": true }), None);
+        let record = "a: 1 right, 0 wrong, weight 1.33\nb: 0 right, 1 wrong, weight 0.67";
+        assert_eq!(shown.text(), record);
+    }
+
+    #[test]
+    fn wrong_confirmations_say_what_is_right() {
+        let host = ScriptedHost::new();
+        host.setting("flow", BY_RECORD);
+        vote_as(&host, "1");
+        let of_agent = json!({ "parentTaskId": "task-of-an-agent" });
+        for (data, metadata, why) in [
+            (json!({ "task": "1", "choice": "yes" }), Some(&of_agent), "only a client may"),
+            (json!({ "task": "1" }), None, "name `task` and `choice`"),
+            (json!({ "task": "2", "choice": "yes" }), None, "no ballots of it are kept"),
+            (json!({ "task": "1", "choice": "maybe" }), None, "the choices were yes, no"),
+            (json!({ "task": "1", "choice": "yes", "step": "x" }), None, "its votes: decide"),
+        ] {
+            let outcome = request(&host, &json!({ "confirm": data }), metadata);
+            assert_eq!(outcome.state(), Some(TaskState::Rejected), "{data}");
+            assert!(outcome.text().contains(why), "{}", outcome.text());
+        }
+        let none = request(&host, &json!({ "record": true }), None);
+        assert!(none.text().starts_with("No result counts yet"), "{}", none.text());
+    }
+
+    #[test]
+    fn oldest_runs_are_forgotten() {
+        let host = ScriptedHost::new();
+        host.setting("flow", BY_RECORD);
+        for run in 0..202 {
+            vote_as(&host, &format!("{run:03}"));
+        }
+        let confirm = |task: &str| {
+            let data = json!({ "confirm": { "task": task, "choice": "yes" } });
+            request(&host, &data, None).state()
+        };
+        assert_eq!(confirm("001"), Some(TaskState::Rejected));
+        assert_eq!(confirm("002"), Some(TaskState::Completed));
     }
 }

@@ -1,19 +1,23 @@
 //! Requests to the agent `flow` itself: check, draw, test or run the flow file in a message.
 //!
 //! A text is a flow file to check. JSON data has the members `flow` (text of the file) and `do`:
-//! `check`, `mermaid`, `test` (with `fakes`) or `run` (with `input` or `text`).
+//! `check`, `mermaid`, `test` (with `fakes`) or `run` (with `input` or `text`). Requests about the
+//! record of agents are those of every flow.
 
 use a2a_hub_coordination::flow::{Definition, Needs, Simulation};
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
 
-use crate::{begin, input_of_text, list, parsed};
+use crate::{begin, input_of_text, list, parsed, record};
 
 /// Words of the member `do`.
 const DO: [&str; 4] = ["check", "mermaid", "test", "run"];
 
 /// Answers a request.
 pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
+    if let Some(answer) = record::answer(ctx, task, |_| false) {
+        return answer;
+    }
     let Some(Value::Object(data)) = task.message.data() else {
         return parsed(ctx, &task.text(), check);
     };
@@ -79,7 +83,7 @@ fn test(ctx: &Context, definition: &Definition, fakes: &str) -> Run {
 }
 
 /// True if another agent gave this task: the hub names its parent.
-fn is_child(task: &Task) -> bool {
+pub(crate) fn is_child(task: &Task) -> bool {
     let of = |metadata: &Option<String>| {
         let metadata = metadata.as_deref().unwrap_or_default();
         let all: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();

@@ -34,8 +34,9 @@ enum DecideRule {
         /// Answers among which they choose: 2 to 32
         #[arg(long, value_name = "CHOICE", value_delimiter = ',', default_values = ["yes", "no"])]
         choices: Vec<String>,
-        /// Rule that counts the ballots: more than half of them, or the same with their confidence
-        #[arg(long, value_parser = ["majority", "weighted"], default_value = "majority")]
+        /// Rule that counts the ballots: more than half of them, or the same with their confidence,
+        /// or with how often their agent was right so far, as `a2a-hub record confirm` said
+        #[arg(long, value_parser = ["majority", "weighted", "record"], default_value = "majority")]
         rule: String,
         /// Ballots that decide, in place of a majority
         #[arg(long, value_name = "COUNT", conflicts_with_all = ["rule", "weights"], value_parser = clap::value_parser!(u32).range(1..=128))]
@@ -166,7 +167,7 @@ enum DecideRule {
 struct DecideMessage {
     /// Question or work; `-` reads it from standard input
     message: String,
-    /// Agents that decide, up to 32
+    /// Agents that decide, up to 32; up to 128 in a vote or an auction
     #[arg(long, value_name = "AGENT", value_delimiter = ',', required = true, add = completion::agents(), value_parser = |name: &str| AgentId::parse(name))]
     of: Vec<AgentId>,
     /// Time for the answers of one round, such as `5m`; the others decide without those that are

@@ -281,6 +281,10 @@ impl<'t> JointDecision<'t> {
             let reason = cut(&fold(reason), MAX_REASON);
             all.append(format!("not counted: {}: {reason}\n", fold(agent)).into());
         }
+        if self.output["weights"].is_object() {
+            let then = format!("once you know: a2a-hub record confirm {task} CHOICE\n");
+            all.append(Text::styled(FAINT, then));
+        }
         let has_more = self.form.has_answer || self.output.is_null();
         if has_more && !self.text.is_empty() {
             all.append(format!("\n{}\n", self.text).into());

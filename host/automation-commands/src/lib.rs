@@ -4,6 +4,7 @@
 pub mod blackboard;
 pub mod decide;
 pub mod decision;
+pub mod record;
 pub mod schedule;
 pub mod topic;
 pub mod trigger;

@@ -8,7 +8,7 @@ use crate::{
     },
     ui::exit::EXIT_CODES,
 };
-use a2a_hub_automation_commands::{blackboard, decide, schedule, topic, trigger};
+use a2a_hub_automation_commands::{blackboard, decide, record, schedule, topic, trigger};
 use a2a_hub_sandbox::CARRY;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -69,6 +69,9 @@ pub(super) enum Command {
     Decide(Box<decide::Decide>),
     /// Show the items of a flow's blackboard, also while its agents work
     Blackboard(blackboard::Blackboard),
+    /// Print how often agents were right, or say which choice of a vote was right
+    #[command(subcommand)]
+    Record(record::RecordCommand),
     /// Send a message to an agent and print the answer
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on standard input and output

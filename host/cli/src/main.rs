@@ -21,7 +21,7 @@ use crate::{
         exit::Exit,
     },
 };
-use a2a_hub_automation_commands::{blackboard, schedule, topic, trigger};
+use a2a_hub_automation_commands::{blackboard, record, schedule, topic, trigger};
 use a2a_hub_config::{Config, is_colourless};
 use anyhow::Context as _;
 use clap::Parser as _;
@@ -107,6 +107,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Run(run) => commands::flow::run::run(global, *run),
         Command::Best(best) => commands::flow::best::best(global, *best),
         Command::Decide(decide) => commands::flow::decide::decide(global, *decide),
+        Command::Record(command) => record::record(global, &command),
         Command::Blackboard(asked) => blackboard::blackboard(global, &asked),
         Command::Send(send) => {
             let send = send.with_message()?;

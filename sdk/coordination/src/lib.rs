@@ -3,6 +3,8 @@
 //! [`flow`] is the engine of flow files: agents that work in steps. The component `flow` of this
 //! repository drives it; the host does not link this crate.
 //!
+//! [`record`] measures how often agents were right, for the weights of votes.
+//!
 //! The other modules are rule books of deciding together. Each has a `State` that takes an `Event`
 //! at a time in milliseconds and returns `Action`s. The same events at the same times give the
 //! same actions. Agents are named by text, and an event of an unknown agent changes nothing.
@@ -15,4 +17,5 @@ pub mod delphi;
 pub mod election;
 pub mod flow;
 pub mod negotiation;
+pub mod record;
 pub mod vote;

@@ -14,7 +14,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::amount::{fraction, millionths, share};
+use crate::{
+    amount::{fraction, millionths, share},
+    record::Record,
+};
 
 /// Rule by which a choice wins.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +28,9 @@ pub enum Rule {
     /// A majority in which a ballot counts its confidence, times the weight of its voter. Voters
     /// without a weight have 1. Turnout is as in `Majority`.
     Weighted(BTreeMap<String, f64>),
+    /// A majority in which a ballot counts the weight of its voter's record, whatever its
+    /// confidence.
+    Record(BTreeMap<String, Record>),
     /// At least `k` equal ballots of n, whatever became of the other n - k voters (Gifford,
     /// "Weighted Voting for Replicated Data", 1979). If two choices have them, the larger wins.
     Quorum(usize),
@@ -228,6 +234,9 @@ fn count(poll: &Poll, ballots: Vec<(String, Ballot)>, failed: Vec<(String, Strin
             // Both are in millionths.
             share(ballot.confidence).saturating_mul(record) / millionths(1.0)
         }
+        Rule::Record(records) => {
+            millionths(records.get(voter).copied().unwrap_or_default().weight())
+        }
     };
     let of_choice = |choice: &String| {
         let own = ballots.iter().filter(|(_, ballot)| ballot.choice == *choice);
@@ -239,7 +248,7 @@ fn count(poll: &Poll, ballots: Vec<(String, Ballot)>, failed: Vec<(String, Strin
     let best = poll.choices.iter().zip(&counts).filter(|(_, count)| **count == most);
     let best: Vec<String> = best.map(|(choice, _)| choice.clone()).collect();
     let (has_turnout, is_fulfilled) = match &poll.rule {
-        Rule::Majority | Rule::Weighted(_) => {
+        Rule::Majority | Rule::Weighted(_) | Rule::Record(_) => {
             (ballots.len() * 2 > poll.voters.len() && total > 0, most > total - most)
         }
         Rule::Quorum(k) => (most >= millionths(1.0).saturating_mul(*k as u64), true),

@@ -139,7 +139,7 @@ fn wrong_votes_name_place_and_way_out() {
     };
     for (from, to, why) in [
         ("rule =", "rul =", "line 9, column 36: vote has no key `rul`; did you mean `rule`?"),
-        ("\"majority\"", "\"mayority\"", "`rule` is \"majority\", \"weighted\" or { quorum = 2 }"),
+        ("\"majority\"", "\"mayority\"", "`rule` is \"majority\", \"weighted\", \"record\" or {"),
         ("\"majority\"", "{ quorum = 4 }", "`quorum` is a whole number from 1 to 3"),
         ("\"majority\"", "{}", "`rule` has the key `quorum`"),
         ("\"majority\"", "\"majority\", weights = { a = 2 }", "`weights` is a key of a vote with"),

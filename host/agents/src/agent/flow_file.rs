@@ -40,7 +40,8 @@ pub(crate) struct FlowNeeds {
     run: Vec<RunNeed>,
     permissions: BTreeMap<String, Permissions>,
     budget: TreeNeed,
-    /// True if the flow passes on the memory that its caller passes to it.
+    /// True if the flow passes on the memory that its caller passes to it, or keeps a record of its
+    /// voters.
     memory: bool,
     /// Commit from which the worktree of each of its tasks starts; none without one.
     worktree: Option<String>,
@@ -127,6 +128,12 @@ impl FlowNeeds {
             }
             asked.set.extend(variables.iter().cloned());
         }
+    }
+
+    /// Needs of the agent that runs the flow files in messages of clients: it keeps the record of
+    /// their voters.
+    pub(crate) fn of_runner() -> Self {
+        Self { memory: true, ..Self::default() }
     }
 
     /// Grant of a flow: calls of all agents, which ask before they act. Those that a trusted file

@@ -14,6 +14,7 @@ use super::{
     vote_step::VoteStep,
     worktree::StepWorktree,
 };
+use crate::record::Record;
 
 /// Most steps of a flow.
 pub(super) const MAX_STEPS: usize = 100;
@@ -81,7 +82,8 @@ pub struct Needs {
     pub permissions: BTreeMap<String, String>,
     /// Limits of the tasks below the flow's.
     pub budget: TreeBudget,
-    /// True if a step gets the memory that the flow's caller passes on.
+    /// True if a step gets the memory that the flow's caller passes on, or the flow keeps a record
+    /// of its voters.
     pub memory: bool,
     /// Commit from which the worktree of the whole flow starts; none without one.
     pub worktree: Option<String>,
@@ -335,7 +337,7 @@ impl Definition {
         let (budget, worktree) = (self.budget, self.worktree.clone());
         let mut needs = Needs { budget, worktree, ..Needs::default() };
         let from_caller = |step: &Step| step.inherit.as_ref().is_some_and(|it| it.from.is_none());
-        needs.memory = self.steps.iter().any(from_caller);
+        needs.memory = self.uses_record() || self.steps.iter().any(from_caller);
         for (index, step) in self.steps.iter().enumerate() {
             match &step.work {
                 Work::Run(script) => needs.add_run(script, self.variable_names(index)),
@@ -365,6 +367,21 @@ impl Definition {
             }
         }
         needs
+    }
+
+    /// True if a vote has the rule `record`.
+    pub fn uses_record(&self) -> bool {
+        self.steps.iter().any(|step| matches!(&step.work, Work::Vote(vote) if vote.is_by_record()))
+    }
+
+    /// Gives the votes with that rule the records of their voters. Without one, a voter has the
+    /// weight 1.
+    pub fn weigh(&mut self, records: &BTreeMap<String, Record>) {
+        for step in &mut self.steps {
+            if let Work::Vote(vote) = &mut step.work {
+                vote.weigh(records);
+            }
+        }
     }
 
     /// True if a step runs a program, or is undone by one.

@@ -8,6 +8,7 @@ mod ending;
 mod items;
 mod minutes;
 mod programs;
+mod results;
 mod streams;
 mod turns;
 mod undo;
@@ -92,12 +93,6 @@ impl State {
     /// Number of open children, questions and timers.
     pub fn open(&self) -> usize {
         self.open.len()
-    }
-
-    /// Takes the blackboards that changed, for people who look at them: the id of the step, and its
-    /// `round`, the most `rounds`, the `outcome` if it ended, and `items` with shortened texts.
-    pub fn take_boards(&mut self) -> Vec<(String, Value)> {
-        std::mem::take(&mut self.boards)
     }
 
     /// Takes an event and returns what to do. After [`Action::Finish`] events have no effect.

@@ -14,7 +14,10 @@ use super::{
     schema, script,
     template::Template,
 };
-use crate::vote::{Action, Ballot, Decision, Event, Outcome, Poll, Rule, State};
+use crate::{
+    record::{Record, VoteResults},
+    vote::{Action, Ballot, Decision, Event, Outcome, Poll, Rule, State},
+};
 
 /// Permissions of a voter.
 pub(super) const READ_ONLY: &str = "read-only";
@@ -75,8 +78,39 @@ impl VoteStep {
     pub(super) fn record(&self, row: &Row, items: &[Value]) -> Value {
         let outcome = self.count(row);
         let text = outcome.as_ref().map(told).unwrap_or_default();
-        let output = outcome.map(|outcome| shown(&outcome));
+        let mut output = outcome.map(|outcome| shown(&outcome));
+        if let (Rule::Record(records), Some(output)) =
+            (&self.rule, output.as_mut().and_then(Value::as_object_mut))
+        {
+            let weight = |agent: &String| records.get(agent).copied().unwrap_or_default().weight();
+            let weights = self.agents.iter().map(|agent| (agent, weight(agent)));
+            let weights = json!(weights.collect::<BTreeMap<_, _>>());
+            output.extend([("weights".to_owned(), weights)]);
+        }
         json!({ "state": "completed", "text": text, "output": output, "items": items })
+    }
+
+    /// True if a ballot counts the record of its voter.
+    pub(super) fn is_by_record(&self) -> bool {
+        matches!(self.rule, Rule::Record(_))
+    }
+
+    /// Takes the records of its voters, if they count.
+    pub(super) fn weigh(&mut self, all: &BTreeMap<String, Record>) {
+        if let Rule::Record(records) = &mut self.rule {
+            all.clone_into(records);
+        }
+    }
+
+    /// Ballots for the record of their agents.
+    pub(super) fn results(&self, row: &Row) -> Option<VoteResults> {
+        let ballots = self.count(row)?.ballots.into_iter().filter_map(|(agent, ballot)| {
+            let choice = self.choices.iter().position(|it| *it == ballot.choice)?;
+            Some((agent, choice))
+        });
+        let ballots: BTreeMap<_, _> = ballots.collect();
+        let choices = self.choices.clone();
+        (!ballots.is_empty()).then_some(VoteResults { choices, ballots, right: None })
     }
 
     fn count(&self, row: &Row) -> Option<Outcome> {
@@ -151,6 +185,7 @@ fn told(Outcome { decision, tally, ballots, failed }: &Outcome) -> String {
         let own = ballots.iter().filter(|(_, ballot)| ballot.choice == *choice);
         let own: Vec<_> = own.map(|(agent, _)| agent.as_str()).collect();
         if !own.is_empty() {
+            let count = (count * 100.0).round() / 100.0;
             text.push_str(&format!("\n{choice} ({count}): {}", own.join(", ")));
         }
     }
@@ -234,10 +269,11 @@ fn rule(table: &Table<'_, '_>, agents: &[String], problems: &mut Problems<'_>) -
     match value.get_ref().as_str() {
         Some("majority") => Some(Rule::Majority),
         Some("weighted") => Some(Rule::Weighted(weights)),
+        Some("record") => Some(Rule::Record(BTreeMap::new())),
         other => {
-            let near = other.map(|it| did_you_mean(it, ["majority", "weighted"]));
+            let near = other.map(|it| did_you_mean(it, ["majority", "weighted", "record"]));
             let rule = format!(
-                "`rule` is \"majority\", \"weighted\" or {{ quorum = 2 }}{}",
+                "`rule` is \"majority\", \"weighted\", \"record\" or {{ quorum = 2 }}{}",
                 near.unwrap_or_default()
             );
             problems.error(&value.span(), rule);

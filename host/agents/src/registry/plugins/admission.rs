@@ -267,9 +267,10 @@ impl Agents {
         let configured = self.shared.config().agent(id).grant;
         let own = |grant| Terms { installation: InstallationId::from(id), grant };
         match source {
-            // It runs the flow files in messages of clients, with the rights of every flow.
+            // It runs the flow files in messages of clients, with the rights of every flow, and
+            // keeps the record of their voters.
             AgentSource::BuiltIn if configured.is_none() && id.as_str() == FLOW_RUNNER => {
-                own(FlowNeeds::default().grant())
+                own(FlowNeeds::of_runner().grant())
             }
             AgentSource::BuiltIn | AgentSource::Acp | AgentSource::Native | AgentSource::Script => {
                 own(match configured {

@@ -58,6 +58,27 @@ async fn agents_decide_and_share_a_board() -> Result<()> {
     let refused = run(&hub, &quorum).await?;
     ensure!(refused.code == Some(2) && refused.stderr.contains("from 1 to 2"), "{refused:?}");
 
+    let by_record =
+        ["decide", "vote", "Well?", "--of", "ann,cat", "--rule", "record", "--format", "json"];
+    let tie: Value = serde_json::from_str(&run(&hub, &by_record).await?.stdout)?;
+    assert_eq!(tie["outcome"], "tie", "{tie}");
+    let task = tie["taskId"].as_str().context("no task")?;
+    let confirmed = run(&hub, &["record", "confirm", task, "no"]).await?;
+    assert_eq!(confirmed.stdout, "`no` was right. Right: cat. Wrong: ann.\n", "{confirmed:?}");
+    let decided: Value = serde_json::from_str(&run(&hub, &by_record).await?.stdout)?;
+    assert_eq!(decided["decision"]["choice"], "no", "{decided}");
+    let shown = run(&hub, &["record", "show"]).await?;
+    assert_eq!(shown.stdout, "ann\t0\t1\t0.67\ncat\t1\t0\t1.33\n");
+    let told_task = told["taskId"].as_str().context("no task")?;
+    for (args, why) in [
+        (vec!["confirm", task, "maybe"], "the choices were yes, no"),
+        (vec!["confirm", told_task, "yes"], "no ballots of it are kept"),
+        (vec!["show", "echo"], "`echo` is no flow"),
+    ] {
+        let refused = run(&hub, &[&["record"], &args[..]].concat()).await?;
+        ensure!(refused.code == Some(2) && refused.stderr.contains(why), "{refused:?}");
+    }
+
     let board = ["decide", "blackboard", "Find it", "--of", "ann,bob", "--format", "json"];
     let board: Value = serde_json::from_str(&run(&hub, &board).await?.stdout)?;
     assert_eq!((&board["decided"], &board["outcome"]), (&json!(true), &json!("goal")), "{board}");

@@ -87,6 +87,8 @@ const COMMANDS: &[(&str, For)] = &[
     ("decide election hello --of echo", For::Anybody),
     ("decide blackboard hello --of echo", For::Anybody),
     ("blackboard TASK", For::Anybody),
+    ("record show", For::Anybody),
+    ("record confirm TASK yes", For::Anybody),
     ("send echo hello", For::Anybody),
     ("acp echo", For::Anybody),
     ("mcp", For::Anybody),

@@ -25,6 +25,12 @@ impl State {
         }
     }
 
+    /// Takes the blackboards that changed, for people who look at them: the id of the step, and its
+    /// `round`, the most `rounds`, the `outcome` if it ended, and `items` with shortened texts.
+    pub fn take_boards(&mut self) -> Vec<(String, Value)> {
+        std::mem::take(&mut self.boards)
+    }
+
     fn report_board(&mut self, step: usize, board: Option<Value>) {
         let step = self.definition.steps[step].id.clone();
         self.boards.extend(board.map(|board| (step, board)));

@@ -1,0 +1,53 @@
+//! Results of a run for the record of its agents.
+
+use super::{
+    super::{definition::Work, row::Phase},
+    State,
+};
+use crate::record::RunResults;
+
+impl State {
+    /// Results of the steps that are over: candidates that all judges judged, and ballots of votes
+    /// with the rule `record`. Nothing counts in a flow without such a vote.
+    pub fn results(&self) -> RunResults {
+        let mut results = RunResults::default();
+        if !self.definition.uses_record() {
+            return results;
+        }
+        for (step, row) in self.definition.steps.iter().zip(&self.rows) {
+            match &step.work {
+                Work::Pick(pick)
+                    if matches!(row.phase, Phase::Done | Phase::Failed)
+                        && !pick.judges.is_empty() =>
+                {
+                    let standing = pick.standing(&self.definition, &self.rows);
+                    for (index, item) in self.rows[pick.from].items.iter().enumerate() {
+                        let is_judged = pick.judges.iter().all(|judge| self.exited(*judge, index));
+                        let is_out = standing.out.iter().any(|(other, _)| *other == index);
+                        let agent = item.done.as_ref().filter(|_| is_judged);
+                        results.judged.extend(agent.map(|done| (done.agent.clone(), !is_out)));
+                    }
+                }
+                Work::Vote(vote) if row.phase == Phase::Done && vote.is_by_record() => {
+                    let id = step.id.clone();
+                    results.votes.extend(vote.results(row).map(|vote| (id, vote)));
+                }
+                Work::Agent { .. }
+                | Work::Flow { .. }
+                | Work::Ask { .. }
+                | Work::Wait { .. }
+                | Work::Run(_)
+                | Work::Vote(_)
+                | Work::Pick(_)
+                | Work::Interaction(_) => {}
+            }
+        }
+        results
+    }
+
+    /// Whether the program of a judge ended for this candidate.
+    fn exited(&self, judge: usize, candidate: usize) -> bool {
+        let item = self.rows[judge].items.get(candidate);
+        item.and_then(|item| item.done.as_ref()).is_some_and(|done| done.exit.is_some())
+    }
+}
