@@ -153,6 +153,8 @@ export interface AgentCall extends AsyncIterable<Event> {
   readonly taskId: string;
   /** Answers the child task's question; requires the option `answersQuestions`. */
   answer(content: Content): void;
+  /** Sends the child task, which is at work, a further message. It is never an answer. */
+  send(content: Content): void;
   cancel(): void;
   /** Waits for the end of the child task, in any state. */
   outcome(): Promise<Outcome>;
@@ -282,6 +284,13 @@ export class Context {
   stream(id: string, options?: ArtifactOptions): TextStream;
   /** Asks the client, and waits for the answer. With `auth`, the answer is a login. */
   ask(prompt: Content, options?: { auth?: boolean; timeout?: number }): Promise<Message>;
+  /**
+   * Waits for the next message that the client, or the calling agent, sends to the task while the
+   * agent works. Throws a `Failure` of the kind `timeout` after `timeout` milliseconds without one. A
+   * message that no run reads starts another run after this one. Other operations of the agent stand
+   * still meanwhile.
+   */
+  nextMessage(options?: { timeout?: number }): Promise<Message>;
   /** URIs of the A2A extensions that are active for the client's latest message. */
   readonly extensions: string[];
   /** True if the client accepts this media type. */

@@ -28,6 +28,8 @@ export class ScriptedHost {
   readonly requests: ScriptedRequest[];
   readonly logs: { level: string; text: string }[];
   readonly files: { name: string; bytes: Uint8Array }[];
+  /** Further messages to called agents. */
+  readonly sent: { agent: string; message: Message }[];
   readonly calls: { agent: string; message: Message; options: Record<string, unknown> }[];
   readonly searches: AgentQuery[];
   readonly toolCalls: { server: string; name: string; args: Record<string, Json> }[];
@@ -36,6 +38,8 @@ export class ScriptedHost {
   readonly steps: Map<string, string>;
   readonly said: string[];
   answer(answer: Content | Failure): this;
+  /** Scripts the next message to the agent at work. Without one, its wait times out. */
+  message(message: Content): this;
   program(name: string, script?: { stdout?: string | Uint8Array; stderr?: string; code?: number }): this;
   respond(response: Answered | ((request: ScriptedRequest) => Answered)): this;
   agent(name: string, outcome: string | { state?: State; text?: string; artifacts?: Record<string, string> }): this;

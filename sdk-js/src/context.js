@@ -84,6 +84,17 @@ export class Context {
     return Message.fromContract(asking(() => this.#host.tasks.Question.answer(question)));
   }
 
+  /**
+   * Waits for the next message that the client, or the calling agent, sends to the task while the
+   * agent works. Throws a `Failure` of the kind `timeout` after `timeout` milliseconds without one. A
+   * message that no run reads starts another run after this one. Other operations of the agent stand
+   * still meanwhile.
+   */
+  async nextMessage({ timeout } = {}) {
+    await this.#host.idle();
+    return Message.fromContract(asking(() => this.#host.tasks.nextMessage(timeout ?? null)));
+  }
+
   /** URIs of the A2A extensions that are active for the client's latest message. */
   get extensions() {
     return this.#host.tasks.extensions();
@@ -355,6 +366,11 @@ class AgentCall {
   /** Answers the child task's question; requires the option `answersQuestions`. */
   answer(content) {
     this.#call.answer(messageToContract(content, "user"));
+  }
+
+  /** Sends the child task, which is at work, a further message. It is never an answer. */
+  send(content) {
+    this.#call.send(messageToContract(content, "user"));
   }
 
   cancel() {

@@ -345,6 +345,10 @@ export class Call {
     asking(() => this.#call.answer(message));
   }
 
+  send(message) {
+    asking(() => this.#call.send(message));
+  }
+
   /** Cancels the child task, and returns once it has ended. */
   cancel() {
     this.#call.cancel();

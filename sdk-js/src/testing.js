@@ -39,7 +39,10 @@ export class ScriptedHost {
   mind = new Mind();
   /** Results of steps by key, kept between runs as after a restart. */
   steps = new Map();
+  /** Further messages to called agents: `{ agent, message }`. */
+  sent = [];
   #answers = [];
+  #messages = [];
   #programs = new Map();
   #responses = [];
   #agents = new Map();
@@ -56,6 +59,12 @@ export class ScriptedHost {
   /** Answers the next question with a text or a `Failure`. */
   answer(answer) {
     this.#answers.push(answer);
+    return this;
+  }
+
+  /** Scripts the next message to the agent at work. Without one, its wait times out. */
+  message(message) {
+    this.#messages.push(message);
     return this;
   }
 
@@ -182,6 +191,10 @@ export class ScriptedHost {
       if (answer instanceof Failure) throw answer;
       return messageToContract(answer, "user");
     });
+    const nextMessage = checked(() => {
+      if (this.#messages.length === 0) fail("timeout", "no message came");
+      return messageToContract(this.#messages.shift(), "user");
+    });
     const host = this;
     const used = () => [...this.memory].reduce((sum, [key, value]) => sum + key.length + value.length, 0);
     return {
@@ -189,7 +202,7 @@ export class ScriptedHost {
       idle: async () => {},
       sleep: async () => this.#isCancelled && fail("cancelled"),
       isConcurrent: () => false,
-      tasks: { emit, ask, cancelled: () => this.#isCancelled, extensions: () => [], acceptedOutputModes: () => [] },
+      tasks: { emit, ask, nextMessage, cancelled: () => this.#isCancelled, extensions: () => [], acceptedOutputModes: () => [] },
       log: { log: (level, text) => this.logs.push({ level, text }) },
       settings: { get: (name) => this.#settings.get(name) ?? null },
       memory: {
@@ -310,13 +323,14 @@ export class ScriptedHost {
     if (!outcomes) denied(`call \`${agent}\``);
     const outcome = outcomes.length > 1 ? outcomes.shift() : outcomes[0];
     this.calls.push({ agent, message: Message.fromContract(message), options });
+    const send = checked((message) => void this.sent.push({ agent, message: Message.fromContract(message) }));
     const { state = "completed", text, artifacts = {} } = typeof outcome === "string" ? { text: outcome } : outcome;
     const updates = Object.entries(artifacts).map(([id, content]) => {
       const artifact = { id, name: null, description: null, parts: messageToContract(content).parts, extensions: [], metadata: null };
       return { tag: "event", val: { tag: "artifact", val: { artifact, append: false, lastChunk: true } } };
     });
     updates.push({ tag: "finished", val: { tag: "status", val: statusToContract(state, text) } });
-    return { next: checked(() => updates.shift()), taskId: () => `task-of-${agent}`, answer() {}, cancel() {} };
+    return { next: checked(() => updates.shift()), taskId: () => `task-of-${agent}`, answer() {}, send, cancel() {} };
   }
 }
 

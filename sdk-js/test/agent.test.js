@@ -203,6 +203,18 @@ test("what it has in mind is kept and handed over", async () => {
   assert.deepEqual([options.setInheritWorkingMemory, options.setMemoryScope], [true, "minimal"]);
 });
 
+test("messages at work are read and sent", async () => {
+  const host = new ScriptedHost().agent("coder", "done").message("faster");
+  const run = agent(async (ctx) => {
+    const call = ctx.start("coder", "go");
+    call.send((await ctx.nextMessage()).text);
+    await assert.rejects(ctx.nextMessage({ timeout: 1 }), (why) => why.kind === "timeout");
+    return "no more";
+  });
+  assert.equal((await host.run(run)).text, "no more");
+  assert.deepEqual(host.sent.map(({ agent, message }) => [agent, message.text]), [["coder", "faster"]]);
+});
+
 test("a child works in a worktree", async () => {
   const host = new ScriptedHost().agent("coder", "done");
   const run = agent(async (ctx) => {

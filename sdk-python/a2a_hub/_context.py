@@ -79,6 +79,13 @@ class Context:
         answer = asking(tasks.ask, need, convert.message_out(self._t, message_of(prompt)), _ms(timeout))
         return convert.message_in(answer)
 
+    def next_message(self, timeout: float | None = None) -> Message:
+        """Waits for the next message that the client, or the calling agent, sends to the task while
+        the agent works. Raises `TimedOut` after `timeout` seconds without one. A message that no run
+        reads starts another run after this one.
+        """
+        return convert.message_in(asking(self._host.tasks.next_message, _ms(timeout)))
+
     @property
     def cancelled(self) -> bool:
         """True if the task was cancelled. A long computation polls this."""

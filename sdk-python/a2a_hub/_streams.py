@@ -355,6 +355,10 @@ class Call:
         """Answers the child task's question; requires `answers_questions`."""
         asking(self._handle.answer, message_out(self._t, message_of(content, "user")))
 
+    def send(self, content: Content) -> None:
+        """Sends the child task, which is at work, a further message. It is never an answer."""
+        asking(self._handle.send, message_out(self._t, message_of(content, "user")))
+
     def cancel(self) -> None:
         """Cancels the child task, and returns once it has ended."""
         self._handle.cancel()

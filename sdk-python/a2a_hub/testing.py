@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterable
 
 from . import _convert as convert
 from ._agent import Agent, Health, check_health, find, run_task
-from ._errors import KINDS, Denied, Exhausted, Failure, Invalid
+from ._errors import KINDS, Denied, Exhausted, Failure, Invalid, TimedOut
 from ._mind import Mind
 from ._types import Artifact, Content, Message, Outcome, Part, State, from_json, message_of
 
@@ -145,7 +145,10 @@ class ScriptedHost:
         """Results of steps, kept between runs as after a restart."""
         self.slept: list[int] = []
         """Duration of each sleep, in milliseconds."""
+        self.sent: list[tuple[str, Message]] = []
+        """Further messages to called agents, each with the name of the agent."""
         self._answers: list[Content | Failure] = []
+        self._messages: list[Content] = []
         self._programs: dict[str, list[tuple[bytes, bytes, int]]] = {}
         self._responses: list[Any] = []
         self._agents: dict[str, list[tuple[State, str, dict[str, str]]]] = {}
@@ -162,6 +165,11 @@ class ScriptedHost:
     def answer(self, answer: Content | Failure) -> ScriptedHost:
         """Answers the next question; a `Failure` is raised."""
         self._answers.append(answer)
+        return self
+
+    def message(self, message: Content) -> ScriptedHost:
+        """Scripts the next message to the agent at work. Without one, its wait times out."""
+        self._messages.append(message)
         return self
 
     def program(self, name: str, *, stdout: str | bytes = b"", stderr: str | bytes = b"", code: int = 0) -> ScriptedHost:
@@ -340,6 +348,12 @@ class ScriptedHost:
             next=lambda timeout: pieces.pop(0) if pieces else None,
         )
 
+    def _next_message(self, timeout: int | None) -> Any:
+        self._check()
+        if not self._messages:
+            raise TimedOut("no message came")
+        return convert.message_out(_TYPES, message_of(self._messages.pop(0), "user"))
+
     def _start(self, agent: str, message: Any, options: Any) -> Any:
         self._check()
         outcomes = self._agents.get(agent)
@@ -347,11 +361,12 @@ class ScriptedHost:
             raise _denied(f"call `{agent}`")
         state, text, artifacts = outcomes.pop(0) if len(outcomes) > 1 else outcomes[0]
         self.calls.append((agent, convert.message_in(message)))
+        send = lambda message: self.sent.append((agent, convert.message_in(message)))
         made = [convert.artifact_out(_TYPES, Artifact(id, [Part(text=content)])) for id, content in artifacts.items()]
         updates = [_EVENT(_TYPES.Event_Artifact(_TYPES.ArtifactUpdate(each, False, True))) for each in made]
         status = convert.status_out(_TYPES, state, message_of(text), None)
         updates.append(_FINISHED(_TYPES.Outcome_Status(status)))
-        return self._handle(next=lambda timeout: updates.pop(0), task_id=lambda: f"task-of-{agent}", answer=_nothing, cancel=_nothing)
+        return self._handle(next=lambda timeout: updates.pop(0), task_id=lambda: f"task-of-{agent}", answer=_nothing, send=send, cancel=_nothing)
 
     def _call_tool(self, server: str, name: str, arguments: str, timeout: int | None) -> str:
         self._check()
@@ -396,6 +411,7 @@ class ScriptedHost:
             tasks=SimpleNamespace(
                 emit=self._emit,
                 ask=self._ask,
+                next_message=self._next_message,
                 cancelled=self._is_cancelled,
                 extensions=list,
                 accepted_output_modes=list,

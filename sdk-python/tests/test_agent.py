@@ -3,7 +3,7 @@ import unittest
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from a2a_hub import Agent, Cancelled, Card, Denied, Failure, Health, Invalid, Message, Part, agent
+from a2a_hub import Agent, Cancelled, Card, Denied, Failure, Health, Invalid, Message, Part, TimedOut, agent
 from a2a_hub import _agent, build
 from a2a_hub._workspace import WasiFiles
 from a2a_hub._convert import well_formed
@@ -248,6 +248,20 @@ class TheAgent(unittest.TestCase):
         self.assertEqual(host.run(run).text, "ship postgres {'depth': 3} ['fact1'] 2 1")
         self.assertEqual(host.mind.working["thoughts"][1], {"content": "mine", "private": True})
         self.assertNotIn("privateVariables", host.mind.working)
+
+    def test_messages_at_work_are_read_and_sent(self):
+        @agent(CARD)
+        def run(ctx, task):
+            call = ctx.start("coder", "go")
+            call.send(ctx.next_message().text)
+            try:
+                return ctx.next_message(timeout=1)
+            except TimedOut:
+                return "no more"
+
+        host = ScriptedHost().agent("coder", "done").message("faster")
+        self.assertEqual(host.run(run).text, "no more")
+        self.assertEqual([(who, message.text) for who, message in host.sent], [("coder", "faster")])
 
     def test_a_child_works_in_a_worktree(self):
         @agent(CARD)

@@ -38,6 +38,8 @@ export default defineAgent({
       }
       case "ask":
         return `you said ${(await ctx.ask(rest)).text}`;
+      case "read":
+        return `heard ${(await ctx.nextMessage({ timeout: 60_000 })).text}`;
       case "fetch": {
         const answer = await ctx.fetch(new URL(rest), { headers: { "X-Own": "1" } });
         return `${answer.status} ${await answer.text()}`;

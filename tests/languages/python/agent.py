@@ -25,6 +25,8 @@ def run(ctx: Context, task: Task):
             return pieces(int(rest))
         case "ask":
             return f"you said {ctx.ask(rest).text}"
+        case "read":
+            return f"heard {ctx.next_message(timeout=60).text}"
         case "fetch":
             answer = ctx.fetch(rest, headers={"X-Own": "1"})
             return f"{answer.status} {answer.text}"

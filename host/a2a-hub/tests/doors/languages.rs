@@ -86,6 +86,7 @@ impl Language {
 
         self.answers(&client, &server).await?;
         self.asks(&client).await?;
+        self.reads_messages(&client).await?;
         self.fails_in_words(&client).await?;
         self.survives_hostile_input(&client).await?;
         self.is_cancelled(&client, &hub).await?;
@@ -176,6 +177,18 @@ impl Language {
                 ensure!(said(&end) == words, "{text}: {end}");
             }
         }
+        Ok(())
+    }
+
+    /// A message that comes while the agent works is read in the same run.
+    async fn reads_messages(&self, client: &Client) -> Result<()> {
+        let mut asks = message_to("guest", "read");
+        asks["configuration"] = json!({ "blocking": false });
+        let task = client.call("message/send", asks).await?;
+        let mut more = message_to("guest", "more");
+        more["message"]["taskId"] = task["id"].clone();
+        let done = client.call("message/send", more).await?;
+        ensure!((state(&done), said(&done)) == ("completed", "heard more"), "{done}");
         Ok(())
     }
 

@@ -79,6 +79,20 @@ async fn agents_decide_and_share_a_board() -> Result<()> {
         ensure!(refused.code == Some(2) && refused.stderr.contains(why), "{refused:?}");
     }
 
+    // A flow file has a record apart from this one.
+    let picks = "description = \"Picks\"\n[[step]]\nid = \"pick\"\nprompt = \"Well?\"\n\
+                 vote = { agents = [\"ann\", \"cat\"], choices = [\"yes\", \"no\"], rule = \"record\" }\n";
+    fs::write(hub.data_dir().join("flows/picks.flow.toml"), picks)?;
+    hub.joined("picks").await?;
+    let picked = ["run", "picks", "--format", "json"];
+    let tie: Value = serde_json::from_str(&run(&hub, &picked).await?.stdout)?;
+    ensure!(tie["message"].as_str().is_some_and(|said| said.contains("tie")), "{tie}");
+    let confirmed = ["record", "confirm", tie["taskId"].as_str().context("no task")?, "yes"];
+    let confirmed = run(&hub, &confirmed).await?;
+    assert_eq!(confirmed.stdout, "`yes` was right. Right: ann. Wrong: cat.\n", "{confirmed:?}");
+    let shown = run(&hub, &["record", "show", "picks"]).await?;
+    ensure!(shown.stdout.contains("ann\t1\t0\t1.33\n"), "{shown:?}");
+
     let board = ["decide", "blackboard", "Find it", "--of", "ann,bob", "--format", "json"];
     let board: Value = serde_json::from_str(&run(&hub, &board).await?.stdout)?;
     assert_eq!((&board["decided"], &board["outcome"]), (&json!(true), &json!("goal")), "{board}");
