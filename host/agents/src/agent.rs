@@ -70,6 +70,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{
     Call, Failure, HubWork, Run, RunCapacity, Runtime, Work,
+    directories::{self, TaskDirectories},
     port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
 };
 use a2a_hub_store::Memories;
@@ -278,12 +279,15 @@ impl Agent {
         ports: TaskPorts,
         working_directory: Option<String>,
         client: ClientCapabilities,
-        work: Work,
+        mut work: Work,
     ) -> Box<dyn Run> {
         let most = most(&work.task, metadata::has(&work.task, PARENT_TASK));
         let (owner, context) = (work.task.id.as_str(), &work.task.context_id);
         let ports = Some((ports, context));
-        let call = self.call((owner, context.tenant()), ports, most, working_directory);
+        let additional = directories::additional(&work.task);
+        directories::set(&mut work.message, &additional);
+        let directories = TaskDirectories { working: working_directory, additional };
+        let call = self.call((owner, context.tenant()), ports, most, directories);
         self.runtime.start(Call { client, ..call }, work)
     }
 
@@ -338,7 +342,8 @@ impl Agent {
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
         let ports = TaskPorts { task: port, delegation: None, journal: None, by: None };
         let (owner, context) = (task.id.as_str(), &task.context_id);
-        let call = self.call((owner, context.tenant()), Some((ports, context)), None, None);
+        let ports = Some((ports, context));
+        let call = self.call((owner, context.tenant()), ports, None, TaskDirectories::default());
         self.runtime.follow(call, task)
     }
 
@@ -371,7 +376,7 @@ impl Agent {
         (owner, tenant): (&str, &TenantId),
         ports: Option<(TaskPorts, &ContextId)>,
         most: Option<Permissions>,
-        working_directory: Option<String>,
+        directories: TaskDirectories,
     ) -> Call {
         let (id, told_of) = (self.id.clone(), owner.to_owned());
         let log = move |level, line: &str| log_line(&id, &told_of, level, line);
@@ -390,10 +395,11 @@ impl Agent {
             settings: Arc::clone(&settings),
         };
         let live = self.live.clone();
+        let working_directory = directories.working.clone();
         let directory = working_directory.as_deref();
         let workspace = Workspace::of(&self.programs, directory, &self.live);
         let files_of = Arc::clone(&files);
-        let programs = Programs::of(&self.programs, owner, directory, holder, files_of, live);
+        let programs = Programs::of(&self.programs, owner, directories, holder, files_of, live);
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
@@ -443,7 +449,8 @@ impl Agent {
     /// Lets the agent clean up after a cancelled task; failures are logged and ignored.
     pub async fn clean_up(&self, task: &Task) {
         let (id, owner) = (&task.id, format!("{}/cancel", task.id));
-        let call = self.call((&owner, task.context_id.tenant()), None, None, None);
+        let none = TaskDirectories::default();
+        let call = self.call((&owner, task.context_id.tenant()), None, None, none);
         let cleaned = timeout(CLEAN_UP_DEADLINE, self.runtime.clean_up(call, id)).await;
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, task = %id, %why, "clean-up after cancel failed");

@@ -1,6 +1,7 @@
 //! Error of an operation, in the protocol's terms.
 
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
+use a2a_hub_runtime::Failure;
 use a2a_hub_store::StorageError;
 use serde_json::json;
 
@@ -49,5 +50,14 @@ impl From<StorageError> for HubError {
         };
         let told = A2aError::new(ErrorKind::Internal, told).with(json!({ "reason": "storage" }));
         Self { told, is_passing }
+    }
+}
+
+/// Error for the client that named a directory in which the agent may not work.
+pub(crate) fn refused_directory(why: &Failure) -> A2aError {
+    if let Failure::Internal(_) = why {
+        A2aError::internal()
+    } else {
+        A2aError::new(ErrorKind::InvalidParams, why.to_string())
     }
 }

@@ -125,6 +125,7 @@ impl From<SubmitError> for HubError {
                 Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(details))
             }
             SubmitError::Worktree(why) => why.into(),
+            SubmitError::Directory(why) => why.into(),
             SubmitError::Storage(why) => why.into(),
         }
     }

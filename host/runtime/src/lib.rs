@@ -5,6 +5,7 @@
 //! it, and the hub knows nothing else of them. In the other direction, the hub implements the
 //! [`port`]s, and a runtime calls them. This crate contains no WebAssembly, and no HTTP.
 
+pub mod directories;
 mod ended;
 pub mod failure;
 mod health_report;

@@ -3,12 +3,13 @@
 use super::Agent;
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
+    hub_metadata::ADDITIONAL_DIRECTORIES,
     id::AgentId,
     operation::{AgentQuery, FoundAgents},
 };
 use a2a_hub_runtime::Failure;
 use serde_json::Value;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 impl Agent {
     /// True if the agent may call other agents.
@@ -42,6 +43,38 @@ impl Agent {
         let opened =
             run_blocking(move || programs.directory(Some(&directory), None).map(drop)).await;
         opened.unwrap_or_else(|why| Err(Failure::Internal(why.to_string())))
+    }
+
+    /// Checks that the agent may work in each of these additional directories, and resolves their
+    /// links. An agent without programs works in no directory, so it accepts each one; a remote
+    /// agent accepts none.
+    pub async fn additional_directories(&self, named: Vec<String>) -> Result<Vec<String>, Failure> {
+        if named.is_empty() {
+            return Ok(named);
+        }
+        if self.is_elsewhere() {
+            return Err(Failure::Invalid(format!(
+                "`{ADDITIONAL_DIRECTORIES}`: `{}` works on another machine, and in no directory of this one; leave them out, or \
+                 attach files",
+                self.id
+            )));
+        }
+        if self.held.programs.is_empty() {
+            return Ok(named);
+        }
+        let programs = Arc::clone(&self.programs);
+        let resolved = run_blocking(move || {
+            let found = programs.additional(&named, None)?;
+            let text = |path: PathBuf| match path.into_os_string().into_string() {
+                Ok(path) => Ok(path),
+                Err(path) => Err(Failure::Denied(format!(
+                    "`{ADDITIONAL_DIRECTORIES}`: the path {} is not UTF-8; name another directory",
+                    path.display()
+                ))),
+            };
+            found.into_iter().map(text).collect()
+        });
+        resolved.await.unwrap_or_else(|why| Err(Failure::Internal(why.to_string())))
     }
 
     /// Cards of the agents that this one may call.

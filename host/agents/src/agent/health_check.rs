@@ -6,7 +6,7 @@ use super::{
 };
 use a2a_hub_core::health::check_schedule::is_known_not_to_work;
 use a2a_hub_protocol::{id::TenantId, operation::AgentHealth};
-use a2a_hub_runtime::Failure;
+use a2a_hub_runtime::{Failure, directories::TaskDirectories};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -46,8 +46,8 @@ impl Agent {
         // The semaphore is never closed.
         let _permit = turns.acquire().await;
         let asked = Instant::now();
-        let mut call =
-            self.call((&format!("{}/health", self.id), &TenantId::default()), None, None, None);
+        let (owner, none) = (format!("{}/health", self.id), TaskDirectories::default());
+        let mut call = self.call((&owner, &TenantId::default()), None, None, none);
         let deadline = if is_stranger { STRANGERS_DEADLINE } else { HEALTH_DEADLINE };
         if is_stranger {
             call.limits.cpu = call.limits.cpu.min(STRANGERS_CPU);

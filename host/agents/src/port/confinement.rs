@@ -74,6 +74,8 @@ pub(crate) struct ProgramPaths<'p> {
     pub(crate) keeps: Option<&'p BTreeSet<String>>,
     /// The granted directory that contains the working directory, with links resolved.
     pub(crate) workspace: &'p Path,
+    /// Further directories in which the program works, with links resolved.
+    pub(crate) additional: &'p [PathBuf],
     /// Directories with the objects of the repository of which the workspace is a worktree.
     pub(crate) objects: &'p [PathBuf],
     /// Home directory of the agent's programs.
@@ -132,6 +134,30 @@ impl Confining {
         ))
     }
 
+    /// Refuses an additional directory that no confined program is given: one of the system's, or
+    /// one that is hidden in the `workspace` that contains it. Blocks on the disk.
+    pub(crate) fn require_visible(
+        &self,
+        directory: &Path,
+        workspace: &Path,
+    ) -> Result<(), Failure> {
+        let refused =
+            |why: &str| Err(Failure::Denied(format!("work in `{}`: {why}", directory.display())));
+        if is_the_systems(directory) {
+            return refused(
+                "no confined program is given all of it; name a directory that is further down",
+            );
+        }
+        let hides =
+            |hidden: &PathBuf| directory.starts_with(hidden) && !workspace.starts_with(hidden);
+        if self.hidden().iter().any(hides) {
+            return refused(
+                "it is hidden from confined programs, which see no keys and no files of the hub; leave it out",
+            );
+        }
+        Ok(())
+    }
+
     /// Builds the confinement of one program. Blocks on the disk.
     pub(crate) fn confine(
         &self,
@@ -157,7 +183,11 @@ impl Confining {
         }
         let search = last(&env, "PATH").map(env::split_paths);
         let search: Vec<_> = search.into_iter().flatten().collect();
-        let written = [workspace.clone(), instance.clone(), home.clone()];
+        // A directory in the workspace can be written already.
+        let additional = place.additional.iter().filter(|it| !it.starts_with(&workspace)).cloned();
+        let additional: Vec<_> = additional.collect();
+        let written =
+            [vec![workspace.clone(), instance.clone(), home.clone()], additional.clone()].concat();
         let behind = |path: &Path| config::real_path_outside(path, &written);
         let files = files_of(place.program, &search, &written, &behind);
         let program = program_outside(place.program, &behind)?;
@@ -180,7 +210,8 @@ impl Confining {
                 .chain(place.objects.iter().cloned())
                 .chain(door)
                 .collect(),
-            write: [vec![workspace, instance, home], kept, named(&self.config.write)].concat(),
+            write: [vec![workspace, instance, home], additional, kept, named(&self.config.write)]
+                .concat(),
             hidden: self.hidden(),
             scratch,
             temporary,
@@ -305,7 +336,8 @@ mod tests {
     fn confinement_exposes_own_directories_hides_data() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
-        for directory in ["data/homes/any", "data/files/1-0/tmp", "work", "tools/bin", "tools/lib"]
+        for directory in
+            ["data/homes/any", "data/files/1-0/tmp", "work/sub", "more", "tools/bin", "tools/lib"]
         {
             fs::create_dir_all(root.join(directory)).unwrap();
         }
@@ -317,6 +349,7 @@ mod tests {
             program: &root.join("link/bin/tool"),
             keeps: Some(&keeps),
             workspace: &root.join("work"),
+            additional: &[],
             objects: &[],
             home: &home,
             temporary: &temporary,
@@ -369,7 +402,36 @@ mod tests {
         let why = any.confine(&planted, Vec::new()).err().map(|why| why.to_string());
         assert!(why.is_some_and(|why| why.contains("could have made leads there")));
 
+        let more = [root.join("more"), root.join("work/sub")];
+        let wider = ProgramPaths { additional: &more, ..at };
+        let write = any.confine(&wider, Vec::new()).unwrap().confinement.write;
+        assert!(write.contains(&more[0]), "{write:?}");
+        assert!(!write.contains(&more[1]), "it lies in the workspace: {write:?}");
+        std::os::unix::fs::symlink(root.join("tools"), root.join("more/tools")).unwrap();
+        let planted = ProgramPaths { program: &root.join("more/tools/bin/tool"), ..wider };
+        let why = any.confine(&planted, Vec::new()).err().map(|why| why.to_string());
+        assert!(why.is_some_and(|why| why.contains("could have made leads there")));
+
         let whole = ProgramPaths { workspace: Path::new("/etc"), ..at };
         assert!(matches!(any.confine(&whole, Vec::new()), Err(Failure::Denied(_))));
+    }
+
+    #[test]
+    fn hidden_directory_is_never_additional() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("data/homes")).unwrap();
+        let data = root.join("data");
+        let any = confining(AgentOrigin::Plugin, &AgentConfig::default(), &data).unwrap();
+        let refused = |directory: &Path, workspace: &Path| {
+            any.require_visible(directory, workspace).err().map(|why| why.to_string())
+        };
+        assert_eq!(refused(&root.join("more"), &root), None);
+        assert_eq!(refused(&root, &root), None, "what is hidden in it stays hidden");
+        for hidden in [&data, &data.join("homes")] {
+            assert!(refused(hidden, &root).unwrap().contains("hidden from confined programs"));
+        }
+        assert_eq!(refused(&data, &data), None, "the operator named it");
+        assert!(refused(Path::new("/etc"), Path::new("/")).unwrap().contains("all of it"));
     }
 }

@@ -19,9 +19,10 @@ use a2a_hub_core::{
     scheduling::process_pool::PoolKey,
 };
 use a2a_hub_process::{SpawnError, Supervisor, WorkingDirectory, run_blocking};
-use a2a_hub_protocol::id::AgentId;
+use a2a_hub_protocol::{hub_metadata::ADDITIONAL_DIRECTORIES, id::AgentId};
 use a2a_hub_runtime::{
     Failure,
+    directories::TaskDirectories,
     port::process::{ChildPort, PermittedLaunch, ProcessPort},
 };
 use a2a_hub_worktrees::{PORT_BASE, WorktreeAccess};
@@ -137,18 +138,17 @@ impl Programs {
     }
 
     /// Programs for one run on behalf of `owner`, whose temporary files are in `files`. The run's
-    /// task works in `directory`, if it has one.
+    /// task works in `directories`.
     pub(crate) fn of(
         programs: &Arc<Self>,
         owner: &str,
-        directory: Option<&str>,
+        directories: TaskDirectories,
         holder: ProgramHolder,
         files: Arc<InstanceFiles>,
         live: LiveGrant,
     ) -> OwnedPrograms {
         let (programs, owner) = (Arc::clone(programs), owner.to_owned());
-        let directory = directory.map(str::to_owned);
-        OwnedPrograms { programs, owner, directory, holder, files, live }
+        OwnedPrograms { programs, owner, directories, holder, files, live }
     }
 
     /// Rights of a task that works in a worktree; none if its directory is in none. Blocks on the
@@ -259,6 +259,23 @@ impl Programs {
         Ok(opened)
     }
 
+    /// Opens the additional directories of a task, each by the rules of its working directory, and
+    /// returns their paths with links resolved. Blocks on the disk.
+    pub(crate) fn additional(
+        &self,
+        named: &[String],
+        worktree: Option<&WorktreeAccess>,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        let open = |named: &String| {
+            let path = self.directory(Some(named), worktree)?.path().to_owned();
+            if let Some(confining) = &self.confining {
+                confining.require_visible(&path, self.workspaces.holding(&path, worktree))?;
+            }
+            Ok(path)
+        };
+        named.iter().map(open).collect::<Result<_, _>>().map_err(of_additional)
+    }
+
     /// Builds a clean environment: required, passed and set variables.
     fn environment(
         &self,
@@ -288,9 +305,10 @@ impl Programs {
         &self,
         launch: PermittedLaunch,
         owner: String,
-        directory: Option<&str>,
+        directories: &TaskDirectories,
         files: &InstanceFiles,
     ) -> Result<PreparedLaunch, Failure> {
+        let directory = directories.working.as_deref();
         let program = self.path(&launch.program)?;
         // Taken before the start: a later replacement of the file is then noticed.
         let file = fingerprint(&program).ok();
@@ -299,6 +317,14 @@ impl Programs {
         let worktree = self.worktree(directory);
         let asked = launch.cwd.as_deref().or(directory.filter(|_| worktree.is_some()));
         let cwd = self.directory(asked, worktree.as_ref())?;
+        let named = &directories.additional;
+        let additional = self.additional(named, worktree.as_ref())?;
+        if self.confining.is_some() {
+            named
+                .iter()
+                .zip(&additional)
+                .try_for_each(|(named, path)| require_no_link(named, path))?;
+        }
         let temporary = self.make_places(files)?;
         let mut env = self.environment(&launch.pass, &launch.set, &program, &temporary);
         let ports = worktree.as_ref().and_then(|worktree| worktree.port_base);
@@ -315,10 +341,11 @@ impl Programs {
             args,
             env,
             cwd,
+            additional: &additional,
             worktree,
             temporary,
         })?;
-        Ok(PreparedLaunch { launch, file })
+        Ok(PreparedLaunch { launch, file, additional })
     }
 
     /// Creates the agent's home and the instance's directory for temporary files; returns the
@@ -332,14 +359,23 @@ impl Programs {
 
     /// Adds the confinement, if any, to the launch.
     fn placed(&self, placing: Placing<'_>) -> Result<a2a_hub_process::Launch, Failure> {
-        let Placing { owner, program, keeps, door, args, env, cwd, worktree, temporary } = placing;
+        let Placing { owner, program, keeps, door, args, env, cwd, additional, .. } = placing;
+        let Placing { worktree, temporary, .. } = placing;
         let (program, env, confinement) = match &self.confining {
             Some(confining) => {
                 let workspace = self.workspaces.holding(cwd.path(), worktree.as_ref());
                 let objects = worktree.as_ref().map_or(&[][..], |worktree| &worktree.objects);
                 let (program, home, temporary) = (&program, &self.home, &temporary);
-                let place =
-                    ProgramPaths { program, keeps, workspace, objects, home, temporary, door };
+                let place = ProgramPaths {
+                    program,
+                    keeps,
+                    workspace,
+                    additional,
+                    objects,
+                    home,
+                    temporary,
+                    door,
+                };
                 let ConfinedProgram { program, env, confinement } =
                     confining.confine(&place, env)?;
                 (program, env, Some(confinement))
@@ -355,6 +391,8 @@ impl Programs {
 struct PreparedLaunch {
     launch: a2a_hub_process::Launch,
     file: Option<String>,
+    /// Additional directories, with links resolved.
+    additional: Vec<PathBuf>,
 }
 
 /// A launch before its confinement is known.
@@ -366,6 +404,8 @@ struct Placing<'p> {
     args: Vec<String>,
     env: Vec<(String, String)>,
     cwd: WorkingDirectory,
+    /// Additional directories, with links resolved.
+    additional: &'p [PathBuf],
     worktree: Option<WorktreeAccess>,
     temporary: PathBuf,
 }
@@ -380,8 +420,8 @@ fn search_path(program: &Path) -> String {
 pub(crate) struct OwnedPrograms {
     programs: Arc<Programs>,
     owner: String,
-    /// Working directory of the task.
-    directory: Option<String>,
+    /// Directories of the task.
+    directories: TaskDirectories,
     holder: ProgramHolder,
     files: Arc<InstanceFiles>,
     live: LiveGrant,
@@ -389,19 +429,18 @@ pub(crate) struct OwnedPrograms {
 
 impl OwnedPrograms {
     /// Prepares a launch with these files, and the properties that a readmitted program must share
-    /// with it. The disk access runs on another thread.
+    /// with it, and the additional directories. The disk access runs on another thread.
     async fn prepare(
         &self,
         launch: PermittedLaunch,
         files: &Arc<InstanceFiles>,
-    ) -> Result<(a2a_hub_process::Launch, LaunchFacts), Failure> {
+    ) -> Result<(a2a_hub_process::Launch, LaunchFacts, Vec<PathBuf>), Failure> {
         let (programs, files) = (Arc::clone(&self.programs), Arc::clone(files));
-        let (owner, directory, grant) =
-            (self.owner.clone(), self.directory.clone(), self.live.now());
-        let prepared =
-            run_blocking(move || programs.prepare(launch, owner, directory.as_deref(), &files));
+        let (owner, directories, grant) =
+            (self.owner.clone(), self.directories.clone(), self.live.now());
+        let prepared = run_blocking(move || programs.prepare(launch, owner, &directories, &files));
         let prepared = prepared.await;
-        let PreparedLaunch { launch, file } =
+        let PreparedLaunch { launch, file, additional } =
             prepared.map_err(|why| Failure::Internal(why.to_string()))??;
         let fit = LaunchFacts {
             holder: self.holder.clone(),
@@ -409,7 +448,7 @@ impl OwnedPrograms {
             file,
             launch: Arc::new(launch.clone()),
         };
-        Ok((launch, fit))
+        Ok((launch, fit, additional))
     }
 
     /// Readmits the idle program at `spot` if it equals the one that `launch` would start.
@@ -422,7 +461,7 @@ impl OwnedPrograms {
         let permit = self.programs.permit(&program, launch.max_running)?;
         let Some(running) = seat.take(spot).await else { return Ok(None) };
         // Until the guest owns the program, dropping it ends it.
-        let (_, now) = self.prepare(launch, &running.files).await?;
+        let (_, now, _) = self.prepare(launch, &running.files).await?;
         let differs = running.fit.differs(&now).or_else(|| {
             let is_its_agents = Arc::ptr_eq(&running.seat, seat);
             (!is_its_agents).then_some("its agent was replaced")
@@ -470,10 +509,12 @@ impl ProcessPort for OwnedPrograms {
         let permit = self.programs.permit(&launch.program, launch.max_running)?;
         self.programs.make_room(&launch.program, launch.max_running);
         let program = launch.program.clone();
-        let (launch, fit) = self.prepare(launch, &self.files).await?;
-        let (programs, cwd) = (Arc::clone(&self.programs), launch.cwd.path().to_owned());
-        let revocation =
-            self.live.watch(move |held| is_granted(held) && programs.may_work_in(&cwd, held));
+        let (launch, fit, mut directories) = self.prepare(launch, &self.files).await?;
+        directories.push(launch.cwd.path().to_owned());
+        let programs = Arc::clone(&self.programs);
+        let revocation = self.live.watch(move |held| {
+            is_granted(held) && directories.iter().all(|it| programs.may_work_in(it, held))
+        });
         // The permit counts until the whole process tree is gone, even after the guest drops its
         // handle; the files stay as long.
         let (permit, files) = (Arc::new(Mutex::new(permit)), Arc::clone(&self.files));
@@ -499,6 +540,27 @@ impl ProcessPort for OwnedPrograms {
         let taken = self.take(&spot, launch).await?;
         Ok(taken.map(|running| Box::new(running) as _))
     }
+}
+
+/// Failure about an additional directory.
+fn of_additional(why: Failure) -> Failure {
+    if let Failure::Denied(why) = why {
+        Failure::Denied(format!("`{ADDITIONAL_DIRECTORIES}`: {why}"))
+    } else {
+        why
+    }
+}
+
+/// Refuses an additional directory that is named by a link: a confined program does not see links
+/// outside of its directories.
+fn require_no_link(named: &str, path: &Path) -> Result<(), Failure> {
+    if Path::new(named) == path {
+        return Ok(());
+    }
+    Err(of_additional(Failure::Denied(format!(
+        "work in `{named}`: it leads to `{}`, and a confined program does not see the way there; name the latter",
+        path.display()
+    ))))
 }
 
 /// Fingerprint of a program: resolved path, file size and modification time.

@@ -14,6 +14,7 @@ use a2a_hub_process::Panicked;
 use a2a_hub_protocol::{
     error::ErrorKind,
     event::{ArtifactUpdate, StreamResponse, TaskEvent},
+    hub_metadata::ADDITIONAL_DIRECTORIES,
     id::{ContextId, QuestionId, TaskId},
     message::{Message, Metadata, Role},
     operation::SendMessage,
@@ -314,6 +315,7 @@ impl RemoteTask {
                 "targetVersion",
                 "allowOlder",
                 "workingDirectory",
+                ADDITIONAL_DIRECTORIES,
                 QUESTION,
             ]
             .contains(&&**name)

@@ -29,7 +29,6 @@ use super::{
         recorded_calls::RecordedCalls,
     },
     guest_port::GuestRequest,
-    new_task::ChildPlace,
     ports::{Handoff, OtherTasks, ProgramCalls, RunKind},
 };
 use a2a_hub_agents::Agent;
@@ -151,8 +150,7 @@ impl Delegation {
         self.agent.require_own_command(&child, &self.task, &message)?;
         let inherit = asked_for(inherit, &message)?;
         let answers = request.answers_questions;
-        let ChildPlace { directory, base } =
-            self.child_place(&message, &child.id, request.working_directory).await?;
+        let place = self.child_place(&child, &message, request.working_directory).await?;
         let context_id = match context_id {
             Some(named) => Some(self.conversation(named, &child.id).await?),
             None => None,
@@ -172,8 +170,7 @@ impl Delegation {
             budget,
         };
         let of_kin = self.tasks.is_at_work(&above, &child.id);
-        let message =
-            child_message::told(&self.task, message, &id, context_id, directory.as_deref());
+        let message = child_message::told(&self.task, message, &id, context_id, &place);
         let handed_over = async {
             let giver = self.giver(inherit.as_ref()).await?;
             hand_over(&giver, &child, message, inherit).await
@@ -194,8 +191,8 @@ impl Delegation {
             inherited,
             agent: Arc::clone(&child),
             message,
-            working_directory: directory,
-            worktree: base,
+            working_directory: place.directory,
+            worktree: place.base,
             timeout_ms,
             response: ResponseMode::Stream,
             client: ClientCapabilities::default(),
@@ -223,6 +220,7 @@ impl Delegation {
                     SubmitError::Worktree(of) if of.is_callers_fault() => {
                         Failure::Invalid(why.to_string())
                     }
+                    SubmitError::Directory(_) => Failure::Denied(why.to_string()),
                     SubmitError::Worktree(_) => Failure::Unavailable(why.to_string()),
                     SubmitError::Storage(why) => failed("call another agent", why),
                 })

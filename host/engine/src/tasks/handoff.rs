@@ -19,7 +19,7 @@ use a2a_hub_protocol::{
     operation::SendMessage,
     task::{Task, TaskState},
 };
-use a2a_hub_runtime::{Ended, Failure, Run, RunThen, WrapRun};
+use a2a_hub_runtime::{Ended, Failure, Run, RunThen, WrapRun, directories};
 use a2a_hub_store::{Head, StorageError, StoredTask};
 use serde_json::json;
 use std::{
@@ -83,6 +83,9 @@ impl Tasks {
         let facts = message.metadata.get_or_insert_default();
         if let Some(directory) = metadata::working_directory(old).filter(|_| !to.is_elsewhere()) {
             facts.insert("workingDirectory".to_owned(), directory.into());
+        }
+        if !to.is_elsewhere() {
+            facts.extend(directories::member(&directories::additional(old)));
         }
         let most = match self.directory.agent(from) {
             Some(from) => from.permissions_in(old),

@@ -38,6 +38,9 @@ pub enum SubmitError {
     /// The task cannot get its worktree, or names one that is not its own.
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
+    /// The agent may not work in an additional directory that the message names.
+    #[error(transparent)]
+    Directory(A2aError),
     /// The store refused.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -167,6 +170,8 @@ pub(super) struct ChildPlace {
     pub(super) directory: Option<String>,
     /// Commit from which a new worktree starts; none without one.
     pub(super) base: Option<String>,
+    /// Directories in which it works besides the working directory.
+    pub(super) additional: Vec<String>,
 }
 
 /// Directory of a new task.

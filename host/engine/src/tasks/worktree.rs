@@ -4,7 +4,7 @@ use super::{
     SubmitError, Tasks,
     new_task::{Settled, Settling},
 };
-use crate::error::HubError;
+use crate::error::{HubError, refused_directory};
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_config::WorktreeSettings;
@@ -15,6 +15,7 @@ use a2a_hub_protocol::{
     id::{ContextId, TaskId},
     message::Message,
 };
+use a2a_hub_runtime::{Failure, directories};
 use a2a_hub_store::{Head, StorageError};
 use a2a_hub_worktree_runs::rules_of;
 use a2a_hub_worktrees::{NewWorktree, Worktree, WorktreeError, WorktreeOwner, Worktrees};
@@ -85,6 +86,8 @@ impl Tasks {
     ) -> Result<Settled, SubmitError> {
         let Settling { id, context, agent, parent, directory, base } = new;
         let base = base.or_else(|| self.base_of_flow(agent, directory.as_deref()));
+        let is_in_worktree = base.is_some() || self.is_in_worktree(directory.as_deref());
+        self.settle_additional(agent, is_in_worktree, message).await?;
         let Some(base) = base else {
             if let Some(directory) = directory.as_deref().filter(|_| parent.is_none()) {
                 self.require_own_worktree(directory, context).await?;
@@ -141,10 +144,35 @@ impl Tasks {
     /// Commit from which the worktree of a flow's task starts, by the flow's file. A task in a
     /// worktree gets no further one.
     fn base_of_flow(&self, agent: &Agent, directory: Option<&str>) -> Option<String> {
+        agent.worktree_base().filter(|_| !self.is_in_worktree(directory)).map(str::to_owned)
+    }
+
+    /// True if this directory lies in the worktree of a task.
+    fn is_in_worktree(&self, directory: Option<&str>) -> bool {
         let root = self.worktrees.as_ref().map(Worktrees::root);
-        let is_in_worktree =
-            directory.zip(root).is_some_and(|(it, root)| Path::new(it).starts_with(root));
-        agent.worktree_base().filter(|_| !is_in_worktree).map(str::to_owned)
+        directory.zip(root).is_some_and(|(it, root)| Path::new(it).starts_with(root))
+    }
+
+    /// Checks the additional directories of a new task. The message then names them with their
+    /// links resolved.
+    async fn settle_additional(
+        &self,
+        agent: &Agent,
+        is_in_worktree: bool,
+        message: &mut Message,
+    ) -> Result<(), SubmitError> {
+        let Some(named) = directories::named(message).filter(|named| !named.is_empty()) else {
+            return Ok(());
+        };
+        if is_in_worktree {
+            let why = "a task with a worktree works nowhere else; leave out the additional directories \
+                       (`metadata.additionalDirectories`, `--add-dir`), or the worktree";
+            return Err(WorktreeError::Refused(why.to_owned()).into());
+        }
+        let resolved = agent.additional_directories(named).await;
+        let refused = |why: Failure| SubmitError::Directory(refused_directory(&why));
+        directories::set(message, &resolved.map_err(refused)?);
+        Ok(())
     }
 
     /// Refuses a directory in the worktree of another conversation's task.

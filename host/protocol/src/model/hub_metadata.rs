@@ -28,6 +28,12 @@ pub const WORKTREE: &str = "worktree";
 /// `apply` and `discard` follow it.
 pub const WORKTREE_TASK: &str = "worktreeTask";
 
+/// Member that names directories in which the agent works besides the working directory.
+pub const ADDITIONAL_DIRECTORIES: &str = "additionalDirectories";
+
+/// Maximum number of additional directories.
+pub const MAX_DIRECTORIES: usize = 100;
+
 /// Wish of the member [`WORKTREE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorktreeWish {
@@ -90,6 +96,7 @@ enum Takes {
     Flag,
     FlagOrText,
     Names,
+    Directories,
     Permissions,
     Budget,
     Question,
@@ -107,13 +114,14 @@ const fn heard(name: &'static str, takes: Takes) -> Member {
 }
 
 /// All members.
-const MEMBERS: [Member; 21] = [
+const MEMBERS: [Member; 22] = [
     routing("targetAgent", Takes::Agent),
     routing("targetSkill", Takes::Text),
     routing("targetVersion", Takes::Text),
     routing("allowOlder", Takes::Flag),
     routing("workingDirectory", Takes::Text),
     routing(WORKTREE, Takes::Worktree),
+    heard(ADDITIONAL_DIRECTORIES, Takes::Directories),
     heard(QUESTION, Takes::Question),
     heard(BUDGET, Takes::Budget),
     heard("model", Takes::Text),
@@ -216,6 +224,12 @@ impl Takes {
     fn check(self, value: &Value, at: &str) -> Result<(), A2aError> {
         let refused = |why: String| Err(A2aError::invalid(at, why));
         let is_text = |value: &Value| value.as_str().is_some_and(|text| text.len() <= MAX_TEXT);
+        let is_path = |value: &Value| {
+            is_text(value) && value.as_str().is_some_and(|path| path.starts_with('/'))
+        };
+        let is_list = |most: usize, fits: &dyn Fn(&Value) -> bool| {
+            value.as_array().is_some_and(|all| all.len() <= most && all.iter().all(fits))
+        };
         match self {
             Self::Agent => match value.as_str().map(AgentId::parse) {
                 Some(Ok(_)) => Ok(()),
@@ -230,10 +244,12 @@ impl Takes {
             Self::FlagOrText => {
                 refused("must be true or false, or a text that recalls items".to_owned())
             }
-            Self::Names => match value.as_array() {
-                Some(names) if names.len() <= MAX_NAMES && names.iter().all(is_text) => Ok(()),
-                Some(_) | None => refused(format!("must be an array of at most {MAX_NAMES} texts")),
-            },
+            Self::Names if is_list(MAX_NAMES, &is_text) => Ok(()),
+            Self::Names => refused(format!("must be an array of at most {MAX_NAMES} texts")),
+            Self::Directories if is_list(MAX_DIRECTORIES, &is_path) => Ok(()),
+            Self::Directories => {
+                refused(format!("must be an array of at most {MAX_DIRECTORIES} absolute paths"))
+            }
             Self::Permissions => match value.as_str() {
                 Some(word) if PERMISSIONS.contains(&word) => Ok(()),
                 Some(_) | None => refused(format!("must be one of `{}`", PERMISSIONS.join("`, `"))),
@@ -263,6 +279,7 @@ mod tests {
         ("allowOlder", "true", &["1", "\"true\""]),
         ("workingDirectory", r#""/src""#, &["7", "[\"/src\"]"]),
         ("worktree", r#"{"base":"main"}"#, &["1", "\"main\"", "{\"bass\":\"x\"}", "{\"base\":1}"]),
+        ("additionalDirectories", r#"["/src"]"#, &["\"/src\"", "[\"src\"]", "[\"\"]", "[7]", "{}"]),
         ("question", r#""q""#, &["1", "{}", "[]", "\"\"", "true"]),
         (
             "budget",
@@ -314,6 +331,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn additional_directories_are_bounded() {
+        let named = |count: usize| facts(&json!({ ADDITIONAL_DIRECTORIES: vec!["/src"; count] }));
+        HubMetadata::of(Some(&named(MAX_DIRECTORIES)), None).unwrap();
+        let why = HubMetadata::of(Some(&named(MAX_DIRECTORIES + 1)), None).unwrap_err();
+        assert!(why.to_string().contains("at most 100 absolute paths"), "{why}");
     }
 
     #[test]

@@ -48,6 +48,7 @@ impl Programs {
             args,
             env,
             cwd,
+            additional: &[],
             worktree: None,
             temporary,
         })

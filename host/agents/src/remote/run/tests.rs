@@ -173,7 +173,8 @@ impl RemoteBench {
         let mut message = Message::text(Role::User, "go");
         let other = Trace::begun(&TaskId::new("other")).traceparent();
         let facts = json!({
-            "targetAgent": "there", "workingDirectory": "/", "model": "m", TRACEPARENT: other,
+            "targetAgent": "there", "workingDirectory": "/", "additionalDirectories": ["/"],
+            "model": "m", TRACEPARENT: other,
         });
         message.metadata = serde_json::from_value(facts).ok();
         let work = Work { task: ours(), message, history: Vec::new(), live: true, journal: None };

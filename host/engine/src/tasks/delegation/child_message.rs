@@ -1,22 +1,30 @@
 //! Builds the message that a child task receives from its parent's agent.
 
+use crate::tasks::new_task::ChildPlace;
 use a2a_hub_core::{
     context_memory::inherit,
     task::trace_context::{Trace, without_trace},
 };
 use a2a_hub_protocol::{
     budget::Budget,
-    hub_metadata,
+    hub_metadata::{self, ADDITIONAL_DIRECTORIES},
     id::{ContextId, TaskId},
     message::{Message, Role},
     task::Task,
 };
-use a2a_hub_runtime::Failure;
+use a2a_hub_runtime::{Failure, directories};
 
 /// Metadata keys addressed to the hub that are not passed on: an operator's instructions to the
 /// parent do not apply to its children.
-const NOT_HANDED_ON: [&str; 6] =
-    ["resume", "workingDirectory", "targetAgent", "targetSkill", "targetVersion", "allowOlder"];
+const NOT_HANDED_ON: [&str; 7] = [
+    "resume",
+    "workingDirectory",
+    ADDITIONAL_DIRECTORIES,
+    "targetAgent",
+    "targetSkill",
+    "targetVersion",
+    "allowOlder",
+];
 
 /// Message as the child receives it, with its span in the trace.
 pub(in crate::tasks) fn told(
@@ -24,7 +32,7 @@ pub(in crate::tasks) fn told(
     message: Message,
     child: &TaskId,
     context_id: Option<ContextId>,
-    directory: Option<&str>,
+    ChildPlace { directory, additional, .. }: &ChildPlace,
 ) -> Message {
     let trace = Trace::of(&parent.id, parent.metadata.as_ref()).child(child);
     let facts = without_trace(message.metadata.clone().unwrap_or_default());
@@ -34,7 +42,9 @@ pub(in crate::tasks) fn told(
         facts.remove(right);
     }
     facts.extend(trace.members());
+    let directory = directory.as_deref();
     facts.extend(directory.map(|dir| ("workingDirectory".to_owned(), dir.into())));
+    facts.extend(directories::member(additional));
     Message { role: Role::User, task_id: None, context_id, metadata: Some(facts), ..message }
 }
 

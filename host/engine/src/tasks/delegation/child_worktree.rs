@@ -2,20 +2,21 @@
 
 use super::{Delegation, call_errors::refused};
 use crate::tasks::new_task::ChildPlace;
+use a2a_hub_agents::Agent;
 use a2a_hub_protocol::{
     hub_metadata::{WORKTREE, WorktreeWish, worktree_wish},
-    id::{AgentId, TaskId},
+    id::TaskId,
     message::Message,
 };
-use a2a_hub_runtime::Failure;
+use a2a_hub_runtime::{Failure, directories};
 
 impl Delegation {
     /// Decides where a child works: by its message's wish for a worktree, and by the directory
     /// that the call names.
     pub(super) async fn child_place(
         &self,
+        child: &Agent,
         message: &Message,
-        child: &AgentId,
         directory: Option<String>,
     ) -> Result<ChildPlace, Failure> {
         let asked = message.metadata.as_ref().and_then(|facts| facts.get(WORKTREE));
@@ -24,23 +25,37 @@ impl Delegation {
                 .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message)))?,
             None => None,
         };
-        if wish.is_some() && !self.agent.lends_worktrees(child) {
-            let own = &self.agent.id;
+        if wish.is_some() && !self.agent.lends_worktrees(&child.id) {
+            let (own, child) = (&self.agent.id, &child.id);
             return Err(Failure::Denied(format!(
                 "have `{child}` work in a worktree: `{own}` is a plug-in without that permission; \
                  `a2a-hub plugin grant {own} --delegate {child}:worktrees` allows it"
             )));
         }
-        match wish {
+        // A child that works in another place than this task inherits no additional directories.
+        let inherits = wish.is_none() && directory.is_none() && !child.is_elsewhere();
+        let additional = self.additional(message, inherits)?;
+        let (directory, base) = match wish {
             Some(WorktreeWish::OfTask(task)) => {
-                let directory = Some(self.directory_of_child(&task, directory.as_ref()).await?);
-                Ok(ChildPlace { directory, base: None })
+                (Some(self.directory_of_child(&task, directory.as_ref()).await?), None)
             }
-            Some(WorktreeWish::New { base }) => {
-                Ok(ChildPlace { directory: self.directory(directory)?, base: Some(base) })
-            }
-            None => Ok(ChildPlace { directory: self.directory(directory)?, base: None }),
+            Some(WorktreeWish::New { base }) => (self.directory(directory)?, Some(base)),
+            None => (self.directory(directory)?, None),
+        };
+        Ok(ChildPlace { directory, base, additional })
+    }
+
+    /// Additional directories of a child: those that its message names, each in a directory of
+    /// this task, or by default all of this task's.
+    fn additional(&self, message: &Message, inherits: bool) -> Result<Vec<String>, Failure> {
+        let own = directories::additional(&self.task);
+        let Some(named) = directories::named(message) else {
+            return Ok(if inherits { own } else { Vec::new() });
+        };
+        for named in named.iter().filter(|named| !directories::contain(&own, named)) {
+            self.directory(Some(named.clone()))?;
         }
+        Ok(named)
     }
 
     /// Directory of the worktree of another child of this task.

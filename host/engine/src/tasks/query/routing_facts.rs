@@ -64,9 +64,9 @@ impl Tasks {
         }
         self.submit(new).await.map_err(|why| match why {
             busy @ SubmitError::Busy { .. } => by_agent(NotChosen::Busy, busy.into()),
-            why @ (SubmitError::Storage(_) | SubmitError::Worktree(_)) => {
-                TaskRefused::ByHub(why.into())
-            }
+            why @ (SubmitError::Storage(_)
+            | SubmitError::Worktree(_)
+            | SubmitError::Directory(_)) => TaskRefused::ByHub(why.into()),
         })
     }
 

@@ -3,6 +3,7 @@
 mod beside;
 mod budgets;
 mod continuing;
+mod directories;
 mod keys;
 mod recovered;
 mod spending;
