@@ -161,6 +161,15 @@ impl Task {
         &self.message.id
     }
 
+    /// Directories in which the client wants the work done besides the working directory. The hub
+    /// has checked that the agent's programs may work there.
+    pub fn additional_directories(&self) -> Vec<String> {
+        let facts = self.message.metadata.as_deref().unwrap_or_default();
+        let facts: Value = serde_json::from_str(facts).unwrap_or_default();
+        let named = facts["additionalDirectories"].as_array().into_iter().flatten();
+        named.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
     /// Text parts of the message that began this task, joined by newlines.
     pub fn text(&self) -> String {
         self.message.text()

@@ -53,6 +53,7 @@ impl Cli for AnyAcp {
     // A check starts the program, which may take seconds.
     const CHECK_EVERY: Duration = Duration::from_secs(30 * 60);
     const TAKES_MODE: bool = true;
+    const TAKES_DIRECTORIES: bool = true;
 
     fn profile(ctx: &Context) -> Profile {
         Program::of(ctx).unwrap_or_default().profile()

@@ -62,6 +62,36 @@ fn approved_edit_becomes_diff_artifact() {
     assert!(diff.ends_with("@@ -1 +1 @@\n-one\n+two\n"), "{diff}");
 }
 
+/// A program that announces the capability gets the directories, and may edit there.
+#[test]
+fn announced_program_gets_additional_directories() {
+    let can = json!({ "sessionCapabilities": { "additionalDirectories": {} } });
+    let answer = |can: &Value| {
+        let result = json!({ "protocolVersion": 1, "agentCapabilities": can });
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+        format!("> initialize\n< {line}\n> session/new\n")
+    };
+    let host = hub("edit");
+    let mut asked = task("go");
+    asked.message.metadata =
+        Some(json!({ "additionalDirectories": ["/more", "/w/in"] }).to_string());
+    let says = [&*answer(&can), OPENED, &asks_to_write("/more/a.txt"), ANSWERED].concat();
+    let program = host.program("mine").plays(&says);
+    let outcome = AnyAcp::run(&host.context(), &asked).unwrap();
+    assert_eq!(outcome.state(), Some(TaskState::Completed), "{}", outcome.text());
+    assert_eq!(program.told()[1]["params"]["additionalDirectories"], json!(["/more"]));
+    assert_eq!(program.told()[3]["result"]["outcome"]["optionId"], "once");
+
+    for odd in [json!({}), json!({ "sessionCapabilities": { "additionalDirectories": null } })] {
+        let host = hub("edit");
+        host.program("mine").plays(&answer(&odd));
+        let outcome = AnyAcp::run(&host.context(), &asked).unwrap();
+        assert_eq!(outcome.state(), Some(TaskState::Failed));
+        let why = outcome.text();
+        assert!(why.contains("`sessionCapabilities.additionalDirectories`"), "{why}");
+    }
+}
+
 #[test]
 fn edit_outside_directory_asks_client() {
     let host = hub("edit");

@@ -38,6 +38,8 @@ pub struct Claude {
     running: String,
     model: Option<String>,
     directory: Option<String>,
+    /// Directories besides the working directory.
+    additional: Vec<String>,
     /// Text of the latest whole message.
     text: String,
     login_failed: bool,
@@ -212,7 +214,8 @@ impl Claude {
     /// Creates the driver of a job.
     pub fn new(job: &Job) -> Self {
         let session = job.session.clone().unwrap_or_default();
-        Self { prompt: prompt::line(job), session, is_first: true, ..Self::default() }
+        let (prompt, additional) = (prompt::line(job), job.additional.clone());
+        Self { prompt, session, additional, is_first: true, ..Self::default() }
     }
 }
 
@@ -262,7 +265,8 @@ impl Driver for Claude {
                 actions
             }
             Ok(Line::ControlRequest { request_id, request }) => {
-                match permission::question(&request_id, request, self.directory.clone()) {
+                let (directory, additional) = (self.directory.clone(), &self.additional);
+                match permission::question(&request_id, request, directory, additional) {
                     Ok(question) => {
                         self.asked.push(question.id.clone());
                         vec![Action::Ask(Box::new(question))]

@@ -50,6 +50,10 @@ pub fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
     if let Some(session) = &job.session {
         command = command.args(["--resume", &session.id]);
     }
+    if !job.additional.is_empty() {
+        // The option takes all arguments that follow.
+        command = command.arg("--add-dir").args(job.additional.iter().map(String::as_str));
+    }
     Ok(command)
 }
 

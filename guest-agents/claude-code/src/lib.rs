@@ -50,6 +50,7 @@ impl Cli for ClaudeCode {
     const LOGIN: &'static str = "claude /login";
     const TAKES_INSTRUCTIONS: bool = true;
     const NAMES_FILES: bool = true;
+    const TAKES_DIRECTORIES: bool = true;
 
     fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
         launch::command(ctx, job)

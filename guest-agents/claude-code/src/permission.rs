@@ -19,6 +19,7 @@ pub fn question(
     request_id: &Value,
     mut request: Value,
     directory: Option<String>,
+    additional: &[String],
 ) -> Result<Question, String> {
     let (Some("can_use_tool"), Some(tool)) =
         (request["subtype"].as_str(), request["tool_name"].as_str())
@@ -34,9 +35,10 @@ pub fn question(
     let (input, suggestions) = (take("input"), rules(take(SUGGESTIONS)));
     if kind == Kind::Edit {
         let file = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
-        let is_ours = directory.as_deref().zip(file).is_some_and(|(dir, file)| is_below(file, dir));
-        // Permission to edit ends at the task's directory. A symlink may lead out of it; the CLI
-        // resolves it.
+        let mut directories = directory.iter().chain(additional);
+        let is_ours = file.is_some_and(|file| directories.any(|dir| is_below(file, dir)));
+        // Permission to edit ends at the task's directories. A symlink may lead out of them; the
+        // CLI resolves it.
         kind = if is_ours && request["blocked_path"].is_null() { Kind::Edit } else { Kind::Run };
     }
     let description = match kind {
@@ -155,12 +157,16 @@ mod tests {
             for (member, value) in more.as_object().into_iter().flatten() {
                 request[member] = value.clone();
             }
-            question(&"1".into(), request, Some("/w".into())).expect("it is a question")
+            let additional = ["/more".to_owned()];
+            question(&"1".into(), request, Some("/w".into()), &additional)
+                .expect("it is a question")
         };
         let why = "/w/link/a resolves through a symlink to /elsewhere/a";
         let blocked = json!({ "blocked_path": "/elsewhere/a", "decision_reason": why });
         for (asked, kind, description) in [
             (write("/w/a", json!({})), Kind::Edit, "a"),
+            (write("/more/a", json!({})), Kind::Edit, "a"),
+            (write("/more/../a", json!({})), Kind::Run, "a"),
             (write("/elsewhere/a", json!({})), Kind::Run, "a"),
             (write("/w/link/a", blocked), Kind::Run, &*format!("a\n{why}")),
         ] {

@@ -46,6 +46,26 @@ fn answer_becomes_artifact_and_status() {
 }
 
 #[test]
+fn additional_directories_become_arguments() {
+    let host = ScriptedHost::new();
+    host.setting("workspace", "/w");
+    claude(&host).stdout(HELLO);
+    let mut asked = task("hello there");
+    let facts = json!({ "additionalDirectories": ["/more", "/w/in", "/w", "/and more"] });
+    asked.message.metadata = Some(facts.to_string());
+    ClaudeCode::run(&host.context(), &asked).unwrap();
+    let args = host.spawned().remove(0).args.join(" ");
+    assert!(args.ends_with("--add-dir /more /and more"), "{args}");
+    assert!(!args.contains("/w"), "it works there anyway: {args}");
+
+    // A program with other directories is not reused.
+    claude(&host).stdout(include_str!("transcripts/resumed.jsonl"));
+    ClaudeCode::run(&host.context(), &task("again")).unwrap();
+    let args = host.spawned()[1].args.join(" ");
+    assert!(!args.contains("--add-dir") && args.contains("--resume"), "{args}");
+}
+
+#[test]
 fn next_task_of_context_resumes_session() {
     let host = ScriptedHost::new();
     claude(&host).stdout(HELLO);

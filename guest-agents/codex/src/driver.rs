@@ -132,18 +132,31 @@ impl Driver {
         }
     }
 
-    /// Sandbox of a turn. Permission to edit ends at the directory: others share the temporary
-    /// directories.
+    /// Sandbox of a turn. Permission to edit ends at the job's directories: others share the
+    /// temporary directories.
     fn sandbox(&self) -> Value {
         match self.job.permissions {
             Permissions::Ask | Permissions::ReadOnly => json!({ "type": "readOnly" }),
             Permissions::Edit => json!({
                 "type": "workspaceWrite",
+                "writableRoots": self.job.additional,
                 "excludeSlashTmp": true,
                 "excludeTmpdirEnvVar": true,
             }),
             Permissions::Full => json!({ "type": "dangerFullAccess" }),
         }
+    }
+
+    /// Instruction that names the additional directories: outside of the sandbox's writable roots,
+    /// the protocol has no member for them.
+    fn directories(&self) -> Option<String> {
+        let named = &self.job.additional;
+        (!named.is_empty()).then(|| {
+            format!(
+                "Besides the working directory, you work in these directories: {}",
+                json!(named)
+            )
+        })
     }
 
     fn notice(&mut self, method: &str, params: &Value) -> Vec<Action> {
@@ -341,8 +354,10 @@ impl cli::Driver for Driver {
         if let Some(model) = &choices.model {
             params["model"] = model.as_str().into();
         }
-        if let Some(text) = &choices.instructions {
-            params["developerInstructions"] = text.as_str().into();
+        let instructions: Vec<_> =
+            choices.instructions.iter().cloned().chain(self.directories()).collect();
+        if !instructions.is_empty() {
+            params["developerInstructions"] = instructions.join("\n\n").into();
         }
         let servers = choices.servers();
         let mut config = Map::new();

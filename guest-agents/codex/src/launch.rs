@@ -34,6 +34,7 @@ impl Cli for Codex {
     const CHECK_EVERY: Duration = Duration::from_secs(10 * 60);
     const MAX_PROMPT_CHARS: usize = 1_048_576;
     const TAKES_INSTRUCTIONS: bool = true;
+    const TAKES_DIRECTORIES: bool = true;
 
     fn command(_: &Context, _: &Job) -> Result<Command, Failure> {
         let config = CONFIG.into_iter().flat_map(|setting| ["-c", setting]);

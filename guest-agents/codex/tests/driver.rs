@@ -131,6 +131,20 @@ fn permissions_set_sandbox_of_turn_only() {
 }
 
 #[test]
+fn additional_directories_are_named_and_writable() {
+    let additional = vec!["/more".to_owned()];
+    for (permissions, roots) in
+        [(Permissions::Edit, json!(["/more"])), (Permissions::Ask, Value::Null)]
+    {
+        let told = told(&Job { permissions, additional: additional.clone(), ..job() });
+        assert_eq!(told[4]["params"]["sandboxPolicy"]["writableRoots"], roots, "{permissions:?}");
+        let said = told[3]["params"]["developerInstructions"].as_str().unwrap();
+        assert!(said.ends_with(r#"in these directories: ["/more"]"#), "{said}");
+    }
+    assert_eq!(told(&job())[3]["params"]["developerInstructions"], Value::Null);
+}
+
+#[test]
 fn answer_is_streamed_then_completed() {
     let actions = actions(include_str!("transcripts/hello.jsonl"));
     let kept = Session::new(THREAD);

@@ -11,7 +11,7 @@ pub mod retry;
 
 use std::time::Duration;
 
-use a2a_hub_sdk::cli::acp::{self, Acp, Offered, Refusal, Speaker};
+use a2a_hub_sdk::cli::acp::{self, Acp, DirectorySupport, Offered, Refusal, Speaker};
 use a2a_hub_sdk::cli::{
     self, Action, Check, Cli, Decision, Driver, End, FailureReason, Idle, Job, Kind, Permissions,
     Question,
@@ -52,12 +52,14 @@ impl Cli for Gemini {
     const LOGIN: &'static str = "gemini";
     // The CLI takes a second to start.
     const CHECK_EVERY: Duration = Duration::from_secs(30 * 60);
+    const TAKES_DIRECTORIES: bool = true;
 
     fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
+        let command = with_directories(command(), &job.additional)?;
         Ok(match Mode::of(ctx)? {
             // In this dialect only the debug log reports retries.
-            Mode::Acp => command().arg("--acp").env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr"),
-            Mode::OneShot => one_shot::command(command(), job),
+            Mode::Acp => command.arg("--acp").env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr"),
+            Mode::OneShot => one_shot::command(command, job),
         })
     }
 
@@ -111,8 +113,23 @@ fn command() -> Command {
     Command::new("gemini").env("GEMINI_CLI_NO_RELAUNCH", "true").env("NO_COLOR", "1")
 }
 
+/// Adds the additional directories. The CLI reads the argument as a list with commas between the
+/// paths, and cuts blanks at their ends off.
+fn with_directories(command: Command, directories: &[String]) -> Result<Command, Failure> {
+    let is_unfit = |path: &&String| path.contains(',') || path.trim() != path.as_str();
+    match directories.iter().find(is_unfit) {
+        Some(unfit) => Err(Failure::Invalid(format!(
+            "`additionalDirectories`: Gemini CLI takes no path with a comma, or with a blank at its end, and `{unfit}` has one; \
+             rename the directory, or name one that contains it"
+        ))),
+        None if directories.is_empty() => Ok(command),
+        None => Ok(command.args(["--include-directories", &directories.join(",")])),
+    }
+}
+
 impl Speaker for Gemini {
     const LOADS: bool = false;
+    const DIRECTORIES: DirectorySupport = DirectorySupport::Arguments;
     const STARTS_SERVERS: Option<&'static str> = Some("only in a directory that its user trusts");
 
     fn name(&self) -> &str {

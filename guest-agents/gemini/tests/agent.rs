@@ -86,6 +86,24 @@ fn answer_becomes_artifact_and_status() {
 }
 
 #[test]
+fn additional_directories_become_arguments() {
+    let host = hub();
+    let mut asked = task("hello there");
+    let mut run = |named: &str| {
+        asked.message.metadata =
+            Some(json!({ "additionalDirectories": ["/a", named] }).to_string());
+        Gemini::run(&host.context(), &asked)
+    };
+    gemini(&host, recording!("hello"));
+    run("/more").unwrap();
+    assert_eq!(host.spawned().remove(0).args, ["--include-directories", "/a,/more", "--acp"]);
+    for unfit in ["/a,b", "/a "] {
+        let why = run(unfit).unwrap_err();
+        assert!(matches!(&why, Failure::Invalid(why) if why.contains(unfit)), "{why:?}");
+    }
+}
+
+#[test]
 fn new_program_gets_history_in_prompt() {
     let host = hub();
     gemini(&host, recording!("hello"));

@@ -85,6 +85,9 @@ pub fn answer(ctx: &Context, task: &Task, today: Date) -> Run {
     if question == Question::Unknown {
         return ctx.reject(sentence(&Trouble::UnknownQuestion.to_string()));
     }
+    if !task.additional_directories().is_empty() {
+        ctx.say("git-historian reads the repository of the working directory alone, and not the additional directories")?;
+    }
     match historian::answer(ctx, task.working_directory.as_deref(), &question, today) {
         Ok(summary) => ctx.done(summary),
         Err(Trouble::Hub(failure)) => Err(failure),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use a2a_hub_sdk::cli::acp::{self, Acp, Offered, Refusal, Speaker};
+use a2a_hub_sdk::cli::acp::{self, Acp, DirectorySupport, Offered, Refusal, Speaker};
 use a2a_hub_sdk::cli::{self, Check, Cli, End, FailureReason, Job, Permissions};
 use a2a_hub_sdk::prelude::*;
 
@@ -45,6 +45,7 @@ impl Cli for Vibe {
     const LOGIN: &'static str = "vibe --setup";
     // The CLI takes two seconds to start.
     const CHECK_EVERY: Duration = Duration::from_secs(30 * 60);
+    const TAKES_DIRECTORIES: bool = true;
 
     fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
         Ok(match &job.choices.model {
@@ -77,6 +78,7 @@ fn command(ctx: &Context) -> Command {
 
 impl Speaker for Vibe {
     const LOADS: bool = true;
+    const DIRECTORIES: DirectorySupport = DirectorySupport::Always;
     // It echoes the prompt within milliseconds, and takes a quarter of a second to set a mode.
     const ACKNOWLEDGES: bool = true;
     // A choice within a session becomes the operator's own setting, and a variable overrules it.

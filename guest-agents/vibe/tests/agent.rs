@@ -78,6 +78,18 @@ fn answer_becomes_artifact_and_status() {
 }
 
 #[test]
+fn additional_directories_go_to_session() {
+    let host = hub();
+    let program = vibe(&host, recording!("hello"));
+    let mut asked = task("hello there");
+    asked.message.metadata = Some(json!({ "additionalDirectories": ["/more"] }).to_string());
+    Vibe::run(&host.context(), &asked).unwrap();
+    let opened = acp_told(&program).remove(1);
+    assert_eq!(opened["method"], "session/new");
+    assert_eq!(opened["params"]["additionalDirectories"], json!(["/more"]));
+}
+
+#[test]
 fn next_task_of_context_resumes_session() {
     let host = hub();
     replay(&host, recording!("hello"));

@@ -39,7 +39,7 @@ use ask::Asked;
 pub use check::check;
 use mode::Mode;
 pub use mode::Offered;
-pub use speaker::{Refusal, Speaker, plain};
+pub use speaker::{DirectorySupport, Refusal, Speaker, plain};
 use tool::ToolCall;
 
 /// Version of the protocol.
@@ -251,6 +251,9 @@ impl<S: Speaker> Acp<S> {
         if !self.loads && !self.session.id.is_empty() {
             return self.end(End::SessionLost);
         }
+        if let Some(end) = speaker::without_directories(&self.speaker, can, &self.job) {
+            return self.end(end);
+        }
         self.open()
     }
 
@@ -265,6 +268,9 @@ impl<S: Speaker> Acp<S> {
     fn open(&mut self) -> Vec<Action> {
         let (servers, left_out) = servers::of(&self.job.choices, self.takes_http_servers);
         let mut params = json!({ "cwd": self.directory, "mcpServers": servers });
+        if S::DIRECTORIES != DirectorySupport::Arguments && !self.job.additional.is_empty() {
+            params["additionalDirectories"] = self.job.additional.clone().into();
+        }
         let mut actions: Vec<_> = left_out
             .map(|names| format!("{} takes no servers of MCP over HTTP: {names}", self.name()))
             .map(Action::Say)
@@ -398,10 +404,10 @@ impl<S: Speaker> Acp<S> {
         let (asked, mut question) = match method {
             "session/request_permission" => {
                 self.over = true;
-                let directory = self.directory.clone();
+                let directories = [&[self.directory.clone()][..], &self.job.additional].concat();
                 let tool = self.tool(&params["toolCall"]);
                 tool.merge(&params["toolCall"]);
-                Asked::approval(params, tool.question(&directory), S::SHOWS_CHOICES)
+                Asked::approval(params, tool.question(&directories), S::SHOWS_CHOICES)
             }
             "elicitation/create" if params["mode"] == "form" || params["mode"].is_null() => {
                 Asked::form(params)

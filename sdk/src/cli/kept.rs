@@ -141,6 +141,7 @@ pub(super) fn start_ahead<C: Cli>(ctx: &Context, job: &Job) {
     let job = Job {
         permissions: job.permissions,
         directory: job.directory.clone(),
+        additional: job.additional.clone(),
         choices: job.choices.clone(),
         ..Job::default()
     };

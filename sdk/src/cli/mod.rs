@@ -114,6 +114,9 @@ pub trait Cli {
     const NAMES_FILES: bool = false;
     /// True if clients and the operator may choose the mode of a session.
     const TAKES_MODE: bool = false;
+    /// True if [`Cli::command`] or the driver passes the additional directories of a job. Otherwise
+    /// a task that names any fails.
+    const TAKES_DIRECTORIES: bool = false;
     /// Longest prompt that the program takes, in characters.
     const MAX_PROMPT_CHARS: usize = usize::MAX;
 

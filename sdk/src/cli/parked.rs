@@ -80,6 +80,7 @@ fn terms(job: &Job) -> u64 {
     let servers = Value::from(choices.servers()).to_string();
     let mut hasher = DefaultHasher::new();
     (job.permissions, &job.directory, &choices.model, &choices.effort).hash(&mut hasher);
+    job.additional.hash(&mut hasher);
     (servers, &choices.instructions, &choices.mode).hash(&mut hasher);
     hasher.finish()
 }

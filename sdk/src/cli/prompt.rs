@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::handed_over::handed_over;
 use super::hub::are_wanted;
 use super::retold::history;
-use super::{Choices, Hub, Permissions, Session};
+use super::{Choices, Hub, Permissions, Session, is_below};
 use crate::{Context, Failure, Part, PartContent, Task};
 
 /// Maximum size of a text file within the prompt; a larger one is written to a file.
@@ -41,10 +41,17 @@ pub struct Job {
     pub permissions: Permissions,
     /// Working directory: the task's, or else the agent's first workspace.
     pub directory: Option<String>,
+    /// Directories besides the working directory, none of them in it.
+    pub additional: Vec<String>,
     /// Options of the operator and the client.
     pub choices: Choices,
     /// Paths of the client's files, which may be read without asking.
     pub files: Vec<String>,
+}
+
+/// True if a path is the directory, or lies below it.
+fn is_in(path: &str, directory: &str) -> bool {
+    path == directory || is_below(path, directory)
 }
 
 /// Content of a message that goes into every prompt made of it.
@@ -58,9 +65,13 @@ pub(super) struct Request {
 impl Job {
     /// Job of a task without a prompt.
     pub(super) fn without_words(ctx: &Context, task: &Task, choices: &Choices) -> Self {
+        let directory = task.working_directory.clone().or_else(|| ctx.setting("workspace"));
+        let mut additional = task.additional_directories();
+        additional.retain(|path| !directory.as_deref().is_some_and(|dir| is_in(path, dir)));
         Self {
             permissions: Permissions::of(ctx),
-            directory: task.working_directory.clone().or_else(|| ctx.setting("workspace")),
+            directory,
+            additional,
             choices: choices.clone(),
             ..Self::default()
         }

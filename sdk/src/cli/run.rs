@@ -21,11 +21,12 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
     let sessions = Sessions::of(ctx, &task.context_id);
     let choices = Choices::of(ctx, task)?;
     let choices = if C::TAKES_MODE { choices.in_mode(ctx, task)? } else { choices };
+    let profile = C::profile(ctx);
+    must_take_directories::<C>(&Job::without_words(ctx, task, &choices), &profile.name)?;
     let resumed = choices.resume.as_ref().map(Session::new);
     let mut session = resumed.clone().map_or_else(|| sessions.last(), |named| Ok(Some(named)))?;
     let mut ready = kept::ready::<C>(ctx, task, &sessions, &choices, session.as_ref())?;
     let request = Request::new(ctx, task, choices)?;
-    let profile = C::profile(ctx);
     let mut logins = 1;
     loop {
         let job =
@@ -100,6 +101,17 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
             }
         }
     }
+}
+
+/// Refuses additional directories for a program that takes none.
+fn must_take_directories<C: Cli>(job: &Job, name: &str) -> Result<(), Failure> {
+    if C::TAKES_DIRECTORIES || job.additional.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Invalid(format!(
+        "{name} works in one directory, and takes none besides it (`additionalDirectories`); leave them out, or name a working \
+         directory that contains them"
+    )))
 }
 
 /// Refuses a prompt that is too long for the program, with the limit.

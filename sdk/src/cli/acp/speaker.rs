@@ -3,8 +3,34 @@
 use serde_json::Value;
 
 use super::Offered;
-use crate::cli::{End, Job, Kind};
+use crate::cli::{End, FailureReason, Job, Kind};
 use crate::foreign;
+
+/// Way in which a program that speaks the protocol takes additional directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectorySupport {
+    /// With a session, if it announces `sessionCapabilities.additionalDirectories`.
+    Announced,
+    /// With a session, though it does not announce it.
+    Always,
+    /// By its command line.
+    Arguments,
+}
+
+/// End of a run that names additional directories, which the program with these capabilities does
+/// not take; none if it takes them.
+pub(super) fn without_directories<S: Speaker>(speaker: &S, can: &Value, job: &Job) -> Option<End> {
+    let announced = &can["sessionCapabilities"]["additionalDirectories"];
+    let lacks = S::DIRECTORIES == DirectorySupport::Announced && !announced.is_object();
+    (lacks && !job.additional.is_empty()).then(|| {
+        let text = format!(
+            "{} works in one directory, and takes none besides it (`additionalDirectories`): it does not announce \
+             `sessionCapabilities.additionalDirectories`. Leave them out, or name a working directory that contains them",
+            speaker.name()
+        );
+        End::failed(FailureReason::AgentError, text)
+    })
+}
 
 /// Vendor-specific behaviour of a program that speaks the protocol.
 pub trait Speaker {
@@ -28,6 +54,9 @@ pub trait Speaker {
 
     /// True if the program may name logins that the operator runs in a terminal.
     const NAMES_TERMINAL_LOGINS: bool = false;
+
+    /// Way in which it takes additional directories.
+    const DIRECTORIES: DirectorySupport = DirectorySupport::Announced;
 
     /// Name for people.
     fn name(&self) -> &str;

@@ -65,8 +65,9 @@ impl ToolCall {
         self.done
     }
 
-    /// Question whether the call may run; its id is left null.
-    pub(super) fn question(&self, directory: &str) -> Question {
+    /// Question whether the call may run; its id is left null. The working directory is the first
+    /// of `directories`.
+    pub(super) fn question(&self, directories: &[String]) -> Question {
         let mut input = self.input();
         if self.kind() == "execute" && !input.contains_key("command") {
             input.insert("command".to_owned(), self.title().into());
@@ -75,10 +76,11 @@ impl ToolCall {
         if let ([path], None) = (paths.as_slice(), input.get("path")) {
             input.insert("path".to_owned(), (*path).into());
         }
-        let inside = !paths.is_empty() && paths.iter().all(|path| is_below(path, directory));
+        let is_inside = |path: &&str| directories.iter().any(|it| is_below(path, it));
+        let inside = !paths.is_empty() && paths.iter().all(is_inside);
         let kind = match self.kind() {
             "read" | "search" => Kind::Read,
-            // Permission to edit ends at the task's directory.
+            // Permission to edit ends at the task's directories.
             "edit" | "delete" | "move" if inside => Kind::Edit,
             _ => Kind::Run,
         };
@@ -89,7 +91,7 @@ impl ToolCall {
             input: input.into(),
             description: Some(self.title().to_owned()),
             changes: self.changes(),
-            directory: Some(directory.to_owned()),
+            directory: directories.first().cloned(),
             for_session: false,
             own_choices: Vec::new(),
         }
