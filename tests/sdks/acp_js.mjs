@@ -2,6 +2,7 @@
 // server's command.
 
 import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { SDK, URL as HUB, sleep, same, so, tell } from './stage.mjs';
@@ -59,7 +60,7 @@ const refused = (promise) => promise.then((it) => { throw new Error(JSON.stringi
 async function initialize() {
   const hello = await editor.request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
   same([hello.protocolVersion, hello.agentInfo.name, hello.agentCapabilities.loadSession], [1, 'a2a-hub', true]);
-  same(Object.keys(hello.agentCapabilities.sessionCapabilities).sort(), ['close', 'delete', 'list', 'resume']);
+  same(Object.keys(hello.agentCapabilities.sessionCapabilities).sort(), ['additionalDirectories', 'close', 'delete', 'list', 'resume']);
 }
 
 async function new_session() {
@@ -67,6 +68,13 @@ async function new_session() {
   so(session, session);
   const why = await refused(editor.request('session/new', { cwd: 'here', mcpServers: [] }));
   so(why.message.includes('absolute'), why.message);
+  const more = `${cwd}/more`;
+  mkdirSync(more, { recursive: true });
+  const wide = { cwd, mcpServers: [], additionalDirectories: [more] };
+  const { sessionId } = await editor.request('session/new', wide);
+  await editor.request('session/close', { sessionId });
+  const relative = await refused(editor.request('session/new', { ...wide, additionalDirectories: ['more'] }));
+  so(relative.message.includes('additionalDirectories'), relative.message);
 }
 
 async function prompted() {

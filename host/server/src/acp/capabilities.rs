@@ -34,7 +34,7 @@ pub(super) fn hello(caller: &Principal) -> Value {
     let id = ContextId::new("");
     let list = Operation::ListContexts(ContextQuery::all(Page { limit: 1, offset: 0 }));
     let open = may(&Operation::GetContext { id: id.clone(), history_length: 1 });
-    let mut sessions = json!({ "close": {} });
+    let mut sessions = json!({ "close": {}, "additionalDirectories": {} });
     for (name, is_served) in
         [("list", may(&list)), ("resume", open), ("delete", may(&Operation::DeleteContext { id }))]
     {
@@ -65,9 +65,9 @@ mod tests {
         let agent = AgentId::parse("codex").unwrap();
         let program = Principal::AgentTask { agent, task: TaskId::new("t") };
         for (caller, load, methods) in [
-            (Principal::Operator, true, "close delete list resume"),
-            (Principal::Client("acme".to_owned()), true, "close list resume"),
-            (program, false, "close"),
+            (Principal::Operator, true, "additionalDirectories close delete list resume"),
+            (Principal::Client("acme".to_owned()), true, "additionalDirectories close list resume"),
+            (program, false, "additionalDirectories close"),
         ] {
             let hello = hello(&caller);
             let can = &hello["agentCapabilities"];

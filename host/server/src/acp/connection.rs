@@ -22,6 +22,7 @@ use a2a_hub_rpc::{
     line_reader::LineReader,
     message_builder::{self, Beginning},
 };
+use a2a_hub_runtime::directories;
 use parking_lot::Mutex;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -248,9 +249,9 @@ impl Connection {
         let Prompt { session_id, prompt, meta } = read(params)?;
         let parts = prompt::parts(prompt).map_err(Refusal::params)?;
         self.tell_title(&session_id, &parts).await;
-        let (directory, open) = self
-            .sessions
-            .with(&session_id, |session| (session.directory.clone(), session.open.take()))?;
+        let (directory, additional, open) = self.sessions.with(&session_id, |session| {
+            (session.directory.clone(), session.additional.clone(), session.open.take())
+        })?;
         let operation = match open {
             Some(Open { task, question }) => {
                 message_builder::answer(&task, parts, question.as_deref())
@@ -270,7 +271,12 @@ impl Connection {
                     effort,
                     permissions,
                 };
-                beginning.operation()
+                beginning.operation().map(|mut operation| {
+                    if let Operation::StreamMessage(send) = &mut operation {
+                        directories::set(&mut send.message, &additional);
+                    }
+                    operation
+                })
             }
         };
         let mut operation = operation.map_err(refusal)?;

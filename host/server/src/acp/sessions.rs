@@ -23,6 +23,8 @@ pub(super) struct Sessions(Mutex<HashMap<String, Session>>);
 #[derive(Default)]
 pub(super) struct Session {
     pub(super) directory: String,
+    /// Directories in which the agent works besides the working directory.
+    pub(super) additional: Vec<String>,
     /// Latest turn until its end; `None` between turns.
     turn: Option<BegunTurn>,
     /// Question that the next prompt answers.

@@ -11,6 +11,7 @@ use super::{
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
+    hub_metadata::MAX_DIRECTORIES,
     id::{AgentId, ContextId, TaskId},
     member,
     operation::{Answer, ContextInfo, ContextQuery, Operation, Page, TaskQuery},
@@ -18,10 +19,10 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_rpc::question_view;
+use a2a_hub_runtime::directories;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::path::{Component, Path};
-use tokio::fs::canonicalize;
+use std::path::Path;
 
 /// Number of sessions in a page of the list.
 const PAGE: usize = 50;
@@ -30,9 +31,9 @@ const PAGE: usize = 50;
 /// are left out.
 const MAX_LOOKED_AT: usize = 1_000;
 
-/// Maximum number of additional directories, and of characters of one in an error.
-const MAX_DIRECTORIES: usize = 100;
-const MAX_DIRECTORY: usize = 200;
+/// Maximum length of a directory in bytes, and in characters in an error.
+const MAX_DIRECTORY: usize = 4_096;
+const MAX_SHOWN: usize = 200;
 
 /// Maximum number of a client's MCP servers that are named, and maximum length of a name in
 /// characters.
@@ -171,16 +172,25 @@ impl Connection {
             let why = format!("`additionalDirectories` may name {MAX_DIRECTORIES} at most");
             return Err(Refusal::params(why));
         }
-        for directory in more {
-            if !is_within(directory, &place.cwd).await {
-                let named = plain_text::line(directory, MAX_DIRECTORY);
-                return Err(Refusal::params(format!(
-                    "`additionalDirectories`: `{named}` is no absolute path in `cwd`, and the agent works in `cwd` alone; open \
-                     the directory that contains all of them"
-                )));
-            }
+        let is_path = |path: &str| Path::new(path).is_absolute() && path.len() <= MAX_DIRECTORY;
+        if let Some(wrong) = more.iter().find(|path| !is_path(path)) {
+            let named = plain_text::line(wrong, MAX_SHOWN);
+            let why = format!(
+                "`additionalDirectories`: `{named}` is no absolute path of at most {MAX_DIRECTORY} bytes"
+            );
+            return Err(Refusal::params(why));
         }
-        Ok(())
+        self.check_additional(more, agent).await
+    }
+
+    async fn check_additional(
+        &self,
+        more: &[String],
+        agent: Option<&AgentId>,
+    ) -> Result<(), Refusal> {
+        let Some(agent) = agent else { return Ok(()) };
+        let checked = self.dispatcher.hub().additional_directories(agent, more.to_vec()).await;
+        checked.map(drop).map_err(refusal)
     }
 
     async fn check_directory(
@@ -214,6 +224,7 @@ impl Connection {
         }
         self.sessions.open(id, |session| {
             session.directory = place.cwd;
+            session.additional = place.additional_directories.unwrap_or_default();
             session.mcp_servers = mcp_servers;
             set_up(session);
         })?;
@@ -259,14 +270,15 @@ impl Connection {
     /// the choices of the former one are dropped.
     pub(super) async fn set_option(&self, params: Value) -> Result<Value, Refusal> {
         let SetOption { session_id, config_id, value } = read(params)?;
-        let (mut chosen, directory) = self
-            .sessions
-            .with(&session_id, |session| (session.chosen.clone(), session.directory.clone()))?;
+        let (mut chosen, directory, additional) = self.sessions.with(&session_id, |session| {
+            (session.chosen.clone(), session.directory.clone(), session.additional.clone())
+        })?;
         let mut offer = self.offer(&chosen).await?;
         let mode_before = offer.modes.map(|modes| modes.current(chosen.mode));
         if config_id == "agent" && offer.agent.is_some() {
             let agent = offer.agent(&value)?;
             self.check_directory(&directory, Some(&agent)).await?;
+            self.check_additional(&additional, Some(&agent)).await?;
             if offer.agent.as_ref() != Some(&agent) {
                 chosen = Chosen { agent: Some(agent), ..Chosen::default() };
                 offer = self.offer(&chosen).await?;
@@ -348,8 +360,13 @@ impl Connection {
         let (Some(cwd), None) = (directory, parent_task_id) else { return Ok(None) };
         let oldest = usize::try_from(task_count).unwrap_or(1).saturating_sub(1);
         let first = self.task_at(id.as_str(), oldest).await?;
+        let newest = if oldest == 0 { None } else { self.task_at(id.as_str(), 0).await? };
+        let additional = newest.as_ref().or(first.as_ref()).map(directories::additional);
         let title = first.and_then(|task| title_of(&task));
         let mut session = json!({ "sessionId": id, "cwd": cwd, "updatedAt": updated_at });
+        if let Some(additional) = additional.filter(|additional| !additional.is_empty()) {
+            member::set(&mut session, "additionalDirectories", json!(additional));
+        }
         if let Some(title) = title {
             member::set(&mut session, "title", title);
         }
@@ -408,14 +425,6 @@ impl Connection {
         }
         Ok(())
     }
-}
-
-/// True if an absolute path leads into this directory, also through links.
-async fn is_within(path: &str, directory: &str) -> bool {
-    let real = async |path: &Path| canonicalize(path).await.unwrap_or_else(|_| path.to_owned());
-    let path = Path::new(path);
-    let climbs = path.components().any(|part| part == Component::ParentDir);
-    path.is_absolute() && !climbs && real(path).await.starts_with(real(Path::new(directory)).await)
 }
 
 /// Update about a mode that is in force now.
