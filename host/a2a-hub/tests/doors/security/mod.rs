@@ -1,5 +1,6 @@
 //! Tests of limits on what programs, components and tenants may do.
 
+mod additional_directories;
 mod agents_http;
 mod confinement;
 mod hostile;
