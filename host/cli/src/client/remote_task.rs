@@ -32,10 +32,11 @@ const LOOK: Duration = Duration::from_secs(3);
 /// Sends a message to the agent at a URL, and prints its answer.
 pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     let url = send.agent.clone();
-    if send.cwd.is_some() {
+    let option = send.cwd.as_ref().map(|_| "--cwd");
+    if let Some(option) = option.or((!send.additional.is_empty()).then_some("--add-dir")) {
         bail!(
-            "send to {url}: a remote agent cannot work in a directory of this machine (`--cwd`); \
-             attach files with `--file`"
+            "send to {url}: a remote agent cannot work in a directory of this machine \
+             (`{option}`); attach files with `--file`"
         );
     }
     if send.go_on {

@@ -53,7 +53,7 @@ fn help_groups_options_under_headings() {
     };
     assert_eq!(
         under(None),
-        ["input", "file", "cwd", "worktree", "stream", "save", "timeout", "start"]
+        ["input", "file", "cwd", "add-dir", "worktree", "stream", "save", "timeout", "start"]
     );
     assert_eq!(under(Some("Remote agents")), ["token-env", "allow-origin"]);
     let memory = under(Some("Within an agent's task"));

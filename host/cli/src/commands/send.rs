@@ -31,7 +31,11 @@ use crate::{
 };
 use a2a_hub_automation_commands::decision;
 use a2a_hub_protocol::{
-    hub_metadata::WORKTREE, id::MessageId, member, message::Message, question::QUESTION,
+    hub_metadata::{ADDITIONAL_DIRECTORIES, WORKTREE},
+    id::MessageId,
+    member,
+    message::Message,
+    question::QUESTION,
     v03::params::OfferedMessage,
 };
 use anyhow::{Context as _, anyhow, bail};
@@ -42,7 +46,7 @@ use serde_json::{Map, Value, json};
 use std::{
     fs,
     io::{self, Read as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 use tokio::time::sleep;
 
@@ -84,6 +88,9 @@ pub(crate) struct Send {
     /// Directory in which the agent works [default: the current directory, or the task's]
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Directory in which the agent works as well. May be given several times
+    #[arg(long = "add-dir", value_name = "DIR", conflicts_with = "worktree")]
+    pub(crate) additional: Vec<PathBuf>,
     /// Work in a worktree: a working copy of the directory's git repository that starts from BASE.
     /// `task diff` shows the changes, `task apply` takes them over
     #[arg(
@@ -355,6 +362,7 @@ impl Send {
             decides: None,
             files: Vec::new(),
             cwd: None,
+            additional: Vec::new(),
             worktree: None,
             stream: false,
             save: None,
@@ -460,17 +468,24 @@ pub(crate) fn message(send: &Send) -> anyhow::Result<Message> {
 /// Returns the directory in which the agent works.
 pub(crate) fn directory(send: &Send) -> anyhow::Result<String> {
     let found = match &send.cwd {
-        Some(dir) => {
-            let found = fs::canonicalize(dir);
-            found.with_context(|| format!("work in {}", dir.display()))?
-        }
+        Some(dir) => return real(dir, "--cwd"),
         None => std::env::current_dir().context("find the current directory")?,
     };
-    found.into_os_string().into_string().map_err(|dir| {
+    utf8(found, "--cwd")
+}
+
+/// Path of a directory that an option names, with links resolved.
+fn real(dir: &Path, option: &str) -> anyhow::Result<String> {
+    let found = fs::canonicalize(dir).with_context(|| format!("work in {}", dir.display()))?;
+    utf8(found, option)
+}
+
+fn utf8(dir: PathBuf, option: &str) -> anyhow::Result<String> {
+    dir.into_os_string().into_string().map_err(|dir| {
         let dir = dir.display();
         anyhow!(
             "work in {dir}: its path is not UTF-8, which JSON requires; name another directory \
-             with `--cwd`"
+             with `{option}`"
         )
     })
 }
@@ -504,6 +519,11 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     if send.task.is_none() || send.cwd.is_some() {
         facts.insert("workingDirectory".to_owned(), json!(directory(send)?));
     }
+    if !send.additional.is_empty() {
+        let named: Vec<_> =
+            send.additional.iter().map(|dir| real(dir, "--add-dir")).collect::<Result<_, _>>()?;
+        facts.insert(ADDITIONAL_DIRECTORIES.to_owned(), json!(named));
+    }
     if let Some(base) = send.worktree.as_ref().filter(|_| send.task.is_none()) {
         facts.insert(WORKTREE.to_owned(), json!({ "base": base }));
     }
@@ -527,4 +547,27 @@ fn params(send: &Send) -> anyhow::Result<Value> {
     }
     let params = json!({ "message": message, "configuration": { "timeoutMs": send.timeout } });
     Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn additional_directories_are_resolved() {
+        let place = tempfile::tempdir().unwrap();
+        let real = place.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
+        let send = |additional: &[PathBuf]| Send {
+            cwd: Some(real.clone()),
+            additional: additional.to_vec(),
+            ..Send::to("echo".to_owned(), "hi".to_owned())
+        };
+        let facts = |send: &Send| params(send).map(|sent| sent["message"]["metadata"].clone());
+        let named = facts(&send(&[real.join("link"), real.clone()])).unwrap();
+        assert_eq!(named[ADDITIONAL_DIRECTORIES], json!([real, real]));
+        assert_eq!(facts(&send(&[])).unwrap().get(ADDITIONAL_DIRECTORIES), None);
+        let why = facts(&send(&[real.join("missing")])).unwrap_err();
+        assert!(format!("{why:#}").contains("work in"), "{why:#}");
+    }
 }

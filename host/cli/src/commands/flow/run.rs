@@ -27,6 +27,9 @@ pub(crate) struct RunFlow {
     /// Directory in which the agents work [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    /// Directory in which the agents work as well. May be given several times
+    #[arg(long = "add-dir", value_name = "DIR", conflicts_with = "worktree")]
+    additional: Vec<PathBuf>,
     /// Work in a worktree: a working copy of the directory's git repository that starts from BASE.
     /// `task diff` shows the changes, `task apply` takes them over
     #[arg(
@@ -72,6 +75,7 @@ pub(crate) fn run(global: &Global, run: RunFlow) -> anyhow::Result<Exit> {
         Send {
             data,
             cwd: run.cwd,
+            additional: run.additional,
             worktree: run.worktree,
             stream: run.stream,
             save: run.save,

@@ -5,9 +5,10 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 /// Metadata keys that `--metadata` refuses, each with the option to use instead.
-const OTHERS: [(&str, &str); 5] = [
+const OTHERS: [(&str, &str); 6] = [
     ("targetAgent", "name the agent before the message"),
     ("workingDirectory", "use `--cwd`"),
+    ("additionalDirectories", "use `--add-dir`"),
     ("question", "use `--question`"),
     ("resume", "use `--resume`"),
     ("", "the key is empty"),
