@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_hub_coordination::flow::{
-    Action, ChildWorktree, Definition, End, Event as Told, Finish, Id, Inheritance, Role, State,
-    WorktreeChanges,
+    Action, BoardChange, ChildWorktree, Definition, End, Event as Told, Finish, Id, Inheritance,
+    Role, State, WorktreeChanges,
 };
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
@@ -13,6 +13,13 @@ use crate::record;
 
 /// Beginning of the metadata member with a blackboard; the id of its step follows.
 const BLACKBOARD: &str = "blackboard.";
+
+/// Metadata member with the latest answers to changes of blackboards by agents at work.
+const BLACKBOARD_ANSWERS: &str = "blackboardAnswers";
+
+/// Metadata member of a child's status: a change of the blackboard, which the hub adds for the
+/// programs of the child's agent. An agent cannot write it.
+const BLACKBOARD_CHANGE: &str = "blackboardChange";
 
 /// Most bytes that are kept of one artifact's text while it grows.
 const MAX_ARTIFACT: usize = 128 << 10;
@@ -62,9 +69,7 @@ pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input:
     let mut actions = state.step(Told::Begun);
     loop {
         let mut events = Vec::new();
-        for (step, board) in state.take_boards() {
-            report_board(ctx, &step, &board)?;
-        }
+        report_boards(ctx, &mut state)?;
         for action in actions {
             match action {
                 Action::Finish(finish) => {
@@ -92,14 +97,26 @@ pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input:
     }
 }
 
-/// Reports a blackboard: its latest state is a member of the task's metadata.
-fn report_board(ctx: &Context, step: &str, board: &Value) -> Result<(), Failure> {
+/// Reports blackboards, and the answers to changes by agents at work: the latest state of each
+/// board and the latest answers are members of the task's metadata.
+fn report_boards(ctx: &Context, state: &mut State) -> Result<(), Failure> {
+    let (boards, answers) = (state.take_boards(), state.take_board_answers());
+    let mut events: Vec<_> = boards.iter().map(|(step, board)| of_board(step, board)).collect();
+    if !answers.is_empty() {
+        // After the boards: who has the answer sees the change.
+        let metadata = json!({ BLACKBOARD_ANSWERS: answers });
+        events.push(TaskStatus::bare(TaskState::Working).with_metadata(&metadata));
+    }
+    if events.is_empty() { Ok(()) } else { ctx.emit(events) }
+}
+
+fn of_board(step: &str, board: &Value) -> TaskStatus {
     let items = board["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let done = items.iter().filter(|item| item["state"] == "done").count();
     let (all, round) = (items.len(), &board["round"]);
     let text = format!("{step}: {done} of {all} items are done, round {round}");
     let metadata = json!({ format!("{BLACKBOARD}{step}"): board });
-    ctx.emit([TaskStatus::new(TaskState::Working, text).with_metadata(&metadata)])
+    TaskStatus::new(TaskState::Working, text).with_metadata(&metadata)
 }
 
 /// Task ids of the children, by name.
@@ -288,9 +305,12 @@ fn take(open: &mut BTreeMap<Id, Open>, ids: Vec<Id>) -> Result<Vec<Told>, Failur
                             events.extend(wrote.map(|text| Told::Wrote(id, text)));
                         }
                         Event::Status(status) => {
-                            if has_read(&status) {
+                            let facts = facts(&status);
+                            if HAS_READ.iter().any(|name| facts.contains_key(*name)) {
                                 events.push(Told::Took(id));
                             }
+                            let change = facts.get(BLACKBOARD_CHANGE).and_then(change_of);
+                            events.extend(change.map(|change| Told::Changed(id, change)));
                             let asks = [TaskState::InputRequired, TaskState::AuthRequired];
                             let told = if asks.contains(&status.state) {
                                 Told::Paused
@@ -339,10 +359,15 @@ fn without_worktree() -> End {
     End { reason: "unavailable".to_owned(), text, ..End::default() }
 }
 
-fn has_read(status: &TaskStatus) -> bool {
+fn facts(status: &TaskStatus) -> Map<String, Value> {
     let metadata = status.metadata.as_deref().unwrap_or_default();
-    let facts: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();
-    HAS_READ.iter().any(|name| facts.contains_key(*name))
+    serde_json::from_str(metadata).unwrap_or_default()
+}
+
+/// Change of a blackboard; none if the child asks for none any more.
+fn change_of(fact: &Value) -> Option<BoardChange> {
+    let id = fact.get("id")?.as_str()?.to_owned();
+    Some(BoardChange { id, contribution: fact.get("contribution")?.clone() })
 }
 
 /// Adds a piece of an artifact, within bounds. Returns it if it continues the child's text.

@@ -225,6 +225,38 @@ output = { verdict = { enum = ["approve"] } }
     }
 
     #[test]
+    fn change_in_status_is_answered() {
+        const BOARD: &str = "description = \"Board\"\n[[step]]\nid = \"find\"\nprompt = \"Find it.\"\n\
+            blackboard = { agents = [\"a\"], rounds = 1, items = [{ id = \"x\", text = \"?\" }] }\n";
+        let status = |change: Value| {
+            let status = TaskStatus::bare(TaskState::Working);
+            let metadata = json!({ "blackboardChange": change });
+            Update::Event(Event::Status(status.with_metadata(&metadata)))
+        };
+        let claim = json!({ "do": "claim", "id": "x", "version": 1 });
+        let host = ScriptedHost::new();
+        host.setting("flow", BOARD);
+        let mut updates = [json!(null), json!([]), json!({ "id": 5 })].map(status).to_vec();
+        updates.push(status(json!({ "id": "c1", "number": 1, "contribution": claim })));
+        updates.extend(finished("{ \"contributions\": [] }"));
+        host.agent("a", updates);
+        host.run::<Flow>("").unwrap();
+        let facts = host.events().into_iter().filter_map(|event| match event {
+            Event::Status(status) => status.metadata,
+            Event::Artifact(_) | Event::Other(_) => None,
+        });
+        let facts: Vec<Value> =
+            facts.map(|facts| a2a_hub_sdk::serde_json::from_str(&facts).unwrap()).collect();
+        let answers: Vec<_> = facts.iter().filter_map(|it| it.get("blackboardAnswers")).collect();
+        let [Value::Array(answers)] = answers[..] else { panic!("{facts:?}") };
+        assert_eq!((&answers[0]["id"], &answers[0]["item"]["by"]), (&json!("c1"), &json!("a")));
+        let is_answer = |it: &Value| it.get("blackboardAnswers").is_some();
+        let at = facts.iter().position(is_answer).unwrap();
+        let board = &facts[at - 1]["blackboard.find"];
+        assert_eq!(board["items"][0]["by"], "a", "the board is reported before the answer");
+    }
+
+    #[test]
     fn second_leader_follows_failed_one() {
         const ELECTION: &str = "description = \"Leads\"\n[[step]]\nid = \"build\"\nprompt = \"Build it.\"\n\
             election = { agents = [\"a\", \"b\"], scores = { a = 2, b = 1 }, work_timeout = \"5m\" }\n";

@@ -250,6 +250,45 @@ fn slow_agents_miss_their_round() {
     assert_eq!(state.items().count(), 1);
 }
 
+#[test]
+fn early_claim_counts_before_answers() {
+    let mut run = Run::begin(rules(Control::All), &[item("x", &[]), item("y", &["x"])]);
+    let stranger = Err(Refused::Rule(Why::Stranger));
+    assert_eq!(run.state.change("client", claim("x", 1)), stranger, "it has no turn");
+    run.give("a", vec![claim("x", 1), finish("x", 1)]);
+    assert_eq!(run.state.change("a", claim("x", 1)), stranger, "its turn is over");
+    assert_eq!(run.state.change("c", claim("x", 1)), Ok(0));
+    let held = Err(Refused::Rule(Why::Held("c".to_owned())));
+    assert_eq!(run.state.change("b", claim("x", 1)), held, "the second claim is late");
+    assert_eq!(run.state.change("b", claim("y", 1)), Err(Refused::Rule(Why::NotReady)));
+    assert_eq!(run.state.change("b", add("z", &[])), Ok(2));
+    assert_eq!(run.state.change("c", finish("x", 2)), Ok(0));
+    // The version that `b` saw is that of its addition, and the one that it saw of `y` still is.
+    run.give("b", vec![claim("y", 1), finish("y", 1), claim("z", 1)]);
+    run.give("c", Vec::new());
+    assert_eq!(run.refusals("a"), [Refused::Rule(Why::Done), Refused::Rule(Why::Done)]);
+    assert_eq!(run.refusals("b"), []);
+    assert_eq!(run.item("z").state, ItemState::Claimed("b".to_owned(), 3));
+    let by: Vec<_> = run.item("x").history.iter().map(|it| it.by.as_str()).collect();
+    assert_eq!(by, ["client", "c", "c"]);
+}
+
+#[test]
+fn early_changes_of_turn_are_bounded() {
+    let mut run = Run::begin(rules(Control::All), &[item("x", &[])]);
+    assert_eq!(run.state.change("a", claim("x", 1)), Ok(0));
+    for _ in 1..32 {
+        assert_eq!(run.state.change("a", claim("x", 9)), Err(Refused::Rule(Why::Version(2))));
+    }
+    assert_eq!(run.state.change("a", finish("x", 2)), Err(Refused::Many));
+    assert_eq!(run.state.change("b", add("y", &[])), Ok(1), "each agent has its own limit");
+    run.rest();
+    assert_eq!(run.end(), None, "changes before the answers are contributions");
+    assert_eq!(run.state.change("a", finish("x", 2)), Ok(0), "the next turn has its own limit");
+    run.rest();
+    assert_eq!(run.end(), None);
+}
+
 /// Answer of an agent: a failure, or contributions to items by number, with a shift of the version.
 type Sketch = Option<Vec<(u8, u8, u64)>>;
 
@@ -309,6 +348,56 @@ proptest! {
             play(&mut run, &sketches, &order);
             play(&mut other, &sketches, &[0, 1, 2]);
             prop_assert_eq!(shown(&run), shown(&other));
+        }
+    }
+
+    /// Changes in the middle of turns may be replayed before all answers of their round.
+    #[test]
+    fn early_changes_replay_before_answers(
+        rounds in prop::collection::vec((round(), prop::collection::vec((0..3_usize, 0..7_u8, 0..6_u8, 0..2_u64), 0..8)), 1..12),
+    ) {
+        let mut run = Run::begin(rules(Control::All), &[item("i0", &[])]);
+        let mut replayed = Run::begin(rules(Control::All), &[item("i0", &[])]);
+        for ((sketches, order), early) in rounds {
+            if run.outcome.is_some() {
+                break;
+            }
+            let before = run.state.clone();
+            let mut early: std::collections::VecDeque<_> = early.into();
+            let (mut changes, mut answered) = (Vec::new(), Vec::new());
+            for &at in &order {
+                // Some changes come before each answer; the agents that have answered make none.
+                for _ in 0..2 {
+                    let Some((who, what, which, old)) = early.pop_front() else { break };
+                    let is_called = run.calls.iter().any(|(name, _)| name == AGENTS[who]);
+                    if !is_called || answered.contains(&who) {
+                        continue;
+                    }
+                    for one in contributions(&run.state, &[(what, which, old)]) {
+                        let result = run.state.change(AGENTS[who], one.clone());
+                        changes.push((AGENTS[who], one, result));
+                    }
+                }
+                answered.push(at);
+                if run.calls.iter().any(|(who, _)| who == AGENTS[at]) {
+                    match &sketches[at] {
+                        None => run.fail(AGENTS[at]),
+                        Some(sketch) => run.give(AGENTS[at], contributions(&before, sketch)),
+                    }
+                }
+            }
+            for (who, one, result) in changes {
+                prop_assert_eq!(replayed.state.change(who, one), result);
+            }
+            for at in 0..AGENTS.len() {
+                if replayed.calls.iter().any(|(who, _)| who == AGENTS[at]) {
+                    match &sketches[at] {
+                        None => replayed.fail(AGENTS[at]),
+                        Some(sketch) => replayed.give(AGENTS[at], contributions(&before, sketch)),
+                    }
+                }
+            }
+            prop_assert_eq!(shown(&run), shown(&replayed));
         }
     }
 

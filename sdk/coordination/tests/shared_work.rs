@@ -63,7 +63,7 @@ fn board_is_reported_once_a_round() {
     assert_eq!((first.len(), &first[0]["round"], &first[0]["rounds"]), (1, &json!(1), &json!(5)));
     run.give("a", &json!([{ "do": "claim", "id": "plan", "version": 1 }]));
     assert_eq!(run.state.take_boards(), [], "the round is not over");
-    run.give("b", &json!([{ "do": "add", "id": "x", "text": "y".repeat(2_000) }]));
+    run.give("b", &json!([{ "do": "add", "id": "x", "text": "y".repeat(9_000) }]));
     let second = of(run.state.take_boards());
     assert_eq!((second.len(), &second[0]["round"]), (1, &json!(2)));
     let items = second[0]["items"].as_array().unwrap();

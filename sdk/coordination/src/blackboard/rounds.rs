@@ -16,6 +16,9 @@
 //! answer it need not know: it may claim and finish an item at once. A claim lasts for some rounds,
 //! so that an agent that fails does not keep its items. One that fails in two rounds, one after the
 //! other, leaves the board.
+//!
+//! An agent may also change the board in the middle of its turn ([`State::change`]). Such a change
+//! counts at once, before the answers of the round: the first of two claims holds the item.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +26,8 @@ use serde_json::{Value, json};
 
 use super::board::{Board, Item, ItemState, Why, Wish};
 
-/// Most contributions of one answer; further ones are refused.
+/// Most contributions of one answer, and most changes in the middle of one turn; further ones are
+/// refused.
 pub const MAX_CONTRIBUTIONS: usize = 32;
 
 /// Most characters of an id or a kind.
@@ -134,7 +138,7 @@ pub enum Refused {
     Name,
     /// The item needs itself, one item twice, or too many.
     Needs,
-    /// The answer has more contributions than are allowed.
+    /// The answer, or the turn, has more contributions than are allowed.
     Many,
     /// A rule of items.
     Rule(Why),
@@ -215,6 +219,17 @@ pub struct State {
     refused: VecDeque<(u32, String, Refusal)>,
     /// Failures of each agent since its last answer, and the last reason.
     failures: BTreeMap<String, (u32, String)>,
+    /// Changes of agents in the middle of their turns.
+    turns: BTreeMap<String, OwnChanges>,
+}
+
+/// Changes of an agent in its turn.
+#[derive(Clone, Debug, Default)]
+struct OwnChanges {
+    /// Number of the changes in the middle of the turn, with those that were refused.
+    number: usize,
+    /// Version that the agent knows, and the version now, of the items that it changed itself.
+    versions: BTreeMap<usize, (u64, u64)>,
 }
 
 type Answer = Result<Vec<Contribution>, String>;
@@ -258,6 +273,7 @@ impl State {
             pending: BTreeMap::new(),
             refused: VecDeque::new(),
             failures: BTreeMap::new(),
+            turns: BTreeMap::new(),
         })
     }
 
@@ -318,6 +334,27 @@ impl State {
         actions
     }
 
+    /// Changes the board at once, in the middle of an agent's turn. Returns the index of the item.
+    ///
+    /// # Errors
+    ///
+    /// If the change breaks a rule, or the agent has no turn now.
+    pub fn change(&mut self, who: &str, contribution: Contribution) -> Result<usize, Refused> {
+        let is_called = matches!(self.answers.get(who), Some(None));
+        if self.phase != Phase::Open || !is_called {
+            return Err(Refused::Rule(Why::Stranger));
+        }
+        let mut own = self.turns.remove(who).unwrap_or_default();
+        own.number += 1;
+        let changed = match own.number {
+            ..=MAX_CONTRIBUTIONS => self.apply(who, contribution, &mut own.versions),
+            _ => Err(Refused::Many),
+        };
+        self.has_contributed |= changed.is_ok();
+        self.turns.insert(who.to_owned(), own);
+        changed
+    }
+
     /// Records the first answer of an agent that was called in this round.
     fn answered(&mut self, who: &str, round: u32, given: Answer) {
         if let (true, Some(answer @ None)) = (round == self.round, self.answers.get_mut(who)) {
@@ -342,6 +379,7 @@ impl State {
         };
         for who in self.queue.drain(..many) {
             let refusals = self.pending.remove(&who).unwrap_or_default();
+            self.turns.remove(&who);
             actions.push(Action::Call(who.clone(), self.round, refusals));
             self.answers.insert(who, None);
         }
@@ -409,8 +447,7 @@ impl State {
 
     /// Applies the contributions of one answer, one after the other.
     fn contribute(&mut self, who: &str, list: Vec<Contribution>) {
-        // Version that the agent knows, and the version now, of the items that it changed itself.
-        let mut own = BTreeMap::new();
+        let mut own = self.turns.remove(who).unwrap_or_default().versions;
         for (at, contribution) in list.into_iter().enumerate() {
             let (verb, id) = (contribution.verb(), short(contribution.id()));
             let why = match at {
@@ -434,12 +471,13 @@ impl State {
         self.pending.entry(who.to_owned()).or_default().push(refusal);
     }
 
+    /// Applies a contribution, and returns the index of its item.
     fn apply(
         &mut self,
         who: &str,
         contribution: Contribution,
         own: &mut BTreeMap<usize, (u64, u64)>,
-    ) -> Result<(), Refused> {
+    ) -> Result<usize, Refused> {
         let index = match &contribution {
             Contribution::Add(_) => None,
             Contribution::Claim(id, _)
@@ -463,7 +501,7 @@ impl State {
             (Contribution::Add(item), _) => {
                 let (at, version) = self.add(who, item)?;
                 own.insert(at, (version, version));
-                return Ok(());
+                return Ok(at);
             }
             (
                 Contribution::Claim(..) | Contribution::Finish(..) | Contribution::Release(..),
@@ -474,7 +512,7 @@ impl State {
         let (at, version) = applied.map_err(Refused::Rule)?;
         self.bytes += bytes;
         own.entry(at).or_insert((seen, version)).1 = version;
-        Ok(())
+        Ok(at)
     }
 
     fn index(&self, id: &str) -> Result<usize, Refused> {

@@ -109,6 +109,17 @@ pub enum Event {
     Took(Id),
     /// A message could not be sent to a child task.
     Unsent(Id),
+    /// A child task changes the blackboard of its step while it works.
+    Changed(Id, BoardChange),
+}
+
+/// Change of a blackboard by a child that has a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoardChange {
+    /// Id, under which the answer is reported.
+    pub id: String,
+    /// Contribution, as in the answer of a turn: `do`, `id`, `version`, `kind`, `text` and `needs`.
+    pub contribution: Value,
 }
 
 /// Memory that a child gets before it begins.

@@ -40,7 +40,7 @@ mod worktree;
 
 pub use definition::{Definition, Needs, Problem, RunNeed, TreeBudget, first_text_input};
 pub use event::{
-    Action, ChildWorktree, End, Event, Finish, Id, Inheritance, Role, WorktreeChanges,
+    Action, BoardChange, ChildWorktree, End, Event, Finish, Id, Inheritance, Role, WorktreeChanges,
 };
 pub use script::SCRIPT;
 pub use simulation::Simulation;

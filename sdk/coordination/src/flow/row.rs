@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     definition::{Items, Step, Work},
     event::End,
-    interaction::{Turn, Verdict},
+    interaction::{Change, Turn, Verdict},
     state::Handed,
     worktree,
 };
@@ -22,6 +22,8 @@ pub(super) struct Row {
     pub(super) previous: Option<Value>,
     /// End of an interaction.
     pub(super) verdict: Option<Verdict>,
+    /// Changes of a blackboard by agents at work, in the order in which they arrived.
+    pub(super) changes: Vec<Change>,
     /// Times that each entry of `next` was followed.
     pub(super) jumps: Vec<u32>,
     /// Text that a step with `stream` has written so far.

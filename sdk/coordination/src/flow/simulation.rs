@@ -204,7 +204,8 @@ impl World<'_> {
             | Event::Paused(_)
             | Event::Resumed(_)
             | Event::Took(_)
-            | Event::Unsent(_) => return,
+            | Event::Unsent(_)
+            | Event::Changed(..) => return,
             Event::Wrote(_, text) => format!("  <- {name}: writes: {}", one_line(text)),
             Event::Rang(Id { role: Role::Minutes | Role::Piece, .. }) => return,
             Event::Ended(_, End { completed: true, text, data, .. }) => {

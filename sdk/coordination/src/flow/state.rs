@@ -62,8 +62,7 @@ pub struct State {
     working: BTreeMap<Id, bool>,
     /// Parts of the working time that were counted.
     parts: u32,
-    /// Blackboards that changed, with the ids of their steps.
-    boards: Vec<(String, Value)>,
+    boards: turns::Boards,
 }
 
 impl State {
@@ -86,7 +85,7 @@ impl State {
             is_over: false,
             working: BTreeMap::new(),
             parts: 0,
-            boards: Vec::new(),
+            boards: turns::Boards::default(),
         }
     }
 
@@ -123,6 +122,7 @@ impl State {
             Event::Wrote(id, text) => self.wrote(id, &text),
             Event::Took(id) => self.took(id),
             Event::Unsent(id) => self.unsent(id),
+            Event::Changed(id, change) => self.change_board(id, change),
         }
         self.advance(&mut actions);
         self.count_minutes(&mut actions);

@@ -8,7 +8,8 @@ use super::{
         row::{Item, cut, one_line},
         template::as_data,
     },
-    Course, RuleBook, Said, Turn, Verdict, replay, statement, with_reasons,
+    Change as EarlyChange, Course, RuleBook, Said, Turn, Verdict, replay_in, statement,
+    with_reasons,
 };
 use crate::blackboard::{
     Change, Item as BoardItem, ItemState, Why,
@@ -40,7 +41,10 @@ const MAX_BOARD: usize = 64 << 10;
 /// Changes of an item, and refusals, that the output shows.
 const MAX_SHOWN: usize = 20;
 
-/// Bytes of an item's text or result in a report.
+/// Most bytes of all texts and results of a board that is reported whole.
+const MAX_WHOLE: usize = 8 << 10;
+
+/// Bytes of an item's text or result in the report of a larger board.
 const MAX_REPORTED: usize = 512;
 
 /// Author of the items of the file.
@@ -56,12 +60,39 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
+    pub(super) fn course(
+        &self,
+        agents: &[String],
+        items: &[Item],
+        changes: &[EarlyChange],
+    ) -> Result<Course, String> {
+        Ok(replay_in(&mut self.sharing(agents, changes)?, items))
+    }
+
+    /// Answer to the last change, and the board after it.
+    pub(super) fn changed(
+        &self,
+        agents: &[String],
+        items: &[Item],
+        changes: &[EarlyChange],
+    ) -> Option<(Value, Value)> {
+        let mut sharing = self.sharing(agents, changes).ok()?;
+        replay_in(&mut sharing, items);
+        let answer = sharing.answer.take().unwrap_or(Value::Null);
+        Some((answer, self.report(&sharing.state, sharing.round, None)))
+    }
+
+    fn sharing<'r>(
+        &'r self,
+        agents: &'r [String],
+        changes: &'r [EarlyChange],
+    ) -> Result<Sharing<'r>, String> {
         let mut state = self.board(agents)?;
         for item in &self.items {
             state.post(FLOW, item.clone()).map_err(|why| reason(&why))?;
         }
-        Ok(replay(Sharing { rules: self, agents, state, round: 1 }, items))
+        let (called, answer) = (Vec::new(), None);
+        Ok(Sharing { rules: self, agents, state, round: 1, changes, called, answer })
     }
 
     fn board(&self, agents: &[String]) -> Result<State, String> {
@@ -89,7 +120,9 @@ impl Rules {
             as_data(&of.board())
         );
         request.push_str(&format!(
-            "Answer with `contributions`, a list of up to {MAX_CONTRIBUTIONS}, each with `do` and the `id` of the \
+            "While you work, the tools `read_blackboard`, `add_item`, `claim_item`, `finish_item` and `release_item` of the \
+             hub, if you have them, show and change the board at once; a claim by a tool keeps the others from the item.\n\
+             Answer with `contributions`, a list of up to {MAX_CONTRIBUTIONS}, each with `do` and the `id` of the \
              item:\n\
              - `add` an item with a new `id`, its `kind`, a `text` that says what to do, and `needs`, the ids of items \
              that have to be done before.\n\
@@ -99,7 +132,8 @@ impl Rules {
              - `release` an item that you claimed and cannot finish.\n\
              Give the `version` of the item that you see here, except with `add`. You may add, claim and finish an \
              item in one answer. Items that are added begin with version 1. An empty list says that you have nothing \
-             to add. The work ends when all items are done, or when nobody contributes.",
+             to add; changes by tools are on the board already. The work ends when all items are done, or when nobody \
+             contributes.",
             self.lease
         ));
         if !of.refusals.is_empty() {
@@ -110,13 +144,17 @@ impl Rules {
         Turn::answer(who, [("contributions", contributions())], request)
     }
 
-    /// Board for people who look at it while the agents work. Its texts are shortened.
+    /// Board for people and agents who look at it while agents work. The texts of a board with many
+    /// are shortened.
     fn report(&self, state: &State, round: u32, outcome: Option<&str>) -> Value {
+        let text_of = |item: &BoardItem, name: &str| item.body[name].as_str().map_or(0, str::len);
+        let bytes = state.items().map(|(_, it)| text_of(it, "text") + text_of(it, "result"));
+        let most = if bytes.sum::<usize>() <= MAX_WHOLE { MAX_WHOLE } else { MAX_REPORTED };
         let items = state.items().map(|(id, item)| {
             let mut shown = of_item(state, id, item);
             for name in ["text", "result"] {
                 if let Some(Value::String(text)) = shown.get_mut(name) {
-                    cut(text, MAX_REPORTED);
+                    cut(text, most);
                 }
             }
             shown
@@ -210,15 +248,18 @@ struct Shown<'s> {
 impl Shown<'_> {
     /// Items as JSON: no text of an agent can imitate another item.
     fn board(&self) -> String {
-        let items = self.state.items().map(|(id, item)| {
-            let mut shown = of_item(self.state, id, item);
-            if let Value::Object(members) = &mut shown {
-                members.remove("history");
-            }
-            shown
-        });
+        let items = self.state.items().map(|(id, item)| shown(self.state, id, item));
         serde_json::to_string_pretty(&items.collect::<Value>()).unwrap_or_default()
     }
+}
+
+/// Item as an agent sees it.
+fn shown(state: &State, id: &str, item: &BoardItem) -> Value {
+    let mut shown = of_item(state, id, item);
+    if let Value::Object(members) = &mut shown {
+        members.remove("history");
+    }
+    shown
 }
 
 /// Item with its last changes.
@@ -273,7 +314,8 @@ fn reason(why: &Refused) -> String {
         }
         Refused::Needs => "`needs` lists up to 32 other items, each once".to_owned(),
         Refused::Many => format!(
-            "an answer has at most {MAX_CONTRIBUTIONS} contributions; repeat this one and those after it"
+            "a turn has at most {MAX_CONTRIBUTIONS} contributions by tools, and as many in its answer; repeat this one, and \
+             those after it, in the next"
         ),
         Refused::Rule(why) => match why {
             Why::Unknown => "the board has no such item".to_owned(),
@@ -288,7 +330,7 @@ fn reason(why: &Refused) -> String {
                 let most = MAX_BOARD >> 10;
                 format!("a board has at most {MAX_ITEMS} items and {most} KiB of text; shorten it")
             }
-            Why::Stranger => "you do not belong to the board".to_owned(),
+            Why::Stranger => "you have no turn at the board now".to_owned(),
         },
     }
 }
@@ -299,6 +341,27 @@ struct Sharing<'r> {
     agents: &'r [String],
     state: State,
     round: u32,
+    /// Changes by agents at work that were not made yet.
+    changes: &'r [EarlyChange],
+    /// Agents of the turns so far.
+    called: Vec<String>,
+    /// Answer to the latest change.
+    answer: Option<Value>,
+}
+
+impl Sharing<'_> {
+    fn change(&mut self, who: &str, change: &EarlyChange) -> Value {
+        let wish = contribution(&change.contribution);
+        let verb = wish.verb();
+        match self.state.change(who, wish) {
+            Ok(index) => {
+                let item = self.state.items().nth(index);
+                let item = item.map(|(id, item)| shown(&self.state, id, item));
+                json!({ "agent": who, "do": verb, "item": item })
+            }
+            Err(why) => json!({ "agent": who, "do": verb, "refused": reason(&why) }),
+        }
+    }
 }
 
 impl RuleBook for Sharing<'_> {
@@ -326,6 +389,7 @@ impl RuleBook for Sharing<'_> {
         match action {
             Action::Call(who, round, refusals) => {
                 self.round = round;
+                self.called.push(who.clone());
                 if course.is_new() && course.board.is_none() {
                     course.board = Some(self.rules.report(&self.state, round, None));
                 }
@@ -339,6 +403,15 @@ impl RuleBook for Sharing<'_> {
                 course.verdict = Some(verdict);
             }
             Action::Wait(_) | Action::Cancel(..) => {}
+        }
+    }
+
+    /// Makes the changes whose turns have begun. Answers of their round count later.
+    fn before_results(&mut self) {
+        while let Some((change, rest)) = self.changes.split_first() {
+            let Some(who) = self.called.get(change.turn).cloned() else { return };
+            self.changes = rest;
+            self.answer = Some(self.change(&who, change));
         }
     }
 }

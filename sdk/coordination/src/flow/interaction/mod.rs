@@ -106,6 +106,16 @@ pub(super) struct Course {
     pub(super) board: Option<Value>,
 }
 
+/// Change of a blackboard by an agent at work.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    /// Index of the agent's turn.
+    pub(super) turn: usize,
+    /// Id of the change.
+    pub(super) id: String,
+    pub(super) contribution: Value,
+}
+
 impl Course {
     /// True if the next turn is one that was not taken yet.
     fn is_new(&self) -> bool {
@@ -160,11 +170,12 @@ impl Turn {
 }
 
 impl Interaction {
-    /// Course after these items, all of which are over. `seed` is the id of the flow's task.
-    pub(super) fn course(&self, items: &[Item], seed: &str) -> Course {
+    /// Course after these items, all of which are over, with the changes that agents made while
+    /// they worked. `seed` is the id of the flow's task.
+    pub(super) fn course(&self, items: &[Item], changes: &[Change], seed: &str) -> Course {
         let course = match &self.rules {
             Rules::Auction(rules) => rules.course(&self.agents, items, seed),
-            Rules::Blackboard(rules) => rules.course(&self.agents, items),
+            Rules::Blackboard(rules) => rules.course(&self.agents, items, changes),
             Rules::ContractNet(rules) => rules.course(&self.agents, items),
             Rules::Delphi(rules) => rules.course(&self.agents, items),
             Rules::Election(rules) => rules.course(&self.agents, items),
@@ -175,6 +186,19 @@ impl Interaction {
             let (failure, output) = (Some("invalid_flow"), Value::Null);
             Course { verdict: Some(Verdict { failure, text: why, output }), ..Course::default() }
         })
+    }
+
+    /// Answer to the last of these changes, and the board after it; none without a blackboard.
+    /// The turns of `items` are over.
+    pub(super) fn changed(&self, items: &[Item], changes: &[Change]) -> Option<(Value, Value)> {
+        match &self.rules {
+            Rules::Blackboard(rules) => rules.changed(&self.agents, items, changes),
+            Rules::Auction(_)
+            | Rules::ContractNet(_)
+            | Rules::Delphi(_)
+            | Rules::Election(_)
+            | Rules::Negotiation(_) => None,
+        }
     }
 
     /// Message of a turn.
@@ -233,10 +257,18 @@ trait RuleBook {
 
     /// Adds the turn of an action to the course, or its end.
     fn act(&mut self, action: Self::Action, course: &mut Course);
+
+    /// Takes what the agents of the present batch did before its first turn was over.
+    fn before_results(&mut self) {}
 }
 
 /// Replays the turns of these items, all of which are over.
 fn replay<B: RuleBook>(mut book: B, items: &[Item]) -> Course {
+    replay_in(&mut book, items)
+}
+
+/// Replays the turns in a rule book, which has their results afterwards.
+fn replay_in<B: RuleBook>(book: &mut B, items: &[Item]) -> Course {
     let mut course = Course { over: items.len(), ..Course::default() };
     let mut actions = book.begin();
     let mut said = items.iter().filter_map(said);
@@ -244,6 +276,7 @@ fn replay<B: RuleBook>(mut book: B, items: &[Item]) -> Course {
         for action in actions {
             book.act(action, &mut course);
         }
+        book.before_results();
         let Some((turn, said)) = said.next() else { return course };
         actions = book.hear(turn, said);
     }

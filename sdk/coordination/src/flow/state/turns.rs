@@ -1,39 +1,114 @@
 //! Turns of interactions: batches of agents that answer or work, one after the other. Also the time
 //! limits of answers, and of a leader's work.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 
 use super::{
     super::{
         definition::Work,
-        event::{Action, End, Id, Role},
-        interaction::{Course, Interaction, Limits, Turn, TurnKind},
-        row::{Item, ItemEnd},
+        event::{Action, BoardChange, End, Id, Role},
+        interaction::{Change, Course, Interaction, Limits, Turn, TurnKind},
+        row::{Item, ItemEnd, Row},
     },
     State,
 };
+
+/// Most changes by tools in one turn, with those that were refused.
+const MAX_CHANGES_IN_TURN: usize = 32;
+
+/// Most changes by tools in one step: each of them is replayed.
+const MAX_CHANGES: usize = 1_000;
+
+/// Reports of blackboards that were not taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Boards {
+    /// Latest state of each that changed, by the id of its step.
+    changed: BTreeMap<String, Value>,
+    /// Answers to changes by agents at work.
+    answers: Vec<Value>,
+}
 
 impl State {
     /// Turns with which a step begins; none for steps without any.
     pub(super) fn first_turns(&mut self, step: usize, actions: &mut Vec<Action>) {
         if let Work::Interaction(interaction) = &self.definition.steps[step].work {
-            let Course { turns, board, .. } = interaction.course(&[], &self.flow_id);
+            let Course { turns, board, .. } = interaction.course(&[], &[], &self.flow_id);
             let limits = interaction.limits;
             self.report_board(step, board);
             self.rows[step].items.clear();
+            self.rows[step].changes.clear();
             self.add_turns(step, turns, limits, actions);
         }
     }
 
-    /// Takes the blackboards that changed, for people who look at them: the id of the step, and its
-    /// `round`, the most `rounds`, the `outcome` if it ended, and `items` with shortened texts.
-    pub fn take_boards(&mut self) -> Vec<(String, Value)> {
-        std::mem::take(&mut self.boards)
-    }
-
     fn report_board(&mut self, step: usize, board: Option<Value>) {
         let step = self.definition.steps[step].id.clone();
-        self.boards.extend(board.map(|board| (step, board)));
+        self.boards.changed.extend(board.map(|board| (step, board)));
+    }
+
+    /// Takes the blackboards that changed, for people who look at them: the id of the step, and its
+    /// `round`, the most `rounds`, the `outcome` if it ended, and `items`, of which a large board
+    /// has shortened texts.
+    pub fn take_boards(&mut self) -> Vec<(String, Value)> {
+        std::mem::take(&mut self.boards.changed).into_iter().collect()
+    }
+
+    /// Takes the answers to the changes of blackboards since the last call: the `id` of the change,
+    /// the `step`, the `agent`, what it did (`do`), and the `item` now, or why it is `refused`.
+    pub fn take_board_answers(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.boards.answers)
+    }
+
+    /// Changes the blackboard of a child's step in the name of the agent whose turn the child has.
+    pub(super) fn change_board(&mut self, id: Id, change: BoardChange) {
+        // A child that is heard from the start again repeats its changes.
+        let is_known = |row: &Row| row.changes.iter().any(|known| known.id == change.id);
+        if self.rows.get(id.step).is_some_and(is_known) {
+            return;
+        }
+        let step = self.definition.steps.get(id.step).map(|step| step.id.clone());
+        let mut answer = self.changed(id, &change).unwrap_or_else(|why| json!({ "refused": why }));
+        if let Value::Object(members) = &mut answer {
+            members.insert("id".to_owned(), change.id.into());
+            members.insert("step".to_owned(), step.into());
+        }
+        self.boards.answers.push(answer);
+    }
+
+    /// Answer to a change.
+    ///
+    /// # Errors
+    ///
+    /// If the child has no turn at a blackboard, or made too many changes.
+    fn changed(&mut self, id: Id, change: &BoardChange) -> Result<Value, String> {
+        let of_step = self.definition.steps.get(id.step).map(|step| (&step.id, &step.work));
+        let Some((step, Work::Interaction(interaction))) = of_step else {
+            let step = of_step.map(|(step, _)| step.as_str()).unwrap_or_default();
+            return Err(format!("the step `{step}`, in which you work, has no blackboard"));
+        };
+        if id.role != Role::Work || !self.open.contains_key(&id) {
+            return Err("your turn at the blackboard is over".to_owned());
+        }
+        let Some(row) = self.rows.get_mut(id.step) else { return Ok(Value::Null) };
+        let in_turn = row.changes.iter().filter(|change| change.turn == id.item).count();
+        if in_turn >= MAX_CHANGES_IN_TURN || row.changes.len() >= MAX_CHANGES {
+            return Err(format!(
+                "at most {MAX_CHANGES_IN_TURN} changes by tools are made in a turn, and {MAX_CHANGES} in a step; give \
+                 further ones in your answer"
+            ));
+        }
+        let BoardChange { id: name, contribution } = change.clone();
+        row.changes.push(Change { turn: id.item, id: name, contribution });
+        // The results of the present round count once all are in.
+        let over = row.items.iter().take_while(|item| item.done.is_some()).count();
+        let Some((answer, board)) = interaction.changed(&row.items[..over], &row.changes) else {
+            row.changes.pop();
+            return Err(format!("the step `{step}`, in which you work, has no blackboard"));
+        };
+        self.boards.changed.insert(step.clone(), board);
+        Ok(answer)
     }
 
     /// Goes on with a step whose turns are all over. True if it has further ones, or failed.
@@ -42,7 +117,8 @@ impl State {
             return false;
         };
         let (limits, id) = (interaction.limits, self.definition.steps[step].id.clone());
-        let mut course = interaction.course(&self.rows[step].items, &self.flow_id);
+        let row = &self.rows[step];
+        let mut course = interaction.course(&row.items, &row.changes, &self.flow_id);
         self.report_board(step, course.board.take());
         self.end_answers(step, actions);
         if let Some(verdict) = course.verdict {
