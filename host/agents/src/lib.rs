@@ -29,7 +29,7 @@ mod testing;
 pub use crate::registry::{
     Agents, AgentsSetup, BuiltIn, FindAgent, JoinError, Joined, KeptComponents, KeptCopy,
     PluginEdit, PluginEditError, PluginEditor, PluginFolder, RegistryError, asked, asked_beyond,
-    beside, plugin_file,
+    beside, card_of, card_of_group, card_of_hub, plugin_file,
 };
 pub use agent::{Agent, AgentVersion, Late, NotWorking, TaskPorts, Unavailable, lately};
 pub use event_sink::EventSink;

@@ -5,5 +5,6 @@
 pub mod contexts;
 pub mod generation;
 pub mod handoff;
+pub mod refusals;
 pub mod repeats;
 pub mod unheard;

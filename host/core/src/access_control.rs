@@ -170,6 +170,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::GetTree(_)
         | Operation::Ping
         | Operation::Topic(TopicRequest::Publish { .. } | TopicRequest::Read(_) | TopicRequest::List)
+        | Operation::Board(_)
         | Operation::ListAgents { .. }
         | Operation::FindAgents(_)
         | Operation::GetAgent { .. }

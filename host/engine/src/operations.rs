@@ -4,7 +4,7 @@ mod a2a;
 mod authorize;
 mod automation;
 mod background;
-mod cards;
+mod boards;
 mod check_directory;
 mod client_context;
 mod find_agents;
@@ -25,7 +25,6 @@ mod triggers;
 mod warnings;
 mod worktrees;
 
-use cards::{card_of, card_of_group, card_of_hub};
 pub use client_context::ClientContext;
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use parts::HubParts;
@@ -38,7 +37,7 @@ use crate::{
     push::AdmittedConfig,
     tasks::{EndsAt, ResponseMode, Subscription},
 };
-use a2a_hub_agents::{Agent, lately};
+use a2a_hub_agents::{Agent, card_of, card_of_group, card_of_hub, lately};
 use a2a_hub_core::{
     access_control::{self, Caller, Principal},
     context_memory::inherit::{Inherit, nothing_to_inherit},
@@ -247,6 +246,9 @@ impl Hub {
             }
             Operation::Topic(request) => {
                 Answer::Topic(Box::pin(topics::perform(self, caller, request)).await?)
+            }
+            Operation::Board(request) => {
+                Answer::Board(Box::pin(boards::perform(self, caller, request)).await?)
             }
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();

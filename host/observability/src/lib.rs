@@ -1,6 +1,7 @@
 //! Observation of the hub: metrics, events, trace spans and the state of the store.
 
 pub mod hub_events;
+pub mod log_span;
 pub mod metrics;
 pub mod span_export;
 pub mod storage_monitor;

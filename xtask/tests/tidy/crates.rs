@@ -3,6 +3,7 @@
 /// The crates of the host, lowest first: each may depend only on those before it.
 pub(crate) const CRATES: &[&str] = &[
     "topics",
+    "boards",
     "protocol",
     "core",
     "runtime",
@@ -49,6 +50,7 @@ pub(crate) const BEHIND_THE_HUB: &[&str] = &["tasks", "push"];
 /// Dependencies that a crate must not have, because it was split off to be free of them.
 pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/topics", &["a2a-hub-protocol", "tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
+    ("host/boards", &["a2a-hub-protocol", "tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
     ("host/protocol", &["tokio", "axum", "wasmtime", "rusqlite"]),
     ("host/core", &["tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
     ("host/runtime", &["tokio", "axum", "hyper", "wasmtime", "rusqlite", "anyhow"]),

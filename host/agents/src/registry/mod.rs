@@ -3,6 +3,7 @@
 mod acp_agents;
 mod admin;
 mod builtin;
+mod cards;
 mod find;
 mod finder;
 mod flows;
@@ -18,6 +19,7 @@ pub use admin::{
     register::RegistryError,
 };
 pub use builtin::BuiltIn;
+pub use cards::{card_of, card_of_group, card_of_hub};
 pub use joined::Joined;
 pub use plugins::{
     component_store::{KeptComponents, KeptCopy},

@@ -39,6 +39,10 @@ pub const UNHEARD: &str = "unheard";
 /// Metadata member with the id of the message that the agent read last while it was at work.
 pub const RECEIVED: &str = "received";
 
+/// Metadata member of a task whose agent's program changes the blackboard of the flow that called
+/// it.
+pub use a2a_hub_boards::BLACKBOARD_CHANGE;
+
 /// Metadata member with the permissions that the operator grants an agent's program in a task from
 /// another agent: the word of a [`Permissions`](crate::grant::permissions::Permissions).
 pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
@@ -158,6 +162,7 @@ pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
         NOT_GRANTED,
         HANDOFF,
         HANDOFF_FROM,
+        BLACKBOARD_CHANGE,
     ];
     for known in of_hub.iter().chain(&trace_context::MEMBERS) {
         told.remove(*known);
@@ -185,6 +190,12 @@ pub fn working(task: &Task, now: String) -> TaskEvent {
 /// Status event: the agent at work has read this message.
 pub fn received(task: &Task, message: &MessageId, now: String) -> TaskEvent {
     let facts = Metadata::from_iter([(RECEIVED.to_owned(), message.as_str().into())]);
+    status(task, TaskState::Working, None, Some(facts), now)
+}
+
+/// Status event: a program of the agent at work changes a blackboard.
+pub fn blackboard_change(task: &Task, change: serde_json::Value, now: String) -> TaskEvent {
+    let facts = Metadata::from_iter([(BLACKBOARD_CHANGE.to_owned(), change)]);
     status(task, TaskState::Working, None, Some(facts), now)
 }
 

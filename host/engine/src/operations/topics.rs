@@ -2,6 +2,7 @@
 
 use super::parts::HubParts;
 use crate::error::HubError;
+use a2a_hub_agents::Agent;
 use a2a_hub_automation::topics::TopicError;
 use a2a_hub_core::access_control::{Caller, Principal};
 use a2a_hub_protocol::{
@@ -12,6 +13,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_topics::TopicSource;
 use serde_json::json;
+use std::sync::Arc;
 
 /// Carries out a request for topics. The caller's rights have been checked.
 pub(super) async fn perform(
@@ -43,17 +45,7 @@ async fn source_of(
     id: &AgentId,
     task: &TaskId,
 ) -> Result<TopicSource, HubError> {
-    let Some(agent) = hub.agents.find(id) else {
-        let why = format!("the agent `{id}` was removed, so its programs may not use topics");
-        return Err(A2aError::new(ErrorKind::Authentication, why).into());
-    };
-    if !agent.may_call_any() {
-        let why = format!(
-            "a program of the agent `{id}` may not do this: topics are for agents that may call others, and none is granted to \
-             this one; `delegate` of its grant names some"
-        );
-        return Err(A2aError::new(ErrorKind::Authentication, why).into());
-    }
+    let agent = require_delegation(hub, id, "topics")?;
     let stored = hub.tasks.get(task).await?.task;
     let run = AutomatedRun::of(stored.metadata.as_ref());
     Ok(TopicSource {
@@ -62,6 +54,27 @@ async fn source_of(
         triggers: run.map(|run| run.triggers()).unwrap_or_default(),
         permissions: Some(agent.permissions_of_chain(&stored).word().to_owned()),
     })
+}
+
+/// Refuses `what` to the programs of an agent that may call no other one.
+pub(super) fn require_delegation(
+    hub: &HubParts,
+    id: &AgentId,
+    what: &str,
+) -> Result<Arc<Agent>, HubError> {
+    let refused = |why: String| A2aError::new(ErrorKind::Authentication, why);
+    let Some(agent) = hub.agents.find(id) else {
+        let why = format!("the agent `{id}` was removed, so its programs may not use {what}");
+        return Err(refused(why).into());
+    };
+    if agent.may_call_any() {
+        return Ok(agent);
+    }
+    let why = format!(
+        "a program of the agent `{id}` may not do this: {what} are for agents that may call others, and none is granted to \
+         this one; `delegate` of its grant names some"
+    );
+    Err(refused(why).into())
 }
 
 impl From<TopicError> for HubError {

@@ -25,7 +25,6 @@ use super::{
         run_journal::RecordedRun,
     },
     command::{ActorCommand, Begin, PendingInputs, RunInput},
-    errors::not_waiting,
     guest_port::{GuestQuestion, GuestRequest, event, last},
     ports::OtherTasks,
     recovery::pending_questions::Answers,
@@ -33,6 +32,7 @@ use super::{
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
+use a2a_hub_conversations::refusals::not_waiting;
 use a2a_hub_core::{
     access_control::Principal,
     failure_reason::FailureReason,
@@ -390,6 +390,10 @@ impl TaskActor {
                 let failed = metadata::failed(task, FailureReason::LimitExceeded, &why, now);
                 payload.events = vec![failed];
                 Signal::Exhausted
+            }
+            ActorEvent::Command(Some(ActorCommand::ChangeBoard(change))) => {
+                payload.events = vec![self.board_change(*change)?];
+                Signal::Told { working: true }
             }
             // The agent may have continued since the request.
             ActorEvent::Command(Some(ActorCommand::Park(_))) if !self.can_be_let_go() => {

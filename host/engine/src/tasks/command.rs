@@ -1,6 +1,7 @@
 //! Commands and initial states of a task's actor.
 
 use super::{recovery::pending_questions::Answers, run_queue::PermitRequest};
+use a2a_hub_boards::BoardContribution;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -24,10 +25,21 @@ pub(super) enum ActorCommand {
     Exhausted(String),
     /// Deliver a client's message.
     Input(Box<Input>),
+    /// Record a change of a blackboard by a program of the agent at work.
+    ChangeBoard(Box<BoardChange>),
     /// Evict the waiting agent to free capacity; the sender is dropped once that is done.
     Park(oneshot::Sender<()>),
     /// The hub shuts down.
     Shutdown,
+}
+
+/// A change of the blackboard of the flow that called the task.
+pub(super) struct BoardChange {
+    /// Id, which the flow's answer names.
+    pub(super) id: String,
+    pub(super) contribution: BoardContribution,
+    /// Receives whether the change is recorded.
+    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
 }
 
 /// A client's message to an existing task.

@@ -4,6 +4,7 @@
 //! Two subscribers follow a child, each at its own pace: the guest, which polls for updates, and
 //! the hub, which relays the child's questions to the parent's client and the answers back.
 
+pub(super) mod boards;
 pub(super) mod call_errors;
 pub(super) mod child_call;
 pub(super) mod child_message;

@@ -215,7 +215,8 @@ mod tests {
         let (artifacts, history) = (Vec::new(), Vec::new());
         let task = Task { id, context_id, status, artifacts, history, metadata: None };
         let said = json!({
-            "grantedPermissions": "full", "parentTaskId": null, "question": { "id": "q" }, "tokens": 1
+            "grantedPermissions": "full", "parentTaskId": null, "question": { "id": "q" }, "tokens": 1,
+            "blackboardChange": { "id": "c" }
         });
         let metadata: Option<Metadata> = said.as_object().cloned();
         let (state, message) = (TaskState::Completed, None);

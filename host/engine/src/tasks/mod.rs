@@ -4,10 +4,8 @@ mod actor;
 mod command;
 mod delegation;
 mod detach_on_drop;
-mod errors;
 mod guest_port;
 mod handoff;
-mod log_span;
 mod new_task;
 mod ports;
 mod query;
@@ -28,6 +26,7 @@ pub use recovery::take_up::Recovered;
 use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
+use a2a_hub_conversations::refusals::{not_cancelable, not_waiting, require_past_event};
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::transfer::INHERITED,
@@ -40,7 +39,7 @@ use a2a_hub_core::{
         tree_budget::{Trees, Usage},
     },
 };
-use a2a_hub_observability::{hub_events::Events, span_export::Spans};
+use a2a_hub_observability::{hub_events::Events, log_span, span_export::Spans};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -62,7 +61,6 @@ use actor::{
     recorder::{DeferredCreation, Recorder},
 };
 use command::{ActorCommand, Begin, Input, PendingInputs, RunInput};
-use errors::{not_cancelable, not_waiting, require_past_event};
 use new_task::{Settled, Settling};
 use parking_lot::MutexGuard;
 use ports::OtherTasks as _;

@@ -47,6 +47,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Schedule(schedule) => json!(schedule),
         Answer::Trigger(answer) => json!(answer),
         Answer::Topic(answer) => json!(answer),
+        Answer::Board(answer) => answer,
         Answer::Plugins(plugins) => json!(plugins),
         Answer::PluginsRefreshed(refreshed) => json!(refreshed),
         Answer::PluginChanged(changed) => json!(changed),

@@ -21,6 +21,7 @@ mod triggers;
 mod upkeep;
 mod worktrees;
 
+pub use a2a_hub_boards::BoardRequest;
 pub use a2a_hub_topics::{TopicAnswer, TopicRequest};
 pub use choice::AgentChoice;
 pub use component::ComponentSource;
@@ -32,7 +33,7 @@ pub use find::{
 pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use handoff::HandOver;
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
-pub use page::Page;
+pub use page::{Page, TaskPlace};
 pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
     PluginsRefreshed,
@@ -191,6 +192,8 @@ pub enum Operation {
     Trigger(TriggerRequest),
     /// Publishes to topics, reads, lists or deletes them.
     Topic(TopicRequest),
+    /// Reads the blackboards of a flow, or changes the one at which the calling program has a turn.
+    Board(BoardRequest),
     /// Lists plug-ins with their requested and granted capabilities. For administrators only.
     ListPlugins,
     /// Rereads the file of grants and the plugins folder at once. Grants nothing. For
@@ -407,15 +410,6 @@ pub struct TaskPageQuery {
     pub include_artifacts: bool,
 }
 
-/// Cursor of a task page: a position in the order of last status changes, latest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskPlace {
-    /// Time of the task's last status change: RFC 3339 in UTC with milliseconds.
-    pub updated: String,
-    /// Id of the task, which orders tasks of the same millisecond.
-    pub id: TaskId,
-}
-
 /// Task in a list of tasks of all agents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedTask {
@@ -493,6 +487,8 @@ pub enum Answer {
     Trigger(TriggerAnswer),
     /// Stored message, messages or list of topics.
     Topic(TopicAnswer),
+    /// Blackboards, or the answer of a flow to a change of one.
+    Board(Value),
     /// Plug-ins with their requested and granted capabilities.
     Plugins(Vec<PluginInfo>),
     /// Changes found by a refresh of plug-ins.

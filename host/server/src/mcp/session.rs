@@ -18,7 +18,7 @@ use a2a_hub_engine::Reply;
 use a2a_hub_mcp::resources;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    operation::{AgentInfo, Answer, ListedTask, Operation, TaskPlace, TopicRequest},
+    operation::{AgentInfo, Answer, BoardRequest, ListedTask, Operation, TaskPlace, TopicRequest},
     v1::{read_token, write_token},
 };
 use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher};
@@ -173,6 +173,7 @@ impl McpSession {
             },
             Called::ListAgents => self.list(&call.caller).await,
             Called::Topic(request) => self.topic(&call.caller, request).await,
+            Called::Board(request) => self.board(&call.caller, request).await,
             Called::Check(task, wait) => call.check(&task, wait).await,
             Called::Cancel(task) => call.cancel(&task).await,
             Called::Answer(answer) => match back {
@@ -217,6 +218,17 @@ impl McpSession {
             return Err(unexpected());
         };
         Ok(CallToolResult::structured(topic_answer(answer)).into())
+    }
+
+    async fn board(
+        &self,
+        caller: &Principal,
+        request: BoardRequest,
+    ) -> Result<CallToolResponse, A2aError> {
+        let Answer::Board(answer) = self.one(caller, Operation::Board(request)).await? else {
+            return Err(unexpected());
+        };
+        Ok(CallToolResult::structured(answer).into())
     }
 
     async fn list(&self, caller: &Principal) -> Result<CallToolResponse, A2aError> {
@@ -264,7 +276,8 @@ impl ServerHandler for McpSession {
         answered(async {
             let caller = self.principal(&context.extensions);
             let agents = self.agents(&caller, false).await.map_err(|why| error(&why))?;
-            let tools = tools_of(agents).await.map_err(|why| error(&why))?;
+            let mut tools = tools_of(agents).await.map_err(|why| error(&why))?;
+            tools.retain(|tool| tools::is_for(&caller, tool));
             Ok(ListToolsResult::with_all_items(tools))
         })
         .await

@@ -210,7 +210,8 @@ impl McpCall<'_> {
                 | Called::Check(..)
                 | Called::Cancel(_)
                 | Called::Answer(_)
-                | Called::Topic(_),
+                | Called::Topic(_)
+                | Called::Board(_),
             ) => {
                 let why = format!("`{name}` is answered at once; call it without `task`");
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None));

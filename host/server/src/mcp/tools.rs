@@ -1,8 +1,9 @@
 //! Tools for MCP clients: one for each agent, named by its id, four to manage tasks, and those for
-//! topics. Agent ids contain no underscore, so the names cannot collide.
+//! topics and blackboards. Agent ids contain no underscore, so the names cannot collide.
 
 use super::structured::{self, object};
-use a2a_hub_core::text::plain_text;
+use a2a_hub_boards::{BoardRequest, BoardTool, board_call, board_tools};
+use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_mcp::skill_tools;
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
@@ -56,6 +57,8 @@ pub(super) enum Called {
     Answer(Answer),
     /// Publishes to topics, reads them or lists them.
     Topic(TopicRequest),
+    /// Reads or changes blackboards.
+    Board(BoardRequest),
 }
 
 /// Error of a tool call.
@@ -180,6 +183,9 @@ pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Called, 
         ANSWER_TASK => arguments_of(name, arguments).map(Called::Answer),
         _ => match (topic_call(name, &arguments), AgentId::parse(name)) {
             (Some(request), _) => request.map(Called::Topic).map_err(Miscalled::Arguments),
+            (None, Err(_)) if let Some(request) = board_call(name, &arguments) => {
+                request.map(Called::Board).map_err(Miscalled::Arguments)
+            }
             (None, Ok(agent)) => {
                 let ask: Ask = arguments_of(name, arguments)?;
                 Ok(Called::Agent(agent, ask))
@@ -205,11 +211,12 @@ pub(super) fn is_for_clients(agent: &AgentInfo) -> bool {
     (agent.id.as_str(), &*agent.source) != SCRIPT
 }
 
-/// All tools: one for each agent, those of skills, and those for tasks and topics. The names of the
-/// hub's own tools are for no skill.
+/// All tools: one for each agent, those of skills, and those for tasks, topics and blackboards. The
+/// names of the hub's own tools are for no skill.
 pub(super) fn all(agents: &[AgentInfo]) -> Vec<Tool> {
     let of_topics = topic_tools().into_iter().map(of_topics);
-    let own: Vec<_> = of_tasks().into_iter().chain(of_topics).collect();
+    let of_boards = board_tools().into_iter().map(of_boards);
+    let own: Vec<_> = of_tasks().into_iter().chain(of_topics).chain(of_boards).collect();
     let skills = skill_tools::all(agents).into_iter().map(|skill| skill.tool());
     let skills = skills.map(|tool| tool.with_raw_output_schema(structured::result_schema()));
     let skills = skills.filter(|tool| own.iter().all(|own| own.name != tool.name));
@@ -223,6 +230,17 @@ fn of_topics(tool: TopicTool) -> Tool {
     Tool::new(name, description, object(arguments))
         .with_raw_output_schema(object(answer))
         .with_annotations(kind)
+}
+
+fn of_boards(tool: BoardTool) -> Tool {
+    let BoardTool { name, description, arguments, answer, is_read_only } = tool;
+    of_topics(TopicTool { name, description, arguments, answer, is_read_only })
+}
+
+/// True if the caller may have use for the tool: only programs of agents change blackboards.
+pub(super) fn is_for(caller: &Principal, tool: &Tool) -> bool {
+    let is_change = board_tools().iter().any(|it| it.name == tool.name && !it.is_read_only);
+    !is_change || matches!(caller, Principal::AgentTask { .. })
 }
 
 fn of_agent(agent: &AgentInfo) -> Tool {
@@ -377,7 +395,14 @@ mod tests {
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
         let tasks = ["git-historian", LIST_AGENTS, CHECK_TASK, CANCEL_TASK, ANSWER_TASK];
         assert_eq!(names[..5], tasks);
-        assert_eq!(names[5..], ["publish_to_topic", "read_topics", "list_topics"]);
+        assert_eq!(
+            names[5..9],
+            ["publish_to_topic", "read_topics", "list_topics", "read_blackboard"]
+        );
+        let program =
+            Principal::AgentTask { agent: AgentId::parse("a").unwrap(), task: TaskId::new("t") };
+        let of = |caller: &Principal| tools.iter().filter(|tool| is_for(caller, tool)).count();
+        assert_eq!((of(&Principal::Operator), of(&program)), (9, 13));
         let told = tools[0].description.as_deref().unwrap();
         assert!(told.contains("The agent says of itself: \"does [2Jthings xxx"), "{told}");
         assert!(told.contains("Its skills, in its own words: \"S: a b\""), "{told}");

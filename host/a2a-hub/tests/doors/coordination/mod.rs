@@ -1,5 +1,6 @@
 //! Tests of agents that work together: delegation, routing, context memory, other hubs.
 
+mod boards;
 mod child_worktrees;
 mod delegation;
 mod finding;

@@ -227,7 +227,12 @@ async fn agent_program_uses_topics_by_tools() -> Result<()> {
 }
 
 /// Result of a tool that a client calls over HTTP.
-async fn call_tool(hub: &InProcessHub, token: &str, tool: &str, arguments: Value) -> Result<Value> {
+pub(super) async fn call_tool(
+    hub: &InProcessHub,
+    token: &str,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value> {
     let post = async |body: Value, session: Option<String>| -> Result<reqwest::Response> {
         let request = reqwest::Client::new().post(format!("http://{}/mcp", hub.http())).json(&body);
         let request = request.header("accept", "application/json, text/event-stream");

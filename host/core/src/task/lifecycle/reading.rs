@@ -6,7 +6,12 @@ impl Lifecycle {
     /// True if the agent may read a message that it has not received. While a question is open, the
     /// next message is the answer.
     pub fn may_read(&self) -> bool {
-        matches!(self.phase, Phase::Working { .. }) && !self.stands && self.unheard > 0
+        self.works() && self.unheard > 0
+    }
+
+    /// True if the agent is at work, and no question is open.
+    pub fn works(&self) -> bool {
+        matches!(self.phase, Phase::Working { .. }) && !self.stands
     }
 
     /// Hands the oldest message to the agent.

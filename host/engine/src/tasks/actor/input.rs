@@ -3,15 +3,22 @@
 
 use super::{ActorEvent, SignalPayload, TaskActor};
 use crate::tasks::{
-    command::{Input, RunInput},
-    errors::{asks_now, not_asked},
+    command::{BoardChange, Input, RunInput},
     guest_port::{GuestRequest, MessageReader},
 };
+use a2a_hub_boards::next_change;
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::generation;
+use a2a_hub_conversations::{
+    generation,
+    refusals::{asks_now, not_asked},
+};
 use a2a_hub_core::task::{metadata, question};
 use a2a_hub_protocol::{
-    event::TaskEvent, id::MessageId, question::Question as Asked, task::TaskState,
+    error::{A2aError, ErrorKind},
+    event::TaskEvent,
+    id::MessageId,
+    question::Question as Asked,
+    task::TaskState,
 };
 use a2a_hub_runtime::{Ended, Failure, port::tasks::ClientAnswer};
 
@@ -105,6 +112,27 @@ impl TaskActor {
     pub(in crate::tasks) fn reading(&self) -> Option<TaskEvent> {
         let message = &self.unheard.front()?.message.message_id;
         Some(metadata::received(self.recorder.task(), message, clock::now()))
+    }
+
+    /// Event for the log: a program of the agent changes the blackboard of the flow that called the
+    /// task, which reads it there.
+    pub(in crate::tasks) fn board_change(&self, change: BoardChange) -> Option<TaskEvent> {
+        let BoardChange { id, contribution, told } = change;
+        let task = self.recorder.task();
+        let works = self.lifecycle.works() && self.guest.as_ref().is_some_and(|it| !it.tends);
+        let change = if works {
+            let change = next_change(task.metadata.as_ref(), &id, contribution);
+            change.map_err(|why| A2aError::new(ErrorKind::UnsupportedOperation, why.to_string()))
+        } else {
+            Err(asks_now(task))
+        };
+        let (reply, change) = match change {
+            Ok(change) => (Ok(()), Some(change)),
+            Err(why) => (Err(why), None),
+        };
+        // The program may be gone; then nobody needs the reply.
+        let _ = told.send(reply);
+        change.map(|change| metadata::blackboard_change(task, change, clock::now()))
     }
 
     /// Sends the oldest message to the agent, which reads it.

@@ -3,8 +3,9 @@
 //! waiting.
 
 use super::{TaskActor, abort_reason::GivenUp, recorder::Unstorable};
-use crate::tasks::{command::ActorCommand, errors::not_waiting};
+use crate::tasks::command::ActorCommand;
 use a2a_hub_clock as clock;
+use a2a_hub_conversations::refusals::not_waiting;
 use a2a_hub_core::task::metadata;
 use a2a_hub_store::until_usable;
 use std::{sync::Arc, time::Duration};
@@ -38,7 +39,7 @@ impl TaskActor {
                         let _ = input.told.send(Err(refused));
                     }
                     // No agent is at work on it any more.
-                    Some(ActorCommand::Cancel { .. } | ActorCommand::Exhausted(_) | ActorCommand::Park(_)) => {}
+                    Some(ActorCommand::Cancel { .. } | ActorCommand::Exhausted(_) | ActorCommand::ChangeBoard(_) | ActorCommand::Park(_)) => {}
                 },
                 () = until_usable(&*storage, pause) => {
                     if self.fail_after_all(why).await.is_ok() {

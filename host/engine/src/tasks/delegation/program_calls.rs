@@ -18,7 +18,7 @@ use a2a_hub_runtime::port::delegate::ChildRequest;
 use std::sync::Arc;
 
 /// Limit of the ancestor search; more than a tree has levels.
-const MAX_LEVELS: usize = 1_000;
+pub(super) const MAX_LEVELS: usize = 1_000;
 
 impl Tasks {
     /// Delegates a task to another agent, on behalf of a program of the agent that works on `task`.
@@ -48,7 +48,7 @@ impl Tasks {
     }
 
     /// Delegation port of the agent that works on `task`, for its programs.
-    fn calls_of(&self, task: &TaskId) -> Result<Arc<dyn ProgramCalls>, A2aError> {
+    pub(super) fn calls_of(&self, task: &TaskId) -> Result<Arc<dyn ProgramCalls>, A2aError> {
         let calls = self.find(task).and_then(|running| running.calls?.upgrade());
         calls.ok_or_else(|| {
             let why = format!(
@@ -70,7 +70,7 @@ impl Tasks {
         let task = self.get(id).await?.task;
         let asked = Question::of(task.metadata.as_ref());
         let Some(asked) = asked.filter(|_| task.status.state.is_interrupted()) else {
-            return Err(crate::tasks::errors::not_waiting(id, task.status.state).into());
+            return Err(a2a_hub_conversations::refusals::not_waiting(id, task.status.state).into());
         };
         if asked.kind != QuestionKind::Input {
             let why = format!(

@@ -6,7 +6,6 @@ use crate::tasks::{
     actor::replay,
     command::{Begin, PendingInputs, RunInput},
     handoff::BegunHandoffs,
-    log_span,
     run_queue::{Asking, Lane, PermitRequest},
 };
 use a2a_hub_agents::Agent;
@@ -25,6 +24,7 @@ use a2a_hub_core::{
         tree_budget::Usage,
     },
 };
+use a2a_hub_observability::log_span;
 use a2a_hub_protocol::{
     budget::Budget,
     client::ClientCapabilities,

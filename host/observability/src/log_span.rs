@@ -10,13 +10,13 @@ use a2a_hub_store::Head;
 use tracing::Span;
 
 /// Span of a task's actor and of all work for the task. Enabled at every log level.
-pub(super) fn of_task(task: &Task, agent: &AgentId) -> Span {
+pub fn of_task(task: &Task, agent: &AgentId) -> Span {
     let trace = Trace::of(&task.id, task.metadata.as_ref());
     of(&task.id, agent, Some(&trace.workflow))
 }
 
 /// Span of a task, from its summary.
-pub(super) fn of_head(head: &Head) -> Span {
+pub fn of_head(head: &Head) -> Span {
     of(&head.task, &head.agent, head.workflow.as_deref())
 }
 

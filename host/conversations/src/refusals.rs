@@ -1,4 +1,4 @@
-//! Refusals of task operations. Each says what was asked, why not, and what to do instead.
+//! Refusals of operations on tasks. Each says what was asked, why not, and what to do instead.
 
 use a2a_hub_core::task::{lifecycle::MAX_UNHEARD, question::QuestionGone};
 use a2a_hub_protocol::{
@@ -12,7 +12,11 @@ use serde_json::json;
 
 /// Refuses to resume after an event that has not happened: a task has had only `seq` events, and
 /// the wait would be in vain.
-pub(super) fn require_past_event(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
+///
+/// # Errors
+///
+/// If the event has not happened.
+pub fn require_past_event(after: Option<u64>, seq: u64) -> Result<(), A2aError> {
     if after.is_some_and(|after| after > seq) {
         let why = format!("the task has had {seq} events so far");
         return Err(A2aError::invalid("lastEventId", why));
@@ -21,7 +25,7 @@ pub(super) fn require_past_event(after: Option<u64>, seq: u64) -> Result<(), A2a
 }
 
 /// Refuses a message to a task that is over, or whose message queue is full.
-pub(super) fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
+pub fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
     let hint = if state.is_final() {
         "send the message without `taskId`".to_owned()
     } else {
@@ -32,7 +36,7 @@ pub(super) fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
 }
 
 /// Refuses an answer to a question that is not the open one.
-pub(super) fn not_asked(task: &Task, asked: Option<&Question>, gone: &QuestionGone) -> A2aError {
+pub fn not_asked(task: &Task, asked: Option<&Question>, gone: &QuestionGone) -> A2aError {
     let (id, state) = (&task.id, task.status.state.name());
     let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
     let way_out = match asked {
@@ -53,7 +57,7 @@ pub(super) fn not_asked(task: &Task, asked: Option<&Question>, gone: &QuestionGo
 }
 
 /// Refuses a further message to a task that asks a question: it would be the answer.
-pub(super) fn asks_now(task: &Task) -> A2aError {
+pub fn asks_now(task: &Task) -> A2aError {
     let why = format!(
         "task `{}` asks a question; send the message again once it has the answer",
         task.id
@@ -62,7 +66,7 @@ pub(super) fn asks_now(task: &Task) -> A2aError {
 }
 
 /// Refuses to cancel a task that is over.
-pub(super) fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {
+pub fn not_cancelable(id: &TaskId, state: TaskState) -> A2aError {
     let why = format!("task `{id}` is {} and cannot be cancelled", state.name());
     A2aError::new(ErrorKind::TaskNotCancelable, why).with(json!({ "state": state.name() }))
 }

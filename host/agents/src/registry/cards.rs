@@ -1,6 +1,6 @@
 //! Agent cards of the hub, of groups and of agents.
 
-use a2a_hub_agents::Agent;
+use crate::Agent;
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     id::AgentId,
@@ -10,7 +10,7 @@ use serde_json::{Map, json};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// Card of the hub, with the skills of these agents; `began` is the hub's start time.
-pub(super) fn card_of_hub(agents: &[Arc<Agent>], began: &String) -> CardOf {
+pub fn card_of_hub(agents: &[Arc<Agent>], began: &String) -> CardOf {
     let skills = agents.iter().flat_map(|agent| {
         agent.card.skills.iter().map(|skill| Skill {
             id: format!("{}/{}", agent.id, skill.id),
@@ -43,7 +43,7 @@ fn modes(agents: &[Arc<Agent>], member: &str) -> BTreeSet<String> {
 
 /// Card of a group, from its present agents; none if no agent is present. It lists only what every
 /// agent can do, for any of them may get the message.
-pub(super) fn card_of_group(name: &AgentId, there: &[Arc<Agent>]) -> Option<CardOf> {
+pub fn card_of_group(name: &AgentId, there: &[Arc<Agent>]) -> Option<CardOf> {
     let first = there.first()?;
     let all_have =
         |id: &str| there.iter().all(|agent| agent.card.skills.iter().any(|its| its.id == id));
@@ -67,7 +67,8 @@ pub(super) fn card_of_group(name: &AgentId, there: &[Arc<Agent>]) -> Option<Card
     Some(CardOf { agent: Some(name.clone()), card, since, operated })
 }
 
-pub(super) fn card_of(agent: &Agent) -> CardOf {
+/// Card of an agent.
+pub fn card_of(agent: &Agent) -> CardOf {
     CardOf {
         agent: Some(agent.id.clone()),
         card: agent.card.clone(),

@@ -1,0 +1,84 @@
+//! Blackboards of flows: for the programs of agents that work in a flow, and for those who may read
+//! its task.
+
+use super::{parts::HubParts, topics::require_delegation};
+use crate::error::HubError;
+use a2a_hub_boards::{BoardRequest, board_report};
+use a2a_hub_core::access_control::{Caller, Principal};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::TaskId,
+    task::Task,
+};
+use serde_json::Value;
+
+/// Carries out a request for blackboards. The caller's access has been checked.
+pub(super) async fn perform(
+    hub: &HubParts,
+    caller: &Caller,
+    request: BoardRequest,
+) -> Result<Value, HubError> {
+    let own = match &caller.principal {
+        Principal::AgentTask { agent, task } => {
+            require_delegation(hub, agent, "blackboards")?;
+            Some(task)
+        }
+        Principal::Operator
+        | Principal::OperatorToken
+        | Principal::Automation { .. }
+        | Principal::Client(_)
+        | Principal::Anonymous => None,
+    };
+    match (request, own) {
+        (BoardRequest::Read { task, step }, own) => {
+            let task = read(hub, caller, own, task).await?;
+            let (id, state) = (task.id.as_str(), task.status.state.name());
+            let report = board_report(id, state, task.metadata.as_ref(), step.as_deref());
+            Ok(report.map_err(|why| A2aError::invalid("task", why))?)
+        }
+        (BoardRequest::Change(contribution), Some(own)) => {
+            let answer = hub.tasks.change_board(own, contribution).await?;
+            answer.ok_or_else(|| {
+                let why = "the flow has not answered yet, and may still make the change; `read_blackboard` shows whether it did";
+                A2aError::new(ErrorKind::Timeout, why).into()
+            })
+        }
+        (BoardRequest::Change(_), None) => {
+            let why = "only programs of agents that have a turn at a blackboard change it";
+            Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into())
+        }
+    }
+}
+
+/// Task whose boards are read: one that the caller may see, or the one of the flow in which the
+/// calling program works.
+async fn read(
+    hub: &HubParts,
+    caller: &Caller,
+    own: Option<&TaskId>,
+    task: Option<String>,
+) -> Result<Task, HubError> {
+    let task = match (task.map(TaskId::new), own) {
+        (Some(task), _) => task,
+        (None, Some(own)) => {
+            return hub.tasks.board_above(own).await?.ok_or_else(|| {
+                let why = format!("no flow with a blackboard called task `{own}`, nor one above it; name a task in `task`");
+                A2aError::invalid("task", why).into()
+            });
+        }
+        (None, None) => {
+            let why = "name the task of a flow in `task`, as `a2a-hub tasks` lists it";
+            return Err(A2aError::invalid("task", why).into());
+        }
+    };
+    if let Some(own) = own
+        && hub.tasks.require_within(&task, own).await.is_err()
+    {
+        hub.tasks.require_within(own, &task).await?;
+    }
+    let (_, context) = hub.tasks.whose(&task).await?;
+    if *context.tenant() != caller.tenant {
+        return Err(A2aError::no_task(&task).into());
+    }
+    Ok(hub.tasks.get(&task).await?.task)
+}
