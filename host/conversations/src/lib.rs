@@ -7,4 +7,5 @@ pub mod generation;
 pub mod handoff;
 pub mod refusals;
 pub mod repeats;
+pub mod task_tree;
 pub mod unheard;
