@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::Failure;
 use serde_json::Value;
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 impl Agent {
     /// True if the agent may call other agents.
@@ -46,8 +46,8 @@ impl Agent {
     }
 
     /// Checks that the agent may work in each of these additional directories, and resolves their
-    /// links. An agent without programs works in no directory, so it accepts each one; a remote
-    /// agent accepts none.
+    /// links. An agent without programs works in no directory, so it accepts each one, also a
+    /// missing one; a remote agent accepts none.
     pub async fn additional_directories(&self, named: Vec<String>) -> Result<Vec<String>, Failure> {
         if named.is_empty() {
             return Ok(named);
@@ -59,12 +59,13 @@ impl Agent {
                 self.id
             )));
         }
-        if self.held.programs.is_empty() {
-            return Ok(named);
-        }
-        let programs = Arc::clone(&self.programs);
+        let (programs, runs_none) = (Arc::clone(&self.programs), self.held.programs.is_empty());
         let resolved = run_blocking(move || {
-            let found = programs.additional(&named, None)?;
+            let real = |named: &String| fs::canonicalize(named).unwrap_or_else(|_| named.into());
+            let found = match runs_none {
+                true => named.iter().map(real).collect(),
+                false => programs.additional(&named, None)?,
+            };
             let text = |path: PathBuf| match path.into_os_string().into_string() {
                 Ok(path) => Ok(path),
                 Err(path) => Err(Failure::Denied(format!(

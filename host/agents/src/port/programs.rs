@@ -319,12 +319,7 @@ impl Programs {
         let cwd = self.directory(asked, worktree.as_ref())?;
         let named = &directories.additional;
         let additional = self.additional(named, worktree.as_ref())?;
-        if self.confining.is_some() {
-            named
-                .iter()
-                .zip(&additional)
-                .try_for_each(|(named, path)| require_no_link(named, path))?;
-        }
+        named.iter().zip(&additional).try_for_each(|(named, path)| require_no_link(named, path))?;
         let temporary = self.make_places(files)?;
         let mut env = self.environment(&launch.pass, &launch.set, &program, &temporary);
         let ports = worktree.as_ref().and_then(|worktree| worktree.port_base);
@@ -551,14 +546,14 @@ fn of_additional(why: Failure) -> Failure {
     }
 }
 
-/// Refuses an additional directory that is named by a link: a confined program does not see links
-/// outside of its directories.
+/// Refuses an additional directory that is named by a link. The link may have taken the place of a
+/// directory that was judged, and a confined program does not see links outside of its directories.
 fn require_no_link(named: &str, path: &Path) -> Result<(), Failure> {
     if Path::new(named) == path {
         return Ok(());
     }
     Err(of_additional(Failure::Denied(format!(
-        "work in `{named}`: it leads to `{}`, and a confined program does not see the way there; name the latter",
+        "work in `{named}`: a link leads from there to `{}`; name the latter",
         path.display()
     ))))
 }

@@ -87,7 +87,7 @@ impl Tasks {
         let Settling { id, context, agent, parent, directory, base } = new;
         let base = base.or_else(|| self.base_of_flow(agent, directory.as_deref()));
         let is_in_worktree = base.is_some() || self.is_in_worktree(directory.as_deref());
-        self.settle_additional(agent, is_in_worktree, message).await?;
+        self.settle_additional(agent, is_in_worktree, parent.is_some(), message).await?;
         let Some(base) = base else {
             if let Some(directory) = directory.as_deref().filter(|_| parent.is_none()) {
                 self.require_own_worktree(directory, context).await?;
@@ -154,11 +154,13 @@ impl Tasks {
     }
 
     /// Checks the additional directories of a new task. The message then names them with their
-    /// links resolved.
+    /// links resolved. A child names them without links, which could lead out of the directories
+    /// of its parent.
     async fn settle_additional(
         &self,
         agent: &Agent,
         is_in_worktree: bool,
+        is_child: bool,
         message: &mut Message,
     ) -> Result<(), SubmitError> {
         let Some(named) = directories::named(message).filter(|named| !named.is_empty()) else {
@@ -169,9 +171,16 @@ impl Tasks {
                        (`metadata.additionalDirectories`, `--add-dir`), or the worktree";
             return Err(WorktreeError::Refused(why.to_owned()).into());
         }
-        let resolved = agent.additional_directories(named).await;
+        let resolved = agent.additional_directories(named.clone()).await;
         let refused = |why: Failure| SubmitError::Directory(refused_directory(&why));
-        directories::set(message, &resolved.map_err(refused)?);
+        let resolved = resolved.map_err(refused)?;
+        let is_link = |(named, real): &(&String, &String)| Path::new(named) != Path::new(real);
+        if let Some((link, real)) = named.iter().zip(&resolved).find(|it| is_child && is_link(it)) {
+            let why =
+                format!("`{link}` is no path without links, as a child's is; it leads to `{real}`");
+            return Err(refused(Failure::Denied(why)));
+        }
+        directories::set(message, &resolved);
         Ok(())
     }
 

@@ -2,9 +2,18 @@
 
 use super::*;
 
-/// Additional directories of a child, or why it was refused. The parent works in `/w` and `/more`;
-/// the call names this directory, and its message these additional ones.
+/// Additional directories of a child whose parent works in `/w` and `/more`.
 async fn of_child(directory: Option<&str>, named: Option<Value>) -> Result<Value, String> {
+    of_child_in("/more", directory, named).await
+}
+
+/// Additional directories of a child, or why it was refused. The parent works in `/w` and `more`;
+/// the call names this directory, and its message these additional ones.
+async fn of_child_in(
+    more: &str,
+    directory: Option<&str>,
+    named: Option<Value>,
+) -> Result<Value, String> {
     let (stand, directory) = (Stand::new(), directory.map(str::to_owned));
     let fake = Fake::new(move |stage: Stage| {
         let (working_directory, named) = (directory.clone(), named.clone());
@@ -24,7 +33,7 @@ async fn of_child(directory: Option<&str>, named: Option<Value>) -> Result<Value
     });
     let agents = agents_of(&stand, &config(), &fake);
     let mut message = Message::text(Role::User, "narrow");
-    let facts = json!({ "workingDirectory": "/w", "additionalDirectories": ["/more"] });
+    let facts = json!({ "workingDirectory": "/w", "additionalDirectories": [more] });
     message.metadata = facts.as_object().cloned();
     let root = stand.submit_message(agents.named("a"), message).await;
     let said = said(&stand.until(&root, TaskState::Completed).await);
@@ -35,6 +44,20 @@ async fn of_child(directory: Option<&str>, named: Option<Value>) -> Result<Value
     let heard = stand.until(&child, TaskState::Completed).await.history.remove(0);
     let facts = json!(heard.metadata);
     Ok(facts["additionalDirectories"].clone())
+}
+
+/// A program that works in the directory could have made the link.
+#[tokio::test]
+async fn child_follows_no_link_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("real")).unwrap();
+    std::os::unix::fs::symlink("/", root.join("link")).unwrap();
+    let place = root.to_str().unwrap();
+    let named = |name: &str| Some(json!([root.join(name)]));
+    assert_eq!(of_child_in(place, None, named("real")).await, Ok(named("real").unwrap()));
+    let why = of_child_in(place, None, named("link")).await.unwrap_err();
+    assert!(why.contains("it leads to `/`"), "{why}");
 }
 
 #[tokio::test(start_paused = true)]
