@@ -14,6 +14,10 @@ use crate::record;
 /// Beginning of the metadata member with a blackboard; the id of its step follows.
 const BLACKBOARD: &str = "blackboard.";
 
+/// Metadata member of a message that gives an agent a turn at a blackboard: its program gets the
+/// tools for it.
+const HAS_TURN: &str = "blackboard";
+
 /// Metadata member with the latest answers to changes of blackboards by agents at work.
 const BLACKBOARD_ANSWERS: &str = "blackboardAnswers";
 
@@ -81,7 +85,11 @@ pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input:
                 | Action::Ask { .. }
                 | Action::Wait { .. }
                 | Action::Cancel(_)
-                | Action::Say(_)) => events.extend(act(ctx, action, &mut open, &mut children)?),
+                | Action::Say(_)) => {
+                    let shares_board =
+                        matches!(action, Action::Call { id, .. } if state.shares_board(id));
+                    events.extend(act(ctx, action, shares_board, &mut open, &mut children)?);
+                }
             }
         }
         if events.is_empty() {
@@ -122,10 +130,12 @@ fn of_board(step: &str, board: &Value) -> TaskStatus {
 /// Task ids of the children, by name.
 type Children = BTreeMap<Id, String>;
 
-/// Carries out one action. A call that cannot start ends at once.
+/// Carries out one action. A call that cannot start ends at once. With `shares_board`, the called
+/// agent has a turn at a blackboard.
 fn act(
     ctx: &Context,
     action: Action,
+    shares_board: bool,
     open: &mut BTreeMap<Id, Open>,
     children: &mut Children,
 ) -> Result<Option<Told>, Failure> {
@@ -138,6 +148,7 @@ fn act(
             metadata.extend(permissions.map(|word| ("permissions".to_owned(), word.into())));
             metadata.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
             metadata.extend(stream.map(|facts| (STREAM.to_owned(), facts)));
+            metadata.extend(shares_board.then(|| (HAS_TURN.to_owned(), true.into())));
             metadata.extend(inherit.into_iter().flat_map(|it| memory(it, children)));
             let mut options = CallOptions::new().key(id.to_string());
             if let Some(worktree) = worktree {

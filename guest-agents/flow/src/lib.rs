@@ -245,8 +245,7 @@ output = { verdict = { enum = ["approve"] } }
             Event::Status(status) => status.metadata,
             Event::Artifact(_) | Event::Other(_) => None,
         });
-        let facts: Vec<Value> =
-            facts.map(|facts| a2a_hub_sdk::serde_json::from_str(&facts).unwrap()).collect();
+        let facts: Vec<Value> = facts.map(|facts| serde_json::from_str(&facts).unwrap()).collect();
         let answers: Vec<_> = facts.iter().filter_map(|it| it.get("blackboardAnswers")).collect();
         let [Value::Array(answers)] = answers[..] else { panic!("{facts:?}") };
         assert_eq!((&answers[0]["id"], &answers[0]["item"]["by"]), (&json!("c1"), &json!("a")));

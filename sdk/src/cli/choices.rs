@@ -17,6 +17,9 @@ use serde_json::{Map, Value, json};
 use super::{Hub, Kind, Permissions};
 use crate::{Context, Failure, Message, Role, Task};
 
+/// Metadata member of a message that gives the agent a turn at the blackboard of a flow.
+const BLACKBOARD: &str = "blackboard";
+
 /// Maximum length of the name of a model, an effort or a session; vendors' names are far shorter.
 const MAX_NAME: usize = 128;
 
@@ -36,6 +39,9 @@ pub struct Choices {
     pub mcp_servers: Map<String, Value>,
     /// The hub as an MCP server, if the program may give tasks to other agents.
     pub hub: Option<Hub>,
+    /// The hub as an MCP server with the tools for blackboards only, if the program only reads, and
+    /// its task is a turn at a blackboard.
+    pub blackboard: Option<Hub>,
     /// Instructions to the model, beside its program's own.
     pub instructions: Option<String>,
     /// Session of the program to resume.
@@ -52,6 +58,13 @@ impl Choices {
         let fits = |only: &Option<Vec<String>>, name: &String| {
             only.as_ref().is_none_or(|only| only.contains(name))
         };
+        let hub = Hub::of(ctx).filter(|_| {
+            // An operator's server with the hub's name keeps the name.
+            !offered.contains_key(Hub::NAME) && fits(&servers, &Hub::NAME.to_owned())
+        });
+        // A read-only agent must not let others act in its place.
+        let only_reads = Permissions::of(ctx) == Permissions::ReadOnly;
+        let has_turn = wanted.get(BLACKBOARD).and_then(Value::as_bool).unwrap_or_default();
         Ok(Self {
             model: wanted.one_of(ctx, "model", "models")?,
             effort: wanted.one_of(ctx, "effort", "efforts")?,
@@ -61,13 +74,8 @@ impl Choices {
                 .flatten()
                 .filter(|tool| fits(&tools, tool))
                 .collect(),
-            hub: Hub::of(ctx).filter(|_| {
-                // A read-only agent must not let others act in its place. An operator's server with
-                // the hub's name keeps the name.
-                Permissions::of(ctx) != Permissions::ReadOnly
-                    && !offered.contains_key(Hub::NAME)
-                    && fits(&servers, &Hub::NAME.to_owned())
-            }),
+            blackboard: hub.clone().filter(|_| only_reads && has_turn),
+            hub: hub.filter(|_| !only_reads),
             mcp_servers: offered.into_iter().filter(|(name, _)| fits(&servers, name)).collect(),
             instructions: ctx.setting("system_prompt").filter(|text| !text.trim().is_empty()),
             resume: wanted.name("resume")?,
@@ -81,8 +89,16 @@ impl Choices {
 
     /// All MCP servers of the program: the operator's, and the hub.
     pub fn servers(&self) -> Map<String, Value> {
-        let hub = self.hub.iter().map(|hub| (Hub::NAME.to_owned(), hub.server()));
+        let hub = self.hub.iter().map(Hub::server);
+        let hub = hub.chain(self.blackboard.iter().map(Hub::board_server));
+        let hub = hub.map(|server| (Hub::NAME.to_owned(), server));
         self.mcp_servers.clone().into_iter().chain(hub).collect()
+    }
+
+    /// True for a tool for blackboards of a program that only reads: what it changes is on the
+    /// board of the flow, at which it has a turn.
+    pub(super) fn is_for_board(&self, kind: Kind, tool: &str) -> bool {
+        kind != Kind::Open && self.blackboard.is_some() && Hub::is_tool(tool)
     }
 
     /// True if the tool may be used without asking. An open question of the model is never answered
@@ -280,7 +296,20 @@ mod tests {
             assert!(Choices::of(&host.context(), &task("hi")).unwrap().hub.is_some());
             host.setting(setting, value);
             let choices = Choices::of(&host.context(), &task("hi")).unwrap();
+            assert_eq!((choices.hub, choices.blackboard), (None, None), "{setting}");
+            let turn = asking(&json!({ "blackboard": true }));
+            let choices = Choices::of(&host.context(), &turn).unwrap();
             assert_eq!(choices.hub, None, "{setting}");
+            let is_for_board = setting == "permissions";
+            assert_eq!(choices.blackboard.is_some(), is_for_board, "{setting}");
+            if is_for_board {
+                let args = ["--socket", "/run/hub.sock", "mcp", "--only-blackboards"];
+                assert_eq!(choices.servers()["a2a-hub"]["args"], json!(args));
+            }
+            let allows = choices.is_for_board(Kind::Run, "mcp__a2a-hub__claim_item");
+            assert_eq!(allows, is_for_board);
+            assert!(!choices.is_for_board(Kind::Open, "mcp__a2a-hub__claim_item"));
+            assert!(!choices.is_for_board(Kind::Run, "Bash"));
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::Context;
 
 /// Tools of the hub's server that give no task to an agent.
-const OF_HUB: [&str; 7] = [
+const OF_HUB: [&str; 12] = [
     "list_agents",
     "check_task",
     "cancel_task",
@@ -15,6 +15,11 @@ const OF_HUB: [&str; 7] = [
     "publish_to_topic",
     "read_topics",
     "list_topics",
+    "read_blackboard",
+    "add_item",
+    "claim_item",
+    "finish_item",
+    "release_item",
 ];
 
 /// Paths of the hub's command and socket.
@@ -55,9 +60,15 @@ impl Hub {
         (!is_of_hub && input["message"].is_string()).then(|| name.replace('_', "-"))
     }
 
+    /// Configuration of the MCP server with the tools for blackboards only.
+    pub(super) fn board_server(&self) -> Value {
+        let args = ["--socket", &self.socket, "mcp", "--only-blackboards"];
+        json!({ "command": self.program, "args": args })
+    }
+
     /// True if a tool belongs to the hub's server, by the names of Claude Code and Codex. The
-    /// operator has already granted the tools' effects: tasks of agents that this one may call, and
-    /// messages of topics.
+    /// operator has already granted the tools' effects: tasks of agents that this one may call,
+    /// messages of topics, and changes of the blackboard at which the agent has a turn.
     pub(super) fn is_tool(tool: &str) -> bool {
         tool == "mcp:a2a-hub" || tool.starts_with("mcp__a2a-hub__")
     }

@@ -309,7 +309,8 @@ impl<'a> Talk<'a> {
     fn ask(&mut self, question: Question) -> Result<Heard, Failure> {
         self.stream.flush()?;
         let ours = question.kind == Kind::Read
-            && self.job.files.iter().any(|file| question.is_about(file));
+            && self.job.files.iter().any(|file| question.is_about(file))
+            || self.job.choices.is_for_board(question.kind, &question.tool);
         let allowed = || self.job.choices.allow(question.kind, &question.tool);
         let decision = match self.job.permissions.decide(question.kind) {
             _ if ours => Some(Decision::Allow),

@@ -29,6 +29,9 @@ pub(crate) struct Mcp {
     /// Start the hub first if it does not run
     #[arg(long)]
     start: bool,
+    /// Serve the tools for blackboards only, to the program of an agent that only reads
+    #[arg(long, hide = true)]
+    only_blackboards: bool,
 }
 
 /// Text at the end of `acp --help`.
@@ -70,7 +73,13 @@ pub(crate) fn mcp(global: &Global, mcp: &Mcp) -> anyhow::Result<Exit> {
         })
     });
     let directory = directory.transpose()?;
-    speak(global, mcp.start, json!({ "protocol": "mcp", "workingDirectory": directory }))
+    let mut language = json!({ "protocol": "mcp", "workingDirectory": directory });
+    if let Value::Object(members) = &mut language
+        && mcp.only_blackboards
+    {
+        members.insert("onlyBlackboards".to_owned(), true.into());
+    }
+    speak(global, mcp.start, language)
 }
 
 fn speak(global: &Global, start: bool, language: Value) -> anyhow::Result<Exit> {

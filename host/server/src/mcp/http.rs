@@ -5,7 +5,7 @@ use super::{
     lines::{no_batches, no_handshake},
     message::{self, ClientMessage, McpFrame, McpMessage, McpRefusal},
     request_ids::RequestIdError,
-    session::McpSession,
+    session::{McpSession, SessionOffer},
     session_manager::HubSessionManager,
     sessions::{McpSessions, SessionRoom},
 };
@@ -65,7 +65,9 @@ impl McpHttp {
             .with_sse_retry(None)
             .with_max_request_body_bytes(MAX_REQUEST)
             .with_cancellation_token(stop.clone());
-        let session = move || Ok(McpSession::new(dispatcher.clone(), None, None, stop.clone()));
+        let session = move || {
+            Ok(McpSession::new(dispatcher.clone(), None, SessionOffer::default(), stop.clone()))
+        };
         let service = StreamableHttpService::new(session, Arc::clone(&manager), config);
         Self { service, manager, sessions: Arc::default() }
     }

@@ -5,7 +5,7 @@ use super::{
     batch::Batches,
     message::{self, ClientMessage, McpFrame, McpMessage, McpRefusal},
     request_ids::RequestIds,
-    session::McpSession,
+    session::{McpSession, SessionOffer},
     tasks,
 };
 use a2a_hub_core::access_control::Principal;
@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     dispatcher: Dispatcher,
     caller: Principal,
-    directory: Option<String>,
+    offer: SessionOffer,
     reader: &mut LineReader<R>,
     outbox: mpsc::Sender<Vec<u8>>,
     stop: CancellationToken,
@@ -39,7 +39,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     // The SDK takes ownership of its input, but the connection is still needed to detect a
     // disconnect.
     let (lines, taken) = mpsc::channel(1);
-    let session = McpSession::new(dispatcher, Some(caller), directory, stop.clone());
+    let session = McpSession::new(dispatcher, Some(caller), offer, stop.clone());
     // The SDK cancels its token at the end of a session.
     let stop = stop.child_token();
     let lost = outbox.clone();

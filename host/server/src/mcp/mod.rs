@@ -36,5 +36,6 @@ mod watch;
 
 pub(super) use http::McpHttp;
 pub(super) use lines::serve;
+pub(super) use session::SessionOffer;
 
 use a2a_hub_mcp::{batch, progress, request_ids, subscriptions};

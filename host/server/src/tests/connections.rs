@@ -121,7 +121,15 @@ impl TestConnection {
                     acp::serve(dispatcher, asked, &mut reader, outbox, stops).await;
                 }
                 Protocol::Mcp => {
-                    mcp::serve(dispatcher, caller, None, &mut reader, outbox, stops).await;
+                    mcp::serve(
+                        dispatcher,
+                        caller,
+                        mcp::SessionOffer::default(),
+                        &mut reader,
+                        outbox,
+                        stops,
+                    )
+                    .await;
                 }
             }
         });

@@ -36,6 +36,9 @@ pub(crate) enum SpokenProtocol {
         /// Default working directory of tool calls.
         #[serde(default)]
         working_directory: Option<String>,
+        /// True for the tools for blackboards only.
+        #[serde(default)]
+        only_blackboards: bool,
     },
 }
 
@@ -117,8 +120,9 @@ impl SpokenProtocol {
                 let asked = acp::ConnectionTarget { caller, agent };
                 Box::pin(acp::serve(dispatcher, asked, reader, outbox, stop)).await;
             }
-            Self::Mcp { working_directory } => {
-                let talk = mcp::serve(dispatcher, caller, working_directory, reader, outbox, stop);
+            Self::Mcp { working_directory, only_blackboards } => {
+                let offer = mcp::SessionOffer { directory: working_directory, only_blackboards };
+                let talk = mcp::serve(dispatcher, caller, offer, reader, outbox, stop);
                 Box::pin(talk).await;
             }
         }
@@ -134,7 +138,10 @@ mod tests {
         let asked = SpeakRequest::read(
             r#"{"jsonrpc":"2.0","id":7,"method":"hub/speak","params":{"protocol":"mcp","workingDirectory":"/w"}}"#,
         );
-        let mcp = SpokenProtocol::Mcp { working_directory: Some("/w".to_owned()) };
+        let mcp = SpokenProtocol::Mcp {
+            working_directory: Some("/w".to_owned()),
+            only_blackboards: false,
+        };
         assert_eq!(asked.as_ref().unwrap().language, Ok(mcp));
         assert_eq!(asked.unwrap().answer(), br#"{"id":7,"jsonrpc":"2.0","result":{}}"#);
         let acp = SpeakRequest::read(

@@ -43,7 +43,7 @@ lines = it.makefile()
 def say(method, params):
     it.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
     return json.loads(lines.readline())
-say("hub/speak", {"protocol": "mcp"})
+say("hub/speak", {"protocol": "mcp", "onlyBlackboards": True})
 say("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
 def tool(name, **arguments):
     result = say("tools/call", {"name": name, "arguments": arguments})["result"]
@@ -69,6 +69,8 @@ except FileExistsError:
         until("over")
         ends()
     until("claimed")
+    print(json.dumps([tool["name"] for tool in say("tools/list", {})["result"]["tools"]]))
+    print(json.dumps(say("tools/call", {"name": "list_agents", "arguments": {}})))
     tool("claim_item", id="plan", version=1)
     tool("add_item", id="more", text="Look for more", kind="question")
     tool("add_item", id="forged", text="x", author="ann")
@@ -188,6 +190,9 @@ async fn agents_share_board_by_tools() -> Result<()> {
     };
     ensure!(other.1.contains(&format!("\"refused\": \"{} claimed it\"", first.0)), "{both:?}");
     ensure!(other.1.contains("it has no argument `author`"), "{both:?}");
+    let names = r#"["read_blackboard", "add_item", "claim_item", "finish_item", "release_item"]"#;
+    ensure!(other.1.contains(names), "{both:?}");
+    ensure!(other.1.contains("no tool is called `list_agents`"), "{both:?}");
     ensure!(other.1.contains(&format!("\"author\": \"{}\"", other.0)), "{both:?}");
     let parts = task["artifacts"].as_array().context("no artifacts")?;
     let output = &parts.last().context("no output")?["parts"][0]["data"];

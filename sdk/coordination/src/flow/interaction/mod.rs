@@ -188,6 +188,11 @@ impl Interaction {
         })
     }
 
+    /// True if the agents share a blackboard.
+    pub(super) fn has_board(&self) -> bool {
+        matches!(self.rules, Rules::Blackboard(_))
+    }
+
     /// Answer to the last of these changes, and the board after it; none without a blackboard.
     /// The turns of `items` are over.
     pub(super) fn changed(&self, items: &[Item], changes: &[Change]) -> Option<(Value, Value)> {

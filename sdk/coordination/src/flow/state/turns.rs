@@ -61,6 +61,22 @@ impl State {
         std::mem::take(&mut self.boards.answers)
     }
 
+    /// True if the child has a turn at a blackboard.
+    pub fn shares_board(&self, id: Id) -> bool {
+        let step = self.definition.steps.get(id.step).map(|step| &step.work);
+        let of_board = |work: &Work| match work {
+            Work::Interaction(interaction) => interaction.has_board(),
+            Work::Agent { .. }
+            | Work::Flow { .. }
+            | Work::Ask { .. }
+            | Work::Wait { .. }
+            | Work::Pick(_)
+            | Work::Vote(_)
+            | Work::Run(_) => false,
+        };
+        id.role == Role::Work && step.is_some_and(of_board)
+    }
+
     /// Changes the blackboard of a child's step in the name of the agent whose turn the child has.
     pub(super) fn change_board(&mut self, id: Id, change: BoardChange) {
         // A child that is heard from the start again repeats its changes.
