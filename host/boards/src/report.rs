@@ -94,14 +94,8 @@ fn shown(step: &str, board: &Value, most: usize) -> Value {
 fn item(item: &Value, history: usize, text: usize) -> Value {
     let mut shown = Map::new();
     for name in ITEM {
-        let value = match &item[name] {
-            Value::String(long) if matches!(name, "text" | "result") => {
-                let cut: String = long.chars().take(text).collect();
-                let is_cut = cut.len() < long.len();
-                if is_cut { format!("{cut}…").into() } else { cut.into() }
-            }
-            value => value.clone(),
-        };
+        let long = item[name].as_str().filter(|_| matches!(name, "text" | "result"));
+        let value = long.map_or_else(|| item[name].clone(), |long| cut(long, text).into());
         shown.insert(name.to_owned(), value);
     }
     if history > 0 {
@@ -110,6 +104,12 @@ fn item(item: &Value, history: usize, text: usize) -> Value {
         shown.insert("history".to_owned(), latest.collect());
     }
     Value::Object(shown)
+}
+
+/// First characters of a text, with a mark if more follow.
+fn cut(text: &str, most: usize) -> String {
+    let cut: String = text.chars().take(most).collect();
+    if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }
 
 #[cfg(test)]
