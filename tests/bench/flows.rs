@@ -55,7 +55,6 @@ const LOOK: Duration = Duration::from_millis(20);
 const GOAL: Duration = Duration::from_millis(3);
 
 /// Prints the costs.
-#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 pub(crate) async fn measure(rounds: u32, duration: Duration) -> Result<()> {
     pin(SERVERS)?;
     let bidders: Vec<_> = (0..BIDDERS).map(|n| format!("bidder-{n}")).collect();
