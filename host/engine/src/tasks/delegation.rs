@@ -43,7 +43,7 @@ use a2a_hub_core::{
         tree_budget::{Exhausted, Usage},
     },
 };
-use a2a_hub_process::Panicked;
+use a2a_hub_process::{Panicked, run_blocking};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::StatusUpdate,
@@ -73,6 +73,7 @@ use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
+    fs,
     path::{Component, Path},
     sync::Arc,
     time::Duration,
@@ -112,21 +113,25 @@ impl Delegation {
         ChildCall::new(self.tasks.clone(), Arc::clone(&self.agent), self.principal(), heard)
     }
 
-    /// Working directory of the child: the parent's, or one below it.
-    fn directory(&self, wanted: Option<String>) -> Result<Option<String>, Failure> {
+    /// Working directory of the child: the parent's, or one below it, to which no link leads: a
+    /// program that works there could have made it.
+    async fn directory(&self, wanted: Option<String>) -> Result<Option<String>, Failure> {
         let own = metadata::working_directory(&self.task);
         let Some(wanted) = wanted else { return Ok(own) };
         let is_plain =
             Path::new(&wanted).components().all(|part| !matches!(part, Component::ParentDir));
-        match &own {
-            Some(own) if is_plain && Path::new(&wanted).starts_with(own) => Ok(Some(wanted)),
+        let is_below = match &own {
+            Some(own) => Path::new(&wanted).starts_with(own) && !leads_out(own, &wanted).await?,
             // The client named no directory; the agent's own grant decides.
-            None if is_plain && self.agent.may_work_in(&wanted) => Ok(Some(wanted)),
-            _ => Err(Failure::Denied(format!(
-                "have another agent work in `{wanted}`: it works in the directory of this task{}, or in one below",
-                own.map(|own| format!(", `{own}`")).unwrap_or_default()
-            ))),
+            None => self.agent.may_work_in(&wanted),
+        };
+        if is_plain && is_below {
+            return Ok(Some(wanted));
         }
+        Err(Failure::Denied(format!(
+            "have another agent work in `{wanted}`: it works in the directory of this task{}, or in one below",
+            own.map(|own| format!(", `{own}`")).unwrap_or_default()
+        )))
     }
 
     /// Existing child with this key. Fails if the key belongs to a child of another agent.
@@ -346,6 +351,17 @@ impl Delegation {
         };
         self.tasks.actors.spawn(looking.in_current_span());
     }
+}
+
+/// Whether a link below `own` leads out of it on the way to `wanted`. What does not exist leads
+/// nowhere.
+async fn leads_out(own: &str, wanted: &str) -> Result<bool, Failure> {
+    let (own, wanted) = (own.to_owned(), wanted.to_owned());
+    let looked = run_blocking(move || {
+        let real = fs::canonicalize(&own).ok().zip(fs::canonicalize(&wanted).ok());
+        real.is_some_and(|(own, wanted)| !wanted.starts_with(own))
+    });
+    looked.await.map_err(|why| Failure::Internal(why.to_string()))
 }
 
 #[async_trait::async_trait]

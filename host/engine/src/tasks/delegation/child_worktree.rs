@@ -34,26 +34,26 @@ impl Delegation {
         }
         // A child that works in another place than this task inherits no additional directories.
         let inherits = wish.is_none() && directory.is_none() && !child.is_elsewhere();
-        let additional = self.additional(message, inherits)?;
+        let additional = self.additional(message, inherits).await?;
         let (directory, base) = match wish {
             Some(WorktreeWish::OfTask(task)) => {
                 (Some(self.directory_of_child(&task, directory.as_ref()).await?), None)
             }
-            Some(WorktreeWish::New { base }) => (self.directory(directory)?, Some(base)),
-            None => (self.directory(directory)?, None),
+            Some(WorktreeWish::New { base }) => (self.directory(directory).await?, Some(base)),
+            None => (self.directory(directory).await?, None),
         };
         Ok(ChildPlace { directory, base, additional })
     }
 
     /// Additional directories of a child: those that its message names, each in a directory of
     /// this task, or by default all of this task's.
-    fn additional(&self, message: &Message, inherits: bool) -> Result<Vec<String>, Failure> {
+    async fn additional(&self, message: &Message, inherits: bool) -> Result<Vec<String>, Failure> {
         let own = directories::additional(&self.task);
         let Some(named) = directories::named(message) else {
             return Ok(if inherits { own } else { Vec::new() });
         };
         for named in named.iter().filter(|named| !directories::contain(&own, named)) {
-            self.directory(Some(named.clone()))?;
+            self.directory(Some(named.clone())).await?;
         }
         Ok(named)
     }

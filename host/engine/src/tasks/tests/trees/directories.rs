@@ -4,13 +4,13 @@ use super::*;
 
 /// Additional directories of a child whose parent works in `/w` and `/more`.
 async fn of_child(directory: Option<&str>, named: Option<Value>) -> Result<Value, String> {
-    of_child_in("/more", directory, named).await
+    of_child_in(["/w", "/more"], directory, named).await
 }
 
-/// Additional directories of a child, or why it was refused. The parent works in `/w` and `more`;
+/// Additional directories of a child, or why it was refused. The parent works in these directories;
 /// the call names this directory, and its message these additional ones.
 async fn of_child_in(
-    more: &str,
+    [own, more]: [&str; 2],
     directory: Option<&str>,
     named: Option<Value>,
 ) -> Result<Value, String> {
@@ -33,7 +33,7 @@ async fn of_child_in(
     });
     let agents = agents_of(&stand, &config(), &fake);
     let mut message = Message::text(Role::User, "narrow");
-    let facts = json!({ "workingDirectory": "/w", "additionalDirectories": [more] });
+    let facts = json!({ "workingDirectory": own, "additionalDirectories": [more] });
     message.metadata = facts.as_object().cloned();
     let root = stand.submit_message(agents.named("a"), message).await;
     let said = said(&stand.until(&root, TaskState::Completed).await);
@@ -55,9 +55,14 @@ async fn child_follows_no_link_out() {
     std::os::unix::fs::symlink("/", root.join("link")).unwrap();
     let place = root.to_str().unwrap();
     let named = |name: &str| Some(json!([root.join(name)]));
-    assert_eq!(of_child_in(place, None, named("real")).await, Ok(named("real").unwrap()));
-    let why = of_child_in(place, None, named("link")).await.unwrap_err();
+    let of_child = |name: &str| of_child_in([place, place], None, named(name));
+    assert_eq!(of_child("real").await, Ok(named("real").unwrap()));
+    let why = of_child("link").await.unwrap_err();
     assert!(why.contains("it leads to `/`"), "{why}");
+    let [real, out] = ["real", "link/etc"].map(|name| root.join(name).display().to_string());
+    assert_eq!(of_child_in([place, place], Some(&real), None).await, Ok(Value::Null));
+    let why = of_child_in([place, place], Some(&out), None).await.unwrap_err();
+    assert!(why.contains("it works in the directory of this task"), "{why}");
 }
 
 #[tokio::test(start_paused = true)]
