@@ -40,8 +40,17 @@ async fn team(
     vendors: &[&Vendor],
     answers: impl IntoIterator<Item = CannedAnswer>,
 ) -> Result<Team> {
+    team_with("", vendors, answers).await
+}
+
+/// The same, with these sections of the configuration.
+async fn team_with(
+    sections: &str,
+    vendors: &[&Vendor],
+    answers: impl IntoIterator<Item = CannedAnswer>,
+) -> Result<Team> {
     let model = ModelServer::start()?.with_key(KEY).with_answers(answers);
-    let mut config = "[agents.script]\nconfine = false\n".to_owned();
+    let mut config = format!("[agents.script]\nconfine = false\n{sections}");
     for other in OTHERS.iter().filter(|id| !vendors.iter().any(|it| it.agent == **id)) {
         config.push_str(&format!("[agents.{other}]\nenabled = false\n"));
     }
@@ -347,6 +356,54 @@ async fn shared_board_ends_when_items_are_done() -> Result<()> {
         let asked = team.asked(&CODEX, &format!("This is round {round} of"));
         ensure!(asked.iter().any(|it| it.contains(seen)), "not {seen:?}: {asked:?}");
     }
+    Ok(())
+}
+
+/// Claude changes the board in its turns, by the tools of the hub's MCP server; Codex sees it.
+#[tokio::test]
+async fn item_is_done_by_tools_for_boards() -> Result<()> {
+    let tool =
+        |name: &str, arguments: Value| format!("[[tool:raw:mcp__a2a-hub__{name}:{arguments}]]");
+    let round = |vendor, number: u32, tools: &str| {
+        let text = format!("{tools}{}", json!({ "contributions": [] }));
+        answer(vendor, &format!("This is round {number} of"), &text)
+    };
+    let claimed = tool("claim_item", json!({ "id": "callers", "version": 1 }));
+    let found = "the writer is called by the server";
+    let done = tool("finish_item", json!({ "id": "callers", "version": 2, "text": found }));
+    let granted = "[agents.claude-code.grant]\nmemory = true\nfiles = true\ndelegate = ['echo']\n\
+                   [agents.claude-code.grant.process.claude]\n";
+    let team = team_with(
+        granted,
+        &[&CLAUDE, &CODEX],
+        [
+            round(&CLAUDE, 1, &claimed),
+            round(&CODEX, 1, ""),
+            round(&CLAUDE, 2, &done),
+            round(&CODEX, 2, ""),
+        ],
+    )
+    .await?;
+    let flow = r#"
+        description = "Finds something out"
+        [[step]]
+        id = "explore"
+        prompt = "Find this out."
+        [step.blackboard]
+        agents = ["claude-code", "codex"]
+        items = [{ id = "callers", text = "Who calls the writer?" }]
+    "#;
+    fs::create_dir_all(team.hub.data_dir().join("flows"))?;
+    fs::write(team.hub.data_dir().join("flows/explore.flow.toml"), flow)?;
+    team.hub.joined("explore").await?;
+    let ran = team.run(&["run", "explore"]).await?;
+    ensure!(ran.code == Some(0), "{} {}", ran.stdout, ran.stderr);
+    let output: Value = serde_json::from_str(&ran.stdout)?;
+    let item = &output["items"][0];
+    let told = (&output["outcome"], &item["by"], &item["result"]);
+    assert_eq!(told, (&json!("goal"), &json!("claude-code"), &json!(found)), "{output}");
+    let seen = team.asked(&CODEX, "This is round 2 of");
+    ensure!(seen.iter().any(|it| it.contains("claude-code")), "{seen:?}");
     Ok(())
 }
 
