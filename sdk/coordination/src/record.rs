@@ -28,7 +28,7 @@ pub struct VoteResults {
     pub right: Option<usize>,
 }
 
-/// How often an agent was right and wrong.
+/// Numbers of an agent's right and wrong results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Results that were right.

@@ -353,8 +353,7 @@ impl Delegation {
     }
 }
 
-/// Whether a link below `own` leads out of it on the way to `wanted`. What does not exist leads
-/// nowhere.
+/// True if a link below `own` leads out of it on the way to `wanted`. A missing path leads nowhere.
 async fn leads_out(own: &str, wanted: &str) -> Result<bool, Failure> {
     let (own, wanted) = (own.to_owned(), wanted.to_owned());
     let looked = run_blocking(move || {

@@ -438,7 +438,7 @@ fn broadcast() -> Result<String> {
     Ok(ask_all(&agents?))
 }
 
-/// Whether a leader ended after `work_timeout` (4 s, less some time of a busy machine). Its work
+/// True if a leader ended after `work_timeout` (4 s, less some time of a busy machine). Its work
 /// was refused by then: if the hub is killed before it stops the leader, that one still ends its
 /// work. The limit counts from the flow's request, by the time in its id: a kill delays the task.
 fn is_late(leader: &Value) -> bool {

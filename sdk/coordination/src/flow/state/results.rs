@@ -45,7 +45,7 @@ impl State {
         results
     }
 
-    /// Whether the program of a judge ended for this candidate.
+    /// True if the program of a judge ended for this candidate.
     fn exited(&self, judge: usize, candidate: usize) -> bool {
         let item = self.rows[judge].items.get(candidate);
         item.and_then(|item| item.done.as_ref()).is_some_and(|done| done.exit.is_some())

@@ -79,7 +79,7 @@ impl State {
 
     /// Changes the blackboard of a child's step in the name of the agent whose turn the child has.
     pub(super) fn change_board(&mut self, id: Id, change: BoardChange) {
-        // A child that is heard from the start again repeats its changes.
+        // A child whose events are read again from the first one repeats its changes.
         let is_known = |row: &Row| row.changes.iter().any(|known| known.id == change.id);
         if self.rows.get(id.step).is_some_and(is_known) {
             return;
