@@ -58,9 +58,12 @@ pub fn member(directories: &[String]) -> Metadata {
 /// True if one of these directories is `path`, or contains it as both are written. A path with
 /// `..` lies in none.
 pub fn contain(directories: &[String], path: &str) -> bool {
-    let path = Path::new(path);
-    let climbs = path.components().any(|part| part == Component::ParentDir);
-    !climbs && directories.iter().any(|directory| path.starts_with(directory))
+    !climbs(path) && directories.iter().any(|directory| Path::new(path).starts_with(directory))
+}
+
+/// True if a path has a part `..`.
+pub fn climbs(path: &str) -> bool {
+    Path::new(path).components().any(|part| part == Component::ParentDir)
 }
 
 #[cfg(test)]

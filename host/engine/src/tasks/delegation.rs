@@ -54,7 +54,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Ended, Failure, WrapRun,
+    Ended, Failure, WrapRun, directories,
     port::{
         delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, JoinChild},
         tasks::WaitsFor,
@@ -71,13 +71,7 @@ use futures::{
 };
 use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Component, Path},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fs, slice, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, mpsc},
     time::Instant,
@@ -118,14 +112,15 @@ impl Delegation {
     async fn directory(&self, wanted: Option<String>) -> Result<Option<String>, Failure> {
         let own = metadata::working_directory(&self.task);
         let Some(wanted) = wanted else { return Ok(own) };
-        let is_plain =
-            Path::new(&wanted).components().all(|part| !matches!(part, Component::ParentDir));
         let is_below = match &own {
-            Some(own) => Path::new(&wanted).starts_with(own) && !leads_out(own, &wanted).await?,
+            Some(own) => {
+                directories::contain(slice::from_ref(own), &wanted)
+                    && !leads_out(own, &wanted).await?
+            }
             // The client named no directory; the agent's own grant decides.
-            None => self.agent.may_work_in(&wanted),
+            None => !directories::climbs(&wanted) && self.agent.may_work_in(&wanted),
         };
-        if is_plain && is_below {
+        if is_below {
             return Ok(Some(wanted));
         }
         Err(Failure::Denied(format!(
