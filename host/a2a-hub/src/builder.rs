@@ -37,7 +37,7 @@ use a2a_hub_sandbox::{
 use a2a_hub_server::{Dispatcher, PublicEndpoints};
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
 use a2a_hub_webhooks::{Sender, WebhookSigner};
-use a2a_hub_worktrees::Worktrees;
+use a2a_hub_worktrees::{GitHome, Worktrees};
 use anyhow::{Context as _, bail};
 use std::{
     net::SocketAddr,
@@ -339,10 +339,17 @@ fn with_rules(mut config: Config, rules: &CallRules) -> Config {
 /// Worktrees of the tasks, in the data directory.
 fn worktrees(dir: &Path, supervisor: &Supervisor) -> Worktrees {
     let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-    let home = config::environment(&["HOME".to_owned()].into())
-        .into_iter()
-        .next()
-        .map(|(_, home)| home.into());
+    let names = ["HOME", "XDG_CONFIG_HOME"].map(str::to_owned);
+    let mut home = GitHome::default();
+    for (name, path) in config::environment(&names.into()) {
+        let path = PathBuf::from(path);
+        match name.as_str() {
+            "HOME" => home.home = Some(path),
+            // A relative one counts for nothing (XDG Base Directory Specification).
+            _ if path.is_absolute() => home.config = Some(path),
+            _ => {}
+        }
+    }
     let root = real.join(a2a_hub_worktrees::FOLDER);
     let worktrees = Worktrees::new(root, supervisor.clone(), config::find_program, home);
     worktrees.decide_own_files_by(a2a_hub_worktree_runs::decide_by_trust(dir));

@@ -212,8 +212,7 @@ impl Agent {
         let workspaces = granted.or_else(|| config.workspaces.clone()).unwrap_or(workspaces);
         let is_stranger = matches!(source, AgentSource::File(_) | AgentSource::Script);
         let confining = Confining::of(&id, source.origin(), &config, &data_dir);
-        let worktrees = data_dir.canonicalize().unwrap_or_else(|_| data_dir.clone());
-        let worktrees = worktrees.join(a2a_hub_worktrees::FOLDER);
+        let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.clone());
         let delegates = !held.agents.is_empty();
         let door = deps.door.filter(|_| delegates);
         let at_the_door = door.iter().flat_map(Door::told).collect::<Vec<_>>();
@@ -222,7 +221,7 @@ impl Agent {
         let programs =
             Programs::new(seat, &held, &workspaces, home, confining, supervisor, is_stranger)
                 .at(door)
-                .with_worktrees(worktrees);
+                .with_data_dir(data_dir.clone());
         let mut passed = held.passed();
         passed.extend(config.mcp.values().flat_map(|server| server.env.iter().cloned()));
         let passed = config::environment(&passed);

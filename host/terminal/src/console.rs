@@ -90,6 +90,17 @@ impl Console {
         print(&text.shown(self.out.look))
     }
 
+    /// Prints the bytes of a result as they are. To be used where standard output is no terminal.
+    ///
+    /// # Errors
+    ///
+    /// Standard output cannot be written.
+    pub fn print_bytes(self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()
+    }
+
     /// Prints a whole result, whose sentences are wrapped at the terminal's width.
     ///
     /// # Errors

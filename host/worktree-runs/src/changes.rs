@@ -10,7 +10,7 @@ use a2a_hub_protocol::{
     task::Artifact,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Emitted};
-use a2a_hub_worktrees::{WorktreeConflict, WorktreeError};
+use a2a_hub_worktrees::{LeftOut, WorktreeConflict, WorktreeError};
 use futures::future::BoxFuture;
 use serde_json::json;
 use std::task::{Context, Poll};
@@ -86,10 +86,16 @@ impl WorktreeOfRun {
             other => other.map(|diff| (diff, false)),
         };
         let events = match found {
-            Ok((diff, _)) if diff.snapshot.files == 0 && !has_patch => return,
+            Ok((diff, _)) if diff.snapshot.files == 0 && !has_patch => {
+                match left_out_text(&diff.snapshot.left_out) {
+                    Some(text) => vec![working(text)],
+                    None => return,
+                }
+            }
             Ok((diff, is_table)) => {
+                let left_out = left_out_text(&diff.snapshot.left_out).map(working);
                 // Bytes, so that a client shows a file, and saves it.
-                let mut part = Part::new(Content::Raw(diff.text.into_bytes()));
+                let mut part = Part::new(Content::Raw(diff.bytes));
                 part.media_type =
                     Some(if is_table { "text/plain" } else { "text/x-diff" }.to_owned());
                 part.filename =
@@ -104,7 +110,7 @@ impl WorktreeOfRun {
                 }
                 let warning = (!conflicts.is_empty()).then(|| working(warning(task, &conflicts)));
                 let patch = Emitted::Artifact { artifact, append: false, last_chunk: true };
-                [patch].into_iter().chain(warning).collect()
+                [patch].into_iter().chain(left_out).chain(warning).collect()
             }
             Err(why) => {
                 tracing::warn!(%task, %why, "the changes of a worktree cannot be read");
@@ -145,11 +151,20 @@ pub fn conflict_with(found: WorktreeConflict) -> ConflictWith {
     ConflictWith { task_id: TaskId::new(task), paths, more }
 }
 
+/// Text that names what the changes lack; none if they lack nothing.
+fn left_out_text(left_out: &[LeftOut]) -> Option<String> {
+    let named = left_out.iter().take(NAMED).map(|it| format!("- `{}` {}", it.name, it.reason));
+    let named = named.collect::<Vec<_>>().join("\n");
+    let more = left_out.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
+    (!left_out.is_empty()).then(|| format!("Not in the result of the worktree:\n{named}{more}"))
+}
+
 fn working(text: String) -> Emitted {
     Emitted::Working { message: Some(Message::text(Role::Agent, text)), metadata: None }
 }
 
-/// Most conflicts that a warning names: the artifact has all of them.
+/// Most conflicts, and parts that are left out, that a text names: the artifact has all of them.
 const NAMED: usize = 5;
 
 /// Warning for the task that ends.

@@ -37,7 +37,7 @@ impl WorktreeOfRun {
             None => None,
         };
         let Self { worktrees, task, .. } = self;
-        if let Err(stays) = worktrees.discard(task.as_str()).await {
+        if let Err(stays) = worktrees.discard(task.as_str(), true).await {
             tracing::warn!(%task, why = %stays, "a worktree that was not set up stays");
         }
         let Some(why) = why else { return Some(Ended::Failed(Failure::Cancelled)) };
@@ -52,6 +52,7 @@ impl WorktreeOfRun {
     }
 
     async fn set_up(&self) -> Result<(), WorktreeError> {
+        self.worktrees.begin(self.task.as_str()).await?;
         if let Some(note) = self.worktrees.take_note(self.task.as_str()).await? {
             self.tell(note).await;
         }

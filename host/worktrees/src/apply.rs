@@ -1,23 +1,39 @@
 //! Taking over the changes of a worktree into the user's repository.
 
 use crate::{
-    Worktree, WorktreeError, Worktrees, blocking,
-    git::{AS_PATCH, GitStep, INDEX_PACK, utf8},
+    AppliedResult, Worktree, WorktreeError, Worktrees, blocking,
+    git::HubRepository,
+    listing::{SUBMODULE, now},
+    merge::Merge,
+    packs::Pack,
+    reader::Directory,
     record::Folder,
+    refs::{self, Expected, Head, Lock, LogEntry, Refs},
     repository::Repository,
     sensitive,
-    snapshot::{diff, hub_git},
+    settings::GitSettings,
+    snapshot::Snapshot,
+    transaction::{
+        Journal, OLD_INDEX, WriteFaults, digest_of, lock_mark, recover, remove_staging,
+        restore_index,
+    },
+    walk::plain_text,
 };
 use std::{
-    collections::BTreeSet,
-    ffi::OsStr,
-    fs,
-    os::unix::ffi::OsStrExt as _,
+    fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
-/// Largest patch that is applied to a checkout, in bytes.
-const PATCH_LIMIT: usize = 256 << 20;
+/// Files in the git directory of a checkout while an operation of git is unfinished, with its name.
+const UNFINISHED: &[(&str, &str)] = &[
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+];
 
 /// Place that receives the changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,27 +64,30 @@ pub struct Applied {
     pub files: Vec<String>,
 }
 
-/// Result of a merge that touched nothing yet.
-struct Merged {
-    /// Tree with the present files of the checkout.
-    ours: String,
-    /// Tree with the files as they will be.
-    result: String,
-    changes: Vec<ChangedFile>,
+/// A checkout that receives changes.
+pub(crate) struct ReceivingCheckout {
+    pub(crate) user: Repository,
+    pub(crate) checkout: PathBuf,
+    pub(crate) settings: GitSettings,
 }
 
-/// One changed file.
-struct ChangedFile {
-    path: String,
-    old: String,
-    new: String,
+/// What a transaction changes beside the files.
+struct Completion {
+    /// The new index, if it changes.
+    index: Option<Vec<u8>>,
+    /// Digest of the index that the new one was made from.
+    old_index: String,
+    /// The new commit, and what `HEAD` is at before it.
+    commit: Option<(String, Head)>,
+    author: String,
+    task: String,
 }
 
 impl Worktrees {
     /// Takes over the present changes of a task. The changes are merged with those of the checkout;
-    /// a conflict leaves everything as it was. Without `accepts`, files that programs obey are
-    /// refused. `to` is a directory of another checkout of the repository that
-    /// receives the changes.
+    /// all of them arrive, or the checkout is as before. Without `accepts`, files that programs obey
+    /// are refused. `to` is a directory of another checkout of the repository that receives the
+    /// changes.
     ///
     /// # Errors
     /// [`WorktreeError::Conflict`], [`WorktreeError::Sensitive`], or
@@ -83,395 +102,415 @@ impl Worktrees {
     ) -> Result<Applied, WorktreeError> {
         let _held = self.lock(task).await;
         let folder = self.folder(task)?;
-        let (worktree, snapshot) = self.snapshot_held(&folder).await?;
-        let worktree = match to {
-            Some(to) => blocking(move || worktree.with_checkout_at(&to)).await??,
-            None => worktree,
+        let snapshot = self.snapshot_held(&folder).await?;
+        if snapshot.taken.commit == snapshot.worktree.base {
+            return Err(WorktreeError::Refused(nothing_changed(task, &snapshot)));
+        }
+        let Snapshot { worktree, repository, taken } = snapshot;
+        let of = worktree.clone();
+        let user = blocking(move || match to {
+            Some(to) => of.checkout_at(&to),
+            None => of.open_repository(),
+        });
+        let user = user.await??;
+        if let Target::Branch(name) = target {
+            return self.to_branch(&worktree, &user, &taken.commit, name).await;
+        }
+        let Some(checkout) = user.checkout.clone() else {
+            return Err(WorktreeError::Refused(format!(
+                "`{}` has no checkout; take a branch: `a2a-hub task apply {task} --branch NAME`",
+                user.common.display()
+            )));
         };
-        if snapshot.commit == worktree.base {
-            return Err(WorktreeError::Refused(format!("task `{task}` changed no file")));
-        }
-        match target {
-            Target::Branch(name) => {
-                self.to_branch(&folder, &worktree, &snapshot.commit, name).await
-            }
-            Target::Files | Target::Index | Target::Commit { .. } => {
-                self.to_checkout(&folder, &worktree, &snapshot.commit, target, accepts).await
-            }
-        }
+        // One apply after the other: each sees the files that the one before it left.
+        let _checkout = self.lock_repository(&user.common).await;
+        let (home, of, pending) = (self.0.home.clone(), user.clone(), folder.clone());
+        let settings = blocking(move || {
+            let settings = GitSettings::of(&home, &of);
+            recover(&pending).map(|()| settings)
+        });
+        let settings = settings.await?.map_err(|why| {
+            WorktreeError::Refused(format!(
+                "an earlier apply was interrupted, and `{}` cannot be put back: {why}",
+                checkout.display()
+            ))
+        })?;
+        let receiving = ReceivingCheckout { user, checkout, settings };
+        self.to_checkout(&folder, &worktree, &repository, receiving, &taken.commit, target, accepts)
+            .await
     }
 
     /// Keeps the present changes of a task as `refs/a2a-hub/TASK/result` of the user's repository,
     /// and removes the worktree. Returns the ref; none if nothing was changed.
     ///
     /// # Errors
-    /// The changes could not be kept. The worktree stays.
-    pub async fn retire(&self, task: &str) -> Result<Option<String>, WorktreeError> {
+    /// The changes could not be kept, or without `force`, parts of the worktree are not in them.
+    /// The worktree stays.
+    pub async fn retire(&self, task: &str, force: bool) -> Result<Option<String>, WorktreeError> {
         let held = self.lock(task).await;
         let folder = self.folder(task)?;
-        let (worktree, snapshot) = self.snapshot_held(&folder).await?;
-        if snapshot.commit == worktree.base {
-            drop(held);
-            return self.discard(task).await.map(|()| None);
+        let Snapshot { worktree, taken, .. } = self.snapshot_held(&folder).await?;
+        if !force {
+            taken.require_whole(task, "a2a-hub worktrees prune --force")?;
         }
-        self.import(&worktree, &snapshot.commit).await?;
+        if taken.commit == worktree.base {
+            drop(held);
+            return self.discard(task, true).await.map(|()| None);
+        }
+        let of = worktree.clone();
+        let user = blocking(move || of.open_repository()).await??;
+        self.send_objects(&worktree, &user, &taken.commit).await?;
+        self.set_ref(&worktree, "result", &taken.commit).await?;
         self.remove(folder).await?;
         Ok(Some(format!("refs/a2a-hub/{task}/result")))
     }
 
     async fn to_branch(
         &self,
-        folder: &Folder,
         worktree: &Worktree,
+        user: &Repository,
         commit: &str,
         name: String,
     ) -> Result<Applied, WorktreeError> {
-        let check = ["check-ref-format", "--branch", &name];
-        let step = GitStep::on(&folder.git(), &check).accepting(1).accepting(128).accepting(129);
-        if self.0.git.run(folder.path(), step).await?.code != 0 {
+        if !refs::is_branch_name(&name) {
             return Err(WorktreeError::Refused(format!("`{name}` is no name of a branch")));
         }
-        self.import(worktree, commit).await?;
-        let full = format!("refs/heads/{name}");
-        let zero = "0".repeat(commit.len());
-        let step = self.user_git(worktree, &["update-ref", &full, commit, &zero]);
-        self.0.git.run(folder.path(), step).await.map_err(|why| {
-            why.refused_if(
-                |said| said.contains("already exists"),
-                |_| format!("the repository has a branch `{name}`; name another one"),
-            )
-        })?;
+        self.send_objects(worktree, user, commit).await?;
+        self.set_ref(worktree, "result", commit).await?;
+        let _held = self.lock_repository(&user.common).await;
+        let (common, full, id) =
+            (user.common.clone(), format!("refs/heads/{name}"), commit.to_owned());
+        blocking(move || Refs::open(&common, &common)?.set(&full, &id, Expected::Absent, None))
+            .await??;
         let commit = Some(commit.to_owned());
         Ok(Applied { commit, branch: Some(name), ..Applied::default() })
     }
 
+    /// Copies the commits that the user's repository lacks into its store.
+    async fn send_objects(
+        &self,
+        worktree: &Worktree,
+        user: &Repository,
+        commit: &str,
+    ) -> Result<(), WorktreeError> {
+        let pack = self.pack(worktree, commit, &[]).await?;
+        let to = user.common.join("objects/pack");
+        blocking(move || pack.copy_into(&to)).await?
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what is applied, from where, to where, and how")]
     async fn to_checkout(
         &self,
         folder: &Folder,
         worktree: &Worktree,
+        repository: &HubRepository,
+        receiving: ReceivingCheckout,
         commit: &str,
         target: Target,
         accepts: bool,
     ) -> Result<Applied, WorktreeError> {
-        let Some(checkout) = &worktree.checkout else {
+        let task = &worktree.task;
+        let merge = Merge { all: self, folder, worktree, repository, receiving: &receiving };
+        let merged = merge.run(commit).await?;
+        let files = &merged.files;
+        let checkout = receiving.checkout.clone();
+        if let Some(submodule) =
+            files.iter().find(|file| file.old_mode == SUBMODULE || file.new_mode == SUBMODULE)
+        {
             return Err(WorktreeError::Refused(format!(
-                "`{}` has no checkout; take a branch: `a2a-hub task apply {} --branch NAME`",
-                worktree.repository.display(),
-                worktree.task
+                "`{}` is a submodule, which is no file of this repository; take a branch: `a2a-hub task apply {task} --branch NAME`",
+                plain_text(&submodule.path)
             )));
-        };
-        let merged = self.merge(folder, worktree, checkout, commit).await?;
+        }
         if !accepts {
-            let asks = merged.changes.iter().filter_map(|change| {
-                let reason = sensitive::reason(&change.path, &change.old, &change.new)?;
-                Some(format!("{} ({reason})", change.path))
+            let asks = files.iter().filter_map(|file| {
+                let reason = sensitive::reason(&file.path, file.old_mode, file.new_mode)?;
+                Some(format!("{} ({reason})", plain_text(&file.path)))
             });
             let paths: Vec<_> = asks.collect();
             if !paths.is_empty() {
-                return Err(WorktreeError::Sensitive { task: worktree.task.clone(), paths });
+                return Err(WorktreeError::Sensitive { task: task.clone(), paths });
             }
         }
-        if merged.changes.is_empty() {
+        let names: Vec<_> = files.iter().map(|file| plain_text(&file.path)).collect();
+        let applied =
+            Applied { checkout: Some(checkout.clone()), files: names, ..Applied::default() };
+        if files.is_empty() {
             // The checkout has all of it.
-            return Ok(Applied { checkout: Some(checkout.clone()), ..Applied::default() });
+            return Ok(applied);
         }
-        if let Target::Commit { .. } = &target {
-            self.require_clean(folder, worktree, &merged).await?;
-        }
-        if target != Target::Files && worktree.git_dir.join("index.lock").exists() {
-            return Err(WorktreeError::Refused(format!(
-                "another git is at work on the index of `{}`; wait for it, or remove its `index.lock` if it was killed",
-                checkout.display()
-            )));
-        }
-        self.import(worktree, commit).await?;
-        self.patch(folder, worktree, checkout, &merged).await?;
-        let files: Vec<_> = merged.changes.into_iter().map(|change| change.path).collect();
-        let mut made = None;
+        let author = receiving.settings.author();
+        let author_line = author.as_ref().map_or_else(
+            || "a2a-hub <a2a-hub@localhost>".to_owned(),
+            |(name, address)| format!("{name} <{address}>"),
+        );
+        let mut completion = Completion {
+            index: None,
+            old_index: merged.index_digest().to_owned(),
+            commit: None,
+            author: author_line,
+            task: task.clone(),
+        };
+        let mut made: Option<Pack> = None;
         if target != Target::Files {
-            let paths: String = files.iter().map(|path| format!("{path}\0")).collect();
-            let step = self.checkout_git(
-                worktree,
-                checkout,
-                &["update-index", "--add", "--remove", "-z", "--stdin"],
-            );
-            self.0.git.run(folder.path(), step.with_input(paths)).await?;
+            completion.index = Some(merge.new_index(&merged).await?);
         }
-        if let Target::Commit { message } = target {
-            made = Some(self.commit_index(folder, worktree, checkout, &message).await?);
+        if let Target::Commit { message } = &target {
+            let head = merge.require_clean(&merged).await?;
+            let old = head.commit().unwrap_or_default().to_owned();
+            let new = merge.commit(&old, message, author.as_ref()).await?;
+            made = Some(self.pack(worktree, &new, &[&old]).await?);
+            completion.commit = Some((new, head));
+        } else if completion.index.is_some() {
+            // The index names merged contents, which the repository lacks.
+            let staged = merge.commit_of_index().await?;
+            made = Some(self.pack(worktree, &staged, &[]).await?);
         }
-        Ok(Applied { commit: made, checkout: Some(checkout.clone()), files, branch: None })
-    }
-
-    /// Merges the changes with the present files of the checkout, in the hub's own git directory.
-    async fn merge(
-        &self,
-        folder: &Folder,
-        worktree: &Worktree,
-        checkout: &Path,
-        commit: &str,
-    ) -> Result<Merged, WorktreeError> {
-        let ours = self.present_files(folder, worktree, checkout, commit).await?;
-        let head = self.user_git(worktree, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
-        let head = self.0.git.run(folder.path(), head).await?.text();
-        let args = ["commit-tree", &ours, "-p", &head, "-m", "Files of the checkout"];
-        let ours_commit = self.hub_git_text(folder, worktree, &args).await?;
-        let args = [
-            "merge-tree",
-            "--write-tree",
-            "--name-only",
-            "--no-messages",
-            "-z",
-            &ours_commit,
-            commit,
-        ];
-        let step = hub_git(folder, worktree, &args).writing([folder.path()]).accepting(1);
-        let done = self.0.git.run(folder.path(), step).await?;
-        let text = String::from_utf8_lossy(&done.stdout).into_owned();
-        let mut parts = text.split('\0').filter(|part| !part.is_empty()).map(str::to_owned);
-        let result = parts.next().unwrap_or_default();
-        if done.code == 1 {
-            let paths: BTreeSet<_> = parts.collect();
-            let task = worktree.task.clone();
-            return Err(WorktreeError::Conflict { task, paths: paths.into_iter().collect() });
-        }
-        let changes = self.changed_files(folder, worktree, &ours, &result).await?;
-        Ok(Merged { ours, result, changes })
-    }
-
-    /// Tree with the present files of the checkout: those that it tracks, and those in the way of
-    /// the task's changes. Neither the index nor the objects of the repository are changed.
-    async fn present_files(
-        &self,
-        folder: &Folder,
-        worktree: &Worktree,
-        checkout: &Path,
-        commit: &str,
-    ) -> Result<String, WorktreeError> {
-        let args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", &worktree.base, commit];
-        let step = hub_git(folder, worktree, &args);
-        let touched = self.0.git.run(folder.path(), step).await?.stdout;
-        let index = folder.path().join("apply.index");
-        let _ = fs::remove_file(&index);
-        let (from, to) = (worktree.git_dir.join("index"), index.clone());
-        match blocking(move || fs::copy(from, to)).await? {
-            Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
-                return Err(WorktreeError::disk(why));
+        let (staging, changes) = merge.stage(&merged).await?;
+        let (of, faults) = (folder.clone(), std::sync::Arc::clone(&self.0.faults));
+        let (user, worktree, new) = (receiving.user, worktree.clone(), commit.to_owned());
+        let record = Finish { worktree, commit: new, user, made };
+        let done = blocking(move || {
+            let paths = (checkout, record.user.git_dir.clone(), record.user.common.clone());
+            let prepared = Journal::prepare(paths, staging.clone(), changes);
+            let done = prepared.and_then(|journal| record.run(journal, completion, &of, &faults));
+            if done.is_err() && !of.path().join("apply.json").exists() {
+                let _ = remove_staging(&staging);
             }
-            Ok(_) | Err(_) => {}
-        }
-        let objects = worktree.objects.iter().map(|store| utf8(store));
-        let objects = objects.collect::<Result<Vec<_>, _>>()?.join(":");
-        let own = folder.git().join("objects");
-        let on = |args: &[&str]| {
-            let step = GitStep::on(&worktree.git_dir, args).with_files(checkout);
-            let step = step.reading([&worktree.repository]).writing([folder.path()]);
-            let step = step.reading(&worktree.objects);
-            let step = step.with_env("GIT_INDEX_FILE", utf8(&index)?);
-            let step = step.with_env("GIT_OBJECT_DIRECTORY", utf8(&own)?);
-            Ok::<_, WorktreeError>(step.with_env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &objects))
-        };
-        self.0.git.run(folder.path(), on(&["add", "--update", "."])?).await?;
-        let add = on(&["update-index", "--add", "-z", "--stdin"])?;
-        let add = add.with_input(present(checkout, &touched));
-        self.0.git.run(folder.path(), add).await?;
-        let written = self.0.git.run(folder.path(), on(&["write-tree"])?).await;
-        let _ = fs::remove_file(&index);
-        match written {
-            Ok(done) => Ok(done.text()),
-            Err(WorktreeError::Git { said, .. }) if said.contains("unmerged") => {
-                Err(WorktreeError::Refused(format!(
-                    "`{}` is in the middle of a merge; finish it, or abort it (`git merge --abort`)",
-                    checkout.display()
-                )))
-            }
-            Err(why) => Err(why),
-        }
-    }
-
-    /// Refuses a commit that would contain more than the task's changes.
-    async fn require_clean(
-        &self,
-        folder: &Folder,
-        worktree: &Worktree,
-        merged: &Merged,
-    ) -> Result<(), WorktreeError> {
-        let args = ["diff-index", "--cached", "--quiet", "HEAD", "--"];
-        let staged = self.user_git(worktree, &args).accepting(1);
-        if self.0.git.run(folder.path(), staged).await?.code == 1 {
-            return Err(WorktreeError::Refused(
-                "the checkout has staged changes; commit or unstage them first, or leave `--commit` out"
-                    .to_owned(),
-            ));
-        }
-        let head = self.user_git(worktree, &["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]);
-        let head = self.0.git.run(folder.path(), head).await?.text();
-        let own = self.changed_files(folder, worktree, &head, &merged.ours).await?;
-        let own: BTreeSet<_> = own.into_iter().map(|change| change.path).collect();
-        match merged.changes.iter().find(|change| own.contains(&change.path)) {
-            Some(both) => Err(WorktreeError::Refused(format!(
-                "you and the task both changed `{}`; commit your changes first, or leave `--commit` out",
-                both.path
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    /// Changes the files of the checkout, all or none.
-    async fn patch(
-        &self,
-        folder: &Folder,
-        worktree: &Worktree,
-        checkout: &Path,
-        merged: &Merged,
-    ) -> Result<(), WorktreeError> {
-        let form = [AS_PATCH, &["--no-renames"]].concat();
-        let step = diff(folder, worktree, (&merged.ours, &merged.result), &form);
-        let step = step.at_most(PATCH_LIMIT);
-        let patch = self.0.git.run(folder.path(), step).await?.stdout;
-        let apply = ["apply", "--binary", "--whitespace=nowarn", "-"];
-        let step = self.checkout_git(worktree, checkout, &apply).with_input(patch);
-        self.0.git.run(folder.path(), step).await.map(drop).map_err(|why| {
-            let checkout = checkout.display();
-            why.refused_if(
-                |_| true,
-                |said| {
-                    format!(
-                        "`{checkout}` has files in the way, or changed meanwhile: {said}; nothing was changed"
-                    )
-                },
-            )
-        })
-    }
-
-    /// Commits the index of the checkout to its branch.
-    async fn commit_index(
-        &self,
-        folder: &Folder,
-        worktree: &Worktree,
-        checkout: &Path,
-        message: &str,
-    ) -> Result<String, WorktreeError> {
-        let author = self.author(&worktree.git_dir).await;
-        let on = |args: &[&str]| self.checkout_git(worktree, checkout, args);
-        let run = |step| self.0.git.run(folder.path(), step);
-        let head = run(on(&["rev-parse", "--verify", "HEAD^{commit}"])).await?.text();
-        let tree = run(on(&["write-tree"])).await?.text();
-        let by = |mut step: GitStep| {
-            if let Some((name, address)) = &author {
-                for role in ["AUTHOR", "COMMITTER"] {
-                    step = step.with_env(&format!("GIT_{role}_NAME"), name);
-                    step = step.with_env(&format!("GIT_{role}_EMAIL"), address);
-                }
-            }
-            step
-        };
-        let made = run(by(on(&["commit-tree", &tree, "-p", &head, "-m", message]))).await?.text();
-        let log = format!("a2a-hub: apply task {}", worktree.task);
-        run(by(on(&["update-ref", "-m", &log, "HEAD", &made, &head]))).await?;
-        Ok(made)
-    }
-
-    /// Files that differ between two trees.
-    async fn changed_files(
-        &self,
-        folder: &Folder,
-        worktree: &Worktree,
-        from: &str,
-        to: &str,
-    ) -> Result<Vec<ChangedFile>, WorktreeError> {
-        let args = ["diff-tree", "-r", "-z", "--no-renames", from, to];
-        let step = hub_git(folder, worktree, &args);
-        changes(&self.0.git.run(folder.path(), step).await?.stdout)
-    }
-
-    /// Brings the commits into the user's repository: git hashes and checks each object anew.
-    async fn import(&self, worktree: &Worktree, commit: &str) -> Result<(), WorktreeError> {
-        let pack = self.pack(worktree, commit).await?;
-        let step = self.user_git(worktree, INDEX_PACK).with_input(pack);
-        let done = self.0.git.run(self.folder(&worktree.task)?.path(), step).await;
-        done.map_err(|why| {
-            let task = &worktree.task;
-            why.refused_if(
-                |_| true,
-                |said| {
-                    format!(
-                        "git refuses what the task made: {said}; have the agent mend it, or read the changes: `a2a-hub task diff {task}`"
-                    )
-                },
-            )
-        })?;
-        self.set_ref(worktree, "result", commit).await
-    }
-
-    /// A step on the git directory of the user's checkout.
-    fn user_git(&self, worktree: &Worktree, args: &[&str]) -> GitStep {
-        let step = GitStep::on(&worktree.git_dir, args);
-        let step = step.writing([&worktree.repository, &worktree.git_dir]);
-        step.reading(&worktree.objects)
-    }
-
-    /// A step on the user's checkout, which may change its files and index.
-    fn checkout_git(&self, worktree: &Worktree, checkout: &Path, args: &[&str]) -> GitStep {
-        self.user_git(worktree, args).with_files(checkout).writing([checkout])
+            done
+        });
+        let commit = done.await??;
+        Ok(Applied { commit, ..applied })
     }
 }
 
-impl Worktree {
-    /// The worktree with another checkout of its repository, in which `directory` lies. Blocks on
-    /// the disk.
-    fn with_checkout_at(self, directory: &Path) -> Result<Self, WorktreeError> {
-        let shown = directory.display();
-        let found = match directory.is_absolute() {
-            true => Repository::find(directory)?,
-            false => {
-                let why =
-                    format!("`{shown}` is not an absolute path; give the whole path of a checkout");
-                return Err(WorktreeError::Refused(why));
-            }
+/// The steps of an apply that change the user's repository.
+struct Finish {
+    worktree: Worktree,
+    /// Result that is applied.
+    commit: String,
+    user: Repository,
+    /// Objects of the commit that is made, if one is.
+    made: Option<Pack>,
+}
+
+impl Finish {
+    /// Runs a transaction, and returns the new commit. After an error, everything is as before.
+    fn run(
+        mut self,
+        mut journal: Journal,
+        completion: Completion,
+        folder: &Folder,
+        faults: &WriteFaults,
+    ) -> Result<Option<String>, WorktreeError> {
+        let place = journal.checkout.display().to_string();
+        let unwritable = |why: io::Error| {
+            WorktreeError::Refused(format!(
+                "`{place}` cannot be changed: {why}; nothing was changed"
+            ))
         };
-        // A directory of an agent may claim to be a checkout, with a git directory that it wrote.
-        let is_own = found.git_dir == found.common
-            || found.git_dir.starts_with(found.common.join("worktrees"));
-        if found.common != self.repository || !is_own {
+        journal.index = completion.index.as_ref().map(|index| digest_of(index));
+        journal.commit = completion.commit.as_ref().map(|(commit, _)| commit.clone());
+        faults.check().and_then(|()| journal.write(folder)).map_err(unwritable)?;
+        let done = self.change(&journal, &completion, folder, faults);
+        if let Err(why) = done {
+            return Err(match take_back(&journal, folder) {
+                Ok(()) => why,
+                Err(stays) => WorktreeError::Refused(format!(
+                    "{why}, and `{place}` could not be put back: {stays}; the old files are in `{}`",
+                    journal.staging.display()
+                )),
+            });
+        }
+        journal.remove_empty_directories();
+        if let Err(why) = journal.end(folder, false) {
+            tracing::warn!(task = completion.task, %why, "files of an apply stay in the git directory");
+        }
+        Ok(completion.commit.map(|(commit, _)| commit))
+    }
+
+    /// Takes the lock, and changes the files, the index and the branch.
+    fn change(
+        &mut self,
+        journal: &Journal,
+        completion: &Completion,
+        folder: &Folder,
+        faults: &WriteFaults,
+    ) -> Result<(), WorktreeError> {
+        let place = journal.checkout.display().to_string();
+        let unwritable = |why: io::Error| {
+            WorktreeError::Refused(format!(
+                "`{place}` cannot be changed: {why}; nothing was changed"
+            ))
+        };
+        let git_dir = Directory::open(&journal.git_dir).map_err(WorktreeError::disk)?;
+        // Nobody else's git changes the index meanwhile.
+        let mut lock = None;
+        if completion.index.is_some() {
+            let taken = faults.check().and_then(|()| Lock::take(&git_dir, "index"));
+            let taken = taken.map_err(|why| {
+                if why.kind() != io::ErrorKind::AlreadyExists {
+                    return unwritable(why);
+                }
+                WorktreeError::Refused(format!(
+                    "another git is at work on the index of `{place}`; wait for it, or remove its `index.lock` if it was killed; \
+                     nothing was changed"
+                ))
+            })?;
+            let taken = lock.insert(taken);
+            let mark = lock_mark(&completion.task);
+            faults.check().and_then(|()| taken.mark(&mark)).map_err(unwritable)?;
+            // The index that was read must still be the one that is there.
+            let now = git_dir.bytes("index", u64::MAX >> 1);
+            let now = now
+                .map_err(|why| unwritable(io::Error::other(why.to_string())))?
+                .unwrap_or_default();
+            if digest_of(&now) != completion.old_index {
+                return Err(WorktreeError::Refused(
+                    "the index was changed meanwhile; nothing was changed, do it again".to_owned(),
+                ));
+            }
+            let save = || fs::write(journal.staging.join(OLD_INDEX), &now);
+            faults.check().and_then(|()| save()).map_err(unwritable)?;
+        }
+        if let Some(made) = &self.made {
+            faults.check().map_err(unwritable)?;
+            made.copy_into(&self.user.common.join("objects/pack"))?;
+        }
+        journal.change_files(faults)?;
+        self.complete(journal, completion, lock, folder, faults)
+    }
+
+    /// Changes the index and the branch, when the files are in place.
+    fn complete(
+        &mut self,
+        journal: &Journal,
+        completion: &Completion,
+        lock: Option<Lock>,
+        folder: &Folder,
+        faults: &WriteFaults,
+    ) -> Result<(), WorktreeError> {
+        let disk = |why: io::Error| {
+            WorktreeError::Refused(format!(
+                "`{}` cannot be changed: {why}; nothing was changed",
+                journal.git_dir.display()
+            ))
+        };
+        // The record first: if what follows fails, an older result counts again.
+        let before = self.worktree.applied.clone();
+        let (git_dir, commit) = (journal.git_dir.clone(), self.commit.clone());
+        self.worktree.note_applied(AppliedResult { git_dir, commit });
+        faults.check().and_then(|()| folder.write(&self.worktree)).map_err(disk)?;
+        let done = complete_git(journal, completion, lock, faults);
+        if done.is_err() {
+            self.worktree.applied = before;
+            folder.write(&self.worktree).map_err(disk)?;
+        }
+        done
+    }
+}
+
+fn complete_git(
+    journal: &Journal,
+    completion: &Completion,
+    lock: Option<Lock>,
+    faults: &WriteFaults,
+) -> Result<(), WorktreeError> {
+    let disk = |why: io::Error| {
+        WorktreeError::Refused(format!(
+            "`{}` cannot be changed: {why}; nothing was changed",
+            journal.git_dir.display()
+        ))
+    };
+    if let (Some(lock), Some(index)) = (lock, &completion.index) {
+        faults.check().and_then(|()| lock.replace(index)).map_err(disk)?;
+    }
+    let Some((new, head)) = &completion.commit else { return Ok(()) };
+    let refs = Refs::open(&journal.git_dir, &journal.common)?;
+    let at = now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let message = format!("a2a-hub: apply task {}", completion.task);
+    let log = LogEntry { by: &completion.author, at, message: &message };
+    let old = head.commit().unwrap_or_default();
+    let now = refs.head()?;
+    if now != *head {
+        return Err(WorktreeError::Refused(
+            "`HEAD` was changed meanwhile; nothing was changed, do it again".to_owned(),
+        ));
+    }
+    faults.check().map_err(disk)?;
+    match head {
+        Head::Branch(name, _) => refs.set(name, new, Expected::Id(old), Some(&log))?,
+        Head::Detached(_) => refs.set_detached(new, old)?,
+    }
+    refs.log_head(old, new, &log);
+    Ok(())
+}
+
+/// Takes a transaction back: first the index, then the files.
+fn take_back(journal: &Journal, folder: &Folder) -> io::Result<()> {
+    restore_index(journal, folder.task())?;
+    let left = journal.take_back()?;
+    if let Some(first) = left.first() {
+        let place = first.display();
+        return Err(io::Error::other(format!(
+            "somebody changed a file meanwhile; its old content is in `{place}`"
+        )));
+    }
+    journal.end(folder, false)
+}
+
+/// Text for a result without changes. It names what the result lacks.
+fn nothing_changed(task: &str, snapshot: &Snapshot) -> String {
+    let left = snapshot
+        .taken
+        .left_out
+        .first()
+        .map(|first| format!("; but `{}` {}", first.name, first.reason));
+    format!("task `{task}` changed no file{}", left.unwrap_or_default())
+}
+
+impl Worktree {
+    /// Another checkout of the repository, in which `directory` lies. Blocks on the disk.
+    fn checkout_at(&self, directory: &Path) -> Result<Repository, WorktreeError> {
+        let shown = directory.display();
+        if !directory.is_absolute() {
+            let why =
+                format!("`{shown}` is not an absolute path; give the whole path of a checkout");
+            return Err(WorktreeError::Refused(why));
+        }
+        let found = Repository::find(directory, &self.bounds)?;
+        if found.common != self.repository {
             return Err(WorktreeError::Refused(format!(
                 "`{shown}` is no checkout of `{}`, which the task changed; name one of it, as `git worktree list` shows them, or take \
                  a branch: `--branch NAME`",
                 self.repository.display()
             )));
         }
-        Ok(Self { checkout: found.checkout, git_dir: found.git_dir, ..self })
+        Ok(found)
     }
 }
 
-/// Those of the paths, which are separated by NUL, that are files of the checkout. A path through a
-/// link is none: git refuses to write there.
-fn present(checkout: &Path, paths: &[u8]) -> Vec<u8> {
-    let is_there = |path: &&[u8]| {
-        let path = checkout.join(OsStr::from_bytes(path));
-        let above = path.ancestors().skip(1).take_while(|above| *above != checkout);
-        let kind = |path: &Path| fs::symlink_metadata(path).map(|meta| meta.file_type());
-        let is_file = kind(&path).is_ok_and(|kind| kind.is_file() || kind.is_symlink());
-        is_file && above.into_iter().all(|above| kind(above).is_ok_and(|kind| kind.is_dir()))
-    };
-    let paths = paths.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    paths.filter(is_there).flat_map(|path| [path, &b"\0"[..]].concat()).collect()
+/// Refuses a checkout in which an operation of git is unfinished.
+pub(crate) fn require_finished(user: &Repository, checkout: &Path) -> Result<(), WorktreeError> {
+    let git_dir = Directory::open(&user.git_dir).map_err(WorktreeError::disk)?;
+    let is_there = |name: &str| git_dir.stat(name).is_ok_and(|found| found.is_some());
+    match UNFINISHED.iter().find(|(name, _)| is_there(name)) {
+        None => Ok(()),
+        Some((_, operation)) => Err(WorktreeError::Refused(format!(
+            "`{}` is in the middle of a {operation}; finish it, or abort it (`git {operation} --abort`)",
+            checkout.display()
+        ))),
+    }
 }
 
-/// Changes of `git diff-tree -r -z`: `:OLD NEW HASH HASH STATUS`, then the path.
-fn changes(raw: &[u8]) -> Result<Vec<ChangedFile>, WorktreeError> {
-    let text = std::str::from_utf8(raw).map_err(|_| {
-        WorktreeError::Refused(
-            "a changed file has a name that is not UTF-8; take a branch: `--branch NAME`"
-                .to_owned(),
-        )
-    })?;
-    let mut parts = text.split('\0');
-    let mut found = Vec::new();
-    while let (Some(modes), Some(path)) = (parts.next(), parts.next()) {
-        let mut words = modes.trim_start_matches(':').split(' ').map(str::to_owned);
-        let (old, new) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        found.push(ChangedFile { path: path.to_owned(), old, new });
-    }
-    Ok(found)
+/// Directory for the new files of an apply, on the file system of the checkout.
+pub(crate) fn staging_directory(
+    user: &Repository,
+    checkout: &Path,
+    task: &str,
+) -> Result<PathBuf, WorktreeError> {
+    let device =
+        |path: &Path| fs::metadata(path).map(|meta| meta.dev()).map_err(WorktreeError::disk);
+    let above = if device(&user.git_dir)? == device(checkout)? { &user.git_dir } else { checkout };
+    Ok(above.join(".a2a-hub-apply").join(task))
 }

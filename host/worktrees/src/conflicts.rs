@@ -9,9 +9,9 @@
 
 use crate::{
     Worktree, WorktreeError, Worktrees, blocking,
-    git::{GitStep, utf8},
+    git::{HubRepository, utf8},
     record::{Folder, remove_all},
-    snapshot::hub_git,
+    walk::plain_text,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -28,10 +28,8 @@ const MOST: usize = 16;
 /// Time limit of all comparisons of one worktree: the end of a run waits for them.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Most paths of one conflict, and the longest shown part of a path in characters: agents choose
-/// them.
+/// Most paths of one conflict: agents choose them.
 const MAX_PATHS: usize = 10;
-const MAX_PATH: usize = 200;
 
 /// Largest list of paths that git may print, in bytes.
 const LIST_LIMIT: usize = 8 << 20;
@@ -161,8 +159,8 @@ impl Worktrees {
 
     fn result_of(&self, worktree: Worktree) -> Result<ComparedWork, WorktreeError> {
         let folder = self.folder(&worktree.task)?;
-        let commit = fs::read_to_string(folder.git().join("refs/heads/result"));
-        let commit = commit.map_err(WorktreeError::disk)?.trim().to_owned();
+        let commit = Self::latest_snapshot(&folder).map(|snapshot| snapshot.commit);
+        let commit = commit.ok_or_else(|| WorktreeError::NotFound(worktree.task.clone()))?;
         Ok(ComparedWork { folder, worktree, commit })
     }
 
@@ -203,9 +201,9 @@ impl Worktrees {
         let stores =
             [&own.folder, &other.folder].map(|folder| quoted(&folder.git().join("objects")));
         let [one, two] = stores;
-        let step = hub_git(&own.folder, &own.worktree, &args).accepting(1).at_most(LIST_LIMIT);
-        let step = step.reading([other.folder.path()]).reading(&other.worktree.objects);
-        let step = step.writing([&scratch.0]);
+        let step = own.repository().step(&args).accepting(1).at_most(LIST_LIMIT);
+        let step = step.reading([&other.folder.git()]).reading(&other.worktree.stores);
+        let step = step.writing(&scratch.0);
         let step = step.with_env("GIT_OBJECT_DIRECTORY", utf8(&scratch.0)?);
         let step = step.with_env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &format!("{}:{}", one?, two?));
         let done = self.0.git.run(self.step_directory()?, step).await?;
@@ -223,11 +221,17 @@ impl Worktrees {
     async fn touched(&self, of: &ComparedWork) -> Result<Vec<Vec<u8>>, WorktreeError> {
         let base = &of.worktree.base;
         let args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", base, &of.commit];
-        let step: GitStep = hub_git(&of.folder, &of.worktree, &args).at_most(LIST_LIMIT);
+        let step = of.repository().step(&args).at_most(LIST_LIMIT);
         let listed = self.0.git.run(self.step_directory()?, step).await?.stdout;
         let mut paths: Vec<_> = parts(&listed).map(<[u8]>::to_vec).collect();
         paths.sort();
         Ok(paths)
+    }
+}
+
+impl ComparedWork {
+    fn repository(&self) -> HubRepository {
+        HubRepository::at(self.folder.git(), &self.worktree.stores)
     }
 }
 
@@ -273,30 +277,9 @@ fn read(folder: &Folder) -> Option<Comparisons> {
 fn conflict(other: &ComparedWork, paths: &[Vec<u8>]) -> WorktreeConflict {
     WorktreeConflict {
         task: other.worktree.task.clone(),
-        paths: paths.iter().take(MAX_PATHS).map(|path| shown(path)).collect(),
+        paths: paths.iter().take(MAX_PATHS).map(|path| plain_text(path)).collect(),
         more: paths.len().saturating_sub(MAX_PATHS),
     }
-}
-
-/// A path for people and models: an agent chose it, so nothing in it ends a line or a quotation,
-/// or is shown in another order (CWE-150).
-fn shown(path: &[u8]) -> String {
-    let text = String::from_utf8_lossy(path);
-    let safe = |c: char| match c {
-        '`' => '\'',
-        '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}' => char::REPLACEMENT_CHARACTER,
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
-        c => c,
-    };
-    let mut cut: String = text.chars().take(MAX_PATH).map(safe).collect();
-    if text.chars().nth(MAX_PATH).is_some() {
-        cut.push('…');
-    }
-    cut
 }
 
 /// Parts of a list that ends each by NUL.
@@ -325,15 +308,6 @@ fn quoted(path: &Path) -> Result<String, WorktreeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shown_paths_are_bounded_and_plain() {
-        assert_eq!(shown("src/ä b".as_bytes()), "src/ä b");
-        assert_eq!(shown(b"a\nb\x1b[2J`c`\xff"), "a\u{fffd}b\u{fffd}[2J'c'\u{fffd}");
-        assert_eq!(shown("\u{202e}x\u{2066}".as_bytes()), "\u{fffd}x\u{fffd}");
-        let long = shown("ä".repeat(300).as_bytes());
-        assert_eq!((long.chars().count(), long.ends_with('…')), (MAX_PATH + 1, true));
-    }
 
     #[test]
     fn paths_overlap_by_name_and_directory() {

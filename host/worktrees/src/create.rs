@@ -1,13 +1,21 @@
 //! Creation of a worktree.
 
 use crate::{
-    OwnPreparation, PortRange, Worktree, WorktreeError, WorktreeOwner, Worktrees, blocking,
+    OwnPreparation, PortRange, RepositoryBounds, Worktree, WorktreeError, WorktreeOwner, Worktrees,
+    blocking,
     copied::{copy_files, excludes},
-    git::{GitStep, INDEX_PACK, utf8},
+    git::{HubRepository, alternates, config_of},
+    ignore::RULES_LIMIT,
+    reader::Directory,
     record::Folder,
+    refs::{self, Expected, Refs},
     repository::Repository,
+    settings::GitSettings,
+    snapshot::{BASE_INDEX, INDEX},
+    walk::require_paths,
 };
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Component, Path, PathBuf},
 };
@@ -25,15 +33,17 @@ pub struct NewWorktree {
     pub now_ms: u64,
     /// Owner of the task.
     pub owner: WorktreeOwner,
+    /// Where the repository, and what it refers to, may lie.
+    pub bounds: RepositoryBounds,
 }
 
 /// Origin of a new worktree.
 struct WorktreeOrigin {
     repository: Repository,
-    /// Commit that the work starts from.
-    base: String,
-    /// Last commit below `base` that the user's repository has.
-    pinned: String,
+    /// Commit that the work starts from; none if it is still to be found by its name.
+    base: Option<String>,
+    /// Last commit below `base` that the user's repository has; `base` itself without a parent.
+    pinned: Option<String>,
     /// Worktree whose work it starts from, if it does.
     parent: Option<Worktree>,
 }
@@ -44,8 +54,8 @@ impl Worktrees {
     /// present files of the latter.
     ///
     /// # Errors
-    /// The directory is in no repository, the base is no commit, the task has a worktree already,
-    /// or git or the disk fails. Nothing is left then.
+    /// The directory is in no repository, or in one that is not what it claims to be, the base is
+    /// no commit, the task has a worktree already, or git or the disk fails. Nothing is left then.
     pub async fn create(&self, new: NewWorktree) -> Result<Worktree, WorktreeError> {
         let is_text = !new.base.is_empty() && !new.base.chars().any(char::is_control);
         if !is_text || new.base.len() > 255 {
@@ -53,10 +63,16 @@ impl Worktrees {
         }
         let origin = match Folder::above(self.root(), &new.directory) {
             Some(above) => self.origin_in_worktree(&above, &new).await?,
-            None => self.origin_in_repository(&new).await?,
+            None => {
+                let (directory, bounds) = (new.directory.clone(), new.bounds.clone());
+                let repository = blocking(move || Repository::find(&directory, &bounds)).await??;
+                WorktreeOrigin { repository, base: None, pinned: None, parent: None }
+            }
         };
         let _held = self.lock(&new.task).await;
         let folder = self.folder(&new.task)?;
+        let (all, task, owner) = (self.clone(), new.task.clone(), new.owner.clone());
+        blocking(move || all.reserve(&task, &owner)).await??;
         folder.make().map_err(|why| {
             if why.kind() != io::ErrorKind::AlreadyExists {
                 return WorktreeError::disk(why);
@@ -73,16 +89,6 @@ impl Worktrees {
         made
     }
 
-    async fn origin_in_repository(
-        &self,
-        new: &NewWorktree,
-    ) -> Result<WorktreeOrigin, WorktreeError> {
-        let directory = new.directory.clone();
-        let repository = blocking(move || Repository::find(&directory)).await??;
-        let base = self.commit(&repository, &new.base).await?;
-        Ok(WorktreeOrigin { repository, pinned: base.clone(), base, parent: None })
-    }
-
     /// Starts from the present files of another worktree.
     async fn origin_in_worktree(
         &self,
@@ -97,29 +103,52 @@ impl Worktrees {
             )));
         }
         let base = self.snapshot(above.task()).await?.commit;
+        let of = parent.clone();
+        let mut repository = blocking(move || of.open_repository()).await??;
         let prefix = new.directory.strip_prefix(&parent.tree).unwrap_or(Path::new(""));
-        let repository = Repository {
-            git_dir: parent.git_dir.clone(),
-            common: parent.repository.clone(),
-            checkout: parent.checkout.clone(),
-            prefix: prefix.to_owned(),
-            objects: parent.objects.clone(),
-            branch: parent.from.clone(),
-            shallow: fs::read_to_string(above.git().join("shallow")).ok(),
-        };
-        Ok(WorktreeOrigin { repository, base, pinned: parent.pinned.clone(), parent: Some(parent) })
+        prefix.clone_into(&mut repository.prefix);
+        repository.branch.clone_from(&parent.from);
+        repository.shallow = fs::read_to_string(above.git().join("shallow")).ok();
+        let pinned = Some(parent.pinned.clone());
+        Ok(WorktreeOrigin { repository, base: Some(base), pinned, parent: Some(parent) })
     }
 
-    /// Id of the commit that a name stands for in the user's repository.
-    async fn commit(&self, repository: &Repository, name: &str) -> Result<String, WorktreeError> {
-        let name = format!("{name}^{{commit}}");
-        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
-        let step = GitStep::on(&repository.git_dir, &args).accepting(1).accepting(128);
-        let step = step.reading([&repository.common]).reading(&repository.objects);
-        let found = self.0.git.run(self.step_directory()?, step).await?;
-        let id = found.text();
-        let is_id = found.code == 0 && matches!(id.len(), 40 | 64);
-        if is_id { Ok(id) } else { Err(WorktreeError::NoBase(name.replace("^{commit}", ""))) }
+    /// Id of the commit that a name stands for in the user's repository. Git reads a copy of the
+    /// refs.
+    async fn commit(
+        &self,
+        folder: &Folder,
+        user: &Repository,
+        repository: &HubRepository,
+        name: &str,
+    ) -> Result<String, WorktreeError> {
+        let none = || WorktreeError::NoBase(name.to_owned());
+        let (git_dir, common) = (user.git_dir.clone(), user.common.clone());
+        let is_head = name == "HEAD";
+        let read = blocking(move || {
+            let refs = Refs::open(&git_dir, &common)?;
+            let head = refs.head()?.commit().map(str::to_owned);
+            let all = if is_head { BTreeMap::new() } else { refs.all()? };
+            Ok::<_, WorktreeError>((head, all))
+        });
+        let (head, all) = read.await??;
+        if is_head {
+            return head.ok_or_else(none);
+        }
+        let packed: String = all.iter().map(|(name, id)| format!("{id} {name}\n")).collect();
+        let head = head.unwrap_or_else(|| "ref: refs/heads/none".to_owned());
+        let write = |name: &str, text: &str| {
+            fs::write(repository.path().join(name), text).map_err(WorktreeError::disk)
+        };
+        write("packed-refs", &packed)?;
+        write("HEAD", &format!("{head}\n"))?;
+        let asked = format!("{name}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &asked];
+        let step = repository.step(&args).accepting(1).accepting(128);
+        let found = self.0.git.run(folder.path(), step).await?;
+        write("HEAD", "ref: refs/heads/none\n")?;
+        fs::remove_file(repository.path().join("packed-refs")).map_err(WorktreeError::disk)?;
+        refs::id(&found.text()).filter(|_| found.code == 0).ok_or_else(none)
     }
 
     async fn make(
@@ -128,69 +157,106 @@ impl Worktrees {
         origin: WorktreeOrigin,
         new: &NewWorktree,
     ) -> Result<Worktree, WorktreeError> {
-        let WorktreeOrigin { repository, base, pinned, parent } = origin;
-        let (tree, git) = (folder.tree(), folder.git());
-        let branch = format!("a2a-hub/{}", folder.task());
-        let mut stores = repository.objects.clone();
-        let shallow = repository.shallow.as_deref();
-        let own = GitDirectory { path: &git, base: &base, shallow, is_bare: true, author: None };
-        own.write("result", &[&stores, &[tree.join(".git/objects")][..]].concat())?;
-        if let Some(parent) = &parent {
-            let pack = self.pack(parent, &base).await?;
-            let step = GitStep::on(&git, INDEX_PACK).with_input(pack).writing([&git]);
-            let step = step.reading(&stores);
-            self.0.git.run(folder.path(), step).await?;
-            stores.push(git.join("objects"));
+        let WorktreeOrigin { repository: user, base, pinned, parent } = origin;
+        let tree = folder.tree();
+        let repository = HubRepository::at(folder.git(), &user.objects);
+        let is_sha256 = user.is_sha256;
+        repository.make(is_sha256, user.shallow.as_deref())?;
+        let base = match (base, &parent) {
+            (Some(base), Some(parent)) => {
+                self.take_pack_of(folder, parent, &base).await?;
+                base
+            }
+            _ => self.commit(folder, &user, &repository, &new.base).await?,
+        };
+        let listing = self.files_of(folder, &repository, &base).await.map_err(|why| {
+            why.refused_if(|_| true, |said| format!("the commit `{base}` cannot be read: {said}; look for the damage: `git fsck`"))
+        })?;
+        require_paths(&listing)?;
+        let mut stores = alternates(&user.objects)?;
+        if parent.is_some() {
+            // Relative, since the data directory may move.
+            stores.push_str("../../../git/objects\n");
         }
-        let dot_git = tree.join(".git");
-        let author = self.author(&repository.git_dir).await;
-        let author = author.as_ref();
-        let agents = GitDirectory { path: &dot_git, base: &base, shallow, is_bare: false, author };
-        agents.write(&branch, &stores)?;
-        let step = GitStep::on(&dot_git, &["read-tree", "-m", "-u", &base]).with_files(&tree);
-        let step = step.writing([&tree]).reading(&stores);
-        self.0.git.run(folder.path(), step).await?;
-        // The index knows the times of the files, so the first snapshot reads only changed ones.
-        let (from, to) = (dot_git.join("index"), git.join("index"));
-        blocking(move || fs::copy(from, to)).await?.map_err(WorktreeError::disk)?;
-        let directory = directory_below(&tree, &repository.prefix)?;
-        let found = (repository.common.as_path(), repository.checkout.as_deref());
-        let (own, note) = self.own_wishes(folder, found, &stores, &base).await?;
-        let (ports, is_unprepared) = self.prepare(folder, &repository, own.clone()).await?;
+        let (home, of) = (self.0.home.clone(), user.clone());
+        let settings = blocking(move || GitSettings::of(&home, &of)).await?;
+        let branch = format!("a2a-hub/{}", folder.task());
+        let dot_git = AgentGitDirectory {
+            path: tree.join(".git"),
+            base: base.clone(),
+            branch: branch.clone(),
+            shallow: user.shallow.clone(),
+            author: settings.author(),
+            stores,
+        };
+        let index = self.check_out(folder.path(), &repository, &listing, make_tree(&tree)?).await?;
+        let bytes = index.to_bytes(is_sha256);
+        let (git, prefix) = (folder.git(), user.prefix.clone());
+        let directory = tree.clone();
+        blocking(move || {
+            dot_git.write(&bytes).map_err(WorktreeError::disk)?;
+            for name in [INDEX, BASE_INDEX] {
+                fs::write(git.join(name), &bytes).map_err(WorktreeError::disk)?;
+            }
+            directory_below(&directory, &prefix).map(drop)
+        })
+        .await??;
+        let found = (user.common.as_path(), user.checkout.as_deref());
+        let (own, note) = self.own_wishes(folder, found, &repository, &base).await?;
+        let prepared = self.prepare(folder, &user, own.clone(), settings.excludes).await?;
         let worktree = Worktree {
             task: new.task.clone(),
-            tree,
-            directory,
+            tree: PathBuf::new(),
+            directory: PathBuf::new(),
+            prefix: user.prefix,
+            pinned: pinned.unwrap_or_else(|| base.clone()),
             base,
-            from: repository.branch,
+            from: user.branch,
             branch,
-            checkout: repository.checkout,
-            git_dir: repository.git_dir,
-            repository: repository.common,
-            pinned,
-            objects: stores,
+            checkout: user.checkout,
+            git_dir: user.git_dir,
+            repository: user.common,
+            stores: user.objects,
+            objects: Vec::new(),
+            bounds: new.bounds.clone(),
             parent: parent.map(|parent| parent.task),
             created_ms: new.now_ms,
-            ports,
-            is_unprepared,
+            ports: prepared.ports,
+            is_unprepared: prepared.has_setup,
+            has_begun: false,
             owner: new.owner.clone(),
             own,
+            copied: prepared.copied,
             note,
+            applied: Vec::new(),
         };
         // The record first: a ref without a record would never be removed.
         folder.write(&worktree).map_err(WorktreeError::disk)?;
+        let worktree = folder.read()?;
         self.set_ref(&worktree, "base", &worktree.pinned).await?;
         Ok(worktree)
     }
 
-    /// Copies files of the checkout, and reserves ports, as the rules say. Returns the ports, and
-    /// true if programs have to set the worktree up.
+    /// Copies the commits of another worktree that the user's repository lacks.
+    async fn take_pack_of(
+        &self,
+        folder: &Folder,
+        parent: &Worktree,
+        commit: &str,
+    ) -> Result<(), WorktreeError> {
+        let pack = self.pack(parent, commit, &[]).await?;
+        let to = folder.git().join("objects/pack");
+        blocking(move || pack.copy_into(&to)).await?
+    }
+
+    /// Copies files of the checkout, and reserves ports, as the rules say.
     async fn prepare(
         &self,
         folder: &Folder,
         repository: &Repository,
         own: OwnPreparation,
-    ) -> Result<(Option<PortRange>, bool), WorktreeError> {
+        excludes_of_user: Vec<u8>,
+    ) -> Result<Prepared, WorktreeError> {
         let (rules, worktrees) = (self.rules(), self.clone());
         let (folder, checkout) = (folder.clone(), repository.checkout.clone());
         let common = repository.common.clone();
@@ -201,38 +267,22 @@ impl Worktrees {
                 Some(checkout) => copy_files(checkout, &tree, &preparation.copy)?,
                 None => Vec::new(),
             };
-            // Neither in the result, nor in a commit that the agent makes without looking.
-            for git_dir in [folder.git(), tree.join(".git")] {
-                fs::write(git_dir.join("info/exclude"), excludes(&copied))
-                    .map_err(WorktreeError::disk)?;
-            }
+            // Neither in a commit that the agent makes without looking.
+            let info = Directory::open(&common).ok();
+            let info = info.and_then(|it| it.bytes("info/exclude", RULES_LIMIT).ok().flatten());
+            let mut all = excludes_of_user;
+            all.extend(b"\n");
+            all.extend(info.unwrap_or_default());
+            all.extend(b"\n");
+            all.extend(excludes(&copied).bytes());
+            fs::write(tree.join(".git/info/exclude"), all).map_err(WorktreeError::disk)?;
             let reserve =
                 |count| worktrees.0.ports.reserve(folder.task(), count, &worktrees.list());
             let ports = Some(preparation.ports).filter(|count| *count > 0);
             let ports = ports.map(reserve).transpose()?;
-            Ok((ports, !preparation.setup.is_empty()))
+            Ok(Prepared { ports, has_setup: !preparation.setup.is_empty(), copied })
         })
         .await?
-    }
-
-    /// Name and address of the user as git has them: in the repository's settings, or the user's
-    /// own; none if neither says it.
-    pub(crate) async fn author(&self, git_dir: &Path) -> Option<(String, String)> {
-        let args = ["config", "--get-regexp", r"^user\.(name|email)$"];
-        let mut step = GitStep::on(git_dir, &args).accepting(1);
-        if let Some(home) = &self.0.home {
-            let settings = home.join(".gitconfig");
-            if settings.is_file() {
-                step = step.with_env("GIT_CONFIG_GLOBAL", utf8(&settings).ok()?);
-                step = step.reading([settings]);
-            }
-        }
-        let said = self.0.git.run(self.step_directory().ok()?, step).await.ok()?.text();
-        // The last value of each counts.
-        let value = |name: &str| {
-            said.lines().rev().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
-        };
-        Some((value("user.name ")?, value("user.email ")?))
     }
 
     /// Sets a ref of the task in the user's repository, which keeps its commit from being removed.
@@ -242,20 +292,19 @@ impl Worktrees {
         name: &str,
         commit: &str,
     ) -> Result<(), WorktreeError> {
+        let _held = self.lock_repository(&worktree.repository).await;
         let name = format!("refs/a2a-hub/{}/{name}", worktree.task);
-        let step = GitStep::on(&worktree.repository, &["update-ref", &name, commit]);
-        let step = step.writing([&worktree.repository]).reading(&worktree.objects);
-        self.0.git.run(self.step_directory()?, step).await.map(drop)
+        let (common, commit) = (worktree.repository.clone(), commit.to_owned());
+        blocking(move || Refs::open(&common, &common)?.set(&name, &commit, Expected::Any, None))
+            .await?
     }
 
     /// Removes the refs of the task in the user's repository.
     pub(crate) async fn remove_refs(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
-        let refs = ["base", "result"]
-            .map(|name| format!("delete refs/a2a-hub/{}/{name}\n", worktree.task));
-        let step = GitStep::on(&worktree.repository, &["update-ref", "--stdin"]);
-        let step = step.with_input(refs.concat());
-        let step = step.writing([&worktree.repository]).reading(&worktree.objects);
-        self.0.git.run(self.step_directory()?, step).await.map(drop)
+        let _held = self.lock_repository(&worktree.repository).await;
+        let names = ["base", "result"].map(|name| format!("refs/a2a-hub/{}/{name}", worktree.task));
+        let common = worktree.repository.clone();
+        blocking(move || Refs::open(&common, &common)?.remove(&names)).await?
     }
 
     /// Directory for the temporary files of a step without a worktree.
@@ -290,50 +339,52 @@ fn directory_below(tree: &Path, prefix: &Path) -> Result<PathBuf, WorktreeError>
     Ok(directory)
 }
 
-/// A git directory to be written. It is written without git: the files are few, and each step of
-/// git costs milliseconds.
-struct GitDirectory<'a> {
-    path: &'a Path,
-    base: &'a str,
-    shallow: Option<&'a str>,
-    is_bare: bool,
-    author: Option<&'a (String, String)>,
+/// Makes the directory of the files, and returns its path.
+fn make_tree(tree: &Path) -> Result<PathBuf, WorktreeError> {
+    fs::create_dir(tree).map_err(WorktreeError::disk)?;
+    Ok(tree.to_owned())
 }
 
-impl GitDirectory<'_> {
-    /// Writes it with a branch at the base, reading objects from `stores`
-    /// (gitrepository-layout(5)).
-    fn write(&self, branch: &str, stores: &[PathBuf]) -> Result<(), WorktreeError> {
-        let stores = stores.iter().map(|store| utf8(store).map(|path| format!("{path}\n")));
-        let stores = stores.collect::<Result<String, _>>()?;
-        self.write_files(branch, &stores).map_err(WorktreeError::disk)
-    }
+/// What was prepared in a worktree before its record is written.
+struct Prepared {
+    ports: Option<PortRange>,
+    has_setup: bool,
+    copied: Vec<String>,
+}
 
-    fn write_files(&self, branch: &str, stores: &str) -> io::Result<()> {
+/// The agent's git directory, before the agent begins.
+struct AgentGitDirectory {
+    path: PathBuf,
+    base: String,
+    branch: String,
+    shallow: Option<String>,
+    author: Option<(String, String)>,
+    /// Lines of `objects/info/alternates`.
+    stores: String,
+}
+
+impl AgentGitDirectory {
+    /// Writes it with a branch at the base (gitrepository-layout(5)).
+    fn write(&self, index: &[u8]) -> io::Result<()> {
         let at = |name: &str| self.path.join(name);
         for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
             fs::create_dir_all(at(directory))?;
         }
-        let head = at("refs/heads").join(branch);
+        let head = at("refs/heads").join(&self.branch);
         fs::create_dir_all(head.parent().unwrap_or(&head))?;
         fs::write(head, format!("{}\n", self.base))?;
-        fs::write(at("HEAD"), format!("ref: refs/heads/{branch}\n"))?;
-        fs::write(at("objects/info/alternates"), stores)?;
-        if let Some(shallow) = self.shallow {
+        fs::write(at("HEAD"), format!("ref: refs/heads/{}\n", self.branch))?;
+        fs::write(at("objects/info/alternates"), &self.stores)?;
+        if let Some(shallow) = &self.shallow {
             fs::write(at("shallow"), shallow)?;
         }
-        let mut config = String::from("[core]\n");
-        let is_sha256 = self.base.len() == 64;
-        config += &format!("\trepositoryformatversion = {}\n", u8::from(is_sha256));
-        config += &format!("\tfilemode = true\n\tbare = {}\n[gc]\n\tauto = 0\n", self.is_bare);
-        if is_sha256 {
-            config += "[extensions]\n\tobjectformat = sha256\n";
-        }
-        if let Some((name, address)) = self.author {
+        let mut config = config_of(self.base.len() == 64, false);
+        if let Some((name, address)) = &self.author {
             config +=
                 &format!("[user]\n\tname = {}\n\temail = {}\n", quoted(name), quoted(address));
         }
-        fs::write(at("config"), config)
+        fs::write(at("config"), config)?;
+        fs::write(at("index"), index)
     }
 }
 

@@ -1,19 +1,20 @@
-//! Runs the program git: a clean environment, no configuration but a repository's own, no hooks, no
-//! external programs, and a confinement that shows each step only what it needs.
+//! Runs the program git, in repositories that only the hub writes: a clean environment, no
+//! configuration but the hub's, no files, no hooks, no external programs, and a confinement that
+//! shows each step only what it needs.
 
 use crate::WorktreeError;
 use a2a_hub_process::{
-    Launch, Output, ProgramExit, SpawnError, Supervisor, WorkingDirectory,
+    Child, Launch, Output, ProgramExit, SpawnError, Supervisor, WorkingDirectory,
     confine::{Ceilings, Confinement, Network, files_of},
 };
 use std::{
     ffi::OsStr,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Longest time of one step.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -25,7 +26,7 @@ const OUTPUT_LIMIT: usize = 64 << 20;
 const MEMORY_LIMIT: u64 = 4 << 30;
 
 /// Longest text of an error, in characters.
-const SAID: usize = 1_000;
+const MAX_REPORTED: usize = 1_000;
 
 /// Settings that switch off what git would otherwise run or write.
 const SETTINGS: &[&str] = &[
@@ -37,7 +38,7 @@ const SETTINGS: &[&str] = &[
     "core.askPass=",
     "credential.helper=",
     "diff.external=",
-    "diff.ignoreSubmodules=all",
+    "diff.ignoreSubmodules=none",
     "submodule.recurse=false",
     "protocol.allow=never",
     "gc.auto=0",
@@ -57,24 +58,82 @@ pub(crate) struct Git {
     next: AtomicU64,
 }
 
-/// One step: a git command with all that it sees.
-#[derive(Clone, Default)]
+/// A bare repository that only the hub writes: its settings are the hub's, and it has no files.
+/// Git runs in such repositories and nowhere else.
+#[derive(Clone, Debug)]
+pub(crate) struct HubRepository {
+    path: PathBuf,
+    /// Stores of the user's repository, whose objects it reads.
+    stores: Vec<PathBuf>,
+}
+
+impl HubRepository {
+    pub(crate) fn at(path: PathBuf, stores: &[PathBuf]) -> Self {
+        Self { path, stores: stores.to_vec() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Store of its own objects.
+    pub(crate) fn objects(&self) -> PathBuf {
+        self.path.join("objects")
+    }
+
+    /// Writes the repository without git: the files are few, and each step of git costs
+    /// milliseconds (gitrepository-layout(5)). `shallow` has the commits whose parents are missing.
+    pub(crate) fn make(&self, is_sha256: bool, shallow: Option<&str>) -> Result<(), WorktreeError> {
+        let stores = alternates(&self.stores)?;
+        let write = || -> io::Result<()> {
+            for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
+                fs::create_dir_all(self.path.join(directory))?;
+            }
+            // A branch without a commit: attributes of no tree count (`attr.tree`).
+            fs::write(self.path.join("HEAD"), "ref: refs/heads/none\n")?;
+            fs::write(self.path.join("config"), config_of(is_sha256, true))?;
+            fs::write(self.path.join("objects/info/alternates"), stores)?;
+            match shallow {
+                Some(shallow) => fs::write(self.path.join("shallow"), shallow),
+                None => Ok(()),
+            }
+        };
+        write().map_err(WorktreeError::disk)
+    }
+
+    /// A step on the repository.
+    pub(crate) fn step(&self, args: &[&str]) -> GitStep {
+        let args = args.iter().map(|&arg| arg.to_owned()).collect();
+        GitStep { repository: self.clone(), args, ..GitStep::empty() }
+    }
+}
+
+/// The part `core` of a repository's configuration.
+pub(crate) fn config_of(is_sha256: bool, is_bare: bool) -> String {
+    let version = u8::from(is_sha256);
+    let format = if is_sha256 { "[extensions]\n\tobjectformat = sha256\n" } else { "" };
+    format!(
+        "[core]\n\trepositoryformatversion = {version}\n\tfilemode = true\n\tbare = {is_bare}\n[gc]\n\tauto = 0\n{format}"
+    )
+}
+
+/// Lines of `objects/info/alternates` for these stores.
+pub(crate) fn alternates(stores: &[PathBuf]) -> Result<String, WorktreeError> {
+    stores.iter().map(|store| utf8(store).map(|path| format!("{path}\n"))).collect()
+}
+
+/// One step: a git command on a repository of the hub.
+#[derive(Clone)]
 pub(crate) struct GitStep {
-    /// Git directory that it works on.
-    git_dir: PathBuf,
-    /// Directory with the files; none for a step without files.
-    work_tree: Option<PathBuf>,
+    repository: HubRepository,
     args: Vec<String>,
     env: Vec<(String, String)>,
     stdin: Vec<u8>,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
-    limit: Option<usize>,
+    limit: usize,
     accepts: Vec<i32>,
 }
-
-/// Arguments of a step that takes a pack on its standard input, and hashes and checks each object.
-pub(crate) const INDEX_PACK: &[&str] = &["index-pack", "--stdin", "--fix-thin", "--strict"];
 
 /// Options of a patch that `git apply` takes, with binary files.
 pub(crate) const AS_PATCH: &[&str] =
@@ -94,14 +153,10 @@ impl GitOutput {
 }
 
 impl GitStep {
-    pub(crate) fn on(git_dir: &Path, args: &[&str]) -> Self {
-        let args = args.iter().map(|&arg| arg.to_owned()).collect();
-        Self { git_dir: git_dir.to_owned(), args, ..Self::default() }
-    }
-
-    pub(crate) fn with_files(mut self, work_tree: &Path) -> Self {
-        self.work_tree = Some(work_tree.to_owned());
-        self
+    fn empty() -> Self {
+        let repository = HubRepository { path: PathBuf::new(), stores: Vec::new() };
+        let (args, env, stdin, read, write, accepts) = Default::default();
+        Self { repository, args, env, stdin, read, write, limit: OUTPUT_LIMIT, accepts }
     }
 
     pub(crate) fn with_env(mut self, name: &str, value: &str) -> Self {
@@ -114,19 +169,27 @@ impl GitStep {
         self
     }
 
+    /// Lets the step read another directory of the hub.
     pub(crate) fn reading<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.read.extend(paths.into_iter().map(|path| path.as_ref().to_owned()));
         self
     }
 
-    pub(crate) fn writing<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
-        self.write.extend(paths.into_iter().map(|path| path.as_ref().to_owned()));
+    /// Lets the step write another directory of the hub.
+    pub(crate) fn writing(mut self, path: &Path) -> Self {
+        self.write.push(path.to_owned());
         self
+    }
+
+    /// Lets the step write the repository.
+    pub(crate) fn writing_repository(self) -> Self {
+        let path = self.repository.path.clone();
+        self.writing(&path)
     }
 
     /// Sets the largest output, in bytes.
     pub(crate) fn at_most(mut self, limit: usize) -> Self {
-        self.limit = Some(limit);
+        self.limit = limit;
         self
     }
 
@@ -138,6 +201,80 @@ impl GitStep {
 
     fn name(&self) -> String {
         self.args.first().cloned().unwrap_or_default()
+    }
+}
+
+/// A step at work, whose input and output are streams. Dropping it ends the program.
+pub(crate) struct RunningStep {
+    child: Child,
+    step: GitStep,
+    stderr: Vec<u8>,
+    exit: Option<ProgramExit>,
+    deadline: Instant,
+    /// Directory of its temporary files; removed at the end.
+    _temporary: TemporaryDirectory,
+}
+
+impl RunningStep {
+    /// Queues bytes for the standard input. Only a program that prints little may be given more
+    /// than it has read.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<(), WorktreeError> {
+        let written = timeout_at(self.deadline, self.child.write_stdin(bytes)).await;
+        match written {
+            // A step that ends without reading its input reports the reason on its standard error.
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.timed_out()),
+        }
+    }
+
+    pub(crate) fn close_input(&mut self) {
+        self.child.close_stdin();
+    }
+
+    /// The next part of the standard output; none at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, WorktreeError> {
+        while self.exit.is_none() {
+            match timeout_at(self.deadline, self.child.next()).await {
+                Ok(Output::Stdout(bytes)) => return Ok(Some(bytes)),
+                Ok(Output::Stderr(bytes)) => {
+                    self.stderr.extend(bytes);
+                    let surplus = self.stderr.len().saturating_sub(MAX_REPORTED * 4);
+                    self.stderr.drain(..surplus);
+                }
+                Ok(Output::MemoryExceeded(_)) => {}
+                Ok(Output::Exited(exit)) => self.exit = Some(exit),
+                Err(_) => return Err(self.timed_out()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for the end. Output that is left counts for nothing.
+    pub(crate) async fn finish(mut self) -> Result<i32, WorktreeError> {
+        self.close_input();
+        while self.next().await?.is_some() {}
+        self.code()
+    }
+
+    /// Exit code of a program that has ended.
+    fn code(&self) -> Result<i32, WorktreeError> {
+        let step = self.step.name();
+        match self.exit {
+            Some(ProgramExit::Code(code)) if code == 0 || self.step.accepts.contains(&code) => {
+                Ok(code)
+            }
+            Some(ProgramExit::Code(code)) => {
+                Err(WorktreeError::Git { step, said: message_of(&self.stderr, code) })
+            }
+            Some(ProgramExit::Signal(signal)) => {
+                Err(WorktreeError::Git { step, said: format!("it was ended by signal {signal}") })
+            }
+            None => Err(WorktreeError::Git { step, said: "it has not ended".to_owned() }),
+        }
+    }
+
+    fn timed_out(&self) -> WorktreeError {
+        WorktreeError::TimedOut { step: self.step.name(), seconds: TIME_LIMIT.as_secs() }
     }
 }
 
@@ -156,66 +293,56 @@ impl Git {
         place: &Path,
         step: GitStep,
     ) -> Result<GitOutput, WorktreeError> {
-        let name = step.name();
-        let ran = timeout(TIME_LIMIT, self.run_unlimited(place, step)).await;
-        let seconds = TIME_LIMIT.as_secs();
-        ran.unwrap_or(Err(WorktreeError::TimedOut { step: name, seconds }))
-    }
-
-    async fn run_unlimited(&self, place: &Path, step: GitStep) -> Result<GitOutput, WorktreeError> {
-        let name = step.name();
-        let limit = step.limit.unwrap_or(OUTPUT_LIMIT);
-        let temporary = place.join(format!(".step-{}", self.next.fetch_add(1, Ordering::Relaxed)));
-        fs::create_dir_all(&temporary).map_err(WorktreeError::disk)?;
-        let _removed = Removed(temporary.clone());
-        let launch = self.launch(&step, temporary).await?;
-        let mut child = self.supervisor.spawn(launch).await?;
-        // A step that ends without reading its input reports the reason on its standard error.
-        if !step.stdin.is_empty() {
-            let _ = child.write_stdin(&step.stdin).await;
+        let (name, limit) = (step.name(), step.limit);
+        let input = step.stdin.clone();
+        let mut running = self.start(place, step).await?;
+        if !input.is_empty() {
+            running.write(&input).await?;
         }
-        child.close_stdin();
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let exit = loop {
-            match child.next().await {
-                Output::Stdout(bytes) => stdout.extend(bytes),
-                Output::Stderr(bytes) => stderr.extend(bytes),
-                Output::MemoryExceeded(_) => {}
-                Output::Exited(exit) => break exit,
-            }
+        running.close_input();
+        let mut stdout = Vec::new();
+        while let Some(bytes) = running.next().await? {
+            stdout.extend(bytes);
             if stdout.len() > limit {
                 return Err(WorktreeError::TooLarge { step: name, limit });
             }
-            let surplus = stderr.len().saturating_sub(SAID * 4);
-            stderr.drain(..surplus);
-        };
-        match exit {
-            ProgramExit::Code(code) if code == 0 || step.accepts.contains(&code) => {
-                Ok(GitOutput { code, stdout })
-            }
-            ProgramExit::Code(code) => {
-                Err(WorktreeError::Git { step: name, said: said(&stderr, code) })
-            }
-            ProgramExit::Signal(signal) => Err(WorktreeError::Git {
-                step: name,
-                said: format!("it was ended by signal {signal}"),
-            }),
         }
+        Ok(GitOutput { code: running.code()?, stdout })
+    }
+
+    /// Starts a step.
+    pub(crate) async fn start(
+        &self,
+        place: &Path,
+        step: GitStep,
+    ) -> Result<RunningStep, WorktreeError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let temporary = place.join(format!(".step-{number}"));
+        fs::create_dir_all(&temporary).map_err(WorktreeError::disk)?;
+        let removed = TemporaryDirectory(temporary.clone());
+        let launch = self.launch(&step, temporary).await?;
+        let child = self.supervisor.spawn(launch).await?;
+        let deadline = Instant::now() + TIME_LIMIT;
+        Ok(RunningStep {
+            child,
+            step,
+            stderr: Vec::new(),
+            exit: None,
+            deadline,
+            _temporary: removed,
+        })
     }
 
     async fn launch(&self, step: &GitStep, temporary: PathBuf) -> Result<Launch, WorktreeError> {
         let program = self.program.clone().ok_or(WorktreeError::NoGit)?;
-        let cwd = step.work_tree.as_ref().unwrap_or(&step.git_dir);
+        let cwd = step.repository.path();
         let cwd = WorkingDirectory::open(cwd).map_err(|source| SpawnError::Directory {
             program: program.clone(),
-            cwd: cwd.clone(),
+            cwd: cwd.to_owned(),
             source,
         })?;
         let mut args = vec!["--literal-pathspecs".to_owned(), "--no-pager".to_owned()];
-        args.push(format!("--git-dir={}", utf8(&step.git_dir)?));
-        if let Some(files) = &step.work_tree {
-            args.push(format!("--work-tree={}", utf8(files)?));
-        }
+        args.push(format!("--git-dir={}", utf8(step.repository.path())?));
         for setting in SETTINGS {
             args.extend(["-c".to_owned(), (*setting).to_owned()]);
         }
@@ -256,8 +383,9 @@ impl Git {
         support.allows(&Network::Nothing).ok()?;
         let real = |path: &Path| path.canonicalize().ok();
         let files = files_of(program, &[], &step.write, &|path| real(path));
-        let own = [&step.git_dir].into_iter().chain(&step.work_tree).cloned();
-        let read = files.into_iter().chain(own).chain(step.read.iter().cloned());
+        let HubRepository { path, stores } = &step.repository;
+        let own = [path].into_iter().chain(stores).chain(&step.read).cloned();
+        let read = files.into_iter().chain(own);
         let read = read.filter_map(|path| real(&path)).collect();
         let write = step.write.iter().filter_map(|path| real(path)).collect();
         let ceilings = Ceilings { memory_bytes: Some(MEMORY_LIMIT), ..Ceilings::default() };
@@ -265,23 +393,23 @@ impl Git {
     }
 }
 
-/// Removes a directory when it is dropped.
-struct Removed(PathBuf);
+/// A directory that is removed when it is dropped.
+struct TemporaryDirectory(PathBuf);
 
-impl Drop for Removed {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The end of what git said, for a person.
-fn said(stderr: &[u8], code: i32) -> String {
+/// The end of what git wrote to its standard error, for a person.
+fn message_of(stderr: &[u8], code: i32) -> String {
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();
     if text.is_empty() {
         return format!("it exited with {code}");
     }
-    let skipped = text.chars().count().saturating_sub(SAID);
+    let skipped = text.chars().count().saturating_sub(MAX_REPORTED);
     text.chars().skip(skipped).collect()
 }
 

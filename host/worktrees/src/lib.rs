@@ -2,44 +2,57 @@
 //! in its worktree, and the operator takes the result over, or not.
 //!
 //! ```text
-//!  user's repository                root/TASK/                        seen by the agent
-//!  ┌──────────────┐  create   ┌─ worktree.json  record                no
-//!  │ checkout     │ ────────► ├─ tree/          files, own .git       read and write
-//!  │ .git/objects │ ◄─ reads ─┤   its objects are those of the user   read only
-//!  │              │           └─ git/           index and snapshots   no
-//!  │              │ ◄──────────────── apply: one verified pack, then a patch
-//!  └──────────────┘
+//!  user's repository          root/TASK/                                    seen by the agent
+//!  ┌──────────────┐ check out ┌─ tree/   files, own .git                    read and write
+//!  │ checkout     │ ────────► │    ▲ walk, hash                             its objects are those of the user: read only
+//!  │ .git         │           └─ git/    bare repository of the hub          no
+//!  │              │ ◄── apply: a checked pack, then files, index and ref, all or none
+//!  └──────────────┘           root/../worktree-records/TASK.json  record    no
 //! ```
 //!
-//! Two rules make this safe:
+//! Three rules make this safe:
 //!
-//! - Git never reads a configuration that an agent can write. A snapshot is taken with the hub's
-//!   own git directory, `git/`; the agent's `.git` is only a store of objects, and the id of its
-//!   `HEAD` is read without git. The user's repository receives a pack whose objects git hashes
-//!   anew.
-//! - Each git process sees and writes only the directories that its step needs, without network,
-//!   hooks, and external programs (module `git`). If this machine cannot confine programs, git runs
-//!   with the same settings unconfined, as all agents do there.
+//! - Git runs in bare repositories that only the hub writes (type `HubRepository`). It sees neither a
+//!   work tree nor the settings, attributes and hooks of anybody else. The hub itself reads and writes
+//!   the files of worktrees and checkouts, and the refs of the user's repository.
+//! - What an agent or a repository may have made is read by one module, `reader`: beneath a
+//!   directory, through no link, without waiting, and bounded.
+//! - An apply is a transaction (module `transaction`): all checks come before the first write, and
+//!   any error, or a kill, leaves files, index and branches as they were.
 //!
 //! The crate knows no tasks and no hub. Its caller decides who may do what.
 
+mod adopt;
 mod apply;
+mod checkout;
 mod conflicts;
 mod copied;
 mod create;
 mod disk_use;
 mod error;
 mod git;
-mod head;
+mod history;
+mod ignore;
+mod import_stream;
+mod line_ends;
+mod listing;
+mod merge;
 mod own_file;
+mod packs;
 mod ports;
+mod reader;
 mod record;
+mod refs;
 mod repository;
 mod retention;
 mod rules;
 mod sensitive;
+mod settings;
 mod setup;
+mod shares;
 mod snapshot;
+mod transaction;
+mod walk;
 
 pub use apply::{Applied, Target};
 pub use conflicts::WorktreeConflict;
@@ -47,12 +60,14 @@ pub use create::NewWorktree;
 pub use error::WorktreeError;
 pub use own_file::{DecideOwnFile, MAX_OWN_FILE, OWN_FILE, OwnFileTrust, OwnPreparation};
 pub use ports::PortRange;
-pub use record::{Worktree, WorktreeAccess, WorktreeOwner};
-pub use repository::RepositoryPaths;
+pub use record::{AppliedResult, Worktree, WorktreeAccess, WorktreeOwner};
+pub use repository::{RepositoryBounds, RepositoryPaths};
 pub use retention::{RestingWorktree, WorktreeRetention, WorktreeTotals};
 pub use rules::{FindProgram, Preparation, WorktreeRules};
+pub use settings::GitHome;
 pub use setup::{PORT_BASE, PendingSetup};
 pub use snapshot::{Diff, WorktreeSnapshot};
+pub use walk::LeftOut;
 
 use a2a_hub_process::{Supervisor, run_blocking};
 use git::Git;
@@ -66,6 +81,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use transaction::WriteFaults;
 
 /// Name of the folder of worktrees in the hub's data directory.
 pub const FOLDER: &str = "worktrees";
@@ -85,25 +101,52 @@ struct WorktreesState {
     /// Rules for new worktrees.
     rules: Mutex<Arc<WorktreeRules>>,
     ports: Reservations,
-    /// Home directory of the user, with the user's settings of git.
-    home: Option<PathBuf>,
+    /// The user's settings of git.
+    home: GitHome,
     /// One lock for each task whose worktree is in use: steps of one worktree do not overlap.
     locks: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
+    /// One lock for each repository of the user: changes of it do not overlap.
+    repositories: Mutex<HashMap<PathBuf, Arc<AsyncMutex<()>>>>,
+    /// Worktrees that this process made or is making, by task: their tasks may not be stored yet.
+    made: Mutex<HashMap<String, WorktreeOwner>>,
+    /// Faults of the disk, for tests.
+    faults: Arc<WriteFaults>,
 }
 
 impl Worktrees {
     /// Creates the service. `root` need not exist. If `find` finds no git, all operations that need
     /// git fail with [`WorktreeError::NoGit`]. The settings of git in `home` say who the author of
     /// commits is.
-    pub fn new(
-        root: PathBuf,
-        supervisor: Supervisor,
-        find: FindProgram,
-        home: Option<PathBuf>,
-    ) -> Self {
+    pub fn new(root: PathBuf, supervisor: Supervisor, find: FindProgram, home: GitHome) -> Self {
         let git = Git::new(supervisor, find("git"));
-        let (decide, rules, ports, locks) = Default::default();
-        Self(Arc::new(WorktreesState { root, git, find, decide, rules, ports, home, locks }))
+        let (decide, rules, ports, locks, repositories) = Default::default();
+        let (made, faults) = Default::default();
+        Self(Arc::new(WorktreesState {
+            root,
+            git,
+            find,
+            decide,
+            rules,
+            ports,
+            home,
+            locks,
+            repositories,
+            made,
+            faults,
+        }))
+    }
+
+    /// Has the call that writes with this number fail in the next apply, once, or stop the apply as
+    /// a kill does. For tests.
+    #[doc(hidden)]
+    pub fn fail_write(&self, number: usize, stops: bool) {
+        self.0.faults.fail_at(number, stops);
+    }
+
+    /// True if the call that is to fail did not come. For tests.
+    #[doc(hidden)]
+    pub fn is_failure_pending(&self) -> bool {
+        self.0.faults.is_pending()
     }
 
     /// Lets files of repositories count as this decides. The first decision holds.
@@ -136,22 +179,35 @@ impl Worktrees {
 
     /// All worktrees, oldest first, without those whose record cannot be read. Blocks on the disk.
     pub fn list(&self) -> Vec<Worktree> {
-        let entries = fs::read_dir(&self.0.root).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let names = record::recorded_tasks(&self.0.root).into_iter();
         let mut found: Vec<_> = names.filter_map(|task| self.find(&task).ok()).collect();
         found.sort_by(|a, b| (a.created_ms, &a.task).cmp(&(b.created_ms, &b.task)));
         found
     }
 
     /// Removes a worktree with all its files. The refs in the user's repository are removed as
-    /// well.
+    /// well. The files are removed later, on another thread.
     ///
     /// # Errors
-    /// The task has no worktree, or files cannot be removed.
-    pub async fn discard(&self, task: &str) -> Result<(), WorktreeError> {
+    /// The task has no worktree, files cannot be removed, or without `force`, parts of the worktree
+    /// are in no result.
+    pub async fn discard(&self, task: &str, force: bool) -> Result<(), WorktreeError> {
         let _held = self.lock(task).await;
         let folder = self.folder(task)?;
         let worktree = folder.read()?;
+        if !force {
+            match self.snapshot_held(&folder).await {
+                Ok(snapshot) => snapshot
+                    .taken
+                    .require_whole(task, &format!("a2a-hub task discard --force {task}"))?,
+                // Nothing can be taken over from it any more.
+                Err(why) => tracing::info!(task, %why, "a worktree that cannot be read is removed"),
+            }
+        }
+        let of = folder.clone();
+        if let Err(why) = blocking(move || transaction::recover(&of)).await? {
+            tracing::warn!(task, %why, "an interrupted apply cannot be taken back");
+        }
         // A repository that is gone has no refs, and must not keep its worktrees alive.
         if let Err(why) = self.remove_refs(&worktree).await {
             tracing::warn!(task, %why, "the refs of a worktree stay in its repository");
@@ -159,8 +215,26 @@ impl Worktrees {
         self.remove(folder).await
     }
 
-    /// Removes what a killed hub left half made or half removed: folders without a record, and
-    /// directories of git's steps. To be called before a task begins. The files themselves are
+    /// Notes that a run of the task begins: from now on, the files may be somebody's work.
+    ///
+    /// # Errors
+    /// The task has no worktree, or the disk fails.
+    pub async fn begin(&self, task: &str) -> Result<(), WorktreeError> {
+        let _held = self.lock(task).await;
+        let folder = self.folder(task)?;
+        blocking(move || {
+            let mut worktree = folder.read()?;
+            if worktree.has_begun {
+                return Ok(());
+            }
+            worktree.has_begun = true;
+            folder.write(&worktree).map_err(WorktreeError::disk)
+        })
+        .await?
+    }
+
+    /// Puts in order what a killed hub left half made or half removed: applies that were interrupted,
+    /// folders without a record, and directories of git's steps. To be called before a task begins. The files themselves are
     /// removed later, on another thread.
     ///
     /// # Errors
@@ -175,7 +249,15 @@ impl Worktrees {
             let entry = entry?;
             match Folder::left_over(&entry.path())? {
                 Some(path) => left.push(path),
-                None => continue,
+                None => self.put_in_order(&entry.file_name().to_string_lossy()),
+            }
+        }
+        // A folder that is gone needs no record.
+        for task in record::recorded_tasks(&self.0.root) {
+            if let Ok(folder) = self.folder(&task)
+                && !folder.path().exists()
+            {
+                folder.remove()?;
             }
         }
         drop(run_blocking(move || {
@@ -189,19 +271,42 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Number of worktrees, with those that are made just now.
-    ///
-    /// # Errors
-    /// The directory cannot be read.
-    pub async fn count(&self) -> Result<usize, WorktreeError> {
-        let root = self.0.root.clone();
-        let count = move || match fs::read_dir(root) {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(0),
-            entries => {
-                Ok(entries?.filter(|entry| entry.as_ref().is_ok_and(record::is_folder)).count())
-            }
-        };
-        blocking(count).await?.map_err(WorktreeError::disk)
+    /// Finishes what was interrupted in one worktree.
+    fn put_in_order(&self, task: &str) {
+        let Ok(folder) = self.folder(task) else { return };
+        if let Err(why) = self.adopt(&folder) {
+            tracing::warn!(task, %why, "a worktree of an earlier version cannot be used");
+        }
+        if let Err(why) = transaction::recover(&folder) {
+            tracing::warn!(task, %why, "an interrupted apply cannot be taken back; `a2a-hub task apply` tries again");
+        }
+        if let Err(why) = remove_steps(folder.path()) {
+            tracing::debug!(task, %why, "directories of steps stay");
+        }
+    }
+
+    /// True if an earlier process made the worktree, and no run of its task began: if the task is
+    /// not stored either, nobody has worked there.
+    pub fn is_orphan(&self, worktree: &Worktree) -> bool {
+        !worktree.has_begun && !self.0.made.lock().contains_key(&worktree.task)
+    }
+
+    /// Takes a share of the worktrees for a task. Blocks on the disk.
+    pub(crate) fn reserve(&self, task: &str, owner: &WorktreeOwner) -> Result<(), WorktreeError> {
+        let stored = self.list();
+        let mut made = self.0.made.lock();
+        // Those that were made and removed since.
+        let is_stored = |task: &str| stored.iter().any(|one| one.task == task);
+        let making = made.iter().filter(|(task, _)| !is_stored(task) && self.is_being_made(task));
+        let held = stored.iter().map(|one| &one.owner).chain(making.map(|(_, owner)| owner));
+        shares::admit(owner, held).map_err(WorktreeError::Refused)?;
+        made.insert(task.to_owned(), owner.clone());
+        Ok(())
+    }
+
+    /// True if the folder of a worktree is there, or about to be.
+    fn is_being_made(&self, task: &str) -> bool {
+        self.0.locks.lock().contains_key(task)
     }
 
     /// Removes a folder, and the lock and the ports of its task. Waits for the end of programs that
@@ -209,8 +314,14 @@ impl Worktrees {
     pub(crate) async fn remove(&self, folder: Folder) -> Result<(), WorktreeError> {
         let task = folder.task().to_owned();
         self.setup_over(&task).await;
-        blocking(move || folder.remove()).await?.map_err(WorktreeError::disk)?;
+        let left = blocking(move || folder.set_aside()).await?.map_err(WorktreeError::disk)?;
+        drop(run_blocking(move || {
+            if let Err(why) = record::remove_all(&left) {
+                tracing::warn!(path = %left.display(), %why, "cannot remove a worktree");
+            }
+        }));
         self.0.locks.lock().remove(&task);
+        self.0.made.lock().remove(&task);
         self.0.ports.release(&task);
         Ok(())
     }
@@ -219,10 +330,33 @@ impl Worktrees {
         Folder::of(&self.0.root, task)
     }
 
+    /// Waits until nobody else of the hub changes a repository of the user.
+    pub(crate) async fn lock_repository(&self, common: &Path) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut all = self.0.repositories.lock();
+            all.retain(|_, lock| Arc::strong_count(lock) > 1);
+            Arc::clone(all.entry(common.to_owned()).or_default())
+        };
+        lock.lock_owned().await
+    }
+
     async fn lock(&self, task: &str) -> OwnedMutexGuard<()> {
         let lock = Arc::clone(self.0.locks.lock().entry(task.to_owned()).or_default());
         lock.lock_owned().await
     }
+}
+
+/// Removes the directories of steps and of half made packs that a killed hub left in a folder.
+fn remove_steps(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_step = name.as_encoded_bytes().starts_with(b".step-");
+        if is_step || name == "import" {
+            record::remove_all(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs work that blocks on the disk.

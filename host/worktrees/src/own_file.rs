@@ -6,14 +6,11 @@
 
 use crate::{
     WorktreeError, Worktrees, blocking,
-    git::{GitOutput, GitStep},
+    git::{GitOutput, HubRepository},
     record::Folder,
 };
 use serde::{Deserialize, Serialize};
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 /// Path of the file, from the top directory of its repository.
 pub const OWN_FILE: &str = ".a2a-hub/worktree.toml";
@@ -64,14 +61,12 @@ impl Worktrees {
         &self,
         folder: &Folder,
         (repository, checkout): (&Path, Option<&Path>),
-        stores: &[PathBuf],
+        of: &HubRepository,
         base: &str,
     ) -> Result<OwnWishes, WorktreeError> {
         let Some(decide) = self.0.decide.get().cloned() else { return Ok(OwnWishes::default()) };
         let run = async |args: &[&str], limit| {
-            let step = GitStep::on(&folder.git(), args).at_most(limit);
-            let step = step.reading([folder.path()]).reading(stores);
-            self.0.git.run(folder.path(), step).await
+            self.0.git.run(folder.path(), of.step(args).at_most(limit)).await
         };
         let listed = run(&["ls-tree", "-z", "-l", base, "--", OWN_FILE], MAX_OWN_FILE).await?;
         let found = match blob(&listed) {

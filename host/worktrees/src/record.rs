@@ -1,27 +1,35 @@
-//! Record of a worktree: the file `worktree.json` in its folder, which only the hub reads and
-//! writes.
+//! Records of worktrees: files that only the hub reads and writes, in a directory of their own.
+//! Neither an agent nor a step of git can write there, so each record is believed.
 
-use crate::{OwnPreparation, PortRange, WorktreeError};
+use crate::{OwnPreparation, PortRange, RepositoryBounds, WorktreeError, listing::write_whole};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
     fs, io,
     os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
-const RECORD: &str = "worktree.json";
+/// Record of an earlier version, in the folder of the worktree.
+const OLD_RECORD: &str = "worktree.json";
 
-/// One worktree.
+/// Most results that a record names as applied.
+const MAX_APPLIED: usize = 16;
+
+/// One worktree. Paths in its folder are not in its record: the data directory may move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
     /// Task that it was made for.
     pub task: String,
     /// Top directory of its files.
+    #[serde(skip)]
     pub tree: PathBuf,
     /// Directory that the task works in: as deep below `tree` as the requested directory is below
     /// its checkout.
+    #[serde(skip)]
     pub directory: PathBuf,
+    /// Path of `directory` below `tree`.
+    pub prefix: PathBuf,
     /// Commit that the work starts from.
     pub base: String,
     /// Branch that was checked out in the user's repository, if one was.
@@ -36,8 +44,14 @@ pub struct Worktree {
     pub repository: PathBuf,
     /// Last commit below `base` that the user's repository has.
     pub pinned: String,
-    /// Stores of objects that the worktree reads.
+    /// Stores of objects of the user's repository.
+    pub stores: Vec<PathBuf>,
+    /// Stores of objects that the agent reads: those, and the hub's if `base` lies there.
+    #[serde(skip)]
     pub objects: Vec<PathBuf>,
+    /// Where the repository, and what it refers to, may lie.
+    #[serde(default)]
+    pub bounds: RepositoryBounds,
     /// Task whose worktree this one was made of, if it was.
     pub parent: Option<String>,
     /// Time of creation, in milliseconds since 1970.
@@ -48,15 +62,33 @@ pub struct Worktree {
     /// True until the programs of its setup have run.
     #[serde(default)]
     pub is_unprepared: bool,
+    /// True once a run of its task has begun.
+    #[serde(default)]
+    pub has_begun: bool,
     /// Owner of its task.
     #[serde(default)]
     pub owner: WorktreeOwner,
     /// Wishes of its repository that count.
     #[serde(default)]
     pub own: OwnPreparation,
+    /// Files that were copied from the checkout, and are none of the result.
+    #[serde(default)]
+    pub copied: Vec<String>,
     /// Warning of its creation that was not reported yet.
     #[serde(default)]
     pub note: Option<String>,
+    /// Latest results that were applied, with the checkouts that got them.
+    #[serde(default)]
+    pub applied: Vec<AppliedResult>,
+}
+
+/// A result of a worktree that a checkout got.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedResult {
+    /// Git directory of the checkout.
+    pub git_dir: PathBuf,
+    /// Commit with the result, in the hub's repository.
+    pub commit: String,
 }
 
 /// Owner of a worktree's task. Conflicts with other tasks of the same tenant are reported.
@@ -66,6 +98,9 @@ pub struct WorktreeOwner {
     pub tenant: String,
     /// Task that began the task, if one did. Its children compete, or work one after the other.
     pub parent: Option<String>,
+    /// Agent whose program asked for the task; none for a person's client.
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 /// Rights that a task needs for its worktree.
@@ -83,6 +118,33 @@ pub struct WorktreeAccess {
 }
 
 impl Worktree {
+    /// Fills in what depends on the place of its folder.
+    fn located_in(mut self, folder: &Folder) -> Self {
+        self.tree = folder.tree();
+        // A record of an older version, or of a damaged disk, leads nowhere else.
+        let is_plain = self.prefix.components().all(|part| matches!(part, Component::Normal(_)));
+        self.directory = if is_plain { self.tree.join(&self.prefix) } else { self.tree.clone() };
+        self.objects.clone_from(&self.stores);
+        if self.parent.is_some() {
+            self.objects.push(folder.git().join("objects"));
+        }
+        self
+    }
+
+    /// Results that a checkout got, the last one first.
+    pub(crate) fn applied_to<'w>(&'w self, git_dir: &'w Path) -> impl Iterator<Item = &'w str> {
+        let found = self.applied.iter().rev().filter(move |applied| applied.git_dir == git_dir);
+        found.map(|applied| applied.commit.as_str())
+    }
+
+    /// Notes that a checkout got a result.
+    pub(crate) fn note_applied(&mut self, applied: AppliedResult) {
+        self.applied.retain(|known| *known != applied);
+        self.applied.push(applied);
+        let surplus = self.applied.len().saturating_sub(MAX_APPLIED);
+        self.applied.drain(..surplus);
+    }
+
     /// Rights that a task needs to work in this worktree.
     pub fn access(&self) -> WorktreeAccess {
         let origin = self.checkout.as_ref().unwrap_or(&self.repository).clone();
@@ -148,33 +210,74 @@ impl Folder {
     }
 
     pub(crate) fn read(&self) -> Result<Worktree, WorktreeError> {
-        let text = fs::read(self.path.join(RECORD)).map_err(|why| {
+        let text = fs::read(self.record()).map_err(|why| {
             if why.kind() == io::ErrorKind::NotFound {
                 WorktreeError::NotFound(self.task.clone())
             } else {
                 WorktreeError::disk(why)
             }
         })?;
-        serde_json::from_slice(&text).map_err(|why| WorktreeError::disk(why.into()))
+        let read: Worktree =
+            serde_json::from_slice(&text).map_err(|why| WorktreeError::disk(why.into()))?;
+        Ok(read.located_in(self))
     }
 
     /// Writes the record, whole or not at all.
     pub(crate) fn write(&self, worktree: &Worktree) -> io::Result<()> {
-        self.replace(RECORD, &serde_json::to_vec_pretty(worktree)?)
+        let record = self.record();
+        let mut builder = fs::DirBuilder::new();
+        builder.mode(0o700).recursive(true).create(record.parent().unwrap_or(&record))?;
+        write_whole(&record, &serde_json::to_vec_pretty(worktree)?)
+    }
+
+    /// File with the record.
+    fn record(&self) -> PathBuf {
+        records(self.path.parent().unwrap_or(&self.path)).join(format!("{}.json", self.task))
     }
 
     /// Replaces a file of the hub in the folder, whole or not at all.
     pub(crate) fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
-        let new = self.path.join(name).with_extension("new");
-        fs::write(&new, text)?;
-        fs::File::open(&new)?.sync_all()?;
-        fs::rename(new, self.path.join(name))
+        write_whole(&self.path.join(name), text)
     }
 
     /// Removes the folder. The record goes first, so that a half removed worktree is none.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        ok_if_missing(fs::remove_file(self.path.join(RECORD)))?;
+        self.forget()?;
         remove_all(&self.path)
+    }
+
+    /// Removes the record, and gives the folder a name that no task has. Returns its path, to be
+    /// removed at leisure.
+    pub(crate) fn set_aside(&self) -> io::Result<PathBuf> {
+        self.forget()?;
+        let left = left_name(&self.path);
+        match fs::rename(&self.path, &left) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                remove_all(&self.path)?;
+                Ok(left)
+            }
+            Ok(()) | Err(_) => Ok(left),
+        }
+    }
+
+    fn forget(&self) -> io::Result<()> {
+        ok_if_missing(fs::remove_file(self.record()))
+    }
+
+    /// Reads the record of an earlier version, which an agent's repository could write: paths count
+    /// only if they are found anew.
+    pub(crate) fn read_old(&self) -> Option<OldRecord> {
+        serde_json::from_slice(&fs::read(self.path.join(OLD_RECORD)).ok()?).ok()
+    }
+
+    /// Removes the record of an earlier version.
+    pub(crate) fn forget_old(&self) -> io::Result<()> {
+        ok_if_missing(fs::remove_file(self.path.join(OLD_RECORD)))
+    }
+
+    /// True if the folder has a record of this or an earlier version.
+    fn is_recorded(&self) -> bool {
+        self.record().exists() || self.path.join(OLD_RECORD).exists()
     }
 
     /// Path of what is left in the directory of worktrees that no worktree needs; none for a
@@ -184,20 +287,55 @@ impl Folder {
         if name.as_encoded_bytes().starts_with(b".") {
             return Ok(Some(path.to_owned()));
         }
-        if path.join(RECORD).exists() {
+        let folder = name.to_str().and_then(|task| Self::of(path.parent()?, task).ok());
+        if folder.is_some_and(|folder| folder.is_recorded()) {
             return Ok(None);
         }
-        let mut left = OsString::from(".left-");
-        left.push(name);
-        let left = path.with_file_name(left);
+        let left = left_name(path);
         fs::rename(path, &left)?;
         Ok(Some(left))
     }
 }
 
-/// True for the folder of a task; others in the directory of worktrees are temporary.
-pub(crate) fn is_folder(entry: &fs::DirEntry) -> bool {
-    !entry.file_name().as_encoded_bytes().starts_with(b".")
+/// Directory with the records of the worktrees below `root`.
+pub(crate) fn records(root: &Path) -> PathBuf {
+    root.with_file_name("worktree-records")
+}
+
+/// Tasks that have records, in no order.
+pub(crate) fn recorded_tasks(root: &Path) -> Vec<String> {
+    let entries = fs::read_dir(records(root)).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_suffix(".json").map(str::to_owned)).collect()
+}
+
+fn left_name(path: &Path) -> PathBuf {
+    let mut left = OsString::from(".left-");
+    left.push(path.file_name().unwrap_or_default());
+    path.with_file_name(left)
+}
+
+/// Record of an earlier version.
+#[derive(Debug, Deserialize)]
+pub(crate) struct OldRecord {
+    pub(crate) tree: PathBuf,
+    pub(crate) directory: PathBuf,
+    pub(crate) base: String,
+    pub(crate) from: Option<String>,
+    pub(crate) branch: String,
+    pub(crate) checkout: Option<PathBuf>,
+    pub(crate) repository: PathBuf,
+    pub(crate) pinned: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) created_ms: u64,
+    #[serde(default)]
+    pub(crate) ports: Option<PortRange>,
+    #[serde(default)]
+    pub(crate) is_unprepared: bool,
+    #[serde(default)]
+    pub(crate) owner: WorktreeOwner,
+    #[serde(default)]
+    pub(crate) own: OwnPreparation,
 }
 
 /// Removes a directory with all that is in it, also if programs took the right to do so away.

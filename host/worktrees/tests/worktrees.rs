@@ -3,19 +3,29 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it as the test itself would")]
 #![expect(clippy::disallowed_methods, reason = "the test is the user, who runs git")]
 
+#[path = "worktrees/apply.rs"]
+mod apply;
 #[path = "worktrees/conflicts.rs"]
 mod conflicts;
 #[path = "worktrees/forms.rs"]
 mod forms;
 #[path = "worktrees/hostile.rs"]
 mod hostile;
+#[path = "worktrees/hostile_repositories.rs"]
+mod hostile_repositories;
 #[path = "worktrees/own_file.rs"]
 mod own_file;
 #[path = "worktrees/prepared.rs"]
 mod prepared;
+#[path = "worktrees/results.rs"]
+mod results;
+#[path = "worktrees/users_git.rs"]
+mod users_git;
 
 use a2a_hub_process::Supervisor;
-use a2a_hub_worktrees::{NewWorktree, Target, Worktree, WorktreeError, Worktrees};
+use a2a_hub_worktrees::{
+    Diff, GitHome, NewWorktree, RepositoryBounds, Target, Worktree, WorktreeError, Worktrees,
+};
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
@@ -39,11 +49,7 @@ impl Place {
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("hub")).unwrap();
         fs::create_dir_all(root.join("repo/src")).unwrap();
-        let grace = Duration::from_millis(300);
-        let minder = env!("CARGO_BIN_EXE_worktree_minder").into();
-        let supervisor = Supervisor::new(minder, root.join("hub"), grace);
-        let worktrees =
-            Worktrees::new(root.join("hub/worktrees"), supervisor, find, Some(root.clone()));
+        let worktrees = Self::worktrees_at(&root);
         fs::write(root.join(".gitconfig"), "[user]\n\tname = Eve\n\temail = eve@a.b\n").unwrap();
         let place = Self { worktrees, root, _removed: dir };
         place.git("repo", &["init", "-q", "-b", "main"]);
@@ -52,6 +58,15 @@ impl Place {
         place.git("repo", &["add", "-A"]);
         place.git("repo", &["commit", "-q", "-m", "start"]);
         place
+    }
+
+    /// The worktrees of a hub whose user's home is `root`.
+    fn worktrees_at(root: &Path) -> Worktrees {
+        let grace = Duration::from_millis(300);
+        let minder = env!("CARGO_BIN_EXE_worktree_minder").into();
+        let supervisor = Supervisor::new(minder, root.join("hub"), grace);
+        let home = GitHome { home: Some(root.to_owned()), config: None };
+        Worktrees::new(root.join("hub/worktrees"), supervisor, find, home)
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -80,6 +95,7 @@ impl Place {
                 base: "HEAD".to_owned(),
                 now_ms: 1,
                 owner: a2a_hub_worktrees::WorktreeOwner::default(),
+                bounds: RepositoryBounds::default(),
             })
             .await
     }
@@ -109,6 +125,11 @@ impl Place {
 fn find(name: &str) -> Option<PathBuf> {
     let paths = ["/usr/local/bin", "/usr/bin", "/bin"].map(|path| Path::new(path).join(name));
     paths.into_iter().find(|path| path.is_file())
+}
+
+/// Text of a patch or a table.
+fn text_of(diff: &Diff) -> String {
+    String::from_utf8(diff.bytes.clone()).unwrap()
 }
 
 fn git_in(directory: &Path, args: &[&str]) -> String {
@@ -149,8 +170,12 @@ async fn changes_are_merged_with_those_of_checkout() {
     let counted = &diff.snapshot;
     assert_eq!((counted.commits, counted.files, counted.dirty), (1, 3, true), "{diff:?}");
     assert_eq!((counted.insertions, counted.deletions), (2, 2));
-    assert!(diff.text.contains("+nine") && diff.text.contains("+++ b/new"), "{}", diff.text);
-    let table = place.worktrees.diff("t1", true, 1 << 20).await.unwrap().text;
+    assert!(
+        text_of(&diff).contains("+nine") && text_of(&diff).contains("+++ b/new"),
+        "{}",
+        text_of(&diff)
+    );
+    let table = text_of(&place.worktrees.diff("t1", true, 1 << 20).await.unwrap());
     assert!(table.contains("3 files changed"), "{table}");
     let after: Vec<_> = place.contents("repo");
     let outside_git = |all: Vec<(PathBuf, u32, Vec<u8>)>| {
@@ -282,7 +307,7 @@ async fn worktrees_are_listed_kept_and_discarded() {
     assert!(why.to_string().contains("changed no file"), "{why}");
     work(&worktree);
     assert_eq!(
-        place.worktrees.retire("t1").await.unwrap().as_deref(),
+        place.worktrees.retire("t1", false).await.unwrap().as_deref(),
         Some("refs/a2a-hub/t1/result")
     );
     assert_eq!(refs(), "refs/a2a-hub/t1/base\nrefs/a2a-hub/t1/result");
@@ -290,13 +315,13 @@ async fn worktrees_are_listed_kept_and_discarded() {
     assert!(!worktree.tree.exists() && place.worktrees.list().is_empty());
 
     let unchanged = place.create("t2", "repo").await.unwrap();
-    assert_eq!(place.worktrees.retire("t2").await.unwrap(), None);
+    assert_eq!(place.worktrees.retire("t2", false).await.unwrap(), None);
     assert!(!unchanged.tree.exists());
     let gone = place.create("t3", "repo").await.unwrap();
     work(&gone);
-    place.worktrees.discard("t3").await.unwrap();
+    place.worktrees.discard("t3", false).await.unwrap();
     assert!(!gone.tree.exists() && !refs().contains("t3"));
-    assert!(matches!(place.worktrees.discard("t3").await, Err(WorktreeError::NotFound(_))));
+    assert!(matches!(place.worktrees.discard("t3", false).await, Err(WorktreeError::NotFound(_))));
     assert!(matches!(
         place.worktrees.diff("../x", false, 9).await,
         Err(WorktreeError::NotFound(_))
@@ -322,7 +347,6 @@ async fn leftovers_of_killed_hub_are_swept() {
     let left: Vec<_> = fs::read_dir(&root).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert_eq!(left, ["t1"]);
     assert_eq!(place.worktrees.list(), [worktree]);
-    assert_eq!(place.worktrees.count().await.unwrap(), 1);
     place.create("half-made", "repo").await.unwrap();
 }
 
@@ -344,6 +368,7 @@ async fn directory_behind_link_of_base_is_refused() {
             base: "evil".to_owned(),
             now_ms: 0,
             owner: a2a_hub_worktrees::WorktreeOwner::default(),
+            bounds: RepositoryBounds::default(),
         };
         let why = place.worktrees.create(new).await.unwrap_err();
         assert!(why.to_string().contains("the base has no directory"), "{why}");
@@ -359,6 +384,7 @@ async fn directory_behind_link_of_base_is_refused() {
             base: "HEAD".to_owned(),
             now_ms: 0,
             owner: a2a_hub_worktrees::WorktreeOwner::default(),
+            bounds: RepositoryBounds::default(),
         };
         let why = place.worktrees.create(new).await.unwrap_err();
         assert!(why.to_string().contains("the base has no directory"), "{path}: {why}");
@@ -376,20 +402,22 @@ async fn patch_beyond_limit_is_refused() {
     fs::write(worktree.tree.join("big"), "x\n".repeat(100_000)).unwrap();
     let why = place.worktrees.diff("t1", false, 1_000).await.unwrap_err();
     assert!(matches!(why, WorktreeError::TooLarge { limit: 1_000, .. }), "{why}");
-    assert!(place.worktrees.diff("t1", true, 1_000).await.unwrap().text.contains("big"));
+    let table = place.worktrees.diff("t1", true, 1_000).await.unwrap();
+    assert!(text_of(&table).contains("big"));
 }
 
 #[tokio::test]
 async fn missing_git_is_reported() {
     let place = Place::new();
     let supervisor = Supervisor::new("/none".into(), place.at("hub"), Duration::ZERO);
-    let without = Worktrees::new(place.at("hub/other"), supervisor, |_| None, None);
+    let without = Worktrees::new(place.at("hub/other"), supervisor, |_| None, GitHome::default());
     let new = NewWorktree {
         task: "t".to_owned(),
         directory: place.at("repo"),
         base: "HEAD".to_owned(),
         now_ms: 0,
         owner: a2a_hub_worktrees::WorktreeOwner::default(),
+        bounds: RepositoryBounds::default(),
     };
     assert!(matches!(without.create(new).await, Err(WorktreeError::NoGit)));
     assert!(without.list().is_empty());

@@ -8,6 +8,7 @@ use a2a_hub_protocol::{
     operation::{AgentQuery, FoundAgents},
 };
 use a2a_hub_runtime::Failure;
+use a2a_hub_worktrees::RepositoryBounds;
 use serde_json::Value;
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
@@ -43,6 +44,15 @@ impl Agent {
         let opened =
             run_blocking(move || programs.directory(Some(&directory), None).map(drop)).await;
         opened.unwrap_or_else(|why| Err(Failure::Internal(why.to_string())))
+    }
+
+    /// Where a repository that the agent works on, and what it refers to, may lie.
+    pub async fn repository_bounds(&self) -> RepositoryBounds {
+        let programs = Arc::clone(&self.programs);
+        // Without an answer, nothing may lie anywhere.
+        run_blocking(move || programs.repository_bounds()).await.unwrap_or_else(|_| {
+            RepositoryBounds { workspaces: Some(Vec::new()), hidden: Vec::new() }
+        })
     }
 
     /// Checks that the agent may work in each of these additional directories, and resolves their

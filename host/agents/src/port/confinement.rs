@@ -78,6 +78,8 @@ pub(crate) struct ProgramPaths<'p> {
     pub(crate) additional: &'p [PathBuf],
     /// Directories with the objects of the repository of which the workspace is a worktree.
     pub(crate) objects: &'p [PathBuf],
+    /// Directory with the worktrees of all tasks, with links resolved.
+    pub(crate) worktrees: &'p Path,
     /// Home directory of the agent's programs.
     pub(crate) home: &'p Path,
     /// The instance's directory for temporary files; files that the agent wrote for the program are
@@ -207,7 +209,7 @@ impl Confining {
             read: files
                 .into_iter()
                 .chain(named(&self.config.read))
-                .chain(place.objects.iter().cloned())
+                .chain(self.visible_objects(place.objects, place.worktrees))
                 .chain(door)
                 .collect(),
             write: [vec![workspace, instance, home], additional, kept, named(&self.config.write)]
@@ -241,14 +243,20 @@ impl Confining {
 
     /// Paths that the program does not see, even inside its workspace.
     fn hidden(&self) -> Vec<PathBuf> {
-        let homes = config::environment(&["HOME".to_owned()].into());
-        let secrets = homes.iter().flat_map(|(_, home)| {
-            let secrets = SECRETS.iter().map(|name| Path::new(home).join(name));
-            // Resolves links, because hiding works on the target's own path.
-            secrets.filter_map(|path| fs::canonicalize(path).ok())
-        });
-        let data_dir = self.data_dir.canonicalize().unwrap_or_else(|_| self.data_dir.clone());
-        secrets.chain([data_dir]).collect()
+        hidden_paths(&self.data_dir)
+    }
+
+    /// Those stores of objects that a program may read: directories at their own paths, and in no
+    /// hidden path but the hub's worktrees. An agent may have put something else in the place of
+    /// one since it was checked.
+    fn visible_objects(&self, stores: &[PathBuf], worktrees: &Path) -> Vec<PathBuf> {
+        let hidden = self.hidden();
+        let is_visible = |store: &&PathBuf| {
+            let is_real = fs::canonicalize(store).is_ok_and(|real| real == **store);
+            let is_hidden = hidden.iter().any(|hidden| store.starts_with(hidden));
+            is_real && (!is_hidden || store.starts_with(worktrees))
+        };
+        stores.iter().filter(is_visible).cloned().collect()
     }
 
     fn ceilings(&self) -> Ceilings {
@@ -266,6 +274,18 @@ impl Confining {
             },
         }
     }
+}
+
+/// Paths that no confined program sees, even inside its workspace. Blocks on the disk.
+pub(crate) fn hidden_paths(data_dir: &Path) -> Vec<PathBuf> {
+    let homes = config::environment(&["HOME".to_owned()].into());
+    let secrets = homes.iter().flat_map(|(_, home)| {
+        let secrets = SECRETS.iter().map(|name| Path::new(home).join(name));
+        // Resolves links, because hiding works on the target's own path.
+        secrets.filter_map(|path| fs::canonicalize(path).ok())
+    });
+    let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
+    secrets.chain([data_dir]).collect()
 }
 
 /// Resolves the links of the program's directory, and refuses a link that the agent's programs
@@ -350,6 +370,7 @@ mod tests {
             keeps: Some(&keeps),
             workspace: &root.join("work"),
             additional: &[],
+            worktrees: Path::new("/none"),
             objects: &[],
             home: &home,
             temporary: &temporary,

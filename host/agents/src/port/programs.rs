@@ -7,7 +7,7 @@ mod workspaces;
 
 pub(crate) use super::programs::launch_check::ProgramHolder;
 use super::{
-    confinement::{ConfinedProgram, Confining, ProgramPaths},
+    confinement::{ConfinedProgram, Confining, ProgramPaths, hidden_paths},
     files::InstanceFiles,
     hub_access::Door,
     live_grant::LiveGrant,
@@ -25,7 +25,7 @@ use a2a_hub_runtime::{
     directories::TaskDirectories,
     port::process::{ChildPort, PermittedLaunch, ProcessPort},
 };
-use a2a_hub_worktrees::{PORT_BASE, WorktreeAccess};
+use a2a_hub_worktrees::{PORT_BASE, RepositoryBounds, WorktreeAccess};
 use parking_lot::Mutex;
 use running::RunningProgram;
 pub use running::is_kept;
@@ -53,6 +53,8 @@ pub(crate) struct Programs {
     workspaces: Workspaces,
     /// Directory with the worktrees of all tasks, with links resolved.
     worktrees: PathBuf,
+    /// The hub's data directory, which contains it.
+    data_dir: PathBuf,
     /// Home directory of the programs, unless the grant passes on the hub's own `HOME`.
     home: PathBuf,
     /// Confinement of the programs; none if the operator trusts them.
@@ -96,13 +98,15 @@ impl Programs {
         });
         let programs = programs.collect();
         let (agent, seat, door) = (seat.agent.clone(), Arc::new(seat), None);
-        let (workspaces, worktrees) = (Workspaces::new(workspaces, &home), PathBuf::new());
+        let workspaces = Workspaces::new(workspaces, &home);
+        let (worktrees, data_dir) = (PathBuf::new(), PathBuf::new());
         Self {
             agent,
             seat,
             programs,
             workspaces,
             worktrees,
+            data_dir,
             home,
             confining,
             door,
@@ -116,9 +120,10 @@ impl Programs {
         Self { door, ..self }
     }
 
-    /// Sets the directory with the worktrees of all tasks.
-    pub(crate) fn with_worktrees(self, worktrees: PathBuf) -> Self {
-        Self { worktrees, ..self }
+    /// Sets the hub's data directory, with links resolved, which contains the worktrees of all
+    /// tasks.
+    pub(crate) fn with_data_dir(self, data_dir: PathBuf) -> Self {
+        Self { worktrees: data_dir.join(a2a_hub_worktrees::FOLDER), data_dir, ..self }
     }
 
     /// Confinement of the programs; none without programs or without confinement.
@@ -276,6 +281,15 @@ impl Programs {
         named.iter().map(open).collect::<Result<_, _>>().map_err(of_additional)
     }
 
+    /// Where a repository that the agent works on may lie: in a workspace, and in no path that is
+    /// hidden from confined programs. Blocks on the disk.
+    pub(crate) fn repository_bounds(&self) -> RepositoryBounds {
+        RepositoryBounds {
+            workspaces: Some(self.workspaces.granted().to_vec()),
+            hidden: hidden_paths(&self.data_dir),
+        }
+    }
+
     /// Builds a clean environment: required, passed and set variables.
     fn environment(
         &self,
@@ -367,6 +381,7 @@ impl Programs {
                     workspace,
                     additional,
                     objects,
+                    worktrees: &self.worktrees,
                     home,
                     temporary,
                     door,

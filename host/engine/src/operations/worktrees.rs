@@ -6,12 +6,15 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,
     operation::{
-        Answer, ApplyTo, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff,
-        WorktreeInfo, WorktreeRemoved, WorktreeRequest,
+        Answer, ApplyTo, LeftOutPart, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
+        WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest,
     },
 };
 use a2a_hub_worktree_runs::conflict_with;
-use a2a_hub_worktrees::{Applied, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees};
+use a2a_hub_worktrees::{
+    Applied, LeftOut, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
 use std::time::Duration;
 
@@ -46,7 +49,14 @@ impl<'t> WorktreeOperations<'t> {
                 let task = self.tasks.worktree_holder(task).await?;
                 let diff = worktrees.diff(task.as_str(), summary, PATCH_LIMIT).await?;
                 let changes = changes(diff.snapshot);
-                WorktreeAnswer::Diff(WorktreeDiff { changes, text: diff.text })
+                let (text, raw) = match String::from_utf8(diff.bytes) {
+                    Ok(text) => (text, None),
+                    Err(other) => {
+                        let bytes = other.as_bytes();
+                        (String::from_utf8_lossy(bytes).into_owned(), Some(STANDARD.encode(bytes)))
+                    }
+                };
+                WorktreeAnswer::Diff(WorktreeDiff { changes, text, raw })
             }
             WorktreeRequest::Apply { task, to, message, accepts_all, checkout } => {
                 let target = match to {
@@ -67,9 +77,11 @@ impl<'t> WorktreeOperations<'t> {
                 tracing::info!(%task, ?branch, ?checkout, files = files.len(), "the changes of a task were taken over");
                 WorktreeAnswer::Applied(WorktreeApplied { commit, branch, checkout, files })
             }
-            WorktreeRequest::Discard { task } => WorktreeAnswer::Removed(self.discard(task).await?),
-            WorktreeRequest::Prune { older_than_ms } => {
-                WorktreeAnswer::Removed(self.prune(older_than_ms).await?)
+            WorktreeRequest::Discard { task, force } => {
+                WorktreeAnswer::Removed(self.discard(task, force).await?)
+            }
+            WorktreeRequest::Prune { older_than_ms, force } => {
+                WorktreeAnswer::Removed(self.prune(older_than_ms, force).await?)
             }
         }))
     }
@@ -113,7 +125,7 @@ impl<'t> WorktreeOperations<'t> {
     }
 
     /// Removes the worktree of a task, and those of its children.
-    async fn discard(&self, task: TaskId) -> Result<Vec<WorktreeRemoved>, HubError> {
+    async fn discard(&self, task: TaskId, force: bool) -> Result<Vec<WorktreeRemoved>, HubError> {
         let children = self.tasks.children(&task).await?;
         let all = std::iter::once(task.clone()).chain(children.into_iter().map(|it| it.task));
         let found: Vec<_> = all.filter_map(|it| self.worktrees.find(it.as_str()).ok()).collect();
@@ -125,7 +137,7 @@ impl<'t> WorktreeOperations<'t> {
         }
         let mut removed = Vec::new();
         for worktree in found {
-            self.worktrees.discard(&worktree.task).await?;
+            self.worktrees.discard(&worktree.task, force).await?;
             let task_id = TaskId::new(worktree.task);
             removed.push(WorktreeRemoved { task_id, kept_as: None, trouble: None });
         }
@@ -134,7 +146,11 @@ impl<'t> WorktreeOperations<'t> {
 
     /// Removes worktrees whose tasks are over, and keeps their changes. A worktree of a task that
     /// is gone counts as one of a finished task.
-    async fn prune(&self, older_than_ms: u64) -> Result<Vec<WorktreeRemoved>, HubError> {
+    async fn prune(
+        &self,
+        older_than_ms: u64,
+        force: bool,
+    ) -> Result<Vec<WorktreeRemoved>, HubError> {
         let mut removed = Vec::new();
         let worktrees = self.worktrees.clone();
         for worktree in blocking(move || worktrees.list()).await? {
@@ -144,7 +160,7 @@ impl<'t> WorktreeOperations<'t> {
                 continue;
             }
             let task_id = TaskId::new(worktree.task);
-            let (kept_as, trouble) = match self.worktrees.retire(task_id.as_str()).await {
+            let (kept_as, trouble) = match self.worktrees.retire(task_id.as_str(), force).await {
                 Ok(kept_as) => (kept_as, None),
                 Err(why) => (None, Some(why.to_string())),
             };
@@ -191,9 +207,10 @@ fn in_future(left: Duration) -> Option<String> {
 }
 
 fn changes(snapshot: WorktreeSnapshot) -> WorktreeChanges {
-    let WorktreeSnapshot { commit: _, base, commits, files, insertions, deletions, dirty } =
-        snapshot;
-    WorktreeChanges { base, commits, files, insertions, deletions, dirty }
+    let WorktreeSnapshot { base, commits, files, insertions, deletions, dirty, .. } = snapshot;
+    let left_out = snapshot.left_out.into_iter();
+    let left_out = left_out.map(|LeftOut { name, reason }| LeftOutPart { name, reason }).collect();
+    WorktreeChanges { base, commits, files, insertions, deletions, dirty, left_out }
 }
 
 impl From<WorktreeError> for HubError {

@@ -116,7 +116,7 @@ impl Tasks {
                 return Ok(None);
             }
             let diff = worktrees.diff(holder.as_str(), !to.is_elsewhere(), PATCH_LIMIT).await?;
-            Ok::<_, HubError>(Some(diff.text))
+            Ok::<_, HubError>(Some(String::from_utf8_lossy(&diff.bytes).into_owned()))
         };
         changes.await.unwrap_or_else(|why| {
             let why = A2aError::from(why);

@@ -22,9 +22,6 @@ use a2a_hub_worktrees::{NewWorktree, Worktree, WorktreeError, WorktreeOwner, Wor
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc};
 
-/// Most worktrees of one hub.
-const MAX_WORKTREES: usize = 256;
-
 impl Tasks {
     /// Gives tasks worktrees.
     #[must_use]
@@ -112,12 +109,11 @@ impl Tasks {
         } else if parent.is_none() {
             self.require_own_worktree(&directory, context).await?;
         }
-        if worktrees.count().await? >= MAX_WORKTREES {
-            return Err(WorktreeError::Refused(format!(
-                "this hub has {MAX_WORKTREES} worktrees, which is the most; remove some: `a2a-hub worktrees prune`"
-            ))
-            .into());
-        }
+        // The agent whose task asked for it, so that none can take all of them.
+        let asking = match parent {
+            Some(parent) => self.find_head(parent).await?.map(|head| head.agent.to_string()),
+            None => None,
+        };
         let made = worktrees
             .create(NewWorktree {
                 task: id.to_string(),
@@ -127,7 +123,9 @@ impl Tasks {
                 owner: WorktreeOwner {
                     tenant: context.tenant().to_string(),
                     parent: parent.map(ToString::to_string),
+                    agent: asking,
                 },
+                bounds: agent.repository_bounds().await,
             })
             .await?;
         let Some(directory) = made.directory.to_str().map(str::to_owned) else {
@@ -213,7 +211,7 @@ impl Tasks {
         else {
             return;
         };
-        if let Err(why) = worktrees.discard(id.as_str()).await {
+        if let Err(why) = worktrees.discard(id.as_str(), true).await {
             tracing::warn!(task = %id, %why, "the worktree of a task that did not begin stays");
         }
     }

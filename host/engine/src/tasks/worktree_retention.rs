@@ -76,19 +76,22 @@ impl Tasks {
             };
             total.bytes = total.bytes.saturating_add(bytes);
             let Some(rests) = self.rest_of_worktree(&worktree).await? else { continue };
+            let is_orphan = worktrees.is_orphan(&worktree);
             let task = worktree.task;
+            if is_orphan && self.find_head(&TaskId::new(task.as_str())).await?.is_none() {
+                // The hub was killed before the task was stored: nobody has worked there.
+                discard(worktrees, &task).await;
+                continue;
+            }
             if !worktree.is_unprepared {
                 resting.push(RestingWorktree { task, rests, bytes });
                 continue;
             }
             // The hub was killed while it was set up: no agent has worked there.
-            match worktrees.discard(&task).await {
-                Ok(()) => tracing::info!(task, "a worktree that was not set up was removed"),
-                Err(why) => tracing::warn!(task, %why, "a worktree that was not set up stays"),
-            }
+            discard(worktrees, &task).await;
         }
         for task in retention.due(total, resting) {
-            match worktrees.retire(&task).await {
+            match worktrees.retire(&task, false).await {
                 Ok(kept_as) => {
                     tracing::info!(
                         task,
@@ -100,5 +103,15 @@ impl Tasks {
             }
         }
         Ok(())
+    }
+}
+
+/// Removes a worktree in which no agent has worked.
+async fn discard(worktrees: &Worktrees, task: &str) {
+    match worktrees.discard(task, true).await {
+        Ok(()) => tracing::info!(task, "a worktree that no agent had begun to work in was removed"),
+        Err(why) => {
+            tracing::warn!(task, %why, "a worktree that no agent had begun to work in stays")
+        }
     }
 }

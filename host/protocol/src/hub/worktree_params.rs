@@ -50,6 +50,9 @@ pub(crate) struct ApplyParams {
 pub(crate) struct DiscardParams {
     /// Id of the task.
     task_id: String,
+    /// True to remove also what no result has; false by default.
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,6 +60,9 @@ pub(crate) struct DiscardParams {
 pub(crate) struct PruneParams {
     /// Age in milliseconds from which on a worktree is removed; seven days by default.
     older_than_ms: Option<u64>,
+    /// True to remove also what no result has; false by default.
+    #[serde(default)]
+    force: bool,
 }
 
 /// Reads the parameters of `hub/tasks/diff`.
@@ -80,13 +86,13 @@ pub(crate) fn apply(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads the parameters of `hub/tasks/discard`.
 pub(crate) fn discard(params: Value) -> Result<Operation, A2aError> {
-    let DiscardParams { task_id: id } = read(params)?;
-    Ok(Operation::Worktree(WorktreeRequest::Discard { task: task_id("taskId", id)? }))
+    let DiscardParams { task_id: id, force } = read(params)?;
+    Ok(Operation::Worktree(WorktreeRequest::Discard { task: task_id("taskId", id)?, force }))
 }
 
 /// Reads the parameters of `hub/worktrees/prune`.
 pub(crate) fn prune(params: Value) -> Result<Operation, A2aError> {
-    let PruneParams { older_than_ms } = read(params)?;
+    let PruneParams { older_than_ms, force } = read(params)?;
     let older_than_ms = older_than_ms.unwrap_or(DEFAULT_AGE_MS);
-    Ok(Operation::Worktree(WorktreeRequest::Prune { older_than_ms }))
+    Ok(Operation::Worktree(WorktreeRequest::Prune { older_than_ms, force }))
 }

@@ -49,8 +49,8 @@ pub use upkeep::{
     Reloaded, StorageCondition,
 };
 pub use worktrees::{
-    ApplyTo, ConflictWith, WorktreeAnswer, WorktreeApplied, WorktreeChanges, WorktreeDiff,
-    WorktreeInfo, WorktreeRemoved, WorktreeRequest,
+    ApplyTo, ConflictWith, LeftOutPart, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
+    WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest,
 };
 
 use crate::model::{

@@ -1,7 +1,7 @@
 //! Conflicts among the worktrees of one repository.
 
 use super::{Place, git_in};
-use a2a_hub_worktrees::{NewWorktree, Worktree, WorktreeConflict, WorktreeOwner};
+use a2a_hub_worktrees::{NewWorktree, RepositoryBounds, Worktree, WorktreeConflict, WorktreeOwner};
 use std::fs;
 
 /// Changes the last line of the file `a`.
@@ -18,9 +18,10 @@ impl Place {
     /// Creates a worktree of a task that `parent` began, in a tenant.
     async fn owned(&self, task: &str, now_ms: u64, tenant: &str, parent: &str) -> Worktree {
         let parent = Some(parent.to_owned()).filter(|parent| !parent.is_empty());
-        let owner = WorktreeOwner { tenant: tenant.to_owned(), parent };
+        let owner = WorktreeOwner { tenant: tenant.to_owned(), parent, agent: None };
         let (task, base) = (task.to_owned(), "HEAD".to_owned());
-        let new = NewWorktree { task, directory: self.at("repo"), base, now_ms, owner };
+        let (directory, bounds) = (self.at("repo"), RepositoryBounds::default());
+        let new = NewWorktree { task, directory, base, now_ms, owner, bounds };
         self.worktrees.create(new).await.unwrap()
     }
 
@@ -70,7 +71,7 @@ async fn later_run_finds_conflict_with_earlier() {
     assert_eq!((place.listed("t1"), place.listed("t2")), (vec![], vec![]));
     change(&one, "again");
     assert_eq!(place.end("t1", 50).await, ["t2:a"]);
-    place.worktrees.discard("t2").await.unwrap();
+    place.worktrees.discard("t2", false).await.unwrap();
     assert_eq!(place.listed("t1"), [""; 0], "it is gone");
 }
 

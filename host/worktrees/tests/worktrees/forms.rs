@@ -1,7 +1,7 @@
 //! The forms of repositories: each works, or is refused with the way out.
 
 use super::{Place, git_in};
-use a2a_hub_worktrees::{NewWorktree, Target, WorktreeError};
+use a2a_hub_worktrees::{NewWorktree, RepositoryBounds, Target, WorktreeError};
 use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::PathBuf};
 
 /// Creates a worktree of `directory`, changes a file, and applies that to `target`.
@@ -91,6 +91,7 @@ async fn repository_without_commit_is_refused() {
             base: base.to_owned(),
             now_ms: 0,
             owner: a2a_hub_worktrees::WorktreeOwner::default(),
+            bounds: RepositoryBounds::default(),
         };
         let why = place.worktrees.create(new).await.unwrap_err();
         assert!(matches!(why, WorktreeError::NoBase(_)), "{base:?}: {why}");
@@ -109,6 +110,7 @@ async fn worktree_starts_from_named_commit() {
         base: "v1".to_owned(),
         now_ms: 0,
         owner: a2a_hub_worktrees::WorktreeOwner::default(),
+        bounds: RepositoryBounds::default(),
     };
     let worktree = place.worktrees.create(new).await.unwrap();
     assert!(fs::read_to_string(worktree.tree.join("a")).unwrap().starts_with("1\n"));
@@ -159,9 +161,11 @@ async fn strange_names_and_hashes_survive() {
     assert_eq!(worktree.base.len(), 64);
     fs::write(worktree.tree.join(strange), "changed\n").unwrap();
     fs::write(worktree.tree.join("binary"), [0, 159, 146, 150]).unwrap();
-    let why = place.worktrees.apply("t", Target::Files, false, None).await.unwrap_err();
-    assert!(why.to_string().contains("not UTF-8"), "{why}");
     place.worktrees.apply("t", Target::Branch("b".to_owned()), false, None).await.unwrap();
+    let applied = place.worktrees.apply("t", Target::Files, false, None).await.unwrap();
+    assert_eq!(applied.files, ["binary", "not\u{fffd}utf8"]);
+    assert_eq!(fs::read(place.at("ein Ort").join(strange)).unwrap(), b"changed\n");
+    place.git("ein Ort", &["stash", "-q", "-u"]);
     place.git("ein Ort", &["merge", "-q", "b"]);
     assert_eq!(fs::read(place.at("ein Ort/binary")).unwrap(), [0, 159, 146, 150]);
     assert_eq!(fs::read(place.at("ein Ort").join(strange)).unwrap(), b"changed\n");
@@ -180,8 +184,11 @@ async fn worktree_of_worktree_starts_from_present_files() {
     fs::write(below.tree.join("review"), "fine\n").unwrap();
     let diff = place.worktrees.diff("below", false, 1 << 20).await.unwrap();
     assert_eq!(diff.snapshot.files, 1, "{diff:?}");
-    // The worktree above may go first.
-    place.worktrees.discard("above").await.unwrap();
+    // The worktree above may go first. What is applied is what the diff shows; a branch has all.
+    place.worktrees.discard("above", false).await.unwrap();
+    let branch = Target::Branch("both".to_owned());
+    place.worktrees.apply("below", branch, false, None).await.unwrap();
+    assert_eq!(place.git("repo", &["show", "both:draft"]), "draft");
     let applied = place.worktrees.apply("below", Target::Files, false, None).await.unwrap();
-    assert_eq!(applied.files, ["draft", "review"]);
+    assert_eq!(applied.files, ["review"]);
 }

