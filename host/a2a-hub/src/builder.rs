@@ -8,13 +8,14 @@ use crate::{
     local::{self, CallRules, Local},
     minder::{is_helper, is_ready_to_help, system},
     otlp::Exporter,
+    worktrees::worktrees_in,
 };
 use a2a_hub_agents::native::Native;
 use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
 use a2a_hub_automation::{Schedules, Topics, Triggers, WallClock};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{
-    self as config, Config, Retention, custody,
+    Config, Retention, custody,
     token::{find_secret, open_secret},
 };
 use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
@@ -37,7 +38,6 @@ use a2a_hub_sandbox::{
 use a2a_hub_server::{Dispatcher, PublicEndpoints};
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
 use a2a_hub_webhooks::{Sender, WebhookSigner};
-use a2a_hub_worktrees::{GitHome, Worktrees};
 use anyhow::{Context as _, bail};
 use std::{
     net::SocketAddr,
@@ -336,29 +336,6 @@ fn with_rules(mut config: Config, rules: &CallRules) -> Config {
     config
 }
 
-/// Worktrees of the tasks, in the data directory.
-fn worktrees(dir: &Path, supervisor: &Supervisor) -> Worktrees {
-    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-    let names = ["HOME", "XDG_CONFIG_HOME"].map(str::to_owned);
-    let mut home = GitHome::default();
-    for (name, path) in config::environment(&names.into()) {
-        let path = PathBuf::from(path);
-        match name.as_str() {
-            "HOME" => home.home = Some(path),
-            // A relative one counts for nothing (XDG Base Directory Specification).
-            _ if path.is_absolute() => home.config = Some(path),
-            _ => {}
-        }
-    }
-    let root = real.join(a2a_hub_worktrees::FOLDER);
-    let worktrees = Worktrees::new(root, supervisor.clone(), config::find_program, home);
-    worktrees.decide_own_files_by(a2a_hub_worktree_runs::decide_by_trust(dir));
-    if let Err(why) = worktrees.sweep() {
-        tracing::warn!(%why, "cannot remove what an earlier run left of worktrees");
-    }
-    worktrees
-}
-
 /// Chooses the program that compiles components in worker processes: the minder, or this program if
 /// it has called `minded`.
 fn compiler(minder: Option<&PathBuf>) -> Option<PathBuf> {
@@ -427,7 +404,7 @@ impl Parts {
         let routes = Routes::new(agents.clone(), &events);
         let directory = Directory::new(routes.clone());
         let tasks = Tasks::new(storage.clone(), events.clone(), directory);
-        let tasks = tasks.with_spans(spans.clone()).with_worktrees(worktrees(dir, &supervisor));
+        let tasks = tasks.with_spans(spans.clone()).with_worktrees(worktrees_in(dir, &supervisor));
         tasks.follow_worktrees(&config.worktrees);
         tasks.set_prices(Prices(config.prices.clone()));
         let contexts = Contexts::new(storage.clone(), config);

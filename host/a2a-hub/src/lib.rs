@@ -23,6 +23,7 @@ mod lineage;
 pub mod local;
 mod minder;
 mod otlp;
+mod worktrees;
 
 pub use a2a_hub_agents::BuiltIn;
 pub use a2a_hub_agents::native::{Native, Stage, completed};

@@ -1,6 +1,7 @@
 //! Renders the hub's JSON as text: helpers of several commands.
 
 use a2a_hub_core::text::plain_text::line;
+pub use a2a_hub_core::text::shell::shell_word;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -173,16 +174,6 @@ fn in_unit(bytes: usize, bits: u32, unit: &str) -> String {
     format!("{}.{tenth} {unit}", bytes >> bits)
 }
 
-/// Quotes `word` as one word of a shell command.
-pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 /// Formats a duration.
 pub fn duration(seconds: u64) -> String {
     match seconds {
@@ -249,13 +240,6 @@ mod tests {
         let told = ["2026-01-31T12:00:09.5Z", "2026-01-31T13:05:00Z", "2026-01-31T11:59:50Z", ""];
         let told = told.map(|then| ahead(&json!(then), now)).join(", ");
         insta::assert_snapshot!(told, @"in 9 s, in 1 h 5 min, now, now");
-    }
-
-    #[test]
-    fn shell_word_quotes_special_characters() {
-        let words =
-            ["01a1fc8f-a111", "https://x.org:1/a?b=1", "", "-rf", "a; rm -rf ~", "it's $(id)"];
-        insta::assert_snapshot!(words.map(shell_word).join(" "), @r"01a1fc8f-a111 'https://x.org:1/a?b=1' '' '-rf' 'a; rm -rf ~' 'it'\''s $(id)'");
     }
 
     #[test]

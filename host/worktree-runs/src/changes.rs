@@ -10,7 +10,7 @@ use a2a_hub_protocol::{
     task::Artifact,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::Emitted};
-use a2a_hub_worktrees::{LeftOut, WorktreeConflict, WorktreeError};
+use a2a_hub_worktrees::{Omission, WorktreeConflict, WorktreeError};
 use futures::future::BoxFuture;
 use serde_json::json;
 use std::task::{Context, Poll};
@@ -74,8 +74,8 @@ impl Run for RunInWorktree {
 }
 
 impl WorktreeOfRun {
-    /// Emits the present changes, unless none were ever made. A failure is reported as a status of the
-    /// task, because the files stay where they are.
+    /// Emits the present changes, unless none were ever made. A failure is reported as a status of
+    /// the task, because the files stay where they are.
     async fn emit(self) {
         let Self { worktrees, task, has_patch, .. } = &self;
         let found = worktrees.diff(task.as_str(), false, PATCH_LIMIT).await;
@@ -152,7 +152,7 @@ pub fn conflict_with(found: WorktreeConflict) -> ConflictWith {
 }
 
 /// Text that names what the changes lack; none if they lack nothing.
-fn left_out_text(left_out: &[LeftOut]) -> Option<String> {
+fn left_out_text(left_out: &[Omission]) -> Option<String> {
     let named = left_out.iter().take(NAMED).map(|it| format!("- `{}` {}", it.name, it.reason));
     let named = named.collect::<Vec<_>>().join("\n");
     let more = left_out.len().saturating_sub(NAMED);

@@ -1,23 +1,27 @@
 //! Taking over the changes of a worktree into the user's repository.
 
+pub(crate) mod merge;
+pub(crate) mod sensitive;
+pub(crate) mod transaction;
+
 use crate::{
-    AppliedResult, Worktree, WorktreeError, Worktrees, blocking,
-    git::HubRepository,
-    listing::{SUBMODULE, now},
-    merge::Merge,
-    packs::Pack,
-    reader::Directory,
-    record::Folder,
-    refs::{self, Expected, Head, Lock, LogEntry, Refs},
-    repository::Repository,
-    sensitive,
-    settings::GitSettings,
-    snapshot::Snapshot,
-    transaction::{
-        Journal, OLD_INDEX, WriteFaults, digest_of, lock_mark, recover, remove_staging,
+    AppliedResult, Worktree, WorktreeError, Worktrees,
+    apply::merge::Merge,
+    apply::transaction::{
+        ApplyJournal, OLD_INDEX, WriteFaults, digest_of, lock_mark, recover, remove_staging,
         restore_index,
     },
-    walk::plain_text,
+    blocking,
+    git::HubRepository,
+    listing::{SUBMODULE, now},
+    reader::OpenDirectory,
+    record::Folder,
+    repository::Repository,
+    repository::packs::ObjectPack,
+    repository::refs::{self, CheckoutHead, Expected, Lock, LogEntry, Refs},
+    repository::settings::GitSettings,
+    snapshot::walk::plain_text,
+    snapshot::{OpenSnapshot, walk::Omission},
 };
 use std::{
     fs, io,
@@ -62,6 +66,8 @@ pub struct Applied {
     pub checkout: Option<PathBuf>,
     /// Changed files of the checkout.
     pub files: Vec<String>,
+    /// Parts of the worktree that are not among the changes.
+    pub left_out: Vec<Omission>,
 }
 
 /// A checkout that receives changes.
@@ -71,23 +77,23 @@ pub(crate) struct ReceivingCheckout {
     pub(crate) settings: GitSettings,
 }
 
-/// What a transaction changes beside the files.
+/// The index and the commit that a transaction makes, beside the files.
 struct Completion {
     /// The new index, if it changes.
     index: Option<Vec<u8>>,
     /// Digest of the index that the new one was made from.
     old_index: String,
     /// The new commit, and what `HEAD` is at before it.
-    commit: Option<(String, Head)>,
+    commit: Option<(String, CheckoutHead)>,
     author: String,
     task: String,
 }
 
 impl Worktrees {
     /// Takes over the present changes of a task. The changes are merged with those of the checkout;
-    /// all of them arrive, or the checkout is as before. Without `accepts`, files that programs obey
-    /// are refused. `to` is a directory of another checkout of the repository that receives the
-    /// changes.
+    /// all of them arrive, or the checkout is as before. Without `accepts`, files that programs
+    /// obey are refused. `to` is a directory of another checkout of the repository that receives
+    /// the changes.
     ///
     /// # Errors
     /// [`WorktreeError::Conflict`], [`WorktreeError::Sensitive`], or
@@ -106,15 +112,18 @@ impl Worktrees {
         if snapshot.taken.commit == snapshot.worktree.base {
             return Err(WorktreeError::Refused(nothing_changed(task, &snapshot)));
         }
-        let Snapshot { worktree, repository, taken } = snapshot;
+        let OpenSnapshot { worktree, repository, taken } = snapshot;
         let of = worktree.clone();
         let user = blocking(move || match to {
             Some(to) => of.checkout_at(&to),
             None => of.open_repository(),
         });
         let user = user.await??;
+        let left_out = taken.left_out.clone();
+        let with_left_out = |applied: Applied| Applied { left_out, ..applied };
         if let Target::Branch(name) = target {
-            return self.to_branch(&worktree, &user, &taken.commit, name).await;
+            let done = self.to_branch(&worktree, &user, &taken.commit, name).await;
+            return done.map(with_left_out);
         }
         let Some(checkout) = user.checkout.clone() else {
             return Err(WorktreeError::Refused(format!(
@@ -136,8 +145,10 @@ impl Worktrees {
             ))
         })?;
         let receiving = ReceivingCheckout { user, checkout, settings };
-        self.to_checkout(&folder, &worktree, &repository, receiving, &taken.commit, target, accepts)
-            .await
+        let done = self
+            .to_checkout(&folder, &worktree, &repository, receiving, &taken.commit, target, accepts)
+            .await;
+        done.map(with_left_out)
     }
 
     /// Keeps the present changes of a task as `refs/a2a-hub/TASK/result` of the user's repository,
@@ -149,7 +160,7 @@ impl Worktrees {
     pub async fn retire(&self, task: &str, force: bool) -> Result<Option<String>, WorktreeError> {
         let held = self.lock(task).await;
         let folder = self.folder(task)?;
-        let Snapshot { worktree, taken, .. } = self.snapshot_held(&folder).await?;
+        let OpenSnapshot { worktree, taken, .. } = self.snapshot_held(&folder).await?;
         if !force {
             taken.require_whole(task, "a2a-hub worktrees prune --force")?;
         }
@@ -251,7 +262,7 @@ impl Worktrees {
             author: author_line,
             task: task.clone(),
         };
-        let mut made: Option<Pack> = None;
+        let mut made: Option<ObjectPack> = None;
         if target != Target::Files {
             completion.index = Some(merge.new_index(&merged).await?);
         }
@@ -272,7 +283,7 @@ impl Worktrees {
         let record = Finish { worktree, commit: new, user, made };
         let done = blocking(move || {
             let paths = (checkout, record.user.git_dir.clone(), record.user.common.clone());
-            let prepared = Journal::prepare(paths, staging.clone(), changes);
+            let prepared = ApplyJournal::prepare(paths, staging.clone(), changes);
             let done = prepared.and_then(|journal| record.run(journal, completion, &of, &faults));
             if done.is_err() && !of.path().join("apply.json").exists() {
                 let _ = remove_staging(&staging);
@@ -291,14 +302,14 @@ struct Finish {
     commit: String,
     user: Repository,
     /// Objects of the commit that is made, if one is.
-    made: Option<Pack>,
+    made: Option<ObjectPack>,
 }
 
 impl Finish {
     /// Runs a transaction, and returns the new commit. After an error, everything is as before.
     fn run(
         mut self,
-        mut journal: Journal,
+        mut journal: ApplyJournal,
         completion: Completion,
         folder: &Folder,
         faults: &WriteFaults,
@@ -332,7 +343,7 @@ impl Finish {
     /// Takes the lock, and changes the files, the index and the branch.
     fn change(
         &mut self,
-        journal: &Journal,
+        journal: &ApplyJournal,
         completion: &Completion,
         folder: &Folder,
         faults: &WriteFaults,
@@ -343,7 +354,7 @@ impl Finish {
                 "`{place}` cannot be changed: {why}; nothing was changed"
             ))
         };
-        let git_dir = Directory::open(&journal.git_dir).map_err(WorktreeError::disk)?;
+        let git_dir = OpenDirectory::open(&journal.git_dir).map_err(WorktreeError::disk)?;
         // Nobody else's git changes the index meanwhile.
         let mut lock = None;
         if completion.index.is_some() {
@@ -384,7 +395,7 @@ impl Finish {
     /// Changes the index and the branch, when the files are in place.
     fn complete(
         &mut self,
-        journal: &Journal,
+        journal: &ApplyJournal,
         completion: &Completion,
         lock: Option<Lock>,
         folder: &Folder,
@@ -411,7 +422,7 @@ impl Finish {
 }
 
 fn complete_git(
-    journal: &Journal,
+    journal: &ApplyJournal,
     completion: &Completion,
     lock: Option<Lock>,
     faults: &WriteFaults,
@@ -439,15 +450,15 @@ fn complete_git(
     }
     faults.check().map_err(disk)?;
     match head {
-        Head::Branch(name, _) => refs.set(name, new, Expected::Id(old), Some(&log))?,
-        Head::Detached(_) => refs.set_detached(new, old)?,
+        CheckoutHead::Branch(name, _) => refs.set(name, new, Expected::Id(old), Some(&log))?,
+        CheckoutHead::Detached(_) => refs.set_detached(new, old)?,
     }
     refs.log_head(old, new, &log);
     Ok(())
 }
 
 /// Takes a transaction back: first the index, then the files.
-fn take_back(journal: &Journal, folder: &Folder) -> io::Result<()> {
+fn take_back(journal: &ApplyJournal, folder: &Folder) -> io::Result<()> {
     restore_index(journal, folder.task())?;
     let left = journal.take_back()?;
     if let Some(first) = left.first() {
@@ -460,7 +471,7 @@ fn take_back(journal: &Journal, folder: &Folder) -> io::Result<()> {
 }
 
 /// Text for a result without changes. It names what the result lacks.
-fn nothing_changed(task: &str, snapshot: &Snapshot) -> String {
+fn nothing_changed(task: &str, snapshot: &OpenSnapshot) -> String {
     let left = snapshot
         .taken
         .left_out
@@ -492,7 +503,7 @@ impl Worktree {
 
 /// Refuses a checkout in which an operation of git is unfinished.
 pub(crate) fn require_finished(user: &Repository, checkout: &Path) -> Result<(), WorktreeError> {
-    let git_dir = Directory::open(&user.git_dir).map_err(WorktreeError::disk)?;
+    let git_dir = OpenDirectory::open(&user.git_dir).map_err(WorktreeError::disk)?;
     let is_there = |name: &str| git_dir.stat(name).is_ok_and(|found| found.is_some());
     match UNFINISHED.iter().find(|(name, _)| is_there(name)) {
         None => Ok(()),

@@ -11,7 +11,7 @@ use crate::{
     Worktree, WorktreeError, Worktrees, blocking,
     git::{HubRepository, utf8},
     record::{Folder, remove_all},
-    walk::plain_text,
+    snapshot::walk::plain_text,
 };
 use serde::{Deserialize, Serialize};
 use std::{

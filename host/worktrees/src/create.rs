@@ -1,18 +1,23 @@
 //! Creation of a worktree.
 
+pub(crate) mod adopt;
+pub(crate) mod checkout;
+pub(crate) mod copied;
+pub(crate) mod own_file;
+
 use crate::{
     OwnPreparation, PortRange, RepositoryBounds, Worktree, WorktreeError, WorktreeOwner, Worktrees,
     blocking,
-    copied::{copy_files, excludes},
+    create::copied::{copy_files, excludes},
     git::{HubRepository, alternates, config_of},
-    ignore::RULES_LIMIT,
-    reader::Directory,
+    reader::OpenDirectory,
     record::Folder,
-    refs::{self, Expected, Refs},
     repository::Repository,
-    settings::GitSettings,
+    repository::refs::{self, Expected, Refs},
+    repository::settings::GitSettings,
+    snapshot::ignore::RULES_LIMIT,
+    snapshot::walk::require_paths,
     snapshot::{BASE_INDEX, INDEX},
-    walk::require_paths,
 };
 use std::{
     collections::BTreeMap,
@@ -33,7 +38,7 @@ pub struct NewWorktree {
     pub now_ms: u64,
     /// Owner of the task.
     pub owner: WorktreeOwner,
-    /// Where the repository, and what it refers to, may lie.
+    /// Directories in which the repository, and what it refers to, may lie.
     pub bounds: RepositoryBounds,
 }
 
@@ -268,7 +273,7 @@ impl Worktrees {
                 None => Vec::new(),
             };
             // Neither in a commit that the agent makes without looking.
-            let info = Directory::open(&common).ok();
+            let info = OpenDirectory::open(&common).ok();
             let info = info.and_then(|it| it.bytes("info/exclude", RULES_LIMIT).ok().flatten());
             let mut all = excludes_of_user;
             all.extend(b"\n");
@@ -345,7 +350,7 @@ fn make_tree(tree: &Path) -> Result<PathBuf, WorktreeError> {
     Ok(tree.to_owned())
 }
 
-/// What was prepared in a worktree before its record is written.
+/// Preparations of a worktree that its record names.
 struct Prepared {
     ports: Option<PortRange>,
     has_setup: bool,

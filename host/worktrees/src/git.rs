@@ -76,7 +76,7 @@ impl HubRepository {
         &self.path
     }
 
-    /// Store of its own objects.
+    /// Store of the objects that are in no other store.
     pub(crate) fn objects(&self) -> PathBuf {
         self.path.join("objects")
     }

@@ -2,74 +2,60 @@
 //! in its worktree, and the operator takes the result over, or not.
 //!
 //! ```text
-//!  user's repository          root/TASK/                                    seen by the agent
-//!  ┌──────────────┐ check out ┌─ tree/   files, own .git                    read and write
-//!  │ checkout     │ ────────► │    ▲ walk, hash                             its objects are those of the user: read only
-//!  │ .git         │           └─ git/    bare repository of the hub          no
-//!  │              │ ◄── apply: a checked pack, then files, index and ref, all or none
-//!  └──────────────┘           root/../worktree-records/TASK.json  record    no
+//!  user's repository          root/TASK/                               seen by the agent
+//!  ┌──────────┐ check out     ┌─ tree/   files, own .git               read and write
+//!  │ checkout │ ────────────► │    ▲ walk, hash                        its objects: read only
+//!  │ .git     │               └─ git/    bare repository of the hub     no
+//!  │          │ ◄──────────── apply: a checked pack, then files, index and ref, all or none
+//!  └──────────┘               root/../worktree-records/TASK.json        no
 //! ```
 //!
 //! Three rules make this safe:
 //!
-//! - Git runs in bare repositories that only the hub writes (type `HubRepository`). It sees neither a
-//!   work tree nor the settings, attributes and hooks of anybody else. The hub itself reads and writes
-//!   the files of worktrees and checkouts, and the refs of the user's repository.
-//! - What an agent or a repository may have made is read by one module, `reader`: beneath a
-//!   directory, through no link, without waiting, and bounded.
+//! - Git runs in bare repositories that only the hub writes (type `HubRepository`). It sees neither
+//!   a work tree nor the settings, attributes and hooks of anybody else. The hub itself reads and
+//!   writes the files of worktrees and checkouts, and the refs of the user's repository.
+//! - One module, `reader`, reads what an agent or a repository may have made: beneath a directory,
+//!   through no link, without waiting, and bounded.
 //! - An apply is a transaction (module `transaction`): all checks come before the first write, and
 //!   any error, or a kill, leaves files, index and branches as they were.
 //!
 //! The crate knows no tasks and no hub. Its caller decides who may do what.
 
-mod adopt;
 mod apply;
-mod checkout;
 mod conflicts;
-mod copied;
 mod create;
 mod disk_use;
 mod error;
 mod git;
-mod history;
-mod ignore;
-mod import_stream;
-mod line_ends;
 mod listing;
-mod merge;
-mod own_file;
-mod packs;
 mod ports;
 mod reader;
 mod record;
-mod refs;
 mod repository;
 mod retention;
 mod rules;
-mod sensitive;
-mod settings;
 mod setup;
 mod shares;
 mod snapshot;
-mod transaction;
-mod walk;
 
 pub use apply::{Applied, Target};
 pub use conflicts::WorktreeConflict;
 pub use create::NewWorktree;
+pub use create::own_file::{DecideOwnFile, MAX_OWN_FILE, OWN_FILE, OwnFileTrust, OwnPreparation};
 pub use error::WorktreeError;
-pub use own_file::{DecideOwnFile, MAX_OWN_FILE, OWN_FILE, OwnFileTrust, OwnPreparation};
 pub use ports::PortRange;
 pub use record::{AppliedResult, Worktree, WorktreeAccess, WorktreeOwner};
+pub use repository::settings::GitHome;
 pub use repository::{RepositoryBounds, RepositoryPaths};
 pub use retention::{RestingWorktree, WorktreeRetention, WorktreeTotals};
 pub use rules::{FindProgram, Preparation, WorktreeRules};
-pub use settings::GitHome;
 pub use setup::{PORT_BASE, PendingSetup};
+pub use snapshot::walk::Omission;
 pub use snapshot::{Diff, WorktreeSnapshot};
-pub use walk::LeftOut;
 
 use a2a_hub_process::{Supervisor, run_blocking};
+use apply::transaction::{self, WriteFaults};
 use git::Git;
 use parking_lot::Mutex;
 use ports::Reservations;
@@ -81,7 +67,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
-use transaction::WriteFaults;
 
 /// Name of the folder of worktrees in the hub's data directory.
 pub const FOLDER: &str = "worktrees";
@@ -233,9 +218,9 @@ impl Worktrees {
         .await?
     }
 
-    /// Puts in order what a killed hub left half made or half removed: applies that were interrupted,
-    /// folders without a record, and directories of git's steps. To be called before a task begins. The files themselves are
-    /// removed later, on another thread.
+    /// Puts in order what a killed hub left half made or half removed: interrupted applies, folders
+    /// without a record, and directories of git's steps. To be called before a task begins. The
+    /// files themselves are removed later, on another thread.
     ///
     /// # Errors
     /// The directory cannot be read or changed.

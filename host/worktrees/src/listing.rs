@@ -4,7 +4,7 @@
 //! The hub writes an index for the agent's git, and reads the one that it keeps for itself: its
 //! metadata of files tells which ones were changed since. It reads no index of anybody else.
 
-use crate::reader::Directory;
+use crate::reader::OpenDirectory;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use rustix::fs::Stat;
 use std::{
@@ -86,20 +86,20 @@ impl FileStat {
 
 /// A listing with the metadata of its files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Index {
+pub(crate) struct GitIndex {
     pub(crate) files: BTreeMap<Vec<u8>, (ListedFile, FileStat)>,
     /// Time at which it was written, by the clock of the file system.
     written: Option<SystemTime>,
 }
 
-impl Index {
+impl GitIndex {
     pub(crate) fn of(files: BTreeMap<Vec<u8>, (ListedFile, FileStat)>) -> Self {
         Self { files, written: None }
     }
 
     /// Reads an index that the hub wrote; none if it is missing, or not one.
     pub(crate) fn read(directory: &Path, name: &str) -> Option<Self> {
-        let bytes = Directory::open(directory).ok()?.bytes(name, INDEX_LIMIT).ok()??;
+        let bytes = OpenDirectory::open(directory).ok()?.bytes(name, INDEX_LIMIT).ok()??;
         let written = fs::metadata(directory.join(name)).ok()?.modified().ok();
         Some(Self { files: parse(&bytes)?, written })
     }
@@ -239,12 +239,12 @@ mod tests {
             let stat = FileStat { ctime: (7, 8), size: 3, ..FileStat::default() };
             let paths = ["a", "ab", "abcdefg", "src/ä b", &"x/".repeat(3_000)];
             let files = paths.iter().map(|path| (path.as_bytes().to_vec(), (file(FILE), stat)));
-            let index = Index::of(files.collect());
+            let index = GitIndex::of(files.collect());
             let bytes = index.to_bytes(is_sha256);
             assert_eq!(parse(&bytes), Some(index.files), "{length}");
             assert_eq!(parse(&bytes[..bytes.len() - 1]), None);
         }
-        assert_eq!(parse(&Index::default().to_bytes(false)), Some(BTreeMap::new()));
+        assert_eq!(parse(&GitIndex::default().to_bytes(false)), Some(BTreeMap::new()));
         assert_eq!(parse(b"DIRC\0\0\0\x02\0\0\0\x01"), None);
     }
 

@@ -49,7 +49,7 @@ impl From<Errno> for ReadError {
 
 /// An open directory. All paths given to it are relative, and stay beneath it.
 #[derive(Debug)]
-pub(crate) struct Directory(File);
+pub(crate) struct OpenDirectory(File);
 
 /// One entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) struct DirectoryEntry {
     pub(crate) kind: FileType,
 }
 
-impl Directory {
+impl OpenDirectory {
     /// Opens a directory by its absolute path, which has no links.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -201,7 +201,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     #[test]
-    fn links_fifos_and_large_files_are_refused_at_once() {
+    fn links_fifos_and_large_files_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("in/deep")).unwrap();
@@ -219,7 +219,10 @@ mod tests {
         )
         .unwrap();
         let read = |path: &str| {
-            Directory::open(&root.join("in")).unwrap().bytes(path, 6).map_err(|why| why.to_string())
+            OpenDirectory::open(&root.join("in"))
+                .unwrap()
+                .bytes(path, 6)
+                .map_err(|why| why.to_string())
         };
         assert_eq!(read("deep/plain"), Ok(Some(b"plain\n".to_vec())));
         assert_eq!((read("missing"), read("deep/plain/x")), (Ok(None), Ok(None)));
@@ -235,7 +238,7 @@ mod tests {
         }
         fs::write(root.join("in/deep/plain"), "1234567").unwrap();
         assert!(read("deep/plain").unwrap_err().contains("larger than 6"));
-        let root = Directory::open(&root.join("in")).unwrap();
+        let root = OpenDirectory::open(&root.join("in")).unwrap();
         assert_eq!(root.link("link").unwrap(), b"../out/secret");
         assert!(root.directory("linked").is_err());
         let mut names: Vec<_> = root.entries(9).unwrap().into_iter().map(|it| it.name).collect();

@@ -49,7 +49,7 @@ pub struct Worktree {
     /// Stores of objects that the agent reads: those, and the hub's if `base` lies there.
     #[serde(skip)]
     pub objects: Vec<PathBuf>,
-    /// Where the repository, and what it refers to, may lie.
+    /// Directories in which the repository, and what it refers to, may lie.
     #[serde(default)]
     pub bounds: RepositoryBounds,
     /// Task whose worktree this one was made of, if it was.
@@ -123,7 +123,10 @@ impl Worktree {
         self.tree = folder.tree();
         // A record of an older version, or of a damaged disk, leads nowhere else.
         let is_plain = self.prefix.components().all(|part| matches!(part, Component::Normal(_)));
-        self.directory = if is_plain { self.tree.join(&self.prefix) } else { self.tree.clone() };
+        self.directory = self.tree.clone();
+        if is_plain {
+            self.directory.extend(self.prefix.components());
+        }
         self.objects.clone_from(&self.stores);
         if self.parent.is_some() {
             self.objects.push(folder.git().join("objects"));

@@ -2,11 +2,14 @@
 //! is read as data (module `reader`), and it must be what it claims to be: a `.git` file counts
 //! only if the directory that it names also names it, and objects are borrowed only from stores.
 
+pub(crate) mod packs;
+pub(crate) mod refs;
+pub(crate) mod settings;
+
 use crate::{
     Worktree, WorktreeError,
-    reader::{Directory, ReadError, line, real},
-    refs,
-    settings::{GitSettings, path_in},
+    reader::{OpenDirectory, ReadError, line, real},
+    repository::settings::{GitSettings, path_in},
 };
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -124,7 +127,7 @@ impl Repository {
 
     /// Repository whose checkout, or whose git directory, is `directory`; none if it is neither.
     fn at(directory: &Path, bounds: &RepositoryBounds) -> Result<Option<Self>, WorktreeError> {
-        let Ok(top) = Directory::open(directory) else { return Ok(None) };
+        let Ok(top) = OpenDirectory::open(directory) else { return Ok(None) };
         let dot = directory.join(".git");
         let wrong = |why: &ReadError| {
             WorktreeError::Unsupported(format!(
@@ -168,7 +171,7 @@ impl Repository {
     }
 
     /// Follows a `.git` file to the git directory of a linked worktree (git-worktree(1)) or of a
-    /// submodule. The directory must name the checkout: otherwise, whoever writes the file could
+    /// submodule. The directory must name the checkout: otherwise, the writer of the file could
     /// have another repository of the user read and written.
     fn follow(&mut self, bytes: &[u8], bounds: &RepositoryBounds) -> Result<(), WorktreeError> {
         let dot = self.git_dir.clone();
@@ -184,7 +187,7 @@ impl Repository {
                 "names `{named}`, which cannot be opened ({why}); repair it (`git worktree repair`)"
             ))
         })?;
-        let inner = Directory::open(&git_dir).map_err(WorktreeError::disk)?;
+        let inner = OpenDirectory::open(&git_dir).map_err(WorktreeError::disk)?;
         let value = |name: &str| -> Result<Option<PathBuf>, WorktreeError> {
             let bytes = inner.bytes(name, FILE_LIMIT).map_err(|why| {
                 WorktreeError::Unsupported(format!("`{}` {why}", git_dir.join(name).display()))
@@ -230,7 +233,7 @@ impl Repository {
     /// Reads what the git directories say.
     fn complete(&mut self, bounds: &RepositoryBounds) -> Result<(), WorktreeError> {
         let open = |path: &Path| {
-            Directory::open(path).ok().filter(is_git_dir).ok_or_else(|| {
+            OpenDirectory::open(path).ok().filter(is_git_dir).ok_or_else(|| {
                 WorktreeError::Unsupported(format!(
                     "`{}` is no whole git directory: `HEAD` or `config` is a link or missing, or it has no `objects` and `refs` of \
                      its own",
@@ -287,8 +290,8 @@ impl Worktree {
 }
 
 /// True for a directory with the parts that every git directory has (gitrepository-layout(5)), or
-/// of a linked worktree, whose objects are elsewhere.
-fn is_git_dir(directory: &Directory) -> bool {
+/// of a linked worktree, whose objects lie in another one.
+fn is_git_dir(directory: &OpenDirectory) -> bool {
     let has = |name: &str| directory.directory(name).is_ok_and(|found| found.is_some());
     directory.file("HEAD").is_ok_and(|file| file.is_some()) && has("objects") && has("refs")
 }
@@ -320,8 +323,8 @@ fn stores(first: &Path, bounds: &RepositoryBounds) -> Result<Vec<PathBuf>, Workt
         if let Some(why) = named_by.as_ref().and_then(|_| bounds.objection(&path)) {
             return Err(refused(why));
         }
-        let store =
-            Directory::open(&path).map_err(|why| refused(&format!("cannot be opened ({why})")))?;
+        let store = OpenDirectory::open(&path)
+            .map_err(|why| refused(&format!("cannot be opened ({why})")))?;
         require_store(&store).map_err(|why| refused(&why))?;
         let file = path.join("info/alternates");
         let borrowed = store.bytes("info/alternates", FILE_LIMIT);
@@ -338,7 +341,7 @@ fn stores(first: &Path, bounds: &RepositoryBounds) -> Result<Vec<PathBuf>, Workt
 
 /// Refuses a directory with other entries than a store of objects has (gitrepository-layout(5)): a
 /// confined agent sees all that is in a store.
-fn require_store(store: &Directory) -> Result<(), String> {
+fn require_store(store: &OpenDirectory) -> Result<(), String> {
     let entries =
         store.entries(MAX_STORE_ENTRIES).map_err(|why| format!("is no store of objects: {why}"))?;
     let is_own = |name: &[u8]| {

@@ -21,7 +21,7 @@ const OF_A_TENANT: usize = SHARED / 2;
 /// Worktrees for the tasks that one agent asked for.
 const OF_AN_AGENT: usize = SHARED / 4;
 
-/// Refuses one more worktree above a share. `held` are the owners of those that there are.
+/// Refuses one more worktree above a share. `held` are the owners of the present ones.
 pub(crate) fn admit<'o>(
     new: &WorktreeOwner,
     held: impl Iterator<Item = &'o WorktreeOwner>,

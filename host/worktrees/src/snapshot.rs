@@ -3,23 +3,29 @@
 //! The hub reads the files and gives their contents to git. Git sees neither the files nor the
 //! agent's repository.
 
+pub(crate) mod history;
+pub(crate) mod ignore;
+pub(crate) mod import_stream;
+pub(crate) mod line_ends;
+pub(crate) mod walk;
+
 use crate::{
     Worktree, WorktreeError, Worktrees, blocking,
     git::{AS_PATCH, GitStep, HubRepository},
-    history::AgentHistory,
-    import_stream::{ChangedFiles, FAST_IMPORT, ImportStream, ids_of},
-    line_ends::Attributes,
-    listing::{FileStat, Index, ListedFile, Listing, of_ls_tree},
-    reader::{Directory, as_path},
+    listing::{FileStat, GitIndex, ListedFile, Listing, of_ls_tree},
+    reader::{OpenDirectory, as_path},
     record::Folder,
     repository::Repository,
-    walk::{LeftOut, Walk, WalkRules, listing_of},
+    snapshot::history::AgentHistory,
+    snapshot::import_stream::{ChangedFiles, FAST_IMPORT, ImportStream, ids_of},
+    snapshot::line_ends::Attributes,
+    snapshot::walk::{Omission, TreeWalk, WalkRules, listing_of},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, io};
 use tokio::sync::mpsc;
 
-/// Largest pack of a worktree's commits that another worktree starts from, in bytes.
+/// File with the latest snapshot, in the worktree's folder.
 const STATE: &str = "snapshot.json";
 
 /// Index of the hub, with the metadata of the files when they were last read.
@@ -57,7 +63,7 @@ pub struct WorktreeSnapshot {
     pub dirty: bool,
     /// Parts of the worktree that are not in the commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Omission>,
 }
 
 impl WorktreeSnapshot {
@@ -92,15 +98,15 @@ struct SnapshotState {
 }
 
 /// A snapshot with what further steps need.
-pub(crate) struct Snapshot {
+pub(crate) struct OpenSnapshot {
     pub(crate) worktree: Worktree,
     pub(crate) repository: HubRepository,
     pub(crate) taken: WorktreeSnapshot,
 }
 
-/// What a tree holds beside what the index of the hub knows.
+/// Changes of a tree since the index of the hub.
 struct FoundChanges {
-    walk: Walk,
+    walk: TreeWalk,
     /// Files to be read, with their contents in the base where those count.
     old: BTreeMap<Vec<u8>, String>,
 }
@@ -128,7 +134,7 @@ impl Worktrees {
     ) -> Result<Diff, WorktreeError> {
         let _held = self.lock(task).await;
         let folder = self.folder(task)?;
-        let Snapshot { worktree, repository, taken } = self.snapshot_held(&folder).await?;
+        let OpenSnapshot { worktree, repository, taken } = self.snapshot_held(&folder).await?;
         let form = if as_table { &["--stat=100"] } else { AS_PATCH };
         let step = diff(&repository, &worktree.base, &taken.commit, form).at_most(limit);
         let bytes = self.0.git.run(folder.path(), step).await?.stdout;
@@ -140,7 +146,10 @@ impl Worktrees {
         read_state(folder).map(|state| state.snapshot)
     }
 
-    pub(crate) async fn snapshot_held(&self, folder: &Folder) -> Result<Snapshot, WorktreeError> {
+    pub(crate) async fn snapshot_held(
+        &self,
+        folder: &Folder,
+    ) -> Result<OpenSnapshot, WorktreeError> {
         let (reader, home) = (folder.clone(), self.0.home.clone());
         let read = blocking(move || {
             let worktree = reader.read()?;
@@ -159,11 +168,11 @@ impl Worktrees {
             self.files_of(folder, &repository, &history.parent).await?
         };
         let git = folder.git();
-        let index = blocking(move || Index::read(&git, INDEX)).await?;
+        let index = blocking(move || GitIndex::read(&git, INDEX)).await?;
         let index = index.unwrap_or_else(|| {
             let files =
                 base.iter().map(|(path, file)| (path.clone(), (file.clone(), FileStat::default())));
-            Index::of(files.collect())
+            GitIndex::of(files.collect())
         });
         let changes =
             FindChanges { folder, base: &base, parent: &parent, index: &index, rules: &rules };
@@ -174,12 +183,12 @@ impl Worktrees {
         if is_same && let Some(known) = known.filter(|known| known.history.refs == history.refs) {
             let mut taken = known.snapshot;
             taken.left_out = left_out(&history, found.walk);
-            return Ok(Snapshot { worktree, repository, taken });
+            return Ok(OpenSnapshot { worktree, repository, taken });
         }
         let taken =
             self.take(folder, &worktree, &repository, history, (base, parent, index), found, rules);
         let taken = taken.await?;
-        Ok(Snapshot { worktree, repository, taken })
+        Ok(OpenSnapshot { worktree, repository, taken })
     }
 
     /// Makes a commit of the changes, and records it.
@@ -190,7 +199,7 @@ impl Worktrees {
         worktree: &Worktree,
         repository: &HubRepository,
         history: AgentHistory,
-        (base, parent, index): (Listing, Listing, Index),
+        (base, parent, index): (Listing, Listing, GitIndex),
         found: FoundChanges,
         rules: UserRules,
     ) -> Result<WorktreeSnapshot, WorktreeError> {
@@ -210,7 +219,7 @@ impl Worktrees {
         let unchanged: Listing =
             present.iter().map(|(path, (file, _))| (path.clone(), file.clone())).collect();
         let send = blocking(move || {
-            let top = Directory::open(&tree).map_err(WorktreeError::disk)?;
+            let top = OpenDirectory::open(&tree).map_err(WorktreeError::disk)?;
             let mut stream = ImportStream::new(sender);
             stream.commit("refs/heads/result", 1, &message, Some(&from));
             let is_present = |path: &Vec<u8>| {
@@ -305,7 +314,7 @@ impl Worktrees {
         repository: &HubRepository,
     ) -> Result<Listing, WorktreeError> {
         let git = folder.git();
-        if let Some(index) = blocking(move || Index::read(&git, BASE_INDEX)).await? {
+        if let Some(index) = blocking(move || GitIndex::read(&git, BASE_INDEX)).await? {
             return Ok(listing_of(&index));
         }
         self.files_of(folder, repository, &worktree.base).await
@@ -339,14 +348,14 @@ pub(crate) struct UserRules {
 impl UserRules {
     /// Reads the rules. What cannot be read counts for nothing. Blocks on the disk.
     pub(crate) fn of(repository: &Repository, home: &crate::GitHome, copied: &[String]) -> Self {
-        let settings = crate::settings::GitSettings::of(home, repository);
-        let common = Directory::open(&repository.common).ok();
+        let settings = crate::repository::settings::GitSettings::of(home, repository);
+        let common = OpenDirectory::open(&repository.common).ok();
         let info = |name: &str| {
-            let bytes = common.as_ref()?.bytes(name, crate::ignore::RULES_LIMIT);
+            let bytes = common.as_ref()?.bytes(name, ignore::RULES_LIMIT);
             bytes.ok().flatten()
         };
         let exclude = info("info/exclude").unwrap_or_default();
-        let copied = crate::copied::excludes(copied).into_bytes();
+        let copied = crate::create::copied::excludes(copied).into_bytes();
         Self {
             ignores: [settings.excludes, exclude, copied],
             attributes: info("info/attributes").unwrap_or_default(),
@@ -359,7 +368,7 @@ struct FindChanges<'f> {
     folder: &'f Folder,
     base: &'f Listing,
     parent: &'f Listing,
-    index: &'f Index,
+    index: &'f GitIndex,
     rules: &'f UserRules,
 }
 
@@ -372,7 +381,7 @@ impl FindChanges<'_> {
         let (index, ignores) = (self.index.clone(), self.rules.ignores.clone());
         let (base, attributes) = (self.base.clone(), self.rules.attributes.clone());
         blocking(move || {
-            let top = Directory::open(&tree).map_err(|why| {
+            let top = OpenDirectory::open(&tree).map_err(|why| {
                 WorktreeError::Refused(format!("the files of the worktree cannot be read: {why}"))
             })?;
             let ignores: Vec<_> = ignores.iter().map(Vec::as_slice).collect();
@@ -400,12 +409,12 @@ impl FindChanges<'_> {
     }
 }
 
-fn left_out(history: &AgentHistory, walk: Walk) -> Vec<LeftOut> {
+fn left_out(history: &AgentHistory, walk: TreeWalk) -> Vec<Omission> {
     [history.left_out.clone(), walk.left_out].concat()
 }
 
 fn read_state(folder: &Folder) -> Option<SnapshotState> {
-    let bytes = Directory::open(folder.path()).ok()?.bytes(STATE, 64 << 20).ok()??;
+    let bytes = OpenDirectory::open(folder.path()).ok()?.bytes(STATE, 64 << 20).ok()??;
     serde_json::from_slice(&bytes).ok()
 }
 
@@ -416,11 +425,11 @@ pub(crate) fn diff(repository: &HubRepository, from: &str, to: &str, form: &[&st
 }
 
 /// Changed files, and the numbers of files, added and removed lines.
-type Counted = (BTreeMap<Vec<u8>, Option<ListedFile>>, (u64, u64, u64));
+type DiffCounts = (BTreeMap<Vec<u8>, Option<ListedFile>>, (u64, u64, u64));
 
 /// Reads `git diff --raw --numstat -z --no-renames`: first `:OLD NEW ID ID STATUS` and the path of
 /// each file, then its added and removed lines with the path.
-fn raw_and_numstat(output: &[u8]) -> io::Result<Counted> {
+fn raw_and_numstat(output: &[u8]) -> io::Result<DiffCounts> {
     let wrong = || io::Error::other("git prints changes in another form");
     let mut parts = output.split(|byte| *byte == 0).filter(|part| !part.is_empty());
     let (mut changed, mut totals) = (BTreeMap::new(), (0, 0, 0));
@@ -450,7 +459,7 @@ fn index_of(
     changed: &BTreeMap<Vec<u8>, Option<ListedFile>>,
     present: &BTreeMap<Vec<u8>, (ListedFile, FileStat)>,
     stats: &BTreeMap<Vec<u8>, FileStat>,
-) -> Index {
+) -> GitIndex {
     let mut files: BTreeMap<_, _> = present.clone();
     for (path, stat) in stats {
         let now = match changed.get(path) {
@@ -461,7 +470,7 @@ fn index_of(
             files.insert(path.clone(), (file, *stat));
         }
     }
-    Index::of(files)
+    GitIndex::of(files)
 }
 
 #[cfg(test)]

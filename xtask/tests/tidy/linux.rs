@@ -73,8 +73,11 @@ const MODULES: &[(&str, &[&str])] = &[
             "host/agents/src/registry/admin/register.rs",
             "host/authoring/src/compiled_deps.rs",
             "host/authoring/src/create.rs",
-            "host/worktrees/src/copied.rs",
-            "host/worktrees/src/head.rs",
+            "host/worktrees/src/apply/transaction.rs",
+            "host/worktrees/src/create/checkout.rs",
+            "host/worktrees/src/create/copied.rs",
+            "host/worktrees/src/reader.rs",
+            "host/worktrees/src/repository/refs.rs",
         ],
     ),
     (

@@ -1,5 +1,5 @@
-//! Text for people: durations, one-line excerpts, file names, media types, redacted secrets and
-//! safe terminal output.
+//! Text for people: durations, one-line excerpts, file names, media types, redacted secrets,
+//! words of a shell and safe terminal output.
 
 pub mod duration;
 pub mod file_name;
@@ -7,4 +7,5 @@ pub mod media_type;
 pub mod one_line;
 pub mod plain_text;
 pub mod redact;
+pub mod shell;
 pub mod terminal;

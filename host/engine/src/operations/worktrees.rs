@@ -12,7 +12,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_worktree_runs::conflict_with;
 use a2a_hub_worktrees::{
-    Applied, LeftOut, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees,
+    Applied, Omission, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
@@ -73,9 +73,16 @@ impl<'t> WorktreeOperations<'t> {
                 let holder = self.tasks.worktree_holder(task.clone()).await?;
                 let applied =
                     worktrees.apply(holder.as_str(), target, accepts_all, checkout).await?;
-                let Applied { commit, branch, checkout, files } = applied;
+                let Applied { commit, branch, checkout, files, left_out } = applied;
+                let left_out = left_out_parts(left_out);
                 tracing::info!(%task, ?branch, ?checkout, files = files.len(), "the changes of a task were taken over");
-                WorktreeAnswer::Applied(WorktreeApplied { commit, branch, checkout, files })
+                WorktreeAnswer::Applied(WorktreeApplied {
+                    commit,
+                    branch,
+                    checkout,
+                    files,
+                    left_out,
+                })
             }
             WorktreeRequest::Discard { task, force } => {
                 WorktreeAnswer::Removed(self.discard(task, force).await?)
@@ -208,9 +215,13 @@ fn in_future(left: Duration) -> Option<String> {
 
 fn changes(snapshot: WorktreeSnapshot) -> WorktreeChanges {
     let WorktreeSnapshot { base, commits, files, insertions, deletions, dirty, .. } = snapshot;
-    let left_out = snapshot.left_out.into_iter();
-    let left_out = left_out.map(|LeftOut { name, reason }| LeftOutPart { name, reason }).collect();
+    let left_out = left_out_parts(snapshot.left_out);
     WorktreeChanges { base, commits, files, insertions, deletions, dirty, left_out }
+}
+
+fn left_out_parts(left_out: Vec<Omission>) -> Vec<LeftOutPart> {
+    let parts = left_out.into_iter();
+    parts.map(|Omission { name, reason }| LeftOutPart { name, reason }).collect()
 }
 
 impl From<WorktreeError> for HubError {

@@ -9,7 +9,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_config::WorktreeSettings;
 use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
-use a2a_hub_core::task::metadata;
+use a2a_hub_core::{task::metadata, text::shell::shell_word};
 use a2a_hub_protocol::{
     hub_metadata::WORKTREE_TASK,
     id::{ContextId, TaskId},
@@ -200,7 +200,8 @@ impl Tasks {
         }
         Err(WorktreeError::Refused(format!(
             "`{directory}` is no worktree of this conversation; go on with the conversation of its task \
-             (`a2a-hub send AGENT --context ID --cwd {directory}`)"
+             (`a2a-hub send AGENT --context ID --cwd {}`)",
+            shell_word(directory)
         ))
         .into())
     }

@@ -111,7 +111,7 @@ async fn discard(worktrees: &Worktrees, task: &str) {
     match worktrees.discard(task, true).await {
         Ok(()) => tracing::info!(task, "a worktree that no agent had begun to work in was removed"),
         Err(why) => {
-            tracing::warn!(task, %why, "a worktree that no agent had begun to work in stays")
+            tracing::warn!(task, %why, "a worktree that no agent had begun to work in stays");
         }
     }
 }

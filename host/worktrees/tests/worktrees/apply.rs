@@ -22,8 +22,8 @@ fn state(place: &Place, name: &str) -> CheckoutState {
     (files, staged, refs + &place.read(&format!("{name}/.git/HEAD")))
 }
 
-/// Work of all kinds: changed, new, removed, executable, a link, a directory in place of a file, and
-/// the other way round.
+/// Work of all kinds: changed, new, removed, executable, a link, a directory in place of a file,
+/// and the other way round.
 fn all_kinds(tree: &Path) {
     fs::write(tree.join("a"), "1\n2\n3\n4\n5\n6\n7\n8\nnine\n").unwrap();
     fs::create_dir_all(tree.join("new/deep")).unwrap();
@@ -250,7 +250,7 @@ fn kills() -> u32 {
 
 const PLACE: &str = "A2A_HUB_TEST_PLACE";
 
-/// Applies in a process of its own, which the test below kills.
+/// Applies in another process, which the test below kills.
 #[tokio::test]
 async fn process_that_applies() {
     let Some(root) = std::env::var_os(PLACE) else { return };

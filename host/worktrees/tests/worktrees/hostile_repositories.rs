@@ -142,7 +142,7 @@ async fn borrowed_objects_are_stores_in_workspaces() {
 }
 
 #[tokio::test]
-async fn git_file_must_be_named_by_its_directory() {
+async fn git_file_counts_if_directory_names_it() {
     let forge: [Case<()>; 5] = [
         ("another repository", |place| {
             let git = place.at("secret/.git").display().to_string();

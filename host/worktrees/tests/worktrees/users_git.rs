@@ -86,7 +86,7 @@ async fn author_comes_from_included_settings() {
 }
 
 #[tokio::test]
-async fn modes_and_line_ends_of_checkout_are_kept() {
+async fn modes_and_line_ends_are_kept() {
     let place = Place::new();
     place.write("repo/run.sh", "s\n");
     place.write("repo/lf", "1\n2\n");

@@ -25,13 +25,12 @@ async fn worktrees(client: &Client) -> Result<Vec<Value>> {
 
 #[tokio::test]
 async fn agent_begins_in_prepared_worktree() -> Result<()> {
-    let prepared =
-        "copy = ['.env']\nsetup = [['sh', '-c', 'echo $A2A_HUB_PORT_BASE > made']]\nports = 4";
+    let prepared = "copy = ['.env']\nsetup = [['sh', '-c', 'echo $A2A_HUB_PORT_BASE | tee made > other']]\nports = 4";
     let hub = hub_with(prepared).await?;
     let client = Client::http(&hub);
     let repository = repository(&hub)?;
     fs::write(repository.join(".env"), "KEY=1\n")?;
-    fs::write(repository.join(".git/info/exclude"), "made\n")?;
+    fs::write(repository.join(".git/info/exclude"), "other\n")?;
     let look = "cat .env made; echo $A2A_HUB_PORT_BASE";
     let task = client.call("message/send", script(&repository, &json!(true), look)).await?;
     assert_eq!((state(&task), said(&task)), ("completed", "exit 0"), "{task}");
@@ -39,7 +38,7 @@ async fn agent_begins_in_prepared_worktree() -> Result<()> {
     ensure!(lines.len() == 3 && lines[0] == "KEY=1", "{lines:?}");
     ensure!(lines[1] == lines[2] && lines[1].parse::<u16>()? >= 20_000, "{lines:?}");
     let diff = client.call("hub/tasks/diff", json!({ "taskId": task["id"] })).await?;
-    assert_eq!(diff["files"], 1, "`made` alone: the user's own excludes do not count: {diff}");
+    assert_eq!(diff["files"], 1, "`made` alone: {diff}");
 
     // The conversation goes on without another setup.
     let mut next = script(&path_of(&task)?, &Value::Null, "echo x > made");
@@ -86,7 +85,7 @@ async fn trusted_file_of_repository_counts() -> Result<()> {
         anyhow::Ok(json!(events).to_string())
     };
     let untrusted = begin().await?;
-    ensure!(untrusted.contains("a2a-hub worktrees trust "), "{untrusted}");
+    ensure!(untrusted.contains("a2a-hub worktrees trust`"), "{untrusted}");
     ensure!(!untrusted.contains("made") && !untrusted.contains("Setting up"), "{untrusted}");
     let git_dir = repository.join(".git").canonicalize()?;
     let trusted = a2a_hub_config::TrustedWorktrees::of(&hub.data_dir());
@@ -95,7 +94,7 @@ async fn trusted_file_of_repository_counts() -> Result<()> {
     ensure!(prepared.contains("Setting up") && prepared.contains("made"), "{prepared}");
     ensure!(!prepared.contains("worktrees trust"), "{prepared}");
     trusted.revoke(&git_dir)?;
-    ensure!(begin().await?.contains("a2a-hub worktrees trust "));
+    ensure!(begin().await?.contains("a2a-hub worktrees trust`"));
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Workspaces of one agent. A requested directory is checked after it has been opened.
 
+use a2a_hub_core::text::shell::shell_word;
 use a2a_hub_process::WorkingDirectory;
 use a2a_hub_runtime::Failure;
 use a2a_hub_worktrees::WorktreeAccess;
@@ -89,9 +90,10 @@ impl Workspaces {
         }
         let granted: Vec<_> = self.granted.iter().map(|w| w.display().to_string()).collect();
         Err(refused(format!(
-            "it lies outside the granted workspaces ({}); `a2a-hub workspace add {asked}` adds it to `workspaces` of the \
+            "it lies outside the granted workspaces ({}); `a2a-hub workspace add {}` adds it to `workspaces` of the \
              configuration, or add it to the agent's own (`grant.directories`, `agents.<id>.workspaces`) if it has any",
             if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
+            shell_word(asked),
         )))
     }
 

@@ -189,11 +189,16 @@ pub(crate) fn diff(global: &Global, asked: &DiffOptions) -> anyhow::Result<Exit>
         // Not wrapped: `git apply` reads it.
         global.console().print(&coloured(text(&answer["text"])))?;
     }
+    note_left_out(global, &answer);
+    Ok(Exit::Done)
+}
+
+/// Names the parts of a worktree that are not among its changes.
+fn note_left_out(global: &Global, answer: &Value) {
     for part in list(&answer["leftOut"]) {
         let (name, reason) = (text(&part["name"]), text(&part["reason"]));
         global.console().note(format!("not in the result: {name} {reason}"));
     }
-    Ok(Exit::Done)
 }
 
 /// Colours the lines of a patch.
@@ -242,6 +247,9 @@ pub(crate) fn apply(global: &Global, asked: &ApplyOptions) -> anyhow::Result<Exi
         }
         Ok(out)
     })?;
+    if global.format != Format::Json {
+        note_left_out(global, &answer);
+    }
     Ok(Exit::Done)
 }
 

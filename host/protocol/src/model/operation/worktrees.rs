@@ -171,6 +171,9 @@ pub struct WorktreeApplied {
     pub checkout: Option<PathBuf>,
     /// Changed files of the checkout.
     pub files: Vec<String>,
+    /// Parts of the worktree that are not among the changes; absent if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutPart>,
 }
 
 /// A removed worktree: an element of the answers to `hub/worktrees/prune` and `hub/tasks/discard`.

@@ -1,13 +1,13 @@
 //! Commits that an agent made in its worktree. Its repository is data: the hub copies the objects
-//! to a place of its own, and git hashes and checks each one there before it counts.
+//! to another directory, and git hashes and checks each one there before it counts.
 
 use crate::{
     Worktree, WorktreeError, Worktrees, blocking,
     git::HubRepository,
-    reader::{Directory, as_path},
+    reader::{OpenDirectory, as_path},
     record::{Folder, remove_all},
-    refs::{Head, Refs},
-    walk::LeftOut,
+    repository::refs::{CheckoutHead, Refs},
+    snapshot::walk::Omission,
 };
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub(crate) struct AgentHistory {
     pub(crate) parent: String,
     /// Number of commits that the agent made.
     pub(crate) commits: u64,
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<Omission>,
 }
 
 impl Worktrees {
@@ -98,7 +98,7 @@ impl Worktrees {
         });
         if let Err(why) = copied.await?? {
             let reason = format!("has commits that are not in the result: {why}");
-            history.left_out.push(LeftOut::new(b".git", reason));
+            history.left_out.push(Omission::new(b".git", reason));
             return Ok(());
         }
         if let Some(head) = &refs.head {
@@ -112,18 +112,18 @@ impl Worktrees {
                 Some((0_u64, made)) => {
                     match self.take_over(folder, worktree, repository, &import, head).await {
                         Ok(()) => (history.parent, history.commits) = (head.clone(), made),
-                        Err(WorktreeError::Git { said, .. }) => history.left_out.push(LeftOut::new(
+                        Err(WorktreeError::Git { said, .. }) => history.left_out.push(Omission::new(
                             b"HEAD",
                             format!("has commits that git refuses, so that only their files are in the result: {said}"),
                         )),
                         Err(why) => return Err(why),
                     }
                 }
-                Some(_) => history.left_out.push(LeftOut::new(
+                Some(_) => history.left_out.push(Omission::new(
                     b"HEAD",
                     "does not follow the base, so that its files are in the result, and its commits are not",
                 )),
-                None => history.left_out.push(LeftOut::new(
+                None => history.left_out.push(Omission::new(
                     b"HEAD",
                     "has commits that cannot be read, so that only their files are in the result",
                 )),
@@ -139,7 +139,7 @@ impl Worktrees {
             if count > 0 {
                 let short = name.strip_prefix("refs/heads/").unwrap_or(name);
                 let commits = if count == 1 { "one commit that is" } else { "commits that are" };
-                history.left_out.push(LeftOut::new(
+                history.left_out.push(Omission::new(
                     short.as_bytes(),
                     format!(
                         "has {commits} not in the result, which follows `HEAD`; have the agent merge that branch, or check it out"
@@ -190,7 +190,7 @@ fn agent_refs(tree: &Path, base: &str) -> AgentRefs {
     let Ok(refs) = Refs::open(&dot, &dot) else { return AgentRefs::default() };
     let is_new = |commit: &String| commit != base && commit.len() == base.len();
     let head = refs.head().ok();
-    let at = head.as_ref().and_then(Head::commit).map(str::to_owned).filter(is_new);
+    let at = head.as_ref().and_then(CheckoutHead::commit).map(str::to_owned).filter(is_new);
     let is_counted = |name: &str| name.starts_with("refs/heads/") || name == "refs/stash";
     let others = refs.all().unwrap_or_default().into_iter();
     let others = others
@@ -200,11 +200,11 @@ fn agent_refs(tree: &Path, base: &str) -> AgentRefs {
 
 /// Copies an agent's objects and packs; an error says why they do not count.
 fn copy_objects(tree: &Path, to: &Path) -> Result<(), String> {
-    let store = Directory::open(&tree.join(".git/objects"));
+    let store = OpenDirectory::open(&tree.join(".git/objects"));
     let store = store.map_err(|why| format!("its store of objects cannot be opened: {why}"))?;
-    let mut budget = Budget { bytes: STORE_LIMIT, files: MAX_FILES };
+    let mut budget = CopyBudget { bytes: STORE_LIMIT, files: MAX_FILES };
     let entries =
-        |directory: &Directory| directory.entries(MAX_FILES).map_err(|why| why.to_string());
+        |directory: &OpenDirectory| directory.entries(MAX_FILES).map_err(|why| why.to_string());
     for entry in entries(&store)? {
         let is_hex = |name: &[u8]| name.iter().all(u8::is_ascii_hexdigit);
         let is_fan_out = entry.name.len() == 2 && is_hex(&entry.name);
@@ -230,13 +230,13 @@ fn copy_objects(tree: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What an agent's objects may still take.
-struct Budget {
+/// Space and number that are left for an agent's objects.
+struct CopyBudget {
     bytes: u64,
     files: usize,
 }
 
-impl Budget {
+impl CopyBudget {
     fn copy(&mut self, source: File, to: &Path) -> Result<(), String> {
         let too_large = || {
             let most = STORE_LIMIT >> 20;

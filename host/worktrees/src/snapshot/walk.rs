@@ -6,9 +6,9 @@
 
 use crate::{
     WorktreeError,
-    ignore::{IgnoreRules, RULES_LIMIT},
-    listing::{Index, LINK, ListedFile, Listing, SUBMODULE, mode_of},
-    reader::{Directory, MAX_PATH, ReadError, as_path},
+    listing::{GitIndex, LINK, ListedFile, Listing, SUBMODULE, mode_of},
+    reader::{MAX_PATH, OpenDirectory, ReadError, as_path},
+    snapshot::ignore::{IgnoreRules, RULES_LIMIT},
 };
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
@@ -30,14 +30,14 @@ const SHOWN: usize = 200;
 /// A part of a worktree that is not in its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LeftOut {
+pub struct Omission {
     /// Path or branch, without characters that mislead a reader, cut to 200 characters.
     pub name: String,
     /// Reason, and the way out if one exists. It finishes "`NAME` …".
     pub reason: String,
 }
 
-impl LeftOut {
+impl Omission {
     pub(crate) fn new(name: &[u8], reason: impl Into<String>) -> Self {
         Self { name: plain_text(name), reason: reason.into() }
     }
@@ -52,12 +52,12 @@ pub(crate) struct PresentFile {
 
 /// Result of a walk.
 #[derive(Default)]
-pub(crate) struct Walk {
+pub(crate) struct TreeWalk {
     /// Files that the index does not know with this content, by path.
     pub(crate) changed: Vec<(Vec<u8>, PresentFile)>,
     /// Paths of the index with the content that it says.
     pub(crate) unchanged: BTreeSet<Vec<u8>>,
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<Omission>,
     entries: usize,
 }
 
@@ -66,15 +66,15 @@ pub(crate) struct WalkRules<'w> {
     /// Files that count although git would ignore them, because it tracks them.
     pub(crate) tracked: &'w Listing,
     /// Metadata of files whose content is known.
-    pub(crate) index: &'w Index,
+    pub(crate) index: &'w GitIndex,
     /// Rules of the user and of the repository, weakest first.
     pub(crate) ignores: &'w [&'w [u8]],
 }
 
 impl WalkRules<'_> {
     /// Walks over a tree. Blocks on the disk.
-    pub(crate) fn walk(&self, top: &Directory) -> Result<Walk, WorktreeError> {
-        let mut walk = Walk::default();
+    pub(crate) fn walk(&self, top: &OpenDirectory) -> Result<TreeWalk, WorktreeError> {
+        let mut walk = TreeWalk::default();
         let mut ignores = IgnoreRules::default();
         for rules in self.ignores {
             ignores.add(b"", rules);
@@ -108,11 +108,11 @@ impl WalkRules<'_> {
 
     fn visit(
         &self,
-        directory: &Directory,
+        directory: &OpenDirectory,
         at: &[u8],
         is_ignored: bool,
         ignores: &mut IgnoreRules,
-        walk: &mut Walk,
+        walk: &mut TreeWalk,
         left: &mut Vec<(Vec<u8>, bool)>,
     ) -> Result<(), WorktreeError> {
         let entries = match directory.entries(MAX_ENTRIES) {
@@ -185,7 +185,7 @@ impl WalkRules<'_> {
         Ok(())
     }
 
-    fn add_file(&self, path: Vec<u8>, stat: Stat, walk: &mut Walk) {
+    fn add_file(&self, path: Vec<u8>, stat: Stat, walk: &mut TreeWalk) {
         if self.index.files.get(&path).is_some_and(|known| self.index.is_unchanged(known, &stat)) {
             walk.unchanged.insert(path);
             return;
@@ -196,7 +196,13 @@ impl WalkRules<'_> {
 
     /// A submodule is one commit of another repository. Files in its directory are none of this
     /// repository.
-    fn visit_submodule(&self, directory: &Directory, name: &[u8], path: Vec<u8>, walk: &mut Walk) {
+    fn visit_submodule(
+        &self,
+        directory: &OpenDirectory,
+        name: &[u8],
+        path: Vec<u8>,
+        walk: &mut TreeWalk,
+    ) {
         let inner = directory.directory(as_path(name)).ok().flatten();
         let first = inner.and_then(|inner| inner.entries(MAX_ENTRIES).ok()?.into_iter().next());
         if let Some(first) = first {
@@ -209,8 +215,8 @@ impl WalkRules<'_> {
         walk.unchanged.insert(path);
     }
 
-    /// What cannot be read is not removed by the result.
-    fn keep_below(&self, at: &[u8], walk: &mut Walk) {
+    /// Keeps files that cannot be read: the result does not remove them.
+    fn keep_below(&self, at: &[u8], walk: &mut TreeWalk) {
         let kept = self.index.files.keys().filter(|path| is_at_or_below(path, at));
         walk.unchanged.extend(kept.cloned());
     }
@@ -226,11 +232,11 @@ impl WalkRules<'_> {
     }
 }
 
-impl Walk {
+impl TreeWalk {
     pub(crate) fn leave_out(&mut self, name: &[u8], reason: impl Into<String>) {
         match self.left_out.len() {
-            0..MAX_LEFT_OUT => self.left_out.push(LeftOut::new(name, reason)),
-            MAX_LEFT_OUT => self.left_out.push(LeftOut {
+            0..MAX_LEFT_OUT => self.left_out.push(Omission::new(name, reason)),
+            MAX_LEFT_OUT => self.left_out.push(Omission {
                 name: "…".to_owned(),
                 reason: "stands for more of the kind".to_owned(),
             }),
@@ -248,7 +254,7 @@ fn objection(name: &[u8], path: &[u8], kind: FileType) -> Option<String> {
     (path.len() > MAX_PATH).then(|| "has a path that is too long".to_owned())
 }
 
-/// What a name must not be on any system that a repository may be cloned on, as git has it by
+/// Checks of names, for all systems on which a repository may be cloned, as git has it by
 /// default (`core.protectHFS`, `core.protectNTFS`).
 const NAMES: gix_validate::path::component::Options = gix_validate::path::component::Options {
     protect_windows: false,
@@ -283,7 +289,7 @@ fn is_at_or_below(path: &[u8], at: &[u8]) -> bool {
 }
 
 /// Content of a link of a tree.
-pub(crate) fn link_target(top: &Directory, path: &[u8]) -> Result<Vec<u8>, ReadError> {
+pub(crate) fn link_target(top: &OpenDirectory, path: &[u8]) -> Result<Vec<u8>, ReadError> {
     top.link(as_path(path))
 }
 
@@ -309,7 +315,7 @@ pub(crate) fn plain_text(name: &[u8]) -> String {
 }
 
 /// Listing of the files that an index has.
-pub(crate) fn listing_of(index: &Index) -> Listing {
+pub(crate) fn listing_of(index: &GitIndex) -> Listing {
     index.files.iter().map(|(path, (file, _))| (path.clone(), file.clone())).collect()
 }
 
@@ -325,16 +331,16 @@ mod tests {
     use std::path::Path;
     use std::{fs, os::unix::fs::symlink};
 
-    fn walk(root: &Path, tracked: &[(&str, u32)]) -> (Vec<String>, Walk) {
+    fn walk(root: &Path, tracked: &[(&str, u32)]) -> (Vec<String>, TreeWalk) {
         let listing: Listing = tracked
             .iter()
             .map(|(path, mode)| (path.as_bytes().to_vec(), listed(*mode, &"1".repeat(40))))
             .collect();
         let files =
             listing.iter().map(|(path, it)| (path.clone(), (it.clone(), FileStat::default())));
-        let index = Index::of(files.collect());
+        let index = GitIndex::of(files.collect());
         let rules = WalkRules { tracked: &listing, index: &index, ignores: &[b"*.user\n"] };
-        let found = rules.walk(&Directory::open(root).unwrap()).unwrap();
+        let found = rules.walk(&OpenDirectory::open(root).unwrap()).unwrap();
         let mut paths: Vec<_> = found
             .changed
             .iter()
@@ -345,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn walk_finds_what_git_would_and_nested_files() {
+    fn walk_finds_git_files_and_nested_ones() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         let write = |path: &str, text: &str| {

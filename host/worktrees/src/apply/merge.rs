@@ -6,20 +6,20 @@
 
 use crate::{
     Worktree, WorktreeError, Worktrees,
+    apply::transaction::{
+        FileState, PresentState, StagedChange, digest_of, new_name, remove_staging, state_of,
+    },
     apply::{ReceivingCheckout, require_finished, staging_directory},
     blocking,
     git::{GitStep, HubRepository},
-    import_stream::ImportStream,
-    line_ends::{Attributes, Conversion},
     listing::{FILE, LINK, ListedFile, Listing, write_whole},
-    reader::{Directory, as_path},
+    reader::{OpenDirectory, as_path},
     record::Folder,
-    refs::{Head, Refs, make_directories},
     repository::Repository,
-    transaction::{
-        FileChange, FileState, PresentState, digest_of, new_name, remove_staging, state_of,
-    },
-    walk::{listed, plain_text},
+    repository::refs::{CheckoutHead, Refs, make_directories},
+    snapshot::import_stream::ImportStream,
+    snapshot::line_ends::{Attributes, Conversion},
+    snapshot::walk::{listed, plain_text},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -76,7 +76,7 @@ pub(crate) struct MergedChanges {
     index: CheckoutIndex,
 }
 
-/// What the index of a checkout has.
+/// Content of the index of a checkout.
 #[derive(Clone, Debug)]
 struct CheckoutIndex {
     tree: String,
@@ -212,7 +212,7 @@ impl Merge<'_> {
         Ok(paths.into_iter().zip(contents).collect())
     }
 
-    /// Makes commits of the base, of the checkout's present files, and of the result, the base being
+    /// Makes commits of the base, of the checkout's present files, and of the result; the base is
     /// the parent of the others. Returns the files that were read, and the commits.
     async fn import_sides(
         &self,
@@ -348,7 +348,7 @@ impl Merge<'_> {
     pub(crate) async fn require_clean(
         &self,
         merged: &MergedChanges,
-    ) -> Result<Head, WorktreeError> {
+    ) -> Result<CheckoutHead, WorktreeError> {
         let (user, checkout) = (self.receiving.user.clone(), self.receiving.checkout.clone());
         let head = blocking(move || {
             require_finished(&user, &checkout)?;
@@ -384,7 +384,7 @@ impl Merge<'_> {
     pub(crate) async fn stage(
         &self,
         merged: &MergedChanges,
-    ) -> Result<(PathBuf, Vec<FileChange>), WorktreeError> {
+    ) -> Result<(PathBuf, Vec<StagedChange>), WorktreeError> {
         let ReceivingCheckout { user, checkout, .. } = self.receiving;
         let staging = staging_directory(user, checkout, &self.worktree.task)?;
         let made = staging.clone();
@@ -408,7 +408,7 @@ impl Merge<'_> {
         &self,
         merged: &MergedChanges,
         staging: &Path,
-    ) -> Result<Vec<FileChange>, WorktreeError> {
+    ) -> Result<Vec<StagedChange>, WorktreeError> {
         let numbered = || merged.files.iter().enumerate();
         let name = |number: usize| {
             let name = new_name(number);
@@ -424,7 +424,7 @@ impl Merge<'_> {
         blocking(move || {
             let (top, info) = receiving.open()?;
             let mut attributes = Attributes::new(&top, &info, Some(&receiving.settings));
-            let directory = Directory::open(&staging).map_err(WorktreeError::disk)?;
+            let directory = OpenDirectory::open(&staging).map_err(WorktreeError::disk)?;
             let mut changes = Vec::with_capacity(files.len());
             for (number, file) in files.into_iter().enumerate() {
                 let before = present.get(&file.path).cloned().flatten();
@@ -439,7 +439,7 @@ impl Merge<'_> {
                     0 => None,
                     _ => state_of(&directory, &name).map_err(WorktreeError::disk)?,
                 };
-                changes.push(FileChange { path: file.path, before, after });
+                changes.push(StagedChange { path: file.path, before, after });
             }
             Ok(changes)
         })
@@ -447,11 +447,11 @@ impl Merge<'_> {
     }
 }
 
-/// What is needed to read a checkout on another thread.
+/// Access to a checkout for another thread.
 struct CheckoutReader {
     checkout: PathBuf,
     common: PathBuf,
-    settings: crate::settings::GitSettings,
+    settings: crate::repository::settings::GitSettings,
 }
 
 impl ReceivingCheckout {
@@ -463,10 +463,10 @@ impl ReceivingCheckout {
 
 impl CheckoutReader {
     /// The top directory, and the repository's attributes that are in no commit.
-    fn open(&self) -> Result<(Directory, Vec<u8>), WorktreeError> {
-        let top = Directory::open(&self.checkout).map_err(WorktreeError::disk)?;
-        let common = Directory::open(&self.common).map_err(WorktreeError::disk)?;
-        let info = common.bytes("info/attributes", crate::ignore::RULES_LIMIT);
+    fn open(&self) -> Result<(OpenDirectory, Vec<u8>), WorktreeError> {
+        let top = OpenDirectory::open(&self.checkout).map_err(WorktreeError::disk)?;
+        let common = OpenDirectory::open(&self.common).map_err(WorktreeError::disk)?;
+        let info = common.bytes("info/attributes", crate::snapshot::ignore::RULES_LIMIT);
         Ok((top, info.ok().flatten().unwrap_or_default()))
     }
 }
@@ -476,7 +476,7 @@ fn make_staging(staging: &Path) -> io::Result<()> {
     remove_staging(staging)?;
     let top = staging.ancestors().nth(2).unwrap_or(staging);
     let below = staging.strip_prefix(top).unwrap_or(staging);
-    make_directories(&Directory::open(top)?, &below.join("new")).map(drop)
+    make_directories(&OpenDirectory::open(top)?, &below.join("new")).map(drop)
 }
 
 fn convert(path: &Path, conversion: &Conversion) -> io::Result<()> {
@@ -487,7 +487,7 @@ fn convert(path: &Path, conversion: &Conversion) -> io::Result<()> {
 /// Copies the index of a checkout, with the shared one that a split index needs, into the hub's
 /// repository. Returns the digest of the index.
 fn copy_index(user: &Repository, to: &Path) -> Result<String, WorktreeError> {
-    let git_dir = Directory::open(&user.git_dir).map_err(WorktreeError::disk)?;
+    let git_dir = OpenDirectory::open(&user.git_dir).map_err(WorktreeError::disk)?;
     let unread = |why: crate::reader::ReadError| {
         WorktreeError::Unsupported(format!("`{}` {why}", user.git_dir.join("index").display()))
     };

@@ -2,9 +2,9 @@
 //! repository names as filters never run.
 
 use crate::{
-    ignore::{RULES_LIMIT, cheap_rules},
-    reader::{Directory, as_path},
-    settings::{AutoCrlf, GitSettings},
+    reader::{OpenDirectory, as_path},
+    repository::settings::{AutoCrlf, GitSettings},
+    snapshot::ignore::{RULES_LIMIT, cheap_rules},
 };
 use gix_attributes::{
     Search, StateRef,
@@ -26,7 +26,7 @@ enum LineEnd {
     Crlf,
 }
 
-/// How the bytes of a file in a checkout differ from those in the repository.
+/// Difference between the bytes of a file in a checkout and in the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Conversion {
     /// Not at all.
@@ -39,7 +39,7 @@ pub(crate) enum Conversion {
 
 /// Attributes of the files of one directory tree. Files are asked for in the order of their paths.
 pub(crate) struct Attributes<'d> {
-    top: &'d Directory,
+    top: &'d OpenDirectory,
     /// The repository's own rules, which are the strongest.
     info: Search,
     search: Search,
@@ -53,7 +53,7 @@ pub(crate) struct Attributes<'d> {
 impl<'d> Attributes<'d> {
     /// Attributes by the files of `top`. `info` has the repository's own rules. `settings` says how
     /// the user wants line ends; without it, they are LF.
-    pub(crate) fn new(top: &'d Directory, info: &[u8], settings: Option<&GitSettings>) -> Self {
+    pub(crate) fn new(top: &'d OpenDirectory, info: &[u8], settings: Option<&GitSettings>) -> Self {
         let mut attributes = Self {
             top,
             info: Search::default(),
@@ -127,8 +127,9 @@ impl<'d> Attributes<'d> {
         let mut values: [Option<String>; 6] = Default::default();
         for one in found.iter_selected() {
             let name = one.assignment.name.as_str();
-            let Some(slot) = NAMES.iter().position(|known| *known == name) else { continue };
-            values[slot] = match one.assignment.state {
+            let slot = NAMES.iter().position(|known| *known == name);
+            let Some(value) = slot.and_then(|slot| values.get_mut(slot)) else { continue };
+            *value = match one.assignment.state {
                 StateRef::Set => Some("set".to_owned()),
                 StateRef::Unset => Some("unset".to_owned()),
                 StateRef::Value(value) => Some(value.as_bstr().to_string()),
@@ -304,7 +305,7 @@ mod tests {
         let top = "* text=auto\n*.bat eol=crlf\n*.png binary\n*.bin filter=lfs -text\n*.u working-tree-encoding=UTF-16\n[attr]mine text eol=crlf\nx mine\n";
         fs::write(root.join(".gitattributes"), top).unwrap();
         fs::write(root.join("sub/.gitattributes"), "*.bat -text\n/only text\n").unwrap();
-        let top = Directory::open(&root).unwrap();
+        let top = OpenDirectory::open(&root).unwrap();
         let mut on = GitSettings::default();
         on.autocrlf = AutoCrlf::On;
         let mut plain = Attributes::new(&top, b"*.sec filter=crypt\n", None);

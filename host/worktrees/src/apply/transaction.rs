@@ -1,21 +1,21 @@
 //! Changes of a checkout's files that happen all or not at all.
 //!
 //! ```text
-//!  stage new files ─► write the journal ─► move old files aside ─► move new files in ─► index, ref ─► remove the journal
-//!                                           └────────── any error, or a kill: everything goes back ──────────┘
+//!  stage new files ─► journal ─► move old files aside ─► move new files in ─► index, ref ─► end
+//!                                 └── any error, or a kill: everything goes back ──────┘
 //! ```
 //!
-//! Files are moved and never rewritten, so what was there comes back as it was. A file that somebody
-//! changes meanwhile is noticed when it has been moved aside, and goes back too. The journal lies in
-//! the worktree's folder; a hub that was killed finds it at its start.
+//! Files are moved and never rewritten, so the old ones come back as they were. A file that
+//! somebody changes meanwhile is noticed when it has been moved aside, and goes back too. The journal lies
+//! in the folder of the worktree; a hub that was killed finds it at its start.
 
 use crate::{
     WorktreeError,
     listing::{EXECUTABLE, LINK, mode_of, write_whole},
-    reader::{Directory, ReadError, as_path},
+    reader::{OpenDirectory, ReadError, as_path},
     record::{Folder, remove_all},
-    refs::{Refs, make_directories},
-    walk::plain_text,
+    repository::refs::{Refs, make_directories},
+    snapshot::walk::plain_text,
 };
 use ring::digest::{Context, SHA256};
 use rustix::{
@@ -50,7 +50,7 @@ pub(crate) struct FileState {
 
 /// One file that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileChange {
+pub(crate) struct StagedChange {
     pub(crate) path: Vec<u8>,
     /// File that must be there; none if nothing may be.
     pub(crate) before: Option<FileState>,
@@ -60,13 +60,13 @@ pub(crate) struct FileChange {
 
 /// A transaction, as its journal has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Journal {
+pub(crate) struct ApplyJournal {
     pub(crate) checkout: PathBuf,
     pub(crate) git_dir: PathBuf,
     pub(crate) common: PathBuf,
     /// Directory with the new files in `new`, and the old ones in `old`, by their number.
     pub(crate) staging: PathBuf,
-    pub(crate) changes: Vec<FileChange>,
+    pub(crate) changes: Vec<StagedChange>,
     /// Directories that are to be made.
     missing: Vec<PathBuf>,
     /// Digest of the new index, if the index changes. Once it is in place, all has happened.
@@ -124,7 +124,11 @@ pub(crate) enum PresentState {
 
 impl PresentState {
     /// Reads a file of a checkout of at most `limit` bytes.
-    pub(crate) fn read(top: &Directory, path: &[u8], limit: u64) -> Result<Self, WorktreeError> {
+    pub(crate) fn read(
+        top: &OpenDirectory,
+        path: &[u8],
+        limit: u64,
+    ) -> Result<Self, WorktreeError> {
         let refused = |why: &ReadError| {
             WorktreeError::Refused(format!(
                 "`{}` of the checkout {why}; nothing was changed",
@@ -169,7 +173,7 @@ pub(crate) fn digest_of(bytes: &[u8]) -> String {
 }
 
 /// State of a file in a directory; none if it is missing, or no file.
-pub(crate) fn state_of(directory: &Directory, path: &Path) -> io::Result<Option<FileState>> {
+pub(crate) fn state_of(directory: &OpenDirectory, path: &Path) -> io::Result<Option<FileState>> {
     let failed = |why: ReadError| io::Error::other(why.to_string());
     let Some(stat) = directory.stat(path).map_err(failed)? else { return Ok(None) };
     match FileType::from_raw_mode(stat.st_mode) {
@@ -199,23 +203,23 @@ pub(crate) fn state_of(directory: &Directory, path: &Path) -> io::Result<Option<
     }
 }
 
-impl Journal {
+impl ApplyJournal {
     /// Prepares a transaction: all that can be known before the first write is checked here. The
     /// new files lie in `staging` already.
     pub(crate) fn prepare(
         (checkout, git_dir, common): (PathBuf, PathBuf, PathBuf),
         staging: PathBuf,
-        changes: Vec<FileChange>,
+        changes: Vec<StagedChange>,
     ) -> Result<Self, WorktreeError> {
         let (missing, index, commit) = Default::default();
         let mut journal =
             Self { checkout, git_dir, common, staging, changes, missing, index, commit };
-        let top = Directory::open(&journal.checkout).map_err(WorktreeError::disk)?;
+        let top = OpenDirectory::open(&journal.checkout).map_err(WorktreeError::disk)?;
         journal.check(&top)?;
         Ok(journal)
     }
 
-    fn check(&mut self, top: &Directory) -> Result<(), WorktreeError> {
+    fn check(&mut self, top: &OpenDirectory) -> Result<(), WorktreeError> {
         let removed: BTreeSet<&[u8]> =
             self.changes.iter().filter(|it| it.before.is_some()).map(|it| &it.path[..]).collect();
         let mut missing = BTreeSet::new();
@@ -296,8 +300,8 @@ impl Journal {
                 self.checkout.display()
             ))
         };
-        let top = Directory::open(&self.checkout).map_err(disk)?;
-        let staging = Directory::open(&self.staging).map_err(disk)?;
+        let top = OpenDirectory::open(&self.checkout).map_err(disk)?;
+        let staging = OpenDirectory::open(&self.staging).map_err(disk)?;
         faults.check().and_then(|()| make_directories(&staging, Path::new("old"))).map_err(disk)?;
         for (number, change) in self.changes.iter().enumerate() {
             let Some(before) = &change.before else { continue };
@@ -355,8 +359,8 @@ impl Journal {
     /// Takes the changes of the files back. What somebody changed since stays, and the old file is
     /// then left in the staging directory; their paths are returned.
     pub(crate) fn take_back(&self) -> io::Result<Vec<PathBuf>> {
-        let top = Directory::open(&self.checkout)?;
-        let staging = match Directory::open(&self.staging) {
+        let top = OpenDirectory::open(&self.checkout)?;
+        let staging = match OpenDirectory::open(&self.staging) {
             Ok(staging) => staging,
             // Nothing was moved yet.
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -393,7 +397,7 @@ impl Journal {
 
     /// Removes the directories that the changes left empty, as git does.
     pub(crate) fn remove_empty_directories(&self) {
-        let Ok(top) = Directory::open(&self.checkout) else { return };
+        let Ok(top) = OpenDirectory::open(&self.checkout) else { return };
         for change in self.changes.iter().filter(|change| change.after.is_none()) {
             remove_empty_above(&top, &change.path);
         }
@@ -415,7 +419,8 @@ impl Journal {
             return head.is_ok_and(|head| head.commit() == Some(commit));
         }
         let Some(wanted) = &self.index else { return false };
-        let index = Directory::open(&self.git_dir).and_then(|it| state_of(&it, Path::new("index")));
+        let index =
+            OpenDirectory::open(&self.git_dir).and_then(|it| state_of(&it, Path::new("index")));
         index.is_ok_and(|index| index.is_some_and(|index| index.digest == *wanted))
     }
 }
@@ -423,10 +428,10 @@ impl Journal {
 /// Finishes a transaction that a killed hub left in a worktree's folder: it has happened, or is
 /// taken back. Blocks on the disk.
 pub(crate) fn recover(folder: &Folder) -> io::Result<()> {
-    let bytes = Directory::open(folder.path())?.bytes(JOURNAL, JOURNAL_LIMIT);
+    let bytes = OpenDirectory::open(folder.path())?.bytes(JOURNAL, JOURNAL_LIMIT);
     let bytes = bytes.map_err(|why| io::Error::other(why.to_string()))?;
     let Some(bytes) = bytes else { return Ok(()) };
-    let journal: Journal = serde_json::from_slice(&bytes)?;
+    let journal: ApplyJournal = serde_json::from_slice(&bytes)?;
     let (task, checkout) = (folder.task(), journal.checkout.display().to_string());
     if journal.has_happened() {
         tracing::info!(task, checkout, "an apply that a stop of the hub interrupted had happened");
@@ -441,14 +446,14 @@ pub(crate) fn recover(folder: &Folder) -> io::Result<()> {
     journal.end(folder, !left.is_empty())
 }
 
-/// Puts the old index back, if the new one is in place and no commit followed, and removes the locks
-/// of the hub that was killed.
-pub(crate) fn restore_index(journal: &Journal, task: &str) -> io::Result<()> {
-    let git_dir = Directory::open(&journal.git_dir)?;
+/// Puts the old index back, if the new one is in place and no commit followed, and removes the
+/// locks of the hub that was killed.
+pub(crate) fn restore_index(journal: &ApplyJournal, task: &str) -> io::Result<()> {
+    let git_dir = OpenDirectory::open(&journal.git_dir)?;
     if let Some(wanted) = &journal.index {
         let now = state_of(&git_dir, Path::new("index"))?;
         if now.is_some_and(|now| now.digest == *wanted) {
-            let staging = Directory::open(&journal.staging)?;
+            let staging = OpenDirectory::open(&journal.staging)?;
             renameat(staging.handle(), OLD_INDEX, git_dir.handle(), "index")?;
         }
         let is_own = |lock: &FileState| {
@@ -459,8 +464,8 @@ pub(crate) fn restore_index(journal: &Journal, task: &str) -> io::Result<()> {
     if let Some(commit) = &journal.commit {
         let is_own = |lock: &FileState| lock.digest == digest_of(format!("{commit}\n").as_bytes());
         remove_lock(&git_dir, "HEAD.lock", is_own)?;
-        if let Some(branch) = crate::refs::branch(&journal.git_dir) {
-            let common = Directory::open(&journal.common)?;
+        if let Some(branch) = crate::repository::refs::branch(&journal.git_dir) {
+            let common = OpenDirectory::open(&journal.common)?;
             remove_lock(&common, &format!("refs/heads/{branch}.lock"), is_own)?;
         }
     }
@@ -468,7 +473,7 @@ pub(crate) fn restore_index(journal: &Journal, task: &str) -> io::Result<()> {
 }
 
 fn remove_lock(
-    directory: &Directory,
+    directory: &OpenDirectory,
     name: &str,
     is_own: impl Fn(&FileState) -> bool,
 ) -> io::Result<()> {
@@ -515,13 +520,17 @@ const fn is_same_kind(a: u32, b: u32) -> bool {
 }
 
 /// A file below a directory that is not about to be removed.
-fn other_file_below(top: &Directory, path: &[u8], removed: &BTreeSet<&[u8]>) -> Option<Vec<u8>> {
+fn other_file_below(
+    top: &OpenDirectory,
+    path: &[u8],
+    removed: &BTreeSet<&[u8]>,
+) -> Option<Vec<u8>> {
     let mut left = vec![path.to_vec()];
     while let Some(at) = left.pop() {
         let Ok(Some(directory)) = top.directory(as_path(&at)) else { return Some(at) };
         let Ok(entries) = directory.entries(MAX_IN_THE_WAY) else { return Some(at) };
         for entry in entries {
-            let below = crate::walk::below(&at, &entry.name);
+            let below = crate::snapshot::walk::below(&at, &entry.name);
             if entry.kind == FileType::Directory {
                 left.push(below);
             } else if !removed.contains(&below[..]) {
@@ -533,7 +542,7 @@ fn other_file_below(top: &Directory, path: &[u8], removed: &BTreeSet<&[u8]>) -> 
 }
 
 /// Removes the directories above a path that are empty, from the deepest up.
-fn remove_empty_above(top: &Directory, path: &[u8]) {
+fn remove_empty_above(top: &OpenDirectory, path: &[u8]) {
     for above in as_path(path).ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
         let Some((parent, name)) = above.parent().zip(above.file_name()) else { break };
         let parent =
@@ -546,8 +555,8 @@ fn remove_empty_above(top: &Directory, path: &[u8]) {
 }
 
 /// Moves a file beneath one directory to a path beneath another one, where nothing may be.
-fn rename(from: &Directory, path: &Path, to: &Directory, new: &Path) -> Result<(), Errno> {
-    let open = |directory: &Directory, path: &Path| -> Result<Directory, Errno> {
+fn rename(from: &OpenDirectory, path: &Path, to: &OpenDirectory, new: &Path) -> Result<(), Errno> {
+    let open = |directory: &OpenDirectory, path: &Path| -> Result<OpenDirectory, Errno> {
         let above = path.parent().filter(|above| !above.as_os_str().is_empty());
         let opened = directory.directory(above.unwrap_or(Path::new(".")));
         opened.ok().flatten().ok_or(Errno::NOENT)

@@ -6,14 +6,14 @@ use crate::{
     RepositoryBounds, Worktree, WorktreeError, Worktrees,
     git::HubRepository,
     record::{Folder, remove_all},
-    refs,
     repository::Repository,
+    repository::refs,
 };
 use std::path::PathBuf;
 
 impl Worktrees {
-    /// Writes the record of a worktree of an earlier version, if the folder is of one. Blocks on the
-    /// disk.
+    /// Writes the record of a worktree of an earlier version, if the folder is of one. Blocks on
+    /// the disk.
     pub(crate) fn adopt(&self, folder: &Folder) -> Result<(), WorktreeError> {
         let Some(old) = folder.read_old() else { return Ok(()) };
         let place = old.checkout.as_ref().unwrap_or(&old.repository);

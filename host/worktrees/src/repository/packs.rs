@@ -2,8 +2,8 @@
 //! object in a place that only the hub writes; then the files are copied as they are.
 
 use crate::{
-    Worktree, WorktreeError, Worktrees, blocking, checkout::create_new, git::HubRepository,
-    reader::Directory, record::remove_all, refs::make_directories,
+    Worktree, WorktreeError, Worktrees, blocking, create::checkout::create_new, git::HubRepository,
+    reader::OpenDirectory, record::remove_all, repository::refs::make_directories,
 };
 use rustix::{
     fs::{AtFlags, renameat, unlinkat},
@@ -19,7 +19,7 @@ use std::{
 const OUT: &str = "out";
 
 /// A pack with its index. Dropping it removes the files.
-pub(crate) struct Pack {
+pub(crate) struct ObjectPack {
     directory: PathBuf,
     /// Hash in the names of the files.
     name: String,
@@ -34,7 +34,7 @@ impl Worktrees {
         worktree: &Worktree,
         commit: &str,
         without: &[&str],
-    ) -> Result<Pack, WorktreeError> {
+    ) -> Result<ObjectPack, WorktreeError> {
         let folder = self.folder(&worktree.task)?;
         let repository = HubRepository::at(folder.git(), &worktree.stores);
         let place = repository.path().join(OUT);
@@ -47,7 +47,7 @@ impl Worktrees {
         let without: String = without.iter().map(|id| format!("^{id}\n")).collect();
         let step = step.with_input(format!("{commit}\n^{}\n{without}", worktree.pinned));
         let name = self.0.git.run(folder.path(), step).await?.text();
-        let pack = Pack { directory: place.clone(), name };
+        let pack = ObjectPack { directory: place.clone(), name };
         fs::remove_file(pack.file("idx")).map_err(WorktreeError::disk)?;
         let file = pack.file("pack").display().to_string();
         let step = repository.step(&["index-pack", "--strict", &file]).writing_repository();
@@ -66,7 +66,7 @@ impl Worktrees {
     }
 }
 
-impl Pack {
+impl ObjectPack {
     fn file(&self, ending: &str) -> PathBuf {
         self.directory.join(format!("pack-{}.{ending}", self.name))
     }
@@ -81,7 +81,7 @@ impl Pack {
             );
             WorktreeError::disk(why)
         };
-        let store = Directory::open(store).map_err(failed)?;
+        let store = OpenDirectory::open(store).map_err(failed)?;
         let to = make_directories(&store, Path::new("pack")).map_err(failed)?;
         // Git looks for the index, so the pack must be there by then.
         for ending in ["pack", "idx"] {
@@ -110,7 +110,7 @@ impl Pack {
     }
 }
 
-impl Drop for Pack {
+impl Drop for ObjectPack {
     fn drop(&mut self) {
         let _ = remove_all(&self.directory);
     }

@@ -5,7 +5,7 @@
 
 use crate::{
     WorktreeError,
-    reader::{Directory, ReadError, line},
+    reader::{OpenDirectory, ReadError, line},
 };
 use rustix::{
     fs::{AtFlags, Mode, OFlags, ResolveFlags, mkdirat, openat2, renameat, unlinkat},
@@ -32,8 +32,8 @@ const MAX_SYMBOLIC: usize = 5;
 
 /// Refs of one checkout.
 pub(crate) struct Refs {
-    git_dir: Directory,
-    common: Directory,
+    git_dir: OpenDirectory,
+    common: OpenDirectory,
     shown: PathBuf,
 }
 
@@ -54,16 +54,16 @@ pub(crate) struct LogEntry<'e> {
     pub(crate) message: &'e str,
 }
 
-/// What `HEAD` is at.
+/// Position of a `HEAD`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Head {
+pub(crate) enum CheckoutHead {
     /// A branch, such as `refs/heads/main`, with its commit if it has one.
     Branch(String, Option<String>),
     /// A commit without a branch.
     Detached(String),
 }
 
-impl Head {
+impl CheckoutHead {
     pub(crate) fn commit(&self) -> Option<&str> {
         match self {
             Self::Branch(_, commit) => commit.as_deref(),
@@ -74,7 +74,7 @@ impl Head {
 
 /// Name of the branch that a checkout is at; none for a commit without one.
 pub(crate) fn branch(git_dir: &Path) -> Option<String> {
-    let git_dir = Directory::open(git_dir).ok()?;
+    let git_dir = OpenDirectory::open(git_dir).ok()?;
     let head = git_dir.bytes("HEAD", REF_LIMIT).ok()??;
     line(&head)?.trim().strip_prefix("ref: refs/heads/").map(str::to_owned)
 }
@@ -89,7 +89,7 @@ pub(crate) fn has_commit(common: &Path) -> bool {
 impl Refs {
     pub(crate) fn open(git_dir: &Path, common: &Path) -> Result<Self, WorktreeError> {
         let open = |path: &Path| {
-            Directory::open(path).map_err(|why| {
+            OpenDirectory::open(path).map_err(|why| {
                 WorktreeError::Unsupported(format!(
                     "the git directory `{}` cannot be opened: {why}",
                     path.display()
@@ -99,8 +99,8 @@ impl Refs {
         Ok(Self { git_dir: open(git_dir)?, common: open(common)?, shown: common.to_owned() })
     }
 
-    /// What `HEAD` is at.
-    pub(crate) fn head(&self) -> Result<Head, WorktreeError> {
+    /// Reads `HEAD`.
+    pub(crate) fn head(&self) -> Result<CheckoutHead, WorktreeError> {
         let bytes =
             self.git_dir.bytes("HEAD", REF_LIMIT).map_err(|why| self.unread("HEAD", &why))?;
         let text = bytes.as_deref().and_then(line).unwrap_or_default().trim().to_owned();
@@ -108,9 +108,9 @@ impl Refs {
             Some(name) => {
                 let name = name.trim();
                 require_name(name)?;
-                Ok(Head::Branch(name.to_owned(), self.id(name)?))
+                Ok(CheckoutHead::Branch(name.to_owned(), self.id(name)?))
             }
-            None => id(&text).map(Head::Detached).ok_or_else(|| {
+            None => id(&text).map(CheckoutHead::Detached).ok_or_else(|| {
                 WorktreeError::Unsupported(format!(
                     "`HEAD` of `{}` names no commit",
                     self.shown.display()
@@ -212,7 +212,7 @@ impl Refs {
     /// Moves a `HEAD` without a branch to a commit.
     pub(crate) fn set_detached(&self, new: &str, old: &str) -> Result<(), WorktreeError> {
         let lock = Lock::take(&self.git_dir, "HEAD").map_err(|why| self.locked("HEAD", &why))?;
-        if self.head()? != Head::Detached(old.to_owned()) {
+        if self.head()? != CheckoutHead::Detached(old.to_owned()) {
             return Err(WorktreeError::Refused(
                 "`HEAD` was changed meanwhile; do it again".to_owned(),
             ));
@@ -347,7 +347,7 @@ impl Refs {
     /// Adds a line to a reflog. It is a help for people; the change counts without it.
     fn log(
         &self,
-        directory: &Directory,
+        directory: &OpenDirectory,
         name: &str,
         old: Option<&str>,
         new: &str,
@@ -401,7 +401,7 @@ impl Refs {
 
 /// A lock on a file of git: the file `NAME.lock` beside it. Dropping it removes the lock.
 pub(crate) struct Lock {
-    above: Directory,
+    above: OpenDirectory,
     name: String,
     file: File,
     is_held: bool,
@@ -409,7 +409,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Takes the lock; `AlreadyExists` if somebody has it.
-    pub(crate) fn take(directory: &Directory, path: &str) -> io::Result<Self> {
+    pub(crate) fn take(directory: &OpenDirectory, path: &str) -> io::Result<Self> {
         let path = Path::new(path);
         let above = make_directories(directory, path.parent().unwrap_or(Path::new("")))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -452,7 +452,7 @@ impl Drop for Lock {
 }
 
 /// Opens a directory beneath another one, and makes what is missing of its path.
-pub(crate) fn make_directories(from: &Directory, path: &Path) -> io::Result<Directory> {
+pub(crate) fn make_directories(from: &OpenDirectory, path: &Path) -> io::Result<OpenDirectory> {
     let failed = |why: ReadError| io::Error::other(format!("a directory above it {why}"));
     let mut at = from.directory(".").map_err(failed)?.ok_or(io::ErrorKind::NotFound)?;
     for part in path.components() {
@@ -478,7 +478,7 @@ pub(crate) fn is_branch_name(name: &str) -> bool {
     !name.starts_with('-') && name != "HEAD" && require_name(&format!("refs/heads/{name}")).is_ok()
 }
 
-/// Refuses a name that is none of a ref, such as one that leads elsewhere.
+/// Refuses a name that is none of a ref, such as one that leads out.
 fn require_name(name: &str) -> Result<(), WorktreeError> {
     let is_name = name.starts_with("refs/")
         && name.len() <= 1_024
@@ -526,12 +526,12 @@ mod tests {
     fn loose_refs_win_over_packed_ones() {
         let place = Place::new();
         let refs = place.refs();
-        let head = Head::Branch("refs/heads/main".to_owned(), Some(ONE.to_owned()));
+        let head = CheckoutHead::Branch("refs/heads/main".to_owned(), Some(ONE.to_owned()));
         assert_eq!(refs.head().unwrap(), head);
         assert_eq!(refs.id("refs/heads/old/b").unwrap().as_deref(), Some(TWO));
         assert_eq!(refs.all().unwrap().len(), 4);
         fs::write(place.git.join("HEAD"), TWO).unwrap();
-        assert_eq!(refs.head().unwrap(), Head::Detached(TWO.to_owned()));
+        assert_eq!(refs.head().unwrap(), CheckoutHead::Detached(TWO.to_owned()));
         for strange in ["ref: ../../etc/passwd", "ref: refs/heads/../../HEAD", "", "zz", "-h"] {
             fs::write(place.git.join("HEAD"), strange).unwrap();
             assert!(refs.head().is_err(), "{strange}");

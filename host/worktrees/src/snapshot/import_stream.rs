@@ -2,10 +2,10 @@
 
 use crate::{
     WorktreeError,
-    line_ends::{Attributes, Conversion},
     listing::{FileStat, LINK, now},
-    reader::{Directory, as_path},
-    walk::{PresentFile, Walk, link_target},
+    reader::{OpenDirectory, as_path},
+    snapshot::line_ends::{Attributes, Conversion},
+    snapshot::walk::{PresentFile, TreeWalk, link_target},
 };
 use rustix::fs::fstat;
 use std::{collections::BTreeMap, fs::File, io::Read as _};
@@ -131,7 +131,7 @@ impl ImportStream {
 
 /// Adds the changed files of a walk to a stream, and returns the metadata that they had.
 pub(crate) struct ChangedFiles<'c> {
-    pub(crate) top: &'c Directory,
+    pub(crate) top: &'c OpenDirectory,
     pub(crate) attributes: Attributes<'c>,
     /// Contents in the base of those files for whose line ends they count.
     pub(crate) old: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -140,7 +140,7 @@ pub(crate) struct ChangedFiles<'c> {
 impl ChangedFiles<'_> {
     pub(crate) fn add(
         &mut self,
-        walk: &mut Walk,
+        walk: &mut TreeWalk,
         changed: Vec<(Vec<u8>, PresentFile)>,
         stream: &mut ImportStream,
     ) -> BTreeMap<Vec<u8>, FileStat> {
@@ -221,7 +221,7 @@ fn quoted(path: &[u8]) -> Vec<u8> {
 /// Ids that `get-mark` printed, one a line.
 pub(crate) fn ids_of(output: &[u8], count: usize) -> Result<Vec<String>, WorktreeError> {
     let text = String::from_utf8_lossy(output);
-    let ids: Vec<_> = text.lines().filter_map(crate::refs::id).collect();
+    let ids: Vec<_> = text.lines().filter_map(crate::repository::refs::id).collect();
     if ids.len() == count {
         return Ok(ids);
     }

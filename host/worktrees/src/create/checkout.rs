@@ -3,11 +3,11 @@
 use crate::{
     WorktreeError, Worktrees, blocking,
     git::HubRepository,
-    line_ends::{Attributes, Conversion},
-    listing::{EXECUTABLE, FileStat, Index, LINK, ListedFile, Listing, SUBMODULE},
-    reader::{Directory, as_path},
-    refs::make_directories,
-    walk::plain_text,
+    listing::{EXECUTABLE, FileStat, GitIndex, LINK, ListedFile, Listing, SUBMODULE},
+    reader::{OpenDirectory, as_path},
+    repository::refs::make_directories,
+    snapshot::line_ends::{Attributes, Conversion},
+    snapshot::walk::plain_text,
 };
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, fstat, openat2, statat, symlinkat};
 use std::{
@@ -26,7 +26,7 @@ const ATTRIBUTES: &[u8] = b".gitattributes";
 
 /// A part of the content of objects, in the order in which they were asked for.
 #[derive(Debug, PartialEq, Eq)]
-enum Part {
+enum BatchPart {
     /// The next object begins.
     Begin {
         size: u64,
@@ -45,7 +45,7 @@ struct BatchReader {
 }
 
 impl BatchReader {
-    fn read(&mut self, mut bytes: &[u8], found: &mut Vec<Part>) -> io::Result<()> {
+    fn read(&mut self, mut bytes: &[u8], found: &mut Vec<BatchPart>) -> io::Result<()> {
         while !bytes.is_empty() {
             if let Some(left) = self.left {
                 let most = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
@@ -54,7 +54,7 @@ impl BatchReader {
                 // The last byte is the line end.
                 let content = if left == 0 { &now[..now.len().saturating_sub(1)] } else { now };
                 if !content.is_empty() {
-                    found.push(Part::Bytes(content.to_vec()));
+                    found.push(BatchPart::Bytes(content.to_vec()));
                 }
                 self.left = (left > 0).then_some(left);
                 bytes = rest;
@@ -71,10 +71,10 @@ impl BatchReader {
             let size = line.rsplit(' ').next().and_then(|size| size.parse::<u64>().ok());
             match size {
                 Some(size) => {
-                    found.push(Part::Begin { size });
+                    found.push(BatchPart::Begin { size });
                     self.left = Some(size + 1);
                 }
-                None if line.ends_with(" missing") => found.push(Part::Missing),
+                None if line.ends_with(" missing") => found.push(BatchPart::Missing),
                 None => return Err(io::Error::other("git prints an object in another form")),
             }
         }
@@ -104,7 +104,7 @@ impl Worktrees {
             reader.read(&output, &mut parts).map_err(WorktreeError::disk)?;
             for part in parts.drain(..) {
                 match part {
-                    Part::Begin { size } => {
+                    BatchPart::Begin { size } => {
                         bytes += size;
                         if bytes > limit {
                             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -115,12 +115,12 @@ impl Worktrees {
                         }
                         all.push(Vec::new());
                     }
-                    Part::Bytes(bytes) => {
+                    BatchPart::Bytes(bytes) => {
                         if let Some(last) = all.last_mut() {
                             last.extend(bytes);
                         }
                     }
-                    Part::Missing => return Err(lacks_objects("a changed file")),
+                    BatchPart::Missing => return Err(lacks_objects("a changed file")),
                 }
             }
         }
@@ -136,7 +136,7 @@ impl Worktrees {
         repository: &HubRepository,
         listing: &Listing,
         tree: PathBuf,
-    ) -> Result<Index, WorktreeError> {
+    ) -> Result<GitIndex, WorktreeError> {
         // Those that say how others are converted come first.
         let is_attributes =
             |path: &[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(ATTRIBUTES);
@@ -152,7 +152,7 @@ impl Worktrees {
         let submodules = submodules.map(|(path, file)| (path.clone(), file.clone())).collect();
         let (sender, receiver) = mpsc::channel(QUEUE);
         let write = blocking(move || {
-            Writer { tree, files, has_attributes, receiver }.write_all(submodules)
+            CheckoutWriter { tree, files, has_attributes, receiver }.write_all(submodules)
         });
         let read = self.send_contents(place, repository, &ids, sender);
         let (written, read) = tokio::join!(write, read);
@@ -166,7 +166,7 @@ impl Worktrees {
         place: &Path,
         repository: &HubRepository,
         ids: &[String],
-        sender: mpsc::Sender<Part>,
+        sender: mpsc::Sender<BatchPart>,
     ) -> Result<(), WorktreeError> {
         if ids.is_empty() {
             return Ok(());
@@ -200,11 +200,11 @@ fn lacks_objects(what: &str) -> WorktreeError {
 }
 
 /// Writes files in the order in which their contents come.
-struct Writer {
+struct CheckoutWriter {
     tree: PathBuf,
     files: VecDeque<(Vec<u8>, ListedFile)>,
     has_attributes: bool,
-    receiver: mpsc::Receiver<Part>,
+    receiver: mpsc::Receiver<BatchPart>,
 }
 
 /// A file that is being written.
@@ -217,16 +217,19 @@ struct OpenFile {
     file: Option<File>,
 }
 
-impl Writer {
-    fn write_all(mut self, submodules: Vec<(Vec<u8>, ListedFile)>) -> Result<Index, WorktreeError> {
-        let top = Directory::open(&self.tree).map_err(WorktreeError::disk)?;
+impl CheckoutWriter {
+    fn write_all(
+        mut self,
+        submodules: Vec<(Vec<u8>, ListedFile)>,
+    ) -> Result<GitIndex, WorktreeError> {
+        let top = OpenDirectory::open(&self.tree).map_err(WorktreeError::disk)?;
         let mut index = BTreeMap::new();
         for (path, listed) in submodules {
             make_directories(&top, as_path(&path)).map_err(|why| unwritten(&path, &why))?;
             index.insert(path, (listed, FileStat::default()));
         }
         let mut attributes = None;
-        let mut above: Option<(PathBuf, Directory)> = None;
+        let mut above: Option<(PathBuf, OpenDirectory)> = None;
         let mut open: Option<OpenFile> = None;
         loop {
             if let Some(done) = open.take_if(|file| file.left == 0) {
@@ -240,17 +243,17 @@ impl Writer {
             }
             let Some(part) = self.receiver.blocking_recv() else { break };
             match part {
-                Part::Missing => {
+                BatchPart::Missing => {
                     let name =
                         self.files.front().map(|(path, _)| plain_text(path)).unwrap_or_default();
                     return Err(lacks_objects(&format!("`{name}`")));
                 }
-                Part::Bytes(bytes) => {
+                BatchPart::Bytes(bytes) => {
                     if let Some(file) = &mut open {
                         file.add(bytes).map_err(|why| unwritten(&file.path, &why))?;
                     }
                 }
-                Part::Begin { size } => {
+                BatchPart::Begin { size } => {
                     let Some((path, listed)) = self.files.pop_front() else { break };
                     let parent = as_path(&path).parent().unwrap_or(Path::new("")).to_owned();
                     if above.as_ref().is_none_or(|(known, _)| *known != parent) {
@@ -283,7 +286,7 @@ impl Writer {
             }
         }
         if open.is_none() && self.files.is_empty() {
-            return Ok(Index::of(index));
+            return Ok(GitIndex::of(index));
         }
         Err(WorktreeError::Git {
             step: "cat-file".to_owned(),
@@ -298,7 +301,7 @@ impl OpenFile {
         as_path(name.unwrap_or_default())
     }
 
-    fn create(&self, directory: &Directory) -> io::Result<File> {
+    fn create(&self, directory: &OpenDirectory) -> io::Result<File> {
         let mode = if self.listed.mode == EXECUTABLE { 0o777 } else { 0o666 };
         create_new(directory, self.name(), mode)
     }
@@ -315,7 +318,7 @@ impl OpenFile {
         }
     }
 
-    fn finish(mut self, directory: &Directory) -> io::Result<FileStat> {
+    fn finish(mut self, directory: &OpenDirectory) -> io::Result<FileStat> {
         let name = self.name().to_owned();
         let buffer = self.buffer.take();
         if self.listed.mode == LINK {
@@ -336,7 +339,7 @@ impl OpenFile {
 }
 
 /// Creates a file that must not exist.
-pub(crate) fn create_new(directory: &Directory, name: &Path, mode: u32) -> io::Result<File> {
+pub(crate) fn create_new(directory: &OpenDirectory, name: &Path, mode: u32) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     Ok(File::from(openat2(directory.handle(), name, flags, Mode::from_raw_mode(mode), resolve)?))
@@ -357,12 +360,12 @@ mod tests {
         let mut whole = Vec::new();
         BatchReader::default().read(text, &mut whole).unwrap();
         let wanted = [
-            Part::Begin { size: 3 },
-            Part::Bytes(b"x\ny".to_vec()),
-            Part::Missing,
-            Part::Begin { size: 0 },
-            Part::Begin { size: 2 },
-            Part::Bytes(b"zz".to_vec()),
+            BatchPart::Begin { size: 3 },
+            BatchPart::Bytes(b"x\ny".to_vec()),
+            BatchPart::Missing,
+            BatchPart::Begin { size: 0 },
+            BatchPart::Begin { size: 2 },
+            BatchPart::Bytes(b"zz".to_vec()),
         ];
         assert_eq!(whole, wanted);
         for size in 1..8 {
@@ -370,9 +373,9 @@ mod tests {
             for piece in text.chunks(size) {
                 reader.read(piece, &mut parts).unwrap();
             }
-            let bytes = |parts: &[Part]| -> Vec<u8> {
+            let bytes = |parts: &[BatchPart]| -> Vec<u8> {
                 let bytes = parts.iter().map(|part| {
-                    if let Part::Bytes(it) = part { it.clone() } else { b"|".to_vec() }
+                    if let BatchPart::Bytes(it) = part { it.clone() } else { b"|".to_vec() }
                 });
                 bytes.collect::<Vec<_>>().concat()
             };

@@ -98,7 +98,7 @@ impl Worktrees {
                 OwnFileTrust::Untrusted => {
                     let place = checkout.unwrap_or(repository).display();
                     without(format!(
-                        "its text in the base is not trusted; read and trust it: `a2a-hub worktrees trust {place}`"
+                        "its text in the base is not trusted; read and trust it, in `{place}`: `a2a-hub worktrees trust`"
                     ))
                 }
             },

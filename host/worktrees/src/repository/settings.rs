@@ -2,10 +2,10 @@
 //!
 //! Read are `/etc/gitconfig`, the user's own files with what they include, and those of the
 //! repository (git-config(1)). A repository may have been written by an agent, so what its own
-//! files say counts for little: they name no program, and no file that lies elsewhere.
+//! files say counts for little: they name no program, and no file outside of it.
 
 use crate::{
-    reader::{Directory, line},
+    reader::{OpenDirectory, line},
     repository::Repository,
 };
 use gix_config::{File as ConfigFile, file::Metadata};
@@ -75,9 +75,9 @@ pub(crate) struct GitSettings {
     pub(crate) attributes: Vec<u8>,
 }
 
-/// Who wrote a file of settings.
+/// Writer of a file of settings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum SettingsOrigin {
     User,
     Repository,
 }
@@ -155,7 +155,7 @@ impl<'r> Reading<'r> {
         }
         self.files += 1;
         if let Some(bytes) = plain_file(path.to_owned()) {
-            self.add(&bytes, path, Origin::User, depth);
+            self.add(&bytes, path, SettingsOrigin::User, depth);
         }
     }
 
@@ -172,14 +172,14 @@ impl<'r> Reading<'r> {
             return;
         }
         self.files += 1;
-        let bytes = Directory::open(directory).ok();
+        let bytes = OpenDirectory::open(directory).ok();
         let bytes = bytes.and_then(|it| it.bytes(name, FILE_LIMIT).ok().flatten());
         if let Some(bytes) = bytes {
-            self.add(&bytes, &directory.join(name), Origin::Repository, depth);
+            self.add(&bytes, &directory.join(name), SettingsOrigin::Repository, depth);
         }
     }
 
-    fn add(&mut self, bytes: &[u8], path: &Path, origin: Origin, depth: usize) {
+    fn add(&mut self, bytes: &[u8], path: &Path, origin: SettingsOrigin, depth: usize) {
         let Some(file) = parse(bytes) else {
             tracing::debug!(path = %path.display(), "not a configuration of git");
             return;
@@ -209,7 +209,7 @@ impl<'r> Reading<'r> {
         subsection: Option<&str>,
         value: &dyn Fn(&str) -> Option<Option<String>>,
         path: &Path,
-        origin: Origin,
+        origin: SettingsOrigin,
     ) {
         let text = |key: &str| value(key).flatten();
         let flag = |key: &str| value(key).map(|it| is_true(it.as_deref()));
@@ -237,7 +237,7 @@ impl<'r> Reading<'r> {
                     settings.has_no_reflog = !is_true(set.as_deref())
                         && set.as_deref().is_none_or(|set| !set.eq_ignore_ascii_case("always"));
                 }
-                if origin == Origin::Repository {
+                if origin == SettingsOrigin::Repository {
                     settings.work_tree = text("worktree").or(settings.work_tree.take());
                 }
                 if let Some(named) = text("excludesFile") {
@@ -247,7 +247,7 @@ impl<'r> Reading<'r> {
                     self.settings.attributes_file = self.named(&named, path, origin);
                 }
             }
-            ("extensions", None) if origin == Origin::Repository => {
+            ("extensions", None) if origin == SettingsOrigin::Repository => {
                 settings.ref_storage = text("refStorage").or(settings.ref_storage.take());
                 settings.is_sha256 |=
                     text("objectFormat").is_some_and(|it| it.eq_ignore_ascii_case("sha256"));
@@ -260,17 +260,17 @@ impl<'r> Reading<'r> {
     }
 
     /// Reads a file that another one includes.
-    fn include(&mut self, named: &str, from: &Path, origin: Origin, depth: usize) {
+    fn include(&mut self, named: &str, from: &Path, origin: SettingsOrigin, depth: usize) {
         if depth == MAX_DEPTH {
             return;
         }
         match origin {
-            Origin::User => {
+            SettingsOrigin::User => {
                 if let Some(path) = self.expanded(named, from) {
                     self.user_file(&path, depth + 1);
                 }
             }
-            Origin::Repository => {
+            SettingsOrigin::Repository => {
                 let Some(path) = self.named(named, from, origin) else { return };
                 if let (Some(above), Some(name)) = (path.parent(), path.file_name()) {
                     let name = name.to_string_lossy().into_owned();
@@ -282,9 +282,9 @@ impl<'r> Reading<'r> {
 
     /// Path of a file that a setting names. A repository names files beneath itself, and the
     /// user's files of settings: its other words could show an agent what it must not see.
-    fn named(&self, named: &str, from: &Path, origin: Origin) -> Option<PathBuf> {
+    fn named(&self, named: &str, from: &Path, origin: SettingsOrigin) -> Option<PathBuf> {
         let path = self.expanded(named, from)?;
-        if origin == Origin::User {
+        if origin == SettingsOrigin::User {
             return Some(path);
         }
         let real = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
@@ -352,7 +352,7 @@ impl<'r> Reading<'r> {
     }
 
     fn remote_urls(&self) -> Vec<String> {
-        let bytes = Directory::open(&self.repository.common).ok();
+        let bytes = OpenDirectory::open(&self.repository.common).ok();
         let bytes = bytes.and_then(|it| it.bytes("config", FILE_LIMIT).ok().flatten());
         let Some(file) = bytes.as_deref().and_then(parse) else { return Vec::new() };
         let remotes = file.sections().filter(|section| section.header().name() == "remote");
