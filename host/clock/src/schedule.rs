@@ -14,7 +14,10 @@ use croner::{
     Cron,
     parser::{CronParser, Seconds, Year},
 };
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use jiff::{
+    SignedDuration, Timestamp, Zoned,
+    tz::{AmbiguousOffset, TimeZone},
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -69,6 +72,8 @@ pub enum InvalidCron {
 pub struct Times {
     cron: Cron,
     zone: TimeZone,
+    /// True if hours and minutes are values, lists or ranges: times of day.
+    is_by_day: bool,
 }
 
 impl Times {
@@ -78,8 +83,10 @@ impl Times {
         if fields != 5 {
             return Err(InvalidCron::Fields(fields));
         }
+        let is_by_day =
+            cron.split_whitespace().take(2).all(|field| !field.contains(['*', '/', '?']));
         let cron = parse(cron).ok_or_else(|| problem(cron))?;
-        let times = Self { cron, zone };
+        let times = Self { cron, zone, is_by_day };
         match times.after(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(times),
             None => Err(InvalidCron::Never),
@@ -88,14 +95,60 @@ impl Times {
 
     /// First planned time after `time`.
     pub fn after(&self, time: Timestamp) -> Option<Timestamp> {
+        if self.is_by_day {
+            let mut day = self.reading(time);
+            loop {
+                day = self.cron.find_next_occurrence(&day, false).ok()?;
+                // Skipped times share one instant, and repeated ones may have passed.
+                if let Some(found) = self.instant(&day).filter(|found| *found > time) {
+                    return Some(found);
+                }
+            }
+        }
         let found = self.cron.find_next_occurrence(&time.to_zoned(self.zone.clone()), false);
         found.ok().map(|found| found.timestamp()).filter(|found| *found > time)
     }
 
     /// Last planned time at `time` or before it.
     pub fn until(&self, time: Timestamp) -> Option<Timestamp> {
+        if self.is_by_day {
+            // After the clock went back, later readings have passed already.
+            let back = self.offset(time - SignedDuration::from_hours(25)) - self.offset(time);
+            let back = SignedDuration::from_secs(back.max(0).into());
+            let mut day = self.reading(time).checked_add(back).ok()?;
+            let mut is_inclusive = true;
+            loop {
+                day = self.cron.find_previous_occurrence(&day, is_inclusive).ok()?;
+                is_inclusive = false;
+                if let Some(found) = self.instant(&day).filter(|found| *found <= time) {
+                    return Some(found);
+                }
+            }
+        }
         let found = self.cron.find_previous_occurrence(&time.to_zoned(self.zone.clone()), true);
         found.ok().map(|found| found.timestamp()).filter(|found| *found <= time)
+    }
+
+    /// Reading of the clock at a time, as a time of a zone without changes.
+    fn reading(&self, time: Timestamp) -> Zoned {
+        let reading = time.to_zoned(self.zone.clone()).datetime();
+        reading.to_zoned(TimeZone::UTC).unwrap_or_else(|_| time.to_zoned(TimeZone::UTC))
+    }
+
+    /// Instant of a reading: the first one of two, or the end of the gap that skips it.
+    fn instant(&self, reading: &Zoned) -> Option<Timestamp> {
+        let found = self.zone.to_ambiguous_timestamp(reading.datetime());
+        if let AmbiguousOffset::Gap { .. } = found.offset() {
+            let behind = found.later().ok()?;
+            let change = self.zone.preceding(behind + SignedDuration::from_secs(1)).next()?;
+            return Some(change.timestamp());
+        }
+        found.earlier().ok()
+    }
+
+    /// Offset of the zone from UTC, in seconds.
+    fn offset(&self, time: Timestamp) -> i32 {
+        self.zone.to_offset(time).seconds()
     }
 
     /// The time in the zone of the schedule (RFC 3339), for people.

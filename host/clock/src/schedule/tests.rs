@@ -228,3 +228,209 @@ proptest! {
         }
     }
 }
+
+/// A zone, a change of its clock, and the planned times around it, in UTC.
+type ZoneCase = (&'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
+
+/// Times of day as lists and ranges, over changes in both directions: a skipped time runs once,
+/// right after the gap, and a repeated one at its first occurrence.
+const ZONES: &[ZoneCase] = &[
+    // The clock goes forward at 01:00Z, from 2:00 to 3:00.
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "30 2,14 * * *",
+        "2027-03-28T00:00",
+        "2027-03-28T23:00",
+        &["2027-03-28T01:00", "2027-03-28T12:30"],
+    ),
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "15,45 2 * * *",
+        "2027-03-28T00:00",
+        "2027-03-28T23:00",
+        &["2027-03-28T01:00"],
+    ),
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "15-17 2-3 * * *",
+        "2027-03-28T00:00",
+        "2027-03-28T23:00",
+        &["2027-03-28T01:00", "2027-03-28T01:15", "2027-03-28T01:16", "2027-03-28T01:17"],
+    ),
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "30 2 * * *",
+        "2027-03-28T00:00",
+        "2027-03-28T23:00",
+        &["2027-03-28T01:00"],
+    ),
+    // It goes back at 01:00Z, from 3:00 to 2:00.
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "30 2,14 * * *",
+        "2026-10-25T00:00",
+        "2026-10-25T23:00",
+        &["2026-10-25T00:30", "2026-10-25T13:30"],
+    ),
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "15,45 2 * * *",
+        "2026-10-25T00:00",
+        "2026-10-25T23:00",
+        &["2026-10-25T00:15", "2026-10-25T00:45"],
+    ),
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "59 1-3 * * *",
+        "2026-10-24T23:00",
+        "2026-10-25T23:00",
+        &["2026-10-24T23:59", "2026-10-25T00:59", "2026-10-25T02:59"],
+    ),
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "0 2,3 * * *",
+        "2026-10-24T23:00",
+        "2026-10-25T23:00",
+        &["2026-10-25T00:00", "2026-10-25T02:00"],
+    ),
+    // New York, Chicago, London.
+    (
+        "EST5EDT,M3.2.0,M11.1.0",
+        "30 1,2,3 * * *",
+        "2026-03-08T05:00",
+        "2026-03-09T03:00",
+        &["2026-03-08T06:30", "2026-03-08T07:00", "2026-03-08T07:30"],
+    ),
+    (
+        "EST5EDT,M3.2.0,M11.1.0",
+        "30 0,1,2 * * *",
+        "2026-11-01T04:00",
+        "2026-11-02T03:00",
+        &["2026-11-01T04:30", "2026-11-01T05:30", "2026-11-01T07:30"],
+    ),
+    (
+        "CST6CDT,M3.2.0,M11.1.0",
+        "0,30 2 * * *",
+        "2026-03-08T06:00",
+        "2026-03-09T03:00",
+        &["2026-03-08T08:00"],
+    ),
+    (
+        "GMT0BST,M3.5.0/1,M10.5.0",
+        "0-2 1 * * *",
+        "2026-10-24T23:00",
+        "2026-10-25T23:00",
+        &["2026-10-25T00:00", "2026-10-25T00:01", "2026-10-25T00:02"],
+    ),
+    // Lord Howe: half an hour.
+    (
+        "LHST-10:30LHDT-11,M10.1.0,M4.1.0",
+        "15,45 2 * * *",
+        "2026-10-03T12:00",
+        "2026-10-04T12:00",
+        &["2026-10-03T15:30", "2026-10-03T15:45"],
+    ),
+    (
+        "LHST-10:30LHDT-11,M10.1.0,M4.1.0",
+        "15,45 1 * * *",
+        "2026-04-04T12:00",
+        "2026-04-05T12:00",
+        &["2026-04-04T14:15", "2026-04-04T14:45"],
+    ),
+    // Santiago and Beirut: midnight does not exist, or twice.
+    (
+        "<-04>4<-03>,M9.1.6/24,M4.1.6/24",
+        "0,30 0 * * *",
+        "2026-09-05T12:00",
+        "2026-09-06T12:00",
+        &["2026-09-06T04:00"],
+    ),
+    (
+        "<-04>4<-03>,M9.1.6/24,M4.1.6/24",
+        "30 23 * * *",
+        "2026-04-04T12:00",
+        "2026-04-05T12:00",
+        &["2026-04-05T02:30"],
+    ),
+    (
+        "EET-2EEST,M3.5.0/0,M10.5.0/0",
+        "0 0,1 * * *",
+        "2026-03-28T12:00",
+        "2026-03-29T12:00",
+        &["2026-03-28T22:00"],
+    ),
+    // Dublin counts winter as the exception, Chatham has three quarters, Adelaide a half.
+    (
+        "IST-1GMT0,M10.5.0,M3.5.0/1",
+        "20,40 1 * * *",
+        "2026-03-28T23:00",
+        "2026-03-29T23:00",
+        &["2026-03-29T01:00"],
+    ),
+    (
+        "<+1245>-12:45<+1345>,M9.5.0/2:45,M4.1.0/3:45",
+        "0,50 2 * * *",
+        "2026-09-26T06:00",
+        "2026-09-27T06:00",
+        &["2026-09-26T13:15", "2026-09-26T14:00"],
+    ),
+    (
+        "ACST-9:30ACDT,M10.1.0,M4.1.0/3",
+        "10-12 2 * * *",
+        "2026-04-04T12:00",
+        "2026-04-05T12:00",
+        &["2026-04-04T15:40", "2026-04-04T15:41", "2026-04-04T15:42"],
+    ),
+    // No change at all.
+    (
+        "JST-9",
+        "15,45 2 * * *",
+        "2026-10-24T12:00",
+        "2026-10-25T12:00",
+        &["2026-10-24T17:15", "2026-10-24T17:45"],
+    ),
+    (
+        "UTC0",
+        "0 0,12 * * *",
+        "2026-10-25T00:00",
+        "2026-10-26T00:00",
+        &["2026-10-25T12:00", "2026-10-26T00:00"],
+    ),
+    // A step follows the clock's hands, in the repeated hour too.
+    (
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "*/30 2 * * *",
+        "2026-10-24T23:00",
+        "2026-10-25T23:00",
+        &["2026-10-25T00:00", "2026-10-25T00:30", "2026-10-25T01:00", "2026-10-25T01:30"],
+    ),
+];
+
+#[test]
+fn times_of_day_survive_clock_changes() {
+    let seconds = |text: &&str| time(&format!("{text}:00"));
+    for (zone, cron, begin, end, wanted) in ZONES {
+        let times = Times::parse(cron, TimeZone::posix(zone).unwrap()).unwrap();
+        let (begin, end) = (seconds(begin), seconds(end));
+        let wanted: Vec<_> = wanted.iter().map(seconds).collect();
+        let after = std::iter::successors(times.after(begin), |last| times.after(*last));
+        let found: Vec<_> = after.take_while(|found| *found <= end).collect();
+        assert_eq!(found, wanted, "{zone}: {cron}");
+        // The same, from the end, and from each minute.
+        let second = SignedDuration::from_secs(1);
+        let until = std::iter::successors(times.until(end), |last| times.until(*last - second));
+        let mut found: Vec<_> = until.take_while(|found| *found > begin).collect();
+        found.reverse();
+        assert_eq!(found, wanted, "{zone}: {cron}, backwards");
+        let mut now = begin;
+        while now <= end {
+            let last = wanted.iter().filter(|planned| **planned <= now).max().copied();
+            let found = times.until(now).filter(|found| *found > begin);
+            assert_eq!(found, last, "{zone}: {cron} until {now}");
+            let next = wanted.iter().filter(|planned| **planned > now).min().copied();
+            let found = times.after(now).filter(|found| *found <= end);
+            assert_eq!(found, next, "{zone}: {cron} after {now}");
+            now += SignedDuration::from_mins(7);
+        }
+    }
+}
