@@ -45,6 +45,10 @@ pub const MAX_DELIVERIES: usize = 512;
 /// difference of clocks that a signature allows, so that none is forgotten while it is valid.
 const DELIVERY_PERIOD_MS: i64 = 10 * 60 * 1_000;
 
+/// Time for which a webhook is remembered, in milliseconds: GitHub delivers one again for three
+/// days.
+const REMEMBERED_MS: i64 = 4 * 24 * 60 * 60 * 1_000;
+
 /// Durable state of a trigger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -161,6 +165,7 @@ impl TriggerState {
 
     /// Records a webhook by its key, unless it is known.
     pub fn take_delivery(&mut self, key: &str, now_ms: i64) -> DeliveryNews {
+        self.deliveries.retain(|known| now_ms.saturating_sub(known.at_ms) < REMEMBERED_MS);
         if self.deliveries.iter().any(|known| known.key == key) {
             return DeliveryNews::Repeated;
         }

@@ -1,6 +1,7 @@
 //! Webhooks from outside: the check of a signature, and the event that a request reports.
 
 use crate::happening::WebhookEvent;
+use a2a_hub_protocol::foreign;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::{
     digest::{SHA256, digest},
@@ -143,8 +144,10 @@ fn github(secret: &str, request: &WebhookRequest) -> Result<VerifiedWebhook, Web
     let delivery = request.word("x-github-delivery")?.to_owned();
     let event = Some(request.word("x-github-event")?.to_owned());
     let event = WebhookEvent { delivery, event, payload: request.payload()? };
-    // GitHub signs neither the id nor a time.
-    Ok(VerifiedWebhook { key: key_of(&request.body), event })
+    // Two events may have the same body, such as those that start a workflow each night.
+    let name = event.event.as_deref().unwrap_or_default();
+    let parts = [event.delivery.as_bytes(), name.as_bytes(), &request.body];
+    Ok(VerifiedWebhook { key: key_of(&parts.join(&0)), event })
 }
 
 fn key_of(text: &[u8]) -> String {
@@ -166,7 +169,7 @@ impl WebhookRequest {
     }
 
     fn payload(&self) -> Result<serde_json::Value, WebhookError> {
-        serde_json::from_slice(&self.body).map_err(|why| WebhookError::Json(why.to_string()))
+        foreign::read(&self.body).map_err(|why| WebhookError::Json(why.to_string()))
     }
 }
 
@@ -228,6 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn common_faults_of_json_are_mended() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, b"secret");
+        for body in ["{\"title\":\"party \\ud83c\"}", "\u{feff}{\"title\":1}", "{\"title\":1e999}"]
+        {
+            let tag = format!("sha256={}", hex::encode(hmac::sign(&key, body.as_bytes())));
+            let headers = [
+                ("x-hub-signature-256", tag.as_str()),
+                ("x-github-event", "push"),
+                ("x-github-delivery", "1"),
+            ];
+            let verified = WebhookScheme::Github.verify("secret", &request(&headers, body), 0);
+            assert!(verified.unwrap().event.payload.get("title").is_some(), "{body}");
+        }
+    }
+
+    #[test]
     fn github_webhook_is_verified() {
         // Example of GitHub's page on the validation of deliveries.
         let secret = "It's a Secret to Everybody";
@@ -252,10 +271,16 @@ mod tests {
         let verified = WebhookScheme::Github.verify(secret, &signed, 0).unwrap();
         assert_eq!(verified.event.event.as_deref(), Some("push"));
         assert_eq!(verified.event.payload, json!({ "ref": "refs/heads/main" }));
-        // Another id does not make a repeated body another request.
-        signed.headers.insert("x-github-delivery", "other".to_owned());
-        let again = WebhookScheme::Github.verify(secret, &signed, 0).unwrap();
-        assert_eq!(again.key, verified.key);
+        let key = |request: &WebhookRequest| {
+            WebhookScheme::Github.verify(secret, request, 0).unwrap().key
+        };
+        assert_eq!(key(&signed), verified.key);
+        // Another delivery, or another event, with the same body is another request.
+        for (name, value) in [("x-github-delivery", "other"), ("x-github-event", "other")] {
+            let mut other = signed.clone();
+            other.headers.insert(name, value.to_owned());
+            assert_ne!(key(&other), verified.key, "{name}");
+        }
         signed.headers.insert("x-hub-signature-256", "sha256=zz".to_owned());
         let unreadable = WebhookError::Unreadable("x-hub-signature-256");
         assert_eq!(WebhookScheme::Github.verify(secret, &signed, 0), Err(unreadable));

@@ -201,4 +201,9 @@ fn repeated_webhook_is_taken_once() {
     // A clock that was set back must not refuse for ever.
     assert_eq!(take(&mut state, 1_001, -1), DeliveryNews::New);
     assert_eq!(state.take_delivery("2", 0), DeliveryNews::Repeated);
+    // After four days nobody delivers it again.
+    let days = |days: i64| days * 24 * 60 * 60 * 1_000;
+    assert_eq!(state.take_delivery("2", days(3)), DeliveryNews::Repeated);
+    assert_eq!(state.take_delivery("2", days(4) + 700_000), DeliveryNews::New);
+    assert_eq!(state.deliveries.len(), 1);
 }
