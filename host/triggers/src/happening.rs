@@ -132,6 +132,12 @@ impl Happenings {
         }
     }
 
+    /// Adds later events.
+    pub fn join(&mut self, later: Self) {
+        later.events.into_iter().for_each(|event| self.add(event));
+        self.more = self.more.saturating_add(later.more);
+    }
+
     /// Number of further events, and size of their payloads in bytes, that are listed.
     pub fn room(&self) -> (usize, usize) {
         let payloads = self.events.iter().map(payload_bytes).sum();
@@ -160,7 +166,7 @@ fn is_of_same(a: &Happening, b: &Happening) -> bool {
         (Happening::Commit(a), Happening::Commit(b)) => a.branch == b.branch,
         (Happening::File(a), Happening::File(b)) => a.path == b.path,
         (Happening::Task(a), Happening::Task(b)) => a.task == b.task,
-        (Happening::Webhook(a), Happening::Webhook(b)) => a.delivery == b.delivery,
+        (Happening::Webhook(a), Happening::Webhook(b)) => a == b,
         (Happening::Topic(a), Happening::Topic(b)) => a.position == b.position,
         (
             Happening::Commit(_)

@@ -66,6 +66,9 @@ pub struct TriggerState {
     /// Events that wait for their run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<PendingEvents>,
+    /// Events whose run is being started: its task may exist already. Later events are others'.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starting: Option<PendingEvents>,
     /// Latest webhooks, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deliveries: Vec<KnownDelivery>,
@@ -147,7 +150,8 @@ impl TriggerState {
             return false;
         }
         rule.clone_into(&mut self.rule);
-        (self.heads, self.topics_after, self.pending) = (None, None, None);
+        (self.heads, self.topics_after) = (None, None);
+        (self.pending, self.starting) = (None, None);
         true
     }
 
@@ -215,11 +219,30 @@ impl TriggerState {
         self.pending.is_some()
     }
 
+    /// Events of the run that is to be started. They are frozen: once the state is stored, the task
+    /// can be created, and a hub that is killed then finds it by the same events.
+    pub fn begin_run(&mut self) -> Option<PendingEvents> {
+        if self.starting.is_none() {
+            self.starting = self.pending.take();
+        }
+        self.starting.clone()
+    }
+
+    /// Lets the events wait again, because no task was created. Later events join them.
+    pub fn postpone_run(&mut self) {
+        let Some(mut starting) = self.starting.take() else { return };
+        if let Some(later) = self.pending.take() {
+            starting.latest_ms = later.latest_ms;
+            starting.happenings.join(later.happenings);
+        }
+        self.pending = Some(starting);
+    }
+
     /// Records the start of a run as this task.
     pub fn started(&mut self, task: &str, now_ms: i64) {
         self.starts_ms.retain(|start| is_recent(*start, now_ms));
         self.starts_ms.push(now_ms);
-        (self.pending, self.note, self.held) = (None, None, true);
+        (self.starting, self.note, self.held) = (None, None, true);
         (self.last_ms, self.last_task) = (Some(now_ms), Some(task.to_owned()));
     }
 
@@ -248,13 +271,17 @@ impl TriggerState {
             self.starts_ms.clear();
         }
         (self.heads, self.topics_after) = (None, None);
-        (self.pending, self.paused) = (None, paused);
+        (self.pending, self.starting, self.paused) = (None, None, paused);
     }
 }
 
 impl TriggerPlan {
     /// Step of a trigger at this time. `is_running` says if its latest run is still at work.
     pub fn step(&self, state: &TriggerState, is_running: bool, now_ms: i64) -> TriggerStep {
+        if state.starting.is_some() && state.is_active() {
+            let replaces = is_running && self.overlap == Overlap::Replace;
+            return if replaces { TriggerStep::Replace } else { TriggerStep::Start };
+        }
         let Some(pending) = state.pending.as_ref().filter(|_| state.is_active()) else {
             return TriggerStep::Wait(None);
         };

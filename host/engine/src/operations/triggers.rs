@@ -228,7 +228,9 @@ impl<'h> TriggerOperations<'h> {
             TriggerStep::Skip => state.skip(),
             TriggerStep::Stop => state.stop(plan.limit),
             TriggerStep::Start | TriggerStep::Replace => {
-                let Some(events) = state.pending.clone() else { return Ok(()) };
+                let Some(events) = state.begin_run() else { return Ok(()) };
+                // Stored first: events that come after a kill must not join those of this run.
+                self.save(name, memory, &state).await?;
                 if let (TriggerStep::Replace, Some(before)) = (step, &state.last_task) {
                     replace(self.hub, name, &TaskId::new(before.as_str())).await?;
                 }
@@ -243,13 +245,16 @@ impl<'h> TriggerOperations<'h> {
                     }
                     Err(RunRefusal::Unknown(why)) => return Err(why),
                     Err(RunRefusal::Refused(_)) if memory.attempts + 1 < ATTEMPTS => {
-                        memory.attempts += 1;
+                        let attempts = memory.attempts + 1;
+                        state.postpone_run();
+                        self.save(name, memory, &state).await?;
+                        memory.attempts = attempts;
                         return Ok(());
                     }
                     Err(RunRefusal::Refused(why)) => {
                         let note = format!("the latest events started no run: {why}");
                         tracing::warn!(trigger = name, "{note}");
-                        (state.pending, state.note) = (None, Some(note));
+                        (state.starting, state.note) = (None, Some(note));
                     }
                 }
             }
@@ -338,9 +343,9 @@ impl<'h> TriggerOperations<'h> {
         let mut states = self.triggers.states().await?;
         if let Some(memory) = states.of(name) {
             let mut state = memory.state.clone();
-            let pending = state.pending.take();
+            let starting = state.starting.take();
             state.started(task.as_str(), now_ms);
-            state.pending = pending;
+            state.starting = starting;
             self.save(name, memory, &state).await?;
             memory.is_over = false;
         }
@@ -385,7 +390,11 @@ impl<'h> TriggerOperations<'h> {
             watches: known.watches(name),
             paused: state.paused,
             stopped: state.stopped,
-            pending: state.pending.map_or(0, |pending| pending.happenings.count()),
+            pending: [state.starting, state.pending]
+                .into_iter()
+                .flatten()
+                .map(|pending| pending.happenings.count())
+                .sum(),
             last,
             note: state.note,
             warning: self.trouble(name, known),

@@ -28,6 +28,7 @@ fn run_starts_after_pause() {
     assert_eq!(plan.step(&state, false, 4_500), TriggerStep::Start);
     let pending = state.pending.clone().unwrap();
     assert_eq!((pending.number, pending.happenings.count()), (1, 2));
+    state.begin_run();
     state.started("t", 4_500);
     assert_eq!(plan.step(&state, true, 9_000), TriggerStep::Wait(None));
 }
@@ -73,6 +74,7 @@ fn overlapping_events_follow_rule() {
 fn own_effects_start_no_run() {
     let plan = plan(Overlap::Skip);
     let mut state = TriggerState::default();
+    state.begin_run();
     state.started("t", 0);
     state.observe(&plan, vec![file("a")], true, 1_000);
     state.observe(&plan, vec![file("b")], false, 2_000);
@@ -82,6 +84,7 @@ fn own_effects_start_no_run() {
     state.observe(&plan, vec![file("c")], false, 3_000);
     assert_eq!(plan.step(&state, false, 9_000), TriggerStep::Start);
     let queues = TriggerPlan { overlap: Overlap::Queue, ..plan };
+    state.begin_run();
     state.started("t", 9_000);
     state.observe(&queues, vec![file("a")], true, 10_000);
     assert_eq!(queues.step(&state, false, 20_000), TriggerStep::Start);
@@ -96,6 +99,7 @@ fn limit_stops_until_resumed() {
         now += 60_000;
         state.observe(&plan, vec![file("a")], false, now - 10_000);
         assert_eq!(plan.step(&state, false, now), TriggerStep::Start);
+        state.begin_run();
         state.started("t", now);
     }
     state.observe(&plan, vec![file("a")], false, now + 1);
@@ -168,6 +172,7 @@ proptest! {
             state.observe(&plan, events, is_running, now);
             match plan.step(&state, is_running, now) {
                 TriggerStep::Start | TriggerStep::Replace => {
+                    state.begin_run();
                     state.started("t", now);
                     starts.push(now);
                 }
@@ -206,4 +211,75 @@ fn repeated_webhook_is_taken_once() {
     assert_eq!(state.take_delivery("2", days(3)), DeliveryNews::Repeated);
     assert_eq!(state.take_delivery("2", days(4) + 700_000), DeliveryNews::New);
     assert_eq!(state.deliveries.len(), 1);
+}
+
+/// A hub that is killed at any step of starting a run.
+#[derive(Default)]
+struct KilledHub {
+    /// State in the store, which a new process reads.
+    stored: TriggerState,
+    /// Events of the tasks that were created, by their ids.
+    tasks: std::collections::BTreeMap<(i64, u64), Vec<String>>,
+    now_ms: i64,
+}
+
+impl KilledHub {
+    fn event(&mut self, name: String) {
+        let plan = TriggerPlan { limit: u32::MAX, ..plan(Overlap::Queue) };
+        self.stored.observe(&plan, vec![file(&name)], false, self.now_ms);
+    }
+
+    /// Carries out the step that is due, as far as a kill lets it: 0 is before the events are
+    /// frozen, 3 is no kill.
+    fn step(&mut self, kill: u8) {
+        let plan = TriggerPlan { limit: u32::MAX, ..plan(Overlap::Queue) };
+        if plan.step(&self.stored, false, self.now_ms) != TriggerStep::Start || kill == 0 {
+            return;
+        }
+        let mut state = self.stored.clone();
+        let events = state.begin_run().unwrap();
+        self.stored = state.clone();
+        if kill == 1 {
+            return;
+        }
+        let names = events.happenings.events.iter().map(|event| match event {
+            Happening::File(file) => file.path.clone(),
+            other => panic!("{other:?}"),
+        });
+        self.tasks.entry((events.first_ms, events.number)).or_insert_with(|| names.collect());
+        if kill == 2 {
+            return;
+        }
+        state.started("task", self.now_ms);
+        self.stored = state;
+    }
+}
+
+proptest! {
+    /// Each event that was stored is in exactly one run.
+    #[test]
+    fn kills_lose_and_repeat_no_event(steps in prop::collection::vec(0_u8..7, 1..80)) {
+        let mut hub = KilledHub::default();
+        let mut events = Vec::new();
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                kill @ 0..=3 => hub.step(kill),
+                4 => hub.now_ms += 1_500,
+                _ => {
+                    events.push(format!("f{number}"));
+                    hub.event(format!("f{number}"));
+                }
+            }
+            let text = serde_json::to_string(&hub.stored).unwrap();
+            hub.stored = serde_json::from_str(&text).unwrap();
+        }
+        for _ in 0..100 {
+            hub.now_ms += 10_000;
+            hub.step(3);
+        }
+        let mut run: Vec<_> = hub.tasks.into_values().flatten().collect();
+        run.sort();
+        events.sort();
+        prop_assert_eq!(run, events);
+    }
 }
