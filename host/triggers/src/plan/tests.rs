@@ -224,9 +224,9 @@ struct KilledHub {
 }
 
 impl KilledHub {
-    fn event(&mut self, name: String) {
+    fn event(&mut self, name: &str) {
         let plan = TriggerPlan { limit: u32::MAX, ..plan(Overlap::Queue) };
-        self.stored.observe(&plan, vec![file(&name)], false, self.now_ms);
+        self.stored.observe(&plan, vec![file(name)], false, self.now_ms);
     }
 
     /// Carries out the step that is due, as far as a kill lets it: 0 is before the events are
@@ -242,9 +242,8 @@ impl KilledHub {
         if kill == 1 {
             return;
         }
-        let names = events.happenings.events.iter().map(|event| match event {
-            Happening::File(file) => file.path.clone(),
-            other => panic!("{other:?}"),
+        let names = events.happenings.events.iter().filter_map(|event| {
+            if let Happening::File(file) = event { Some(file.path.clone()) } else { None }
         });
         self.tasks.entry((events.first_ms, events.number)).or_insert_with(|| names.collect());
         if kill == 2 {
@@ -267,7 +266,7 @@ proptest! {
                 4 => hub.now_ms += 1_500,
                 _ => {
                     events.push(format!("f{number}"));
-                    hub.event(format!("f{number}"));
+                    hub.event(&format!("f{number}"));
                 }
             }
             let text = serde_json::to_string(&hub.stored).unwrap();

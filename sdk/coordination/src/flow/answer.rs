@@ -22,7 +22,7 @@ const THOUGHTS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</
 pub(super) fn read(text: &str, data: Option<&Value>, schema: &Value) -> Result<Value, String> {
     let found = match data {
         Some(data) => vec![data.clone()],
-        None => values(&with_whole_characters(without_thoughts(text))),
+        None => values(&with_whole_characters(&without_thoughts(text))),
     };
     let mut why = "the answer has no JSON value".to_owned();
     for value in found.into_iter().rev() {
@@ -90,7 +90,7 @@ fn without_thoughts(text: &str) -> String {
 
 /// The text with halves of surrogate pairs replaced: JavaScript writes `\ud83d` when it cuts an
 /// emoji, and a parser refuses the whole value for it (RFC 8259, section 8.2).
-fn with_whole_characters(text: String) -> String {
+fn with_whole_characters(text: &str) -> String {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
         u16::from_str_radix(digits, 16).ok()
