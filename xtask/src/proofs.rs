@@ -13,6 +13,10 @@ pub(crate) enum Proof {
     Forest,
     /// 200 kills while flows of all kinds run: each ends by its rules, and does no step twice
     Patterns,
+    /// 100 kills while the work of a task is applied: the checkout has all of it, or is as before
+    Applies,
+    /// 200 worktrees with edits by chance: each result is what the checkout gets
+    Edits,
 }
 
 impl Proof {
@@ -23,6 +27,8 @@ impl Proof {
             Self::Restarts => "journals_never_record_shutdown_refusals",
             Self::Patterns => "killed_hub_does_no_step_twice",
             Self::Forest => "every_tree_ends_children_before_parents",
+            Self::Applies => "killed_apply_is_whole_or_nothing",
+            Self::Edits => "any_edits_arrive_in_clean_checkout",
         }
     }
 
@@ -33,6 +39,8 @@ impl Proof {
             Self::Restarts => ("A2A_HUB_RESTARTS", "200"),
             Self::Patterns => ("A2A_HUB_PATTERN_KILLS", "200"),
             Self::Forest => ("A2A_HUB_FOREST_SECONDS", "600"),
+            Self::Applies => ("A2A_HUB_APPLY_KILLS", "100"),
+            Self::Edits => ("A2A_HUB_EDIT_ROUNDS", "200"),
         }
     }
 }
@@ -50,6 +58,8 @@ mod tests {
             "lifecycle/restarts.rs",
             "coordination/forest.rs",
             "coordination/patterns.rs",
+            "../../../worktrees/tests/worktrees/apply.rs",
+            "../../../worktrees/tests/worktrees/results.rs",
         ];
         let text: String =
             files.iter().map(|file| fs::read_to_string(tests.join(file)).unwrap()).collect();

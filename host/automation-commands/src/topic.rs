@@ -95,6 +95,11 @@ pub fn publish(global: &Global, publish: &Publish) -> anyhow::Result<Exit> {
         let data: Value = serde_json::from_str(&body).map_err(|why| {
             CommandError::usage(format!("publish to `{topic}`: the message is no JSON: {why}"))
         })?;
+        if let Some(number) = inexact_integer(&body) {
+            bail!(CommandError::usage(format!(
+                "publish to `{topic}`: the integer {number} has more than 64 bits, and would lose digits; write it as a text"
+            )));
+        }
         json!({ "topic": topic, "data": data })
     } else {
         json!({ "topic": topic, "text": body })
@@ -104,6 +109,33 @@ pub fn publish(global: &Global, publish: &Publish) -> anyhow::Result<Exit> {
         Ok(format!("published {} #{}\n", text(&stored["topic"]), stored["sequence"]).into())
     })?;
     Ok(Exit::Done)
+}
+
+/// First integer of a JSON text that 64 bits do not hold (RFC 8259, section 6).
+fn inexact_integer(json: &str) -> Option<&str> {
+    let (mut rest, mut is_text) = (json, false);
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '\\' if is_text => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            '"' => {
+                is_text = !is_text;
+                1
+            }
+            '-' | '0'..='9' if !is_text => {
+                let end =
+                    rest.find(|c: char| !matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'));
+                let number = &rest[..end.unwrap_or(rest.len())];
+                let is_integer = !number.contains(['.', 'e', 'E']);
+                if is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                    return Some(number);
+                }
+                number.len()
+            }
+            other => other.len_utf8(),
+        };
+        rest = &rest[length..];
+    }
+    None
 }
 
 /// Reads a message, without the line end that `echo` adds. Larger ones are refused before they are
@@ -274,6 +306,19 @@ fn topics_text(answer: &Value, now: Timestamp, columns: Option<usize>) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_long_integers_are_inexact() {
+        for (json, wanted) in [
+            (r#"{"n":12345678901234567890123}"#, Some("12345678901234567890123")),
+            ("[18446744073709551616]", Some("18446744073709551616")),
+            ("-9223372036854775809", Some("-9223372036854775809")),
+            (r#"{"12345678901234567890123":"12345678901234567890123 \" 1"}"#, None),
+            ("[18446744073709551615, -9223372036854775808, 1e400, 1.5]", None),
+        ] {
+            assert_eq!(inexact_integer(json), wanted, "{json}");
+        }
+    }
 
     #[test]
     fn tables_show_topics_and_cursors() {

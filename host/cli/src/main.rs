@@ -65,9 +65,14 @@ fn follow_the_command_line() -> ExitCode {
 /// Reports a command-line error, or prints the requested help.
 fn not_understood(why: &clap::Error) -> ExitCode {
     if !why.use_stderr() {
-        // A closed pipe is no failure worth a message.
-        let _ = why.print();
-        return ExitCode::SUCCESS;
+        return match why.print() {
+            Ok(()) => ExitCode::SUCCESS,
+            // The reader of the output has enough of it, as `head` does.
+            Err(unwritten) if unwritten.kind() == std::io::ErrorKind::BrokenPipe => {
+                ExitCode::SUCCESS
+            }
+            Err(_) => ExitCode::from(Exit::Fault as u8),
+        };
     }
     let console = Console::new(Wish { raw: false, plain: is_colourless() });
     if wants_json(std::env::args_os().skip(1)) {

@@ -34,12 +34,15 @@ pub enum FilesError {
     TooManyFiles(String),
 }
 
-/// FileIdentity that changes with a file.
+/// Metadata that changes with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileIdentity {
     inode: u64,
     bytes: i64,
     modified: (i64, i64),
+    /// Time of the last change of content or metadata, which no program can set: `cp -p` and
+    /// `rsync -t` keep the other one.
+    changed: (i64, i64),
 }
 
 /// Files that match, as one look found them.
@@ -63,8 +66,9 @@ impl WatchedFiles {
                         return Err(WalkError::TooMany(MAX_FILES));
                     }
                     let modified = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
+                    let changed = (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0));
                     let (inode, bytes) = (stat.st_ino, stat.st_size);
-                    found.insert(path, FileIdentity { inode, bytes, modified });
+                    found.insert(path, FileIdentity { inode, bytes, modified, changed });
                 }
                 Ok(())
             });
@@ -129,6 +133,23 @@ mod tests {
         fs::write(root.join("target/t.rs"), "left out").unwrap();
         let changes = told(&before.changes_to(&look()));
         assert_eq!(changes, ["src/a.rs Changed", "src/new.rs Created", "src/deep/b.rs Removed"]);
+    }
+
+    /// An edit in place that keeps length and time, as `rsync -t --inplace` makes it.
+    #[test]
+    fn edit_with_old_time_counts_as_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let globs = Globs::parse(&["*.rs"]).unwrap();
+        let file = dir.path().join("a.rs");
+        fs::write(&file, "1").unwrap();
+        let time = fs::metadata(&file).unwrap().modified().unwrap();
+        let before = WatchedFiles::read(dir.path(), &globs).unwrap();
+        // The clock of the file system ticks in milliseconds.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        fs::write(&file, "2").unwrap();
+        fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+        let after = WatchedFiles::read(dir.path(), &globs).unwrap();
+        assert_eq!(told(&before.changes_to(&after)), ["a.rs Changed"]);
     }
 
     /// A save as editors do it: the same length and time, in another file.

@@ -12,6 +12,7 @@ use crate::{
         restore_index,
     },
     blocking,
+    create::checkout::create_new,
     git::HubRepository,
     listing::{SUBMODULE, now},
     reader::OpenDirectory,
@@ -24,7 +25,8 @@ use crate::{
     snapshot::{OpenSnapshot, walk::Omission},
 };
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
@@ -381,7 +383,10 @@ impl Finish {
                     "the index was changed meanwhile; nothing was changed, do it again".to_owned(),
                 ));
             }
-            let save = || fs::write(journal.staging.join(OLD_INDEX), &now);
+            let save = || -> io::Result<()> {
+                let staging = OpenDirectory::open(&journal.staging)?;
+                create_new(&staging, Path::new(OLD_INDEX), 0o644)?.write_all(&now)
+            };
             faults.check().and_then(|()| save()).map_err(unwritable)?;
         }
         if let Some(made) = &self.made {

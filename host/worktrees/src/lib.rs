@@ -181,13 +181,7 @@ impl Worktrees {
         let folder = self.folder(task)?;
         let worktree = folder.read()?;
         if !force {
-            match self.snapshot_held(&folder).await {
-                Ok(snapshot) => snapshot
-                    .taken
-                    .require_whole(task, &format!("a2a-hub task discard --force {task}"))?,
-                // Nothing can be taken over from it any more.
-                Err(why) => tracing::info!(task, %why, "a worktree that cannot be read is removed"),
-            }
+            self.require_whole_held(&folder).await?;
         }
         let of = folder.clone();
         if let Err(why) = blocking(move || transaction::recover(&of)).await? {
@@ -198,6 +192,31 @@ impl Worktrees {
             tracing::warn!(task, %why, "the refs of a worktree stay in its repository");
         }
         self.remove(folder).await
+    }
+
+    /// Refuses to discard a worktree that has what its result lacks.
+    ///
+    /// # Errors
+    /// The task has no worktree, or [`WorktreeError::Refused`] with the missing part.
+    pub async fn require_whole(&self, task: &str) -> Result<(), WorktreeError> {
+        let _held = self.lock(task).await;
+        let folder = self.folder(task)?;
+        folder.read()?;
+        self.require_whole_held(&folder).await
+    }
+
+    async fn require_whole_held(&self, folder: &Folder) -> Result<(), WorktreeError> {
+        let task = folder.task();
+        match self.snapshot_held(folder).await {
+            Ok(snapshot) => {
+                snapshot.taken.require_whole(task, &format!("a2a-hub task discard --force {task}"))
+            }
+            // Nothing can be taken over from it any more.
+            Err(why) => {
+                tracing::info!(task, %why, "a worktree that cannot be read may be removed");
+                Ok(())
+            }
+        }
     }
 
     /// Notes that a run of the task begins: from now on, the files may be somebody's work.

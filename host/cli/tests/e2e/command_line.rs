@@ -1,7 +1,7 @@
 //! Tests of the command line as users type it.
 
 use crate::stage::{GRANT, eventually_async, get, hub_with_guest, no_program_left, stream, until};
-use a2a_hub_tests::{Client, TestHub, test_guests};
+use a2a_hub_tests::{Client, TestHub, hub_binary, test_guests};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -540,5 +540,17 @@ async fn send_options_reach_message_metadata() -> Result<()> {
     let refused = run(&hub, &["send", "echo", "hi", "--metadata", "targetAgent=guest"]).await?;
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("name the agent before the message"), "{}", refused.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the user starts it")]
+async fn unwritten_help_is_failure() -> Result<()> {
+    let full = std::fs::File::options().write(true).open("/dev/full")?;
+    for option in ["--help", "--version"] {
+        let mut program = Command::new(hub_binary()?);
+        let status = program.arg(option).stdout(full.try_clone()?).status().await?;
+        assert_eq!(status.code(), Some(2), "{option}");
+    }
     Ok(())
 }

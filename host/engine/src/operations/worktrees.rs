@@ -139,12 +139,16 @@ impl<'t> WorktreeOperations<'t> {
         if found.is_empty() {
             return Err(WorktreeError::NotFound(task.to_string()).into());
         }
+        // All of them first: a refusal removes none.
         for worktree in &found {
             self.require_over(worktree).await?;
+            if !force {
+                self.worktrees.require_whole(&worktree.task).await?;
+            }
         }
         let mut removed = Vec::new();
         for worktree in found {
-            self.worktrees.discard(&worktree.task, force).await?;
+            self.worktrees.discard(&worktree.task, true).await?;
             let task_id = TaskId::new(worktree.task);
             removed.push(WorktreeRemoved { task_id, kept_as: None, trouble: None });
         }

@@ -11,8 +11,9 @@ use crate::{
     },
     apply::{ReceivingCheckout, require_finished, staging_directory},
     blocking,
+    create::checkout::create_new,
     git::{GitStep, HubRepository},
-    listing::{FILE, LINK, ListedFile, Listing, write_whole},
+    listing::{EXECUTABLE, FILE, LINK, ListedFile, Listing, write_whole},
     reader::{OpenDirectory, as_path},
     record::Folder,
     repository::Repository,
@@ -21,9 +22,11 @@ use crate::{
     snapshot::line_ends::{Attributes, Conversion},
     snapshot::walk::{listed, plain_text},
 };
+use rustix::fs::{AtFlags, unlinkat};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 use tokio::sync::mpsc;
@@ -432,7 +435,7 @@ impl Merge<'_> {
                 if file.new_mode != 0 && file.new_mode != LINK {
                     let conversion = attributes.conversion(&file.path);
                     if let Conversion::Text { is_crlf: true, .. } = conversion {
-                        convert(&staging.join(&name), &conversion).map_err(WorktreeError::disk)?;
+                        convert(&directory, &name, &conversion).map_err(WorktreeError::disk)?;
                     }
                 }
                 let after = match file.new_mode {
@@ -479,9 +482,17 @@ fn make_staging(staging: &Path) -> io::Result<()> {
     make_directories(&OpenDirectory::open(top)?, &below.join("new")).map(drop)
 }
 
-fn convert(path: &Path, conversion: &Conversion) -> io::Result<()> {
-    let converted = conversion.to_checkout(fs::read(path)?);
-    fs::write(path, converted)
+/// Converts a staged file. An agent that may write in the git directory could have put a link in
+/// its place, so it is read and replaced by the handle of its directory (CWE-367).
+fn convert(staging: &OpenDirectory, name: &Path, conversion: &Conversion) -> io::Result<()> {
+    let failed = |why: crate::reader::ReadError| io::Error::other(why.to_string());
+    let bytes = staging.bytes(name, FILE_LIMIT).map_err(failed)?.unwrap_or_default();
+    let is_executable = state_of(staging, name)?.is_some_and(|state| state.mode == EXECUTABLE);
+    let above = make_directories(staging, name.parent().unwrap_or(Path::new("")))?;
+    let last = Path::new(name.file_name().unwrap_or_default());
+    unlinkat(above.handle(), last, AtFlags::empty())?;
+    let mode = if is_executable { 0o777 } else { 0o666 };
+    create_new(&above, last, mode)?.write_all(&conversion.to_checkout(bytes))
 }
 
 /// Copies the index of a checkout, with the shared one that a split index needs, into the hub's

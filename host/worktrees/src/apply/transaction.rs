@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Files are moved and never rewritten, so the old ones come back as they were. A file that
-//! somebody changes meanwhile is noticed when it has been moved aside, and goes back too. The journal lies
-//! in the folder of the worktree; a hub that was killed finds it at its start.
+//! somebody changes meanwhile is noticed when it has been moved aside, and goes back too. The journal
+//! lies in the folder of the worktree; a hub that was killed finds it at its start.
 
 use crate::{
     WorktreeError,

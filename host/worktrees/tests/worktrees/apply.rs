@@ -55,37 +55,49 @@ fn commit() -> Target {
 
 #[tokio::test]
 async fn failed_write_leaves_checkout_unchanged() {
-    for target in [Target::Files, Target::Index, commit()] {
-        let place = with_kinds();
-        let worktree = place.create("t", "repo").await.unwrap();
-        all_kinds(&worktree.tree);
-        let before = state(&place, "repo");
-        let mut failed = 0;
-        for number in 1.. {
-            place.worktrees.fail_write(number, false);
-            let applied = place.worktrees.apply("t", target.clone(), true, None).await;
-            if place.worktrees.is_failure_pending() {
-                applied.unwrap_or_else(|why| panic!("{target:?} {number}: {why}"));
-                break;
-            }
-            let why = applied.expect_err("the call failed");
-            assert!(why.to_string().contains("nothing was changed"), "{number}: {why}");
-            assert_eq!(before, state(&place, "repo"), "{target:?}: call {number}");
-            assert!(!place.at("repo/.git/.a2a-hub-apply").exists(), "{number}");
-            assert!(!place.at("repo/.git/index.lock").exists(), "{number}");
-            failed += 1;
+    fail_each_write(Target::Files).await;
+}
+
+#[tokio::test]
+async fn failed_write_leaves_index_unchanged() {
+    fail_each_write(Target::Index).await;
+}
+
+#[tokio::test]
+async fn failed_write_leaves_branch_unchanged() {
+    fail_each_write(commit()).await;
+}
+
+async fn fail_each_write(target: Target) {
+    let place = with_kinds();
+    let worktree = place.create("t", "repo").await.unwrap();
+    all_kinds(&worktree.tree);
+    let before = state(&place, "repo");
+    let mut failed = 0;
+    for number in 1.. {
+        place.worktrees.fail_write(number, false);
+        let applied = place.worktrees.apply("t", target.clone(), true, None).await;
+        if place.worktrees.is_failure_pending() {
+            applied.unwrap_or_else(|why| panic!("{target:?} {number}: {why}"));
+            break;
         }
-        assert!(failed > 15, "{failed} calls that write");
-        assert_eq!(place.read("repo/dir"), "a file\n");
-        assert_eq!(place.read("repo/file/inside"), "inside\n");
-        assert!(!place.at("repo/gone").exists());
-        place.git("repo", &["fsck", "--strict"]);
-        let status = place.git("repo", &["status", "--porcelain"]);
-        match target {
-            Target::Commit { .. } => assert_eq!(status, ""),
-            Target::Index => assert_eq!(status.lines().count(), 11, "{status}"),
-            Target::Files | Target::Branch(_) => assert_eq!(status.lines().count(), 10, "{status}"),
-        }
+        let why = applied.expect_err("the call failed");
+        assert!(why.to_string().contains("nothing was changed"), "{number}: {why}");
+        assert_eq!(before, state(&place, "repo"), "{target:?}: call {number}");
+        assert!(!place.at("repo/.git/.a2a-hub-apply").exists(), "{number}");
+        assert!(!place.at("repo/.git/index.lock").exists(), "{number}");
+        failed += 1;
+    }
+    assert!(failed > 15, "{failed} calls that write");
+    assert_eq!(place.read("repo/dir"), "a file\n");
+    assert_eq!(place.read("repo/file/inside"), "inside\n");
+    assert!(!place.at("repo/gone").exists());
+    place.git("repo", &["fsck", "--strict"]);
+    let status = place.git("repo", &["status", "--porcelain"]);
+    match target {
+        Target::Commit { .. } => assert_eq!(status, ""),
+        Target::Index => assert_eq!(status.lines().count(), 11, "{status}"),
+        Target::Files | Target::Branch(_) => assert_eq!(status.lines().count(), 10, "{status}"),
     }
 }
 
@@ -243,9 +255,9 @@ async fn interrupted_apply_is_taken_back_at_start() {
     panic!("the apply never ends");
 }
 
-/// Number of kills. `A2A_HUB_KILLS` sets it for a long proof.
+/// Number of kills. `A2A_HUB_APPLY_KILLS` sets it for a long proof.
 fn kills() -> u32 {
-    std::env::var("A2A_HUB_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(12)
+    std::env::var("A2A_HUB_APPLY_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(12)
 }
 
 const PLACE: &str = "A2A_HUB_TEST_PLACE";

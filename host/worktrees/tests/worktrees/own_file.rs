@@ -94,7 +94,7 @@ fn is_prepared_alone(worktree: &Worktree) -> bool {
 async fn untrusted_and_hostile_files_are_left_out() {
     let place = Place::new();
     place.trust();
-    let command = format!("`a2a-hub worktrees trust {}`", place.at("repo").display());
+    let command = format!("in `{}`: `a2a-hub worktrees trust`", place.at("repo").display());
     let huge = "#".repeat((64 << 10) + 1);
     for (at, (text, why)) in [
         (&b"other\n"[..], command.as_str()),

@@ -216,7 +216,8 @@ fn edit(tree: &Path, next: &mut impl FnMut(usize) -> usize) {
 
 #[tokio::test]
 async fn any_edits_arrive_in_clean_checkout() {
-    let rounds = std::env::var("A2A_HUB_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(12);
+    let rounds =
+        std::env::var("A2A_HUB_EDIT_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(12);
     let place = Place::new();
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = |most: usize| {
@@ -257,4 +258,51 @@ async fn any_edits_arrive_in_clean_checkout() {
         place.worktrees.discard("t", true).await.unwrap();
     }
     place.git("repo", &["fsck", "--strict"]);
+}
+
+#[tokio::test]
+async fn worktree_without_begun_run_is_orphan() {
+    let place = Place::new();
+    for task in ["begun", "killed"] {
+        place.create(task, "repo").await.unwrap();
+    }
+    place.worktrees.begin("begun").await.unwrap();
+    let is_orphan =
+        |of: &a2a_hub_worktrees::Worktrees, task: &str| of.is_orphan(&of.find(task).unwrap());
+    // The process that made them may be about to store their tasks.
+    assert!(!is_orphan(&place.worktrees, "killed"));
+    let next = Place::worktrees_at(&place.root);
+    next.sweep().unwrap();
+    assert!(is_orphan(&next, "killed") && !is_orphan(&next, "begun"));
+}
+
+#[tokio::test]
+async fn worktree_of_earlier_version_is_adopted() {
+    let place = Place::new();
+    let worktree = place.create("t", "repo/src").await.unwrap();
+    fs::write(worktree.tree.join("made"), "x\n").unwrap();
+    // Its record was in its folder, with absolute paths; git had written settings and an index.
+    let folder = place.at("hub/worktrees/t");
+    let record = place.at("hub/worktree-records/t.json");
+    let mut old: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let facts = old.as_object_mut().unwrap();
+    facts.remove("prefix");
+    facts.insert("tree".to_owned(), worktree.tree.to_str().unwrap().into());
+    facts.insert("directory".to_owned(), worktree.directory.to_str().unwrap().into());
+    facts.insert("objects".to_owned(), serde_json::json!(["/etc"]));
+    fs::write(folder.join("worktree.json"), old.to_string()).unwrap();
+    fs::remove_file(record).unwrap();
+    for name in ["index", "base.index"] {
+        fs::remove_file(folder.join("git").join(name)).unwrap();
+    }
+    fs::create_dir_all(folder.join("git/hooks")).unwrap();
+    fs::write(folder.join("git/config"), "[core]\n\tfsmonitor = /bin/false\n").unwrap();
+    let next = Place::worktrees_at(&place.root);
+    next.sweep().unwrap();
+    let found = next.find("t").unwrap();
+    assert_eq!((&found.directory, found.objects.len()), (&worktree.directory, 1));
+    assert!(!folder.join("worktree.json").exists() && !folder.join("git/hooks").exists());
+    assert_eq!(next.snapshot("t").await.unwrap().files, 1);
+    next.apply("t", Target::Files, false, None).await.unwrap();
+    assert!(place.at("repo/made").exists());
 }
