@@ -350,7 +350,8 @@ pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn ok_if_missing(done: io::Result<()>) -> io::Result<()> {
+/// The result of a removal, to which a missing file is no error.
+pub(crate) fn ok_if_missing(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
 }
 

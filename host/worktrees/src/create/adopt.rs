@@ -5,11 +5,11 @@
 use crate::{
     RepositoryBounds, Worktree, WorktreeError, Worktrees,
     git::HubRepository,
-    record::{Folder, remove_all},
+    record::{Folder, ok_if_missing, remove_all},
     repository::Repository,
     repository::refs,
 };
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 impl Worktrees {
     /// Writes the record of a worktree of an earlier version, if the folder is of one. Blocks on
@@ -26,7 +26,10 @@ impl Worktrees {
             ));
         }
         let git = folder.git();
-        for name in ["hooks", "index", "config", "info", "objects/info", "worktrees", "modules"] {
+        for name in ["index", "config"] {
+            ok_if_missing(fs::remove_file(git.join(name))).map_err(WorktreeError::disk)?;
+        }
+        for name in ["hooks", "info", "objects/info", "worktrees", "modules"] {
             remove_all(&git.join(name)).map_err(WorktreeError::disk)?;
         }
         HubRepository::at(git, &user.objects).make(user.is_sha256, user.shallow.as_deref())?;
