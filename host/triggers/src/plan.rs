@@ -122,6 +122,10 @@ pub struct PendingEvents {
     pub first_ms: i64,
     /// Time of the latest event.
     pub latest_ms: i64,
+    /// True if the events came while another run was being started. They wait for its end where
+    /// events during a run are skipped, since they are not its effects.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
     /// The events.
     #[serde(flatten)]
     pub happenings: Happenings,
@@ -209,6 +213,7 @@ impl TriggerState {
             number: self.number,
             first_ms: now_ms,
             latest_ms: now_ms,
+            waits: false,
             happenings: Happenings::default(),
         });
         pending.latest_ms = now_ms;
@@ -242,6 +247,9 @@ impl TriggerState {
     pub fn started(&mut self, task: &str, now_ms: i64) {
         self.starts_ms.retain(|start| is_recent(*start, now_ms));
         self.starts_ms.push(now_ms);
+        if let Some(pending) = self.pending.as_mut().filter(|_| self.starting.is_some()) {
+            pending.waits = true;
+        }
         (self.starting, self.note, self.held) = (None, None, true);
         (self.last_ms, self.last_task) = (Some(now_ms), Some(task.to_owned()));
     }
@@ -294,6 +302,7 @@ impl TriggerPlan {
             return TriggerStep::Wait(Some(due));
         }
         match self.overlap {
+            Overlap::Skip if is_running && pending.waits => return TriggerStep::Wait(None),
             Overlap::Skip if is_running => return TriggerStep::Skip,
             Overlap::Queue if is_running => return TriggerStep::Wait(None),
             Overlap::Skip | Overlap::Queue | Overlap::Replace => {}

@@ -213,6 +213,24 @@ fn repeated_webhook_is_taken_once() {
     assert_eq!(state.deliveries.len(), 1);
 }
 
+#[test]
+fn events_before_started_run_wait_for_its_end() {
+    let plan = plan(Overlap::Skip);
+    let mut state = TriggerState::default();
+    state.observe(&plan, vec![file("a")], false, 0);
+    assert!(state.begin_run().is_some());
+    // The hub was killed, and finds an event that came meanwhile.
+    state.observe(&plan, vec![file("b")], false, 5_000);
+    assert_eq!(plan.step(&state, false, 5_000), TriggerStep::Start);
+    state.started("t", 5_000);
+    assert_eq!(plan.step(&state, true, 9_000), TriggerStep::Wait(None));
+    assert_eq!(plan.step(&state, false, 9_000), TriggerStep::Start);
+    // An event while it runs may be its effect.
+    assert!(!state.observe(&plan, vec![file("c")], true, 9_000));
+    let pending = state.begin_run().unwrap();
+    assert_eq!((pending.number, pending.happenings.count()), (2, 1));
+}
+
 /// A hub that is killed at any step of starting a run.
 #[derive(Default)]
 struct KilledHub {
