@@ -29,7 +29,7 @@ pub(crate) struct Ran {
 
 #[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
 pub(crate) fn command(socket: &Path, home: &Path, args: &[&str]) -> Result<Command> {
-    let mut command = Command::new(a2a_hub_tests::hub_binary()?);
+    let mut command = Command::new(hub_binary()?);
     command.arg("--socket").arg(socket).args(args);
     command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -214,7 +214,7 @@ fn repeated_webhook_is_taken_once() {
 }
 
 #[test]
-fn events_before_started_run_wait_for_its_end() {
+fn events_before_run_wait_for_its_end() {
     let plan = plan(Overlap::Skip);
     let mut state = TriggerState::default();
     state.observe(&plan, vec![file("a")], false, 0);
