@@ -316,12 +316,9 @@ impl Finish {
         folder: &Folder,
         faults: &WriteFaults,
     ) -> Result<Option<String>, WorktreeError> {
-        let place = journal.checkout.display().to_string();
-        let unwritable = |why: io::Error| {
-            WorktreeError::Refused(format!(
-                "`{place}` cannot be changed: {why}; nothing was changed"
-            ))
-        };
+        let checkout = journal.checkout.clone();
+        let place = checkout.display().to_string();
+        let unwritable = |why| unchanged(&checkout, &why);
         journal.index = completion.index.as_ref().map(|index| digest_of(index));
         journal.commit = completion.commit.as_ref().map(|(commit, _)| commit.clone());
         faults.check().and_then(|()| journal.write(folder)).map_err(unwritable)?;
@@ -350,12 +347,9 @@ impl Finish {
         folder: &Folder,
         faults: &WriteFaults,
     ) -> Result<(), WorktreeError> {
-        let place = journal.checkout.display().to_string();
-        let unwritable = |why: io::Error| {
-            WorktreeError::Refused(format!(
-                "`{place}` cannot be changed: {why}; nothing was changed"
-            ))
-        };
+        let checkout = journal.checkout.clone();
+        let place = checkout.display().to_string();
+        let unwritable = |why| unchanged(&checkout, &why);
         let git_dir = OpenDirectory::open(&journal.git_dir).map_err(WorktreeError::disk)?;
         // Nobody else's git changes the index meanwhile.
         let mut lock = None;
@@ -406,12 +400,7 @@ impl Finish {
         folder: &Folder,
         faults: &WriteFaults,
     ) -> Result<(), WorktreeError> {
-        let disk = |why: io::Error| {
-            WorktreeError::Refused(format!(
-                "`{}` cannot be changed: {why}; nothing was changed",
-                journal.git_dir.display()
-            ))
-        };
+        let disk = |why| unchanged(&journal.git_dir, &why);
         // The record first: if what follows fails, an older result counts again.
         let before = self.worktree.applied.clone();
         let (git_dir, commit) = (journal.git_dir.clone(), self.commit.clone());
@@ -426,18 +415,19 @@ impl Finish {
     }
 }
 
+/// Refusal of a change that the disk refused, after which everything is as before.
+pub(crate) fn unchanged(place: &Path, why: &io::Error) -> WorktreeError {
+    let place = place.display();
+    WorktreeError::Refused(format!("`{place}` cannot be changed: {why}; nothing was changed"))
+}
+
 fn complete_git(
     journal: &ApplyJournal,
     completion: &Completion,
     lock: Option<Lock>,
     faults: &WriteFaults,
 ) -> Result<(), WorktreeError> {
-    let disk = |why: io::Error| {
-        WorktreeError::Refused(format!(
-            "`{}` cannot be changed: {why}; nothing was changed",
-            journal.git_dir.display()
-        ))
-    };
+    let disk = |why| unchanged(&journal.git_dir, &why);
     if let (Some(lock), Some(index)) = (lock, &completion.index) {
         faults.check().and_then(|()| lock.replace(index)).map_err(disk)?;
     }

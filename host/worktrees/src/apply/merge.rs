@@ -9,7 +9,7 @@ use crate::{
     apply::transaction::{
         FileState, PresentState, StagedChange, digest_of, new_name, remove_staging, state_of,
     },
-    apply::{ReceivingCheckout, require_finished, staging_directory},
+    apply::{ReceivingCheckout, require_finished, staging_directory, unchanged},
     blocking,
     create::checkout::create_new,
     git::{GitStep, HubRepository},
@@ -391,12 +391,7 @@ impl Merge<'_> {
         let ReceivingCheckout { user, checkout, .. } = self.receiving;
         let staging = staging_directory(user, checkout, &self.worktree.task)?;
         let made = staging.clone();
-        let unwritable = |why: io::Error| {
-            WorktreeError::Refused(format!(
-                "`{}` cannot be changed: {why}; nothing was changed",
-                checkout.display()
-            ))
-        };
+        let unwritable = |why| unchanged(checkout, &why);
         let make = blocking(move || make_staging(&made));
         make.await?.map_err(unwritable)?;
         let staged = self.write_staged(merged, &staging).await;

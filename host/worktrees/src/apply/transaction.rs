@@ -11,6 +11,7 @@
 
 use crate::{
     WorktreeError,
+    apply::unchanged,
     listing::{EXECUTABLE, LINK, mode_of, write_whole},
     reader::{OpenDirectory, ReadError, as_path},
     record::{Folder, remove_all},
@@ -294,12 +295,7 @@ impl ApplyJournal {
 
     /// Changes the files. After an error, the caller takes everything back.
     pub(crate) fn change_files(&self, faults: &WriteFaults) -> Result<(), WorktreeError> {
-        let disk = |why: io::Error| {
-            WorktreeError::Refused(format!(
-                "`{}` cannot be changed: {why}; nothing was changed",
-                self.checkout.display()
-            ))
-        };
+        let disk = |why| unchanged(&self.checkout, &why);
         let top = OpenDirectory::open(&self.checkout).map_err(disk)?;
         let staging = OpenDirectory::open(&self.staging).map_err(disk)?;
         faults.check().and_then(|()| make_directories(&staging, Path::new("old"))).map_err(disk)?;
