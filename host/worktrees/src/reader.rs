@@ -17,7 +17,7 @@ use std::{
     io::{self, Read as _},
     mem::MaybeUninit,
     os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// Longest path that the kernel resolves, without the NUL (PATH_MAX of limits.h).
@@ -183,11 +183,6 @@ fn split(path: &Path) -> (&Path, &OsStr) {
 pub(crate) fn line(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?.trim_end_matches(['\n', '\r']);
     (!text.is_empty() && !text.contains('\n')).then_some(text)
-}
-
-/// Path with all links resolved, which the file system's owner, and not its caller, wrote.
-pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
 }
 
 /// A path of git, whose parts are separated by slashes.

@@ -8,7 +8,7 @@ pub(crate) mod settings;
 
 use crate::{
     Worktree, WorktreeError,
-    reader::{OpenDirectory, ReadError, line, real},
+    reader::{OpenDirectory, ReadError, line},
     repository::settings::{GitSettings, path_in},
 };
 use rustix::fs::FileType;
@@ -104,7 +104,7 @@ impl Repository {
     /// Finds the repository of a directory. Blocks on the disk.
     pub(crate) fn find(directory: &Path, bounds: &RepositoryBounds) -> Result<Self, WorktreeError> {
         let none = || WorktreeError::NoRepository(directory.display().to_string());
-        let found = real(directory).map_err(|_| none())?;
+        let found = directory.canonicalize().map_err(|_| none())?;
         for above in found.ancestors() {
             if above.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git")) {
                 return Err(WorktreeError::Unsupported(format!(
@@ -181,7 +181,7 @@ impl Repository {
         let named = named.ok_or_else(|| {
             refused("is a file that names no git directory; repair it (`git worktree repair`)")
         })?;
-        let git_dir = real(&named).map_err(|why| {
+        let git_dir = named.canonicalize().map_err(|why| {
             let named = named.display();
             refused(&format!(
                 "names `{named}`, which cannot be opened ({why}); repair it (`git worktree repair`)"
@@ -201,10 +201,10 @@ impl Repository {
                 git_dir.display()
             ))
         };
-        let names = |path: &Path, own: &Path| real(path).is_ok_and(|back| back == own);
+        let names = |path: &Path, own: &Path| path.canonicalize().is_ok_and(|back| back == own);
         if let Some(common) = value("commondir")? {
             let back = value("gitdir")?.ok_or_else(not_linked)?;
-            let common = real(&common).map_err(|_| not_linked())?;
+            let common = common.canonicalize().map_err(|_| not_linked())?;
             let is_below = git_dir.parent().is_some_and(|above| above == common.join("worktrees"));
             if !is_below || !names(&back, &dot) {
                 return Err(not_linked());
@@ -312,7 +312,9 @@ fn stores(first: &Path, bounds: &RepositoryBounds) -> Result<Vec<PathBuf>, Workt
         };
         let path = match &named_by {
             None => path.clone(),
-            Some(_) => real(&path).map_err(|why| refused(&format!("cannot be opened ({why})")))?,
+            Some(_) => {
+                path.canonicalize().map_err(|why| refused(&format!("cannot be opened ({why})")))?
+            }
         };
         if found.contains(&path) {
             continue;

@@ -46,7 +46,7 @@ impl Agent {
         opened.unwrap_or_else(|why| Err(Failure::Internal(why.to_string())))
     }
 
-    /// Where a repository that the agent works on, and what it refers to, may lie.
+    /// Bounds of a repository that the agent works on, and of all that it refers to.
     pub async fn repository_bounds(&self) -> RepositoryBounds {
         let programs = Arc::clone(&self.programs);
         // Without an answer, nothing may lie anywhere.

@@ -281,8 +281,8 @@ impl Programs {
         named.iter().map(open).collect::<Result<_, _>>().map_err(of_additional)
     }
 
-    /// Where a repository that the agent works on may lie: in a workspace, and in no path that is
-    /// hidden from confined programs. Blocks on the disk.
+    /// Bounds of a repository that the agent works on: it lies in a workspace, and in no path that
+    /// is hidden from confined programs. Blocks on the disk.
     pub(crate) fn repository_bounds(&self) -> RepositoryBounds {
         RepositoryBounds {
             workspaces: Some(self.workspaces.granted().to_vec()),

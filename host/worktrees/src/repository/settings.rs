@@ -64,8 +64,6 @@ pub(crate) struct GitSettings {
     pub(crate) ref_storage: Option<String>,
     /// True if ids are SHA-256.
     pub(crate) is_sha256: bool,
-    /// True if the repository may lack objects that its remote has.
-    pub(crate) is_partial: bool,
     has_own_worktree_settings: bool,
     excludes_file: Option<PathBuf>,
     attributes_file: Option<PathBuf>,
@@ -251,10 +249,8 @@ impl<'r> Reading<'r> {
                 settings.ref_storage = text("refStorage").or(settings.ref_storage.take());
                 settings.is_sha256 |=
                     text("objectFormat").is_some_and(|it| it.eq_ignore_ascii_case("sha256"));
-                settings.is_partial |= value("partialClone").is_some();
                 settings.has_own_worktree_settings |= flag("worktreeConfig").unwrap_or(false);
             }
-            ("remote", Some(_)) => settings.is_partial |= flag("promisor").unwrap_or(false),
             _ => {}
         }
     }

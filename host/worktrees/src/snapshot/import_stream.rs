@@ -5,7 +5,7 @@ use crate::{
     listing::{FileStat, LINK, now},
     reader::{OpenDirectory, as_path},
     snapshot::line_ends::{Attributes, Conversion},
-    snapshot::walk::{PresentFile, TreeWalk, link_target},
+    snapshot::walk::{PresentFile, TreeWalk},
 };
 use rustix::fs::fstat;
 use std::{collections::BTreeMap, fs::File, io::Read as _};
@@ -168,7 +168,7 @@ impl ChangedFiles<'_> {
         total: &mut u64,
     ) -> Result<(FileStat, bool), String> {
         if present.mode == LINK {
-            let target = link_target(self.top, path).map_err(|why| why.to_string())?;
+            let target = self.top.link(as_path(path)).map_err(|why| why.to_string())?;
             stream.content(LINK, path, &target);
             let stat = FileStat::of(&present.stat);
             return Ok((stat.unless_changed_just_now(now()), true));

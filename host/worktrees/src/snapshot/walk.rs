@@ -288,11 +288,6 @@ fn is_at_or_below(path: &[u8], at: &[u8]) -> bool {
         || path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// Content of a link of a tree.
-pub(crate) fn link_target(top: &OpenDirectory, path: &[u8]) -> Result<Vec<u8>, ReadError> {
-    top.link(as_path(path))
-}
-
 /// Paths and names for people and models: an agent chose them, so nothing in them ends a line or a
 /// quotation, or is shown in another order (CWE-150).
 pub(crate) fn plain_text(name: &[u8]) -> String {
