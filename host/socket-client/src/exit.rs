@@ -10,7 +10,7 @@ Exit status:
   1    the task failed, was rejected, or was cancelled by another client
   2    the command, the configuration or the hub is at fault, or a stream ended before its task
   3    the task waits for an answer or a login
-  130  Ctrl-C, or the reader of the output closed it; `send` cancels its task";
+  130  Ctrl-C, or the reader of the output closed it; `send` cancels its task unless you detach";
 
 /// Scheme of exit statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -37,13 +37,24 @@ pub struct Hangup {
 }
 
 /// Signal handlers of a command that waits for a task: Ctrl-C, SIGTERM, or the end of its terminal.
-pub struct Leaving {
+pub struct LeaveSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Option<Signal>,
 }
 
-impl Leaving {
+/// Signal by which the user or the system has a command leave its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaveSignal {
+    /// SIGINT: Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// SIGHUP: the terminal was closed, or its connection was lost.
+    Hangup,
+}
+
+impl LeaveSignals {
     /// Installs the handlers.
     ///
     /// # Errors
@@ -60,7 +71,7 @@ impl Leaving {
     }
 
     /// Waits for the next of these signals.
-    pub async fn recv(&mut self) -> Option<()> {
+    pub async fn next(&mut self) -> LeaveSignal {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,
@@ -68,9 +79,9 @@ impl Leaving {
             }
         };
         tokio::select! {
-            told = self.interrupt.recv() => told,
-            told = self.terminate.recv() => told,
-            told = hangup => told,
+            _ = self.interrupt.recv() => LeaveSignal::Interrupt,
+            _ = self.terminate.recv() => LeaveSignal::Terminate,
+            _ = hangup => LeaveSignal::Hangup,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! pipe or a file is unchanged.
 
 use crate::{
+    markdown_stream::Screen,
     pager::read_by,
     text::{Look, Text},
 };
@@ -24,6 +25,9 @@ const KEYS: Duration = Duration::from_millis(30);
 
 /// Width, in columns, of a terminal that does not report one.
 const COLUMNS: usize = 80;
+
+/// Height, in rows, of a terminal that does not report one.
+const ROWS: usize = 24;
 
 /// Output options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,6 +181,28 @@ impl Console {
     /// Width at which Markdown is rendered; `None` if Markdown is printed verbatim.
     pub fn columns_for_markdown(self) -> Option<usize> {
         self.out.columns.filter(|_| self.out.look.coloured)
+    }
+
+    /// Size of the terminal that standard output is, as it is now; columns as [`Self::columns`] of
+    /// a terminal that reports none.
+    pub fn screen(self) -> Screen {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+        let given = |of: fn(&rustix::termios::Winsize) -> u16, default: usize| {
+            size.as_ref().map(|size| usize::from(of(size))).filter(|it| *it > 0).unwrap_or(default)
+        };
+        Screen {
+            columns: given(|size| size.ws_col, self.out.columns.unwrap_or(COLUMNS)),
+            rows: given(|size| size.ws_row, ROWS),
+        }
+    }
+
+    /// Prints text that has the codes of the terminal.
+    ///
+    /// # Errors
+    ///
+    /// Standard output cannot be written.
+    pub fn print_drawn(self, drawn: &str) -> io::Result<()> {
+        print(drawn)
     }
 
     /// Clears the terminal's screen.

@@ -11,6 +11,7 @@ pub mod grant_effect;
 pub mod interactive;
 pub mod log_line;
 pub mod markdown;
+pub mod markdown_stream;
 pub mod pager;
 pub mod render;
 pub mod table;

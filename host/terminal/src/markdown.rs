@@ -336,6 +336,11 @@ impl Blocks {
         std::mem::replace(&mut self.pending, rest)
     }
 
+    /// The last block, which may still grow.
+    pub fn open(&self) -> &str {
+        &self.pending
+    }
+
     /// Returns the rest at the end of the stream.
     pub fn rest(&mut self) -> String {
         std::mem::take(&mut self.pending)

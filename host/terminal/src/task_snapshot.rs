@@ -8,6 +8,9 @@ use crate::{
 use a2a_hub_core::task::progress;
 use serde_json::{Map, Value, json};
 
+/// Members of the metadata that tell in which worktree a task works.
+const WORKTREE_MEMBERS: [&str; 2] = ["worktree", "worktreeTask"];
+
 /// State of a task according to its events, in the JSON of A2A 0.3.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Told {
@@ -68,7 +71,32 @@ impl Told {
 
     /// Returns true if the task worked in a worktree, or names a child that did.
     pub fn has_worktree(&self) -> bool {
-        ["worktree", "worktreeTask"].iter().any(|name| self.metadata.contains_key(*name))
+        WORKTREE_MEMBERS.iter().any(|name| self.metadata.contains_key(*name))
+    }
+
+    /// Takes over where `earlier` worked: the stream that follows an answer need not repeat it.
+    pub fn keep_worktree(&mut self, earlier: &Self) {
+        for name in WORKTREE_MEMBERS {
+            if let Some(value) = earlier.metadata.get(name) {
+                self.metadata.entry(name).or_insert_with(|| value.clone());
+            }
+        }
+    }
+
+    /// True if the pending question is whether the agent may do something.
+    pub fn asks_permission(&self) -> bool {
+        self.metadata.get("question").is_some_and(|question| question["kind"] == "permission")
+    }
+
+    /// Words that answer the pending question: its choices, and the ids and names of its options.
+    pub fn choices(&self) -> Vec<&str> {
+        let parts = self.message.iter().flat_map(|message| list(&message["parts"]));
+        let words = parts.flat_map(|part| {
+            let options = list(&part["data"]["options"]).iter();
+            let named = options.flat_map(|option| [&option["id"], &option["name"]]);
+            list(&part["data"]["choices"]).iter().chain(named)
+        });
+        words.filter_map(Value::as_str).collect()
     }
 
     /// Returns the agents that relay the pending question, ending with the one that asks; empty if

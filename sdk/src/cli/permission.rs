@@ -148,6 +148,8 @@ impl Question {
         match word.as_str() {
             "allow-session" | "always" if self.for_session => Decision::AllowForSession,
             "yes" | "y" | "allow" => Decision::Allow,
+            // A reason is what the text says beside the no.
+            "no" | "n" | "deny" if data.is_none() => Decision::Deny("the client denied it".into()),
             _ if text.trim().is_empty() => Decision::Deny("the client denied it".into()),
             _ => Decision::Deny(format!("the client denied it and says: {text}")),
         }
@@ -226,6 +228,7 @@ mod tests {
             (data("allow-session"), Decision::AllowForSession),
             (data("deny"), Decision::Deny("the client denied it and says: yes".into())),
             ("".into(), Decision::Deny("the client denied it".into())),
+            ("No.".into(), Decision::Deny("the client denied it".into())),
             ("yes, but".into(), Decision::Deny("the client denied it and says: yes, but".into())),
         ] {
             assert_eq!(question(true).decision(answer), decision);

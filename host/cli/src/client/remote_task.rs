@@ -1,11 +1,16 @@
 //! Tasks of remote agents, without the hub: started by `send`, shown, watched and cancelled.
 
-use super::{remote::RemoteOptions, signals::Leaving, task_snapshot::Told};
+use super::{
+    remote::RemoteOptions,
+    signals::{LeaveSignal, LeaveSignals},
+    task_snapshot::Told,
+};
 use crate::{
     Exit, Format, Global, block_on,
     commands::{
-        follow::OnLeave,
-        send::{Send, SendStep, conclude, message},
+        follow::{OnLeave, show_event},
+        leave::{LeaveChoice, ask_to_leave, asks, detached},
+        send::{Send, SendStep, conclude, message, print_begun},
         task::{
             output::TaskOutput,
             question::{self, Asked, question},
@@ -18,16 +23,19 @@ use a2a_hub_core::text::duration::Span;
 use a2a_hub_protocol::{
     event::{SequencedEvent, StreamResponse, TaskEvent},
     id::{ContextId, TaskId},
-    operation::SendMessage,
+    operation::{SendMessage, Wait},
     v03,
 };
 use anyhow::{Context as _, bail};
 use serde_json::{Map, Value};
-use std::{pin::pin, time::Duration};
+use std::{future::pending, pin::pin, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// Interval at which a remote task is read while its question waits at the prompt.
 const LOOK: Duration = Duration::from_secs(3);
+
+/// Maximum time in which a remote agent tells the id of a task.
+const MAX_BEGIN: Duration = Duration::from_secs(60);
 
 /// Sends a message to the agent at a URL, and prints its answer.
 pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
@@ -49,6 +57,10 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     block_on(async {
         let patience = send.timeout.map(Duration::from_millis);
         let agent = send.elsewhere.find(&url).await?;
+        if send.detach {
+            let task = begun(&agent, &send).await?;
+            return print_begun(global, &task, &format!(" --agent {named}"));
+        }
         let (mut step, mut earlier) = (SendStep::Send, None);
         loop {
             let modes = agent.card().other.get("defaultOutputModes").unwrap_or(&Value::Null);
@@ -85,6 +97,11 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let again = format!(" --agent {named}");
             let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
             let exit = exit.unwrap_or(Exit::TaskFailed);
+            if shown.is_detached() {
+                shown.finish(exit, Map::new())?;
+                shown.note_detached(&again);
+                return Ok(exit);
+            }
             conclude(&send, &mut shown, exit)?;
             let closed = closed(&agent, &shown.told);
             match question(global, &shown, exit, &named, closed).await? {
@@ -102,6 +119,22 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             earlier = Some(shown);
         }
     })
+}
+
+/// Sends the message, and returns its task as soon as the agent has told it.
+async fn begun(agent: &A2aClient, send: &Send) -> anyhow::Result<Value> {
+    let mut sent = SendMessage::new(message(send)?, None)?;
+    sent.wait = Wait::No;
+    let patience = send.timeout.map_or(MAX_BEGIN, Duration::from_millis);
+    match agent.send(sent, patience).await? {
+        StreamResponse::Task(task) => Ok(v03::json::write_task(&task)),
+        StreamResponse::Message(_)
+        | StreamResponse::Status { .. }
+        | StreamResponse::Artifact { .. } => bail!(
+            "detach from {}: the agent answered at once, without a task; leave `--detach` out",
+            send.agent
+        ),
+    }
 }
 
 /// Reads the task until its question is closed, and returns the task then. An agent that does not
@@ -175,8 +208,10 @@ impl FollowOptions {
         shown: &mut TaskOutput,
         progress: &mut ProgressLine,
     ) -> anyhow::Result<Option<Exit>> {
-        let mut interrupt = Leaving::new()?;
+        let mut signals = LeaveSignals::new()?;
         let mut unread = pin!(shown.console().unread());
+        let is_on_terminal = shown.console().columns().is_some();
+        let asks = asks(shown, self.on_leave);
         loop {
             let task = telling.task().cloned();
             // The future outlives ticks because it measures the time since the last event.
@@ -187,22 +222,38 @@ impl FollowOptions {
                     () = progress.tick(), if !shown.in_line => progress.draw(),
                     () = at(self.until) => {
                         progress.clear();
-                        call_off(agent, task, &mut interrupt, shown).await;
+                        call_off(agent, task, &mut signals, shown).await;
                         return Ok(None);
                     }
-                    _ = interrupt.recv() => {
+                    signal = signals.next() => {
                         progress.clear();
+                        let mut choice = LeaveChoice::after(signal);
+                        if signal == LeaveSignal::Interrupt && asks && task.is_some() {
+                            shown.end_piece()?;
+                            let console = shown.console();
+                            choice = ask_to_leave(console, &mut signals, pending()).await?;
+                            // The second Ctrl-C was the answer.
+                            signals = LeaveSignals::new()?;
+                        }
+                        match choice {
+                            LeaveChoice::GoOn => continue,
+                            LeaveChoice::Detach => return Ok(Some(detached(shown))),
+                            LeaveChoice::Cancel => {}
+                        }
                         if self.on_leave == OnLeave::Cancel {
                             let again = "cancelling; press Ctrl-C again to leave at once";
                             shown.console().note(again);
-                            call_off(agent, task, &mut interrupt, shown).await;
+                            call_off(agent, task, &mut signals, shown).await;
                         }
                         return Ok(Some(Exit::Interrupted));
                     }
                     () = &mut unread, if !shown.is_unread() => {
+                        if is_on_terminal {
+                            return Ok(Some(detached(shown)));
+                        }
                         shown.leave_unread();
                         if self.on_leave == OnLeave::Cancel {
-                            call_off(agent, task, &mut interrupt, shown).await;
+                            call_off(agent, task, &mut signals, shown).await;
                         }
                         return Ok(Some(Exit::Interrupted));
                     }
@@ -210,7 +261,7 @@ impl FollowOptions {
             };
             progress.clear();
             match told {
-                Some(told) => progress.says(shown.event(&as_the_hub_tells(told?))?),
+                Some(told) => show_event(shown, progress, &as_the_hub_tells(told?))?,
                 None => return shown.exit().map(Some),
             }
         }
@@ -221,7 +272,7 @@ impl FollowOptions {
 async fn call_off(
     agent: &A2aClient,
     task: Option<TaskId>,
-    interrupt: &mut Leaving,
+    signals: &mut LeaveSignals,
     shown: &TaskOutput,
 ) {
     tokio::select! {
@@ -230,7 +281,7 @@ async fn call_off(
                 shown.console().note(format!("cancel the task: {why}; the remote agent may continue it"));
             }
         }
-        _ = interrupt.recv() => {}
+        _ = signals.next() => {}
     }
 }
 
@@ -250,7 +301,7 @@ async fn in_time<T>(until: Option<Instant>, work: impl Future<Output = T>) -> Op
 async fn at(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 

@@ -1,26 +1,39 @@
 //! Follows a task of the hub until it ends: prints its events and handles Ctrl-C and a closed
 //! standard output.
 
-use super::task::output::TaskOutput;
+use super::{
+    leave::{LeaveChoice, ask_to_leave, asks, detached},
+    task::output::TaskOutput,
+};
 use crate::{
     Exit, Format, Global,
-    client::{hub_client::Client, signals::Leaving},
+    client::{
+        hub_client::Client,
+        signals::{LeaveSignal, LeaveSignals},
+    },
     ui::{
         interactive::ProgressLine,
         text::{FAINT, Text},
     },
 };
-use serde_json::json;
-use std::pin::pin;
+use serde_json::{Value, json};
+use std::{collections::VecDeque, io, pin::pin};
 
-/// Action if the user leaves, by Ctrl-C or by closing standard output, before the task ends.
+/// Action if the user leaves, by Ctrl-C or by closing standard output, before the task ends. A
+/// closed terminal always leaves the task running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLeave {
-    /// Cancels the task; a second Ctrl-C exits at once.
+    /// Asks the user at a terminal, or else cancels the task; a second Ctrl-C exits at once.
     Cancel,
     /// Leaves the task running.
     LetBe,
 }
+
+/// Answer of the hub, or event of its stream: the id of the request, and the value.
+type Answered = (u64, anyhow::Result<Value>);
+
+/// Maximum number of events that are kept while the user is asked; the stream is read on afterwards.
+const MAX_KEPT: usize = 4_096;
 
 /// Prints events until the task ends or waits for its client. Fails if the stream ends before that.
 pub(crate) async fn follow(
@@ -30,21 +43,25 @@ pub(crate) async fn follow(
     progress: &mut ProgressLine,
     on_leave: OnLeave,
 ) -> anyhow::Result<Exit> {
-    let mut interrupt = Leaving::new()?;
+    let mut signals = LeaveSignals::new()?;
     let mut unread = pin!(shown.console().unread());
+    let is_on_terminal = shown.console().columns().is_some();
+    let asks = asks(shown, on_leave);
     let (mut interrupted, mut cancelling) = (false, None);
+    let mut kept: VecDeque<Answered> = VecDeque::new();
     loop {
-        let again = tokio::select! {
-            answered = client.next() => {
+        let (mut again, mut leaves) = (false, interrupted || shown.is_unread());
+        tokio::select! {
+            answered = next(&mut kept, client) => {
                 progress.clear();
                 match answered? {
                     (of, event) if of == id => {
                         let event = event?;
-                        if event["kind"] == "stream-end" {
+                        if is_stream_end(&event) {
                             let by_us = cancelling.is_some() && shown.told.state == "canceled";
                             return if interrupted || by_us { Ok(Exit::Interrupted) } else { shown.exit() };
                         }
-                        progress.says(shown.event(&event)?);
+                        show_event(shown, progress, &event)?;
                     }
                     // The error is of no use if standard output is closed.
                     (of, Err(why)) if Some(of) == cancelling && interrupted => {
@@ -52,22 +69,34 @@ pub(crate) async fn follow(
                     }
                     _ => {}
                 }
-                false
             }
-            _ = interrupt.recv() => {
+            signal = signals.next() => {
                 progress.clear();
-                std::mem::replace(&mut interrupted, true)
+                let mut choice = LeaveChoice::after(signal);
+                if signal == LeaveSignal::Interrupt && asks && !leaves && shown.told.task.is_some() {
+                    shown.end_piece()?;
+                    let ended = keep_until_end(client, id, &mut kept);
+                    choice = ask_to_leave(shown.console(), &mut signals, ended).await?;
+                    // The second Ctrl-C was the answer.
+                    signals = LeaveSignals::new()?;
+                }
+                match choice {
+                    LeaveChoice::GoOn => continue,
+                    LeaveChoice::Detach => return Ok(detached(shown)),
+                    LeaveChoice::Cancel => again = std::mem::replace(&mut interrupted, true),
+                }
+                leaves = true;
             }
             () = &mut unread, if !shown.is_unread() => {
+                if is_on_terminal {
+                    return Ok(detached(shown));
+                }
                 shown.leave_unread();
-                false
+                leaves = true;
             }
-            () = progress.tick(), if !shown.in_line => {
-                progress.draw();
-                false
-            }
+            () = progress.tick(), if !shown.in_line => progress.draw(),
         };
-        if !interrupted && !shown.is_unread() {
+        if !leaves && !shown.is_unread() {
             continue;
         }
         if again || on_leave == OnLeave::LetBe {
@@ -80,6 +109,50 @@ pub(crate) async fn follow(
             cancelling = Some(client.ask("tasks/cancel", json!({ "id": task })).await?);
         }
     }
+}
+
+/// Prints an event: its part of the answer, and the agent's progress message.
+pub(crate) fn show_event(
+    shown: &mut TaskOutput,
+    progress: &mut ProgressLine,
+    event: &Value,
+) -> io::Result<()> {
+    let said = shown.event(event)?;
+    if said.is_some() && progress.keeps_what_is_said() {
+        return shown.above_open_block(|| progress.says(said));
+    }
+    progress.says(said);
+    Ok(())
+}
+
+/// Next event: a kept one, or else one of the hub.
+async fn next(kept: &mut VecDeque<Answered>, client: &mut Client) -> anyhow::Result<Answered> {
+    match kept.pop_front() {
+        Some(answered) => Ok(answered),
+        None => client.next().await,
+    }
+}
+
+/// Keeps the events that arrive, until the stream `id` ends. Cancel-safe.
+async fn keep_until_end(
+    client: &mut Client,
+    id: u64,
+    kept: &mut VecDeque<Answered>,
+) -> anyhow::Result<()> {
+    while kept.len() < MAX_KEPT {
+        let answered = client.next().await?;
+        let is_end = matches!(&answered, (of, Ok(event)) if *of == id && is_stream_end(event));
+        let is_refused = matches!(&answered, (of, Err(_)) if *of == id);
+        kept.push_back(answered);
+        if is_end || is_refused {
+            return Ok(());
+        }
+    }
+    std::future::pending().await
+}
+
+fn is_stream_end(event: &Value) -> bool {
+    event["kind"] == "stream-end"
 }
 
 /// Agent that goes on with a task that was handed over, and its task. A note names them; the answer

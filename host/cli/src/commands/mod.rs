@@ -11,6 +11,7 @@ pub(super) mod deliveries;
 pub(super) mod doctor;
 pub(super) mod flow;
 pub(super) mod follow;
+pub(super) mod leave;
 pub(super) mod logs;
 pub(super) mod manual;
 pub(super) mod plugin;

@@ -9,7 +9,7 @@ use super::{
     follow::{OnLeave, follow, follow_handoff},
     start,
     task::{
-        output::TaskOutput,
+        output::{TaskOutput, runs_on},
         question::{self, Asked},
         save_files::{self, Saved},
     },
@@ -55,8 +55,10 @@ const MAX_MESSAGE: usize = 7 << 20;
 
 /// Text at the end of `send --help`.
 const LEAVING: &str = "\
-Ctrl-C cancels the task and waits until its programs have exited. A second Ctrl-C exits at once.
-If the reader of the output closes it (`a2a-hub send ... | head`), the task is cancelled as well.";
+At a terminal, Ctrl-C asks whether to cancel the task, to detach from it or to go on; a second
+Ctrl-C cancels. Elsewhere Ctrl-C cancels the task and waits until its programs have exited, and a
+second one exits at once. If the reader of the output closes it (`a2a-hub send ... | head`), the
+task is cancelled as well. If the terminal is closed, the task runs on: `a2a-hub task watch`.";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = LEAVING, after_help = LEAVING)]
@@ -105,6 +107,9 @@ pub(crate) struct Send {
     /// Print the answer while it arrives
     #[arg(long)]
     pub(crate) stream: bool,
+    /// Print the task's id as soon as the task exists, and leave the task running
+    #[arg(long, conflicts_with_all = ["stream", "save"])]
+    pub(crate) detach: bool,
     /// Directory in which the agent's files are saved; existing files are never overwritten
     #[arg(long, value_name = "DIR")]
     pub(super) save: Option<PathBuf>,
@@ -162,6 +167,9 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         if let Some(typed) = &send.task {
             send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
         }
+        if send.detach {
+            return begin(global, &mut client, &send).await;
+        }
         let modes = output_modes(global, &mut client, &send.agent).await;
         let (mut step, mut earlier) = (SendStep::Send, None);
         loop {
@@ -197,20 +205,25 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 }
                 (Err(why), _) => return Err(shown.broken_off(&why, "")),
             };
+            if shown.is_detached() {
+                shown.finish(exit, Map::new())?;
+                shown.note_detached("");
+                return Ok(exit);
+            }
             if let Some((agent, task)) = follow_handoff(global, &mut shown)? {
                 (send.agent, step) = (agent, SendStep::Watch(task));
                 continue;
             }
             if let (Some(rule), Exit::Done | Exit::TaskFailed) = (send.decides, exit) {
                 let exit = decision::print(global, &mut client, rule, &shown.told, exit).await?;
-                say_worktree(global, &shown.told);
+                say_worktree(global, &mut client, &shown.told).await;
                 return Ok(exit);
             }
             conclude(&send, &mut shown, exit)?;
             let closed = closed(&mut client, &shown.told);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => {
-                    say_worktree(global, &shown.told);
+                    say_worktree(global, &mut client, &shown.told).await;
                     return Ok(exit);
                 }
                 Asked::Answered(task, answer) => {
@@ -226,6 +239,25 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             earlier = Some(shown);
         }
     })
+}
+
+/// Sends the message and prints the id of its task, which runs on.
+async fn begin(global: &Global, client: &mut Client, send: &Send) -> anyhow::Result<Exit> {
+    let mut asked = params(send)?;
+    member::set(&mut asked["configuration"], "blocking", false);
+    let task = client.call("message/send", asked).await?;
+    print_begun(global, &task, "")
+}
+
+/// Prints the id of a task that was begun; `elsewhere` are the options of a remote agent.
+pub(crate) fn print_begun(global: &Global, task: &Value, elsewhere: &str) -> anyhow::Result<Exit> {
+    let id = text(&task["id"]);
+    global.show(task, || Ok(format!("{id}\n").into()))?;
+    if global.format == Format::Pretty {
+        let note = runs_on(&global.command(), id, elsewhere);
+        global.console().note(Text::styled(FAINT, note));
+    }
+    Ok(Exit::Done)
 }
 
 /// Next step of a conversation at the terminal.
@@ -266,16 +298,31 @@ async fn task_now(client: &mut Client, task: &str) -> anyhow::Result<Value> {
     client.call("tasks/get", json!({ "id": task, "historyLength": 0 })).await
 }
 
-/// Tells the user how to read and take over what a task changed in its worktree.
-fn say_worktree(global: &Global, told: &Told) {
-    if !told.has_worktree() || global.format == Format::Json {
+/// Tells the user whether a task changed anything in its worktree, and how to read and take over
+/// the changes.
+async fn say_worktree(global: &Global, client: &mut Client, told: &Told) {
+    let Some(task) = told.task.as_deref().filter(|_| told.has_worktree()) else { return };
+    if global.format == Format::Json {
         return;
     }
-    let (command, task) = (global.command(), told.task.as_deref().unwrap_or_default());
-    let way_on = format!(
-        "your files are as before; then: {command} task diff {task}, {command} task apply {task}"
-    );
+    // The diff itself reports what is wrong with a worktree.
+    let params = json!({ "taskId": task, "summary": true });
+    let diff = client.call("hub/tasks/diff", params).await;
+    let has_changes = diff.as_ref().map_or(true, |diff| {
+        !text(&diff["text"]).trim().is_empty() || !list(&diff["leftOut"]).is_empty()
+    });
+    let way_on = worktree_note(&global.command(), task, has_changes);
     global.console().note(Text::styled(FAINT, way_on));
+}
+
+/// Note about the changes of a task in its worktree; `command` is this program.
+fn worktree_note(command: &str, task: &str, has_changes: bool) -> String {
+    if !has_changes {
+        return "the task changed no file in its worktree".to_owned();
+    }
+    format!(
+        "your files are as before; then: {command} task diff {task}, {command} task apply {task}"
+    )
 }
 
 /// Tells the user that no conversation has this id yet: it may be mistyped.
@@ -365,6 +412,7 @@ impl Send {
             additional: Vec::new(),
             worktree: None,
             stream: false,
+            detach: false,
             save: None,
             timeout: None,
             start: false,

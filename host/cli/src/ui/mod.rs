@@ -3,5 +3,6 @@
 
 pub(super) use a2a_hub_socket_client::{exit, failure};
 pub(super) use a2a_hub_terminal::{
-    console, dialogue, difference, interactive, markdown, pager, render, table, text, width,
+    console, dialogue, difference, interactive, markdown, markdown_stream, pager, render, table,
+    text, width,
 };

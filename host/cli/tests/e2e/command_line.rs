@@ -293,14 +293,54 @@ async fn failed_start_reports_reason() -> Result<()> {
     no_program_left(&dir.path().join(".a2a-hub"), Duration::from_secs(1)).await
 }
 
-/// Like Ctrl-C, the end of the terminal and of the parent process cancel the task.
+/// Without a terminal, Ctrl-C and the end of the parent process cancel the task. A closed terminal
+/// leaves it running, as `--detach` does.
 #[tokio::test]
-async fn ctrl_c_cancels_the_task() -> Result<()> {
+async fn ctrl_c_cancels_and_hangup_detaches() -> Result<()> {
     let hub = hub_with_guest().await?;
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for signal in [Signal::INT, Signal::TERM] {
         cancelled_by(signal, &hub).await.with_context(|| format!("{signal:?}"))?;
     }
-    Ok(())
+    let before = tasks_in("working", &hub).await?;
+    assert_eq!(before, Vec::<String>::new());
+
+    let mut command = command(hub.socket(), &hub.home(), &["send", "guest", "sh sleep 600"])?;
+    let mut child = command.current_dir(hub.workspace()).spawn()?;
+    let begun = eventually(&hub).await?;
+    let pid = Pid::from_raw(i32::try_from(child.id().context("it ended")?)?).context("no pid")?;
+    kill_process(pid, Signal::HUP)?;
+    let status = timeout(Duration::from_secs(10), child.wait()).await??;
+    assert_eq!(status.code(), Some(130));
+    let mut told = String::new();
+    child.stderr.take().context("no stderr")?.read_to_string(&mut told).await?;
+    assert!(told.contains(&format!("task watch {begun}")), "{told}");
+
+    let ran = run(&hub, &["send", "guest", "sh sleep 600", "--detach"]).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let detached = ran.stdout.trim().to_owned();
+    assert!(ran.stderr.contains(&format!("task watch {detached}")), "{}", ran.stderr);
+    assert_eq!(tasks_in("working", &hub).await?, [detached, begun], "both run on");
+    let ran = run(&hub, &["task", "cancel", "--state", "working"]).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    no_program_left(&hub.data_dir(), Duration::from_secs(5)).await
+}
+
+/// Ids of the tasks in a state, newest first.
+async fn tasks_in(state: &str, hub: &TestHub) -> Result<Vec<String>> {
+    let ran = run(hub, &["--format", "json", "tasks", "--state", state]).await?;
+    let tasks: Vec<Value> = serde_json::from_str(&ran.stdout)?;
+    Ok(tasks.iter().filter_map(|task| task["id"].as_str().map(str::to_owned)).collect())
+}
+
+/// Id of the task that works, as soon as one does.
+async fn eventually(hub: &TestHub) -> Result<String> {
+    for _ in 0..100 {
+        if let Some(task) = tasks_in("working", hub).await?.pop() {
+            return Ok(task);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    anyhow::bail!("no task works")
 }
 
 async fn cancelled_by(signal: Signal, hub: &TestHub) -> Result<()> {

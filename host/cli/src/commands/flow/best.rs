@@ -62,6 +62,9 @@ pub(crate) struct Best {
     /// Print the answer while it arrives
     #[arg(long)]
     stream: bool,
+    /// Print the task's id as soon as the task exists, and leave the task running
+    #[arg(long, conflicts_with = "stream")]
+    detach: bool,
     /// Time limit of all work, such as `30m`; a bare number counts milliseconds
     #[arg(long, value_name = "TIME", value_parser = duration::milliseconds)]
     timeout: Option<u64>,
@@ -86,6 +89,7 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
     let message = Send {
         cwd: best.cwd,
         stream: best.stream,
+        detach: best.detach,
         timeout: best.timeout,
         ..Send::to(id.to_string(), best.message)
     }

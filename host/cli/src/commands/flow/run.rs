@@ -43,6 +43,9 @@ pub(crate) struct RunFlow {
     /// Print the answer while it arrives
     #[arg(long)]
     stream: bool,
+    /// Print the task's id as soon as the task exists, and leave the task running
+    #[arg(long, conflicts_with_all = ["stream", "save"])]
+    detach: bool,
     /// Directory in which the flow's files are saved; existing files are never overwritten
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -78,6 +81,7 @@ pub(crate) fn run(global: &Global, run: RunFlow) -> anyhow::Result<Exit> {
             additional: run.additional,
             worktree: run.worktree,
             stream: run.stream,
+            detach: run.detach,
             save: run.save,
             timeout: run.timeout,
             start: run.start,

@@ -8,7 +8,7 @@ use crate::{
         console::Console,
         dialogue,
         failure::{CommandError, STREAM_ENDED},
-        markdown::{self, Blocks},
+        markdown_stream::MarkdownStream,
         render::{list, parts_text, shell_word, text},
         text::{FAINT, Text},
     },
@@ -18,6 +18,14 @@ use std::{collections::HashMap, io};
 
 /// Message of a cancelled task whose agent sent no last message.
 const CANCELED: &str = "the task was cancelled";
+
+/// Note about a task that runs on after its command; `elsewhere` are the options of a remote agent.
+pub(crate) fn runs_on(command: &str, task: &str, elsewhere: &str) -> String {
+    // Commands for remote agents need no option that selects a hub.
+    let command = if elsewhere.is_empty() { command } else { "a2a-hub" };
+    let task = shell_word(task);
+    format!("the task runs on; {command} task watch {task}{elsewhere} follows it")
+}
 
 /// Relation of an artifact's parts to those that came before.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,13 +59,14 @@ pub(crate) struct TaskOutput {
     markdown: Option<usize>,
     /// The same for the artifact that was printed last: its media type takes precedence.
     artifact_markdown: Option<usize>,
-    blocks: Blocks,
-    /// True once a block was printed.
-    begun: bool,
+    /// Markdown on the screen.
+    page: MarkdownStream,
     /// True if the last line on standard output lacks its line break.
     pub(crate) in_line: bool,
     /// Reason why this command stopped waiting for the task.
     given_up: Option<String>,
+    /// True if the command ended before the task, which runs on.
+    is_detached: bool,
     /// True once standard output was closed by its reader.
     unread: bool,
 }
@@ -75,10 +84,10 @@ impl TaskOutput {
             latest: None,
             markdown: None,
             artifact_markdown: None,
-            blocks: Blocks::default(),
-            begun: false,
+            page: MarkdownStream::default(),
             in_line: false,
             given_up: None,
+            is_detached: false,
             unread: false,
         }
     }
@@ -90,9 +99,13 @@ impl TaskOutput {
         self
     }
 
-    /// Takes over which artifacts `earlier` printed: a task repeats them after an answer.
+    /// Takes over which artifacts `earlier` printed, which a task repeats after an answer, and where
+    /// it worked, which it need not repeat.
     pub(crate) fn after(mut self, earlier: Option<Self>) -> Self {
-        self.pieces = earlier.map(|earlier| earlier.pieces).unwrap_or_default();
+        if let Some(earlier) = earlier {
+            self.told.keep_worktree(&earlier.told);
+            self.pieces = earlier.pieces;
+        }
         self
     }
 
@@ -105,6 +118,21 @@ impl TaskOutput {
     /// Records the reason why this command stops waiting for the task.
     pub(crate) fn give_up(&mut self, why: String) {
         self.given_up = Some(why);
+    }
+
+    /// Records that the command ends before the task, which runs on.
+    pub(crate) fn detach(&mut self) {
+        self.is_detached = true;
+    }
+
+    /// True if the task runs on after this command.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.is_detached
+    }
+
+    /// Format of the output.
+    pub(crate) fn format(&self) -> Format {
+        self.format
     }
 
     /// Console that the output goes to.
@@ -224,10 +252,11 @@ impl TaskOutput {
             self.artifact_markdown = self.markdown_of(artifact);
         }
         if self.artifact_markdown.is_some() {
-            let whole = self.blocks.push(&out);
-            return self.print_markdown(&whole, self.artifact_markdown);
+            let screen = self.console.screen();
+            let drawn = self.page.push(&out, screen);
+            return self.draw(&drawn);
         }
-        self.begun = true;
+        self.page.follow_text();
         self.in_line = !out.ends_with('\n');
         let printed = self.console.print(&out.into());
         self.printed(printed)
@@ -246,15 +275,23 @@ impl TaskOutput {
         }
     }
 
-    /// Prints complete Markdown blocks, separated from earlier ones.
-    fn print_markdown(&mut self, blocks: &str, columns: Option<usize>) -> io::Result<()> {
-        let (Some(columns), false) = (columns, blocks.trim().is_empty()) else {
+    /// Prints text with the codes of the terminal.
+    fn draw(&mut self, drawn: &str) -> io::Result<()> {
+        if drawn.is_empty() || self.unread {
             return Ok(());
-        };
-        let mut text = Text::from(if std::mem::replace(&mut self.begun, true) { "\n" } else { "" });
-        text.append(markdown::render(blocks, columns));
-        let printed = self.console.print(&text);
+        }
+        let printed = self.console.print_drawn(drawn);
         self.printed(printed)
+    }
+
+    /// Prints a note on standard error by `print`, above the block of Markdown that still grows.
+    pub(crate) fn above_open_block(&mut self, print: impl FnOnce()) -> io::Result<()> {
+        let screen = self.console.screen();
+        let hidden = self.page.hide(screen);
+        self.draw(&hidden)?;
+        print();
+        let shown = self.page.show(screen);
+        self.draw(&shown)
     }
 
     /// Prints the final JSON object, with the members of `more`, unless the events were streamed.
@@ -319,8 +356,11 @@ impl TaskOutput {
         if std::mem::take(&mut self.in_line) {
             self.console.print(&"\n".into())?;
         }
-        let rest = self.blocks.rest();
-        self.print_markdown(&rest, self.artifact_markdown)
+        if self.artifact_markdown.is_none() {
+            return Ok(());
+        }
+        let drawn = self.page.end(self.console.screen());
+        self.draw(&drawn)
     }
 
     fn finish_text(&mut self, exit: Exit) -> io::Result<()> {
@@ -336,6 +376,7 @@ impl TaskOutput {
             Exit::Done => self.finish_answer(),
             // The caller prints the question.
             Exit::NeedsInput => Ok(()),
+            Exit::Interrupted if self.is_detached => Ok(()),
             Exit::TaskFailed | Exit::Fault | Exit::Interrupted => {
                 self.finish_failure();
                 Ok(())
@@ -348,7 +389,8 @@ impl TaskOutput {
     fn finish_answer(&mut self) -> io::Result<()> {
         let Some(words) = self.told.last_words() else { return Ok(()) };
         if self.markdown.is_some() {
-            return self.print_markdown(&words, self.markdown);
+            let drawn = self.page.whole(&words, self.console.screen());
+            return self.draw(&drawn);
         }
         if self.console.columns().is_none() && self.told.made_text() {
             self.console.note(words.trim_end());
@@ -357,6 +399,13 @@ impl TaskOutput {
         let gap = if self.latest.is_some() { "\n" } else { "" };
         let end = if words.ends_with('\n') { "" } else { "\n" };
         self.console.print(&format!("{gap}{words}{end}").into())
+    }
+
+    /// Says that the task runs on, and which command shows it.
+    pub(crate) fn note_detached(&self, elsewhere: &str) {
+        if let Some(task) = &self.told.task {
+            self.note(runs_on(&self.command, task, elsewhere));
+        }
     }
 
     fn finish_failure(&self) {

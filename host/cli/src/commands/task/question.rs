@@ -3,6 +3,7 @@
 use super::output::TaskOutput;
 use crate::{
     Exit, Format, Global,
+    client::task_snapshot::Told,
     ui::{
         console::Console,
         dialogue,
@@ -15,6 +16,12 @@ use std::time::Duration;
 
 /// Interval at which a task is read while its question waits at the prompt.
 pub(crate) const LOOK: Duration = Duration::from_millis(500);
+
+/// Choice of a permission question: yes, for everything like it in the rest of the run.
+const FOR_SESSION: &str = "allow-session";
+
+/// Prompt before a text that is neither yes nor no answers a permission question.
+const CONFIRM_REASON: &str = "that denies it, with your text as the reason: send it? [y/N]";
 
 /// Outcome of a task's question.
 pub(crate) enum Asked {
@@ -46,7 +53,11 @@ pub(crate) async fn question(
     let console = global.console();
     tell(console, shown, agent);
     if shown.told.state == "input-required" && console.is_attended() {
-        match interactive::ask_unless(console, interactive::TO_A_TASK, closed).await? {
+        let prompted = match shown.told.asks_permission() {
+            true => permission(console, &shown.told, closed).await?,
+            false => interactive::ask_unless(console, interactive::TO_A_TASK, closed).await?,
+        };
+        match prompted {
             Prompted::Answered(UserAnswer::Text(answer)) => {
                 return Ok(Asked::Answered(task, answer));
             }
@@ -64,6 +75,56 @@ pub(crate) async fn question(
     }
     console.note(answer_with(&global.command(), agent, &task, shown.told.question()));
     Ok(Asked::Nothing)
+}
+
+/// Asks for a permission: yes, no, a choice of the question, or after a confirmation another text,
+/// which denies it with the text as the reason.
+async fn permission(
+    console: Console,
+    told: &Told,
+    closed: impl Future<Output = anyhow::Result<Value>>,
+) -> anyhow::Result<Prompted<anyhow::Result<Value>>> {
+    tokio::pin!(closed);
+    let choices = told.choices();
+    let hint = match choices.contains(&FOR_SESSION) {
+        true => "[y/N], or `always` for everything like it in this task",
+        false => "[y/N]",
+    };
+    loop {
+        let typed = match interactive::ask_unless(console, hint, &mut closed).await? {
+            Prompted::Answered(UserAnswer::Text(typed)) => typed,
+            Prompted::Answered(UserAnswer::Nothing) => "no".to_owned(),
+            other => return Ok(other),
+        };
+        let answered = |answer| Ok(Prompted::Answered(UserAnswer::Text(answer)));
+        if let Some(answer) = permission_answer(&typed, &choices) {
+            return answered(answer);
+        }
+        match interactive::ask_unless(console, CONFIRM_REASON, &mut closed).await? {
+            Prompted::Answered(UserAnswer::Interrupted) => {
+                return Ok(Prompted::Answered(UserAnswer::Interrupted));
+            }
+            Prompted::Answered(answer) if answer.is_one_of(&["y", "yes"]) => {
+                return answered(typed);
+            }
+            Prompted::Answered(_) => {}
+            Prompted::Withdrawn(task) => return Ok(Prompted::Withdrawn(task)),
+        }
+    }
+}
+
+/// Answer to a permission question that needs no confirmation: yes, no, or one of `choices`.
+fn permission_answer(typed: &str, choices: &[&str]) -> Option<String> {
+    let word = typed.trim().trim_end_matches(['.', '!']).to_lowercase();
+    match word.as_str() {
+        "y" | "yes" => Some("yes".to_owned()),
+        "n" | "no" => Some("no".to_owned()),
+        "always" if choices.contains(&FOR_SESSION) => Some(word),
+        _ => {
+            let is_choice = choices.iter().any(|choice| choice.eq_ignore_ascii_case(&word));
+            is_choice.then(|| typed.to_owned())
+        }
+    }
 }
 
 /// True while a task, in the JSON of A2A 0.3, waits for an answer to this question.
@@ -133,6 +194,28 @@ mod tests {
         let remote = "https://x.org --token-env TOKEN";
         let told = "answer with: a2a-hub send https://x.org --token-env TOKEN --task t-1 --question 'q 1' \"...\"";
         assert_eq!(with(remote), told);
+    }
+
+    #[test]
+    fn permission_needs_yes_no_or_choice() {
+        let choices = ["allow", FOR_SESSION, "deny", "p1", "Allow in this project"];
+        let answer = |typed: &str| permission_answer(typed, &choices);
+        for (typed, sent) in [
+            ("y", Some("yes")),
+            ("Yes.", Some("yes")),
+            ("N", Some("no")),
+            ("no!", Some("no")),
+            ("always", Some("always")),
+            ("allow in this project", Some("allow in this project")),
+            ("p1", Some("p1")),
+            ("ok", None),
+            ("ye", None),
+            ("yes please", None),
+            ("use the other file", None),
+        ] {
+            assert_eq!(answer(typed).as_deref(), sent, "{typed}");
+        }
+        assert_eq!(permission_answer("always", &["allow", "deny"]), None);
     }
 
     #[test]
