@@ -104,6 +104,7 @@ pub fn of_trigger<'a>(
         name: name.to_owned(),
         at: at.clone(),
         answers: config.answers,
+        on_restart: config.on_restart,
         after: led_here(name, &happenings),
     };
     let mut fact = json!({

@@ -182,7 +182,7 @@ pub fn task_id(run: &str, ms: i64) -> TaskId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::scheduled::AnswerRule;
+    use a2a_hub_protocol::scheduled::{AnswerRule, RestartRule};
 
     /// A hub of another version must find the task that this one began.
     #[test]
@@ -190,7 +190,8 @@ mod tests {
         let id = |name: &str, planned: &str| {
             let time: Timestamp = planned.parse().unwrap();
             let (name, planned) = (name.to_owned(), format!("{time:.3}"));
-            task_of(&ScheduledRun { name, planned, answers: AnswerRule::Deny }, time)
+            let (answers, on_restart) = (AnswerRule::Deny, RestartRule::Again);
+            task_of(&ScheduledRun { name, planned, answers, on_restart }, time)
         };
         let nightly = id("nightly", "2026-06-01T03:00:00Z");
         assert_eq!(nightly.as_str(), "019e811f-b780-7739-aea5-37eee3339546");

@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
@@ -30,6 +31,15 @@ use tokio_util::task::TaskTracker;
 
 /// Maximum number of ended tasks that wait for a look; later ones are dropped with a warning.
 const MAX_ENDED: usize = 1_000;
+
+/// Shortest pause between two looks at one source.
+pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Pause after a look as a multiple of its duration.
+const BACKOFF_FACTOR: u32 = 20;
+
+/// Longest pause after a look, such as one whose file system did not answer for hours.
+const MAX_PAUSE: Duration = Duration::from_mins(5);
 
 /// Number of messages of other topics after which a cursor is stored: fewer cost no write.
 const FAR: u64 = 1_000;
@@ -46,6 +56,8 @@ pub struct Triggers {
     troubles: Mutex<BTreeMap<String, String>>,
     /// Ended tasks, by the triggers that they may concern.
     ended: Mutex<BTreeMap<String, BTreeSet<TaskId>>>,
+    /// Locked during a look at a source and its consequences, so that looks have an order.
+    pub looks: AsyncMutex<()>,
     /// Webhooks that are being stored. No shutdown waits for them: the sender hears of none.
     taking: TaskTracker,
     /// Notified when something may be due earlier than known.
@@ -70,6 +82,15 @@ pub struct TriggerMemory {
     pub is_over: bool,
     /// Number of failed attempts to start the run that is due.
     pub attempts: u32,
+}
+
+impl TriggerMemory {
+    /// Sets the time of the next look after one that began at this time: looks take a twentieth of
+    /// a thread at most.
+    pub fn rest_after(&mut self, began: Instant) {
+        let rest = (began.elapsed() * BACKOFF_FACTOR).clamp(POLL_INTERVAL, MAX_PAUSE);
+        self.next_look = Some(Instant::now() + rest);
+    }
 }
 
 /// Result of a webhook.
@@ -130,6 +151,7 @@ impl Triggers {
             states: AsyncMutex::default(),
             troubles: Mutex::default(),
             ended: Mutex::default(),
+            looks: AsyncMutex::default(),
             taking: TaskTracker::new(),
             changed: Notify::new(),
         })

@@ -4,6 +4,7 @@ mod a2a;
 mod authorize;
 mod automation;
 mod background;
+mod baselines;
 mod boards;
 mod check_directory;
 mod client_context;

@@ -4,7 +4,11 @@ use super::{RunSettings, Section, duration};
 use crate::error::ConfigError;
 use a2a_hub_clock::schedule::{Missed, Overlap, SchedulePlan, Times};
 use a2a_hub_core::grant::permissions::Permissions;
-use a2a_hub_protocol::{budget::Budget, id::AgentId, scheduled::AnswerRule};
+use a2a_hub_protocol::{
+    budget::Budget,
+    id::AgentId,
+    scheduled::{AnswerRule, RestartRule},
+};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
@@ -38,6 +42,8 @@ pub struct Schedule {
     pub jitter: Option<String>,
     /// Rule for questions of the task.
     pub answers: AnswerRule,
+    /// Rule for a run that the end of the hub interrupts: `again` starts it again once.
+    pub on_restart: RestartRule,
     /// Working directory of the task.
     pub working_directory: Option<PathBuf>,
 }
@@ -94,6 +100,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
+    use super::RestartRule;
     use crate::{Config, settings::read_checked as read};
 
     const NIGHTLY: &str = r#"
@@ -108,11 +115,14 @@ mod tests {
     #[test]
     fn whole_schedule_is_read() {
         let all = format!(
-            "{NIGHTLY}\nzone = 'UTC'\noverlap = 'queue'\nmissed = 'skip'\njitter = '5m'\nanswers = 'inbox'\nworking_directory = '/src'"
+            "{NIGHTLY}\nzone = 'UTC'\noverlap = 'queue'\nmissed = 'skip'\njitter = '5m'\nanswers = 'inbox'\non_restart = 'fail'\nworking_directory = '/src'"
         );
         let config = read(&all).unwrap();
         let plan = config.schedule["nightly"].plan("nightly").unwrap();
         assert_eq!(plan.jitter.as_secs(), 300);
+        assert_eq!(config.schedule["nightly"].on_restart, RestartRule::Fail);
+        let usual = read(NIGHTLY).unwrap().schedule["nightly"].on_restart;
+        assert_eq!(usual, RestartRule::Again);
         let again: Config = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
         assert_eq!(again.schedule, config.schedule);
         let flow = NIGHTLY.replace(
@@ -183,6 +193,10 @@ mod tests {
             ),
             (format!("{NIGHTLY}\noverlap = 'stack'"), "unknown variant `stack`"),
             (format!("{NIGHTLY}\nevery = '1d'"), "unknown field `every`"),
+            (
+                format!("{NIGHTLY}\non_restart = 'retry'"),
+                "unknown variant `retry`, expected `again` or `fail`",
+            ),
             (
                 with("schedule.nightly", "schedule.'Every night'"),
                 "call a schedule `Every night`: a name has 1 to 64 of a-z, 0-9, `-` and `_`",

@@ -7,7 +7,12 @@ use crate::{
 };
 use a2a_hub_clock::schedule::Overlap;
 use a2a_hub_core::grant::permissions::Permissions;
-use a2a_hub_protocol::{budget::Budget, id::AgentId, scheduled::AnswerRule, task::TaskState};
+use a2a_hub_protocol::{
+    budget::Budget,
+    id::AgentId,
+    scheduled::{AnswerRule, RestartRule},
+    task::TaskState,
+};
 use a2a_hub_topics::TopicPattern;
 use a2a_hub_triggers::{
     glob::Globs, happening::WebhookEvent, plan::TriggerPlan, webhook::WebhookScheme,
@@ -128,6 +133,8 @@ pub struct Trigger {
     pub limit: Option<u32>,
     /// Rule for questions of the task.
     pub answers: AnswerRule,
+    /// Rule for a run that the end of the hub interrupts: `again` starts it again once.
+    pub on_restart: RestartRule,
     /// Working directory of the task; the directory of the trigger by default.
     pub working_directory: Option<PathBuf>,
 }
@@ -353,12 +360,13 @@ mod tests {
     #[test]
     fn whole_trigger_is_read() {
         let all = format!(
-            "{COMMITS}\nbranches = ['main', 'release/*']\noverlap = 'queue'\ndebounce = '10s'\nlimit = 3\nanswers = 'inbox'"
+            "{COMMITS}\nbranches = ['main', 'release/*']\noverlap = 'queue'\ndebounce = '10s'\nlimit = 3\nanswers = 'inbox'\non_restart = 'fail'"
         );
         let config = read(&all).unwrap();
         let trigger = &config.trigger["review"];
         let rules = trigger.rules("review").unwrap();
         assert_eq!((rules.plan.debounce.as_secs(), rules.plan.limit), (10, 3));
+        assert_eq!(trigger.on_restart, RestartRule::Fail);
         assert_eq!(trigger.run_directory(), trigger.directory.as_deref());
         assert_eq!(trigger.rule(), "commit\n/src/shop\nmain\nrelease/*");
         let again: Config = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
@@ -418,6 +426,10 @@ mod tests {
                 "set `trigger.review.limit`: 0 runs an hour are not possible; take 1 to 1000",
             ),
             (format!("{COMMITS}\nevery = '1d'"), "unknown field `every`"),
+            (
+                format!("{COMMITS}\non_restart = 'ask'"),
+                "unknown variant `ask`, expected `again` or `fail`",
+            ),
             (
                 format!("{COMMITS}\nsecret = 'HOOK'"),
                 "set `trigger.review.secret`: it is for `on = \"webhook\"`",

@@ -21,11 +21,13 @@
 mod effect;
 mod fault;
 mod reading;
+mod signal;
 
 pub use effect::{Effect, Record};
 pub use fault::{Fault, Patience};
+pub use signal::Signal;
 
-use crate::task::{recovery::Resumability, state};
+use crate::task::{recovery::Resumability, state, unattended::Interruption};
 use a2a_hub_protocol::task::TaskState;
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,8 @@ pub struct Lifecycle {
     /// True if the recorded question is still pending although the agent is being replayed and has
     /// not reached it yet.
     stands: bool,
+    /// Rule for the end of the process during the agent's work.
+    interruption: Interruption,
 }
 
 /// Limit of messages that wait for a working agent: more than a person types meanwhile.
@@ -102,72 +106,28 @@ pub enum AgentEntry {
     Tend,
 }
 
-/// Input of the state machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    /// The task received its run permit.
-    Turn,
-    /// The agent sent an event.
-    Told {
-        /// True if it is a status that says that the task is working.
-        working: bool,
-    },
-    /// The agent asks the client.
-    Asked {
-        /// State in which the task waits.
-        state: TaskState,
-        /// Timeout that the agent sets for the answer.
-        patience: Option<Duration>,
-        /// True if the agent only waits.
-        waits: bool,
-    },
-    /// The asking agent only waits from now on (true), or works again (false).
-    Waits(bool),
-    /// The agent continues, and does not repeat the question that is pending in the record.
-    WentOn,
-    /// The agent withdraws its question.
-    Withdrawn,
-    /// The agent ended, with this state of the task.
-    Ended(TaskState),
-    /// All supervised children of an earlier run have ended.
-    Tended,
-    /// The task could not be handed to the agent.
-    Lost(Fault),
-    /// The client sent a message: the answer that the task waits for, or further input for the
-    /// agent.
-    Said,
-    /// The agent reads the oldest message that it has not received.
-    Read,
-    /// A caller cancels the task.
-    Cancel,
-    /// A budget that applies to the task is used up: the task fails, and the event itself names the
-    /// budget.
-    Exhausted,
-    /// Others need the capacity that the agent occupies while it waits for the client, and the
-    /// agent can be restarted.
-    Park,
-    /// The hub shuts down gracefully.
-    Shutdown,
-    /// Answer to [`Effect::Leave`]: true if the agent continues without the hub.
-    Left(bool),
-    /// Answer to [`Effect::AskHold`].
-    Resumability(Resumability),
-    /// The instant from [`Lifecycle::wake_at`] has passed.
-    Time,
-}
-
 impl Lifecycle {
     /// Creates a task in `state` that reaches its agent with its run permit.
     pub fn queued(state: TaskState, entry: AgentEntry, patience: Patience, now: Instant) -> Self {
         let deadline = now + patience.task;
         let phase = Phase::Queued { entry, deadline };
-        Self { phase, state, patience, unheard: 0, stands: false }
+        Self::new(phase, state, patience)
     }
 
     /// Creates a task in `state` that waits for its client, without an agent.
     pub fn parked(state: TaskState, patience: Patience, now: Instant) -> Self {
         let phase = Phase::Parked { until: now + patience.answer };
-        Self { phase, state, patience, unheard: 0, stands: false }
+        Self::new(phase, state, patience)
+    }
+
+    fn new(phase: Phase, state: TaskState, patience: Patience) -> Self {
+        let interruption = Interruption::AskClient;
+        Self { phase, state, patience, unheard: 0, stands: false, interruption }
+    }
+
+    /// Sets the rule for the end of the process during the agent's work.
+    pub fn with_interruption(self, interruption: Interruption) -> Self {
+        Self { interruption, ..self }
     }
 
     /// Sets the number of client messages in the log that the agent has not received.
@@ -264,7 +224,7 @@ impl Lifecycle {
                 Record::Canceled => TaskState::Canceled,
                 Record::Failed(_) => TaskState::Failed,
                 Record::Interrupted | Record::Stranded => TaskState::InputRequired,
-                Record::Parked => self.state,
+                Record::Parked | Record::Again => self.state,
                 Record::Itself => signal.state().unwrap_or(self.state),
             };
         }
@@ -407,7 +367,7 @@ impl Lifecycle {
     }
 
     /// Ends the supervision of an earlier run's children: restarts the agent with a message that
-    /// arrived meanwhile, or waits for the client.
+    /// arrived meanwhile, or by the rule for interruptions; otherwise waits for the client.
     fn tended(&mut self, now: Instant) -> Vec<Effect> {
         if !self.has_agent() {
             return Vec::new();
@@ -419,11 +379,18 @@ impl Lifecycle {
             let told = Effect::Record(Record::Interim);
             return vec![told, Effect::Retire, Effect::GiveTurnBack, Effect::ComeBack];
         }
-        self.phase = Phase::Parked { until: now + self.patience.answer };
         let working = !state::allows(self.state, TaskState::InputRequired);
         let working = working.then_some(Effect::Record(Record::Working));
         let asks = [Effect::Record(Record::Stranded), Effect::Retire, Effect::GiveTurnBack];
-        working.into_iter().chain(asks).collect()
+        let effects = working.into_iter().chain(asks);
+        if std::mem::take(&mut self.interruption) == Interruption::StartAgain {
+            self.interruption = Interruption::Fail;
+            self.phase =
+                Phase::Queued { entry: AgentEntry::Again, deadline: now + self.patience.task };
+            return effects.chain([Effect::Record(Record::Again), Effect::ComeBack]).collect();
+        }
+        self.phase = Phase::Parked { until: now + self.patience.answer };
+        effects.collect()
     }
 
     fn said(&mut self, now: Instant) -> Vec<Effect> {
@@ -508,11 +475,15 @@ impl Lifecycle {
     /// Handles the agent's stop at the hub's shutdown.
     fn stopped(&mut self, hold: Resumability) -> Vec<Effect> {
         let is_working = self.state == TaskState::Working;
-        self.end(match hold {
+        let interrupted = vec![Effect::Record(Record::Interrupted)];
+        self.end(match (hold, self.interruption) {
             // The next process replays the agent.
-            Resumability::Replay => Vec::new(),
-            Resumability::Session if is_working => vec![Effect::Record(Record::Interrupted)],
-            Resumability::Session | Resumability::Nothing | Resumability::Work => {
+            (Resumability::Replay, _) => Vec::new(),
+            (_, Interruption::StartAgain) if is_working => interrupted,
+            // The next process starts the agent, of which nothing is recorded.
+            (_, Interruption::StartAgain) => Vec::new(),
+            (Resumability::Session, Interruption::AskClient) if is_working => interrupted,
+            (Resumability::Session | Resumability::Nothing | Resumability::Work, _) => {
                 vec![failed(Fault::HubStopped)]
             }
         })
@@ -559,31 +530,6 @@ impl Lifecycle {
     fn end(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
         self.phase = Phase::Over;
         effects
-    }
-}
-
-impl Signal {
-    /// State in which the recorded event itself leaves the task, if it sets one.
-    fn state(self) -> Option<TaskState> {
-        match self {
-            Self::Told { working: true } | Self::Read => Some(TaskState::Working),
-            Self::Asked { state, .. } | Self::Ended(state) => Some(state),
-            Self::Exhausted => Some(TaskState::Failed),
-            Self::Told { working: false }
-            | Self::Turn
-            | Self::WentOn
-            | Self::Waits(_)
-            | Self::Withdrawn
-            | Self::Tended
-            | Self::Lost(_)
-            | Self::Said
-            | Self::Cancel
-            | Self::Park
-            | Self::Shutdown
-            | Self::Left(_)
-            | Self::Resumability(_)
-            | Self::Time => None,
-        }
     }
 }
 

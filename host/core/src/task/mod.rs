@@ -13,4 +13,5 @@ pub mod span;
 pub mod state;
 pub mod trace_context;
 pub mod tree_budget;
+pub mod unattended;
 pub mod vendor_session;

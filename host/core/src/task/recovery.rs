@@ -84,6 +84,9 @@ pub enum Recovery {
     Ask(TaskState),
     /// Run its agent again and replay the recorded answers.
     Replay,
+    /// Start its agent again without its client: the run is unattended
+    /// ([`UnattendedRun`](super::unattended::UnattendedRun)).
+    Again,
     /// Supervise the children of its agent's lost run: they continue, and their questions are
     /// relayed here. After their end, the client is asked to continue the task.
     Tend,

@@ -49,6 +49,7 @@ impl Hub {
         if let Some(topics) = &self.topics {
             topics.follow(followed.config.topics.rules());
         }
+        self.record_baselines().await;
         self.set_default(followed.config.default_agent.clone());
         live.set(followed.config);
 

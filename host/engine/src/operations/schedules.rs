@@ -288,6 +288,7 @@ fn run_of(name: &str, config: &Schedule, planned: Timestamp) -> ScheduledRun {
         name: name.to_owned(),
         planned: format!("{planned:.3}"),
         answers: config.answers,
+        on_restart: config.on_restart,
     }
 }
 

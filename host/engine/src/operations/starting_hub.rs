@@ -115,7 +115,8 @@ impl StartingHub {
         Self(HubParts { triggers: Some(Arc::new(triggers)), topics, ..self.0 })
     }
 
-    /// Recovers the tasks of the previous process; operations can be carried out afterwards.
+    /// Recovers the tasks of the previous process, and records the baselines of new triggers;
+    /// operations can be carried out afterwards.
     ///
     /// # Errors
     ///
@@ -123,6 +124,7 @@ impl StartingHub {
     pub async fn take_up(self) -> Result<(Hub, Recovered), StorageError> {
         let hub = Hub(Arc::new(self.0));
         let recovered = hub.tasks.recover().await?;
+        hub.record_baselines().await;
         Ok((hub, recovered))
     }
 }

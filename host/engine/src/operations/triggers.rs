@@ -15,7 +15,7 @@ use a2a_hub_automation::{
     look::Look,
     message::{of_trigger, status_text, time},
     schedules::task_id,
-    triggers::TriggerMemory,
+    triggers::{POLL_INTERVAL, TriggerMemory},
 };
 use a2a_hub_config::{TriggerOn, TriggerSource};
 use a2a_hub_observability::hub_events::Listener;
@@ -33,19 +33,10 @@ use a2a_hub_triggers::{
 use std::{future::pending, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
-/// Shortest pause between two looks at one source.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// Pause after a look as a multiple of its duration: looks take a twentieth of a thread at most.
-const REST: u32 = 20;
-
-/// Longest pause after a look, such as one whose file system did not answer for hours.
-const MAX_REST: Duration = Duration::from_mins(5);
-
 /// The triggers of a hub. [`Hub::handle`] has checked the caller's rights.
 pub(super) struct TriggerOperations<'h> {
     hub: &'h Hub,
-    triggers: Arc<Triggers>,
+    pub(super) triggers: Arc<Triggers>,
 }
 
 impl<'h> TriggerOperations<'h> {
@@ -73,7 +64,7 @@ impl<'h> TriggerOperations<'h> {
                 listener = Some(self.hub.events.subscribe(&TenantId::default()));
             }
             let is_closed = self.hub.require_open().is_err();
-            let pause = if is_closed { Some(LOOK) } else { self.look_at_all().await };
+            let pause = if is_closed { Some(POLL_INTERVAL) } else { self.look_at_all().await };
             if self.wait(pause, &mut listener).await == Some(StreamEnd::HubStopped) {
                 return;
             }
@@ -142,11 +133,12 @@ impl<'h> TriggerOperations<'h> {
                 tracing::warn!(trigger = name, %why, "cannot carry out a trigger, trying again");
             }
         }
-        (!all.is_empty()).then_some(LOOK)
+        (!all.is_empty()).then_some(POLL_INTERVAL)
     }
 
     /// Looks at the source of a trigger, and carries out the step that is due.
     async fn look(&self, name: &str, known: &Arc<KnownTrigger>) -> Result<(), HubError> {
+        let _looks = self.triggers.looks.lock().await;
         let (now, plan) = (Instant::now(), known.rules.plan);
         let (look, was_running) = {
             let mut states = self.triggers.states().await?;
@@ -195,9 +187,10 @@ impl<'h> TriggerOperations<'h> {
         };
         self.save(name, memory, &state).await?;
         if let Some(began) = began {
-            let is_late = late.is_some();
-            let rest = if is_late { LOOK } else { (began.elapsed() * REST).clamp(LOOK, MAX_REST) };
-            memory.next_look = Some(Instant::now() + rest);
+            match late {
+                Some(_) => memory.next_look = Some(Instant::now() + POLL_INTERVAL),
+                None => memory.rest_after(began),
+            }
             memory.files = files.or(memory.files.take());
             memory.look = late;
         }
@@ -265,7 +258,7 @@ impl<'h> TriggerOperations<'h> {
     }
 
     /// Stores a state that differs from the known one.
-    async fn save(
+    pub(super) async fn save(
         &self,
         name: &str,
         memory: &mut TriggerMemory,
@@ -355,6 +348,7 @@ impl<'h> TriggerOperations<'h> {
     /// Pauses or resumes a trigger.
     async fn pause(&self, name: &str, paused: bool) -> Result<Answer, HubError> {
         let known = self.known(name)?;
+        let looks = self.triggers.looks.lock().await;
         let mut states = self.triggers.states().await?;
         if let Some(memory) = states.of(name) {
             let mut state = memory.state.clone();
@@ -366,6 +360,8 @@ impl<'h> TriggerOperations<'h> {
             }
         }
         drop(states);
+        self.record_baseline(name, &known).await?;
+        drop(looks);
         self.triggers.changed.notify_one();
         Ok(Answer::Trigger(TriggerAnswer::One(Box::new(self.info(name, &known).await?))))
     }

@@ -41,6 +41,7 @@ use a2a_hub_core::{
         lifecycle::{AgentEntry, Effect, Fault, Lifecycle, Patience, Record, Signal},
         metadata,
         tree_budget::Usage,
+        unattended::UnattendedRun,
     },
 };
 use a2a_hub_protocol::{
@@ -48,7 +49,6 @@ use a2a_hub_protocol::{
     event::TaskEvent,
     message::{Message, Metadata},
     question::Question as Asked,
-    scheduled,
     task::TaskState,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::ClientAnswer};
@@ -176,8 +176,9 @@ impl TaskActor {
         begin: Begin,
     ) -> Self {
         // A question that nobody answers is over at once: the agent gets its timeout.
-        let run = scheduled::AutomatedRun::of(recorder.task().metadata.as_ref());
-        let denies = run.is_some_and(|run| run.answers() == scheduled::AnswerRule::Deny);
+        let unattended = UnattendedRun::of(recorder.task());
+        let denies = unattended.as_ref().is_some_and(UnattendedRun::denies);
+        let interruption = unattended.map(|run| run.interruption()).unwrap_or_default();
         let answer = if denies { Duration::ZERO } else { agent.config.answer_timeout() };
         let patience = Patience { task: patience, answer };
         let (task, now) = (recorder.task(), Instant::now().into_std());
@@ -213,6 +214,7 @@ impl TaskActor {
             }
         };
         let lifecycle = lifecycle.keeping(unheard.len()).standing(answers.stands);
+        let lifecycle = lifecycle.with_interruption(interruption);
         Self {
             recorder,
             agent,
@@ -510,6 +512,7 @@ impl TaskActor {
                 let text = fault.text(self.lifecycle.patience());
                 metadata::failed(task, fault.reason(), &text, now)
             }
+            Record::Again => return self.record_again(),
             Record::Parked => metadata::parked(task, &self.agent.card.name, now),
             Record::Stranded => {
                 metadata::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)

@@ -21,6 +21,25 @@ pub enum AnswerRule {
     Inbox,
 }
 
+/// Rule for a run at work that the end of the hub interrupts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartRule {
+    /// The next hub starts the run again, once.
+    #[default]
+    Again,
+    /// The run fails.
+    Fail,
+}
+
+impl RestartRule {
+    /// True for the rule of a run without the member, such as that of an older hub.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Origin of a scheduled task: the value of [`SCHEDULE`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ScheduledRun {
@@ -30,6 +49,9 @@ pub struct ScheduledRun {
     pub planned: String,
     /// Rule for questions.
     pub answers: AnswerRule,
+    /// Rule for a run that the end of the hub interrupts.
+    #[serde(rename = "onRestart", default, skip_serializing_if = "RestartRule::is_default")]
+    pub on_restart: RestartRule,
 }
 
 /// Origin of a task that a trigger started: the value of [`TRIGGER`].
@@ -41,6 +63,9 @@ pub struct TriggeredRun {
     pub at: String,
     /// Rule for questions.
     pub answers: AnswerRule,
+    /// Rule for a run that the end of the hub interrupts.
+    #[serde(rename = "onRestart", default, skip_serializing_if = "RestartRule::is_default")]
+    pub on_restart: RestartRule,
     /// Triggers that led to the event, by their tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
@@ -70,6 +95,22 @@ impl AutomatedRun {
         match self {
             Self::Schedule(run) => run.answers,
             Self::Trigger(run) => run.answers,
+        }
+    }
+
+    /// Rule for a task of this run that the end of the hub interrupts.
+    pub fn on_restart(&self) -> RestartRule {
+        match self {
+            Self::Schedule(run) => run.on_restart,
+            Self::Trigger(run) => run.on_restart,
+        }
+    }
+
+    /// Section of the configuration that started the run, such as `schedule.nightly`.
+    pub fn section(&self) -> String {
+        match self {
+            Self::Schedule(run) => format!("{SCHEDULE}.{}", run.name),
+            Self::Trigger(run) => format!("{TRIGGER}.{}", run.name),
         }
     }
 
@@ -108,15 +149,26 @@ mod tests {
     #[test]
     fn run_round_trips_through_metadata() {
         let (name, planned) = ("nightly".to_owned(), "2026-06-01T03:00:00.000Z".to_owned());
-        let run = ScheduledRun { name, planned: planned.clone(), answers: AnswerRule::Deny };
+        let (answers, on_restart) = (AnswerRule::Deny, RestartRule::Fail);
+        let run = ScheduledRun { name, planned: planned.clone(), answers, on_restart };
         let (name, after) = ("on-failure".to_owned(), vec!["nightly-build".to_owned()]);
-        let triggered = TriggeredRun { name, at: planned, answers: AnswerRule::Deny, after };
+        let triggered = TriggeredRun { name, at: planned, answers, on_restart, after };
         assert_eq!(AutomatedRun::of(Some(&Metadata::new())), None);
         for run in [AutomatedRun::Schedule(run), AutomatedRun::Trigger(triggered)] {
             assert_eq!(AutomatedRun::of(Some(&run.facts())), Some(run.clone()));
             assert_eq!(run.clone().for_child(false), run);
             assert_eq!(run.clone().for_child(true).answers(), AnswerRule::Inbox);
+            assert_eq!(run.clone().for_child(true).on_restart(), RestartRule::Fail);
             assert_eq!(run.triggers().is_empty(), matches!(run, AutomatedRun::Schedule(_)));
         }
+        // A run of an older hub, which knows no such rule.
+        let older = json!({ "name": "nightly", "planned": "T", "answers": "deny" });
+        let older = AutomatedRun::of(Some(&Metadata::from_iter([(SCHEDULE.to_owned(), older)])));
+        let older = older.unwrap_or_else(|| panic!("it is a run"));
+        assert_eq!(
+            (older.on_restart(), older.section().as_str()),
+            (RestartRule::Again, "schedule.nightly")
+        );
+        assert!(!json!(older.facts()).to_string().contains("onRestart"));
     }
 }

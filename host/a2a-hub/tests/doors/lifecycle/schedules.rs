@@ -183,6 +183,31 @@ async fn question_is_denied_or_waits() -> Result<()> {
     Ok(())
 }
 
+/// The schedule waits for the run that starts again, and counts no other one.
+#[tokio::test]
+async fn stopped_hub_starts_run_again_once() -> Result<()> {
+    let clock = TestClock::at("2026-06-01T02:59:50Z")?;
+    let ticking = NIGHTLY.replace("'echo'", "'guest'").replace("'hello'", "'tick 60 50'");
+    let fails = ticking.replace("nightly", "fails") + "on_restart = 'fail'\n";
+    let mut hub = clock.hub(&format!("{GRANT}\n{ticking}\n{fails}")).await?;
+    clock.set("2026-06-01T03:00:01Z")?;
+    let planned = "2026-06-01T03:00:00+00:00";
+    for name in ["nightly", "fails"] {
+        ran(&Client::http(&hub), name, planned, "working").await?;
+    }
+    hub.restart().await?;
+    let client = Client::http(&hub);
+    let task = ran(&client, "nightly", planned, "completed").await?;
+    let failed = ran(&client, "fails", planned, "failed").await?;
+    assert_eq!(failed["metadata"]["reason"], "hub_stopped", "{failed}");
+    assert_eq!(failed["metadata"]["schedule"]["onRestart"], "fail", "{failed}");
+    let again = task["history"].as_array().context("no history")?;
+    let first = format!("schedule:nightly:{}", "2026-06-01T03:00:00.000Z");
+    ensure!(again.iter().any(|it| it["messageId"] == format!("{first}:again")), "{task}");
+    assert_eq!(tasks(&client).await?, 2, "{task}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn overlapping_run_is_skipped_or_replaced() -> Result<()> {
     let clock = TestClock::at("2026-06-01T02:59:50Z")?;

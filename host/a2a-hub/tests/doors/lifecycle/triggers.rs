@@ -107,6 +107,49 @@ async fn commit_starts_one_run() -> Result<()> {
     Ok(())
 }
 
+/// Each way in which a trigger begins to count: a start, a reload, the end of a pause.
+#[tokio::test]
+async fn change_right_after_beginning_counts() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    commit(dir.path(), "main", ONE)?;
+    fs::write(dir.path().join("a.rs"), "1")?;
+    let path = dir.path().display();
+    let of = |name: &str, on: &str| {
+        format!(
+            "[trigger.{name}]\non = {on}\ndirectory = '{path}'\nagent = 'echo'\noverlap = 'queue'\n{RUN}"
+        )
+    };
+    let (commits, files) = ("'commit'", "'file'\npaths = ['*.rs']");
+    let config = format!("{}\n{}", of("commits", commits), of("files", files));
+    let hub = start(&config).await?;
+    commit(dir.path(), "main", TWO)?;
+    fs::write(dir.path().join("a.rs"), "22")?;
+    let client = Client::http(&hub);
+    ran(&client, "commits", None, "completed").await?;
+    ran(&client, "files", None, "completed").await?;
+
+    hub.configure(&format!("{GRANT}\n{config}\n{}\n{}", of("more", commits), of("edits", files)))?;
+    client.call("hub/reload", json!({})).await?;
+    commit(dir.path(), "main", ONE)?;
+    fs::write(dir.path().join("a.rs"), "333")?;
+    ran(&client, "more", None, "completed").await?;
+    ran(&client, "edits", None, "completed").await?;
+
+    for name in ["more", "edits"] {
+        client.call("hub/triggers/pause", json!({ "name": name })).await?;
+    }
+    let before = [trigger(&client, "more").await?, trigger(&client, "edits").await?]
+        .map(|found| json!({ "id": found["last"]["task"] }));
+    for name in ["more", "edits"] {
+        client.call("hub/triggers/resume", json!({ "name": name })).await?;
+    }
+    commit(dir.path(), "main", TWO)?;
+    fs::write(dir.path().join("a.rs"), "4444")?;
+    ran(&client, "more", Some(&before[0]), "completed").await?;
+    ran(&client, "edits", Some(&before[1]), "completed").await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn changed_files_start_runs_until_limit() -> Result<()> {
     let dir = tempfile::tempdir()?;

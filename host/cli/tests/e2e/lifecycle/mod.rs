@@ -12,6 +12,7 @@ mod replay;
 mod restarts;
 mod schedules;
 mod ulimits;
+mod unattended;
 mod upkeep;
 mod waiting;
 mod which_hub;

@@ -63,4 +63,6 @@ pub enum Record {
     Stranded,
     /// The task waits for its client without its agent.
     Parked,
+    /// The hub's message that starts an unattended run again.
+    Again,
 }

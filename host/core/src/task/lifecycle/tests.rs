@@ -421,6 +421,43 @@ fn children_of_lost_run_finish_before_restart() {
     assert_eq!(task.step(start, Signal::Turn), over);
 }
 
+/// The rule counts for every agent, except one that the next process replays.
+#[test]
+fn shutdown_leaves_unattended_run_to_rule() {
+    use Interruption::{AskClient, Fail, StartAgain};
+    use Resumability::{Nothing, Replay, Session};
+    let (start, told) = (start(), Signal::Told { working: true });
+    let interrupted = vec![Effect::Record(Record::Interrupted)];
+    let fails = vec![Effect::Record(Record::Failed(Fault::HubStopped))];
+    for (rule, hold, begun, effects) in [
+        (AskClient, Session, true, &interrupted),
+        (AskClient, Nothing, true, &fails),
+        (StartAgain, Session, true, &interrupted),
+        (StartAgain, Nothing, true, &interrupted),
+        (StartAgain, Nothing, false, &vec![]),
+        (Fail, Session, true, &fails),
+        (Fail, Nothing, true, &fails),
+        (Fail, Replay, true, &vec![]),
+    ] {
+        let task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
+        let mut task = task.with_interruption(rule);
+        let work = [Signal::Turn].into_iter().chain(begun.then_some(told));
+        work.chain([Signal::Shutdown, Signal::Left(false)]).for_each(|signal| {
+            task.step(start, signal);
+        });
+        let left = task.step(start, Signal::Resumability(hold));
+        assert_eq!(left, *effects, "{rule:?} {hold:?} {begun}");
+    }
+
+    // Once its children are over, the run starts again by itself.
+    let task = Lifecycle::queued(TaskState::Working, AgentEntry::Tend, PATIENCE, start);
+    let mut task = task.with_interruption(StartAgain);
+    task.step(start, Signal::Turn);
+    let shown = shown(&task.step(start, Signal::Tended));
+    assert_eq!(shown, "stranded Retire GiveTurnBack again ComeBack");
+    assert_eq!(task.step(start, Signal::Turn), [Effect::Record(Record::Working), Effect::Start]);
+}
+
 fn any_signal() -> impl Strategy<Value = Signal> {
     let states = prop_oneof![
         Just(TaskState::Completed),
@@ -502,6 +539,7 @@ proptest! {
                                 parked += 1;
                                 None
                             }
+                            Record::Again => None,
                             Record::Stranded => {
                                 parked += 1;
                                 Some(TaskState::InputRequired)

@@ -12,8 +12,9 @@ use a2a_hub_conversations::{
     generation,
     refusals::{asks_now, not_asked},
 };
-use a2a_hub_core::task::{metadata, question};
+use a2a_hub_core::task::{metadata, question, unattended};
 use a2a_hub_protocol::{
+    client::ClientCapabilities,
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     id::MessageId,
@@ -65,6 +66,21 @@ impl TaskActor {
         payload.start = Some(Box::new(start));
         payload.answer = Some(ClientAnswer { message, client });
         Some(())
+    }
+
+    /// Records the hub's message that starts an unattended run again, and sets it as the input of
+    /// the next run.
+    pub(in crate::tasks) fn record_again(&mut self) {
+        let is_known = self.agent.config.history > 0;
+        let Some(message) = unattended::again_message(self.recorder.task(), is_known) else {
+            return;
+        };
+        self.recorder.record(TaskEvent::Input(message.clone()));
+        let directory = metadata::working_directory(self.recorder.task());
+        let client = ClientCapabilities::default();
+        let (live, goes_on, at, by) = (true, true, 0, None);
+        let start = RunInput { message, client, directory, live, goes_on, at, by };
+        self.start = Some(self.recorded(Box::new(start)));
     }
 
     /// Measures the time to the agent's first output. A run that only fails is not counted: it

@@ -183,7 +183,8 @@ impl SignalPayload {
             | Record::Interim
             | Record::Interrupted
             | Record::Stranded
-            | Record::Parked => false,
+            | Record::Parked
+            | Record::Again => false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Recovery of unfinished tasks after a restart of the hub.
 
+mod begin_again;
 pub(super) mod pending_questions;
 pub(super) mod phase;
 pub(super) mod take_up;

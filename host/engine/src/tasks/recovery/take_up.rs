@@ -22,6 +22,7 @@ use a2a_hub_core::{
             still_asks,
         },
         tree_budget::Usage,
+        unattended::UnattendedRun,
     },
 };
 use a2a_hub_observability::log_span;
@@ -48,7 +49,7 @@ const PAGE: usize = 1_000;
 /// Numbers of recovered tasks, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Had not begun, and begin now.
+    /// Had not begun, or are unattended and begin again.
     pub started: usize,
     /// Wait for their client.
     pub waiting: usize,
@@ -72,6 +73,8 @@ struct TakingUp {
     later: Vec<Later>,
     /// Handoffs that the previous process had begun.
     handoffs: BegunHandoffs,
+    /// Tasks whose agents begin anew, so that the children of their earlier runs end.
+    begin_anew: BTreeSet<TaskId>,
     /// New ids of replaced questions, by old id.
     renamed: BTreeMap<QuestionId, QuestionId>,
 }
@@ -163,16 +166,29 @@ impl Tasks {
             let (tasks, used) = self.ended_below(&head.task).await?;
             self.trees().count(&head.task, tasks, used);
         }
-        match (left.recovery(), agent) {
+        let unattended = UnattendedRun::of(&stored.task);
+        let how = unattended.as_ref().map_or_else(|| left.recovery(), |run| run.recovery(left));
+        match (how, agent) {
             (Recovery::Leave, _) => {}
             (Recovery::Fail, _) | (_, None) => {
                 self.trees().fell(&head.task);
-                let over = failed(&stored.task, why_it_ends(&stored.task, left.is_orphan));
+                // Any other reason counts for unattended runs as well.
+                let of_rule = unattended.filter(|_| left.hold.is_some() && !left.is_orphan);
+                let why = of_rule.map(|run| run.why_it_fails());
+                let why = why.unwrap_or_else(|| why_it_ends(&stored.task, left.is_orphan).into());
+                let over = failed(&stored.task, &why);
                 self.end(head, &stored.task, over).await?;
                 all.recovered.failed += 1;
             }
             (Recovery::Start, Some(agent)) => {
                 self.start_again(stored, agent).await?;
+                all.recovered.started += 1;
+            }
+            (Recovery::Again, Some(agent)) => {
+                if left.hold != Some(Resumability::Session) {
+                    all.begin_anew.insert(head.task.clone());
+                }
+                self.begin_again(stored, agent, left).await?;
                 all.recovered.started += 1;
             }
             (Recovery::Wait, Some(agent)) => {
@@ -226,7 +242,8 @@ impl Tasks {
             // Older tasks were recovered before this one.
             is_orphan: head.parent.as_ref().is_some_and(|parent| {
                 let is_it = |later: &Later| later.stored.task.id == *parent;
-                self.find(parent).is_none() && !all.later.iter().any(is_it)
+                let is_gone = self.find(parent).is_none() && !all.later.iter().any(is_it);
+                is_gone || all.begin_anew.contains(parent)
             }),
         })
     }
@@ -257,7 +274,11 @@ impl Tasks {
         Ok(self.directory.version(&head.agent, &version).await.map(Some))
     }
 
-    async fn start_again(&self, stored: StoredTask, agent: Arc<Agent>) -> Result<(), StorageError> {
+    pub(super) async fn start_again(
+        &self,
+        stored: StoredTask,
+        agent: Arc<Agent>,
+    ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
         let ClientInput { timeout_ms, client, due, begun_with, mut kept, mut read } =
             self.said(&task).await?;
@@ -376,12 +397,22 @@ impl Tasks {
         state: TaskState,
         asks: TaskEvent,
     ) -> Result<(), StorageError> {
+        self.append_to(stored, state, vec![asks]).await
+    }
+
+    /// Appends events to the log of a task in one write; the first of them leads to `state`.
+    pub(super) async fn append_to(
+        &self,
+        stored: &mut StoredTask,
+        state: TaskState,
+        events: Vec<TaskEvent>,
+    ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
         // The state machine has no direct transition between the kinds of questions, only through
         // `working`.
         let is_way = a2a_hub_core::task::state::allows(task.status.state, state);
         let working = (!is_way).then(|| metadata::working(task, clock::now()));
-        let events: Vec<_> = working.into_iter().chain([asks]).map(Arc::new).collect();
+        let events: Vec<_> = working.into_iter().chain(events).map(Arc::new).collect();
         *seq = self.storage.append(&task.id, *seq, events.clone()).await?;
         for event in events {
             a2a_hub_core::task::state::apply(task, &event)?;

@@ -107,6 +107,18 @@ impl Stand {
         self.submit_for(agent, message, ResponseMode::AtEnd).await
     }
 
+    /// Submits as a run of a schedule or trigger: the metadata says which.
+    pub(super) async fn submit_run(
+        &self,
+        agent: &Arc<Agent>,
+        text: &str,
+        facts: Metadata,
+    ) -> TaskId {
+        let message = Message::text(Role::User, text);
+        let new = NewTask { facts: Some(facts), ..new_task(agent, message, ResponseMode::AtEnd) };
+        self.tasks.submit(Box::new(new)).await.unwrap().task().clone()
+    }
+
     /// Submits for a client that takes the answer in this form.
     pub(super) async fn submit_for(
         &self,
@@ -114,25 +126,7 @@ impl Stand {
         message: Message,
         response: ResponseMode,
     ) -> Result<TaskId, SubmitError> {
-        let new = NewTask {
-            id: None,
-            permissions: None,
-            facts: None,
-            inherited: None,
-            agent: Arc::clone(agent),
-            tenant: message.context_id.as_ref().map(|it| it.tenant().clone()).unwrap_or_default(),
-            message,
-            working_directory: None,
-            worktree: None,
-            timeout_ms: None,
-            response,
-            client: ClientCapabilities::default(),
-            request: None,
-            by: Principal::Operator,
-            limits: agent.config.tree_limits(),
-            trace: None,
-            routing: None,
-        };
+        let new = new_task(agent, message, response);
         Ok(self.tasks.submit(Box::new(new)).await?.task().clone())
     }
 
@@ -172,5 +166,27 @@ impl Stand {
             TaskEvent::Reply(message) => format!("reply “{}”", message.joined_text()),
         });
         told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn new_task(agent: &Arc<Agent>, message: Message, response: ResponseMode) -> NewTask {
+    NewTask {
+        id: None,
+        permissions: None,
+        facts: None,
+        inherited: None,
+        agent: Arc::clone(agent),
+        tenant: message.context_id.as_ref().map(|it| it.tenant().clone()).unwrap_or_default(),
+        message,
+        working_directory: None,
+        worktree: None,
+        timeout_ms: None,
+        response,
+        client: ClientCapabilities::default(),
+        request: None,
+        by: Principal::Operator,
+        limits: agent.config.tree_limits(),
+        trace: None,
+        routing: None,
     }
 }

@@ -9,6 +9,7 @@ mod recovered;
 mod spending;
 mod standing;
 mod starting;
+mod unattended;
 
 use super::{Stand, config};
 use crate::{error::HubError, tests::scripted_agent::Fake};

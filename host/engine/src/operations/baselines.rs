@@ -1,0 +1,74 @@
+//! Baselines of triggers: the state of a source from which later changes count. They are recorded
+//! before the operator learns that the triggers are there, so that no change after that is missed.
+
+use super::{Hub, triggers::TriggerOperations};
+use crate::error::HubError;
+use a2a_hub_automation::{
+    known_trigger::{KnownTrigger, Sight},
+    look::Look,
+};
+use a2a_hub_config::TriggerSource;
+use a2a_hub_protocol::error::A2aError;
+use futures::future::join_all;
+use std::sync::Arc;
+
+impl Hub {
+    /// Records the baseline of each trigger that has none. Waits for the sources, at most as long
+    /// as one look may take; the baseline of a source that does not answer is that of a later look.
+    pub(super) async fn record_baselines(&self) {
+        let Ok(operations) = TriggerOperations::of(self) else { return };
+        let _looks = operations.triggers.looks.lock().await;
+        let all = operations.triggers.all();
+        join_all(all.iter().map(async |(name, known)| {
+            if let Err(why) = operations.record_baseline(name, known).await {
+                let why = A2aError::from(why);
+                tracing::warn!(trigger = name, %why, "cannot record the state of a source, trying again");
+            }
+        }))
+        .await;
+    }
+}
+
+impl TriggerOperations<'_> {
+    /// Records the baseline of one trigger, if it has none. The caller holds the lock of the looks:
+    /// a concurrent look could see an older state, and report the difference as an event.
+    pub(super) async fn record_baseline(
+        &self,
+        name: &str,
+        known: &Arc<KnownTrigger>,
+    ) -> Result<(), HubError> {
+        let look = {
+            let mut states = self.triggers.states().await?;
+            let Some(memory) = states.of(name) else { return Ok(()) };
+            let lacks = match &known.rules.source {
+                TriggerSource::Commits(..) => memory.state.heads.is_none(),
+                TriggerSource::Files(..) => memory.files.is_none(),
+                TriggerSource::Topics(_) => memory.state.topics_after.is_none(),
+                TriggerSource::Tasks(..) | TriggerSource::Webhooks(_) => false,
+            };
+            if !lacks || !memory.state.is_active() {
+                return Ok(());
+            }
+            Look::begin(known, memory.look.take())
+        };
+        let began = look.began;
+        let sight = look.sight().await;
+        let mut states = self.triggers.states().await?;
+        let Some(memory) = states.of(name) else { return Ok(()) };
+        let mut state = memory.state.clone();
+        match sight {
+            Err(late) => memory.look = Some(late),
+            // The next look reports it.
+            Ok(Err(_)) => {}
+            Ok(Ok(Sight::Heads(heads))) => state.heads = Some(heads),
+            Ok(Ok(Sight::Files(files))) => {
+                memory.files = Some(files);
+                memory.rest_after(began);
+            }
+            Ok(Ok(Sight::Reported)) => {
+                self.triggers.see_topics(name, known, &mut state).await?;
+            }
+        }
+        self.save(name, memory, &state).await
+    }
+}
