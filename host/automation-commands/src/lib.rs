@@ -39,10 +39,14 @@ fn state_of_last(of: &Value) -> Cell {
     Cell::styled(style_of(state), state)
 }
 
-/// Adds the lines below a row: the latest task, `waiting`, how to go on, notes and warnings.
+/// Adds the lines below a row: the latest task, the rule for interruptions, `waiting`, the way to
+/// go on, notes and warnings.
 fn add_below(table: &mut Table, of: &Value, waiting: Option<String>, resume_by: Option<&str>) {
     if let Some(task) = of["last"]["task"].as_str() {
         table.below(format!("latest task: a2a-hub task show {}", shell_word(task)));
+    }
+    if of["onRestart"] == "fail" {
+        table.below("a run that the end of the hub interrupts fails");
     }
     if let Some(waiting) = waiting {
         table.below(waiting);

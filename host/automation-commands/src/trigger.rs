@@ -104,7 +104,7 @@ mod tests {
             "paused": false, "stopped": false, "pending": 2,
             "last": { "started": "2026-06-01T03:00:00.000Z", "task": "t1", "state": "completed" } });
         let fix = json!({ "name": "fix", "on": "task", "watches": "codex", "agent": "claude-code",
-            "paused": false, "stopped": true, "pending": 0, "warning": "the trigger `fix` starts no runs" });
+            "paused": false, "stopped": true, "pending": 0, "onRestart": "fail", "warning": "the trigger `fix` starts no runs" });
         let shown = triggers_text(&[review, fix], now, Some(80)).words();
         insta::assert_snapshot!(shown, @"
         TRIGGER  ON       WATCHES    AGENT        LAST      STATE
@@ -112,6 +112,7 @@ mod tests {
             latest task: a2a-hub task show t1
             events that wait for a run: 2
         fix      stopped  codex      claude-code  -         -
+            a run that the end of the hub interrupts fails
             to go on: a2a-hub trigger resume fix
             warning: the trigger `fix` starts no runs
         ");

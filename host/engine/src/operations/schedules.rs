@@ -259,6 +259,7 @@ impl Hub {
             agent: config.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
             cron: config.cron.clone().unwrap_or_default(),
             zone: config.zone.clone(),
+            on_restart: config.on_restart.word().to_owned(),
             paused: state.paused,
             next,
             last,

@@ -384,6 +384,7 @@ impl<'h> TriggerOperations<'h> {
             agent: known.config.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
             on: known.config.on.map(TriggerOn::word).unwrap_or_default().to_owned(),
             watches: known.watches(name),
+            on_restart: known.config.on_restart.word().to_owned(),
             paused: state.paused,
             stopped: state.stopped,
             pending: [state.starting, state.pending]

@@ -33,6 +33,14 @@ pub enum RestartRule {
 }
 
 impl RestartRule {
+    /// Name in the configuration.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Again => "again",
+            Self::Fail => "fail",
+        }
+    }
+
     /// True for the rule of a run without the member, such as that of an older hub.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_default(&self) -> bool {

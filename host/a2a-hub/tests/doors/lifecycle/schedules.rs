@@ -201,6 +201,8 @@ async fn stopped_hub_starts_run_again_once() -> Result<()> {
     let failed = ran(&client, "fails", planned, "failed").await?;
     assert_eq!(failed["metadata"]["reason"], "hub_stopped", "{failed}");
     assert_eq!(failed["metadata"]["schedule"]["onRestart"], "fail", "{failed}");
+    let rules = [schedule(&client, "nightly").await?, schedule(&client, "fails").await?];
+    assert_eq!(rules.map(|it| it["onRestart"].clone()), [json!("again"), json!("fail")]);
     let again = task["history"].as_array().context("no history")?;
     let first = format!("schedule:nightly:{}", "2026-06-01T03:00:00.000Z");
     ensure!(again.iter().any(|it| it["messageId"] == format!("{first}:again")), "{task}");

@@ -17,6 +17,8 @@ pub struct ScheduleInfo {
     /// Time zone of the expression; absent for that of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+    /// Rule for a run that the end of the hub interrupts: `again` or `fail`.
+    pub on_restart: String,
     /// True if the operator paused the schedule.
     pub paused: bool,
     /// Next planned time (RFC 3339, in the zone of the schedule); absent while it is paused.

@@ -52,6 +52,8 @@ pub struct TriggerInfo {
     pub on: String,
     /// Directory that is watched, agent whose tasks count, topics, or path that takes webhooks.
     pub watches: String,
+    /// Rule for a run that the end of the hub interrupts: `again` or `fail`.
+    pub on_restart: String,
     /// True if the operator paused the trigger.
     pub paused: bool,
     /// True if the limit of runs an hour stopped the trigger, until it is resumed.
