@@ -69,7 +69,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_runtime::{
-    Call, Failure, HubWork, Run, RunCapacity, Runtime, Work,
+    Call, Failure, HubWork, Limits, Run, RunCapacity, Runtime, Work,
     directories::{self, TaskDirectories},
     port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
 };
@@ -416,13 +416,18 @@ impl Agent {
         };
         Call {
             agent: self.id.clone(),
-            limits: self.config.limits.with(&self.terms.grant.limits).limits(),
+            limits: self.limits(),
             held: Arc::clone(&self.held),
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
             working_directory,
             client: ClientCapabilities::default(),
         }
+    }
+
+    /// Limits of each of the agent's runs: those of its grant, then those of the configuration.
+    pub fn limits(&self) -> Limits {
+        self.config.limits.with(&self.terms.grant.limits).limits()
     }
 
     /// Context memory of the agent for one context; none if the agent may not remember.

@@ -19,7 +19,7 @@ mod topics;
 pub use crate::health::{Readiness, until_usable};
 pub use error::{BackupError, StorageError};
 pub use known_children::{KnownChild, KnownChildren};
-pub use log::fold;
+pub use log::{fold, fold_page};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
 

@@ -2,6 +2,7 @@
 
 use super::{Head, StorageError};
 use a2a_hub_core::task::{
+    fold::TaskFold,
     metadata,
     state::{self, IllegalEvent},
     trace_context,
@@ -94,18 +95,38 @@ fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
 }
 
 /// Folds `events` into a task; `known` is the fold of the events before them.
+///
+/// # Errors
+///
+/// If the events are no log of the task.
 pub fn fold<E: Borrow<TaskEvent>>(
     id: &TaskId,
     known: Option<Task>,
     events: impl IntoIterator<Item = E>,
 ) -> Result<Task, StorageError> {
+    fold_page(id, known.map(TaskFold::new), events).map(TaskFold::into_task)
+}
+
+/// Folds one page of a log that is read in pages; `known` is the fold of the pages before it.
+///
+/// # Errors
+///
+/// If the events are no log of the task.
+pub fn fold_page<E: Borrow<TaskEvent>>(
+    id: &TaskId,
+    known: Option<TaskFold>,
+    events: impl IntoIterator<Item = E>,
+) -> Result<TaskFold, StorageError> {
     let corrupt = |why| StorageError::Corrupt { what: format!("the log of task {id}"), why };
     let mut known = known;
     for event in events {
         match (&mut known, event.borrow()) {
-            (Some(task), event) => state::apply(task, event)
+            (Some(task), event) => task
+                .apply(event)
                 .map_err(|illegal| corrupt(format!("one of its events would {illegal}")))?,
-            (None, TaskEvent::Created(created)) => known = Some(created.task.clone()),
+            (None, TaskEvent::Created(created)) => {
+                known = Some(TaskFold::new(created.task.clone()));
+            }
             (None, _) => break,
         }
     }

@@ -3,14 +3,13 @@
 //! that panics receives no more events.
 
 use super::event::TaskEventValue;
-use a2a_hub_core::{access_control::Principal, task::state::apply};
+use a2a_hub_core::{access_control::Principal, task::fold::TaskFold};
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::ErrorKind,
     event::{SequencedEvent, TaskEvent},
     id::TaskId,
     operation::Operation,
-    task::Task,
 };
 use futures::future::join_all;
 use parking_lot::Mutex;
@@ -142,7 +141,7 @@ impl Callbacks {
     /// Reads all events of the task, once it exists, and passes them on.
     async fn listen(&self, task: &TaskId, begun: &Notify, events: mpsc::Sender<TaskEventValue>) {
         let mut after = 0;
-        let mut whole: Option<Task> = None;
+        let mut whole: Option<TaskFold> = None;
         loop {
             let resubscribe = Operation::Resubscribe { id: task.clone(), after: Some(after) };
             let mut heard = match self.engine.handle(&Principal::Operator, None, resubscribe).await
@@ -162,9 +161,12 @@ impl Callbacks {
             while let Some(Ok(event)) = heard.next().await {
                 after = event.seq;
                 take_in(&mut whole, &event);
-                is_over = whole.as_ref().is_none_or(|task| task.status.state.is_final());
-                let artifacts = whole.as_ref().map(|task| task.artifacts.as_slice().into());
-                let told = TaskEventValue::new(event, artifacts.unwrap_or_default());
+                let task = whole.as_ref().map(TaskFold::task);
+                is_over = task.is_none_or(|task| task.status.state.is_final());
+                // Only the last event has the artifacts: a copy for each would cost the square of
+                // their number.
+                let made = task.filter(|_| is_over).map(|task| task.artifacts.as_slice().into());
+                let told = TaskEventValue::new(event, made.unwrap_or_default());
                 if events.send(told).await.is_err() {
                     return;
                 }
@@ -179,12 +181,12 @@ impl Callbacks {
 }
 
 /// Applies the event to the state of the task, which the final event reports.
-fn take_in(whole: &mut Option<Task>, event: &SequencedEvent) {
+fn take_in(whole: &mut Option<TaskFold>, event: &SequencedEvent) {
     match (&event.event, whole) {
-        (TaskEvent::Created(created), whole) => *whole = Some(created.task.clone()),
+        (TaskEvent::Created(created), whole) => *whole = Some(TaskFold::new(created.task.clone())),
         (event, Some(task)) => {
             // Events of the log are valid transitions.
-            let _ = apply(task, event);
+            let _ = task.apply(event);
         }
         (_, None) => {}
     }

@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc};
 pub struct TaskEventValue {
     /// Event in the form of the task's log, shared without copying.
     pub event: Arc<HeardEvent>,
-    /// All artifacts of the task so far.
+    /// All artifacts of the task, in its last event; none in an earlier one.
     artifacts: Arc<[Artifact]>,
 }
 

@@ -7,6 +7,7 @@ mod tests;
 use super::peer::{RemotePeer, Responses};
 use a2a_hub_client::{ClientError, PAUSES, with_trace};
 use a2a_hub_core::task::{
+    fold::TaskFold,
     state,
     trace_context::{self, Trace, without_trace},
 };
@@ -79,6 +80,7 @@ impl RemoteRun {
         let mut run = JoinSet::new();
         if let Some(port) = ports.tasks.clone() {
             let (peer, theirs, question, prompt) = (peer.clone(), None, None, None);
+            let ours = TaskFold::new(ours);
             let remote = RemoteTask { peer, port, ours, theirs, asking: false, question, prompt };
             let trace = trace_context::beside(Some(&remote.trace()));
             let work = with_trace(trace, remote.run(said, cancel.clone()));
@@ -125,7 +127,7 @@ struct RemoteTask {
     peer: RemotePeer,
     port: Arc<dyn TaskPort>,
     /// The local task, updated by the events received so far.
-    ours: Task,
+    ours: TaskFold,
     /// Remote id of the task, once known.
     theirs: Option<TaskId>,
     /// True if the remote agent waits for the client.
@@ -194,17 +196,17 @@ impl RemoteTask {
 
     /// Cancels the remote task. Failures are logged and ignored.
     async fn stop(&self) {
-        let stopped = self.peer.stop(&self.ours.id, self.theirs.clone());
+        let stopped = self.peer.stop(&self.ours.task().id, self.theirs.clone());
         if let Ok(Err(why)) = timeout(STOP, stopped).await {
-            tracing::debug!(task = %self.ours.id, %why, "an agent elsewhere was not stopped");
+            tracing::debug!(task = %self.ours.task().id, %why, "an agent elsewhere was not stopped");
         }
     }
 
     /// Relays messages until the remote agent asks no further question.
     async fn talk(&mut self, mut said: Option<ClientAnswer>) -> Result<Ended, Failure> {
-        let context = self.peer.context(&self.ours.context_id).await;
+        let context = self.peer.context(&self.ours.task().context_id).await;
         // Known if the task was working or interrupted when the previous process ended.
-        self.theirs = self.peer.task(&self.ours.id).await;
+        self.theirs = self.peer.task(&self.ours.task().id).await;
         loop {
             let answers = said.is_some() && self.theirs.is_some();
             let rest = match self.exchange(said.take(), context.as_ref()).await {
@@ -301,7 +303,8 @@ impl RemoteTask {
 
     /// Trace context for the remote task: a span below that of the local task.
     fn trace(&self) -> Metadata {
-        Trace::of(&self.ours.id, self.ours.metadata.as_ref()).members()
+        let ours = self.ours.task();
+        Trace::of(&ours.id, ours.metadata.as_ref()).members()
     }
 
     /// Rewrites the client's message for the remote agent: with remote ids, and with the local
@@ -370,7 +373,10 @@ impl RemoteTask {
                 let new: Vec<_> = task
                     .artifacts
                     .into_iter()
-                    .filter_map(|now| state::catch_up(&self.ours.artifacts, now, is_last))
+                    .filter_map(|now| {
+                        let before = self.ours.artifact(&now.artifact_id);
+                        state::catch_up(before, now, is_last)
+                    })
                     .collect();
                 self.make(new).await?;
                 if self.has_said(&task.status) {
@@ -391,7 +397,7 @@ impl RemoteTask {
 
     /// True if a status adds nothing to the last one.
     fn has_said(&self, now: &TaskStatus) -> bool {
-        let before = &self.ours.status;
+        let before = &self.ours.task().status;
         let id = |status: &TaskStatus| status.message.as_ref().map(|it| it.message_id.clone());
         let silent = now.message.is_none() || id(now) == id(before);
         now.state == TaskState::Working && before.state == TaskState::Working && silent
@@ -418,8 +424,8 @@ impl RemoteTask {
             // The message of a state that this version does not know is progress.
             TaskState::Unknown if message.is_none() => None,
             TaskState::Working | TaskState::Unknown => {
-                (self.ours.status.state, self.ours.status.message) =
-                    (TaskState::Working, message.clone());
+                let status = self.ours.status_mut();
+                (status.state, status.message) = (TaskState::Working, message.clone());
                 self.emit(vec![Emitted::Working { message, metadata }]).await?;
                 None
             }
@@ -437,7 +443,8 @@ impl RemoteTask {
     async fn knows(&mut self, task: &TaskId, context: &ContextId) {
         if self.theirs.as_ref() != Some(task) {
             self.theirs = Some(task.clone());
-            self.peer.remember((&self.ours.id, &self.ours.context_id), (task, context)).await;
+            let ours = self.ours.task();
+            self.peer.remember((&ours.id, &ours.context_id), (task, context)).await;
         }
     }
 
@@ -445,9 +452,9 @@ impl RemoteTask {
         let mut made = Vec::with_capacity(updates.len());
         for update in updates {
             let mut event = TaskEvent::Artifact(update);
-            state::begin_artifact(&self.ours, &mut event);
+            self.ours.begin_artifact(&mut event);
             // A task that is not final accepts any artifact.
-            let _ = state::apply(&mut self.ours, &event);
+            let _ = self.ours.apply(&event);
             if let TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk }) = event {
                 made.push(Emitted::Artifact { artifact, append, last_chunk });
             }

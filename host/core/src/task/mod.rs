@@ -1,8 +1,10 @@
 //! Decisions about one task: its state machine, questions, recovery after a restart and its tree's
 //! budget.
 
+pub mod fold;
 pub mod idempotency;
 pub mod lifecycle;
+pub mod list_limits;
 pub mod metadata;
 pub mod prices;
 pub mod progress;

@@ -52,17 +52,32 @@ pub fn allows(from: TaskState, to: TaskState) -> bool {
     }
 }
 
-/// Clears `append` on the first chunk of an artifact: some clients drop a chunk that appends to an
-/// unknown artifact.
-pub fn begin_artifact(task: &Task, event: &mut TaskEvent) {
-    if let TaskEvent::Artifact(update) = event {
-        let id = &update.artifact.artifact_id;
-        update.append &= task.artifacts.iter().any(|known| known.artifact_id == *id);
-    }
+/// Applies one event. It searches the task's artifacts, so several events belong in a
+/// [`TaskFold`](super::fold::TaskFold).
+///
+/// # Errors
+///
+/// If the state of the task does not allow the event; the task is unchanged.
+pub fn apply(task: &mut Task, event: &TaskEvent) -> Result<(), IllegalEvent> {
+    let known = match event {
+        TaskEvent::Artifact(update) => {
+            let id = &update.artifact.artifact_id;
+            task.artifacts.iter().position(|known| known.artifact_id == *id)
+        }
+        TaskEvent::Created(_)
+        | TaskEvent::Status(_)
+        | TaskEvent::Input(_)
+        | TaskEvent::Reply(_) => None,
+    };
+    apply_at(task, known, event)
 }
 
-/// Applies the next event. On an error the task is unchanged.
-pub fn apply(task: &mut Task, event: &TaskEvent) -> Result<(), IllegalEvent> {
+/// Applies an event; `known` is the position of its artifact, if the task has that artifact.
+pub(super) fn apply_at(
+    task: &mut Task,
+    known: Option<usize>,
+    event: &TaskEvent,
+) -> Result<(), IllegalEvent> {
     let from = task.status.state;
     if from.is_final() {
         return Err(IllegalEvent::Over(from));
@@ -76,7 +91,7 @@ pub fn apply(task: &mut Task, event: &TaskEvent) -> Result<(), IllegalEvent> {
             }
             take_status(task, update);
         }
-        TaskEvent::Artifact(update) => take_artifact(&mut task.artifacts, update),
+        TaskEvent::Artifact(update) => take_artifact(&mut task.artifacts, known, update),
         TaskEvent::Input(message) => {
             keep_question(task);
             task.history.push(message.clone());
@@ -133,9 +148,9 @@ fn keep_question(task: &mut Task) {
     }
 }
 
-fn take_artifact(artifacts: &mut Vec<Artifact>, update: &ArtifactUpdate) {
+fn take_artifact(artifacts: &mut Vec<Artifact>, known: Option<usize>, update: &ArtifactUpdate) {
     let new = &update.artifact;
-    match artifacts.iter_mut().find(|known| known.artifact_id == new.artifact_id) {
+    match known.and_then(|known| artifacts.get_mut(known)) {
         Some(known) if update.append => append_parts(&mut known.parts, &new.parts),
         Some(known) => known.clone_from(new),
         None => artifacts.push(new.clone()),
@@ -156,12 +171,15 @@ fn append_parts(parts: &mut Vec<Part>, more: &[Part]) {
     }
 }
 
-/// Update that brings clients with the `known` artifacts up to date: `None`, the added parts, or
-/// the whole artifact if it was replaced. `last_chunk` says that the artifact is complete; an
-/// incomplete one with less than the known parts changes nothing, because some agents repeat a task
-/// without its latest pieces.
-pub fn catch_up(known: &[Artifact], now: Artifact, last_chunk: bool) -> Option<ArtifactUpdate> {
-    let before = known.iter().find(|known| known.artifact_id == now.artifact_id);
+/// Update that brings clients up to date that know the artifact as it was `before`: `None`, the
+/// added parts, or the whole artifact if it was replaced or is new. `last_chunk` says that the
+/// artifact is complete; an incomplete one with less than the known parts changes nothing, because
+/// some agents repeat a task without its latest pieces.
+pub fn catch_up(
+    before: Option<&Artifact>,
+    now: Artifact,
+    last_chunk: bool,
+) -> Option<ArtifactUpdate> {
     if !last_chunk && before.is_some_and(|before| added(&now.parts, &before.parts).is_some()) {
         return None;
     }
@@ -358,18 +376,6 @@ mod tests {
     }
 
     #[test]
-    fn first_chunk_begins_its_artifact() {
-        let mut task = task(TaskState::Working);
-        let appends = [true, true, false, true].map(|append| {
-            let mut event = chunk("a", append);
-            begin_artifact(&task, &mut event);
-            apply(&mut task, &event).unwrap();
-            matches!(event, TaskEvent::Artifact(ArtifactUpdate { append: true, .. }))
-        });
-        assert_eq!(appends, [false, true, false, true]);
-    }
-
-    #[test]
     fn text_chunks_grow_into_one_part() {
         let mut task = task(TaskState::Working);
         for event in [chunk("a", false), chunk("b", true), chunk("c", true)] {
@@ -401,7 +407,7 @@ mod tests {
         ];
         let mut table = String::new();
         for (known, now) in cases {
-            let told = catch_up(&[artifact(&known)], artifact(&now), false);
+            let told = catch_up(Some(&artifact(&known)), artifact(&now), false);
             let told = told.map_or_else(
                 || "nothing".to_owned(),
                 |told| {
@@ -426,9 +432,9 @@ mod tests {
         nothing
         anew ["a"]
         "#);
-        let first = catch_up(&[], artifact(&[text("a")]), true).unwrap();
+        let first = catch_up(None, artifact(&[text("a")]), true).unwrap();
         assert!(!first.append && first.last_chunk);
-        let last = catch_up(&[artifact(&[text("ab")])], artifact(&[text("a")]), true).unwrap();
+        let last = catch_up(Some(&artifact(&[text("ab")])), artifact(&[text("a")]), true).unwrap();
         assert!(!last.append, "the last state of an artifact counts");
     }
 
@@ -446,7 +452,7 @@ mod tests {
             };
             let (mut behind, whole) = (grown(&pieces[..at.min(pieces.len())]), grown(&pieces));
             for now in whole.artifacts.clone() {
-                if let Some(told) = catch_up(&behind.artifacts, now, false) {
+                if let Some(told) = catch_up(behind.artifacts.first(), now, false) {
                     apply(&mut behind, &TaskEvent::Artifact(told)).unwrap();
                 }
             }

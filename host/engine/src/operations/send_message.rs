@@ -12,8 +12,8 @@ use a2a_hub_core::{
     access_control::Caller,
     routing::{Routing, Wanted},
     task::{
+        fold::TaskFold,
         idempotency::{self, RequestText},
-        state,
     },
 };
 use a2a_hub_protocol::{
@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     operation::{Answer, SendMessage},
-    task::{Task, TaskState},
+    task::TaskState,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -175,20 +175,20 @@ impl Hub {
     pub(super) async fn hear_out(&self, heard: &mut Subscription) -> Result<Answer, HubError> {
         // Folds the task from the events, if the stream starts with the first one: that saves
         // reading the log again.
-        let mut whole: Option<Task> = None;
+        let mut whole: Option<TaskFold> = None;
         while let Some(recorded) = heard.next().await {
             match &recorded?.event {
                 TaskEvent::Reply(message) => return Ok(Answer::Message(message.clone())),
-                TaskEvent::Created(created) => whole = Some(created.task.clone()),
+                TaskEvent::Created(created) => {
+                    whole = Some(TaskFold::new(created.task.clone()));
+                }
                 event @ (TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_)) => {
-                    whole = whole.and_then(|mut task| {
-                        state::apply(&mut task, event).is_ok().then_some(task)
-                    });
+                    whole = whole.and_then(|mut task| task.apply(event).is_ok().then_some(task));
                 }
             }
         }
         let task = match whole {
-            Some(task) => task,
+            Some(task) => task.into_task(),
             None => self.tasks.get(heard.task()).await?.task,
         };
         if task.status.state == TaskState::Submitted || task.status.state == TaskState::Working {

@@ -8,6 +8,7 @@ pub(super) mod exit;
 pub(super) mod input;
 pub(super) mod permits;
 pub(super) mod questions;
+pub(super) mod record;
 pub(super) mod recorder;
 pub(super) mod replay;
 pub(super) mod run_journal;
@@ -38,7 +39,7 @@ use a2a_hub_core::{
     failure_reason::FailureReason,
     grant::Resume,
     task::{
-        lifecycle::{AgentEntry, Effect, Fault, Lifecycle, Patience, Record, Signal},
+        lifecycle::{AgentEntry, Effect, Lifecycle, Patience, Signal},
         metadata,
         tree_budget::Usage,
         unattended::UnattendedRun,
@@ -485,47 +486,6 @@ impl TaskActor {
         self.lifecycle.step(Instant::now().into_std(), signal).into()
     }
 
-    fn record(&mut self, record: Record, payload: &mut SignalPayload) {
-        let (task, now) = (self.recorder.task(), clock::now());
-        let event = match record {
-            Record::Itself => {
-                for event in payload.events.drain(..) {
-                    let event = metadata::with_unheard(event, &self.unheard());
-                    self.recorder.record(event);
-                }
-                return;
-            }
-            Record::Working => metadata::working(task, now),
-            Record::Interim => {
-                // The first of them is the input of the next run.
-                let later = self.unheard().split_off(1.min(self.unheard.len()));
-                let ends = payload.events.drain(..);
-                let told: Vec<_> = ends
-                    .flat_map(|end| metadata::end_of_run_events(task, end, &later, &now))
-                    .collect();
-                told.into_iter().for_each(|event| self.recorder.record(event));
-                return;
-            }
-            Record::Canceled => metadata::canceled(task, payload.facts.take(), now),
-            Record::Failed(fault) => {
-                self.was_cut |= fault == Fault::HubStopped;
-                let text = fault.text(self.lifecycle.patience());
-                metadata::failed(task, fault.reason(), &text, now)
-            }
-            Record::Again => return self.record_again(),
-            Record::Parked => metadata::parked(task, &self.agent.card.name, now),
-            Record::Stranded => {
-                metadata::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
-            }
-            Record::Interrupted => {
-                self.was_cut = true;
-                metadata::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
-            }
-        };
-        let event = metadata::with_unheard(event, &self.unheard());
-        self.recorder.record(event);
-    }
-
     /// Carries out an effect, and returns the signal that results from it.
     async fn act(&mut self, effect: Effect, payload: &mut SignalPayload) -> Option<Signal> {
         match effect {
@@ -534,7 +494,7 @@ impl TaskActor {
                     // The children ended before the task does.
                     payload.stamp(&clock::now());
                 }
-                self.record(record, payload);
+                self.record(record, payload).await;
             }
             Effect::ComeBack => return self.come_back(payload),
             Effect::GiveTurnBack => self.permits.give_back(),

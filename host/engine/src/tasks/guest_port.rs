@@ -1,7 +1,11 @@
 //! Port from a running guest to its task's actor: one bounded queue that keeps the order.
 
 use a2a_hub_clock as clock;
-use a2a_hub_core::task::{metadata, replay::Recorded};
+use a2a_hub_core::task::{
+    list_limits::{ListEntry, TaskLists},
+    metadata,
+    replay::Recorded,
+};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, TaskEvent},
     message::Message,
@@ -15,6 +19,7 @@ use a2a_hub_runtime::{
         tasks::{ClientAnswer, Emitted, Need, TaskPort, WaitsFor},
     },
 };
+use parking_lot::Mutex;
 use std::{
     sync::{
         Arc,
@@ -67,6 +72,9 @@ pub(super) struct ActorPort {
     pub(super) beside: Arc<AtomicU64>,
     /// Id of an artifact that only the hub writes in this task.
     pub(super) of_hub: Option<&'static str>,
+    /// Lists of the task with everything that was queued; none for what the hub itself emits, which
+    /// is little.
+    pub(super) lists: Option<Mutex<TaskLists>>,
 }
 
 /// Event for the task's log, from a guest's output.
@@ -79,6 +87,14 @@ pub(super) fn event(task: &Task, emitted: Emitted) -> TaskEvent {
         Emitted::Artifact { artifact, append, last_chunk } => {
             TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk })
         }
+    }
+}
+
+/// Entry that a guest's output adds to the lists of its task.
+fn list_entry(emitted: &Emitted) -> ListEntry<'_> {
+    match emitted {
+        Emitted::Working { metadata, .. } => ListEntry::Status(metadata.as_ref()),
+        Emitted::Artifact { artifact, append, .. } => ListEntry::Artifact(artifact, *append),
     }
 }
 
@@ -133,6 +149,10 @@ impl TaskPort for ActorPort {
             return Err(Failure::Invalid(format!(
                 "emit the artifact `{id}`: in a worktree it holds the changes, and the hub writes it; take another id"
             )));
+        }
+        if let Some(lists) = &self.lists {
+            let added = lists.lock().add(events.iter().map(list_entry));
+            added.map_err(|full| Failure::Exhausted(full.to_string()))?;
         }
         self.queue.send(GuestRequest::Emit(events)).await.map_err(|_| Failure::Cancelled)
     }

@@ -7,6 +7,7 @@ mod handed_on;
 mod inheriting;
 mod lanes;
 mod lending;
+mod long_lists;
 mod reading;
 mod routed;
 mod stand;

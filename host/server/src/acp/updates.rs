@@ -11,6 +11,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_rpc::question_view;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// Maximum length of a permission request's title in characters.
 const MAX_TITLE: usize = 200;
@@ -26,6 +27,8 @@ pub(super) struct SentTexts {
     /// Tool calls that the agent reports.
     pub(super) activity: TurnActivity,
     artifacts: Vec<SentArtifact>,
+    /// Positions of the artifacts by their ids: a search would take longer with each artifact.
+    positions: HashMap<ArtifactId, usize>,
     /// Number of changed files that were sent.
     changes: usize,
     /// Source of the text that was sent last; `None` before the first.
@@ -89,17 +92,13 @@ impl SentTexts {
             let call = format!("{task}/change/{}", self.changes);
             return vec![file_changes::tool_call(&call, path, made)];
         }
-        let found = self.artifacts.iter().position(|sent| sent.id == made.artifact_id);
-        let at = found.unwrap_or_else(|| {
+        let next = self.artifacts.len();
+        let at = *self.positions.entry(made.artifact_id.clone()).or_insert(next);
+        if at == next {
             let id = made.artifact_id.clone();
-            self.artifacts.push(SentArtifact {
-                id,
-                text: String::new(),
-                files: Vec::new(),
-                rewritten: 0,
-            });
-            self.artifacts.len() - 1
-        });
+            let (text, files, rewritten) = Default::default();
+            self.artifacts.push(SentArtifact { id, text, files, rewritten });
+        }
         let (text, files) = (joined_text(&made.parts), made.parts.iter().filter_map(file));
         let sent = &mut self.artifacts[at];
         let (mut is_rewritten, mut new_text) = (false, text.clone());

@@ -12,14 +12,14 @@ use a2a_hub_conversations::{
     generation,
     refusals::{asks_now, not_asked},
 };
-use a2a_hub_core::task::{metadata, question, unattended};
+use a2a_hub_core::task::{list_limits::ListFull, metadata, question, unattended};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     id::MessageId,
     question::Question as Asked,
-    task::TaskState,
+    task::{Task, TaskState},
 };
 use a2a_hub_runtime::{Ended, Failure, port::tasks::ClientAnswer};
 
@@ -39,6 +39,11 @@ impl TaskActor {
         if let Err(gone) = question::admit(asked.as_ref(), answers) {
             // The sender may be gone; then nobody needs the reply.
             let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
+            return None;
+        }
+        // An answer is accepted in any case: its question was asked while the history had room.
+        if let (false, Err(full)) = (is_asked, self.recorder.require_room_for_message()) {
+            let _ = told.send(Err(no_room(task, &full)));
             return None;
         }
         // Nobody else appends to the log, so nothing happens between the check and the message.
@@ -177,4 +182,13 @@ impl TaskActor {
         start.at = self.recorder.task().history.len().saturating_sub(1);
         start
     }
+}
+
+/// Refuses a further message to a task whose history is full.
+fn no_room(task: &Task, full: &ListFull) -> A2aError {
+    let why = format!(
+        "send a message to task `{}`: {full}; send it without `taskId`, and with the task's `contextId`, once the task is over",
+        task.id
+    );
+    A2aError::new(ErrorKind::UnsupportedOperation, why)
 }

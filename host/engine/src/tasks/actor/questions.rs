@@ -33,6 +33,15 @@ impl TaskActor {
             return waits.then_some(Signal::Waits(true));
         }
         let GuestQuestion { need, prompt, patience, answer, of_child, waits } = *question;
+        if let Err(full) = self.recorder.require_room_for_message() {
+            // A guest that has ended needs no answer.
+            let why = format!(
+                "ask: {full}; end the run, and let the client begin another task of the conversation"
+            );
+            let _ = answer.send(Err(Failure::Exhausted(why)));
+            let is_told = self.recorder.task().status.state.is_interrupted();
+            return is_told.then_some(Signal::WentOn);
+        }
         let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
         let is_childs = of_child.is_some();
         payload.events = match of_child {

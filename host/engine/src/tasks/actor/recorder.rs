@@ -2,7 +2,11 @@
 
 use a2a_hub_core::{
     access_control::Principal,
-    task::{prices::Prices, state},
+    task::{
+        fold::TaskFold,
+        list_limits::{HistorySize, ListFull, ListLimits},
+        prices::Prices,
+    },
 };
 use a2a_hub_observability::{hub_events::Events, metrics::Metrics, span_export::Spans};
 use a2a_hub_protocol::{
@@ -58,7 +62,9 @@ const COLLECTED: usize = 8;
 /// Writes the log of one task.
 pub(in crate::tasks) struct Recorder {
     /// The task, with all recorded events applied, stored or not.
-    task: Task,
+    task: TaskFold,
+    /// Size of the task's history.
+    history: HistorySize,
     /// Number of the last stored event.
     seq: u64,
     agent: AgentId,
@@ -87,7 +93,22 @@ impl Recorder {
     ) -> Self {
         let (pending, moves) = (Vec::new(), Vec::new());
         let (unborn, prices) = (None, Arc::default());
-        Self { task, seq, agent, storage, events, spans, feed, pending, moves, unborn, prices }
+        let history = HistorySize::of(&task.history);
+        let task = TaskFold::new(task);
+        Self {
+            task,
+            history,
+            seq,
+            agent,
+            storage,
+            events,
+            spans,
+            feed,
+            pending,
+            moves,
+            unborn,
+            prices,
+        }
     }
 
     /// Turns the tokens that the agent reports into dollars by this list.
@@ -125,7 +146,13 @@ impl Recorder {
     }
 
     pub(in crate::tasks) fn task(&self) -> &Task {
-        &self.task
+        self.task.task()
+    }
+
+    /// Refuses a question, or a further message of the client, for which the task's history has no
+    /// room.
+    pub(in crate::tasks) fn require_room_for_message(&self) -> Result<(), ListFull> {
+        self.history.require_room(&ListLimits::default())
     }
 
     /// Events of the hub.
@@ -155,16 +182,18 @@ impl Recorder {
     /// Applies an event and queues it for the next write. An event that the task's state does not
     /// allow is left out and logged: no guest can cause one.
     pub(in crate::tasks) fn record(&mut self, mut event: TaskEvent) {
-        let before = self.task.status.state;
-        state::begin_artifact(&self.task, &mut event);
-        self.prices.apply(self.task.metadata.as_ref(), &mut event);
-        match state::apply(&mut self.task, &event) {
+        let before = self.task().status.state;
+        self.task.begin_artifact(&mut event);
+        self.prices.apply(self.task.task().metadata.as_ref(), &mut event);
+        match self.task.apply(&event) {
             Ok(()) => {
-                let state = self.task.status.state;
+                let task = self.task.task();
+                self.history.update(&task.history);
+                let state = task.status.state;
                 self.moves.extend((state != before).then_some(state));
                 self.pending.push(Arc::new(event));
             }
-            Err(why) => tracing::error!(task = %self.task.id, %why, "an event was left out"),
+            Err(why) => tracing::error!(task = %self.task().id, %why, "an event was left out"),
         }
     }
 
@@ -180,9 +209,9 @@ impl Recorder {
         let (pending, moves) = (mem::take(&mut self.pending), mem::take(&mut self.moves));
         let unborn = self.unborn.take();
         let by = unborn.as_ref().map_or(by, |unborn| Some(&unborn.by));
-        let stored = self.storage.append_by(&self.task.id, self.seq, pending.clone(), by).await;
+        let stored = self.storage.append_by(&self.task().id, self.seq, pending.clone(), by).await;
         if let Err(why) = stored {
-            tracing::error!(task = %self.task.id, %why, "events could not be stored");
+            tracing::error!(task = %self.task().id, %why, "events could not be stored");
             if !self.has_landed(&why, &pending).await {
                 // The caller may be gone; then nobody needs the reply.
                 unborn.map(|unborn| unborn.told.send(Err(why.clone())));
@@ -190,14 +219,15 @@ impl Recorder {
             }
         }
         if let Some(unborn) = unborn {
-            self.events.publish(created(&self.task, &self.agent));
+            self.events.publish(created(self.task(), &self.agent));
             let _ = unborn.told.send(Ok(()));
         }
+        let Task { id, context_id, .. } = self.task.task();
         let sequenced = pending.into_iter().map(|event| {
             self.seq += 1;
             SequencedEvent {
-                task: self.task.id.clone(),
-                context: self.task.context_id.clone(),
+                task: id.clone(),
+                context: context_id.clone(),
                 seq: self.seq,
                 event: Arc::unwrap_or_clone(event),
             }
@@ -223,7 +253,7 @@ impl Recorder {
         if !matches!(why, StorageError::Unavailable(_)) {
             return false;
         }
-        let found = self.storage.events(&self.task.id, self.seq, pending.len() + 1).await;
+        let found = self.storage.events(&self.task().id, self.seq, pending.len() + 1).await;
         found
             .is_ok_and(|found| found.iter().map(|it| &it.event).eq(pending.iter().map(Arc::as_ref)))
     }
@@ -231,11 +261,11 @@ impl Recorder {
     fn tell(&self, moves: Vec<TaskState>) {
         for state in moves {
             if state.is_final() {
-                self.spans.of(&self.agent, &self.task);
+                self.spans.of(&self.agent, self.task());
             }
             self.events.publish(Happened::TaskState {
-                task_id: self.task.id.clone(),
-                context_id: self.task.context_id.clone(),
+                task_id: self.task().id.clone(),
+                context_id: self.task().context_id.clone(),
                 agent_id: self.agent.clone(),
                 state,
             });
@@ -247,12 +277,15 @@ impl Recorder {
     pub(in crate::tasks) async fn take_back(&mut self) -> Result<bool, Unstorable> {
         self.pending.clear();
         self.moves.clear();
-        let stored = self.storage.task(&self.task.id).await.map_err(Unstorable)?;
+        let stored = self.storage.task(&self.task().id).await.map_err(Unstorable)?;
         let Some(StoredTask { seq, task, .. }) = stored else { return Ok(false) };
         let (known, limit) = (self.seq, usize::try_from(seq.saturating_sub(self.seq)).unwrap_or(0));
-        let unheard = self.storage.events(&self.task.id, known, limit).await.map_err(Unstorable)?;
+        let unheard =
+            self.storage.events(&self.task().id, known, limit).await.map_err(Unstorable)?;
         self.feed.publish(unheard);
-        (self.seq, self.task) = (seq, task);
+        self.seq = seq;
+        self.history = HistorySize::of(&task.history);
+        self.task = TaskFold::new(task);
         Ok(true)
     }
 
@@ -266,9 +299,11 @@ impl Recorder {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        let mut said = self.storage.conversation(&self.task.context_id, limit).await?;
-        let own = self.task.history.iter().enumerate();
-        said.extend(own.filter(|(at, _)| !unheard.contains(at)).map(|(_, own)| own.clone()));
+        let mut said = self.storage.conversation(&self.task().context_id, limit).await?;
+        let own = self.task().history.iter().enumerate().rev();
+        let own = own.filter(|(at, _)| !unheard.contains(at)).map(|(_, own)| own.clone());
+        let latest: Vec<_> = own.take(limit).collect();
+        said.extend(latest.into_iter().rev());
         said.drain(..said.len().saturating_sub(limit));
         Ok(said)
     }

@@ -13,14 +13,16 @@ use a2a_hub_core::{
     routing::ROUTING,
     task::{
         lifecycle::{Fault, Record, Signal},
+        list_limits::{ListLimits, TaskLists},
         metadata,
         tree_budget::Usage,
     },
 };
 use a2a_hub_protocol::event::TaskEvent;
-use a2a_hub_runtime::{Ended, Failure, Run, RunAfter, StartAgent, Work};
+use a2a_hub_runtime::{Ended, Failure, Limits, Run, RunAfter, StartAgent, Work};
 use a2a_hub_worktree_runs::{self as worktree_runs, PATCH, WorktreeOfRun};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -71,8 +73,10 @@ impl TaskActor {
         let has_worktree = metadata::has(self.recorder.task(), metadata::WORKTREE);
         let beside = Arc::clone(&self.beside);
         let of_hub = has_worktree.then_some(PATCH);
-        let hubs = ActorPort { queue: queue.clone(), beside: Arc::clone(&beside), of_hub: None };
-        let port = Arc::new(ActorPort { queue, beside, of_hub });
+        let (hubs_queue, hubs_beside) = (queue.clone(), Arc::clone(&beside));
+        let hubs = ActorPort { queue: hubs_queue, beside: hubs_beside, of_hub: None, lists: None };
+        let lists = Some(self.lists());
+        let port = Arc::new(ActorPort { queue, beside, of_hub, lists });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let worktrees = self.tasks.as_ref().filter(|_| has_worktree);
         let worktrees = worktrees.and_then(|tasks| tasks.worktrees()).cloned();
@@ -106,12 +110,20 @@ impl TaskActor {
         Ok(())
     }
 
+    /// Counts the lists of the task, to which the agent's run adds.
+    fn lists(&self) -> Mutex<TaskLists> {
+        let Limits { events, output_bytes, .. } = self.agent.limits();
+        let limits = ListLimits::for_runs_of(events, output_bytes);
+        Mutex::new(TaskLists::of(self.recorder.task(), self.recorder.seq(), limits))
+    }
+
     /// Follows a task at a remote agent, and receives what happened since the previous process
     /// ended.
     pub(in crate::tasks) fn follow(&mut self) -> Result<(), Fault> {
         let (queue, said) = mpsc::channel(SAID);
+        let lists = Some(self.lists());
         let run = self.agent.follow(
-            Arc::new(ActorPort { queue, beside: Arc::default(), of_hub: None }),
+            Arc::new(ActorPort { queue, beside: Arc::default(), of_hub: None, lists }),
             self.recorder.task().clone(),
         );
         let run = run.ok_or(Fault::AgentReplaced)?;

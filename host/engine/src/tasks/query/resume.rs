@@ -5,8 +5,9 @@ use crate::{
     error::HubError,
     tasks::{Subscription, Tasks},
 };
+use a2a_hub_core::task::fold::TaskFold;
 use a2a_hub_protocol::{id::TaskId, task::Task};
-use a2a_hub_store::{StorageError, feed::PAGE, fold};
+use a2a_hub_store::{StorageError, feed::PAGE, fold_page};
 
 impl Tasks {
     /// Subscribes to a task, starting with a snapshot. If the task has ended in the meantime, the
@@ -38,8 +39,8 @@ impl Tasks {
             let events = self.storage.events(id, at, left.min(PAGE)).await?;
             let Some(last) = events.last() else { return Ok(None) };
             at = last.seq;
-            task = Some(fold(id, task, events.into_iter().map(|event| event.event))?);
+            task = Some(fold_page(id, task, events.into_iter().map(|event| event.event))?);
         }
-        Ok(task)
+        Ok(task.map(TaskFold::into_task))
     }
 }
