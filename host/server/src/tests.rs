@@ -4,6 +4,7 @@
 mod acp;
 pub(crate) mod acp_schema;
 mod acp_sessions;
+mod acp_tools;
 mod acp_turns;
 mod connections;
 mod dispatcher;
@@ -13,6 +14,7 @@ pub(crate) mod line_strategy;
 mod mcp;
 mod mcp_skills;
 mod mcp_tasks;
+mod scripted;
 mod shapes;
 
 use crate::{Dispatcher, Lineage, PublicEndpoints};
@@ -24,7 +26,7 @@ use a2a_hub_config::Config;
 use a2a_hub_conversations::contexts::Contexts;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{
-    Hub, StartingHub,
+    Hub, Reply, StartingHub,
     push::Pushes,
     routing::Routes,
     tasks::{Directory, Tasks},
@@ -34,8 +36,9 @@ use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
     event::TaskEvent,
-    id::{AgentId, ArtifactId, TenantId},
+    id::{AgentId, ArtifactId, ContextId, TenantId},
     message::{Message, Part, Role},
+    operation::{Answer, Operation, Page, TaskQuery},
     task::{Artifact, TaskState},
 };
 use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
@@ -142,7 +145,10 @@ async fn play(stage: Stage) -> Ended {
             stage.cancelled.cancelled().await;
             Ended::Failed(Failure::Cancelled)
         }
-        said => completed(said),
+        said => match said.strip_prefix(scripted::SCRIPT) {
+            Some(script) => scripted::perform(&stage, script).await,
+            None => completed(said),
+        },
     }
 }
 
@@ -208,6 +214,18 @@ impl TestDispatcher {
         let read = |skill: &Value| serde_json::from_value(skill.clone()).unwrap();
         let skills = skills.iter().map(read).collect();
         Self::of_agent(8, BTreeSet::new(), Native::new(play), skills).await
+    }
+
+    /// Metadata of the first message of a conversation's latest task.
+    pub(crate) async fn latest_message_facts(&self, context: &str) -> Value {
+        let query = TaskQuery {
+            context: Some(ContextId::new(context)),
+            ..TaskQuery::all(Page { limit: 1, offset: 0 })
+        };
+        let list = Operation::ListTasks(query);
+        let listed = self.dispatcher.hub().handle(Principal::Operator, None, list).await;
+        let Ok(Reply::One(Answer::Tasks { tasks, .. })) = listed else { panic!("no list") };
+        json!(tasks[0].task.history[0].metadata)
     }
 
     async fn of_agent(

@@ -1,18 +1,26 @@
-//! Tool calls, plans and the size of the context that an agent reports in the metadata of a status:
-//! the members `tool`, `plan` and `context`.
+//! Tool calls, plans, commands and the size of the context that an agent reports in the metadata of
+//! a status: the members `tool`, `plan`, `commands` and `context`.
 
-use a2a_hub_core::text::plain_text;
+use super::{commands, permission::AskedCall};
+use a2a_hub_core::text::{plain_text, terminal};
 use a2a_hub_protocol::{id::TaskId, member, message::Metadata};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::{collections::HashMap, path::Path};
 
 /// Maximum length of a title or an entry in characters, and of an id in bytes.
 const MAX_LINE: usize = 200;
 const MAX_ID: usize = 200;
 
-/// Maximum number of entries of a plan, and of tool calls of a turn.
+/// Maximum number of entries of a plan, of tool calls of a turn, and of a call's locations.
 const MAX_ENTRIES: usize = 100;
 const MAX_TOOLS: usize = 10_000;
+const MAX_LOCATIONS: usize = 100;
+
+/// Maximum length of a tool's output as text, in characters.
+const MAX_OUTPUT: usize = 20_000;
+
+/// Maximum size of an input as JSON that is compared with that of a question.
+const MAX_INPUT: usize = 16 << 10;
 
 const KINDS: [&str; 10] = [
     "read",
@@ -30,12 +38,62 @@ const STATES: [&str; 4] = ["pending", "in_progress", "completed", "failed"];
 const ENTRY_STATES: [&str; 3] = ["pending", "in_progress", "completed"];
 const PRIORITIES: [&str; 3] = ["high", "medium", "low"];
 
-/// Tool calls of a task that the client knows.
-#[derive(Default)]
+/// Tool calls of a turn that the client knows, by their ids there. Each has one `tool_call`, and is
+/// open until it is completed or failed.
+#[derive(Debug, Default)]
 pub(super) struct TurnActivity {
-    known: HashSet<String>,
-    /// Calls that have not ended.
-    open: HashSet<String>,
+    calls: HashMap<String, KnownCall>,
+}
+
+/// Latest facts of a tool call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownCall {
+    /// Number of calls before this one.
+    order: usize,
+    pub(super) title: String,
+    pub(super) kind: Option<&'static str>,
+    name: Option<String>,
+    /// Input of the call while it is open, unless it is large.
+    pub(super) input: Option<Value>,
+    is_open: bool,
+    /// True if the user denied the call, and the agent has not reported its state since.
+    is_denied: bool,
+}
+
+/// Id of a tool call for the client. Agents count their calls anew in each task.
+pub(super) fn call_id(task: Option<&TaskId>, id: &str) -> String {
+    format!("{}/{id}", task.map_or("task", TaskId::as_str))
+}
+
+/// Id of an agent's tool call; `None` if it is no text, empty or too long.
+pub(super) fn id_of(tool: &Value) -> Option<&str> {
+    tool["id"].as_str().filter(|id| (1..=MAX_ID).contains(&id.len()))
+}
+
+/// Kind of a tool call in the words of ACP; `None` for any other value.
+pub(super) fn kind_of(tool: &Value) -> Option<&'static str> {
+    one_of(&KINDS, &tool["kind"])
+}
+
+/// Plain line of a text member; `None` if it is absent or blank.
+pub(super) fn line_of(tool: &Value, name: &str) -> Option<String> {
+    let line = plain_text::line(tool[name].as_str()?, MAX_LINE);
+    (!line.trim().is_empty()).then_some(line)
+}
+
+/// Locations of a tool call with absolute paths, the only ones that the protocol has; `None` if the
+/// agent reports no list.
+pub(super) fn locations_of(tool: &Value) -> Option<Vec<Value>> {
+    let location = |location: &Value| {
+        let path = location["path"].as_str().filter(|path| Path::new(path).is_absolute())?;
+        let line = location["line"].as_u64().filter(|line| u32::try_from(*line).is_ok());
+        let mut location = json!({ "path": path });
+        if let Some(line) = line {
+            member::set(&mut location, "line", line);
+        }
+        Some(location)
+    };
+    Some(tool["locations"].as_array()?.iter().filter_map(location).take(MAX_LOCATIONS).collect())
 }
 
 impl TurnActivity {
@@ -48,36 +106,49 @@ impl TurnActivity {
         let Some(facts) = facts else { return Vec::new() };
         let tool = facts.get("tool").and_then(|tool| self.tool(task, tool));
         let plan = facts.get("plan").and_then(plan);
-        tool.into_iter().chain(plan).chain(context(Some(facts))).collect()
+        let commands = commands::update(facts);
+        tool.into_iter().chain(plan).chain(commands).chain(context(Some(facts))).collect()
     }
 
     /// Update of a tool call; `None` without an id.
     fn tool(&mut self, task: Option<&TaskId>, tool: &Value) -> Option<Value> {
-        let id = tool["id"].as_str().filter(|id| (1..=MAX_ID).contains(&id.len()))?;
-        // Agents count their calls anew in each task.
-        let call = format!("{}/{id}", task.map_or("task", TaskId::as_str));
-        if !self.known.contains(&call) && self.known.len() >= MAX_TOOLS {
+        let id = id_of(tool)?;
+        let call = call_id(task, id);
+        let is_new = !self.calls.contains_key(&call);
+        if is_new && self.calls.len() >= MAX_TOOLS {
             return None;
         }
-        let is_new = self.known.insert(call.clone());
-        let kind = if is_new { "tool_call" } else { "tool_call_update" };
-        let mut update = json!({ "sessionUpdate": kind, "toolCallId": call });
-        let line = |name: &str| tool[name].as_str().map(|text| plain_text::line(text, MAX_LINE));
-        let title =
-            line("title").or_else(|| if is_new { line("name").or(line("id")) } else { None });
-        let default = is_new.then_some("in_progress");
-        let state = one_of(&STATES, &tool["status"]).or(default);
-        match state {
-            Some("completed" | "failed") => self.open.remove(&call),
-            Some(_) => self.open.insert(call),
-            None => false,
-        };
+        let name = line_of(tool, "name");
+        let title = line_of(tool, "title").or_else(|| {
+            is_new.then(|| name.clone().unwrap_or_else(|| plain_text::line(id, MAX_LINE)))
+        });
+        let kind = kind_of(tool);
+        let input = Some(&tool["input"]).filter(|input| input.is_object());
+        let state = one_of(&STATES, &tool["status"]).or(is_new.then_some("in_progress"));
+        let known = self.known(&call);
+        known.title = title.clone().unwrap_or_else(|| std::mem::take(&mut known.title));
+        known.kind = kind.or(known.kind);
+        known.name = name.clone().or_else(|| known.name.take());
+        known.set_input(input);
+        if let Some(state) = state {
+            known.is_denied = false;
+            known.is_open = !matches!(state, "completed" | "failed");
+        }
+        if !known.is_open {
+            known.input = None;
+        }
+        let kind_of_update = if is_new { "tool_call" } else { "tool_call_update" };
+        let mut update = json!({ "sessionUpdate": kind_of_update, "toolCallId": call });
+        let output = Some(&tool["output"]).filter(|output| !output.is_null());
         let members = [
             ("title", title.map(Value::from)),
-            ("name", line("name").map(Value::from)),
-            ("kind", one_of(&KINDS, &tool["kind"]).map(Value::from)),
+            ("name", name.map(Value::from)),
+            ("kind", kind.map(Value::from)),
             ("status", state.map(Value::from)),
-            ("rawInput", Some(tool["input"].clone()).filter(Value::is_object)),
+            ("rawInput", input.cloned()),
+            ("rawOutput", output.cloned()),
+            ("content", output.and_then(Value::as_str).and_then(output_content)),
+            ("locations", locations_of(tool).map(Value::from)),
         ];
         for (name, value) in members {
             if let Some(value) = value {
@@ -87,12 +158,98 @@ impl TurnActivity {
         Some(update)
     }
 
-    /// Ends the calls that the agent left open at the end of its turn.
-    pub(super) fn end(&mut self, is_failed: bool) -> Vec<Value> {
-        let state = if is_failed { "failed" } else { "completed" };
-        let end = |call| json!({ "sessionUpdate": "tool_call_update", "toolCallId": call, "status": state });
-        self.open.drain().map(end).collect()
+    /// Facts of a tool call of the client's.
+    fn known(&mut self, call: &str) -> &mut KnownCall {
+        let order = self.calls.len();
+        let new = || KnownCall { order, ..KnownCall::default() };
+        self.calls.entry(call.to_owned()).or_insert_with(new)
     }
+
+    /// Facts of a tool call; `None` if the client does not know it.
+    pub(super) fn get(&self, call: &str) -> Option<&KnownCall> {
+        self.calls.get(call)
+    }
+
+    /// Id and facts of the task's open tool call with this name and input: the one with the same
+    /// input, or else the only one with the name. `None` if several may be meant.
+    pub(super) fn similar(
+        &self,
+        task: &TaskId,
+        name: &str,
+        input: &Value,
+    ) -> Option<(&str, &KnownCall)> {
+        let prefix = call_id(Some(task), "");
+        let mut open: Vec<_> = self.calls.iter().collect();
+        open.retain(|(id, known)| known.is_open && id.starts_with(&prefix));
+        open.sort_by_key(|(_, known)| known.order);
+        let has_input = |known: &KnownCall| {
+            known.input.as_ref().is_some_and(|it| {
+                let is_command = it["command"].is_string() && it["command"] == input["command"];
+                it.as_object().is_some_and(|it| !it.is_empty()) && (it == input || is_command)
+            })
+        };
+        let same = open.iter().rev().find(|(_, known)| has_input(known));
+        let mut named = open.iter().filter(|(_, known)| known.name.as_deref() == Some(name));
+        let only = named.next().filter(|_| named.next().is_none());
+        same.or(only).map(|(id, known)| (id.as_str(), *known))
+    }
+
+    /// Notes the tool call of a permission request, which is open from then on.
+    pub(super) fn note_asked(&mut self, call: &str, title: &str, kind: Option<&'static str>) {
+        let known = self.known(call);
+        title.clone_into(&mut known.title);
+        known.kind = kind;
+        known.is_open = true;
+    }
+
+    /// Update of a tool call whose permission was decided. One that the agent does not report ends
+    /// with the decision; a denied one that it reports ends with its report, or with the turn.
+    pub(super) fn decided(&mut self, asked: &AskedCall, is_allowed: bool) -> Option<Value> {
+        let state = match (asked.is_reported, is_allowed) {
+            (true, true) => "in_progress",
+            (true, false) => {
+                self.known(&asked.id).is_denied = true;
+                return None;
+            }
+            (false, true) => "completed",
+            (false, false) => "failed",
+        };
+        self.known(&asked.id).is_open = asked.is_reported;
+        Some(state_update(&asked.id, state))
+    }
+
+    /// Ends the calls that the agent left open at the end of its turn, in the order of their
+    /// beginnings.
+    pub(super) fn end(&mut self, is_failed: bool) -> Vec<Value> {
+        let mut open: Vec<_> = self.calls.iter_mut().filter(|(_, known)| known.is_open).collect();
+        open.sort_by_key(|(_, known)| known.order);
+        let end = |(call, known): (&String, &mut KnownCall)| {
+            let is_failed = is_failed || known.is_denied;
+            (known.is_open, known.input) = (false, None);
+            state_update(call, if is_failed { "failed" } else { "completed" })
+        };
+        open.into_iter().map(end).collect()
+    }
+}
+
+impl KnownCall {
+    fn set_input(&mut self, input: Option<&Value>) {
+        if let Some(input) = input {
+            self.input = Some(input.clone()).filter(|it| it.to_string().len() <= MAX_INPUT);
+        }
+    }
+}
+
+fn state_update(call: &str, state: &str) -> Value {
+    json!({ "sessionUpdate": "tool_call_update", "toolCallId": call, "status": state })
+}
+
+/// Content of a tool call with this output; `None` if it is blank.
+fn output_content(output: &str) -> Option<Value> {
+    let cut: String = output.chars().take(MAX_OUTPUT).collect();
+    let text = terminal::clean(&cut);
+    let block = json!({ "type": "content", "content": { "type": "text", "text": text } });
+    (!text.trim().is_empty()).then(|| json!([block]))
 }
 
 /// Update of a plan; `None` if it is no list.
@@ -140,6 +297,24 @@ mod tests {
         assert_eq!(activity.end(false), Vec::<Value>::new());
         updates(&mut activity, &json!({ "tool": { "id": "2" } }));
         assert_eq!(activity.end(true)[0]["status"], "failed", "the agent left it open");
+    }
+
+    #[test]
+    fn later_reports_complete_tool_call() {
+        let mut activity = TurnActivity::default();
+        updates(&mut activity, &json!({ "tool": { "id": "1", "title": "tool" } }));
+        let later = json!({ "tool": { "id": "1", "title": "Read a.rs", "kind": "read", "input": { "path": "a.rs" },
+            "locations": [{ "path": "/w/a.rs", "line": 7 }, { "path": "a.rs" }, 7], "output": "fn main\u{1b}" } });
+        let output =
+            json!([{ "type": "content", "content": { "type": "text", "text": "fn main\\u{1b}" } }]);
+        let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t/1", "title": "Read a.rs", "kind": "read",
+            "rawInput": { "path": "a.rs" }, "rawOutput": "fn main\u{1b}", "content": output,
+            "locations": [{ "path": "/w/a.rs", "line": 7 }] });
+        assert_eq!(updates(&mut activity, &later), [update]);
+        let data = json!({ "tool": { "id": "1", "status": "completed", "output": { "lines": 1 }, "title": " " } });
+        let update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t/1", "status": "completed",
+            "rawOutput": { "lines": 1 } });
+        assert_eq!(updates(&mut activity, &data), [update]);
     }
 
     #[test]

@@ -49,20 +49,30 @@ pub(super) struct ChildWatch<'a> {
     events: Option<Listener>,
     /// Time at which the tree is read; `None` if it is not known to have changed.
     due: Option<Instant>,
-    calls: ToolCalls,
+    calls: ChildCalls,
     foreign: HashSet<TaskId>,
 }
 
 impl<'a> ChildWatch<'a> {
-    /// Begins before the turn's message is sent, so that no child is missed.
-    pub(super) async fn begin(dispatcher: &'a Dispatcher, caller: &'a Principal) -> Self {
+    /// Begins before the turn's message is sent, so that no child is missed. The client knows
+    /// `calls` from an earlier turn of the task.
+    pub(super) async fn begin(
+        dispatcher: &'a Dispatcher,
+        caller: &'a Principal,
+        calls: ChildCalls,
+    ) -> Self {
         let events = listen(dispatcher, caller).await;
-        let (root, due, calls, foreign) = Default::default();
+        let (root, due, foreign) = Default::default();
         Self { dispatcher, caller, root, events, due, calls, foreign }
     }
 
+    /// Children that the client knows.
+    pub(super) fn into_calls(self) -> ChildCalls {
+        self.calls
+    }
+
     /// Sets the task of the turn.
-    pub(super) fn of(&mut self, root: &TaskId) {
+    pub(super) fn set_root(&mut self, root: &TaskId) {
         self.root = Some(root.clone());
     }
 
@@ -108,6 +118,17 @@ impl<'a> ChildWatch<'a> {
             self.take(&event.what);
         }
         if self.due.is_some() { self.read().await } else { Vec::new() }
+    }
+
+    /// Updates at the end of the turn's task: the final states of the children. One that has none
+    /// yet is cancelled with the task, so it counts as failed.
+    pub(super) async fn end(&mut self) -> Vec<Value> {
+        if !self.calls.has_open() {
+            return Vec::new();
+        }
+        let mut updates = self.read().await;
+        updates.extend(self.calls.end());
+        updates
     }
 
     /// Reads the tree, and returns the updates of what changed.
@@ -179,11 +200,27 @@ fn text_of(task: &Task) -> String {
     text.chars().take(MAX_ANSWER).collect()
 }
 
-/// States of the children that the client knows.
-#[derive(Default)]
-struct ToolCalls(HashMap<TaskId, (TaskState, Option<String>)>);
+/// States of the children that the client knows, each with its open question.
+#[derive(Debug, Default)]
+pub(super) struct ChildCalls(HashMap<TaskId, (TaskState, Option<String>)>);
 
-impl ToolCalls {
+impl ChildCalls {
+    fn has_open(&self) -> bool {
+        self.0.values().any(|(state, _)| !state.is_final())
+    }
+
+    /// Ends the children without a final state.
+    fn end(&mut self) -> Vec<Value> {
+        let mut open: Vec<_> =
+            self.0.iter_mut().filter(|(_, (state, _))| !state.is_final()).collect();
+        open.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+        let end = |(id, (state, question)): (&TaskId, &mut (TaskState, Option<String>))| {
+            (*state, *question) = (TaskState::Canceled, None);
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status(*state) })
+        };
+        open.into_iter().map(end).collect()
+    }
+
     /// Children that are new or changed, each with true if it is new.
     fn changed<'t>(&mut self, tree: &'t TaskTree) -> Vec<(&'t TreeTask, bool)> {
         let mut changed = Vec::new();
@@ -264,14 +301,14 @@ mod tests {
         }
     }
 
-    fn changed(calls: &mut ToolCalls, tasks: Vec<TreeTask>) -> Vec<Value> {
+    fn changed(calls: &mut ChildCalls, tasks: Vec<TreeTask>) -> Vec<Value> {
         let tree = TaskTree { tasks, cut: false };
         calls.changed(&tree).into_iter().map(|(task, is_new)| update(task, is_new, None)).collect()
     }
 
     #[test]
     fn child_becomes_tool_call_once() {
-        let mut calls = ToolCalls::default();
+        let mut calls = ChildCalls::default();
         let root = || task("root", 0, TaskState::Working);
         assert!(changed(&mut calls, vec![root()]).is_empty());
         let told = changed(&mut calls, vec![root(), task("a", 1, TaskState::Submitted)]);
@@ -297,8 +334,24 @@ mod tests {
         let id = Question::fresh(QuestionKind::Input).id;
         asking.question =
             Some(TreeQuestion { id, kind: QuestionKind::Input, text: "which?".to_owned() });
-        let told = changed(&mut ToolCalls::default(), vec![asking]);
+        let told = changed(&mut ChildCalls::default(), vec![asking]);
         assert_eq!(told[0]["status"], "pending");
         assert_eq!(told[0]["content"][0]["content"]["text"], "which?");
+    }
+
+    #[test]
+    fn open_children_end_as_failed() {
+        let mut calls = ChildCalls::default();
+        let states = [
+            ("b", TaskState::Working),
+            ("c", TaskState::Completed),
+            ("a", TaskState::InputRequired),
+        ];
+        changed(&mut calls, states.map(|(id, state)| task(id, 1, state)).to_vec());
+        let ended = calls.end();
+        let ids: Vec<_> = ended.iter().map(|it| (&it["toolCallId"], &it["status"])).collect();
+        let failed = json!("failed");
+        assert_eq!(ids, [(&json!("a"), &failed), (&json!("b"), &failed)]);
+        assert!(!calls.has_open() && calls.end().is_empty());
     }
 }

@@ -1,19 +1,23 @@
 //! Connection of an ACP client: its requests and turns.
 
 use super::{
-    capabilities::{ClientFeatures, hello},
+    capabilities::{ClientFeatures, PromptKinds, hello},
+    commands,
     options::Chosen,
     prompt,
     sessions::{BegunTurn, MAX_TITLE, Sessions},
-    turn::{Open, Turn, refusal},
+    turn::{Open, ShownTask, Turn, refusal},
     updates,
     wire::{self, CANCEL_REQUEST, Heard, Refusal, Wire},
 };
-use a2a_hub_core::{access_control::Principal, text::plain_text};
+use a2a_hub_core::{
+    access_control::{self, Principal},
+    text::plain_text,
+};
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     id::AgentId,
-    operation::{Answer, Operation},
+    operation::{Answer, Operation, Page, TaskQuery},
     trace::TraceContext,
 };
 use a2a_hub_rpc::{
@@ -32,6 +36,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Maximum number of concurrent requests of a client.
 const MAX_IN_FLIGHT: usize = 128;
+
+/// Number of an agent's latest tasks that are searched for its commands.
+const COMMAND_TASKS: usize = 5;
 
 /// Caller and agent of a connection.
 pub(crate) struct ConnectionTarget {
@@ -131,6 +138,7 @@ impl Connection {
                     Some(Ok(turn)) => turn.off.clone(),
                     Some(Err(_)) | None => CancellationToken::new(),
                 };
+                let named = params["sessionId"].as_str().map(str::to_owned);
                 let request = RunningRequest::register(self, &id, off);
                 requests.spawn(async move {
                     let answer = caught(async {
@@ -146,7 +154,12 @@ impl Connection {
                     });
                     let answer = answer.await.map_err(refusal).flatten();
                     drop(request);
+                    let session = session_with_commands(&method, named, &answer);
                     connection.wire.answer(&id, answer).await;
+                    if let Some(session) = session {
+                        // The client knows the session only now.
+                        connection.tell_commands(&session).await;
+                    }
                 });
             }
         }
@@ -166,7 +179,11 @@ impl Connection {
             }
             "initialize" => {
                 *self.client.lock() = ClientFeatures::of(&params);
-                Ok(hello(&self.asked.caller))
+                // An unknown agent is refused by the methods that begin a session.
+                let offer = self.offer(&Chosen::default()).await;
+                let card = offer.ok().and_then(|offer| offer.card);
+                let takes = card.map_or_else(PromptKinds::default, |card| PromptKinds::of(&card));
+                Ok(hello(&self.asked.caller, takes))
             }
             // No authentication is needed, because the kernel identifies the peer of the socket.
             "authenticate" => Ok(json!({})),
@@ -229,34 +246,50 @@ impl Connection {
         }
         self.tell_of_mcp_servers(&id).await;
         let chosen = self.choices(&id).await?;
-        let operation = self.operation(&id, params, &chosen).await?;
+        let (operation, shown) = self.operation(&id, params, &chosen).await?;
         let (dispatcher, wire, stop) = (&self.dispatcher, &self.wire, &self.stop);
-        let (caller, client) = (&self.asked.caller, *self.client.lock());
-        let turn = Turn { dispatcher, caller, wire, session: &id, client, off, stop };
-        let ended = Box::pin(turn.run(operation)).await?;
+        let (caller, client, reported) =
+            (&self.asked.caller, *self.client.lock(), Mutex::default());
+        let (session, commands) = (&*id, &reported);
+        let turn = Turn { dispatcher, caller, wire, session, client, commands, off, stop };
+        let ended = Box::pin(turn.run(operation, shown)).await;
+        let (answer, open) = match ended {
+            Ok(ended) => (Ok(ended.answer), ended.open),
+            Err(why) => (Err(why), None),
+        };
         // A session that was closed meanwhile stays closed.
-        let _closed = self.sessions.with(&id, |session| session.open = ended.open);
-        Ok(ended.answer)
+        let _closed = self.sessions.with(&id, |session| {
+            session.open = open;
+            if let Some(commands) = reported.into_inner() {
+                session.commands = commands;
+            }
+        });
+        answer
     }
 
-    /// Converts a prompt to an answer to the previous turn's question, or to a new task.
+    /// Converts a prompt to an answer to the previous turn's question, with what that turn showed
+    /// of the task, or to a new task.
     async fn operation(
         &self,
         id: &str,
         params: Value,
         chosen: &Chosen,
-    ) -> Result<Operation, Refusal> {
+    ) -> Result<(Operation, ShownTask), Refusal> {
         let Prompt { session_id, prompt, meta } = read(params)?;
         let parts = prompt::parts(prompt).map_err(Refusal::params)?;
         self.tell_title(&session_id, &parts).await;
-        let (directory, additional, open) = self.sessions.with(&session_id, |session| {
-            (session.directory.clone(), session.additional.clone(), session.open.take())
-        })?;
-        let operation = match open {
-            Some(Open { task, question }) => {
-                message_builder::answer(&task, parts, question.as_deref())
+        let (directory, additional, commands, open) =
+            self.sessions.with(&session_id, |session| {
+                let (directory, additional) =
+                    (session.directory.clone(), session.additional.clone());
+                (directory, additional, session.commands.clone(), session.open.take())
+            })?;
+        let (operation, shown) = match open {
+            Some(Open { task, question, shown }) => {
+                (message_builder::answer(&task, parts, question.as_deref()), *shown)
             }
             None => {
+                let command = commands::called(&commands, &parts);
                 let agent = chosen.agent.as_ref().or(self.asked.agent.as_ref());
                 let (context, directory) = (Some(id), Some(directory.as_str()));
                 let (model, effort) = (chosen.model.as_deref(), chosen.effort.as_deref());
@@ -271,17 +304,58 @@ impl Connection {
                     effort,
                     permissions,
                 };
-                beginning.operation().map(|mut operation| {
+                let operation = beginning.operation().map(|mut operation| {
                     if let Operation::StreamMessage(send) = &mut operation {
                         directories::set(&mut send.message, &additional);
+                        if let Some(command) = command {
+                            let facts = send.message.metadata.get_or_insert_default();
+                            facts.insert(commands::COMMAND.to_owned(), command);
+                        }
                     }
                     operation
-                })
+                });
+                (operation, ShownTask::default())
             }
         };
         let mut operation = operation.map_err(refusal)?;
         operation.in_trace(&TraceContext::of_metadata(meta.as_object()));
-        Ok(operation)
+        Ok((operation, shown))
+    }
+
+    /// Tells the client the commands of a session's agent, as its latest task in the directory
+    /// reported them.
+    async fn tell_commands(&self, id: &str) {
+        let Ok(found) = self.latest_commands(id).await else { return };
+        // Another agent may have none.
+        let update = found.or_else(|| {
+            let had_some = self.sessions.with(id, |session| !session.commands.is_empty());
+            had_some.unwrap_or_default().then(commands::none)
+        });
+        let Some(update) = update else { return };
+        let names = commands::names(&update);
+        if self.sessions.with(id, |session| session.commands = names).is_ok() {
+            self.tell(id, update).await;
+        }
+    }
+
+    async fn latest_commands(&self, id: &str) -> Result<Option<Value>, Refusal> {
+        let (chosen, directory) = self
+            .sessions
+            .with(id, |session| (session.chosen.clone(), session.directory.clone()))?;
+        let Some(agent) = self.offer(&chosen).await?.agent else { return Ok(None) };
+        let list = Operation::ListTasks(TaskQuery {
+            agent: Some(agent),
+            directory: Some(directory),
+            history_length: Some(0),
+            ..TaskQuery::all(Page { limit: COMMAND_TASKS, offset: 0 })
+        });
+        // A refusal would be logged for each session.
+        if self.asked.caller.may(access_control::needed(&list)).is_err() {
+            return Ok(None);
+        }
+        let Answer::Tasks { tasks, .. } = self.one(list).await? else { return Ok(None) };
+        let mut facts = tasks.iter().filter_map(|listed| listed.task.metadata.as_ref());
+        Ok(facts.find_map(commands::update))
     }
 
     /// Sends an update of a session.
@@ -302,6 +376,21 @@ impl Connection {
 /// request. The others are short and answer as usual.
 fn may_stop(method: &str) -> bool {
     matches!(method, "session/load" | "session/resume" | "session/list")
+}
+
+/// Session whose commands the client must be told behind this answer: a new or opened one, or one
+/// with another agent. `named` is the session that the request names.
+fn session_with_commands(
+    method: &str,
+    named: Option<String>,
+    answer: &Result<Value, Refusal>,
+) -> Option<String> {
+    let answer = answer.as_ref().ok()?;
+    match method {
+        "session/new" => answer["sessionId"].as_str().map(str::to_owned),
+        "session/load" | "session/resume" | "session/set_config_option" => named,
+        _ => None,
+    }
 }
 
 /// Registered request; unregistered on drop.

@@ -36,30 +36,44 @@ pub(super) fn tool_call(call: &str, path: &str, made: &Artifact) -> Value {
     update
 }
 
-/// ACP's diff of each changed place of a unified diff.
-fn diffs(path: &str, unified: &str) -> Vec<Value> {
+/// ACP's diff of each changed place of a unified diff. A last line has a line feed if the file has
+/// one there.
+pub(super) fn diffs(path: &str, unified: &str) -> Vec<Value> {
     let is_new = unified.starts_with("--- /dev/null");
     let mut hunks: Vec<(String, String)> = Vec::new();
+    // First character of the line before.
+    let mut before = None;
     for line in unified.split_inclusive('\n') {
         if line.starts_with("@@ ") {
             if hunks.len() == MAX_HUNKS {
                 break;
             }
             hunks.push(<_>::default());
+            before = None;
             continue;
         }
         // Lines before the first place are the names of the file.
         let Some((old, new)) = hunks.last_mut() else { continue };
-        match (line.chars().next(), line.get(1..)) {
+        let mark = line.chars().next();
+        match (mark, line.get(1..)) {
             (Some(' '), Some(text)) => {
                 old.push_str(text);
                 new.push_str(text);
             }
             (Some('-'), Some(text)) => old.push_str(text),
             (Some('+'), Some(text)) => new.push_str(text),
-            // A remark, such as on a missing line feed.
+            // `\ No newline at end of file` concerns the line before.
+            (Some('\\'), _) => {
+                if matches!(before, Some(' ' | '-')) && old.ends_with('\n') {
+                    old.pop();
+                }
+                if matches!(before, Some(' ' | '+')) && new.ends_with('\n') {
+                    new.pop();
+                }
+            }
             _ => {}
         }
+        before = mark;
     }
     let diff = |(old, new): (String, String)| {
         let old = Some(old).filter(|_| !is_new);
@@ -90,9 +104,24 @@ mod tests {
         assert_eq!(call["locations"], json!([{ "path": "/w/a" }]));
         let wanted = json!([
             { "type": "diff", "path": "/w/a", "oldText": "one\ntwo\n", "newText": "one\n2\n" },
-            { "type": "diff", "path": "/w/a", "oldText": "nine\n", "newText": "" },
+            { "type": "diff", "path": "/w/a", "oldText": "nine", "newText": "" },
         ]);
         assert_eq!(call["content"], wanted);
+    }
+
+    #[test]
+    fn diff_keeps_missing_line_feeds() {
+        const NONE: &str = "\\ No newline at end of file\n";
+        for (lines, old, new) in [
+            (format!("-a\n{NONE}+a\n"), "a", "a\n"),
+            (format!("-a\n+a\n{NONE}"), "a\n", "a"),
+            (format!("-a\n{NONE}+b\n{NONE}"), "a", "b"),
+            (format!("-a\n+b\n c\n{NONE}"), "a\nc", "b\nc"),
+            ("-a\n+b\n".to_owned(), "a\n", "b\n"),
+        ] {
+            let shown = diffs("a", &format!("@@ -1 +1 @@\n{lines}"));
+            assert_eq!((&shown[0]["oldText"], &shown[0]["newText"]), (&json!(old), &json!(new)));
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl History<'_> {
             return Err(unexpected());
         };
         let mut shown = Shown::default();
-        shown.sent.of(&id);
+        shown.sent.set_task(&id);
         while let Some(event) = events.next().await {
             let event = event.map_err(|why| broken(&id, &why))?;
             for update in shown.updates(&event.event) {
@@ -97,7 +97,7 @@ impl History<'_> {
                 break;
             }
         }
-        if let Some(update) = shown.rest() {
+        for update in shown.end() {
             self.tell(update).await;
         }
         for update in children::loaded(self.dispatcher, self.caller, &id).await {
@@ -130,6 +130,10 @@ fn broken(task: &TaskId, why: &impl std::fmt::Display) -> A2aError {
     A2aError::new(ErrorKind::Internal, "the store failed; load the session again later")
 }
 
+fn is_failure(state: TaskState) -> bool {
+    matches!(state, TaskState::Failed | TaskState::Canceled | TaskState::Rejected)
+}
+
 /// Updates of a task's events, with the pieces of a stream joined.
 #[derive(Default)]
 struct Shown {
@@ -137,6 +141,8 @@ struct Shown {
     /// Text of the agent that was not sent yet, and the id of its message.
     pending: String,
     message: Value,
+    /// True if the latest status is a failure.
+    is_failed: bool,
 }
 
 impl Shown {
@@ -167,20 +173,26 @@ impl Shown {
     fn each(&mut self, event: &TaskEvent) -> Vec<Value> {
         match event {
             TaskEvent::Created(created) => {
-                created.task.history.iter().filter_map(updates::of_user).collect()
+                created.task.history.iter().flat_map(updates::of_user).collect()
             }
-            TaskEvent::Input(message) if message.role == Role::User => {
-                updates::of_user(message).into_iter().collect()
-            }
-            TaskEvent::Input(message) => self.sent.message(message).into_iter().collect(),
+            TaskEvent::Input(message) if message.role == Role::User => updates::of_user(message),
+            TaskEvent::Input(message) => self.sent.message(message),
             TaskEvent::Status(update) if update.status.state != TaskState::Working => {
+                self.is_failed = is_failure(update.status.state);
                 let message = update.status.message.as_ref();
-                message.and_then(|message| self.sent.message(message)).into_iter().collect()
+                message.map(|message| self.sent.message(message)).unwrap_or_default()
             }
             TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Reply(_) => {
                 self.sent.updates(event)
             }
         }
+    }
+
+    /// Text that was not sent yet, and the ends of the tool calls that the agent left open: nothing
+    /// follows a task that is still at work.
+    fn end(&mut self) -> Vec<Value> {
+        let open = self.sent.activity.end(self.is_failed);
+        self.rest().into_iter().chain(open).collect()
     }
 
     /// Text that was not sent yet.

@@ -13,18 +13,23 @@
 //! `setup` begins, opens, lists and ends the `sessions`; `options` are what a client may set in
 //! them, such as one of the `modes`. A `turn` is one prompt until its stop reason, `children` are
 //! the tasks that its agent gave to others, and `history` replays a conversation. `prompt`,
-//! `updates`, `activity`, `file_changes` and `elicitation` are pure conversions: content blocks to
-//! message parts, events and their metadata to updates, and questions to forms.
+//! `content`, `updates`, `activity`, `commands`, `file_changes`, `permission` and `elicitation` are
+//! pure conversions: content blocks to message parts and back, events and their metadata to
+//! updates, and questions to permission requests and forms. `directory` compares paths.
 
 mod activity;
 mod capabilities;
 mod children;
+mod commands;
 mod connection;
+mod content;
+mod directory;
 mod elicitation;
 mod file_changes;
 mod history;
 mod modes;
 mod options;
+mod permission;
 mod prompt;
 mod sessions;
 mod setup;

@@ -2,10 +2,12 @@
 
 use super::{modes::Modes, wire::Refusal};
 use a2a_hub_protocol::{
+    card::AgentCard,
     id::AgentId,
     operation::{AgentChoice, AgentInfo},
 };
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// Value of an option that leaves the decision to the agent's program.
 const DEFAULT: &str = "default";
@@ -33,6 +35,8 @@ pub(super) struct SessionOptions {
     pub(super) modes: Option<Modes>,
     pub(super) models: Option<AgentChoice>,
     pub(super) efforts: Option<AgentChoice>,
+    /// Card of the agent; `None` if it cannot be read.
+    pub(super) card: Option<AgentCard>,
 }
 
 /// A select option: id, category, name, description, current value and values with their names and
@@ -54,10 +58,12 @@ impl SessionOptions {
             if offer.agent.as_ref() == Some(&info.id) {
                 offer.modes = info.permissions.as_deref().and_then(Modes::up_to);
                 (offer.models, offer.efforts) = (info.models, info.efforts);
+                offer.card = serde_json::from_value(info.card).ok();
             }
             offer.agents.push((info.id, info.name));
         }
         offer.agents.truncate(MAX_AGENTS);
+        tell_apart(&mut offer.agents);
         offer
     }
 
@@ -178,6 +184,23 @@ impl SessionOptions {
     }
 }
 
+/// Adds the ids to the names that several agents have, as editors show the names alone. Upper and
+/// lower case count as the same.
+fn tell_apart(agents: &mut [(AgentId, String)]) {
+    let mut count = HashMap::<_, usize>::new();
+    let same = |name: &str| name.trim().to_lowercase();
+    for (_, name) in agents.iter() {
+        *count.entry(same(name)).or_default() += 1;
+    }
+    for (id, name) in agents {
+        if name.trim().is_empty() {
+            id.as_str().clone_into(name);
+        } else if count.get(&same(name)).is_some_and(|count| *count > 1) {
+            *name = format!("{} ({id})", name.trim());
+        }
+    }
+}
+
 /// Value of an option without a choice of the client.
 fn default(choice: &AgentChoice) -> &str {
     choice.default.as_deref().unwrap_or(DEFAULT)
@@ -224,6 +247,7 @@ mod tests {
             modes: Modes::up_to("edit"),
             models: AgentChoice::of(Some("large"), Some("small, tiny")),
             efforts: AgentChoice::of(None, Some("low,high")),
+            card: None,
         }
     }
 
@@ -256,6 +280,16 @@ mod tests {
         offer().set(&mut chosen, "model", "large").unwrap();
         assert_eq!(chosen.model, None, "the default is not named");
         assert_eq!(SessionOptions::default().described(&chosen), json!([]));
+    }
+
+    #[test]
+    fn agents_of_one_name_are_told_apart() {
+        let agents = [("one", "Codex"), ("two", "codex "), ("three", "Claude"), ("four", " ")];
+        let mut agents =
+            agents.map(|(id, name)| (AgentId::parse(id).unwrap(), name.to_owned())).to_vec();
+        tell_apart(&mut agents);
+        let names: Vec<_> = agents.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["Codex (one)", "codex (two)", "Claude", "four"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 enum Block {
     Text { text: String },
     Image { data: String, mime_type: String, uri: Option<String> },
+    Audio { data: String, mime_type: String },
     ResourceLink { uri: String, name: Option<String> },
     Resource { resource: Resource },
 }
@@ -43,6 +44,7 @@ fn part(block: Block) -> Value {
             let name = uri.as_deref().and_then(last);
             file(json!({ "bytes": data, "mimeType": mime_type, "name": name }))
         }
+        Block::Audio { data, mime_type } => file(json!({ "bytes": data, "mimeType": mime_type })),
         Block::ResourceLink { uri, name } => {
             let name = name.as_deref().or_else(|| last(&uri));
             file(json!({ "uri": uri, "name": name }))
@@ -71,6 +73,7 @@ mod tests {
             { "type": "resource_link", "uri": "file:///w/c.rs" },
             { "type": "resource", "resource": { "uri": "file:///w/b.txt", "text": "hi" } },
             { "type": "image", "data": "AA==", "mimeType": "image/png" },
+            { "type": "audio", "data": "AA==", "mimeType": "audio/wav" },
         ]);
         let wanted = json!([
             { "kind": "text", "text": "look at" },
@@ -78,6 +81,7 @@ mod tests {
             { "kind": "file", "file": { "uri": "file:///w/c.rs", "name": "c.rs" } },
             { "kind": "file", "file": { "bytes": "aGk=", "name": "b.txt" } },
             { "kind": "file", "file": { "bytes": "AA==", "mimeType": "image/png", "name": null } },
+            { "kind": "file", "file": { "bytes": "AA==", "mimeType": "audio/wav" } },
         ]);
         assert_eq!(json!(parts(blocks).unwrap()), wanted);
     }
@@ -88,8 +92,8 @@ mod tests {
             (json!([]), "is empty"),
             (json!("hi"), "cannot be read"),
             (
-                json!([{ "type": "audio", "data": "", "mimeType": "audio/wav" }]),
-                "unknown variant `audio`",
+                json!([{ "type": "video", "data": "", "mimeType": "video/mp4" }]),
+                "unknown variant `video`",
             ),
         ] {
             assert!(parts(wrong.clone()).unwrap_err().contains(why), "{wrong}");

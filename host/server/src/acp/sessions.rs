@@ -33,6 +33,8 @@ pub(super) struct Session {
     pub(super) mcp_servers: Vec<String>,
     /// Options that the client set.
     pub(super) chosen: Chosen,
+    /// Names of the commands that the client knows.
+    pub(super) commands: Vec<String>,
     /// True if the session still needs a title, which is its first prompt.
     pub(super) is_untitled: bool,
 }

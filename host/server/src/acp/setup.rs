@@ -2,6 +2,7 @@
 
 use super::{
     connection::{Connection, read},
+    directory::SameDirectory,
     history::History,
     options::{Chosen, SessionOptions},
     sessions::{MAX_TITLE, Session},
@@ -30,6 +31,10 @@ const PAGE: usize = 50;
 /// Maximum number of conversations that are looked at for a page: those of agents among each other
 /// are left out.
 const MAX_LOOKED_AT: usize = 1_000;
+
+/// The same for a list of one directory, and the number that is read at once.
+const MAX_COMPARED: usize = 10_000;
+const COMPARED_PAGE: usize = 200;
 
 /// Maximum length of a directory in bytes, and in characters in an error.
 const MAX_DIRECTORY: usize = 4_096;
@@ -145,7 +150,7 @@ impl Connection {
         let asks = newest.status.state.is_interrupted()
             && question_view::kind(&newest) != QuestionKind::Permission;
         let question = question_view::id(&newest);
-        Ok(asks.then_some(Open { task: newest.id, question }))
+        Ok(asks.then(|| Open::new(newest.id, question)))
     }
 
     /// Task of a conversation, counted from the newest.
@@ -320,20 +325,36 @@ impl Connection {
         if cwd.as_deref().is_some_and(|cwd| !Path::new(cwd).is_absolute()) {
             return Err(Refusal::params("`cwd` must be an absolute path"));
         }
+        let mut wanted = match &cwd {
+            Some(cwd) => Some(SameDirectory::new(cwd).await),
+            None => None,
+        };
         let mut after = cursor.as_deref().map(place_of).transpose()?;
         let (mut sessions, mut looked_at) = (Vec::new(), 0);
+        let (limit, most) = match wanted {
+            Some(_) => (COMPARED_PAGE, MAX_COMPARED),
+            None => (PAGE, MAX_LOOKED_AT),
+        };
         let next = loop {
-            let (directory, page) = (cwd.clone(), Page { limit: PAGE, offset: 0 });
-            let query = ContextQuery { directory, after: after.clone(), ..ContextQuery::all(page) };
+            // The store compares letters, so it filters no directory.
+            let page = Page { limit, offset: 0 };
+            let query = ContextQuery { after: after.clone(), ..ContextQuery::all(page) };
             let Answer::Contexts(found) = self.one(Operation::ListContexts(query)).await? else {
                 return Err(Refusal::params("the hub tells of no conversations"));
             };
-            let is_last = found.len() < PAGE;
+            let is_last = found.len() < limit;
             let mut rest = found.into_iter();
             for info in rest.by_ref() {
                 after = Some(info.last_task_id.clone());
                 looked_at += 1;
-                sessions.extend(self.listed(info).await?);
+                let is_wanted = match (&mut wanted, &info.working_directory) {
+                    (Some(wanted), Some(directory)) => wanted.is(directory).await,
+                    (Some(_), None) => false,
+                    (None, _) => true,
+                };
+                if is_wanted {
+                    sessions.extend(self.listed(info).await?);
+                }
                 if sessions.len() == PAGE {
                     break;
                 }
@@ -341,7 +362,7 @@ impl Connection {
             if is_last && rest.len() == 0 {
                 break None;
             }
-            if sessions.len() == PAGE || looked_at >= MAX_LOOKED_AT {
+            if sessions.len() == PAGE || looked_at >= most {
                 break after;
             }
         };

@@ -3,9 +3,9 @@
 use super::{
     activity,
     capabilities::ClientFeatures,
-    children::ChildWatch,
-    elicitation,
-    updates::{self, SentTexts},
+    children::{ChildCalls, ChildWatch},
+    commands, elicitation, permission,
+    updates::{self, MESSAGE, SentTexts},
     wire::{Refusal, Wire},
 };
 use a2a_hub_conversations::handoff;
@@ -15,6 +15,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     id::TaskId,
+    member,
     operation::{Answer, Operation},
     question::{Question, QuestionKind},
     task::{Task, TaskState},
@@ -25,6 +26,7 @@ use a2a_hub_rpc::{
     message_builder, question_view,
     stream_quota::StreamPermit,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::future::pending;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +38,8 @@ pub(super) struct Turn<'a> {
     pub(super) wire: &'a Wire,
     pub(super) session: &'a str,
     pub(super) client: ClientFeatures,
+    /// Names of the commands that the turn's agents reported last; `None` if they reported none.
+    pub(super) commands: &'a Mutex<Option<Vec<String>>>,
     /// Cancelled when the client cancels the turn.
     pub(super) off: CancellationToken,
     /// Cancelled when the hub stops; tasks continue after a restart.
@@ -43,10 +47,26 @@ pub(super) struct Turn<'a> {
 }
 
 /// Open question at the end of a turn, which the next prompt answers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Open {
     pub(super) task: TaskId,
     pub(super) question: Option<String>,
+    /// Texts and tool calls of the task that the client has.
+    pub(super) shown: Box<ShownTask>,
+}
+
+/// Texts and tool calls that a turn sent, for the next turn of its task.
+#[derive(Debug, Default)]
+pub(super) struct ShownTask {
+    sent: SentTexts,
+    children: ChildCalls,
+}
+
+impl Open {
+    /// Creates the question of a task of which the client has nothing yet.
+    pub(super) fn new(task: TaskId, question: Option<String>) -> Self {
+        Self { task, question, shown: Box::default() }
+    }
 }
 
 /// Result of a turn.
@@ -83,41 +103,59 @@ enum PendingReply {
 }
 
 impl Turn<'_> {
-    /// Sends the message and requests the user's permissions until the turn ends. Dropping the turn
-    /// earlier cancels its task.
-    pub(super) async fn run(&self, operation: Operation) -> Result<Ended, Refusal> {
+    /// Sends the message and requests the user's permissions until the turn ends. `shown` is what
+    /// earlier turns of the task sent. Dropping the turn earlier cancels its task.
+    ///
+    /// No tool call stays open at the client, except the tasks of other agents while the task waits
+    /// for the next prompt.
+    pub(super) async fn run(
+        &self,
+        operation: Operation,
+        shown: ShownTask,
+    ) -> Result<Ended, Refusal> {
         let mut guard = None;
-        let ended = self.work(operation, &mut guard).await;
+        let ShownTask { mut sent, children } = shown;
+        let mut children = ChildWatch::begin(self.dispatcher, self.caller, children).await;
+        let ended = self.work(operation, &mut guard, &mut sent, &mut children).await;
         if let Some(guard) = guard {
             guard.disarm();
         }
-        ended
+        let is_open = ended.as_ref().is_ok_and(|ended| ended.open.is_some());
+        let open_children = if is_open { Vec::new() } else { children.end().await };
+        for update in sent.activity.end(true).into_iter().chain(open_children) {
+            self.tell(update).await;
+        }
+        let mut ended = ended?;
+        if let Some(open) = &mut ended.open {
+            *open.shown = ShownTask { sent, children: children.into_calls() };
+        }
+        Ok(ended)
     }
 
     async fn work(
         &self,
         operation: Operation,
         guard: &mut Option<CancelOnDrop>,
+        told: &mut SentTexts,
+        children: &mut ChildWatch<'_>,
     ) -> Result<Ended, Refusal> {
-        let mut told = SentTexts::default();
-        let mut children = ChildWatch::begin(self.dispatcher, self.caller).await;
         let mut step = Step::Send(operation);
         loop {
             let (mut heard, id, _permit) = self.step(step, guard).await?;
-            told.of(&id);
-            children.of(&id);
-            let end = self.hear(&mut heard, &mut told, &mut children).await?;
+            told.set_task(&id);
+            children.set_root(&id);
+            let end = self.hear(&mut heard, told, children).await?;
             for update in children.rest().await {
                 self.tell(update).await;
             }
             let after = match end {
-                Heard::Message => return Ok(stopped("end_turn", &id)),
-                Heard::Off => {
-                    for update in told.activity.end(true) {
+                Heard::Message => {
+                    for update in told.activity.end(false) {
                         self.tell(update).await;
                     }
-                    return self.call_off(&id).await;
+                    return Ok(stopped("end_turn", &id));
                 }
+                Heard::Off => return self.call_off(&id).await,
                 Heard::Task(after) => after,
             };
             let task =
@@ -130,7 +168,7 @@ impl Turn<'_> {
                 continue;
             }
             let kind = question_view::kind(&task);
-            step = match self.ask(&task, after, &mut told).await {
+            step = match self.ask(&task, after, told).await {
                 Some(PendingReply::Answer(answer)) => {
                     let question = question_view::id(&task);
                     let text = message_builder::text(&answer);
@@ -143,7 +181,7 @@ impl Turn<'_> {
                 Some(PendingReply::Unanswered) if kind == QuestionKind::Permission => {
                     return self.call_off(&id).await;
                 }
-                Some(PendingReply::Unanswered) | None => return self.end(&task, &mut told).await,
+                Some(PendingReply::Unanswered) | None => return self.end(&task, told).await,
             };
         }
     }
@@ -226,13 +264,19 @@ impl Turn<'_> {
             return None;
         }
         let kind = question_view::kind(task);
+        let mut call = None;
         let (method, params) = match kind {
             QuestionKind::Permission => {
-                ("session/request_permission", updates::permission(self.session, task))
+                let request = permission::request(self.session, task, &mut told.activity);
+                if let Some(announced) = request.announced {
+                    self.tell(announced).await;
+                }
+                call = Some(request.call);
+                (permission::METHOD, request.params)
             }
             QuestionKind::Input if self.client.shows_forms => {
                 // The question is part of the conversation, also after the form is closed.
-                if let Some(question) = told.last(task) {
+                for question in told.last(task) {
                     self.tell(question).await;
                 }
                 (elicitation::METHOD, elicitation::form(self.session, task))
@@ -241,16 +285,28 @@ impl Turn<'_> {
             QuestionKind::Input | QuestionKind::Auth => return None,
         };
         let read = |answer: &Value| match kind {
-            QuestionKind::Permission => updates::chosen(answer).map(str::to_owned),
+            QuestionKind::Permission => permission::chosen(answer).map(str::to_owned),
             QuestionKind::Input | QuestionKind::Auth => elicitation::answer(task, answer),
         };
-        Some(tokio::select! {
+        let reply = tokio::select! {
             answer = self.wire.ask(method, params) => {
                 answer.as_ref().and_then(read).map_or(PendingReply::Unanswered, PendingReply::Answer)
             }
             () = self.answered_elsewhere(task, after) => PendingReply::Elsewhere,
             () = self.off.cancelled() => PendingReply::Off,
-        })
+        };
+        let is_allowed = match &reply {
+            PendingReply::Answer(choice) => Some(!permission::is_denial(choice)),
+            PendingReply::Elsewhere => Some(true),
+            // The turn ends, and with it the call.
+            PendingReply::Unanswered | PendingReply::Off => None,
+        };
+        if let (Some(call), Some(is_allowed)) = (call, is_allowed)
+            && let Some(decided) = told.activity.decided(&call, is_allowed)
+        {
+            self.tell(decided).await;
+        }
+        Some(reply)
     }
 
     /// Waits until the task goes on, or asks another question, without this client's answer.
@@ -310,19 +366,25 @@ impl Turn<'_> {
             | TaskState::AuthRequired
             | TaskState::Unknown => {}
         }
-        if let Some(last) = last {
-            self.tell(last).await;
+        let is_rejected = task.status.state == TaskState::Rejected;
+        if is_rejected && question_view::prompt(task).trim().is_empty() {
+            let why = "The agent rejected the request, and does not say why.";
+            self.tell(updates::chunk(MESSAGE, why)).await;
         }
-        if task.status.state == TaskState::Rejected {
-            return Ok(stopped("refusal", &task.id));
+        for update in last {
+            self.tell(update).await;
         }
+        // At `refusal`, editors remove the prompt and all that follows it, also the reason.
         let mut ended = stopped("end_turn", &task.id);
+        if is_rejected && let Some(meta) = ended.answer.get_mut("_meta") {
+            member::set(meta, "a2a-hub/state", json!(task.status.state.name()));
+        }
         updates::add_usage(&mut ended.answer, task);
         ended.open = task
             .status
             .state
             .is_interrupted()
-            .then(|| Open { task: task.id.clone(), question: question_view::id(task) });
+            .then(|| Open::new(task.id.clone(), question_view::id(task)));
         Ok(ended)
     }
 
@@ -334,6 +396,9 @@ impl Turn<'_> {
     }
 
     async fn tell(&self, update: Value) {
+        if update["sessionUpdate"] == commands::UPDATE {
+            *self.commands.lock() = Some(commands::names(&update));
+        }
         let params = json!({ "sessionId": self.session, "update": update });
         self.wire.notify("session/update", params).await;
     }

@@ -1,7 +1,7 @@
 //! Conversion of a task's events to session updates.
 
-use super::{activity::TurnActivity, file_changes};
-use a2a_hub_core::{task::progress, text::plain_text};
+use super::{activity::TurnActivity, commands, content, file_changes};
+use a2a_hub_core::task::progress;
 use a2a_hub_protocol::{
     event::TaskEvent,
     id::{ArtifactId, MessageId, TaskId},
@@ -9,18 +9,17 @@ use a2a_hub_protocol::{
     message::{Content, Message, Part, joined_text},
     task::{Artifact, Task, TaskState},
 };
-use a2a_hub_rpc::question_view;
 use serde_json::{Value, json};
-use std::collections::HashMap;
-
-/// Maximum length of a permission request's title in characters.
-const MAX_TITLE: usize = 200;
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 /// Kind of the updates with the agent's text.
 pub(super) const MESSAGE: &str = "agent_message_chunk";
 
 /// Record of the texts and files that were sent, so that none is sent twice.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct SentTexts {
     /// Task of the texts, which is part of the ids of messages.
     task: Option<TaskId>,
@@ -40,25 +39,34 @@ pub(super) struct SentTexts {
 }
 
 /// Sender of a text: an artifact, by its index, or a message.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Source {
     Artifact(usize),
     Message,
 }
 
 /// Sent parts of an artifact.
+#[derive(Debug)]
 struct SentArtifact {
     id: ArtifactId,
     text: String,
-    files: Vec<String>,
+    /// Fingerprints of the files and links.
+    files: Vec<u64>,
     /// Number of times that another text replaced it.
     rewritten: usize,
 }
 
 impl SentTexts {
-    /// Sets the task whose events follow.
-    pub(super) fn of(&mut self, task: &TaskId) {
-        self.task.get_or_insert_with(|| task.clone());
+    /// Sets the task whose events follow. Artifacts of another task are other artifacts, also under
+    /// the same ids.
+    pub(super) fn set_task(&mut self, task: &TaskId) {
+        if self.task.as_ref() == Some(task) {
+            return;
+        }
+        self.task = Some(task.clone());
+        self.artifacts.clear();
+        self.changes = 0;
+        self.latest = self.latest.map(|_| Source::Message);
     }
 
     /// Converts an event to session updates.
@@ -71,14 +79,18 @@ impl SentTexts {
                 let facts = update.metadata.as_ref();
                 let activity = self.activity.updates(self.task.as_ref(), facts);
                 // The text of a tool call or a plan repeats it for other clients.
-                if activity.iter().any(|update| update["sessionUpdate"] != "usage_update") {
+                let repeats = |update: &Value| {
+                    let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+                    !["usage_update", commands::UPDATE].contains(&kind)
+                };
+                if activity.iter().any(repeats) {
                     return activity;
                 }
                 let doing = update.status.message.as_ref().map(|message| message.joined_text());
                 let thought = progress::told(facts, doing).map(|doing| thought(&doing));
                 thought.into_iter().chain(activity).collect()
             }
-            TaskEvent::Reply(message) => self.message(message).into_iter().collect(),
+            TaskEvent::Reply(message) => self.message(message),
             TaskEvent::Status(_) | TaskEvent::Created(_) | TaskEvent::Input(_) => Vec::new(),
         }
     }
@@ -89,7 +101,8 @@ impl SentTexts {
         if let Some(path) = file_changes::path_of(made) {
             self.changes += 1;
             let task = self.task.as_ref().map_or("task", TaskId::as_str);
-            let call = format!("{task}/change/{}", self.changes);
+            // No id of a reported call begins like this.
+            let call = format!("{task}#change-{}", self.changes);
             return vec![file_changes::tool_call(&call, path, made)];
         }
         let next = self.artifacts.len();
@@ -99,13 +112,13 @@ impl SentTexts {
             let (text, files, rewritten) = Default::default();
             self.artifacts.push(SentArtifact { id, text, files, rewritten });
         }
-        let (text, files) = (joined_text(&made.parts), made.parts.iter().filter_map(file));
+        let text = joined_text(&made.parts);
         let sent = &mut self.artifacts[at];
         let (mut is_rewritten, mut new_text) = (false, text.clone());
-        let mut files: Vec<_> = files.collect();
+        let mut files = files(&made.parts);
         if append {
             sent.text += &text;
-            sent.files.extend(files.iter().cloned());
+            sent.files.extend(files.iter().map(|(print, _)| print));
         } else {
             let before = std::mem::replace(&mut sent.text, text);
             if let Some(rest) = rest_after(&before, &sent.text) {
@@ -114,32 +127,37 @@ impl SentTexts {
                 is_rewritten = true;
                 sent.rewritten += 1;
             }
-            let sent_before = std::mem::replace(&mut sent.files, files.clone());
-            files.retain(|file| !sent_before.contains(file));
+            let now = files.iter().map(|(print, _)| *print).collect();
+            let sent_before = std::mem::replace(&mut sent.files, now);
+            files.retain(|(print, _)| !sent_before.contains(print));
         }
         let id = message_id(self.task.as_ref(), sent);
         let text = self.text(Source::Artifact(at), &new_text, is_rewritten, &id);
-        let files = files.iter().map(|file| named(chunk(MESSAGE, file), &id));
-        text.into_iter().chain(files).collect()
+        text.into_iter().chain(file_chunks(MESSAGE, files, &id)).collect()
     }
 
     /// Final message of the agent, unless its text was sent already.
-    pub(super) fn last(&mut self, task: &Task) -> Option<Value> {
-        task.status.message.as_ref().and_then(|message| self.message(message))
+    pub(super) fn last(&mut self, task: &Task) -> Vec<Value> {
+        task.status.message.as_ref().map(|message| self.message(message)).unwrap_or_default()
     }
 
-    /// Message of the agent, unless an artifact ends with its text.
-    pub(super) fn message(&mut self, message: &Message) -> Option<Value> {
-        let text = message.joined_text();
+    /// Message of the agent: its text, unless an artifact ends with it, and its files, unless they
+    /// are those of an artifact.
+    pub(super) fn message(&mut self, message: &Message) -> Vec<Value> {
         let id = &message.message_id;
-        let is_sent = self.message.as_ref() == Some(id)
-            || self.artifacts.iter().any(|sent| ends_with_lines(&sent.text, &text));
-        if is_sent {
-            None
-        } else {
-            self.message = Some(id.clone());
-            self.text(Source::Message, &text, true, id.as_str())
+        if self.message.as_ref() == Some(id) {
+            return Vec::new();
         }
+        let (text, mut files) = (message.joined_text(), files(&message.parts));
+        files.retain(|(print, _)| !self.artifacts.iter().any(|sent| sent.files.contains(print)));
+        let is_sent = self.artifacts.iter().any(|sent| ends_with_lines(&sent.text, &text));
+        if is_sent && files.is_empty() {
+            return Vec::new();
+        }
+        self.message = Some(id.clone());
+        let text = Some(text).filter(|_| !is_sent);
+        let text = text.and_then(|text| self.text(Source::Message, &text, true, id.as_str()));
+        text.into_iter().chain(file_chunks(MESSAGE, files, id.as_str())).collect()
     }
 
     /// Chunk with this text, which begins a paragraph unless it continues the text before.
@@ -186,12 +204,34 @@ fn ends_with_lines(text: &str, lines: &str) -> bool {
     before.is_some_and(|before| before.is_empty() || before.ends_with('\n'))
 }
 
-/// Messages of the client as updates, for a conversation that is loaded.
-pub(super) fn of_user(message: &Message) -> Option<Value> {
-    let files = message.parts.iter().filter_map(file);
-    let text = message.joined_text() + &files.collect::<String>();
-    (!text.is_empty())
-        .then(|| named(chunk("user_message_chunk", &text), message.message_id.as_str()))
+/// Message of the client as updates, for a conversation that is loaded.
+pub(super) fn of_user(message: &Message) -> Vec<Value> {
+    const KIND: &str = "user_message_chunk";
+    let (text, id) = (message.joined_text(), message.message_id.as_str());
+    let text = (!text.is_empty()).then(|| named(chunk(KIND, &text), id));
+    text.into_iter().chain(file_chunks(KIND, files(&message.parts), id)).collect()
+}
+
+/// Files and links of parts, with their fingerprints.
+fn files(parts: &[Part]) -> Vec<(u64, &Part)> {
+    let print = |part: &Part| {
+        let mut hasher = DefaultHasher::new();
+        (&part.filename, &part.media_type).hash(&mut hasher);
+        match &part.content {
+            Content::Raw(bytes) => bytes.hash(&mut hasher),
+            Content::Url(url) => url.hash(&mut hasher),
+            Content::Data(_) | Content::Text(_) => return None,
+        }
+        Some(hasher.finish())
+    };
+    parts.iter().filter_map(|part| Some((print(part)?, part))).collect()
+}
+
+/// Chunks of files and links, as parts of the message `id`.
+fn file_chunks(kind: &str, files: Vec<(u64, &Part)>, id: &str) -> Vec<Value> {
+    let blocks = files.into_iter().flat_map(|(_, part)| content::blocks(part, id));
+    let chunk = |block| named(json!({ "sessionUpdate": kind, "content": block }), id);
+    blocks.map(chunk).collect()
 }
 
 /// Thought of the agent's side: a line of the hub.
@@ -199,8 +239,9 @@ pub(super) fn thought(line: &str) -> Value {
     chunk("agent_thought_chunk", &format!("{line}\n"))
 }
 
-fn chunk(kind: &str, text: &str) -> Value {
-    json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } })
+/// Chunk of this kind with a text.
+pub(super) fn chunk(kind: &str, text: &str) -> Value {
+    json!({ "sessionUpdate": kind, "content": content::text(text) })
 }
 
 /// Adds the usage of a task to the answer to its prompt, as its agent reports it.
@@ -222,62 +263,13 @@ pub(super) fn add_usage(answer: &mut Value, task: &Task) {
     }
 }
 
-/// Mentions a file of the agent by name; an editor sees the files of its directory itself.
-fn file(part: &Part) -> Option<String> {
-    Some(match &part.content {
-        Content::Raw(bytes) => {
-            let name = plain_text::line(part.filename.as_deref().unwrap_or("a file"), 120);
-            format!("\n[{name}: {} bytes]\n", bytes.len())
-        }
-        Content::Url(url) => format!("\n[{}]\n", plain_text::line(url, 400)),
-        Content::Data(_) | Content::Text(_) => return None,
-    })
-}
-
-/// Parameters of a permission request: the tool call and the user's options.
-pub(super) fn permission(session: &str, task: &Task) -> Value {
-    let (prompt, data) = (question_view::prompt(task), question_view::data(task));
-    let id = question_view::id(task).unwrap_or_else(|| task.id.to_string());
-    let options: Vec<_> =
-        question_view::choices(task).iter().map(|choice| option(choice)).collect();
-    json!({
-        "sessionId": session,
-        "toolCall": {
-            "toolCallId": id,
-            "title": plain_text::line(&prompt, MAX_TITLE),
-            "status": "pending",
-            "rawInput": data.and_then(|data| data.get("input")),
-            "content": [{ "type": "content", "content": { "type": "text", "text": prompt } }],
-        },
-        "options": options,
-    })
-}
-
-fn option(choice: &str) -> Value {
-    let (name, kind) = match choice {
-        "allow" | "yes" => ("Allow", "allow_once"),
-        "allow-session" | "always" => ("Allow for this session", "allow_always"),
-        "deny" | "no" => ("Deny", "reject_once"),
-        other => (other, "allow_once"),
-    };
-    json!({ "optionId": choice, "name": plain_text::line(name, 80), "kind": kind })
-}
-
-/// Option that the user selected; `None` if the turn was cancelled instead.
-pub(super) fn chosen(answer: &Value) -> Option<&str> {
-    let outcome = &answer["outcome"];
-    (outcome["outcome"] == "selected").then(|| outcome["optionId"].as_str())?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::json_shapes::reshaped;
     use a2a_hub_protocol::{
         event::{ArtifactUpdate, StatusUpdate},
         id::ContextId,
-        message::{Metadata, Role},
-        question::{Question, QuestionKind},
+        message::Role,
         task::TaskStatus,
     };
 
@@ -346,13 +338,39 @@ mod tests {
     }
 
     #[test]
-    fn repeated_file_is_mentioned_once() {
+    fn repeated_file_is_sent_once() {
         let file = || Part::new(Content::Raw(vec![1, 2]));
         let artifact = Artifact::new(ArtifactId::new("a"), vec![file(), Part::text("t")]);
         let whole =
             || ArtifactUpdate { artifact: artifact.clone(), append: false, last_chunk: true };
         let events = [TaskEvent::Artifact(whole()), TaskEvent::Artifact(whole())];
-        assert_eq!(shown(&events, "t"), "t\n[a file: 2 bytes]\n");
+        assert_eq!(shown(&events, "t"), "t");
+        let mut told = SentTexts::default();
+        let all: Vec<_> = events.iter().flat_map(|event| told.updates(event)).collect();
+        let resources = all.iter().filter(|update| update["content"]["type"] == "resource");
+        assert_eq!(resources.count(), 1);
+        // Files of the final message are shown, unless they are those of the artifact.
+        let mut ended = task(TaskState::Completed, "t");
+        let parts = &mut ended.status.message.as_mut().unwrap().parts;
+        let link = Part::new(Content::Url("https://x.test/d".to_owned()));
+        parts.extend([file(), link]);
+        let last = told.last(&ended);
+        let kinds: Vec<_> = last.iter().map(|update| update["content"]["type"].as_str()).collect();
+        assert_eq!(kinds, [Some("resource_link")], "{last:?}");
+        assert_eq!(told.last(&ended), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn artifact_of_successor_is_another_message() {
+        let mut told = SentTexts::default();
+        told.set_task(&TaskId::new("a"));
+        let mut all = told.updates(&piece("same", false));
+        told.set_task(&TaskId::new("b"));
+        all.extend(told.updates(&piece("same", false)));
+        let chunks: Vec<_> =
+            all.iter().map(|it| (&it["messageId"], &it["content"]["text"])).collect();
+        let wanted = [(json!("a/a"), json!("same")), (json!("b/a"), json!("\n\nsame"))];
+        assert_eq!(chunks, wanted.each_ref().map(|(id, text)| (id, text)));
     }
 
     #[test]
@@ -368,12 +386,9 @@ mod tests {
         let events = [piece("@@ -1 +1 @@\n-a\n+b\n", false), piece("@@ -1 +1 @@\n-b\n+c\n", true)];
         let all: Vec<_> = events.iter().flat_map(|event| told.updates(event)).collect();
         let calls: Vec<_> = all.iter().map(|update| update["toolCallId"].as_str()).collect();
-        assert_eq!(calls, [Some("task/change/1"), Some("task/change/2")]);
+        assert_eq!(calls, [Some("task#change-1"), Some("task#change-2")]);
         assert_eq!(all[1]["content"][0]["newText"], "c\n");
-        assert_eq!(
-            told.last(&task(TaskState::Completed, "done")).unwrap()["content"]["text"],
-            "done"
-        );
+        assert_eq!(told.last(&task(TaskState::Completed, "done"))[0]["content"]["text"], "done");
     }
 
     #[test]
@@ -385,28 +400,5 @@ mod tests {
         let thought = told.updates(&working(TaskState::Working, "reads"));
         assert_eq!(thought, [chunk("agent_thought_chunk", "reads\n")]);
         assert!(told.updates(&working(TaskState::InputRequired, "may I?")).is_empty());
-    }
-
-    #[test]
-    fn permission_request_offers_agent_choices() {
-        let mut asking = task(TaskState::InputRequired, "may I\nrun it?");
-        asking.metadata =
-            Some(Metadata::from_iter([Question::fresh(QuestionKind::Permission).member()]));
-        let data =
-            json!({ "input": { "command": "ls" }, "choices": ["allow", "allow-session", "deny"] });
-        asking.status.message.as_mut().unwrap().parts.push(Part::data(data));
-        let asked = permission("s", &asking);
-        assert_eq!(asked["toolCall"]["title"], "may I run it?");
-        assert_eq!(asked["toolCall"]["rawInput"], json!({ "command": "ls" }));
-        let kinds: Vec<_> =
-            asked["options"].as_array().unwrap().iter().map(|it| it["kind"].as_str()).collect();
-        assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"].map(Some));
-        let selected = json!({ "outcome": { "outcome": "selected", "optionId": "deny" } });
-        assert_eq!(chosen(&selected), Some("deny"));
-        assert_eq!(chosen(&json!({ "outcome": { "outcome": "cancelled" } })), None);
-        // Any other answer grants no permission.
-        for other in reshaped(&selected).iter().filter(|other| **other != selected) {
-            assert!(chosen(other).is_none_or(|choice| choice == "x"), "{other}");
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of ACP's working directory, which the agent's workspaces decide about.
 
 mod agents;
+mod replays;
 
 use crate::{hub::InProcessHub, stage::GRANT};
 use a2a_hub_tests::{
