@@ -565,6 +565,7 @@ fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<S
 fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
     PublicEndpoints {
         public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        names: config.http.names.clone(),
         http,
         socket: config.socket.enabled.then(|| config.socket.path.clone()),
         root_agent: config.root_agent.clone(),

@@ -45,10 +45,10 @@ impl Doors {
         let unix = OptionFuture::from(
             self.unix.as_mut().map(|unix| unix.hold(Arc::clone(&progress), started.clone())),
         );
-        let public_url = config.public_url.as_deref();
-        let http = OptionFuture::from(
-            self.http.as_mut().map(|(http, _)| http.hold(public_url, progress, started.clone())),
-        );
+        let http = OptionFuture::from(self.http.as_mut().map(|(http, _)| {
+            let (names, public_url) = (&config.http.names, config.public_url.as_deref());
+            http.hold(names, public_url, progress, started.clone())
+        }));
         let begin = async {
             let _started = started.clone().drop_guard();
             begin.await

@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn changes_are_split_by_need_of_restart() {
-        let all = "workspaces = ['/a']\nmax_tasks = 5\n[http]\nport = 1\n[logging]\nlevel = 'debug'\npretty = true\n[stop]\ndrain_ms = 1\n[push]\nsign = false";
-        insta::assert_snapshot!(told("", all), @"logging.level, stop.drain_ms, workspaces; restart: http.port, logging.pretty, max_tasks, push.sign");
+        let all = "workspaces = ['/a']\nmax_tasks = 5\n[http]\nport = 1\nnames = ['https://hub.example']\n[logging]\nlevel = 'debug'\npretty = true\n[stop]\ndrain_ms = 1\n[push]\nsign = false";
+        insta::assert_snapshot!(told("", all), @"logging.level, stop.drain_ms, workspaces; restart: http.names, http.port, logging.pretty, max_tasks, push.sign");
         insta::assert_snapshot!(told(all, all), @"; restart:");
         let followed = read("").follow(&read(all)).unwrap().config;
         assert_eq!(followed.http.port, 8080, "it is as it was");

@@ -1,11 +1,13 @@
 //! Settings of a hub, with their defaults and their checks.
 
 mod extensions;
+mod http;
 mod own_worktree;
 mod topics;
 mod worktrees;
 
 pub use extensions::ExtensionSettings;
+pub use http::Http;
 pub use own_worktree::RepositoryFile;
 pub use topics::TopicSettings;
 pub use worktrees::{RepositorySettings, WorktreeSettings};
@@ -27,7 +29,6 @@ use a2a_hub_protocol::id::{AgentId, TenantId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -151,31 +152,6 @@ pub struct Socket {
 impl Default for Socket {
     fn default() -> Self {
         Self { path: DEFAULT_SOCKET.into(), enabled: true }
-    }
-}
-
-/// `[http]`: the HTTP server, on loopback.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Http {
-    /// True if HTTP is served.
-    pub enabled: bool,
-    /// The address to listen on: loopback only, because the server has no TLS yet.
-    pub host: IpAddr,
-    /// The port to listen on; 0 takes a free one.
-    pub port: u16,
-}
-
-impl Default for Http {
-    fn default() -> Self {
-        Self { enabled: true, host: Ipv4Addr::LOCALHOST.into(), port: 8080 }
-    }
-}
-
-impl Http {
-    /// The address and the port.
-    pub fn address(&self) -> SocketAddr {
-        SocketAddr::new(self.host, self.port)
     }
 }
 

@@ -11,9 +11,13 @@ use std::fmt;
 /// credentials of a connection, or a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// The operator, proven by the kernel: a process of the hub's own user that no agent started,
-    /// or the program that embeds the hub.
+    /// The operator, proven by the kernel on the unix socket: a process of the hub's own user that
+    /// no agent started, or the program that embeds the hub.
     Operator,
+    /// The operator over HTTP, proven by the kernel's socket table. The process at the other end
+    /// may serve somebody else: forwarded ports (`sshd`, editors, `socat`) run as the hub's user.
+    /// So this principal administers the hub, but has no [`Access::Own`].
+    OperatorHttp,
     /// A client with the operator's token. It may administer the hub, but not change grants or copy
     /// the store ([`Access::Own`]), because a token can be stolen and does not identify its user.
     OperatorToken,
@@ -74,7 +78,7 @@ impl Caller {
     ) -> Result<TenantId, UnknownTenant> {
         let named = &self.tenant;
         let own = match &self.principal {
-            Principal::Operator | Principal::OperatorToken
+            Principal::Operator | Principal::OperatorHttp | Principal::OperatorToken
                 if named.is_default() || are_there(named) =>
             {
                 return Ok(named.clone());
@@ -82,6 +86,7 @@ impl Caller {
             Principal::Client(name) => TenantId::parse(name.as_str()).unwrap_or_default(),
             Principal::AgentTask { .. } => task.clone(),
             Principal::Operator
+            | Principal::OperatorHttp
             | Principal::OperatorToken
             | Principal::Automation { .. }
             | Principal::Anonymous => TenantId::default(),
@@ -107,8 +112,8 @@ pub enum Access {
     Use,
     /// Access to run the hub: its agents and all stored data.
     Administer,
-    /// Access of the hub's owner, proven by the kernel: grants of plug-ins, and copies of the whole
-    /// store. No token gives it.
+    /// Access of the hub's owner, proven by the kernel on the unix socket: grants of plug-ins, and
+    /// copies of the whole store. Neither HTTP nor a token gives it.
     Own,
 }
 
@@ -200,7 +205,7 @@ impl Principal {
     pub fn may(&self, access: Access) -> Result<(), AccessDenied> {
         let most = match self {
             Self::Operator => Access::Own,
-            Self::OperatorToken => Access::Administer,
+            Self::OperatorHttp | Self::OperatorToken => Access::Administer,
             Self::Client(_) => Access::Use,
             Self::AgentTask { .. } => Access::Delegate,
             Self::Automation { .. } => Access::Send,
@@ -224,6 +229,17 @@ impl Principal {
         Self::AgentTask { agent, task: TaskId::new(format!("{TREE}{tree}")) }
     }
 
+    /// True for the operator, however that is proven.
+    pub fn is_operator(&self) -> bool {
+        match self {
+            Self::Operator | Self::OperatorHttp | Self::OperatorToken => true,
+            Self::AgentTask { .. }
+            | Self::Automation { .. }
+            | Self::Client(_)
+            | Self::Anonymous => false,
+        }
+    }
+
     /// Process tree of the calling program, until its current task is resolved.
     pub fn tree(&self) -> Option<&str> {
         let Self::AgentTask { task, .. } = self else { return None };
@@ -231,11 +247,11 @@ impl Principal {
     }
 
     /// Identity across tasks: an agent is the same for all its tasks, and the operator is the same
-    /// with either proof.
+    /// with each proof.
     pub fn identity(&self) -> String {
         match self {
             Self::AgentTask { agent, .. } => format!("agent:{agent}"),
-            Self::OperatorToken => Self::Operator.to_log(),
+            Self::OperatorHttp | Self::OperatorToken => Self::Operator.to_log(),
             Self::Operator | Self::Automation { .. } | Self::Client(_) | Self::Anonymous => {
                 self.to_log()
             }
@@ -246,6 +262,7 @@ impl Principal {
     pub fn to_log(&self) -> String {
         match self {
             Self::Operator => "operator".to_owned(),
+            Self::OperatorHttp => "operator-http".to_owned(),
             Self::OperatorToken => "operator-token".to_owned(),
             Self::AgentTask { agent, task } => format!("agent:{agent}/{task}"),
             Self::Automation { name } => format!("automation:{name}"),
@@ -259,6 +276,7 @@ impl Principal {
     pub fn from_log(word: &str) -> Option<Self> {
         match word.split_once(':') {
             None if word == "operator" => Some(Self::Operator),
+            None if word == "operator-http" => Some(Self::OperatorHttp),
             None if word == "operator-token" => Some(Self::OperatorToken),
             None if word == "anonymous" => Some(Self::Anonymous),
             Some(("automation", name)) => Some(Self::Automation { name: name.to_owned() }),
@@ -277,6 +295,7 @@ impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operator => f.write_str("the operator"),
+            Self::OperatorHttp => f.write_str("the operator over HTTP"),
             Self::OperatorToken => f.write_str("a client that shows the operator's token"),
             Self::AgentTask { agent, task } => {
                 write!(f, "the agent `{agent}` at work on task `{task}`")
@@ -298,8 +317,8 @@ impl fmt::Display for Access {
             }
             Self::Administer => "it is for the operator, such as by the command `a2a-hub`",
             Self::Own => {
-                "it is for the operator's own programs on this machine, which no agent started, and for no token; run `a2a-hub` in a \
-                 terminal of your own"
+                "it is for the operator's own programs on this machine, which no agent started, over the unix socket, and for no \
+                 token; run `a2a-hub` in a terminal of your own"
             }
         })
     }
@@ -317,6 +336,8 @@ mod tests {
             (Principal::Operator, "", Some("")),
             (Principal::Operator, "acme", Some("acme")),
             (Principal::Operator, "nobody", None),
+            (Principal::OperatorHttp, "acme", Some("acme")),
+            (Principal::OperatorHttp, "nobody", None),
             (client(), "", Some("acme")),
             (client(), "acme", Some("acme")),
             (client(), "other", None),
@@ -344,7 +365,7 @@ mod tests {
         operation::SendMessage,
     };
 
-    fn everybody() -> [Principal; 6] {
+    fn everybody() -> [Principal; 7] {
         let agent = AgentId::parse("codex").unwrap();
         [
             Principal::Operator,
@@ -353,6 +374,7 @@ mod tests {
             Principal::Anonymous,
             Principal::OperatorToken,
             Principal::Automation { name: "nightly".to_owned() },
+            Principal::OperatorHttp,
         ]
     }
 
@@ -388,36 +410,36 @@ mod tests {
             everybody().map(|one| one.may(access).is_ok())
         };
         let agent = || AgentId::parse("codex").unwrap();
-        //                                     operator client agent  anybody token schedule
-        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true, true]);
-        assert_eq!(row(Operation::Status), [true, false, false, false, true, false]);
+        //                                     operator client agent  anybody token schedule http
+        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true, true, true]);
+        assert_eq!(row(Operation::Status), [true, false, false, false, true, false, true]);
         assert_eq!(
             row(Operation::GetAgent { id: agent() }),
-            [true, true, true, false, true, false]
+            [true, true, true, false, true, false, true]
         );
         let cancel = Operation::CancelTask { id: TaskId::new("t") };
-        assert_eq!(row(cancel), [true, true, true, false, true, false]);
+        assert_eq!(row(cancel), [true, true, true, false, true, false, true]);
         let pause = Operation::PauseSchedule { name: "nightly".to_owned() };
-        assert_eq!(row(pause), [true, false, false, false, true, false]);
+        assert_eq!(row(pause), [true, false, false, false, true, false, true]);
         let list = Operation::Topic(TopicRequest::List);
-        assert_eq!(row(list), [true, true, true, false, true, false]);
+        assert_eq!(row(list), [true, true, true, false, true, false, true]);
         let send = |task: Option<&str>| {
             let message =
                 Message { task_id: task.map(TaskId::new), ..Message::text(Role::User, "hi") };
             Operation::SendMessage(Box::new(SendMessage::new(message, None).unwrap()))
         };
-        assert_eq!(row(send(None)), [true, true, true, false, true, true]);
-        assert_eq!(row(send(Some("t"))), [true, true, true, false, true, false]);
+        assert_eq!(row(send(None)), [true, true, true, false, true, true, true]);
+        assert_eq!(row(send(Some("t"))), [true, true, true, false, true, false, true]);
         let deregister = Operation::DeregisterAgent { id: agent() };
-        assert_eq!(row(deregister), [true, false, false, false, true, false]);
+        assert_eq!(row(deregister), [true, false, false, false, true, false, true]);
         let reload = Operation::ReloadAgent { id: agent(), accept: None };
-        assert_eq!(row(reload), [true, false, false, false, true, false]);
+        assert_eq!(row(reload), [true, false, false, false, true, false, true]);
         let delete = Operation::DeleteContext { id: ContextId::new("c") };
-        assert_eq!(row(delete), [true, false, false, false, true, false]);
+        assert_eq!(row(delete), [true, false, false, false, true, false, true]);
         let revoke = Operation::RevokePlugin { id: agent() };
-        assert_eq!(row(revoke), [true, false, false, false, false, false]);
+        assert_eq!(row(revoke), [true, false, false, false, false, false, false]);
         let back_up = Operation::BackUp { file: "/backup.db".into() };
-        assert_eq!(row(back_up), [true, false, false, false, false, false]);
+        assert_eq!(row(back_up), [true, false, false, false, false, false, false]);
     }
 
     /// A session of a vendor's program may contain data that no client of the hub ever saw.
@@ -448,9 +470,10 @@ mod tests {
 
     #[test]
     fn refusal_names_caller_and_required_access() {
-        let [_, client, agent, anybody, token, schedule] = everybody();
+        let [_, client, agent, anybody, token, schedule, http] = everybody();
         let said = [
             token.may(Access::Own).unwrap_err().to_string(),
+            http.may(Access::Own).unwrap_err().to_string(),
             client.may(Access::Administer).unwrap_err().to_string(),
             agent.may(Access::Use).unwrap_err().to_string(),
             anybody.may(Access::Use).unwrap_err().to_string(),
@@ -460,7 +483,9 @@ mod tests {
             said,
             [
                 "a client that shows the operator's token may not do this: it is for the operator's own programs on this machine, \
-                 which no agent started, and for no token; run `a2a-hub` in a terminal of your own",
+                 which no agent started, over the unix socket, and for no token; run `a2a-hub` in a terminal of your own",
+                "the operator over HTTP may not do this: it is for the operator's own programs on this machine, which no agent \
+                 started, over the unix socket, and for no token; run `a2a-hub` in a terminal of your own",
                 "the client `ci` may not do this: it is for the operator, such as by the command `a2a-hub`",
                 "the agent `codex` at work on task `t` may not do this: it is for programs of the hub's own user that no \
                  agent started, and for others by the token in its data directory",

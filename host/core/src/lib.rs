@@ -9,6 +9,7 @@ pub mod discovery;
 pub mod failure_reason;
 pub mod grant;
 pub mod health;
+pub mod http_name;
 pub mod plugin;
 pub mod push;
 pub mod routing;

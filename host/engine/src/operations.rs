@@ -368,6 +368,7 @@ impl Hub {
                     self.tasks.see_through(given).await
                 }
                 Principal::Operator
+                | Principal::OperatorHttp
                 | Principal::OperatorToken
                 | Principal::Automation { .. }
                 | Principal::Client(_)

@@ -11,6 +11,7 @@ use crate::{
 use a2a_hub_config::token::TOKEN_FILE;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
+    http_name::HttpName,
     scheduling::connection_quota::{ConnectionBudget, QuotaReached},
     text::duration::Span,
 };
@@ -61,6 +62,8 @@ pub struct Dispatcher {
 pub struct PublicEndpoints {
     /// Public URL of the hub, without a trailing slash; if unset, the URL that the client used.
     pub public_url: Option<String>,
+    /// Names under which clients call the HTTP server, in addition to its own address.
+    pub names: Vec<HttpName>,
     /// Address of the HTTP server, if HTTP is served.
     pub http: Option<SocketAddr>,
     /// Path of the unix socket, if it is served.
@@ -331,11 +334,18 @@ impl Dispatcher {
         }
     }
 
-    /// Resolves the `tenant` of a request whose path names the agent. A hub without tenants accepts
-    /// any value as the default tenant. Every hub does so with the name of an agent, because
-    /// clients may copy it from the agent's card.
+    /// Resolves the `tenant` of a request of official A2A whose path names the agent. A hub without
+    /// tenants accepts any value as the default tenant, because the value is opaque to clients
+    /// there.
+    pub fn opaque_tenant(&self, said: Option<&str>) -> Result<TenantId, A2aError> {
+        self.tenant(said.filter(|_| self.hub.has_tenants()))
+    }
+
+    /// Resolves the `tenant` of a request in the hub's dialect: a name of no tenant is refused when
+    /// the request is carried out. The name of an agent means the default tenant, because clients
+    /// may copy it from the agent's card.
     pub fn tenant(&self, said: Option<&str>) -> Result<TenantId, A2aError> {
-        let Some(said) = said.filter(|said| !said.is_empty() && self.hub.has_tenants()) else {
+        let Some(said) = said.filter(|said| !said.is_empty()) else {
             return Ok(TenantId::default());
         };
         let name = said.split_once('/').map_or(said, |(tenant, _)| tenant);
@@ -348,7 +358,7 @@ impl Dispatcher {
     /// Resolves the `tenant` of a request of official A2A to an agent and a tenant. Where the URL
     /// names no agent, the tenant may, as over gRPC; otherwise both must name the same one.
     pub fn place(&self, said: Option<&str>, at: Option<&AgentId>) -> Result<Place, A2aError> {
-        let tenant = self.tenant(said)?;
+        let tenant = self.opaque_tenant(said)?;
         let named = said.and_then(|said| self.agent_of_tenant(said));
         if let (Some(at), Some(named)) = (at, &named)
             && at != named
@@ -376,11 +386,10 @@ impl Dispatcher {
             return Ok(caller);
         }
         let name = tenant.to_string();
-        let is_operator = matches!(caller, Principal::Operator | Principal::OperatorToken);
         let caller = Caller { principal: caller, tenant };
-        let tenant = caller.tenant_among(|named| self.hub.is_tenant(named), &TenantId::default());
-        tenant.map_err(|why| A2aError::invalid("tenant", why.to_string()))?;
-        Ok(if is_operator { Principal::Client(name) } else { caller.principal })
+        self.hub.require_tenant(&caller, &TenantId::default())?;
+        let Caller { principal, .. } = caller;
+        Ok(if principal.is_operator() { Principal::Client(name) } else { principal })
     }
 
     /// Carries out an operation in this dialect, at the agent and for the tenant that the request

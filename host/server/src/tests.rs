@@ -8,6 +8,7 @@ mod acp_tools;
 mod acp_turns;
 mod connections;
 mod dispatcher;
+mod http_guard;
 #[path = "../../../tests/harness/shapes.rs"]
 pub(crate) mod json_shapes;
 pub(crate) mod line_strategy;

@@ -2,11 +2,13 @@
 
 pub(crate) mod finding;
 pub(crate) mod grants;
+mod http_names;
 pub(crate) mod trial;
 
 use super::doctor::{
     finding::{CheckResult, CheckVerdict, fail, ok, warn},
     grants::{grants, servers},
+    http_names::http_names,
 };
 use crate::{
     Exit, Global, block_on,
@@ -115,6 +117,7 @@ async fn examine(global: &Global) -> Vec<CheckResult> {
     }
     let listens = global.socket_path().unwrap_or_else(|_| settings.config.socket.path.clone());
     findings.push(socket(&listens));
+    findings.extend(http_names(&settings.config));
     match Client::to(&listens).await {
         Ok(client) => findings.extend(running(client).await),
         Err(_) => findings.extend(not_running(&settings).await),

@@ -73,6 +73,7 @@ impl Hub {
         match caller {
             Principal::AgentTask { agent: by, .. } => self.may_see(by, &agent.id).is_ok(),
             Principal::Operator
+            | Principal::OperatorHttp
             | Principal::OperatorToken
             | Principal::Automation { .. }
             | Principal::Client(_)

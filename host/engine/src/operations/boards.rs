@@ -24,6 +24,7 @@ pub(super) async fn perform(
             Some(task)
         }
         Principal::Operator
+        | Principal::OperatorHttp
         | Principal::OperatorToken
         | Principal::Automation { .. }
         | Principal::Client(_)

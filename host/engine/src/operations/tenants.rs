@@ -30,15 +30,13 @@ impl Hub {
         let of_task = match &caller.principal {
             Principal::AgentTask { task, .. } => self.tenant_of(task).await?,
             Principal::Operator
+            | Principal::OperatorHttp
             | Principal::OperatorToken
             | Principal::Automation { .. }
             | Principal::Client(_)
             | Principal::Anonymous => TenantId::default(),
         };
-        let tenant = caller.tenant_among(|named| self.is_tenant(named), &of_task);
-        let tenant = tenant.map_err(|why| {
-            A2aError::invalid("tenant", format!("{why}{}", self.way_out(&caller)))
-        })?;
+        let tenant = self.require_tenant(&caller, &of_task)?;
         operation.place(&tenant);
         if let Some(task) = task_of(operation)
             && self.tenant_of(task).await? != tenant
@@ -46,6 +44,17 @@ impl Hub {
             return Err(A2aError::no_task(task).into());
         }
         Ok(Caller { tenant, ..caller })
+    }
+
+    /// Tenant that a caller acts for; `of_task` is that of an agent's task. A name of no tenant is
+    /// an error, which tells an operator how to declare it.
+    pub fn require_tenant(
+        &self,
+        caller: &Caller,
+        of_task: &TenantId,
+    ) -> Result<TenantId, A2aError> {
+        let tenant = caller.tenant_among(|named| self.is_tenant(named), of_task);
+        tenant.map_err(|why| A2aError::invalid("tenant", format!("{why}{}", self.way_out(caller))))
     }
 
     /// Tenant of a task. An unknown task is an error.
@@ -58,13 +67,16 @@ impl Hub {
 
     /// Hint for an operator that named an unknown tenant.
     fn way_out(&self, caller: &Caller) -> String {
-        let Caller { principal: Principal::Operator | Principal::OperatorToken, tenant } = caller
-        else {
+        let Caller { principal, tenant } = caller;
+        if !principal.is_operator() {
             return String::new();
-        };
+        }
         match did_you_mean::hint(tenant.as_str(), self.tenants.iter().map(TenantId::as_str)) {
             Some(hint) => format!("; {hint}"),
-            None => format!("; `[tenants.{tenant}]` in the configuration makes one"),
+            None => format!(
+                "; declare it by `[tenants.{tenant}]` in the configuration and restart the hub, or name none to act for the \
+                 default tenant"
+            ),
         }
     }
 }

@@ -27,6 +27,7 @@ pub(super) async fn perform(
     let source = match &caller.principal {
         Principal::AgentTask { agent, task } => source_of(hub, caller, agent, task).await?,
         Principal::Operator
+        | Principal::OperatorHttp
         | Principal::OperatorToken
         | Principal::Automation { .. }
         | Principal::Client(_)

@@ -1,6 +1,6 @@
 //! Request context from HTTP headers and the query string.
 
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_core::{access_control::Principal, http_name::HostPort};
 use a2a_hub_protocol::{
     binding::{jsonrpc::Beside, service_params},
     card::Endpoints,
@@ -131,13 +131,21 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 /// URL of this hub with a trailing slash: the operator's public URL, or one made from the `Host`
-/// header, which the origin guard has checked.
+/// header, which the origin guard has checked. The scheme is that of the configured name, because
+/// a proxy may have ended the TLS.
 pub(crate) fn own_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
-    if let Some(url) = &dispatcher.public_endpoints().public_url {
+    let endpoints = dispatcher.public_endpoints();
+    if let Some(url) = &endpoints.public_url {
         return format!("{url}/");
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    format!("http://{host}/")
+    let parsed = HostPort::parse(host);
+    let name =
+        endpoints.names.iter().find(|name| parsed.as_ref().is_some_and(|it| name.is_host(it)));
+    match name {
+        Some(name) => format!("{name}/"),
+        None => format!("http://{host}/"),
+    }
 }
 
 #[cfg(test)]

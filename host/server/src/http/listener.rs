@@ -329,7 +329,7 @@ fn broken(why: &A2aError) -> Response {
 
 /// Adds the authority of an HTTP/2 request as a `Host` header. If the request has a different
 /// `Host`, the guard sees both.
-fn name_host(request: &mut Request<Incoming>) {
+pub(crate) fn name_host<B>(request: &mut Request<B>) {
     if request.version() != Version::HTTP_2 {
         return;
     }
@@ -441,7 +441,7 @@ impl AsyncWrite for HttpConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::Always;
+    use crate::{http::hub_names::HubNames, tests::Always};
     use a2a_hub_config::token::Tokens;
     use a2a_hub_core::access_control::Principal;
     use axum::routing::get;
@@ -479,7 +479,7 @@ mod tests {
             let (stop, mut server) = (CancellationToken::new(), tokio::task::JoinSet::new());
             let dir = tempfile::tempdir().unwrap();
             let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
-            let guard = OriginGuard::new(address, None, tokens);
+            let guard = OriginGuard::new(HubNames::new(address, &[], None), tokens);
             server.spawn(listener.serve(guard, routes, stop.clone()));
             Self { address, begun, stop, _server: server }
         }

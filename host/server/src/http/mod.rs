@@ -7,6 +7,8 @@ pub(super) mod context;
 mod front_page;
 mod http2_flood;
 pub(super) mod http2_frames;
+pub(super) mod hub_names;
+mod identity;
 pub(super) mod listener;
 pub(super) mod origin_guard;
 pub(super) mod paths;

@@ -6,19 +6,20 @@
 //! another origin without a CORS preflight (CSRF).
 //!
 //! Next, the caller must be a program of the hub's own user, or have a token of the hub, because
-//! all users share loopback. Only the public keys need no authentication. A program that an agent
-//! started is identified as that agent's, and no token makes it the operator. A webhook for a
-//! trigger needs no token, since its signature is checked.
+//! all users share loopback (see [`identity`](super::identity)). Only the public keys need no
+//! authentication, and a webhook for a trigger, whose signature is checked.
 
 use super::{
     caller::HttpPeer,
     context::is_grpc,
+    hub_names::HubNames,
+    identity::{Credential, Unidentified, identify},
     paths::{EndpointPath, HOOKS},
     reply::{self, TODAYS, json_body, plain_error},
 };
 use crate::a2a::jwks;
-use a2a_hub_config::token::{TOKEN_FILE, Tokens};
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_config::token::Tokens;
+use a2a_hub_core::{access_control::Principal, http_name::HostPort};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
@@ -32,58 +33,42 @@ use axum::{
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 use tonic::{Code, Status};
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub(super) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Host names of this server.
-#[derive(Clone)]
-pub(crate) struct Names(Arc<[String]>);
-
-impl Names {
-    /// Names of a server on the loopback address `at`, including the host of `public_url`.
-    pub(crate) fn of(at: SocketAddr, public_url: Option<&str>) -> Self {
-        let port = at.port();
-        let hosts = [format!("{at}"), format!("localhost:{port}"), format!("127.0.0.1:{port}")];
-        let bare = ["localhost".to_owned(), at.ip().to_string()].into_iter().filter(|_| port == 80);
-        let public = public_url.and_then(|url| url.split("://").nth(1)?.split('/').next());
-        let public = public.map(str::to_owned);
-        Self(hosts.into_iter().chain(bare).chain(public).collect())
-    }
-
-    /// True for a name of this server.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|known| known.eq_ignore_ascii_case(name))
-    }
-}
+/// Paths that tell nothing about clients, and which a browser of the hub's own user may open: the
+/// front page and the probes.
+const OPEN_PATHS: [&str; 3] = ["/", "/health", "/ready"];
 
 /// Configuration of the guard.
 #[derive(Clone)]
 pub(crate) struct OriginGuard {
-    names: Names,
+    names: HubNames,
     tokens: Arc<Tokens>,
 }
 
 impl OriginGuard {
-    /// Creates the guard of a server on the loopback address `at` with an optional public URL.
-    /// Other users need one of `tokens`.
-    pub(crate) fn new(at: SocketAddr, public_url: Option<&str>, tokens: Tokens) -> Self {
-        Self { names: Names::of(at, public_url), tokens: Arc::new(tokens) }
+    /// Creates the guard of a server with these names. Callers that the kernel does not identify
+    /// need one of `tokens`.
+    pub(crate) fn new(names: HubNames, tokens: Tokens) -> Self {
+        Self { names, tokens: Arc::new(tokens) }
     }
 
-    /// Identifies the caller; `None` for another user without a valid token, and for the own user's
-    /// program with an invalid one.
-    ///
-    /// A program of the hub's own user that presents a tenant's token acts for that tenant only, as
-    /// a proxy does for its users. Therefore an expired token must not give it more rights than a
-    /// valid one.
-    async fn principal(&self, caller: &HttpPeer, headers: &HeaderMap) -> Option<Principal> {
-        let shown = bearer(headers);
-        match caller.own_user().await {
-            Some(known @ Principal::Operator) if shown.is_none() => Some(known.clone()),
-            Some(Principal::Operator) | None => shown.and_then(|token| self.tokens.whose(token)),
-            Some(known) => Some(known.clone()),
+    /// Identifies the caller of a request, or returns the reason for which it is unknown.
+    async fn principal<B>(
+        &self,
+        caller: &HttpPeer,
+        request: &Request<B>,
+    ) -> Result<Principal, Unidentified> {
+        let kernel = caller.own_user().await;
+        let identified = identify(kernel, request.headers(), &self.names, &self.tokens);
+        let is_open = matches!(*request.method(), Method::GET | Method::HEAD)
+            && OPEN_PATHS.contains(&request.uri().path());
+        match identified {
+            Err(why) if is_open && why.is_by_own_user() => Ok(Principal::Anonymous),
+            identified => identified,
         }
     }
 }
@@ -111,34 +96,25 @@ impl OriginGuard {
             return Err(told.unwrap_or_else(|| refusal(status, why, request.uri().path())));
         }
         let path = request.uri().path();
-        let principal = if path == jwks::PATH {
-            Some(Principal::Anonymous)
+        let identified = if path == jwks::PATH {
+            Ok(Principal::Anonymous)
         } else if path.starts_with(HOOKS) {
             if !matches!(caller.own_user().await, None | Some(Principal::Operator)) {
                 let why = "a program that an agent started may send no webhook";
                 return Err(refusal(StatusCode::FORBIDDEN, why, path));
             }
-            Some(Principal::Anonymous)
+            Ok(Principal::Anonymous)
         } else {
-            self.principal(caller, request.headers()).await
+            self.principal(caller, request).await
         };
-        let Some(principal) = principal else {
-            let why = match bearer(request.headers()) {
-                Some(_) => "the token in `Authorization` is none of this hub's, or is none any more; its own user needs none, \
-                     and a tenant's is in `tenants/` in the hub's data directory"
-                    .to_owned(),
-                None => format!(
-                    "this hub serves its own user; others send `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the \
-                     hub's data directory holds"
-                ),
-            };
+        let principal = identified.map_err(|why| {
+            let text = why.to_string();
             if is_grpc {
-                return Err(grpc_refusal(StatusCode::UNAUTHORIZED, &why));
+                return grpc_refusal(StatusCode::UNAUTHORIZED, &text);
             }
-            let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"a2a-hub\"")];
-            let told = refusal(StatusCode::UNAUTHORIZED, &why, request.uri().path());
-            return Err((challenge, told).into_response());
-        };
+            let challenge = [(header::WWW_AUTHENTICATE, why.challenge())];
+            (challenge, refusal(StatusCode::UNAUTHORIZED, &text, path)).into_response()
+        })?;
         request.extensions_mut().insert(principal);
         Ok(())
     }
@@ -190,37 +166,36 @@ fn grpc_refusal(http: StatusCode, why: &str) -> Response {
 /// True if the card must contain the token's security scheme, so that the caller may get the
 /// extended card: for callers who need a token, and those who send one anyway.
 pub(crate) async fn by_token(caller: &HttpPeer, headers: &HeaderMap) -> bool {
-    bearer(headers).is_some() || caller.own_user().await.is_none()
-}
-
-/// Bearer token of a request (RFC 6750, section 2.1).
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let shown = only(headers, &header::AUTHORIZATION).ok()??;
-    let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    let has_token = matches!(Credential::of(headers), Credential::Bearer(_));
+    has_token || caller.own_user().await.is_none()
 }
 
 fn verdict(
-    names: &Names,
+    names: &HubNames,
     (method, target, headers): (&Method, &Uri, &HeaderMap),
     has_body: bool,
 ) -> Result<(), (StatusCode, &'static str)> {
     let forbidden = |why| Err((StatusCode::FORBIDDEN, why));
+    // RFC 9112, section 3.2; RFC 9113, section 8.3.1.
+    let Ok(Some(host)) = only(headers, &header::HOST).map(|host| host.and_then(HostPort::parse))
+    else {
+        let why = "a request names the server once, in `Host` or HTTP/2's `:authority`, by a host and its port";
+        return Err((StatusCode::BAD_REQUEST, why));
+    };
     // In absolute form, which proxies receive, the target overrides the `Host` header (RFC 9112,
     // section 3.2.2).
-    if target.authority().is_some_and(|named| !names.has(named.as_str())) {
+    if target.authority().is_some_and(|named| !names.has_host(named.as_str())) {
         return forbidden("the request's target must be this server, which is no proxy");
     }
-    let host =
-        only(headers, &header::HOST).and_then(|host| host.filter(|host| names.has(host)).ok_or(()));
-    if host.is_err() {
-        return forbidden("the Host header must name this server, such as 127.0.0.1 and its port");
+    if !names.is_host(&host) {
+        let why = "the Host header must name this server, such as 127.0.0.1 and its port; to call it by another name, as \
+                   through a proxy or a forwarded port, add that to `http.names`, such as `https://hub.example`";
+        return forbidden(why);
     }
     let Ok(origin) = only(headers, &header::ORIGIN) else {
         return forbidden("the Origin header must be there once, and be text");
     };
-    let own = |origin: &str| origin.strip_prefix("http://").is_some_and(|host| names.has(host));
-    if origin.is_some_and(|origin| !own(origin)) {
+    if origin.is_some_and(|origin| !names.has_origin(origin)) {
         return forbidden("requests from web pages of another origin are refused");
     }
     let Ok(site) = only(headers, &SEC_FETCH_SITE) else {
@@ -277,8 +252,19 @@ fn is_json(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
     use crate::tests::Always;
+    use a2a_hub_core::http_name::HttpName;
     use a2a_hub_rpc::peer::batch::PeerLookup;
     use axum::body::Body;
+    use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+    const ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
+
+    /// Guard of a hub without further names, with fresh tokens.
+    fn guard() -> OriginGuard {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
+        OriginGuard::new(HubNames::new(ADDRESS, &[], None), tokens)
+    }
 
     /// Status for a request with these headers, which are separated by `|`.
     fn status(method: &Method, headers: &str) -> u16 {
@@ -286,8 +272,8 @@ mod tests {
     }
 
     fn status_of(method: &Method, target: &str, headers: &str, has_body: bool) -> u16 {
-        let names =
-            Names::of(SocketAddr::from(([127, 0, 0, 1], 8080)), Some("https://hub.example/x"));
+        let forwarded = HttpName::parse("http://localhost:9000").unwrap();
+        let names = HubNames::new(ADDRESS, &[forwarded], Some("https://hub.example/x"));
         let mut map = HeaderMap::new();
         for line in headers.split('|').filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once(": ").unwrap();
@@ -304,8 +290,9 @@ mod tests {
         assert_eq!(get("host: 127.0.0.1:8080"), 200);
         assert_eq!(get("host: LOCALHOST:8080"), 200);
         assert_eq!(get("host: hub.example"), 200, "its public name");
-        assert_eq!(get(""), 403, "no Host");
-        assert_eq!(get("host: 127.0.0.1:8080|host: 127.0.0.1:8080"), 403, "two of them");
+        assert_eq!(get("host: localhost:9000"), 200, "a forwarded port");
+        assert_eq!(get(""), 400, "no Host");
+        assert_eq!(get("host: 127.0.0.1:8080|host: 127.0.0.1:8080"), 400, "two of them");
         for rebound in
             ["evil.example:8080", "127.0.0.1.evil.example:8080", "127.0.0.1", "127.0.0.2:8080"]
         {
@@ -313,6 +300,8 @@ mod tests {
         }
         let with = |header: &str| get(&format!("host: localhost:8080|{header}"));
         assert_eq!(with("origin: http://localhost:8080"), 200);
+        assert_eq!(get("host: hub.example|origin: https://hub.example"), 200);
+        assert_eq!(get("host: hub.example|origin: http://hub.example"), 403, "another scheme");
         for origin in
             ["http://evil.example", "null", "http://localhost:8081", "https://localhost:8080"]
         {
@@ -362,18 +351,6 @@ mod tests {
         assert_eq!(post("content-encoding: gzip"), 415);
     }
 
-    #[test]
-    fn token_is_read_from_bearer_header() {
-        let shown = |value: &'static str| {
-            let headers = [(header::AUTHORIZATION, value.parse().unwrap())].into_iter().collect();
-            bearer(&headers).map(str::to_owned)
-        };
-        assert_eq!(shown("Bearer abc").as_deref(), Some("abc"));
-        assert_eq!(shown("bearer  abc").as_deref(), Some("abc"));
-        assert_eq!(shown("Basic abc"), None);
-        assert_eq!(shown("abc"), None);
-    }
-
     #[tokio::test]
     async fn unauthenticated_error_has_dialect_code() {
         let told_of = async |status, path: &str| {
@@ -413,10 +390,7 @@ mod tests {
 
     #[tokio::test]
     async fn agents_program_may_send_no_webhook() {
-        let at = SocketAddr::from(([127, 0, 0, 1], 8080));
-        let dir = tempfile::tempdir().unwrap();
-        let guard =
-            OriginGuard::new(at, None, Tokens::open(dir.path(), std::iter::empty()).unwrap());
+        let guard = guard();
         let agent = Principal::AgentTask {
             agent: a2a_hub_protocol::id::AgentId::parse("codex").unwrap(),
             task: a2a_hub_protocol::id::TaskId::new("t"),
@@ -445,11 +419,8 @@ mod tests {
     /// As in HTTP/2.
     #[tokio::test]
     async fn body_without_header_needs_media_type() {
-        let at = SocketAddr::from(([127, 0, 0, 1], 8080));
-        let dir = tempfile::tempdir().unwrap();
-        let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
-        let guard = OriginGuard::new(at, None, tokens);
-        let caller = HttpPeer::new(None, at, PeerLookup::new(Arc::new(Always(None))));
+        let guard = guard();
+        let caller = HttpPeer::new(None, ADDRESS, PeerLookup::new(Arc::new(Always(None))));
         for (body, status) in [(Body::empty(), 401), (Body::from("x"), 415)] {
             let request = Request::post("/").header(header::HOST, "localhost:8080").body(body);
             let refused = guard.admit(&caller, &mut request.unwrap()).await.unwrap_err();

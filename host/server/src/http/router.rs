@@ -6,8 +6,9 @@ use super::{
     body::read_body,
     context::{extensions_header, last_event, own_url, said_in_headers, with_extensions},
     front_page::front_page,
+    hub_names::HubNames,
     listener::HttpListener,
-    origin_guard::{self, Names, OriginGuard},
+    origin_guard::{self, OriginGuard},
     reply::{answer, json_body},
     starting::look,
 };
@@ -19,9 +20,10 @@ use crate::{
     starting::{self, StartProgress},
 };
 use a2a_hub_config::token::Tokens;
+use a2a_hub_core::http_name::HttpName;
 use a2a_hub_protocol::dialect::Dialect;
 use a2a_hub_rpc::{
-    dispatcher::{Dispatcher, RequestContext},
+    dispatcher::{Dispatcher, PublicEndpoints, RequestContext},
     jsonrpc,
 };
 use axum::{
@@ -69,15 +71,16 @@ impl HttpServer {
         self.address
     }
 
-    /// Answers the probes until `started`; all other requests wait until then. The server's public
-    /// URL may be the host of a request.
+    /// Answers the probes until `started`; all other requests wait until then. The host of a
+    /// request may be one of the `names`, or that of the public URL.
     pub async fn hold(
         &mut self,
+        names: &[HttpName],
         public_url: Option<&str>,
         progress: StartProgress,
         started: CancellationToken,
     ) {
-        let names = Names::of(self.address, public_url);
+        let names = HubNames::new(self.address, names, public_url);
         let look = move |bytes: &[u8]| look(bytes, &names, &progress());
         let listener = &self.listener;
         let accept = async || Ok(listener.accept().await?.0);
@@ -88,11 +91,9 @@ impl HttpServer {
     pub async fn serve(self, dispatcher: Dispatcher, tokens: Tokens, stop: CancellationToken) {
         let (patience, lineage) = (dispatcher.patience(), dispatcher.lineage());
         let connections = dispatcher.connection_budget().http;
-        let guard = OriginGuard::new(
-            self.address,
-            dispatcher.public_endpoints().public_url.as_deref(),
-            tokens,
-        );
+        let PublicEndpoints { names, public_url, .. } = dispatcher.public_endpoints();
+        let names = HubNames::new(self.address, names, public_url.as_deref());
+        let guard = OriginGuard::new(names, tokens);
         let routes = Router::new()
             .route("/", post(call).get(front_page))
             .route("/stream", post(call_streaming))

@@ -1,6 +1,6 @@
 //! HTTP requests that a starting hub answers: `GET /health` and `GET /ready`.
 
-use super::origin_guard::Names;
+use super::hub_names::HubNames;
 use crate::starting::{StartReaction, refusal};
 use a2a_hub_protocol::operation::HubStart;
 use a2a_hub_rpc::retry_after::RETRY_AFTER_SECONDS;
@@ -11,7 +11,7 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// Reaction to the bytes of a connection. Of the guard's checks, those of the host and of the
 /// origin apply; the caller is not identified, and learns the numbers of agents only.
-pub(super) fn look(bytes: &[u8], names: &Names, start: &HubStart) -> StartReaction {
+pub(super) fn look(bytes: &[u8], names: &HubNames, start: &HubStart) -> StartReaction {
     if bytes.is_empty() {
         return StartReaction::Incomplete;
     }
@@ -34,7 +34,8 @@ pub(super) fn look(bytes: &[u8], names: &Names, start: &HubStart) -> StartReacti
     };
     let is_from_a_page = all("origin").chain(all("sec-fetch-site")).next().is_some();
     let has_body = all("content-length").chain(all("transfer-encoding")).next().is_some();
-    if is_from_a_page || has_body || !all("host").all(|host| names.has(host)) {
+    let is_named = all("host").count() == 1 && all("host").all(|host| names.has_host(host));
+    if is_from_a_page || has_body || !is_named {
         return later();
     }
     let told = json!({ "status": "starting", "version": env!("CARGO_PKG_VERSION"), "reason": "starting",
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn starting_hub_answers_probes_of_programs_only() {
-        let names = Names::of("127.0.0.1:8080".parse().unwrap(), None);
+        let names = HubNames::new("127.0.0.1:8080".parse().unwrap(), &[], None);
         let start = HubStart { agents: 6, ready: 3, ..HubStart::default() };
         let told = |request: &str| match look(request.as_bytes(), &names, &start) {
             StartReaction::Incomplete => "incomplete".to_owned(),
@@ -80,6 +81,8 @@ mod tests {
         for later in [
             "GET /health HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n",
             "GET /health HTTP/1.1\r\nHost: localhost:8080\r\nOrigin: http://evil.example\r\n\r\n",
+            "GET /health HTTP/1.1\r\n\r\n",
+            "GET /health HTTP/1.1\r\nHost: localhost:8080\r\nHost: localhost:8080\r\n\r\n",
             "GET /metrics HTTP/1.1\r\nHost: localhost:8080\r\n\r\n",
             "POST / HTTP/1.1\r\nHost: localhost:8080\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",

@@ -60,7 +60,14 @@ impl McpSessions {
         if self.of(&identity) >= MAX_OF_ONE {
             return self.instead_of_one_of(&identity).unwrap_or(SessionRoom::Full(MAX_OF_ONE));
         }
-        let is_operator = |owner: &Principal| *owner == Principal::Operator;
+        let is_operator = |owner: &Principal| match owner {
+            Principal::Operator | Principal::OperatorHttp => true,
+            Principal::OperatorToken
+            | Principal::AgentTask { .. }
+            | Principal::Automation { .. }
+            | Principal::Client(_)
+            | Principal::Anonymous => false,
+        };
         let others = || self.0.values().filter(|session| !is_operator(&session.owner));
         let most = if is_operator(caller) { MAX } else { MAX_OF_OTHERS };
         let taken = if is_operator(caller) { self.0.len() } else { others().count() };

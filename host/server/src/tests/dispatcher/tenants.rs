@@ -248,7 +248,32 @@ async fn tenant_parameter_names_agent_or_tenant() {
     assert_eq!(stand.dispatcher.tenant(Some("claude-code")).unwrap(), TenantId::default());
     assert_eq!(stand.dispatcher.tenant(Some("acme/claude-code")).unwrap(), tenant("acme"));
     let alone = TestDispatcher::new().await;
-    assert_eq!(alone.dispatcher.tenant(Some("anything at all")).unwrap(), TenantId::default());
+    let opaque = |said| alone.dispatcher.opaque_tenant(Some(said)).unwrap();
+    assert_eq!(opaque("anything at all"), TenantId::default());
+    assert_eq!(opaque("acme"), TenantId::default());
+}
+
+/// A name that silently meant the default tenant would show, and change, the wrong data.
+#[tokio::test(start_paused = true)]
+async fn hub_without_tenants_refuses_tenant_names() {
+    let alone = TestDispatcher::new().await;
+    let list = async |tenant: &str| {
+        let of = alone.by(Principal::Operator, Dialect::Hub);
+        let params = json!({ "tenant": tenant });
+        alone.told(&of, "hub/tasks/list", &params).await.remove(0)["error"].take()
+    };
+    for default in ["", "claude-code"] {
+        assert_eq!(list(default).await, Value::Null, "`{default}` is the default tenant");
+    }
+    let unknown = list("acme").await;
+    assert_eq!(unknown["code"], -32602, "{unknown}");
+    let why = unknown["message"].as_str().unwrap();
+    assert!(why.contains("`[tenants.acme]`") && why.contains("restart"), "{why}");
+    let crooked = list("no tenant").await;
+    assert!(crooked["message"].as_str().unwrap().contains("cannot name a tenant"), "{crooked}");
+    // A connection that another protocol opens is no exception.
+    let why = alone.dispatcher.narrowed(Principal::Operator, tenant("acme")).unwrap_err();
+    assert!(why.to_string().contains("`[tenants.acme]`"), "{why}");
 }
 
 /// The hub's events show a tenant its own tasks and the shared agents.

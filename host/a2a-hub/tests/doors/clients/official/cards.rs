@@ -90,7 +90,9 @@ async fn cards_are_served_at_client_paths() -> Result<()> {
 
     let config = "public_url = \"https://hub.example/x\"\nroot_agent = \"echo\"";
     let other = InProcessHub::builder().config(config).start().await?;
-    let card = reqwest::get(format!("http://{}/.well-known/agent-card.json", other.http())).await?;
+    let card = format!("http://{}/.well-known/agent-card.json", other.http());
+    assert_eq!(reqwest::get(&card).await?.status(), 401, "other machines reach this hub");
+    let card = client.get(&card).header("Authorization", bearer(&other)?).send().await?;
     let card: Value = serde_json::from_str(&card.text().await?)?;
     assert_eq!(
         (&card["name"], &card["url"]),

@@ -1,0 +1,184 @@
+//! Identification of the caller of an HTTP request, by the kernel's word on its process and by the
+//! credential that it presents.
+//!
+//! A credential replaces only the operator or nobody. A program below an agent's process tree stays
+//! that agent: its credential is ignored, so a token that it read from a file gives it nothing.
+//!
+//! The kernel identifies the process at the other end of the connection. That process may serve
+//! somebody else, so the operator's identity is withdrawn where a request shows that: it comes from
+//! a web page, or through a proxy, or the hub has a name on other machines. Headers only withdraw
+//! an identity; none gives one.
+
+use super::{
+    hub_names::HubNames,
+    origin_guard::{SEC_FETCH_SITE, only},
+};
+use a2a_hub_config::token::{TOKEN_FILE, Tokens};
+use a2a_hub_core::access_control::Principal;
+use axum::http::{HeaderMap, HeaderName, header};
+
+/// Headers of proxies (RFC 7239, RFC 9110 section 7.6.3, and customary ones), besides those that
+/// begin with [`FORWARDED`].
+const PROXY_HEADERS: [HeaderName; 3] =
+    [header::FORWARDED, header::VIA, HeaderName::from_static("x-real-ip")];
+
+/// Prefix of further headers of proxies, such as `X-Forwarded-For`.
+const FORWARDED: &str = "x-forwarded-";
+
+/// Credential in the `Authorization` header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Credential<'h> {
+    /// No header.
+    Absent,
+    /// Bearer token (RFC 6750, section 2.1).
+    Bearer(&'h str),
+    /// Repeated header, or another scheme.
+    Unreadable,
+}
+
+impl<'h> Credential<'h> {
+    /// Reads the `Authorization` header.
+    pub(super) fn of(headers: &'h HeaderMap) -> Self {
+        let shown = match only(headers, &header::AUTHORIZATION) {
+            Ok(Some(shown)) => shown,
+            Ok(None) => return Self::Absent,
+            Err(()) => return Self::Unreadable,
+        };
+        let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
+        if scheme.eq_ignore_ascii_case("bearer") {
+            Self::Bearer(token.trim())
+        } else {
+            Self::Unreadable
+        }
+    }
+}
+
+/// Reason for which a caller is not identified. The text says how to authenticate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unidentified {
+    /// Program of another user without a credential.
+    #[error(
+        "this hub serves its own user; others send `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the hub's data \
+         directory holds"
+    )]
+    OtherUser,
+    /// Unknown token.
+    #[error(
+        "the token in `Authorization` is none of this hub's, or is none any more; its own user needs none, and a tenant's is in \
+         `tenants/` in the hub's data directory"
+    )]
+    UnknownToken,
+    /// Credential that is no single bearer token.
+    #[error(
+        "`Authorization` must come once and be `Bearer` with a token of this hub, such as what the file `{TOKEN_FILE}` in its data \
+         directory holds; its own user needs none"
+    )]
+    Unreadable,
+    /// Request of a web page in the operator's browser.
+    #[error(
+        "a web page is not the operator, so a request with `Origin` or `Sec-Fetch-Site` also sends `Authorization: Bearer` and what \
+         the file `{TOKEN_FILE}` in the hub's data directory holds"
+    )]
+    Page,
+    /// Request that a proxy forwarded.
+    #[error(
+        "a proxy forwarded this request (`Forwarded`, `X-Forwarded-*`, `X-Real-IP` or `Via`), so its process says nothing about the \
+         caller: send `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the hub's data directory holds"
+    )]
+    Forwarded,
+    /// Request to a hub that other machines can reach.
+    #[error(
+        "other machines reach this hub as `{0}`, so over HTTP the process at the other end says nothing about the caller: send \
+         `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the hub's data directory holds, or use the unix socket"
+    )]
+    Public(String),
+}
+
+impl Unidentified {
+    /// True for a request from a process of the hub's own user without a credential.
+    pub(super) fn is_by_own_user(&self) -> bool {
+        match self {
+            Self::Page | Self::Forwarded | Self::Public(_) => true,
+            Self::OtherUser | Self::UnknownToken | Self::Unreadable => false,
+        }
+    }
+
+    /// Value of `WWW-Authenticate` (RFC 6750, section 3).
+    pub(super) fn challenge(&self) -> &'static str {
+        match self {
+            Self::UnknownToken => "Bearer realm=\"a2a-hub\", error=\"invalid_token\"",
+            Self::Unreadable => "Bearer realm=\"a2a-hub\", error=\"invalid_request\"",
+            Self::OtherUser | Self::Page | Self::Forwarded | Self::Public(_) => {
+                "Bearer realm=\"a2a-hub\""
+            }
+        }
+    }
+}
+
+/// Identifies the caller of a request. `kernel` is the principal of the connected process, if it is
+/// one of the hub's own user.
+///
+/// A program of the hub's own user that presents a tenant's token acts for that tenant only, as a
+/// proxy does for its users. Therefore an invalid credential must not give it more rights than a
+/// valid one.
+pub(super) fn identify(
+    kernel: Option<&Principal>,
+    headers: &HeaderMap,
+    names: &HubNames,
+    tokens: &Tokens,
+) -> Result<Principal, Unidentified> {
+    let is_operator = match kernel {
+        Some(Principal::Operator) => true,
+        None => false,
+        Some(program) => return Ok(program.clone()),
+    };
+    match Credential::of(headers) {
+        Credential::Bearer(token) => tokens.whose(token).ok_or(Unidentified::UnknownToken),
+        Credential::Unreadable => Err(Unidentified::Unreadable),
+        Credential::Absent if !is_operator => Err(Unidentified::OtherUser),
+        Credential::Absent => match withdrawn(headers, names) {
+            Some(why) => Err(why),
+            None => Ok(Principal::OperatorHttp),
+        },
+    }
+}
+
+/// Reason for which the process at the other end does not identify the caller.
+///
+/// `Sec-Fetch-Mode` alone is no sign of a web page: the `fetch` of Node.js sends it as well.
+fn withdrawn(headers: &HeaderMap, names: &HubNames) -> Option<Unidentified> {
+    if headers.contains_key(header::ORIGIN) || headers.contains_key(SEC_FETCH_SITE) {
+        return Some(Unidentified::Page);
+    }
+    let is_proxys =
+        |name: &HeaderName| PROXY_HEADERS.contains(name) || name.as_str().starts_with(FORWARDED);
+    if headers.keys().any(is_proxys) {
+        return Some(Unidentified::Forwarded);
+    }
+    names.public().map(|name| Unidentified::Public(name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_is_read_from_bearer_header() {
+        let shown = |values: &[&'static str]| {
+            let values = values.iter().map(|value| (header::AUTHORIZATION, value.parse().unwrap()));
+            let mut headers = HeaderMap::new();
+            values.for_each(|(name, value)| drop(headers.append(name, value)));
+            match Credential::of(&headers) {
+                Credential::Bearer(token) => token.to_owned(),
+                other @ (Credential::Absent | Credential::Unreadable) => format!("{other:?}"),
+            }
+        };
+        assert_eq!(shown(&["Bearer abc"]), "abc");
+        assert_eq!(shown(&["bearer  abc"]), "abc");
+        assert_eq!((shown(&["Bearer"]), shown(&["bearer "])), (String::new(), String::new()));
+        assert_eq!(shown(&[]), "Absent");
+        for unreadable in [&["Basic abc"][..], &["abc"], &["Bearer a", "Bearer a"], &["\u{fc}"]] {
+            assert_eq!(shown(unreadable), "Unreadable", "{unreadable:?}");
+        }
+    }
+}
