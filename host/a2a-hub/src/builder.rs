@@ -19,7 +19,7 @@ use a2a_hub_config::{
     token::{find_secret, open_secret},
 };
 use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
-use a2a_hub_core::task::prices::Prices;
+use a2a_hub_core::{scheduling::shares::Holder, task::prices::Prices};
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     push::Pushes,
@@ -530,7 +530,10 @@ impl Parts {
         if let Some(since) = repeats.since() {
             let requests = self.tasks.requests(&since).await;
             for made in requests.context("find the requests of an earlier run")? {
-                repeats.remember(&made.fingerprint, made.task, clock::age(&made.made));
+                // Older hubs did not store who asked.
+                let holder =
+                    made.by.map_or(Holder::Operator, |by| Holder::of_identity(&by.identity()));
+                repeats.remember(holder, &made.fingerprint, made.task, clock::age(&made.made));
             }
         }
         Ok(repeats)

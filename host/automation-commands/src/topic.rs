@@ -268,12 +268,13 @@ fn topics_text(answer: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     if topics.is_empty() {
         shown.append("There are no topics; `a2a-hub publish TOPIC TEXT` makes one.\n".into());
     } else {
-        let mut table = Table::new(["TOPIC", "MESSAGES", "SIZE", "LATEST", "DROPPED"]);
+        let mut table = Table::new(["TOPIC", "OWNER", "MESSAGES", "SIZE", "LATEST", "DROPPED"]);
         for topic in topics {
             let bytes = topic["bytes"].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
             let latest = past(&topic["latest"], now, columns);
             table.row([
                 text(&topic["topic"]).into(),
+                text(&topic["owner"]).into(),
                 topic["messages"].to_string().into(),
                 size(bytes.unwrap_or_default()).into(),
                 format!("#{}, {latest}", topic["sequence"]).into(),
@@ -326,17 +327,17 @@ mod tests {
         let time = "2026-06-01T03:00:00.000Z";
         let answer = json!({
             "topics": [
-                { "topic": "builds/main", "messages": 3, "bytes": 2_048, "sequence": 9, "dropped": 6, "latest": time },
-                { "topic": "chat", "messages": 1, "bytes": 5, "sequence": 1, "dropped": 0, "latest": time },
+                { "topic": "builds/main", "owner": "agent:codex", "messages": 3, "bytes": 2_048, "sequence": 9, "dropped": 6, "latest": time },
+                { "topic": "chat", "owner": "operator", "messages": 1, "bytes": 5, "sequence": 1, "dropped": 0, "latest": time },
             ],
             "cursors": [
                 { "cursor": "bot", "owner": "agent:codex", "pattern": "#", "position": 7, "behind": 3, "used": time },
             ],
         });
         insta::assert_snapshot!(topics_text(&answer, now, Some(100)).words(), @"
-        TOPIC        MESSAGES  SIZE        LATEST        DROPPED
-        builds/main  3         2048 bytes  #9, 21 h ago  up to #6
-        chat         1         5 bytes     #1, 21 h ago  -
+        TOPIC        OWNER        MESSAGES  SIZE        LATEST        DROPPED
+        builds/main  agent:codex  3         2048 bytes  #9, 21 h ago  up to #6
+        chat         operator     1         5 bytes     #1, 21 h ago  -
 
         CURSOR  OWNER        PATTERN  POSITION  BEHIND  USED
         bot     agent:codex  #        7         3       21 h ago

@@ -39,7 +39,7 @@ type Publication = Arc<(TenantId, TopicName)>;
 /// Error of a request for topics.
 #[derive(Debug, thiserror::Error)]
 pub enum TopicError {
-    /// A limit of the number of topics or cursors is reached.
+    /// No share of the topics or cursors is left for the caller.
     #[error("{0}")]
     Full(StorageError),
     /// The topic does not exist.
@@ -56,7 +56,7 @@ pub enum TopicError {
 impl From<StorageError> for TopicError {
     fn from(why: StorageError) -> Self {
         match why {
-            StorageError::TooManyTopics(_) | StorageError::TooManyCursors(_) => Self::Full(why),
+            StorageError::Share(_) => Self::Full(why),
             StorageError::Unavailable(_)
             | StorageError::Conflict { .. }
             | StorageError::Illegal(_)

@@ -24,7 +24,9 @@ use crate::{
     routing::{Routing, check_groups, check_handoffs},
     telemetry::Telemetry,
 };
-use a2a_hub_core::{health::circuit_breaker, task::prices::Price};
+use a2a_hub_core::{
+    health::circuit_breaker, scheduling::resources::SharedResource, task::prices::Price,
+};
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -371,7 +373,8 @@ impl Config {
     /// Maximum number of open streams: 2,000 by default, because each costs tens of kilobytes while
     /// its client is slow.
     pub fn max_streams(&self) -> usize {
-        self.max_streams.unwrap_or(2_000)
+        let default = SharedResource::Streams.default_most();
+        self.max_streams.unwrap_or(usize::try_from(default).unwrap_or(usize::MAX))
     }
 
     /// The agents of a group, by its name.

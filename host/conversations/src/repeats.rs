@@ -2,6 +2,7 @@
 //! of the first.
 
 use a2a_hub_clock as clock;
+use a2a_hub_core::scheduling::{resources::SharedResource, shares::Holder};
 use a2a_hub_protocol::id::TaskId;
 use parking_lot::Mutex;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
@@ -16,9 +17,9 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// Limit of remembered requests; they take some 11 megabytes. A hub that gets more within the
-/// window drops the oldest.
-const MOST: usize = 100_000;
+/// Resource whose shares limit the remembered requests: a flood of one holder does not make the hub
+/// carry out a repeated request of another one again.
+const REQUESTS: SharedResource = SharedResource::Requests;
 
 /// Requests within the idempotency window. Cheap to clone.
 #[derive(Clone, Default)]
@@ -36,8 +37,8 @@ struct RequestTable {
     claimed: HashMap<Key, RequestLock>,
     /// Requests that have begun a task.
     begun: HashMap<Key, BegunTask>,
-    /// Keys of `begun`, oldest first.
-    order: VecDeque<(Instant, Key)>,
+    /// Keys of `begun` by the holder of the request, oldest first.
+    order: HashMap<Holder, VecDeque<(Instant, Key)>>,
     /// True if tasks of an earlier run are among `begun`: their keys may be an older hub's.
     restored: bool,
 }
@@ -76,26 +77,46 @@ impl BegunTask {
 }
 
 impl RequestTable {
-    /// Drops requests whose tasks began before the window, and the oldest beyond the limit.
+    /// Drops requests whose tasks began before the window, and old ones beyond the limit.
     fn forget(&mut self, window: Duration) {
         let now = Instant::now();
         let old = |at: Instant| now.saturating_duration_since(at) >= window;
-        while self.order.front().is_some_and(|(at, _)| old(*at)) || self.order.len() > MOST {
-            let Some((_, oldest)) = self.order.pop_front() else { break };
-            self.begun.remove(&oldest);
+        for requests in self.order.values_mut() {
+            while let Some((_, oldest)) = requests.pop_front_if(|(at, _)| old(*at)) {
+                self.begun.remove(&oldest);
+            }
         }
+        while self.begun.len() as u64 > REQUESTS.default_most() && self.make_room() {}
+        self.order.retain(|_, requests| !requests.is_empty());
+    }
+
+    /// Drops the oldest request of the holder with more than a share, or else the oldest of all.
+    /// Returns false if none is left.
+    fn make_room(&mut self) -> bool {
+        let shares = REQUESTS.shares(REQUESTS.default_most());
+        let held = self.order.iter().map(|(holder, its)| (holder.clone(), its.len() as u64));
+        let oldest = || {
+            let first = |its: &VecDeque<(Instant, Key)>| its.front().map(|(at, _)| *at);
+            let ages = self.order.iter().filter_map(|(holder, its)| Some((first(its)?, holder)));
+            ages.min().map(|(_, holder)| holder.clone())
+        };
+        let Some(holder) = shares.beyond(held).or_else(oldest) else { return false };
+        let dropped = self.order.get_mut(&holder).and_then(VecDeque::pop_front);
+        dropped.is_some_and(|(_, key)| self.begun.remove(&key).is_some())
     }
 
     /// Records that a request began this task that long ago. The window starts with the task, not
     /// with the first try: a client that retries has seen no task before.
-    fn began(&mut self, key: Key, task: TaskId, age: Duration) {
+    fn began(&mut self, holder: Holder, key: Key, task: TaskId, age: Duration) {
         if self.begun.insert(key, BegunTask::of(task)).is_some() {
             // Rare: the earlier task was deleted, or rejected at once.
-            self.order.retain(|(_, known)| *known != key);
+            let all = self.order.values_mut();
+            all.for_each(|its| its.retain(|(_, known)| *known != key));
         }
         let now = Instant::now();
         // Shortly after boot, the clock cannot go back that far.
-        self.order.push_back((now.checked_sub(age).unwrap_or(now), key));
+        let at = now.checked_sub(age).unwrap_or(now);
+        self.order.entry(holder).or_default().push_back((at, key));
     }
 }
 
@@ -110,6 +131,7 @@ pub struct Claim {
     /// The lock. Declared before `place`, so that it is dropped first.
     task: OwnedMutexGuard<Option<TaskId>>,
     place: RequestRef,
+    holder: Holder,
 }
 
 impl Claim {
@@ -121,7 +143,8 @@ impl Claim {
     /// Records the task that the request has begun.
     pub fn begun(mut self, task: TaskId) {
         let RequestRef { key, repeats } = &self.place;
-        repeats.0.known.lock().began(*key, task.clone(), Duration::ZERO);
+        let holder = self.holder.clone();
+        repeats.0.known.lock().began(holder, *key, task.clone(), Duration::ZERO);
         // For identical requests that already wait for the lock.
         *self.task = Some(task);
     }
@@ -161,8 +184,9 @@ impl Repeats {
     }
 
     /// Claims a request, given as text that distinguishes it from others; none if requests are not
-    /// remembered. `older` is the request's text by the rule of older hubs.
-    pub async fn claim(&self, request: &str, older: &str) -> Option<Claim> {
+    /// remembered. `older` is the request's text by the rule of older hubs, and `holder` has the
+    /// request in its share.
+    pub async fn claim(&self, holder: Holder, request: &str, older: &str) -> Option<Claim> {
         if self.0.window.is_zero() {
             return None;
         }
@@ -174,7 +198,7 @@ impl Repeats {
         if task.is_none() {
             *task = self.begun_by_older_hub(older);
         }
-        Some(Claim { fingerprint, task, place })
+        Some(Claim { fingerprint, task, place, holder })
     }
 
     /// Task that a hub of an older version began for the request. Its texts had less of a request,
@@ -198,8 +222,8 @@ impl Repeats {
         Arc::clone(turn)
     }
 
-    /// Records a task that the previous process began for a request that long ago.
-    pub fn remember(&self, fingerprint: &Fingerprint, task: TaskId, age: Duration) {
+    /// Records a task that the previous process began for a request of this holder that long ago.
+    pub fn remember(&self, holder: Holder, fingerprint: &Fingerprint, task: TaskId, age: Duration) {
         let mut bytes = [0; SHA256_OUTPUT_LEN];
         if hex::decode_to_slice(fingerprint, &mut bytes).is_err() {
             // Not a digest of this hub's; it is hashed.
@@ -208,7 +232,7 @@ impl Repeats {
         let mut known = self.0.known.lock();
         known.forget(self.0.window);
         known.restored = true;
-        known.began(key(&bytes), task, age);
+        known.began(holder, key(&bytes), task, age);
     }
 }
 
@@ -222,25 +246,29 @@ fn key(digest: &[u8]) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_protocol::id::AgentId;
     use tokio::time::{sleep, timeout};
 
     const WINDOW: Duration = Duration::from_secs(600);
 
     async fn found(repeats: &Repeats, request: &str) -> Option<String> {
-        repeats.claim(request, "").await.and_then(|claim| Some(claim.task()?.to_string()))
+        repeats
+            .claim(Holder::Operator, request, "")
+            .await
+            .and_then(|claim| Some(claim.task()?.to_string()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn request_is_remembered_only_within_window() {
         let repeats = Repeats::within(WINDOW);
-        repeats.claim("a", "").await.unwrap().begun(TaskId::new("t"));
+        repeats.claim(Holder::Operator, "a", "").await.unwrap().begun(TaskId::new("t"));
         assert_eq!(found(&repeats, "b").await, None);
         sleep(WINDOW - Duration::from_secs(1)).await;
         assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
         sleep(Duration::from_secs(1)).await;
         assert_eq!(found(&repeats, "a").await, None, "its window was not begun anew");
         assert!(
-            Repeats::default().claim("a", "").await.is_none(),
+            Repeats::default().claim(Holder::Operator, "a", "").await.is_none(),
             "without a window, none is known"
         );
     }
@@ -248,11 +276,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn identical_request_waits_for_first() {
         let repeats = Repeats::within(WINDOW);
-        let first = repeats.claim("a", "").await.unwrap();
-        assert!(timeout(WINDOW / 2, repeats.claim("a", "")).await.is_err());
-        assert!(timeout(Duration::ZERO, repeats.claim("b", "")).await.is_ok(), "another need not");
+        let first = repeats.claim(Holder::Operator, "a", "").await.unwrap();
+        assert!(timeout(WINDOW / 2, repeats.claim(Holder::Operator, "a", "")).await.is_err());
+        assert!(
+            timeout(Duration::ZERO, repeats.claim(Holder::Operator, "b", "")).await.is_ok(),
+            "another need not"
+        );
         drop(first);
-        let second = repeats.claim("a", "").await.unwrap();
+        let second = repeats.claim(Holder::Operator, "a", "").await.unwrap();
         assert_eq!(second.task(), None, "the first one came to nothing");
         let task = TaskId::fresh();
         let third = found(&repeats, "a");
@@ -264,12 +295,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn window_starts_when_task_begins() {
         let repeats = Repeats::within(WINDOW);
-        drop(repeats.claim("a", "").await.unwrap());
+        drop(repeats.claim(Holder::Operator, "a", "").await.unwrap());
         assert!(repeats.0.known.lock().claimed.is_empty(), "nothing is left of it");
         sleep(WINDOW / 2).await;
-        let refused = repeats.claim("a", "").await.unwrap();
+        let refused = repeats.claim(Holder::Operator, "a", "").await.unwrap();
         let waiting = async {
-            let claim = repeats.claim("a", "").await.unwrap();
+            let claim = repeats.claim(Holder::Operator, "a", "").await.unwrap();
             assert_eq!(claim.task(), None);
             sleep(WINDOW / 4).await;
             claim.begun(TaskId::new("t"));
@@ -286,9 +317,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn request_longer_than_window_runs_once() {
         let repeats = Repeats::within(WINDOW);
-        let first = repeats.claim("a", "").await.unwrap();
+        let first = repeats.claim(Holder::Operator, "a", "").await.unwrap();
         sleep(WINDOW * 2).await;
-        assert!(timeout(WINDOW, repeats.claim("a", "")).await.is_err(), "it is under way");
+        assert!(
+            timeout(WINDOW, repeats.claim(Holder::Operator, "a", "")).await.is_err(),
+            "it is under way"
+        );
         first.begun(TaskId::new("t"));
         assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
         assert!(repeats.0.known.lock().claimed.is_empty());
@@ -298,10 +332,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn deleted_task_is_begun_again_once() {
         let repeats = Repeats::within(WINDOW);
-        repeats.claim("a", "").await.unwrap().begun(TaskId::fresh());
-        let first = repeats.claim("a", "").await.unwrap();
+        repeats.claim(Holder::Operator, "a", "").await.unwrap().begun(TaskId::fresh());
+        let first = repeats.claim(Holder::Operator, "a", "").await.unwrap();
         assert!(first.task().is_some());
-        assert!(timeout(WINDOW / 2, repeats.claim("a", "")).await.is_err());
+        assert!(timeout(WINDOW / 2, repeats.claim(Holder::Operator, "a", "")).await.is_err());
         let anew = TaskId::fresh();
         first.begun(anew.clone());
         assert_eq!(found(&repeats, "a").await.as_deref(), Some(anew.as_str()));
@@ -320,7 +354,7 @@ mod tests {
         let repeats = Repeats::within(WINDOW);
         sleep(WINDOW).await;
         let fingerprint = hex::encode(digest(&SHA256, b"a"));
-        repeats.remember(&fingerprint, TaskId::new("t"), WINDOW / 2);
+        repeats.remember(Holder::Operator, &fingerprint, TaskId::new("t"), WINDOW / 2);
         assert_eq!(found(&repeats, "a").await.as_deref(), Some("t"));
         sleep(WINDOW / 2).await;
         assert_eq!(found(&repeats, "a").await, None);
@@ -330,24 +364,42 @@ mod tests {
     async fn restored_task_is_found_by_older_text() {
         let repeats = Repeats::within(WINDOW);
         let found = async |request, older| {
-            repeats.claim(request, older).await.unwrap().task().map(ToString::to_string)
+            repeats
+                .claim(Holder::Operator, request, older)
+                .await
+                .unwrap()
+                .task()
+                .map(ToString::to_string)
         };
-        repeats.claim("new", "old").await.unwrap().begun(TaskId::new("t"));
+        repeats.claim(Holder::Operator, "new", "old").await.unwrap().begun(TaskId::new("t"));
         assert_eq!(found("another", "old").await, None, "of this run");
         let older = hex::encode(digest(&SHA256, b"older"));
-        repeats.remember(&older, TaskId::new("u"), Duration::ZERO);
+        repeats.remember(Holder::Operator, &older, TaskId::new("u"), Duration::ZERO);
         assert_eq!(found("other", "older").await.as_deref(), Some("u"));
         assert_eq!(found("another", "old").await, None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn oldest_requests_are_dropped_at_limit() {
+    async fn flood_forgets_requests_of_its_sender() {
         let repeats = Repeats::within(WINDOW);
-        for n in 0..MOST + 10 {
-            repeats.claim(&n.to_string(), "").await.unwrap().begun(TaskId::new("t"));
+        let agent = |name| Holder::Agent(AgentId::parse(name).unwrap());
+        let send = async |holder: Holder, request: &str| {
+            repeats.claim(holder, request, "").await.unwrap().begun(TaskId::new("t"));
+        };
+        send(Holder::Operator, "operator").await;
+        send(agent("other"), "other").await;
+        send(Holder::Client("acme".to_owned()), "client").await;
+        let most = usize::try_from(REQUESTS.default_most()).unwrap();
+        for n in 0..most + 10 {
+            send(agent("greedy"), &n.to_string()).await;
         }
+        for kept in ["operator", "other", "client"] {
+            assert!(found(&repeats, kept).await.is_some(), "{kept}");
+        }
+        assert_eq!(found(&repeats, "0").await, None, "the oldest of the greedy one");
         let known = repeats.0.known.lock();
-        assert!(known.begun.len() <= MOST + 1 && known.order.len() == known.begun.len());
+        let ordered: usize = known.order.values().map(VecDeque::len).sum();
+        assert_eq!((known.begun.len(), ordered), (most, most));
         assert!(known.claimed.is_empty());
     }
 }

@@ -410,7 +410,7 @@ impl Hub {
         let (hub, by) = (self.clone(), caller.principal.clone());
         let room = push.as_ref().map(AdmittedConfig::id);
         let answered = Box::pin(async move {
-            let claim = hub.claim(request.as_ref()).await;
+            let claim = hub.claim(&by, request.as_ref()).await;
             if claim.as_ref().is_some_and(|claim| claim.task().is_some()) {
                 return hub.tasks.repeat(&task, after.unwrap_or(0)).await;
             }

@@ -12,7 +12,10 @@ use a2a_hub_config::token::TOKEN_FILE;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
     http_name::HttpName,
-    scheduling::connection_quota::{ConnectionBudget, QuotaReached},
+    scheduling::{
+        connection_quota::{ConnectionBudget, QuotaReached},
+        resources::SharedResource,
+    },
     text::duration::Span,
 };
 use a2a_hub_engine::{ClientContext, Hub, Looked, Reply};
@@ -37,11 +40,11 @@ pub const HUB: &str = "/a2a";
 
 /// Least number of HTTP connections that are admitted, if descriptors allow it. Each costs some ten
 /// kilobytes.
-const LEAST_HTTP_CONNECTIONS: usize = 4_000;
+const LEAST_HTTP_CONNECTIONS: SharedResource = SharedResource::HttpConnections;
 
 /// Number of admitted connections to the unix socket, if descriptors allow it. Each costs a few
 /// kilobytes.
-const SOCKET_CONNECTIONS: usize = 1_000;
+const SOCKET_CONNECTIONS: SharedResource = SharedResource::SocketConnections;
 
 /// Entry point of requests from every transport. Cheap to clone.
 #[derive(Clone)]
@@ -211,8 +214,10 @@ impl Dispatcher {
             (Arc::new(public_endpoints), StreamQuota::new(max_streams));
         let lineage = Arc::new(NoLineage);
         // One connection for each stream, and as many for all other requests.
-        let http = max_streams.saturating_mul(2).max(LEAST_HTTP_CONNECTIONS);
-        let connections = ConnectionBudget { http, socket: SOCKET_CONNECTIONS };
+        let [least_http, socket] = [LEAST_HTTP_CONNECTIONS, SOCKET_CONNECTIONS]
+            .map(|resource| usize::try_from(resource.default_most()).unwrap_or(usize::MAX));
+        let http = max_streams.saturating_mul(2).max(least_http);
+        let connections = ConnectionBudget { http, socket };
         let long_answers = LongAnswers::default();
         let generations = false;
         Self {

@@ -65,6 +65,8 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     topics::retention_reports_unread_messages(&make()).await;
     topics::topics_are_limited_in_number(&make()).await;
     topics::cursors_keep_their_positions(&make()).await;
+    topics::greedy_agent_gets_its_share_of_topics(&make()).await;
+    topics::flood_drops_messages_of_its_publisher(&make()).await;
     topics::tenants_do_not_see_topics_of_others(&make()).await;
     trees::descendants_of_live_task_are_kept(&make()).await;
     journals::journal_is_kept_until_task_ends(&make()).await;

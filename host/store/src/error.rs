@@ -1,6 +1,9 @@
 //! Errors of the store.
 
-use a2a_hub_core::{plugin::installation::InstallationId, task::state::IllegalEvent};
+use a2a_hub_core::{
+    plugin::installation::InstallationId, scheduling::resources::ShareReached,
+    task::state::IllegalEvent,
+};
 use a2a_hub_protocol::id::TaskId;
 use std::path::PathBuf;
 
@@ -124,15 +127,9 @@ pub enum StorageError {
         /// Granted number.
         max_items: u64,
     },
-    /// A tenant would have too many topics.
-    #[error(
-        "begin another topic: there are {0}, and all have messages; `a2a-hub topic delete` removes one, and `topics.max_topics` is \
-         the limit"
-    )]
-    TooManyTopics(u64),
-    /// A tenant would have too many named cursors.
-    #[error("begin another cursor: there are {0}; `a2a-hub topic delete --cursor` removes one")]
-    TooManyCursors(u64),
+    /// A tenant would have too many topics or cursors, or one holder in it would.
+    #[error(transparent)]
+    Share(#[from] ShareReached),
     /// The store was written by a newer hub.
     #[error(
         "open {path}: its format is number {found}, and this hub knows none above {known}; run the newer hub", path = .path.display()

@@ -114,6 +114,8 @@ pub struct BegunRequest {
     pub fingerprint: String,
     /// Task that it began.
     pub task: TaskId,
+    /// Caller that made it; none if it was not stored.
+    pub by: Option<Principal>,
     /// Time (RFC 3339).
     pub made: String,
 }

@@ -244,12 +244,13 @@ impl TaskIndex for MemoryStorage {
         let latest = kept.logs.values().rev().filter(|log| log.head.updated.as_str() >= since);
         let latest = latest.take(limit).filter(|log| log.head.created.as_str() >= since);
         let mut requests: Vec<_> = latest
-            .filter_map(|MemoryLog { head, events, .. }| {
+            .filter_map(|MemoryLog { head, events, askers, .. }| {
                 let TaskEvent::Created(created) = events.first()?.as_ref() else { return None };
                 let fingerprint = created.request.clone()?;
                 Some(BegunRequest {
                     fingerprint,
                     task: head.task.clone(),
+                    by: askers.first().filter(|(seq, _)| *seq == 1).map(|(_, by)| by.clone()),
                     made: head.created.clone(),
                 })
             })

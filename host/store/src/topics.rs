@@ -1,10 +1,14 @@
 //! Topics: their messages and named cursors. The rules are those of the crate `a2a-hub-topics`.
 
 use crate::StorageError;
+use a2a_hub_core::{
+    access_control::Principal,
+    scheduling::{resources::SharedResource, shares::Holder},
+};
 use a2a_hub_protocol::id::TenantId;
 use a2a_hub_topics::{
-    CursorName, PublishedMessage, TopicBody, TopicList, TopicName, TopicPage, TopicPattern,
-    TopicRules, TopicSource, TopicStart,
+    CursorName, PublishedMessage, RetentionLimit, TopicBody, TopicList, TopicName, TopicPage,
+    TopicPattern, TopicRules, TopicSource, TopicStart,
 };
 
 /// Message that is to be stored.
@@ -50,12 +54,38 @@ pub struct CursorUse {
     pub at_ms: u64,
 }
 
+/// Owner whose oldest message makes room in a full topic: one with more than a share of the limit.
+/// `publishers` are owners with the numbers and bytes of their messages. None if nobody has more;
+/// then the oldest message of all makes room.
+pub(crate) fn publisher_beyond(
+    limit: RetentionLimit,
+    publishers: &[(String, u64, u64)],
+) -> Option<&str> {
+    let (shares, is_by_number) = match limit {
+        RetentionLimit::Messages(most) => (SharedResource::TopicMessages.shares(most), true),
+        RetentionLimit::Bytes(most) => (SharedResource::TopicBytes.shares(most), false),
+    };
+    let units = publishers.iter().map(|(owner, messages, bytes)| {
+        (Holder::of_identity(owner), if is_by_number { *messages } else { *bytes })
+    });
+    let beyond = shares.beyond(units)?;
+    // Only the operator has more than one identity, and is never beyond a limit.
+    let mut owners = publishers.iter().map(|(owner, ..)| owner.as_str());
+    owners.find(|owner| Holder::of_identity(owner) == beyond)
+}
+
+/// Owner of a topic for lists: the operator, if an older hub stored none.
+pub(crate) fn shown_owner(stored: &str) -> String {
+    if stored.is_empty() { Principal::Operator.identity() } else { stored.to_owned() }
+}
+
 /// Messages of topics. Each tenant has its topics, positions and cursors.
 #[async_trait::async_trait]
 pub trait TopicStore: Send + Sync {
-    /// Stores a message durably as the next of its topic, and drops the oldest ones beyond the
-    /// rules, at most [`TopicRules::MAX_DROPPED`]. A new topic may take the place of one that has
-    /// no messages left.
+    /// Stores a message durably as the next of its topic, and drops old ones beyond the rules, at
+    /// most [`TopicRules::MAX_DROPPED`]: the oldest of the publisher with more than a share, or else
+    /// the oldest of all. A new topic belongs to the publisher of its first message, and may take
+    /// the place of one that has no messages left.
     async fn publish_message(
         &self,
         tenant: &TenantId,
@@ -84,8 +114,8 @@ pub trait TopicStore: Send + Sync {
         topic: &TopicName,
     ) -> Result<bool, StorageError>;
 
-    /// Creates a cursor, or moves it forward to the confirmed position; returns its position. At
-    /// most [`TopicRules::MAX_CURSORS`] exist for a tenant.
+    /// Creates a cursor, or moves it forward to the confirmed position; returns its position. Each
+    /// owner has a share of the tenant's cursors ([`SharedResource::Cursors`]).
     async fn use_cursor(&self, tenant: &TenantId, cursor: CursorUse) -> Result<u64, StorageError>;
 
     /// Deletes all cursors of a name; returns false if none exists.

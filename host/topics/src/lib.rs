@@ -15,5 +15,5 @@ pub use request::{
     PublishedMessage, ReadParams, TopicAnswer, TopicGap, TopicInfo, TopicList, TopicPage,
     TopicRequest, TopicStart,
 };
-pub use retention::TopicRules;
+pub use retention::{RetentionLimit, TopicRules};
 pub use tools::{TopicTool, topic_answer, topic_call, topic_tools};

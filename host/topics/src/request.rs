@@ -241,6 +241,9 @@ impl TopicPage {
 pub struct TopicInfo {
     /// Name.
     pub topic: TopicName,
+    /// Caller that began it, such as `operator` or `agent:codex`: it counts in the share of that
+    /// caller. Topics of older hubs are the operator's.
+    pub owner: String,
     /// Number of stored messages.
     pub messages: u64,
     /// Size of their contents in bytes.

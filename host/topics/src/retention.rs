@@ -13,16 +13,32 @@ pub struct TopicRules {
     pub max_topics: u64,
 }
 
-impl TopicRules {
-    /// Most named cursors of a tenant. A cursor is a row of a few hundred bytes.
-    pub const MAX_CURSORS: u64 = 1_000;
+/// Limit of a topic that its publishers share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetentionLimit {
+    /// Most messages.
+    Messages(u64),
+    /// Most bytes.
+    Bytes(u64),
+}
 
+impl TopicRules {
     /// Most messages that one publication drops, so that lower limits hold up no other write.
     pub const MAX_DROPPED: usize = 256;
 
     /// True if a topic with this content must drop its oldest message.
     pub fn exceeds(&self, messages: u64, bytes: u64) -> bool {
         messages > self.keep_messages.max(1) || (messages > 1 && bytes > self.keep_bytes)
+    }
+
+    /// Limit that a full topic with this many messages exceeds.
+    pub fn shared_by(&self, messages: u64) -> RetentionLimit {
+        let most = self.keep_messages.max(1);
+        if messages > most {
+            RetentionLimit::Messages(most)
+        } else {
+            RetentionLimit::Bytes(self.keep_bytes)
+        }
     }
 
     /// Time before which messages are too old, in milliseconds since the Unix epoch.
@@ -48,6 +64,8 @@ mod tests {
         ] {
             assert_eq!(rules.exceeds(messages, bytes), exceeds, "{messages} {bytes}");
         }
+        assert_eq!(rules.shared_by(4), RetentionLimit::Messages(3));
+        assert_eq!(rules.shared_by(3), RetentionLimit::Bytes(10));
         assert!(!TopicRules { keep_messages: 0, ..rules }.exceeds(1, 1), "the latest is kept");
         assert_eq!((rules.expired_before(5_000), rules.expired_before(5)), (4_000, 0));
     }

@@ -63,6 +63,12 @@ pub(crate) fn admit<'o>(
 mod tests {
     use super::*;
 
+    /// The table of the book has the same numbers: `core::scheduling::resources`.
+    #[test]
+    fn shares_are_those_of_the_book() {
+        assert_eq!([MAX_WORKTREES, SHARED, OF_A_TENANT, OF_AN_AGENT], [256, 231, 115, 57]);
+    }
+
     #[test]
     fn no_holder_takes_worktrees_of_others() {
         let owner = |tenant: &str, agent: Option<&str>| WorktreeOwner {

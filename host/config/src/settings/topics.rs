@@ -2,6 +2,7 @@
 
 use super::worktrees::duration;
 use crate::error::ConfigError;
+use a2a_hub_core::scheduling::resources::SharedResource;
 use a2a_hub_topics::TopicRules;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -36,7 +37,12 @@ pub struct TopicSettings {
 impl Default for TopicSettings {
     /// A week, 10,000 messages and 4 MiB a topic, 500 topics: 2 GiB of a tenant at most.
     fn default() -> Self {
-        Self { keep: "7d".to_owned(), keep_messages: 10_000, keep_mb: 4, max_topics: 500 }
+        Self {
+            keep: "7d".to_owned(),
+            keep_messages: SharedResource::TopicMessages.default_most(),
+            keep_mb: SharedResource::TopicBytes.default_most() >> 20,
+            max_topics: SharedResource::Topics.default_most(),
+        }
     }
 }
 

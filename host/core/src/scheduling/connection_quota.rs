@@ -1,74 +1,19 @@
 //! Quotas per principal on the connections of an endpoint, and on streams. No agent, client or
 //! stranger can take all of them, and the last ones are reserved for the operator.
-//!
-//! | holder | at most |
-//! | --- | --- |
-//! | the operator | all |
-//! | clients that show the operator's token | all but the reserve |
-//! | one tenant's clients | half of what is not reserved |
-//! | all unknown callers, together | half of what is not reserved |
-//! | one agent's programs | a quarter of what is not reserved, and [`MOST_OF_AN_AGENT`] |
-//! | all but the operator, together | all but the reserve |
+//! [`Shares`](super::shares::Shares) has the limits of each holder.
 //!
 //! At a limit, the newcomer replaces the connection that has been idle longest among those that the
 //! limit counts. If none is idle, the newcomer is refused. Only the operator can replace a
 //! connection of the operator.
 
-use crate::access_control::Principal;
-use a2a_hub_protocol::id::AgentId;
+pub use super::shares::Holder;
+
+use super::shares::{HeldUnits, ShareLimit, Shares};
 use std::{
     collections::HashMap,
     fmt,
     time::{Duration, Instant},
 };
-
-/// Maximum number of connections for the programs of one agent: sixteen for each of eight tasks at
-/// work.
-pub const MOST_OF_AN_AGENT: usize = 128;
-
-/// Maximum number of connections that are reserved for the operator.
-const MOST_RESERVED: usize = 64;
-
-/// The holder of a connection. Principals that share a limit are one holder.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Holder {
-    /// The operator, as identified by the kernel.
-    Operator,
-    /// Clients that show the operator's token. A token can be stolen, so they have no access to the
-    /// reserve.
-    OperatorToken,
-    /// The programs of an agent, in all its tasks.
-    Agent(AgentId),
-    /// The clients that show the token of one tenant.
-    Client(String),
-    /// All unknown callers, such as other users of the machine.
-    Unknown,
-}
-
-impl From<Option<&Principal>> for Holder {
-    fn from(principal: Option<&Principal>) -> Self {
-        match principal {
-            Some(Principal::Operator | Principal::OperatorHttp) => Self::Operator,
-            Some(Principal::OperatorToken) => Self::OperatorToken,
-            Some(Principal::AgentTask { agent, .. }) => Self::Agent(agent.clone()),
-            Some(Principal::Client(name)) => Self::Client(name.clone()),
-            // A schedule is a part of the hub, and has no connection.
-            Some(Principal::Automation { .. } | Principal::Anonymous) | None => Self::Unknown,
-        }
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Operator => f.write_str("the operator"),
-            Self::OperatorToken => f.write_str("the clients that show the operator's token"),
-            Self::Agent(agent) => write!(f, "the programs of the agent `{agent}`"),
-            Self::Client(name) => write!(f, "the clients of the tenant `{name}`"),
-            Self::Unknown => f.write_str("other users, and programs that the hub does not know,"),
-        }
-    }
-}
 
 /// The kind of resource that a quota counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +54,7 @@ pub enum QuotaReached {
         /// Holder that reached its limit.
         holder: Holder,
         /// The limit.
-        most: usize,
+        most: u64,
         /// Kind of resource.
         unit: Unit,
     },
@@ -120,7 +65,7 @@ pub enum QuotaReached {
     )]
     Shared {
         /// The limit.
-        most: usize,
+        most: u64,
         /// Kind of resource.
         unit: Unit,
     },
@@ -128,7 +73,7 @@ pub enum QuotaReached {
     #[error("the hub serves {most} {unit} already; try again soon, or raise {}", unit.limit())]
     All {
         /// The limit.
-        most: usize,
+        most: u64,
         /// Kind of resource.
         unit: Unit,
     },
@@ -171,23 +116,6 @@ impl<H> ConnectionQuota<H> {
         self.most
     }
 
-    /// Common limit of all holders but the operator. In a small quota, a quarter is reserved for
-    /// the operator.
-    fn shared(&self) -> usize {
-        self.most - (self.most / 4).min(MOST_RESERVED)
-    }
-
-    /// Limit of one holder.
-    fn limit_of(&self, holder: &Holder) -> usize {
-        let shared = self.shared();
-        match holder {
-            Holder::Operator => self.most,
-            Holder::OperatorToken => shared,
-            Holder::Client(_) | Holder::Unknown => (shared / 2).max(1),
-            Holder::Agent(_) => (shared / 4).clamp(1, MOST_OF_AN_AGENT),
-        }
-    }
-
     fn held_by(&self, holder: &Holder) -> usize {
         self.held.get(holder).copied().unwrap_or(0)
     }
@@ -203,24 +131,27 @@ impl<H> ConnectionQuota<H> {
         newcomer: H,
         idle_since: impl Fn(&H) -> Option<Instant>,
     ) -> Result<AdmittedConnection<H>, QuotaReached> {
-        let (unit, most, shared) = (self.unit, self.most, self.shared());
-        let own = self.limit_of(&holder);
-        let is_operator = holder == Holder::Operator;
-        let others = self.open.len() - self.held_by(&Holder::Operator);
-        let evicted = if self.held_by(&holder) >= own && !is_operator {
-            let reached = || QuotaReached::Own { holder: holder.clone(), most: own, unit };
-            let key = self.longest_idle(|one| *one == holder, &idle_since);
-            Some(key.ok_or_else(reached)?)
-        } else if others >= shared && !is_operator {
-            let key = self.idle_of_others(&idle_since);
-            Some(key.ok_or(QuotaReached::Shared { most: shared, unit })?)
-        } else if self.open.len() >= most {
-            let own =
-                || self.longest_idle(|one| is_operator && *one == Holder::Operator, &idle_since);
-            let key = self.idle_of_others(&idle_since).or_else(own);
-            Some(key.ok_or(QuotaReached::All { most, unit })?)
-        } else {
-            None
+        let (unit, own, all) = (self.unit, self.held_by(&holder), self.open.len());
+        let others = all - self.held_by(&Holder::Operator);
+        let [own, others, all] = [own, others, all].map(|units| units as u64);
+        let shares = Shares::of_connections(self.most as u64);
+        let evicted = match shares.reached(&holder, HeldUnits { own, others, all }) {
+            Some(ShareLimit::Own(most)) => {
+                let reached = || QuotaReached::Own { holder: holder.clone(), most, unit };
+                let key = self.longest_idle(|one| *one == holder, &idle_since);
+                Some(key.ok_or_else(reached)?)
+            }
+            Some(ShareLimit::Shared(most)) => {
+                let key = self.idle_of_others(&idle_since);
+                Some(key.ok_or(QuotaReached::Shared { most, unit })?)
+            }
+            Some(ShareLimit::All(most)) => {
+                let is_own = |one: &Holder| holder == Holder::Operator && *one == Holder::Operator;
+                let own = || self.longest_idle(is_own, &idle_since);
+                let key = self.idle_of_others(&idle_since).or_else(own);
+                Some(key.ok_or(QuotaReached::All { most, unit })?)
+            }
+            None => None,
         };
         let evicted = evicted.and_then(|key| self.leave(key));
         let key = self.next;
@@ -315,6 +246,8 @@ impl ConnectionBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access_control::Principal;
+    use a2a_hub_protocol::id::AgentId;
 
     /// Name of a connection, and the second since which it has been idle.
     type Line = (&'static str, Option<u64>);
@@ -352,28 +285,6 @@ mod tests {
 
     fn agent(name: &str) -> Holder {
         Holder::Agent(AgentId::parse(name).unwrap())
-    }
-
-    #[test]
-    fn each_holder_has_its_share() {
-        let client = Holder::Client("acme".to_owned());
-        let row = |most: usize| {
-            let quota = ConnectionQuota::<()>::new(Unit::Connections, most);
-            let of = |holder: &Holder| quota.limit_of(holder);
-            [
-                of(&Holder::Operator),
-                of(&Holder::OperatorToken),
-                of(&client),
-                of(&Holder::Unknown),
-                of(&agent("a")),
-            ]
-        };
-        //                   operator  token client unknown agent
-        assert_eq!(row(4_000), [4_000, 3_936, 1_968, 1_968, 128]);
-        assert_eq!(row(1_000), [1_000, 936, 468, 468, 128]);
-        assert_eq!(row(40), [40, 30, 15, 15, 7]);
-        assert_eq!(row(1), [1, 1, 1, 1, 1]);
-        assert_eq!(row(0), [1, 1, 1, 1, 1], "a hub that serves nobody is none");
     }
 
     #[test]

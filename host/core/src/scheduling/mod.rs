@@ -3,5 +3,7 @@
 pub mod connection_quota;
 pub mod cpu_share;
 pub mod process_pool;
+pub mod resources;
+pub mod shares;
 pub mod task_admission;
 pub mod token_bucket;

@@ -94,7 +94,7 @@ impl Hub {
         let whom = (&send.agent, &send.requirements);
         let is_remembered = self.repeats.are_remembered();
         let request = is_remembered.then(|| idempotency::request(caller, &whom, &send));
-        let claim = self.claim(request.as_ref()).await;
+        let claim = self.claim(&caller.principal, request.as_ref()).await;
         if let Some(child) = claim.as_ref().and_then(Claim::task) {
             // The child may have been deleted; then a new one begins.
             if self.tasks.stored(child).await?.is_some() {

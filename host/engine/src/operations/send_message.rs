@@ -9,8 +9,9 @@ use crate::{
 use a2a_hub_agents::Agent;
 use a2a_hub_conversations::{handoff, repeats::Claim};
 use a2a_hub_core::{
-    access_control::Caller,
+    access_control::{Caller, Principal},
     routing::{Routing, Wanted},
+    scheduling::shares::Holder,
     task::{
         fold::TaskFold,
         idempotency::{self, RequestText},
@@ -64,7 +65,7 @@ impl Hub {
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
         // Boxed: this future is as large as all futures that it awaits.
         let submitted = Box::pin(async move {
-            let claim = hub.claim(request.as_ref()).await;
+            let claim = hub.claim(&by.principal, request.as_ref()).await;
             if let Some(task) = claim.as_ref().and_then(Claim::task) {
                 // The task may have been deleted; then a new one begins.
                 if let Some(stored) = hub.tasks.stored(task).await? {
@@ -98,9 +99,13 @@ impl Hub {
     }
 
     /// Claims a request; none if requests are not remembered.
-    pub(super) async fn claim(&self, request: Option<&RequestText>) -> Option<Claim> {
-        let request = request?;
-        self.repeats.claim(request.as_str(), request.of_older_hub()).await
+    pub(super) async fn claim(
+        &self,
+        by: &Principal,
+        request: Option<&RequestText>,
+    ) -> Option<Claim> {
+        let (request, holder) = (request?, Holder::of_identity(&by.identity()));
+        self.repeats.claim(holder, request.as_str(), request.of_older_hub()).await
     }
 
     /// Agent of a message; none if routing chooses one.

@@ -28,6 +28,7 @@ pub(super) async fn requests_are_found_by_time(storage: &impl Storage) {
     let found = |n: usize, fingerprint: &str, ms| BegunRequest {
         fingerprint: fingerprint.to_owned(),
         task: ids[n].clone(),
+        by: None,
         made: at(ms),
     };
     let both = [found(2, "a", 5), found(4, "b", 7)];

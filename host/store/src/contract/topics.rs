@@ -1,6 +1,10 @@
 //! Contract tests for topics: order, patterns, retention, gaps, cursors and tenants.
 
 use crate::{CursorUse, NewTopicMessage, Storage, StorageError, TopicQuery};
+use a2a_hub_core::scheduling::{
+    resources::{ShareReached, SharedResource},
+    shares::{Holder, ShareLimit},
+};
 use a2a_hub_protocol::id::TenantId;
 use a2a_hub_topics::{
     CursorName, TopicBody, TopicGap, TopicName, TopicPage, TopicPattern, TopicRules, TopicSource,
@@ -35,9 +39,25 @@ async fn publish(
     text: &str,
     rules: TopicRules,
 ) -> Result<(u64, u64), StorageError> {
-    let message = message(topic, text, 10);
+    publish_as(storage, "operator", topic, text, rules).await
+}
+
+async fn publish_as(
+    storage: &impl Storage,
+    owner: &str,
+    topic: &str,
+    text: &str,
+    rules: TopicRules,
+) -> Result<(u64, u64), StorageError> {
+    let source = TopicSource { publisher: owner.to_owned(), ..TopicSource::default() };
+    let message = NewTopicMessage { source, ..message(topic, text, 10) };
     let stored = storage.publish_message(&tenant(""), message, rules).await?;
     Ok((stored.sequence, stored.position))
+}
+
+/// Refusal of one more unit to this owner.
+fn refusal(resource: SharedResource, owner: &str, limit: ShareLimit, most: u64) -> StorageError {
+    ShareReached { resource, holder: Holder::of_identity(owner), limit, most }.into()
 }
 
 async fn read(storage: &impl Storage, query: TopicQuery) -> TopicPage {
@@ -153,10 +173,11 @@ pub(super) async fn retention_reports_unread_messages(storage: &impl Storage) {
 }
 
 pub(super) async fn topics_are_limited_in_number(storage: &impl Storage) {
+    let full = || refusal(SharedResource::Topics, "operator", ShareLimit::All(3), 3);
     for topic in ["a", "b", "c"] {
         publish(storage, topic, "x", RULES).await.unwrap();
     }
-    assert_eq!(publish(storage, "d", "x", RULES).await, Err(StorageError::TooManyTopics(3)));
+    assert_eq!(publish(storage, "d", "x", RULES).await, Err(full()));
     assert_eq!(publish(storage, "a", "y", RULES).await, Ok((2, 4)), "known ones go on");
     assert_eq!(storage.delete_topic(&tenant(""), &name("d")).await, Ok(false));
     assert_eq!(storage.delete_topic(&tenant(""), &name("a")).await, Ok(true));
@@ -165,7 +186,7 @@ pub(super) async fn topics_are_limited_in_number(storage: &impl Storage) {
     assert_eq!(read(storage, query("a", 3)).await.gaps, std::slice::from_ref(&gone));
     assert_eq!(read(storage, query("a", 4)).await.gaps, []);
     assert_eq!(publish(storage, "d", "x", RULES).await, Ok((1, 5)));
-    assert_eq!(publish(storage, "a", "x", RULES).await, Err(StorageError::TooManyTopics(3)));
+    assert_eq!(publish(storage, "a", "x", RULES).await, Err(full()));
     // Topics whose messages are all too old make place.
     storage.expire_messages(11).await.unwrap();
     assert_eq!(publish(storage, "a", "x", RULES).await, Ok((1, 6)));
@@ -214,13 +235,104 @@ pub(super) async fn cursors_keep_their_positions(storage: &impl Storage) {
     assert_eq!(storage.delete_cursors(&tenant("acme"), &bot).await, Ok(false));
     assert_eq!(storage.delete_cursors(&default, &bot).await, Ok(true));
     assert_eq!(storage.list_topics(&default).await.unwrap().cursors, []);
-    for n in 0..=TopicRules::MAX_CURSORS {
+    for n in 0..=SharedResource::Cursors.default_most() {
         let name = CursorName::try_from(n.to_string()).unwrap();
         let used = storage
             .use_cursor(&default, CursorUse { name, ..cursor("x", None, TopicStart::New) })
             .await;
-        let full = Err(StorageError::TooManyCursors(TopicRules::MAX_CURSORS));
-        assert_eq!(used, if n < TopicRules::MAX_CURSORS { Ok(4) } else { full }, "{n}");
+        let most = SharedResource::Cursors.default_most();
+        let full = Err(refusal(SharedResource::Cursors, "x", ShareLimit::All(most), most));
+        assert_eq!(
+            used,
+            if n < SharedResource::Cursors.default_most() { Ok(4) } else { full },
+            "{n}"
+        );
+    }
+}
+
+pub(super) async fn greedy_agent_gets_its_share_of_topics(storage: &impl Storage) {
+    let rules = TopicRules { max_topics: 20, keep_messages: 40, keep_bytes: 100_000, ..RULES };
+    let (greedy, other) = ("agent:greedy", "agent:other");
+    // 2 of 20 are reserved, and an agent has a quarter of the rest.
+    let own = refusal(SharedResource::Topics, greedy, ShareLimit::Own(4), 20);
+    for n in 0..6 {
+        let stored = publish_as(storage, greedy, &format!("g/{n}"), "x", rules).await;
+        assert_eq!(stored.is_ok(), n < 4, "{n}");
+        assert_eq!(stored.err(), (n >= 4).then(|| own.clone()));
+    }
+    publish_as(storage, other, "o/1", "x", rules).await.unwrap();
+    for n in 5..18 {
+        publish_as(storage, "client:acme", &format!("c/{n}"), "x", rules).await.unwrap();
+    }
+    let shared = refusal(SharedResource::Topics, other, ShareLimit::Shared(18), 20);
+    assert_eq!(publish_as(storage, other, "o/2", "x", rules).await, Err(shared));
+    for topic in ["p/1", "p/2"] {
+        publish(storage, topic, "x", rules).await.unwrap();
+    }
+    let all = refusal(SharedResource::Topics, "operator", ShareLimit::All(20), 20);
+    assert_eq!(publish(storage, "p/3", "x", rules).await, Err(all));
+    let list = storage.list_topics(&tenant("")).await.unwrap().topics;
+    let of = |owner: &str| list.iter().filter(|it| it.owner == owner).count();
+    assert_eq!([of(greedy), of(other), of("client:acme"), of("operator")], [4, 1, 13, 2]);
+    // An own topic without messages makes room.
+    storage.expire_messages(11).await.unwrap();
+    publish_as(storage, greedy, "g/9", "x", rules).await.unwrap();
+
+    let cursor = |owner: &str, name: String| CursorUse {
+        owner: owner.to_owned(),
+        name: CursorName::try_from(name).unwrap(),
+        pattern: TopicPattern::parse("a").unwrap(),
+        after: None,
+        start: TopicStart::New,
+        at_ms: 7,
+    };
+    let default = tenant("");
+    for n in 0..225 {
+        storage.use_cursor(&default, cursor(greedy, n.to_string())).await.unwrap();
+    }
+    let refused = storage.use_cursor(&default, cursor(greedy, "225".to_owned())).await;
+    let most = SharedResource::Cursors.default_most();
+    let own = refusal(SharedResource::Cursors, greedy, ShareLimit::Own(225), most);
+    assert_eq!(refused, Err(own));
+    assert!(storage.use_cursor(&default, cursor(greedy, "7".to_owned())).await.is_ok());
+    for owner in [other, "operator"] {
+        assert!(storage.use_cursor(&default, cursor(owner, "225".to_owned())).await.is_ok());
+    }
+}
+
+pub(super) async fn flood_drops_messages_of_its_publisher(storage: &impl Storage) {
+    let owners = |page: &TopicPage| {
+        let of = |owner: &str| {
+            let its = page.messages.iter().filter(|it| it.source.publisher == owner);
+            its.count()
+        };
+        ["operator", "agent:other", "agent:greedy"].map(of)
+    };
+    // Of 40 messages, 36 are not reserved, and an agent has 9 of them once the topic is full.
+    let by_number = TopicRules { keep_messages: 40, keep_bytes: 100_000, ..RULES };
+    let by_size = TopicRules { keep_messages: 1_000, keep_bytes: 40, ..RULES };
+    for (topic, rules) in [("number", by_number), ("size", by_size)] {
+        for owner in ["operator", "agent:other", "operator"] {
+            publish_as(storage, owner, topic, "x", rules).await.unwrap();
+        }
+        for _ in 0..100 {
+            publish_as(storage, "agent:greedy", topic, "x", rules).await.unwrap();
+        }
+        let page = read(storage, query(topic, 0)).await;
+        assert_eq!(owners(&page), [2, 1, 37], "{topic}: the unread ones of others stay");
+        let through = page.messages.iter().map(|it| it.sequence).nth(3).unwrap() - 1;
+        let gap = TopicGap { topic: Some(name(topic)), through: Some(through) };
+        assert_eq!(page.gaps, [gap], "{topic}");
+        for _ in 0..20 {
+            publish_as(storage, "operator", topic, "x", rules).await.unwrap();
+            publish_as(storage, "agent:other", topic, "x", rules).await.unwrap();
+        }
+        let page = read(storage, query(topic, 0)).await;
+        assert_eq!(owners(&page), [22, 9, 9], "{topic}: each agent keeps its share");
+        // The latest message stays, even if it is larger than the share of its publisher.
+        publish_as(storage, "agent:greedy", topic, &"y".repeat(39), by_size).await.unwrap();
+        let last = read(storage, query(topic, 0)).await.messages.pop().unwrap();
+        assert_eq!(last.body, TopicBody::Text("y".repeat(39)));
     }
 }
 

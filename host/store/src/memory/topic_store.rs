@@ -1,9 +1,12 @@
 //! Topics, their messages and cursors, in memory: the store's side.
 
-use super::{MemoryStorage, topics::MemoryCursor};
+use super::{
+    MemoryStorage,
+    topics::{MemoryCursor, MemoryTopic},
+};
 use crate::{
     StorageError, TopicStore,
-    topics::{CursorUse, NewTopicMessage, TopicQuery},
+    topics::{CursorUse, NewTopicMessage, TopicQuery, shown_owner},
 };
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::id::TenantId;
@@ -27,22 +30,24 @@ impl TopicStore for MemoryStorage {
         all.for_each(|topic| topic.expire(before_ms));
         let of_tenant = kept.topics.entry(tenant.clone()).or_default();
         if !of_tenant.topics.contains_key(&name) {
-            of_tenant.require_place(&rules)?;
+            of_tenant.require_place(&source.publisher, &rules)?;
         }
         of_tenant.position += 1;
         let position = of_tenant.position;
-        let topic = of_tenant.topics.entry(name.clone()).or_default();
+        let owner = source.publisher.clone();
+        let new = || MemoryTopic { owner, ..MemoryTopic::default() };
+        let topic = of_tenant.topics.entry(name.clone()).or_insert_with(new);
         topic.sequence += 1;
         (topic.position, topic.latest_ms) = (position, at_ms);
-        topic.bytes += body.bytes() as u64;
         let (sequence, time) = (topic.sequence, clock::at_ms(at_ms).unwrap_or_default());
         let stored = TopicMessage { topic: name.clone(), sequence, position, time, source, body };
-        topic.messages.push_back((at_ms, stored));
+        topic.store(at_ms, stored);
         for _ in 0..TopicRules::MAX_DROPPED {
-            if !rules.exceeds(topic.messages.len() as u64, topic.bytes) {
+            let messages = topic.messages.len() as u64;
+            if !rules.exceeds(messages, topic.bytes) {
                 break;
             }
-            topic.drop_oldest();
+            topic.make_room(rules.shared_by(messages));
         }
         Ok(PublishedMessage { topic: name, sequence, position })
     }
@@ -99,6 +104,7 @@ impl TopicStore for MemoryStorage {
         let Some(of_tenant) = kept.topics.get(tenant) else { return Ok(TopicList::default()) };
         let topics = of_tenant.topics.iter().map(|(name, topic)| TopicInfo {
             topic: name.clone(),
+            owner: shown_owner(&topic.owner),
             messages: topic.messages.len() as u64,
             bytes: topic.bytes,
             sequence: topic.sequence,
@@ -137,14 +143,13 @@ impl TopicStore for MemoryStorage {
         let key = (name, owner);
         let position = match (of_tenant.cursors.get(&key), confirmed) {
             (Some(known), confirmed) => known.position.max(confirmed.unwrap_or(0)),
-            (None, _) if of_tenant.cursors.len() as u64 >= TopicRules::MAX_CURSORS => {
-                return Err(StorageError::TooManyCursors(TopicRules::MAX_CURSORS));
+            (None, confirmed) => {
+                of_tenant.require_cursor(&key.1)?;
+                confirmed.unwrap_or(match start {
+                    TopicStart::New => of_tenant.position,
+                    TopicStart::Stored => 0,
+                })
             }
-            (None, Some(confirmed)) => confirmed,
-            (None, None) => match start {
-                TopicStart::New => of_tenant.position,
-                TopicStart::Stored => 0,
-            },
         };
         let pattern = pattern.to_string();
         of_tenant.cursors.insert(key, MemoryCursor { pattern, position, used_ms });

@@ -1,7 +1,11 @@
 //! Content of a tenant's topics and cursors, in memory.
 
-use crate::StorageError;
-use a2a_hub_topics::{CursorName, TopicMessage, TopicName, TopicRules};
+use crate::{StorageError, topics::publisher_beyond};
+use a2a_hub_core::scheduling::{
+    resources::SharedResource,
+    shares::{HeldUnits, Holder},
+};
+use a2a_hub_topics::{CursorName, RetentionLimit, TopicMessage, TopicName, TopicRules};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Topics and cursors of a tenant.
@@ -17,9 +21,13 @@ pub(super) struct TopicsOfTenant {
 
 #[derive(Debug, Default)]
 pub(super) struct MemoryTopic {
+    /// Identity of the caller that began it.
+    pub(super) owner: String,
     pub(super) sequence: u64,
     pub(super) position: u64,
     pub(super) bytes: u64,
+    /// Owners, with the numbers and bytes of their messages.
+    publishers: Vec<(String, u64, u64)>,
     /// Number and position of the latest dropped message.
     pub(super) dropped: (u64, u64),
     /// Messages with their times, oldest first.
@@ -35,33 +43,77 @@ pub(super) struct MemoryCursor {
 }
 
 impl MemoryTopic {
-    pub(super) fn drop_oldest(&mut self) {
-        if let Some((_, oldest)) = self.messages.pop_front() {
-            self.bytes -= oldest.body.bytes() as u64;
-            self.dropped = (oldest.sequence, oldest.position);
+    pub(super) fn store(&mut self, at_ms: u64, message: TopicMessage) {
+        let (owner, bytes) = (&message.source.publisher, message.body.bytes() as u64);
+        self.bytes += bytes;
+        match self.publishers.iter_mut().find(|(known, ..)| known == owner) {
+            Some((_, messages, held)) => (*messages, *held) = (*messages + 1, *held + bytes),
+            None => self.publishers.push((owner.clone(), 1, bytes)),
         }
+        self.messages.push_back((at_ms, message));
+    }
+
+    /// Drops a message of a full topic; the latest one stays.
+    pub(super) fn make_room(&mut self, limit: RetentionLimit) {
+        let beyond = publisher_beyond(limit, &self.publishers);
+        let older = self.messages.len().saturating_sub(1);
+        let older = self.messages.iter().take(older);
+        let is_beyond = |publisher: &str| beyond.is_some_and(|owner| owner == publisher);
+        let index =
+            older.map(|(_, message)| message).position(|it| is_beyond(&it.source.publisher));
+        self.remove(index.unwrap_or_default());
+    }
+
+    fn remove(&mut self, index: usize) {
+        let Some((_, removed)) = self.messages.remove(index) else { return };
+        let bytes = removed.body.bytes() as u64;
+        self.bytes -= bytes;
+        let owner = &removed.source.publisher;
+        if let Some((_, messages, held)) =
+            self.publishers.iter_mut().find(|(known, ..)| known == owner)
+        {
+            (*messages, *held) = (*messages - 1, *held - bytes);
+        }
+        self.publishers.retain(|(_, messages, _)| *messages > 0);
+        let (sequence, position) = self.dropped;
+        self.dropped = (sequence.max(removed.sequence), position.max(removed.position));
     }
 
     pub(super) fn expire(&mut self, before_ms: u64) {
         while self.messages.front().is_some_and(|(at_ms, _)| *at_ms < before_ms) {
-            self.drop_oldest();
+            self.remove(0);
         }
     }
 }
 
 impl TopicsOfTenant {
-    /// Makes place for another topic.
-    pub(super) fn require_place(&mut self, rules: &TopicRules) -> Result<(), StorageError> {
-        let is_full = |topics: &BTreeMap<_, _>| topics.len() as u64 >= rules.max_topics;
-        if is_full(&self.topics) {
+    /// Makes place for another topic of this owner.
+    pub(super) fn require_place(
+        &mut self,
+        owner: &str,
+        rules: &TopicRules,
+    ) -> Result<(), StorageError> {
+        let holder = Holder::of_identity(owner);
+        let limit = |topics: &BTreeMap<_, MemoryTopic>| {
+            let owners = topics.values().map(|topic| (topic.owner.as_str(), 1));
+            let held = HeldUnits::sum(&holder, owners);
+            SharedResource::Topics.require_share(rules.max_topics, &holder, held)
+        };
+        if limit(&self.topics).is_err() {
             let empty = self.topics.values().filter(|topic| topic.messages.is_empty());
             let forgotten = empty.map(|topic| topic.dropped.1).max().unwrap_or_default();
             self.forgotten = self.forgotten.max(forgotten);
             self.topics.retain(|_, topic| !topic.messages.is_empty());
         }
-        if is_full(&self.topics) {
-            return Err(StorageError::TooManyTopics(rules.max_topics));
-        }
-        Ok(())
+        Ok(limit(&self.topics)?)
+    }
+
+    /// Checks that this owner may have another cursor.
+    pub(super) fn require_cursor(&self, owner: &str) -> Result<(), StorageError> {
+        let holder = Holder::of_identity(owner);
+        let owners = self.cursors.keys().map(|(_, owner)| (owner.as_str(), 1));
+        let held = HeldUnits::sum(&holder, owners);
+        let (resource, most) = (SharedResource::Cursors, SharedResource::Cursors.default_most());
+        Ok(resource.require_share(most, &holder, held)?)
     }
 }

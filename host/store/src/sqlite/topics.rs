@@ -5,12 +5,16 @@
 use super::db::{failure::SqliteFailure, schema::integer};
 use crate::{
     StorageError,
-    topics::{CursorUse, NewTopicMessage, TopicQuery},
+    topics::{self, CursorUse, NewTopicMessage, TopicQuery},
 };
 use a2a_hub_clock as clock;
+use a2a_hub_core::scheduling::{
+    resources::SharedResource,
+    shares::{HeldUnits, Holder},
+};
 use a2a_hub_topics::{
-    CursorInfo, CursorName, PublishedMessage, TopicBody, TopicGap, TopicInfo, TopicList,
-    TopicMessage, TopicName, TopicPage, TopicRules, TopicSource, TopicStart,
+    CursorInfo, CursorName, PublishedMessage, RetentionLimit, TopicBody, TopicGap, TopicInfo,
+    TopicList, TopicMessage, TopicName, TopicPage, TopicRules, TopicSource, TopicStart,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
@@ -36,6 +40,7 @@ struct TenantRow {
 struct TopicRow {
     id: i64,
     name: String,
+    owner: String,
     sequence: u64,
     latest_ms: u64,
     messages: u64,
@@ -53,6 +58,7 @@ impl TopicRow {
         Ok(Self {
             id: row.get("id")?,
             name: row.get("name")?,
+            owner: row.get("owner")?,
             sequence: number(row, "sequence")?,
             latest_ms: number(row, "latest_ms")?,
             messages: number(row, "messages")?,
@@ -118,15 +124,16 @@ pub(super) fn publish(
     let tenant = tenant_or_new(db, tenant)?;
     let topic = match topic_row(db, tenant.id, message.topic.as_str())? {
         Some(topic) => topic,
-        None => add_topic(db, &tenant, &message.topic, rules)?,
+        None => add_topic(db, &tenant, message, rules)?,
     };
     let (position, sequence) = (tenant.position + 1, topic.sequence + 1);
     let (at_ms, bytes) = (integer(message.at_ms), integer(message.body.bytes() as u64));
     db.prepare_cached("UPDATE topic_tenants SET position = ?2 WHERE id = ?1")?
         .execute([tenant.id, integer(position)])?;
-    let sql = "INSERT INTO topic_messages (topic, position, sequence, at_ms, bytes, message)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let row = params![topic.id, integer(position), integer(sequence), at_ms, bytes, written];
+    let sql = "INSERT INTO topic_messages (topic, position, sequence, at_ms, bytes, message, owner)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let (owner, number) = (&message.source.publisher, integer(sequence));
+    let row = params![topic.id, integer(position), number, at_ms, bytes, written, owner];
     db.prepare_cached(sql)?.execute(row)?;
     let sql = "UPDATE topics SET sequence = ?2, position = ?3, latest_ms = ?4,
         messages = messages + 1, bytes = bytes + ?5 WHERE id = ?1";
@@ -142,37 +149,84 @@ pub(super) fn publish(
         if !rules.exceeds(messages, size) {
             break;
         }
-        let sql = "SELECT number, topic, position, sequence, at_ms, bytes FROM topic_messages
-            WHERE topic = ?1 ORDER BY position LIMIT 1";
-        let oldest = db.prepare_cached(sql)?.query_row([topic.id], MessageRow::of).optional()?;
-        let Some(oldest) = oldest else { break };
+        let dropped = next_dropped(db, topic.id, position, rules.shared_by(messages))?;
+        let Some(oldest) = dropped else { break };
         oldest.drop_from(db)?;
         (messages, size) = (messages - 1, size.saturating_sub(oldest.bytes.unsigned_abs()));
     }
     Ok(PublishedMessage { topic: message.topic.clone(), sequence, position })
 }
 
+/// Message of a full topic that makes room: the oldest one of the publisher with more than a share,
+/// or else the oldest of all. The message at `latest` stays.
+fn next_dropped(
+    db: &Connection,
+    topic: i64,
+    latest: u64,
+    limit: RetentionLimit,
+) -> Result<Option<MessageRow>, SqliteFailure> {
+    let sql = "SELECT owner, messages, bytes FROM topic_publishers WHERE topic = ?1";
+    let mut found = db.prepare_cached(sql)?;
+    let rows = found.query_map([topic], |row| {
+        let owner: String = row.get("owner")?;
+        Ok((owner, number(row, "messages")?, number(row, "bytes")?))
+    })?;
+    let publishers = rows.collect::<Result<Vec<_>, _>>()?;
+    let columns = "number, topic, position, sequence, at_ms, bytes";
+    if let Some(beyond) = topics::publisher_beyond(limit, &publishers) {
+        let sql = format!(
+            "SELECT {columns} FROM topic_messages
+                WHERE topic = ?1 AND owner = ?2 AND position < ?3 ORDER BY position LIMIT 1"
+        );
+        let of_owner = params![topic, beyond, integer(latest)];
+        let oldest = db.prepare_cached(&sql)?.query_row(of_owner, MessageRow::of).optional()?;
+        if oldest.is_some() {
+            return Ok(oldest);
+        }
+    }
+    let sql =
+        format!("SELECT {columns} FROM topic_messages WHERE topic = ?1 ORDER BY position LIMIT 1");
+    Ok(db.prepare_cached(&sql)?.query_row([topic], MessageRow::of).optional()?)
+}
+
+/// Number of rows of each owner in a table of a tenant.
+fn held(
+    db: &Connection,
+    sql: &str,
+    tenant: i64,
+    holder: &Holder,
+) -> Result<HeldUnits, SqliteFailure> {
+    let mut found = db.prepare_cached(sql)?;
+    let rows = found.query_map([tenant], |row| Ok((row.get(0)?, number(row, "units")?)))?;
+    let owners = rows.collect::<Result<Vec<(String, u64)>, _>>()?;
+    Ok(HeldUnits::sum(holder, owners.iter().map(|(owner, units)| (owner.as_str(), *units))))
+}
+
 /// Adds a topic; those without messages make place for it.
 fn add_topic(
     db: &Connection,
     tenant: &TenantRow,
-    name: &TopicName,
+    message: &NewTopicMessage,
     rules: &TopicRules,
 ) -> Result<TopicRow, SqliteFailure> {
-    let sql = "SELECT count(*) FROM topics WHERE tenant = ?1";
-    let count: i64 = db.prepare_cached(sql)?.query_row([tenant.id], |row| row.get(0))?;
-    if count.unsigned_abs() >= rules.max_topics {
+    let (name, owner) = (&message.topic, &message.source.publisher);
+    let holder = Holder::of_identity(owner);
+    let limit = || {
+        let sql = "SELECT owner, count(*) AS units FROM topics WHERE tenant = ?1 GROUP BY owner";
+        let held = held(db, sql, tenant.id, &holder)?;
+        let (resource, most) = (SharedResource::Topics, rules.max_topics);
+        Ok::<_, SqliteFailure>(resource.require_share(most, &holder, held))
+    };
+    if limit()?.is_err() {
         let sql = "UPDATE topic_tenants SET forgotten = max(forgotten, coalesce(
             (SELECT max(dropped_at) FROM topics WHERE tenant = ?1 AND messages = 0), 0)) WHERE id = ?1";
         db.prepare_cached(sql)?.execute([tenant.id])?;
         let sql = "DELETE FROM topics WHERE tenant = ?1 AND messages = 0";
-        let removed = db.prepare_cached(sql)?.execute([tenant.id])?;
-        if count.unsigned_abs().saturating_sub(removed as u64) >= rules.max_topics {
-            return Err(StorageError::TooManyTopics(rules.max_topics).into());
-        }
+        db.prepare_cached(sql)?.execute([tenant.id])?;
+        limit()?.map_err(StorageError::from)?;
     }
-    let sql = "INSERT INTO topics (tenant, name) VALUES (?1, ?2)";
-    db.prepare_cached(sql)?.execute(params![tenant.id, name.as_str()])?;
+    let sql = "INSERT INTO topics (tenant, name, owner) VALUES (?1, ?2, ?3)";
+    db.prepare_cached(sql)?.execute(params![tenant.id, name.as_str(), owner])?;
     let mut added = db.prepare_cached("SELECT * FROM topics WHERE id = ?1")?;
     Ok(added.query_row([db.last_insert_rowid()], TopicRow::of)?)
 }
@@ -341,6 +395,7 @@ pub(super) fn list(db: &Connection, tenant: &str) -> Result<TopicList, SqliteFai
         let row = row?;
         list.topics.push(TopicInfo {
             topic: row.name()?,
+            owner: topics::shown_owner(&row.owner),
             messages: row.messages,
             bytes: row.bytes,
             sequence: row.sequence,
@@ -408,11 +463,12 @@ pub(super) fn use_cursor(
         },
     };
     if known.is_none() {
-        let sql = "SELECT count(*) FROM topic_cursors WHERE tenant = ?1";
-        let count: i64 = db.prepare_cached(sql)?.query_row([tenant.id], |row| row.get(0))?;
-        if count.unsigned_abs() >= TopicRules::MAX_CURSORS {
-            return Err(StorageError::TooManyCursors(TopicRules::MAX_CURSORS).into());
-        }
+        let sql =
+            "SELECT owner, count(*) AS units FROM topic_cursors WHERE tenant = ?1 GROUP BY owner";
+        let holder = Holder::of_identity(&cursor.owner);
+        let held = held(db, sql, tenant.id, &holder)?;
+        let (resource, most) = (SharedResource::Cursors, SharedResource::Cursors.default_most());
+        resource.require_share(most, &holder, held).map_err(StorageError::from)?;
     }
     let sql =
         "INSERT OR REPLACE INTO topic_cursors (tenant, name, owner, pattern, position, used_ms)

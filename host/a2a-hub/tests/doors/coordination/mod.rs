@@ -9,6 +9,7 @@ mod handoff;
 mod minds;
 mod remotes;
 mod routing;
+mod shares;
 mod topics;
 mod worktree_setup;
 mod worktrees;

@@ -97,7 +97,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 13] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 14] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -334,6 +334,33 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 13] = ["
         used_ms  INTEGER NOT NULL,
         PRIMARY KEY (tenant, name, owner)
     ) STRICT, WITHOUT ROWID;
+", "
+    -- Owners of topics and messages, as for cursors. What older hubs write has none, and is the operator's.
+    ALTER TABLE topics ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    ALTER TABLE topic_messages ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    CREATE INDEX topic_messages_of_owner ON topic_messages (topic, owner, position);
+    -- Counting the messages of a full topic at each publication would hold up every task.
+    CREATE TABLE topic_publishers (
+        topic    INTEGER NOT NULL,
+        owner    TEXT NOT NULL,
+        messages INTEGER NOT NULL,
+        bytes    INTEGER NOT NULL,
+        PRIMARY KEY (topic, owner)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO topic_publishers
+        SELECT topic, owner, count(*), sum(bytes) FROM topic_messages GROUP BY topic, owner;
+    CREATE TRIGGER topic_message_stored AFTER INSERT ON topic_messages BEGIN
+        UPDATE topic_publishers SET messages = messages + 1, bytes = bytes + new.bytes
+            WHERE topic = new.topic AND owner = new.owner;
+        INSERT INTO topic_publishers VALUES (new.topic, new.owner, 1, new.bytes)
+            ON CONFLICT DO NOTHING;
+    END;
+    CREATE TRIGGER topic_message_dropped AFTER DELETE ON topic_messages BEGIN
+        UPDATE topic_publishers SET messages = messages - 1, bytes = bytes - old.bytes
+            WHERE topic = old.topic AND owner = old.owner;
+        DELETE FROM topic_publishers
+            WHERE topic = old.topic AND owner = old.owner AND messages <= 0;
+    END;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

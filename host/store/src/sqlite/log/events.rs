@@ -349,10 +349,10 @@ pub(in crate::sqlite) fn requests(
     limit: usize,
 ) -> Result<Vec<BegunRequest>, SqliteFailure> {
     // Of events stored together, the first is the creation.
-    let sql = "SELECT creation ->> '$.created.request' AS request, id, created
+    let sql = "SELECT creation ->> '$.created.request' AS request, id, created, asker
         FROM (
             SELECT iif(instr(event, char(10)), substr(event, 1, instr(event, char(10)) - 1), event)
-                AS creation, id, created
+                AS creation, id, created, asker
             FROM (SELECT id, created FROM tasks WHERE updated >= ?1 ORDER BY id DESC LIMIT ?2)
             JOIN events ON task = id AND seq = 1 WHERE created >= ?1
         )
@@ -360,7 +360,9 @@ pub(in crate::sqlite) fn requests(
     let mut found = db.prepare_cached(sql)?;
     let request = |row: &Row<'_>| {
         let (fingerprint, task) = (row.get(0)?, TaskId::new(row.get::<_, String>(1)?));
-        Ok(BegunRequest { fingerprint, task, made: row.get(2)? })
+        let by: Option<String> = row.get(3)?;
+        let by = by.and_then(|by| Principal::from_log(&by));
+        Ok(BegunRequest { fingerprint, task, by, made: row.get(2)? })
     };
     let rows = found.query_map(params![since, integer(limit as u64)], request)?;
     Ok(rows.collect::<Result<_, _>>()?)

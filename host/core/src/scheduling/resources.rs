@@ -1,0 +1,306 @@
+//! Resources that are shared among the operator, agents and tenants: one table of their limits by
+//! owner, and the refusal at a limit. The table is also a page of the book.
+
+use super::shares::{HeldUnits, Holder, ShareLimit, Shares};
+use a2a_hub_protocol::id::AgentId;
+use std::fmt::{self, Write as _};
+
+/// Resource with limits by owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedResource {
+    /// Connections to HTTP and gRPC.
+    HttpConnections,
+    /// Connections to the unix socket.
+    SocketConnections,
+    /// Open streams, over all endpoints.
+    Streams,
+    /// Topics of a tenant.
+    Topics,
+    /// Named cursors of a tenant. A cursor is a row of a few hundred bytes.
+    Cursors,
+    /// Stored messages of a topic.
+    TopicMessages,
+    /// Size of the stored messages of a topic.
+    TopicBytes,
+    /// Remembered requests, by which a repeated one is recognised. 100,000 take some 11 megabytes.
+    Requests,
+    /// Worktrees of tasks. An agent's worktrees count in the share of its tenant as well
+    /// (`a2a-hub-worktrees` has the same numbers, and does not know this crate).
+    Worktrees,
+}
+
+/// Scope of the total of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShareScope {
+    /// Connections or streams of the hub, which live only as long as their clients.
+    Connections,
+    /// One total for all tenants.
+    Hub,
+    /// One total for each tenant.
+    Tenant,
+    /// One total for each topic of a tenant.
+    Topic,
+}
+
+/// Reaction at a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtLimit {
+    /// The longest idle unit is closed for the new one; if none is idle, the new one is refused.
+    ReplaceIdle,
+    /// The new unit is refused.
+    Refuse,
+    /// The oldest unit of the holder with most is dropped.
+    DropOldest,
+}
+
+/// Row of the table.
+#[derive(Clone, Copy, Debug)]
+struct ResourceLimits {
+    /// Name of the units, such as `topics`.
+    units: &'static str,
+    scope: ShareScope,
+    /// Default total.
+    most: u64,
+    at_limit: AtLimit,
+    /// Setting of the total, if it has one.
+    setting: Option<&'static str>,
+}
+
+impl SharedResource {
+    /// All resources, in the order of the book.
+    pub const ALL: [Self; 9] = [
+        Self::HttpConnections,
+        Self::SocketConnections,
+        Self::Streams,
+        Self::Topics,
+        Self::Cursors,
+        Self::TopicMessages,
+        Self::TopicBytes,
+        Self::Requests,
+        Self::Worktrees,
+    ];
+
+    /// The one table of limits.
+    const fn limits(self) -> ResourceLimits {
+        use AtLimit::{DropOldest, Refuse, ReplaceIdle};
+        use ShareScope::{Connections, Hub, Tenant, Topic};
+        let (units, scope, most, at_limit, setting) = match self {
+            Self::HttpConnections => {
+                ("connections (HTTP, gRPC)", Connections, 4_000, ReplaceIdle, Some("max_streams"))
+            }
+            Self::SocketConnections => {
+                ("connections (unix socket)", Connections, 1_000, ReplaceIdle, None)
+            }
+            Self::Streams => ("open streams", Connections, 2_000, Refuse, Some("max_streams")),
+            Self::Topics => ("topics", Tenant, 500, Refuse, Some("topics.max_topics")),
+            Self::Cursors => ("named cursors", Tenant, 1_000, Refuse, None),
+            Self::TopicMessages => {
+                ("messages", Topic, 10_000, DropOldest, Some("topics.keep_messages"))
+            }
+            Self::TopicBytes => {
+                ("bytes of messages", Topic, 4 << 20, DropOldest, Some("topics.keep_mb"))
+            }
+            Self::Requests => ("remembered requests", Hub, 100_000, DropOldest, None),
+            Self::Worktrees => ("worktrees", Hub, 256, Refuse, None),
+        };
+        ResourceLimits { units, scope, most, at_limit, setting }
+    }
+
+    /// Default number of all units.
+    pub const fn default_most(self) -> u64 {
+        self.limits().most
+    }
+
+    /// Shares of a total of `most` units.
+    pub fn shares(self, most: u64) -> Shares {
+        match self.limits().scope {
+            ShareScope::Connections => Shares::of_connections(most),
+            ShareScope::Hub => Shares::of_hub(most),
+            ShareScope::Tenant | ShareScope::Topic => Shares::of_tenant(most),
+        }
+    }
+
+    /// Checks that a holder may have one more of `most` units.
+    ///
+    /// # Errors
+    ///
+    /// A limit is reached, and nothing may be added.
+    pub fn require_share(
+        self,
+        most: u64,
+        holder: &Holder,
+        held: HeldUnits,
+    ) -> Result<(), ShareReached> {
+        match self.shares(most).reached(holder, held) {
+            None => Ok(()),
+            Some(limit) => {
+                Err(ShareReached { resource: self, holder: holder.clone(), limit, most })
+            }
+        }
+    }
+
+    /// Instruction for making room, for those who were refused.
+    fn room(self) -> &'static str {
+        match self {
+            Self::Topics => {
+                "publish to a known topic, or wait until all messages of one have expired; `a2a-hub topic delete` removes one, and \
+                 `topics.max_topics` is the limit"
+            }
+            Self::Cursors => {
+                "read with a known cursor, or with `after`; `a2a-hub topic delete --cursor` removes one"
+            }
+            Self::HttpConnections
+            | Self::SocketConnections
+            | Self::Streams
+            | Self::TopicMessages
+            | Self::TopicBytes
+            | Self::Requests => "try again soon",
+            Self::Worktrees => "`a2a-hub worktrees prune` removes some",
+        }
+    }
+}
+
+/// The refusal of one more unit: no share is left for this holder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ShareReached {
+    /// Resource that is used up.
+    pub resource: SharedResource,
+    /// Holder that is refused.
+    pub holder: Holder,
+    /// Limit that is reached.
+    pub limit: ShareLimit,
+    /// Number of all units.
+    pub most: u64,
+}
+
+impl fmt::Display for ShareReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resource, holder, limit, most } = self;
+        let (units, room) = (resource.limits().units, resource.room());
+        let verb = if *holder == Holder::Operator { "has" } else { "have" };
+        match limit {
+            ShareLimit::Own(own) => {
+                write!(
+                    f,
+                    "add to the {units}: {holder} {verb} as many as they may, {own} of {most}; {room}"
+                )
+            }
+            ShareLimit::Shared(shared) => write!(
+                f,
+                "add to the {units}: agents, tenants and strangers have {shared} of {most}, and the others are the operator's; {room}"
+            ),
+            ShareLimit::All(most) => {
+                write!(f, "add to the {units}: there are {most} already; {room}")
+            }
+        }
+    }
+}
+
+/// Table of all limits by owner, with the defaults, as Markdown.
+pub fn limits_table() -> String {
+    let agent = AgentId::parse("a").map_or(Holder::Unknown, Holder::Agent);
+    let holders = [agent, Holder::Client("t".to_owned()), Holder::Unknown];
+    let mut table = "| resource | in all | one agent | one tenant's clients | all unknown callers | all but the operator | at a limit |\n\
+                     | --- | --: | --: | --: | --: | --: | --- |\n"
+        .to_owned();
+    for resource in SharedResource::ALL {
+        let ResourceLimits { units, scope, most, at_limit, setting } = resource.limits();
+        let shares = resource.shares(most);
+        let place = match scope {
+            ShareScope::Connections | ShareScope::Hub => "",
+            ShareScope::Tenant => " of a tenant",
+            ShareScope::Topic => " in a topic",
+        };
+        let setting = setting.map(|name| format!("; `{name}`")).unwrap_or_default();
+        let at_limit = match at_limit {
+            AtLimit::ReplaceIdle => "An idle one is closed; else the new one is refused.",
+            AtLimit::Refuse => "A new one is refused.",
+            AtLimit::DropOldest => "The oldest of the owner with most are dropped.",
+        };
+        let numbers = [
+            shares.most(),
+            shares.limit_of(&holders[0]),
+            shares.limit_of(&holders[1]),
+            shares.limit_of(&holders[2]),
+            shares.shared(),
+        ];
+        let numbers = numbers.map(grouped).join(" | ");
+        // Writing to a string does not fail.
+        let _ = writeln!(table, "| {units}{place}{setting} | {numbers} | {at_limit} |");
+    }
+    table
+}
+
+/// Number with its thousands separated.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_names_resource_holder_and_remedy() {
+        let agent = Holder::Agent(AgentId::parse("codex").unwrap());
+        for (resource, holder, limit, text) in [
+            (
+                SharedResource::Topics,
+                agent,
+                ShareLimit::Own(112),
+                "add to the topics: the programs of the agent `codex` have as many as they may, 112 of 500; publish to a known topic, \
+                 or wait until all messages of one have expired; `a2a-hub topic delete` removes one, and `topics.max_topics` is the limit",
+            ),
+            (
+                SharedResource::Cursors,
+                Holder::Client("acme".to_owned()),
+                ShareLimit::Shared(900),
+                "add to the named cursors: agents, tenants and strangers have 900 of 1000, and the others are the operator's; read with \
+                 a known cursor, or with `after`; `a2a-hub topic delete --cursor` removes one",
+            ),
+            (
+                SharedResource::Cursors,
+                Holder::Operator,
+                ShareLimit::All(1_000),
+                "add to the named cursors: there are 1000 already; read with a known cursor, or with `after`; `a2a-hub topic delete \
+                 --cursor` removes one",
+            ),
+        ] {
+            let most = resource.default_most();
+            let refusal = ShareReached { resource, holder, limit, most };
+            assert_eq!(refusal.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn large_numbers_are_grouped() {
+        let shown = [0, 999, 1_000, 4_194_304].map(grouped);
+        assert_eq!(shown, ["0", "999", "1,000", "4,194,304"]);
+    }
+
+    #[test]
+    fn book_has_the_limits_by_owner() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/limits.md");
+        let book = std::fs::read_to_string(file).unwrap();
+        let (begin, end) = (
+            "<!-- generated: `A2A_HUB_BOOK=write cargo nextest run -p a2a-hub-core limits_by_owner` writes this table -->\n\n",
+            "\n<!-- end of the generated table -->\n",
+        );
+        let (head, rest) = book.split_once(begin).expect("the page has the begin of the table");
+        let (_, tail) = rest.split_once(end).expect("the page has the end of the table");
+        let written = format!("{head}{begin}{}{end}{tail}", limits_table());
+        if std::env::var("A2A_HUB_BOOK").is_ok_and(|what| what == "write") {
+            std::fs::write(file, &written).unwrap();
+        }
+        let is_same = std::fs::read_to_string(file).unwrap() == written;
+        assert!(is_same, "docs/reference/limits.md differs from the table in code: {begin}");
+    }
+}
