@@ -246,9 +246,8 @@ impl TaskIndex for MemoryStorage {
         let mut requests: Vec<_> = latest
             .filter_map(|MemoryLog { head, events, askers, .. }| {
                 let TaskEvent::Created(created) = events.first()?.as_ref() else { return None };
-                let fingerprint = created.request.clone()?;
                 Some(BegunRequest {
-                    fingerprint,
+                    fingerprint: created.request.clone()?,
                     task: head.task.clone(),
                     by: askers.first().filter(|(seq, _)| *seq == 1).map(|(_, by)| by.clone()),
                     made: head.created.clone(),
