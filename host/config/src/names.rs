@@ -192,7 +192,7 @@ mod tests {
         let at = |path: &[&str]| {
             place::<Config>(&path.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
         };
-        assert_eq!(at(&["http"]), EntryKind::Section(&["enabled", "host", "port"]));
+        assert_eq!(at(&["http"]), EntryKind::Section(&["enabled", "host", "port", "names"]));
         assert_eq!(at(&["agents"]), EntryKind::Names);
         assert_eq!(at(&["agents", "echo", "grant", "memory"]), EntryKind::Value);
         assert_eq!(at(&["http", "port"]), EntryKind::Value);

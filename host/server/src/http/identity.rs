@@ -167,7 +167,9 @@ mod tests {
         let shown = |values: &[&'static str]| {
             let values = values.iter().map(|value| (header::AUTHORIZATION, value.parse().unwrap()));
             let mut headers = HeaderMap::new();
-            values.for_each(|(name, value)| drop(headers.append(name, value)));
+            values.for_each(|(name, value)| {
+                headers.append(name, value);
+            });
             match Credential::of(&headers) {
                 Credential::Bearer(token) => token.to_owned(),
                 other @ (Credential::Absent | Credential::Unreadable) => format!("{other:?}"),

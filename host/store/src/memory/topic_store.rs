@@ -35,7 +35,7 @@ impl TopicStore for MemoryStorage {
         of_tenant.position += 1;
         let position = of_tenant.position;
         let owner = source.publisher.clone();
-        let new = || MemoryTopic { owner, ..MemoryTopic::default() };
+        let new = || MemoryTopic::begun_by(owner);
         let topic = of_tenant.topics.entry(name.clone()).or_insert_with(new);
         topic.sequence += 1;
         (topic.position, topic.latest_ms) = (position, at_ms);

@@ -43,6 +43,11 @@ pub(super) struct MemoryCursor {
 }
 
 impl MemoryTopic {
+    /// Creates an empty topic that `owner` began.
+    pub(super) fn begun_by(owner: String) -> Self {
+        Self { owner, ..Self::default() }
+    }
+
     pub(super) fn store(&mut self, at_ms: u64, message: TopicMessage) {
         let (owner, bytes) = (&message.source.publisher, message.body.bytes() as u64);
         self.bytes += bytes;

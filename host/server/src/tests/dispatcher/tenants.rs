@@ -260,7 +260,7 @@ async fn hub_without_tenants_refuses_tenant_names() {
     let list = async |tenant: &str| {
         let of = alone.by(Principal::Operator, Dialect::Hub);
         let params = json!({ "tenant": tenant });
-        alone.told(&of, "hub/tasks/list", &params).await.remove(0)["error"].take()
+        alone.told(&of, "hub/tasks/list", &params).await[0]["error"].clone()
     };
     for default in ["", "claude-code"] {
         assert_eq!(list(default).await, Value::Null, "`{default}` is the default tenant");
