@@ -12,7 +12,7 @@
 //! | `[[drop]]` | the connection is cut in the middle of the answer |
 //! | `[[hang]]` | no answer at all |
 //! | `[[tool:shell:CMD]]` `[[tool:read:PATH]]` `[[tool:write:PATH:TEXT]]` | the agent is asked to use its tool for it |
-//! | `[[tool:raw:NAME:{json}]]` | the agent is asked to use the tool of that name |
+//! | `[[tool:raw:NAME:{json}]]` | the agent is asked to use the tool of that name; in the Responses API also `NAMESPACE/NAME` |
 //!
 //! Several tools are asked for one after the other, one a turn; the answer then ends with what they gave.
 

@@ -107,14 +107,21 @@ fn items(turn: &Turn) -> Vec<Value> {
             "status": "completed",
             "content": [{"type": "output_text", "text": text, "annotations": []}],
         }),
-        Reply::Call { tool, arguments } => json!({
-            "type": "function_call",
-            "id": format!("fc_{id}"),
-            "call_id": format!("call_{id}"),
-            "name": tool,
-            "arguments": arguments.to_string(),
-            "status": "completed",
-        }),
+        Reply::Call { tool, arguments } => {
+            let mut call = json!({
+                "type": "function_call",
+                "id": format!("fc_{id}"),
+                "call_id": format!("call_{id}"),
+                "name": tool,
+                "arguments": arguments.to_string(),
+                "status": "completed",
+            });
+            // Tools of MCP servers are in a namespace for each server.
+            if let Some((namespace, name)) = tool.split_once('/') {
+                (call["namespace"], call["name"]) = (namespace.into(), name.into());
+            }
+            call
+        }
     });
     items
 }

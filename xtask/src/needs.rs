@@ -33,7 +33,7 @@ const NEEDS: [Need; 16] = [
     Need {
         name: "claude",
         place: "clis/node_modules/.bin/claude",
-        tests: "test(/^adapters::(claude|each_program|hub_tools::claude|patterns|together)/)",
+        tests: "test(/^adapters::(claude|each_program|patterns|together)/)",
         brought_by: CLIS,
     },
     Need {
@@ -45,7 +45,7 @@ const NEEDS: [Need; 16] = [
     Need {
         name: "gemini",
         place: "clis/node_modules/.bin/gemini",
-        tests: "test(/^adapters::(gemini|each_program|hub_tools::gemini|patterns)/)",
+        tests: "test(/^adapters::(gemini|each_program|patterns)/)",
         brought_by: CLIS,
     },
     Need {

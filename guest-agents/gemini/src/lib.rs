@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use a2a_hub_sdk::cli::acp::{self, Acp, DirectorySupport, Offered, Refusal, Speaker};
 use a2a_hub_sdk::cli::{
-    self, Action, Check, Cli, Decision, Driver, End, FailureReason, Idle, Job, Kind, Permissions,
-    Question,
+    self, Action, Check, Cli, Decision, Driver, End, FailureReason, Hub, Idle, Job, Kind,
+    Permissions, Question,
 };
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::{Exit, serde_json::Value};
@@ -58,7 +58,8 @@ impl Cli for Gemini {
         let command = with_directories(command(), &job.additional)?;
         Ok(match Mode::of(ctx)? {
             // In this dialect only the debug log reports retries.
-            Mode::Acp => command.arg("--acp").env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr"),
+            Mode::Acp => with_blackboard_tools(command.arg("--acp"), job)
+                .env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr"),
             Mode::OneShot => one_shot::command(command, job),
         })
     }
@@ -125,6 +126,17 @@ fn with_directories(command: Command, directories: &[String]) -> Result<Command,
         None if directories.is_empty() => Ok(command),
         None => Ok(command.args(["--include-directories", &directories.join(",")])),
     }
+}
+
+/// Allows the hub's tools for blackboards in a turn at one. The mode `plan`, in which a read-only
+/// run works, denies every tool of a server that is not marked as reading only; the argument has
+/// precedence over that rule.
+fn with_blackboard_tools(command: Command, job: &Job) -> Command {
+    if job.choices.blackboard.is_none() {
+        return command;
+    }
+    let tools = Hub::BLACKBOARD_TOOLS.map(|tool| format!("mcp_{}_{tool}", Hub::NAME));
+    command.args(["--allowed-tools", &tools.join(",")])
 }
 
 impl Speaker for Gemini {

@@ -104,6 +104,25 @@ fn additional_directories_become_arguments() {
 }
 
 #[test]
+fn blackboard_turn_allows_its_tools() {
+    let host = hub();
+    for (setting, value) in [
+        ("permissions", "read-only"),
+        ("hub_program", "/usr/bin/a2a-hub"),
+        ("hub_socket", "/run/hub.sock"),
+    ] {
+        host.setting(setting, value);
+    }
+    let mut turn = task("hello there");
+    turn.message.metadata = Some(json!({ "blackboard": true }).to_string());
+    gemini(&host, recording!("read_only"));
+    let _ = Gemini::run(&host.context(), &turn);
+    let tools = "mcp_a2a-hub_read_blackboard,mcp_a2a-hub_add_item,mcp_a2a-hub_claim_item,\
+                 mcp_a2a-hub_finish_item,mcp_a2a-hub_release_item";
+    assert_eq!(host.spawned().remove(0).args, ["--acp", "--allowed-tools", tools]);
+}
+
+#[test]
 fn new_program_gets_history_in_prompt() {
     let host = hub();
     gemini(&host, recording!("hello"));

@@ -10,6 +10,7 @@ use crate::{
     outbound::{Incoming, Outbound},
     request::{signed, traced},
     retry,
+    streaming::Streaming,
 };
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
@@ -42,8 +43,8 @@ pub struct A2aClient {
     interface: SelectedInterface,
     token: Option<Secret>,
     card: AgentCard,
-    /// True if the agent's card declares streaming.
-    pub(crate) streams: bool,
+    /// Streaming operations that the agent offers, shared by all clones.
+    pub(crate) streaming: Arc<Streaming>,
     /// Number of warnings about unreadable parts of answers.
     warnings: Arc<AtomicUsize>,
 }
@@ -96,14 +97,19 @@ impl A2aClient {
         let agent = agent.map_err(|why| ClientError::InvalidCard(why.to_string()))?;
         let interfaces = read_interfaces(&card).map_err(ClientError::Refused)?;
         let interface = SelectedInterface::choose(&agent.name, &interfaces, base, trust)?;
-        let streams = card["capabilities"]["streaming"] == true;
+        let streaming = Arc::new(Streaming::new(card["capabilities"]["streaming"] == true));
         let warnings = Arc::default();
-        Ok(Self { outbound, interface, token, card: agent, streams, warnings })
+        Ok(Self { outbound, interface, token, card: agent, streaming, warnings })
     }
 
     /// Card of the agent, parsed and validated.
     pub fn card(&self) -> &AgentCard {
         &self.card
+    }
+
+    /// URL of the agent's interface.
+    pub(crate) fn url(&self) -> &Url {
+        &self.interface.url
     }
 
     /// Sends a message and waits for the end of its task, or for the timeout.

@@ -1,7 +1,7 @@
 //! Errors of requests to a remote agent.
 
 use crate::outbound::OutboundError;
-use a2a_hub_protocol::error::A2aError;
+use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use http::StatusCode;
 
 /// Error of a request to a remote agent.
@@ -86,6 +86,34 @@ impl ClientError {
         matches!(self, Self::Lost(why) if why.was_not_sent())
     }
 
+    /// True if the server does not know the operation, or does not support it: it did nothing, and
+    /// another operation may serve. Servers and gateways without a route answer with HTTP status
+    /// 404, 405 or 501 (RFC 9110, section 15) and without an error of A2A, those of gRPC with
+    /// `UNIMPLEMENTED`.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        match self {
+            Self::Refused(why) => {
+                matches!(why.kind, ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound)
+            }
+            Self::Senseless { status, .. } => matches!(
+                *status,
+                StatusCode::NOT_FOUND
+                    | StatusCode::METHOD_NOT_ALLOWED
+                    | StatusCode::NOT_IMPLEMENTED
+            ),
+            Self::NotUrl(_)
+            | Self::NoCard { .. }
+            | Self::InvalidCard(_)
+            | Self::Foreign { .. }
+            | Self::Elsewhere { .. }
+            | Self::Token(_)
+            | Self::Lost(_)
+            | Self::Broken(_)
+            | Self::Unknown(_)
+            | Self::NotOfA2a => false,
+        }
+    }
+
     /// True if a retry may succeed: the connection failed, or the server had a temporary error, but
     /// nothing was refused.
     pub fn is_passing(&self) -> bool {
@@ -101,6 +129,45 @@ impl ClientError {
             | Self::Unknown(_)
             | Self::Refused(_)
             | Self::NotOfA2a => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{grpc, jsonrpc, rest};
+    use http::HeaderMap;
+    use serde_json::json;
+
+    #[test]
+    fn unsupported_operations_differ_from_other_refusals() {
+        let rpc = |code: i32| {
+            let error = json!({ "code": code, "message": "no" });
+            jsonrpc::read(StatusCode::OK, json!({ "id": 1, "error": error }).to_string().as_bytes())
+        };
+        let http = |status: u16, body: &str| {
+            rest::read(StatusCode::from_u16(status).unwrap(), body.as_bytes())
+        };
+        let grpc = |code: &str| {
+            let status = (http::HeaderName::from_static("grpc-status"), code.parse().unwrap());
+            grpc::end(StatusCode::OK, &HeaderMap::from_iter([status])).map(|()| json!({}))
+        };
+        for (name, answer, is_unsupported) in [
+            ("unsupported operation", rpc(-32004), true),
+            ("method not found", rpc(-32601), true),
+            ("task not found", rpc(-32001), false),
+            ("invalid params", rpc(-32602), false),
+            ("405", http(405, ""), true),
+            ("501", http(501, "<html>"), true),
+            ("404 of a web server", http(404, "Cannot POST /message:stream"), true),
+            ("500", http(500, ""), false),
+            ("503", http(503, "busy"), false),
+            ("gRPC UNIMPLEMENTED", grpc("12"), true),
+            ("gRPC NOT_FOUND", grpc("5"), false),
+            ("gRPC UNAVAILABLE", grpc("14"), false),
+        ] {
+            assert_eq!(answer.unwrap_err().is_unsupported(), is_unsupported, "{name}");
         }
     }
 }

@@ -24,6 +24,7 @@ mod retry;
 mod shapes;
 mod signed_card;
 pub mod sse;
+mod streaming;
 mod task_stream;
 
 pub use answer::fetch;

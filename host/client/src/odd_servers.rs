@@ -1,15 +1,17 @@
 //! Tests of the client with servers that answer oddly: what can be read reaches the caller, and the
 //! rest is a clear error.
 
-use crate::{A2aClient, Outbound, card};
+use crate::{A2aClient, Outbound, RemoteTaskStream, card};
 use a2a_hub_protocol::{
     event::StreamResponse,
+    id::TaskId,
     message::{Message, Role, joined_text},
     operation::SendMessage,
 };
 use futures::future::join_all;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpListener,
@@ -25,6 +27,17 @@ type Raw = Vec<u8>;
 
 /// Serves each connection's only request with the next response; the last one repeats.
 async fn serve(responses: Vec<Raw>) -> (String, JoinSet<()>) {
+    let (url, serving, _) = serve_and_record(responses).await;
+    (url, serving)
+}
+
+/// Bodies of the requests to a server, in order.
+type Requests = Arc<Mutex<Vec<Value>>>;
+
+/// As [`serve`], with the requests.
+async fn serve_and_record(responses: Vec<Raw>) -> (String, JoinSet<()>, Requests) {
+    let requests = Requests::default();
+    let recorded = Arc::clone(&requests);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let mut serving = JoinSet::new();
@@ -40,25 +53,32 @@ async fn serve(responses: Vec<Raw>) -> (String, JoinSet<()>) {
                 }
                 line.clear();
             }
-            stream.read_exact(&mut vec![0; length]).await.unwrap();
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).await.unwrap();
+            recorded.lock().push(serde_json::from_slice(&body).unwrap_or_default());
             let response = &responses[next.min(responses.len() - 1)];
             next += 1;
             stream.write_all(response).await.unwrap();
             stream.shutdown().await.unwrap();
         }
     });
-    (url, serving)
+    (url, serving, requests)
+}
+
+/// Client of the agent at this URL, whose card declares streaming.
+fn client(url: &str) -> A2aClient {
+    let card = json!({
+        "name": "odd", "capabilities": { "streaming": true },
+        "supportedInterfaces": [{ "url": url, "protocolBinding": "JSONRPC" }],
+    });
+    let base = card::base(url).unwrap();
+    A2aClient::of_card(Outbound::unguarded(), &base, None, &[], &card).unwrap()
 }
 
 /// Events that the caller of a stream gets, separated by dots.
 async fn told(responses: Vec<Raw>) -> String {
     let (url, _serving) = serve(responses).await;
-    let card = json!({
-        "name": "odd", "capabilities": { "streaming": true },
-        "supportedInterfaces": [{ "url": &url, "protocolBinding": "JSONRPC" }],
-    });
-    let base = card::base(&url).unwrap();
-    let agent = A2aClient::of_card(Outbound::unguarded(), &base, None, &[], &card).unwrap();
+    let agent = client(&url);
     let send = SendMessage::new(Message::text(Role::User, "hi"), None).unwrap();
     let mut lines = Vec::new();
     let events = async {
@@ -330,4 +350,119 @@ async fn odd_http_responses_are_read_or_explained() {
     one response in place of a stream: t completed
     batch in place of a response: t completed
     "#);
+}
+
+/// Error of JSON-RPC.
+fn refusal(code: i32, why: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": code, "message": why } })
+}
+
+/// Sends the answer to a question of task `t`, and returns the events and the methods requested.
+async fn answer_question(agent: &A2aClient, requests: &Requests) -> String {
+    let mut message = Message::text(Role::User, "blue");
+    message.task_id = Some(TaskId::new("t"));
+    let send = SendMessage::new(message, None).unwrap();
+    let stream = timeout(PATIENCE, agent.stream(send)).await.expect("it hangs");
+    events_and_methods(stream, requests).await
+}
+
+async fn events_and_methods(
+    stream: Result<RemoteTaskStream, crate::ClientError>,
+    requests: &Requests,
+) -> String {
+    let mut lines = Vec::new();
+    let events = async {
+        let mut stream = stream?;
+        while let Some(told) = stream.next().await {
+            lines.push(line(told?));
+        }
+        Ok::<_, crate::ClientError>(())
+    };
+    if let Err(why) = timeout(PATIENCE, events).await.expect("it hangs") {
+        lines.push(format!("error: {why}"));
+    }
+    let requests = std::mem::take(&mut *requests.lock());
+    let methods = requests.iter().map(|body| body["method"].as_str().unwrap_or("-").to_owned());
+    let methods = methods.collect::<Vec<_>>().join(" ");
+    format!("{} [{methods}]", lines.join(" · "))
+}
+
+/// The official JavaScript SDK 1.3.0 refuses to stream the answer to a question if the agent's
+/// first event is no whole task. Others know no streaming method, or have no route for it.
+#[tokio::test]
+async fn refused_follow_up_stream_is_polled() {
+    let no_task_first =
+        refusal(-32004, "Received statusUpdate before initial 'Message'/'Task' event.");
+    let event_stream = ["Content-Type: text/event-stream"];
+    let refusals = vec![
+        ("unsupported operation", json(&no_task_first)),
+        ("unknown method", json(&refusal(-32601, "no such method"))),
+        (
+            "refusal in stream",
+            response(
+                "200 OK",
+                &event_stream,
+                format!("event: error\ndata: {no_task_first}\n\n").as_bytes(),
+            ),
+        ),
+        ("no route", response("404 Not Found", &["Content-Type: text/html"], b"Cannot POST /")),
+        ("405", response("405 Method Not Allowed", &[], b"")),
+        ("501", response("501 Not Implemented", &[], b"")),
+    ];
+    let lines = refusals.into_iter().map(async |(name, refused)| {
+        let asking = json(&result(&task("TASK_STATE_INPUT_REQUIRED")));
+        let working = json(&result(&task("TASK_STATE_WORKING")));
+        let over = |state: &str| json(&result(&task(state)["task"]));
+        let completed = || over("TASK_STATE_COMPLETED");
+        let responses =
+            vec![refused, asking, over("TASK_STATE_WORKING"), completed(), working, completed()];
+        let (url, _serving, requests) = serve_and_record(responses).await;
+        let agent = client(&url);
+        let first = answer_question(&agent, &requests).await;
+        // The refusal is remembered.
+        let second = answer_question(&agent, &requests).await;
+        format!("{name}: {first}; {second}")
+    });
+    let told = join_all(lines).await.join("\n");
+    insta::assert_snapshot!(told, @"
+    unsupported operation: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
+    unknown method: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
+    refusal in stream: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
+    no route: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
+    405: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
+    501: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
+    ");
+}
+
+#[tokio::test]
+async fn refused_subscription_is_polled() {
+    let now = |state: &str| json(&result(&task(state)["task"]));
+    let refused = || json(&refusal(-32004, "Streaming is not supported"));
+    let (working, completed) = (|| now("TASK_STATE_WORKING"), || now("TASK_STATE_COMPLETED"));
+    let responses = vec![refused(), working(), working(), completed(), completed(), refused()];
+    let (url, _serving, requests) = serve_and_record(responses).await;
+    let agent = client(&url);
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let stream = agent.subscribe(TaskId::new("t"));
+        told.push(events_and_methods(Ok(stream), &requests).await);
+    }
+    insta::assert_snapshot!(told.join("\n"), @"
+    t working · t completed [SubscribeToTask GetTask GetTask GetTask]
+    t completed [GetTask]
+    ");
+}
+
+/// A refusal of the message itself is no refusal to stream.
+#[tokio::test]
+async fn twice_refused_message_is_an_error() {
+    let gone = || json(&refusal(-32004, "task t is in a terminal state"));
+    let streamed = stream(&[&done()]).remove(0);
+    let (url, _serving, requests) = serve_and_record(vec![gone(), gone(), streamed]).await;
+    let agent = client(&url);
+    let told = [answer_question(&agent, &requests).await, answer_question(&agent, &requests).await];
+    insta::assert_snapshot!(told.join("\n"), @"
+    error: the agent refused: task t is in a terminal state (-32004) [SendStreamingMessage SendMessage]
+    t completed [SendStreamingMessage]
+    ");
 }

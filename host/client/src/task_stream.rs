@@ -7,6 +7,7 @@ use crate::{
     client::A2aClient,
     error::ClientError,
     outbound::{Incoming, OutboundError},
+    streaming::StreamingOperation,
 };
 use a2a_hub_protocol::{
     event::StreamResponse,
@@ -41,6 +42,8 @@ pub struct RemoteTaskStream {
     /// Events that were read and not yet returned.
     ready: VecDeque<Result<StreamResponse, ClientError>>,
     task: Option<TaskId>,
+    /// Streaming request whose first event has not arrived.
+    pending: Option<PendingRequest>,
     /// Attempts to resume since the last event.
     tries: usize,
     /// Defect of the latest event that was skipped.
@@ -61,9 +64,18 @@ enum AnswerSource {
     Looks(Option<Box<Task>>),
 }
 
+/// Streaming request that the agent has not answered with an event. If the agent refuses it as
+/// unsupported, an operation that does not stream takes its place.
+#[derive(Debug)]
+enum PendingRequest {
+    /// Message that is sent again, without streaming.
+    Message(Box<SendMessage>),
+    Subscription,
+}
+
 impl A2aClient {
     /// Sends a message, and returns the events of its task as they happen, or polled if the agent
-    /// does not stream.
+    /// does not stream, or refuses to stream the answer to this message.
     pub async fn stream(&self, send: SendMessage) -> Result<RemoteTaskStream, ClientError> {
         RemoteTaskStream::of_work(self.clone(), send).await
     }
@@ -78,24 +90,30 @@ impl A2aClient {
 impl RemoteTaskStream {
     /// Sends a message to the agent.
     async fn of_work(agent: A2aClient, send: SendMessage) -> Result<Self, ClientError> {
-        let asks = match agent.streams {
-            true => Operation::StreamMessage(Box::new(send)),
-            false => Operation::SendMessage(Box::new(SendMessage { wait: Wait::No, ..send })),
-        };
-        let mut telling = Self::new(agent, None);
-        telling.begin(&asks).await?;
-        Ok(telling)
+        if !agent.streaming.offers(streaming_operation(&send)) {
+            let mut stream = Self::new(agent, None, AnswerSource::Looks(None));
+            stream.send_unstreamed(send).await?;
+            return Ok(stream);
+        }
+        let mut stream = Self::new(agent, None, AnswerSource::Read);
+        stream.pending = Some(PendingRequest::Message(Box::new(send.clone())));
+        match stream.begin(&Operation::StreamMessage(Box::new(send))).await {
+            Err(why) if why.is_unsupported() => stream.do_without_streaming(why).await?,
+            begun => begun?,
+        }
+        Ok(stream)
     }
 
     /// Subscribes to an existing task, as after a broken stream.
     fn again(agent: A2aClient, task: TaskId) -> Self {
-        Self::new(agent, Some(task))
+        let streams = agent.streaming.offers(StreamingOperation::Subscription);
+        let source = if streams { AnswerSource::Read } else { AnswerSource::Looks(None) };
+        Self::new(agent, Some(task), source)
     }
 
-    fn new(agent: A2aClient, task: Option<TaskId>) -> Self {
-        let source = if agent.streams { AnswerSource::Read } else { AnswerSource::Looks(None) };
-        let ready = VecDeque::new();
-        Self { agent, source, ready, task, tries: 0, skipped: None, over: false }
+    fn new(agent: A2aClient, task: Option<TaskId>, source: AnswerSource) -> Self {
+        let (ready, pending) = (VecDeque::new(), None);
+        Self { agent, source, ready, task, pending, tries: 0, skipped: None, over: false }
     }
 
     /// Id of the task, once it is known.
@@ -145,6 +163,52 @@ impl RemoteTaskStream {
         Ok(())
     }
 
+    /// Sends a message without streaming; its task is polled.
+    async fn send_unstreamed(&mut self, send: SendMessage) -> Result<(), ClientError> {
+        let is_follow_up = send.message.task_id.is_some();
+        self.source = AnswerSource::Looks(None);
+        self.ready.clear();
+        let send = SendMessage { wait: Wait::No, ..send };
+        self.begin(&Operation::SendMessage(Box::new(send))).await?;
+        // A server that answers before its agent has begun returns the task as it was before the
+        // message: still asking. The next look decides.
+        if is_follow_up
+            && let Some(Ok(StreamResponse::Task(task))) = self.ready.front()
+            && task.status.state.is_interrupted()
+            && !task.id.as_str().is_empty()
+        {
+            self.task = Some(task.id.clone());
+            self.source = AnswerSource::Looks(None);
+            self.ready.clear();
+        }
+        Ok(())
+    }
+
+    /// Replaces a streaming request that the agent refused with this error by one that does not
+    /// stream. If that is accepted, later requests of this kind do not stream either.
+    async fn do_without_streaming(&mut self, refusal: ClientError) -> Result<(), ClientError> {
+        let operation = match (self.pending.take(), self.task.clone()) {
+            (Some(PendingRequest::Message(send)), _) => {
+                let operation = streaming_operation(&send);
+                self.send_unstreamed(*send).await?;
+                operation
+            }
+            // No task at rest has a stream, also where streams are supported.
+            (Some(PendingRequest::Subscription), Some(task)) => {
+                if self.rests(&task).await? {
+                    return Ok(());
+                }
+                self.source = AnswerSource::Looks(None);
+                StreamingOperation::Subscription
+            }
+            (Some(PendingRequest::Subscription), None) | (None, _) => return Err(refusal),
+        };
+        let (url, why) = (self.agent.url(), refusal.to_string());
+        tracing::info!(%url, ?operation, why, "a remote agent refuses to stream; its tasks are polled");
+        self.agent.streaming.refuse(operation);
+        Ok(())
+    }
+
     /// Reads on; an error once the response has ended.
     async fn read(&mut self) -> Result<(), ClientError> {
         let (body, decoder, reader) = match &mut self.source {
@@ -190,6 +254,9 @@ impl RemoteTaskStream {
 
     /// Resumes after the connection broke.
     async fn come_back(&mut self, broken: ClientError) -> Result<(), ClientError> {
+        if broken.is_unsupported() && self.pending.is_some() {
+            return self.do_without_streaming(broken).await;
+        }
         let Some(task) = self.task.clone().filter(|_| broken.is_passing()) else {
             return Err(broken);
         };
@@ -215,7 +282,9 @@ impl RemoteTaskStream {
         if self.tries > 1 && self.rests(task).await? {
             return Ok(());
         }
+        self.pending = Some(PendingRequest::Subscription);
         match self.begin(&Operation::Resubscribe { id: task.clone(), after: None }).await {
+            Err(why) if why.is_unsupported() => self.do_without_streaming(why).await,
             Err(ClientError::Refused(_)) if self.rests(task).await? => Ok(()),
             begun => begun,
         }
@@ -249,7 +318,7 @@ impl RemoteTaskStream {
 
     /// Follows the state of the task. An event without the task's id belongs to the known task.
     fn note(&mut self, told: &mut StreamResponse) {
-        self.tries = 0;
+        (self.tries, self.pending) = (0, None);
         let known = self.task.clone();
         let named = |id: &mut TaskId| {
             if let (true, Some(known)) = (id.as_str().is_empty(), known) {
@@ -269,6 +338,13 @@ impl RemoteTaskStream {
             }
             StreamResponse::Artifact { task, .. } => self.task = named(task),
         }
+    }
+}
+
+fn streaming_operation(send: &SendMessage) -> StreamingOperation {
+    match send.message.task_id {
+        Some(_) => StreamingOperation::FollowUp,
+        None => StreamingOperation::NewTask,
     }
 }
 

@@ -59,8 +59,10 @@ impl Choices {
             only.as_ref().is_none_or(|only| only.contains(name))
         };
         let hub = Hub::of(ctx).filter(|_| {
-            // An operator's server with the hub's name keeps the name.
-            !offered.contains_key(Hub::NAME) && fits(&servers, &Hub::NAME.to_owned())
+            // An operator's server with the hub's name keeps the name, and its tools are not taken
+            // for the hub's.
+            !offered.keys().any(|name| Hub::is_confusable(name))
+                && fits(&servers, &Hub::NAME.to_owned())
         });
         // A read-only agent must not let others act in its place.
         let only_reads = Permissions::of(ctx) == Permissions::ReadOnly;
@@ -274,8 +276,13 @@ mod tests {
         assert_eq!(json!(choices.servers()), json!({ "a2a-hub": server }));
         for (tool, is_hubs) in [
             ("mcp__a2a-hub__codex", true),
+            ("mcp_a2a-hub_codex", true),
+            ("mcp_a2a-hub_claim_item", true),
+            ("mcp_a2a_hub.git_historian", true),
             ("mcp:a2a-hub", true),
             ("a2a-hub_codex", false),
+            ("mcp_a2a-hub-2_codex", false),
+            ("mcp_a2a_hub_2.codex", false),
             ("mcp__a2a-hub-2__codex", false),
             ("mcp:a2a-hub-2", false),
             ("Bash", false),
@@ -289,6 +296,8 @@ mod tests {
             ("permissions", "read-only"),
             ("other_agents", "no"),
             ("mcp_servers", r#"{"a2a-hub":{"command":"/mine"}}"#),
+            ("mcp_servers", r#"{"a2a-hub_docs":{"command":"/mine"}}"#),
+            ("mcp_servers", r#"{"a2a_hub":{"command":"/mine"}}"#),
         ] {
             let host = ScriptedHost::new();
             host.setting("hub_program", "/usr/bin/a2a-hub");
@@ -306,8 +315,11 @@ mod tests {
                 let args = ["--socket", "/run/hub.sock", "mcp", "--only-blackboards"];
                 assert_eq!(choices.servers()["a2a-hub"]["args"], json!(args));
             }
-            let allows = choices.is_for_board(Kind::Run, "mcp__a2a-hub__claim_item");
-            assert_eq!(allows, is_for_board);
+            for tool in
+                ["mcp__a2a-hub__claim_item", "mcp_a2a-hub_claim_item", "mcp_a2a_hub.claim_item"]
+            {
+                assert_eq!(choices.is_for_board(Kind::Run, tool), is_for_board, "{tool}");
+            }
             assert!(!choices.is_for_board(Kind::Open, "mcp__a2a-hub__claim_item"));
             assert!(!choices.is_for_board(Kind::Run, "Bash"));
         }

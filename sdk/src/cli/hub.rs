@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::Context;
 
-/// Tools of the hub's server that give no task to an agent.
-const OF_HUB: [&str; 12] = [
+/// Tools of the hub's server that give no task to an agent, beside those for blackboards.
+const OF_HUB: [&str; 7] = [
     "list_agents",
     "check_task",
     "cancel_task",
@@ -15,12 +15,12 @@ const OF_HUB: [&str; 12] = [
     "publish_to_topic",
     "read_topics",
     "list_topics",
-    "read_blackboard",
-    "add_item",
-    "claim_item",
-    "finish_item",
-    "release_item",
 ];
+
+/// Beginnings of the names of the hub's tools in Claude Code, Gemini CLI and Vibe, before the
+/// server's name for the tool. Vibe replaces hyphens. OpenCode has no name for the tools of servers
+/// in its questions, and asks none about them unless its user's rules say so.
+const PREFIXES: [&str; 3] = ["mcp__a2a-hub__", "mcp_a2a-hub_", "mcp_a2a_hub."];
 
 /// Paths of the hub's command and socket.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +35,12 @@ impl Hub {
     /// Environment variable with the path of the socket.
     pub const SOCKET: &str = "A2A_HUB_SOCKET";
 
+    /// Names of the tools for blackboards.
+    pub const BLACKBOARD_TOOLS: [&str; 5] =
+        ["read_blackboard", "add_item", "claim_item", "finish_item", "release_item"];
+
     /// Name of the MCP server.
-    pub(super) const NAME: &str = "a2a-hub";
+    pub const NAME: &str = "a2a-hub";
 
     /// Reads the paths from the settings. The host sets them only if the operator's grant names
     /// agents that this one may call (`grant.delegate`). The setting `other_agents = no` hides
@@ -51,12 +55,11 @@ impl Hub {
         json!({ "command": self.program, "args": ["--socket", self.socket, "mcp"] })
     }
 
-    /// Agent that a tool of the hub's server gives a task to, by the names of Claude Code, Gemini
-    /// and Vibe. Vibe replaces hyphens, and no agent's name has an underscore.
+    /// Agent that a tool of the hub's server gives a task to. Vibe replaces hyphens, and no agent's
+    /// name has an underscore.
     pub(super) fn callee(tool: &str, input: &Value) -> Option<String> {
-        let prefixes = ["mcp__a2a-hub__", "mcp_a2a-hub_", "mcp_a2a_hub."];
-        let name = prefixes.iter().find_map(|prefix| tool.strip_prefix(prefix))?;
-        let is_of_hub = OF_HUB.contains(&name);
+        let name = PREFIXES.iter().find_map(|prefix| tool.strip_prefix(prefix))?;
+        let is_of_hub = OF_HUB.contains(&name) || Self::BLACKBOARD_TOOLS.contains(&name);
         (!is_of_hub && input["message"].is_string()).then(|| name.replace('_', "-"))
     }
 
@@ -66,11 +69,18 @@ impl Hub {
         json!({ "command": self.program, "args": args })
     }
 
-    /// True if a tool belongs to the hub's server, by the names of Claude Code and Codex. The
+    /// True if a tool belongs to the hub's server: Codex names the server, the others the tool. The
     /// operator has already granted the tools' effects: tasks of agents that this one may call,
     /// messages of topics, and changes of the blackboard at which the agent has a turn.
     pub(super) fn is_tool(tool: &str) -> bool {
-        tool == "mcp:a2a-hub" || tool.starts_with("mcp__a2a-hub__")
+        tool == "mcp:a2a-hub" || PREFIXES.iter().any(|prefix| tool.starts_with(prefix))
+    }
+
+    /// True if tools of a server with this name could have names that [`Self::is_tool`] takes for
+    /// the hub's.
+    pub(super) fn is_confusable(server: &str) -> bool {
+        let in_vibe = server.replace(|char: char| !char.is_ascii_alphanumeric(), "_");
+        server.starts_with("a2a-hub_") || in_vibe == "a2a_hub"
     }
 }
 

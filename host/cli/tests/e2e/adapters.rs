@@ -22,6 +22,7 @@ use a2a_hub_tests::{Client, ModelServer, TestHub, message_to, processes_of_task}
 use anyhow::{Context as _, Result, bail};
 use confined::{confined_program_edits_its_workspace, confined_program_works_without_reading_keys};
 use conversations::{concurrent_messages_are_answered_in_sequence, external_session_is_resumed};
+use hub_tools::{board_tools_work_in_read_only_turn, hub_tools_work_without_questions};
 use kept::{
     changed_settings_start_another_program, dead_idle_program_is_replaced,
     first_turn_uses_prestarted_program, next_turn_reuses_program,
@@ -88,6 +89,8 @@ conformance! {
         first_turn_uses_prestarted_program
         confined_program_works_without_reading_keys
         confined_program_edits_its_workspace
+        hub_tools_work_without_questions
+        board_tools_work_in_read_only_turn
     }
 }
 
@@ -116,6 +119,8 @@ conformance! {
         changed_settings_start_another_program
         first_turn_uses_prestarted_program
         task_is_recovered_after_hub_kill
+        hub_tools_work_without_questions
+        board_tools_work_in_read_only_turn
     }
 }
 
@@ -155,6 +160,17 @@ impl Vendor {
     /// Starts a hub with the program that this `PATH` contains.
     async fn stage_on(&self, path: OsString, key: Option<&str>, settings: &str) -> Result<Stage> {
         let model = ModelServer::start()?.with_key(KEY);
+        self.stage_of(model, path, key, settings).await
+    }
+
+    /// Starts a hub for this vendor with this server as its model.
+    async fn stage_of(
+        &self,
+        model: ModelServer,
+        path: OsString,
+        key: Option<&str>,
+        settings: &str,
+    ) -> Result<Stage> {
         let mut files = ProgramFiles::new()?;
         let port = model.url().rsplit(':').next().unwrap_or_default();
         let settings = settings.replace("{port}", port);

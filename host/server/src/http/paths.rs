@@ -7,6 +7,7 @@ use a2a_hub_protocol::{
     id::AgentId,
 };
 use a2a_hub_rpc::dispatcher::HUB;
+use percent_encoding::percent_decode_str;
 
 /// Prefix of the paths that take webhooks for triggers.
 pub(crate) const HOOKS: &str = "/hooks/";
@@ -30,7 +31,9 @@ impl<'a> EndpointPath<'a> {
         if let Some(rest) = path.strip_prefix(AGENTS) {
             let id = rest.split('/').next().unwrap_or_default();
             let below = below(AGENTS.len() + id.len());
-            let agent = AgentId::parse(id)
+            // A percent-encoded letter is the same letter (RFC 3986, section 6.2.2.2).
+            let name = percent_decode_str(id).decode_utf8_lossy();
+            let agent = AgentId::parse(name.into_owned())
                 .map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))?;
             return Ok(Self { agent: Some(agent), below });
         }
@@ -51,10 +54,17 @@ mod tests {
             ("/a2a/rest/v1/card", None, "rest/v1/card"),
             ("/agents/echo", Some(echo.clone()), ""),
             ("/agents/echo/", Some(echo.clone()), ""),
+            ("/agents/%65ch%6F/rest/a%2Fb", Some(echo.clone()), "rest/a%2Fb"),
             ("/agents/echo/rest/tasks", Some(echo), "rest/tasks"),
         ] {
             assert_eq!(EndpointPath::of(path).unwrap(), EndpointPath { agent, below }, "{path}");
         }
-        assert_eq!(EndpointPath::of("/agents/..%2Fx").unwrap_err().kind, ErrorKind::AgentNotFound);
+        for path in ["/agents/..%2Fx", "/agents/%ff", "/agents/echo%2Frest", "/agents/%"] {
+            assert_eq!(
+                EndpointPath::of(path).unwrap_err().kind,
+                ErrorKind::AgentNotFound,
+                "{path}"
+            );
+        }
     }
 }

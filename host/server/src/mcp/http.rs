@@ -305,10 +305,14 @@ async fn events_of(response: Response) -> BodyDataStream {
 }
 
 /// Response to a message that cannot be served. A request with a valid id gets an ordinary response
-/// of JSON-RPC, anything else an error of HTTP.
+/// of JSON-RPC, anything else an error of HTTP; an unknown method is 404 (MCP 2026-07-28,
+/// Streamable HTTP).
 fn refused(why: &McpRefusal) -> Response {
-    let is_request = !why.id.is_null() && why.code == ErrorCode::INVALID_PARAMS;
-    let status = if is_request { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    let status = match why.code {
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        ErrorCode::INVALID_PARAMS if !why.id.is_null() => StatusCode::OK,
+        _ => StatusCode::BAD_REQUEST,
+    };
     (status, Json(why.json())).into_response()
 }
 

@@ -7,8 +7,8 @@ use a2a_hub_protocol::foreign::{self, NotJson};
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientJsonRpcMessage, ClientRequest,
     CompleteRequestParams, ErrorCode, ErrorData, GetPromptRequestParams, Implementation,
-    InitializeRequestParams, JsonRpcMessage, PaginatedRequestParams, ReadResourceRequestParams,
-    RequestId, SubscribeRequestParams, SubscriptionsListenRequestParams,
+    InitializeRequestParams, JsonRpcMessage, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, RequestId, SubscribeRequestParams, SubscriptionsListenRequestParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -119,6 +119,11 @@ fn one(message: Value) -> McpMessage {
         McpMessage::Refused(McpRefusal::request(&why, id))
     };
     let Value::Object(mut message) = message else { return refused("it is no object", None) };
+    // A response of another version still ends the wait for it.
+    let is_response = !message.contains_key("method") && has_outcome(&message);
+    if !is_response && message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return refused("its `jsonrpc` is not \"2.0\"", message.remove("id"));
+    }
     message.insert("jsonrpc".to_owned(), "2.0".into());
     // A client that writes all members writes null for those that it does not use.
     for name in ["method", "params"] {
@@ -184,6 +189,13 @@ fn request(method: &str, id: RequestId, mut message: Map<String, Value>) -> McpM
     }
     drop_odd_meta(&mut message);
     let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
+    if is_removed(method, &params) {
+        let why = format!(
+            "version 2026-07-28 has no method `{method}`; its methods for that are `server/discover` and \
+             `subscriptions/listen`"
+        );
+        return McpMessage::Refused(McpRefusal::new(ErrorCode::METHOD_NOT_FOUND, why, id));
+    }
     // The SDK takes a page whose cursor it cannot read for the first one.
     let is_paged = matches!(
         method,
@@ -236,6 +248,16 @@ fn is_of_tasks(method: &str, params: &Value) -> bool {
     let asks_for_task =
         method == "tools/call" && params.get("task").is_some_and(|task| !task.is_null());
     !names_version && (asks_for_task || method.starts_with("tasks/"))
+}
+
+/// True for a method of sessions in a request of 2026-07-28 or later, which have none. The SDK would
+/// begin a session, or check the parameters first.
+fn is_removed(method: &str, params: &Value) -> bool {
+    let is_of_sessions =
+        matches!(method, "initialize" | "resources/subscribe" | "resources/unsubscribe");
+    let version = params["_meta"][VERSION].as_str();
+    let named = ProtocolVersion::KNOWN_VERSIONS.iter().find(|it| Some(it.as_str()) == version);
+    is_of_sessions && named.is_some_and(|version| *version >= ProtocolVersion::NO_INITIALIZE)
 }
 
 /// Removes metadata that is no object; it decides nothing.
@@ -320,70 +342,115 @@ mod tests {
         let none = Value::Null;
         for (text, code, id, what) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, 0, json!(1), "request"),
-            (r#"{"id":"1","method":"tools/list","params":null}"#, 0, json!("1"), "request"),
             (
-                "\u{feff}{\"id\":1.0,\"method\":\"unheard/of\",\"params\":{}}",
+                r#"{"jsonrpc":"2.0","id":"1","method":"tools/list","params":null}"#,
                 0,
-                json!(1),
+                json!("1"),
                 "request",
             ),
-            (r#"{"id":1,"method":"tools/list","params":[]}"#, -32602, json!(1), "refused"),
             (
-                r#"{"id":1,"method":"tools/list","params":{"cursor":5}}"#,
-                -32602,
-                json!(1),
-                "refused",
-            ),
-            (r#"{"id":1,"method":"tools/list","params":{"_meta":5}}"#, 0, json!(1), "request"),
-            (r#"{"id":1,"method":"tools/call"}"#, -32602, json!(1), "refused"),
-            (
-                r#"{"id":1,"method":"tools/call","params":{"name":"a","arguments":"x"}}"#,
-                -32602,
-                json!(1),
-                "refused",
-            ),
-            (
-                r#"{"id":1,"method":"tools/call","params":{"name":"a","arguments":null}}"#,
+                "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1.0,\"method\":\"unheard/of\",\"params\":{}}",
                 0,
                 json!(1),
                 "request",
             ),
             (
-                r#"{"id":1,"method":"resources/read","params":{"uri":[]}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}"#,
                 -32602,
                 json!(1),
                 "refused",
             ),
-            (r#"{"id":1,"method":"prompts/get","params":{}}"#, -32602, json!(1), "refused"),
             (
-                r#"{"id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":-1}}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":5}}"#,
+                -32602,
+                json!(1),
+                "refused",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":5}}"#,
+                0,
+                json!(1),
+                "request",
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, -32602, json!(1), "refused"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":"x"}}"#,
+                -32602,
+                json!(1),
+                "refused",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":null}}"#,
                 0,
                 json!(1),
                 "request",
             ),
             (
-                r#"{"id":1,"method":"tools/call","params":{"name":"a","task":true}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":[]}}"#,
                 -32602,
                 json!(1),
                 "refused",
             ),
-            (r#"{"id":1,"method":"initialize"}"#, -32602, json!(1), "refused"),
             (
-                r#"{"id":1,"method":"initialize","params":{"protocolVersion":7}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{}}"#,
                 -32602,
                 json!(1),
                 "refused",
             ),
-            (r#"{"id":1,"method":7}"#, -32600, json!(1), "refused"),
-            (r#"{"id":null,"method":"ping"}"#, -32600, none.clone(), "refused"),
-            (r#"{"id":1.5,"method":"ping"}"#, -32600, none.clone(), "refused"),
-            (r#"{"id":{},"method":"ping"}"#, -32600, none.clone(), "refused"),
-            (r#"{"id":1}"#, -32600, json!(1), "refused"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":-1}}}"#,
+                0,
+                json!(1),
+                "request",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":true}}"#,
+                -32602,
+                json!(1),
+                "refused",
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#, -32602, json!(1), "refused"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":7}}"#,
+                -32602,
+                json!(1),
+                "refused",
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600, json!(1), "refused"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600, none.clone(), "refused"),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, none.clone(), "refused"),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600, none.clone(), "refused"),
+            (r#"{"jsonrpc":"2.0","id":1}"#, -32600, json!(1), "refused"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 0, json!(1), "response"),
+            (r#"{"jsonrpc":"2.0","id":1,"error":"odd"}"#, -32603, json!(1), "error"),
+            (
+                r#"{"jsonrpc":"2.0","method":null,"id":1,"error":{"code":-1,"message":"no"}}"#,
+                -1,
+                json!(1),
+                "error",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+                0,
+                none.clone(),
+                "notification",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/unheard","params":[]}"#,
+                0,
+                none.clone(),
+                "skipped",
+            ),
+            (r#"{"id":1,"method":"ping"}"#, -32600, json!(1), "refused"),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600, json!(1), "refused"),
+            (r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#, -32600, json!(1), "refused"),
+            (
+                r#"{"jsonrpc":"1.0","method":"notifications/initialized"}"#,
+                -32600,
+                none.clone(),
+                "refused",
+            ),
             (r#"{"id":1,"result":{}}"#, 0, json!(1), "response"),
-            (r#"{"id":1,"error":"odd"}"#, -32603, json!(1), "error"),
-            (r#"{"method":null,"id":1,"error":{"code":-1,"message":"no"}}"#, -1, json!(1), "error"),
-            (r#"{"method":"notifications/initialized"}"#, 0, none.clone(), "notification"),
-            (r#"{"method":"notifications/unheard","params":[]}"#, 0, none.clone(), "skipped"),
             ("{", -32700, none.clone(), "refused"),
             ("", -32700, none.clone(), "refused"),
             ("[]", -32600, none.clone(), "refused"),
@@ -393,9 +460,9 @@ mod tests {
         ] {
             assert_eq!(outcome(read(text.as_bytes())), (code, id, what), "{text}");
         }
-        let lossy = read(b"{\"id\":1,\"method\":\"\xff\"}");
+        let lossy = read(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}");
         assert_eq!(outcome(lossy), (0, json!(1), "request"), "of an unknown method");
-        let cut = read(br#"{"id":1,"method":"ping","params":{"#);
+        let cut = read(br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"#);
         assert_eq!(outcome(cut), (-32700, json!(1), "refused"));
     }
 
@@ -438,13 +505,38 @@ mod tests {
     }
 
     #[test]
+    fn session_methods_are_unknown_since_2026() {
+        for (method, params) in [
+            ("initialize", json!({ "protocolVersion": "2025-11-25" })),
+            ("resources/subscribe", json!({ "uri": "u" })),
+            ("resources/unsubscribe", json!({ "uri": "u" })),
+        ] {
+            let refused = |version: &str, params: &Value| {
+                let mut params = params.clone();
+                params["_meta"] = json!({ VERSION: version });
+                let line = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+                outcome(read_value(&line))
+            };
+            let unknown = (-32601, json!(7), "refused");
+            // Also with parameters that the method never had.
+            for params in [&params, &json!({})] {
+                assert_eq!(refused("2026-07-28", params), unknown, "{method} {params}");
+            }
+            for older in ["2025-11-25", "2099-01-01", "x"] {
+                assert_eq!(refused(older, &params), (0, json!(7), "request"), "{method} {older}");
+            }
+        }
+    }
+
+    #[test]
     fn incomplete_handshake_is_completed() {
         let hello = json!({ "protocolVersion": "2025-06-18" });
         for name in ["clientInfo", "capabilities"] {
             for odd in shapes() {
                 let mut params = hello.clone();
                 params.as_object_mut().unwrap().insert(name.to_owned(), odd);
-                let line = json!({ "id": 1, "method": "initialize", "params": params });
+                let line =
+                    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
                 assert_eq!(outcome(read_value(&line)).2, "request", "{line}");
             }
         }
@@ -456,7 +548,7 @@ mod tests {
 
     #[test]
     fn large_batch_is_refused() {
-        let ping = json!({ "id": 1, "method": "ping" });
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
         for (count, what) in [(MAX_BATCH, "batch"), (MAX_BATCH + 1, "refused")] {
             assert_eq!(outcome(read_value(&vec![ping.clone(); count].into())).2, what);
         }

@@ -374,6 +374,7 @@ impl ServerHandler for McpSession {
         answered(async {
             let caller = self.principal(&context.extensions);
             Self::require_announced(&caller, "resources/read")?;
+            let no_resource = || no_resource(&request.uri);
             let place = resources::read_uri(&request.uri).ok_or_else(no_resource)?;
             let get = Operation::GetTask { id: place.task.clone(), history_length: None };
             let task = match self.one(&caller, get).await {
@@ -396,10 +397,11 @@ impl ServerHandler for McpSession {
         let call = self.call_of(context);
         Self::require_announced(&call.caller, "resources/subscribe")?;
         answered(async {
-            let target = resources::read_uri(&request.uri).ok_or_else(no_resource)?;
+            let target =
+                resources::read_uri(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
             match call.task(&target.task).await {
                 Ok(task) => self.subscribed.add(request.uri, task.id),
-                Err(why) if why.kind == ErrorKind::TaskNotFound => Err(no_resource()),
+                Err(why) if why.kind == ErrorKind::TaskNotFound => Err(no_resource(&request.uri)),
                 Err(why) => Err(error(&why)),
             }
         })
@@ -564,9 +566,11 @@ impl ServerHandler for McpSession {
     }
 }
 
-fn no_resource() -> ErrorData {
+/// Error for a resource that does not exist; its data name the URI (MCP, Resources, section "Error
+/// Handling").
+fn no_resource(uri: &str) -> ErrorData {
     let why = "there is nothing at this URI; `resources/list` lists what there is";
-    ErrorData::resource_not_found(why, None)
+    ErrorData::resource_not_found(why, Some(json!({ "uri": uri })))
 }
 
 /// Description of the server for this caller.

@@ -86,11 +86,15 @@ async fn each_fault_has_its_code() {
         ("tools/list", json!({ "cursor": 5 }), -32602),
         ("resources/list", json!({ "cursor": "x" }), -32602),
         ("resources/list", json!({ "cursor": {} }), -32602),
+        ("resources/read", json!({ "uri": "a2a-hub://tasks/none" }), -32002),
         ("resources/read", json!({ "uri": 5 }), -32602),
         ("resources/read", json!({}), -32602),
     ] {
         let told = connection.ask(method, params.clone()).await;
         assert_eq!(told["error"]["code"], code, "{method} {params}: {told}");
+        if code == -32002 {
+            assert_eq!(told["error"]["data"], json!({ "uri": params["uri"] }), "{told}");
+        }
     }
     let unknown = connection.ask("unheard/of", json!({})).await;
     let why = unknown["error"]["message"].as_str().unwrap();

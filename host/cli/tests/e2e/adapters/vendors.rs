@@ -36,6 +36,8 @@ pub(super) struct Vendor {
     pub(super) read: Option<fn(&str) -> String>,
     /// Prompt that makes the model run that command, outside of the program's own sandbox.
     pub(super) run: fn(&str) -> String,
+    /// Prompt that makes the model use a tool of the hub's MCP server, with these arguments.
+    pub(super) hub_tool: fn(&str, &Value) -> String,
     /// Settings and variable under which the program starts the operator's MCP servers in its
     /// working directory.
     pub(super) trusts: (&'static str, Option<&'static str>),
@@ -67,6 +69,7 @@ pub(super) const CLAUDE: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:Read:{}]]", json!({ "file_path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    hub_tool: |tool, arguments| format!("[[tool:raw:mcp__a2a-hub__{tool}:{arguments}]]"),
     trusts: ("", None),
     resumes: "",
     session: |home| {
@@ -103,6 +106,7 @@ pub(super) const GEMINI: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "file_path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    hub_tool: |tool, arguments| format!("[[tool:raw:mcp_a2a-hub_{tool}:{arguments}]]"),
     trusts: ("env = ['GEMINI_CLI_TRUST_WORKSPACE']", Some("GEMINI_CLI_TRUST_WORKSPACE")),
     resumes: "settings.mode = 'one-shot'",
     session: |home| {
@@ -147,6 +151,12 @@ pub(super) const VIBE: Vendor = Vendor {
     },
     read: Some(|path| format!("[[tool:raw:read_file:{}]]", json!({ "path": path }))),
     run: |command| format!("[[tool:shell:{command}]]"),
+    hub_tool: |tool, arguments| {
+        let code = format!(
+            "async function main() {{ return await tools.mcp_a2a_hub.{tool}({arguments}); }}"
+        );
+        format!("[[tool:raw:run_typescript:{}]]", json!({ "code": code }))
+    },
     trusts: ("", None),
     resumes: "",
     session: |home| {
@@ -187,6 +197,7 @@ pub(super) const CODEX: Vendor = Vendor {
         });
         format!("[[tool:raw:exec_command:{wanted}]]")
     },
+    hub_tool: |tool, arguments| format!("[[tool:raw:mcp__a2a_hub/{tool}:{arguments}]]"),
     trusts: ("", None),
     resumes: "",
     session: |home| {
@@ -238,6 +249,7 @@ pub(super) const OPENCODE: Vendor = Vendor {
     run: |command| {
         format!("[[tool:raw:bash:{}]]", json!({ "command": command, "description": "a test" }))
     },
+    hub_tool: |tool, arguments| format!("[[tool:raw:a2a-hub_{tool}:{arguments}]]"),
     trusts: ("", None),
     resumes: "",
     session: |_| None,
