@@ -23,7 +23,8 @@ impl ToolUses {
             return self.plan.update(&input["todos"], "content").into_iter().collect();
         }
         let title = text.strip_prefix("running ").unwrap_or(&text);
-        let call = ToolFacts { id: &id, name, title, kind: kind(name), input: Some(input) };
+        let (kind, input) = (kind(name), Some(input));
+        let call = ToolFacts { id: &id, name, title, kind, input, ..ToolFacts::default() };
         let report = Action::Report { facts: call.begun(), text: text.clone() };
         self.open.insert(id);
         vec![report]

@@ -26,6 +26,9 @@ use crate::{change, permission, prompt};
 /// Name of the counter of a session's cost, in dollars.
 const COST: &str = "cost_usd";
 
+/// Id of the request that interrupts a turn.
+const INTERRUPT: &str = "interrupt";
+
 /// State of one turn.
 #[derive(Debug, Default)]
 pub struct Claude {
@@ -45,7 +48,9 @@ pub struct Claude {
     login_failed: bool,
     /// Error of the API that the latest message reports, in the CLI's word.
     api_error: Option<String>,
-    /// True if the turn ended with an answer.
+    /// True if the turn was cancelled.
+    is_interrupted: bool,
+    /// True if the turn ended with an answer, or as it was cancelled.
     is_answered: bool,
     tools: ToolUses,
     /// Tokens of the context, as of the latest message.
@@ -228,6 +233,18 @@ impl Driver for Claude {
         self.session = left.session.clone();
         self.is_first = false;
         Some(self.begin())
+    }
+
+    /// Before the first answer of the model, the CLI has stored no session that can be resumed.
+    fn interrupt(&mut self) -> Vec<Action> {
+        if self.is_answered || self.session.id.is_empty() {
+            return Vec::new();
+        }
+        self.is_interrupted = true;
+        let request = json!({ "subtype": "interrupt" });
+        let request =
+            json!({ "type": "control_request", "request_id": INTERRUPT, "request": request });
+        vec![Action::Send(request.to_string())]
     }
 
     fn idle(&self) -> Option<Idle> {
@@ -417,11 +434,14 @@ impl Claude {
             text => text,
         });
         let is_error = terminal.is_error();
-        self.is_answered = is_error == Some(false);
+        let is_answer = is_error == Some(false);
+        let is_aborted =
+            terminal.terminal_reason.as_deref().is_some_and(|why| why.starts_with("aborted_"));
+        self.is_answered = is_answer || self.is_interrupted && is_aborted;
         let end = if is_error.is_none() {
             let text = format!("claude's result does not say whether it is an error: {text}");
             End::Failed { reason: FailureReason::BrokenStream, text, metadata }
-        } else if self.is_answered {
+        } else if is_answer {
             End::Completed { text, metadata }
         } else if is_lost_session(&text) {
             End::SessionLost

@@ -54,6 +54,7 @@ pub fn question(
     };
     let changes = change::asked(&tool, &input).into_iter().collect();
     let for_session = !suggestions.is_empty();
+    let tool_call = request["tool_use_id"].as_str().map(|id| json!({ "id": id }));
     let id = json!({ "request": request_id, SUGGESTIONS: suggestions });
     Ok(Question {
         id,
@@ -65,6 +66,7 @@ pub fn question(
         directory,
         for_session,
         own_choices: Vec::new(),
+        tool_call,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the whole adapter against a scripted CLI.
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, ended_tool_calls, split_behind, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, Task, TaskState};
 use claude_code::ClaudeCode;
 use serde_json::{Value, json};
@@ -451,4 +451,31 @@ fn cancelled_question_is_withdrawn() {
     claude(&host).stdout(format!("{before}{gone}\n")).stdout(&after);
     assert_eq!(host.run::<ClaudeCode>("make it").unwrap().state(), Some(TaskState::Completed));
     assert_eq!((host.asked().len(), host.withdrawn()), (1, 1));
+}
+
+/// All recordings: whatever the program leaves open, each call ends with its run.
+#[test]
+fn reported_tool_calls_are_unique_and_ended() {
+    let mut ended = 0;
+    for recording in [
+        include_str!("transcripts/cut_and_retried.jsonl"),
+        include_str!("transcripts/hello.jsonl"),
+        include_str!("transcripts/login_refused.jsonl"),
+        include_str!("transcripts/lost_session.jsonl"),
+        include_str!("transcripts/max_turns.jsonl"),
+        include_str!("transcripts/not_logged_in.jsonl"),
+        include_str!("transcripts/permission.jsonl"),
+        include_str!("transcripts/question.jsonl"),
+        include_str!("transcripts/rate_limited.jsonl"),
+        include_str!("transcripts/resumed.jsonl"),
+        include_str!("transcripts/server_error.jsonl"),
+        include_str!("transcripts/thinking.jsonl"),
+    ] {
+        let host = ScriptedHost::new();
+        host.setting("permissions", "full");
+        claude(&host).stdout(recording);
+        let _ = host.run::<ClaudeCode>("go");
+        ended += ended_tool_calls(&host.events());
+    }
+    assert_eq!(ended, 7);
 }

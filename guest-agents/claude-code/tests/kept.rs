@@ -214,3 +214,23 @@ fn resuming_elsewhere_ends_first_program() {
     let args = &host.spawned()[1].args;
     assert!(args.ends_with(&["--resume".into(), SESSION.into()]), "{args:?}");
 }
+
+/// The interrupt ends the turn, and the CLI takes the next prompt.
+#[test]
+fn cancelled_task_keeps_program() {
+    let (before, _) = split_behind(HELLO, "text_delta");
+    let aborted = json!({ "type": "result", "subtype": "error_during_execution", "is_error": true,
+        "terminal_reason": "aborted_streaming", "session_id": SESSION, "total_cost_usd": 0.1 });
+    let host = ScriptedHost::new();
+    let program = host.program("claude").reads().stdout(before).reads();
+    let program = program.stdout(format!("{aborted}\n")).reads().stdout(RESUMED).reads();
+    host.cancel_after(1);
+    let cancelled = ClaudeCode::run(&host.context(), &task("hello there"));
+    assert_eq!(cancelled, Err(Failure::Cancelled));
+    assert_eq!(host.kept_programs().keys(), [KEY]);
+    host.cancel_after(usize::MAX);
+    assert_eq!(run(&host, &again()).text(), "ECHO: again");
+    assert_eq!(prompts(&program), ["hello there", "again"]);
+    assert_eq!(program.told()[1]["request"]["subtype"], "interrupt");
+    assert_eq!(host.spawned().len(), 1);
+}

@@ -42,6 +42,7 @@ pub(crate) fn question(
         directory: text("cwd"),
         for_session: true,
         own_choices: Vec::new(),
+        tool_call: text("itemId").map(|id| json!({ "id": id })),
     };
     match method {
         "item/commandExecution/requestApproval" => {
@@ -157,6 +158,7 @@ fn open(id: &Value, params: &Value) -> Question {
         directory: None,
         for_session: false,
         own_choices: Vec::new(),
+        tool_call: None,
     }
 }
 

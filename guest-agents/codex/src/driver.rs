@@ -28,6 +28,7 @@ const INITIALIZE: u64 = 1;
 const ACCOUNT: u64 = 2;
 const THREAD: u64 = 3;
 const TURN: u64 = 4;
+const INTERRUPT: u64 = 5;
 
 /// Number of refusals that end a run. The first may concern a token that has just expired, which
 /// Codex renews. After the second, further attempts fail alike.
@@ -53,7 +54,11 @@ pub struct Driver {
     /// Size of the context, as Codex last reported it.
     context: Option<Value>,
     refusals: u32,
-    /// True if the turn ended with an answer.
+    /// Id of the running turn, once Codex has named it.
+    turn_id: Option<String>,
+    /// True if the turn was cancelled.
+    is_interrupted: bool,
+    /// True if the turn ended with an answer, or as it was cancelled.
     is_answered: bool,
     /// Output that is not JSON: complaints from before the dialect begins.
     noise: String,
@@ -75,6 +80,8 @@ impl Driver {
             plan: Plan::default(),
             context: None,
             refusals: 0,
+            turn_id: None,
+            is_interrupted: false,
             is_answered: false,
             noise: String::new(),
             lines: JsonLines::default(),
@@ -85,6 +92,10 @@ impl Driver {
         match (id, result, error) {
             (ACCOUNT, Some(account), _) => logged_in(account),
             (THREAD, Some(opened), _) => self.opened(opened),
+            (TURN, Some(begun), _) => {
+                self.turn_id = foreign::text(&begun["turn"]["id"]).map(|id| id.into_owned());
+                Vec::new()
+            }
             (THREAD, None, Some(error)) if !self.session.id.is_empty() && is_lost_thread(error) => {
                 vec![Action::End(End::SessionLost)]
             }
@@ -286,6 +297,7 @@ impl Driver {
             let (text, metadata) = (text.to_owned(), metadata.clone());
             End::Failed { reason, text, metadata }
         };
+        self.turn_id = None;
         let end = match turn["status"].as_str() {
             Some("completed") => {
                 self.is_answered = true;
@@ -295,6 +307,11 @@ impl Driver {
                 Ok(fault) => fault.end(&metadata),
                 Err(_) => failed(FailureReason::AgentError, "codex failed without a word on why"),
             },
+            Some("interrupted") if self.is_interrupted => {
+                self.patches.clear();
+                self.is_answered = true;
+                failed(FailureReason::Interrupted, "codex was interrupted")
+            }
             Some("interrupted") => failed(FailureReason::Interrupted, "codex was interrupted"),
             _ => failed(
                 FailureReason::BrokenStream,
@@ -386,6 +403,13 @@ impl cli::Driver for Driver {
         self.thread.clone_from(&self.session.id);
         self.model = left.state.as_str().map(ToOwned::to_owned);
         Some(vec![self.turn()])
+    }
+
+    fn interrupt(&mut self) -> Vec<Action> {
+        let Some(turn) = &self.turn_id else { return Vec::new() };
+        self.is_interrupted = true;
+        let params = json!({ "threadId": self.thread, "turnId": turn });
+        vec![request(INTERRUPT, "turn/interrupt", &params)]
     }
 
     fn idle(&self) -> Option<Idle> {

@@ -139,7 +139,8 @@ impl Item {
             Self::AgentMessage { .. } | Self::ContextCompaction | Self::Unknown => return None,
         };
         let title = title.strip_prefix("running ").unwrap_or(title);
-        Some(ToolFacts { id, name, title, kind, input: Some(&input) }.begun())
+        let input = Some(&input);
+        Some(ToolFacts { id, name, title, kind, input, ..ToolFacts::default() }.begun())
     }
 }
 
@@ -168,9 +169,29 @@ impl PatchedFile {
                 let path = move_path.clone().unwrap_or_else(|| self.path.clone());
                 // The new path of a moved file follows the hunks.
                 let hunks = self.diff.split("\n\nMoved to: ").next().unwrap_or_default();
-                let diff = format!("--- {}\n+++ {path}\n{}\n", self.path, hunks.trim_end());
+                // An empty line of the context is a blank, and a line of Windows ends with a CR.
+                let hunks = hunks.trim_end_matches('\n');
+                let diff = format!("--- {}\n+++ {path}\n{hunks}\n", self.path);
                 FileChange { path, diff: Some(diff) }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_line_of_patch_stays() {
+        let changed = |diff: &str| {
+            let file = json!({ "path": "/w/a", "kind": { "type": "update" }, "diff": diff });
+            PatchedFile::deserialize(file).unwrap().change().diff.unwrap_or_default()
+        };
+        for hunks in ["@@ -1,2 +1,2 @@\n-1\n+2\n \n", "@@ -1 +1 @@\n-1\r\n+2\r\n"] {
+            assert_eq!(changed(hunks), format!("--- /w/a\n+++ /w/a\n{hunks}"));
+        }
+        let unended = "@@ -1 +1 @@\n-1\n+2\n\\ No newline at end of file";
+        assert_eq!(changed(unended), format!("--- /w/a\n+++ /w/a\n{unended}\n"));
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the whole adapter against a scripted CLI.
 
-use a2a_hub_sdk::testing::{Program, ScriptedHost, split_behind, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, ended_tool_calls, split_behind, task};
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
 use codex::Codex;
 use serde_json::{Value, json};
@@ -319,4 +319,59 @@ fn resolved_question_is_withdrawn() {
     codex(&host).stdout(format!("{before}{gone}\n")).stdout(after);
     assert_eq!(host.run::<Codex>("make it").unwrap().state(), Some(TaskState::Completed));
     assert_eq!((host.asked().len(), host.withdrawn()), (1, 1));
+}
+
+/// All recordings: whatever the program leaves open, each call ends with its run.
+#[test]
+fn reported_tool_calls_are_unique_and_ended() {
+    let mut ended = 0;
+    for recording in [
+        include_str!("transcripts/bad_request.jsonl"),
+        include_str!("transcripts/broken_stream.jsonl"),
+        include_str!("transcripts/denied.jsonl"),
+        include_str!("transcripts/hello.jsonl"),
+        include_str!("transcripts/login_refused.jsonl"),
+        include_str!("transcripts/lost.jsonl"),
+        include_str!("transcripts/no_key.jsonl"),
+        include_str!("transcripts/not_logged_in.jsonl"),
+        include_str!("transcripts/patch_asked.jsonl"),
+        include_str!("transcripts/patch_declined.jsonl"),
+        include_str!("transcripts/patches.jsonl"),
+        include_str!("transcripts/permission.jsonl"),
+        include_str!("transcripts/question.jsonl"),
+        include_str!("transcripts/rate_limited.jsonl"),
+        include_str!("transcripts/resumed.jsonl"),
+        include_str!("transcripts/retried.jsonl"),
+        include_str!("transcripts/server_error.jsonl"),
+        include_str!("transcripts/thinking.jsonl"),
+    ] {
+        let host = ScriptedHost::new();
+        host.setting("permissions", "full");
+        codex(&host).stdout(recording);
+        let _ = host.run::<Codex>("go");
+        ended += ended_tool_calls(&host.events());
+    }
+    assert_eq!(ended, 7);
+}
+
+/// The interrupt ends the turn, and Codex takes the next prompt.
+#[test]
+fn cancelled_task_keeps_program() {
+    let (before, _) = split_behind(HELLO, "item/agentMessage/delta");
+    let (_, next) = split_behind(HELLO, "turn/started");
+    let turn = json!({ "id": "00000000-0000-4000-8000-000000000002", "status": "interrupted" });
+    let over =
+        json!({ "method": "turn/completed", "params": { "threadId": THREAD, "turn": turn } });
+    let host = ScriptedHost::new();
+    let program = codex(&host).stdout(before).reads().reads().stdout(format!("{over}\n"));
+    let program = program.reads().stdout(next).reads();
+    host.cancel_after(1);
+    assert_eq!(Codex::run(&host.context(), &task("hello there")), Err(Failure::Cancelled));
+    assert_eq!(host.kept_programs().keys(), ["context/context-1"]);
+    host.cancel_after(usize::MAX);
+    assert_eq!(host.run::<Codex>("again").unwrap().text(), "ECHO: hello there");
+    let sent = program.told();
+    let methods: Vec<_> = sent.iter().rev().take(2).map(|line| line["method"].clone()).collect();
+    assert_eq!(methods, ["turn/start", "turn/interrupt"]);
+    assert_eq!(host.spawned().len(), 1);
 }

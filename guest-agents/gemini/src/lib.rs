@@ -241,6 +241,20 @@ impl Driver for Dialect {
         retry::told(line).into_iter().collect()
     }
 
+    fn quiet(&mut self) -> Vec<Action> {
+        match self {
+            Self::Acp(driver) => driver.quiet(),
+            Self::OneShot(driver) => driver.quiet(),
+        }
+    }
+
+    fn interrupt(&mut self) -> Vec<Action> {
+        match self {
+            Self::Acp(driver) => driver.interrupt(),
+            Self::OneShot(driver) => driver.interrupt(),
+        }
+    }
+
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
         match self {
             Self::Acp(driver) => driver.decided(question, decision),

@@ -99,7 +99,8 @@ impl OneShot {
         }
         let (id, text) = (text_of(event, "tool_id"), running(&tool, input));
         let title = text.strip_prefix("running ").unwrap_or(&text);
-        let call = ToolFacts { id: &id, name: &tool, title, kind: "", input: Some(input) };
+        let call =
+            ToolFacts { id: &id, name: &tool, title, input: Some(input), ..ToolFacts::default() };
         vec![Action::Report { facts: call.begun(), text }]
     }
 

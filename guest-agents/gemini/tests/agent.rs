@@ -3,7 +3,8 @@
 
 use a2a_hub_sdk::cli::{Job, acp::Acp};
 use a2a_hub_sdk::testing::{
-    Program, ScriptedHost, acp_recorded, acp_told, feed_reshaped, split_behind, task,
+    Program, ScriptedHost, acp_recorded, acp_told, ended_tool_calls, feed_reshaped, split_behind,
+    task,
 };
 use a2a_hub_sdk::{Agent, Failure, HealthStatus, Message, Need, Outcome, Part, TaskState};
 use gemini::Gemini;
@@ -388,4 +389,31 @@ fn program_refusing_mode_is_replaced() {
     let outcome = Gemini::run(&host.context(), &task("hello there")).unwrap();
     assert_eq!(outcome.state(), Some(TaskState::Completed));
     assert_eq!((acp_told(&another).len(), host.spawned().len()), (4, 2));
+}
+
+/// All recordings: whatever the program leaves open, each call ends with its run.
+#[test]
+fn reported_tool_calls_are_unique_and_ended() {
+    let mut ended = 0;
+    for recording in [
+        recording!("bad_request"),
+        recording!("command"),
+        recording!("cut"),
+        recording!("edit"),
+        recording!("edit_denied"),
+        recording!("hello"),
+        recording!("login_refused"),
+        recording!("no_key"),
+        recording!("rate_limited"),
+        recording!("read_only"),
+        recording!("thinking"),
+        recording!("write"),
+    ] {
+        let host = hub();
+        host.setting("permissions", "full");
+        gemini(&host, recording);
+        let _ = host.run::<Gemini>("go");
+        ended += ended_tool_calls(&host.events());
+    }
+    assert_eq!(ended, 7);
 }

@@ -1,7 +1,7 @@
 //! Tests of the mode without questions, against recorded runs of `gemini -o stream-json` (0.61.0).
 
 use a2a_hub_sdk::cli::Job;
-use a2a_hub_sdk::testing::{Program, ScriptedHost, feed_reshaped, task};
+use a2a_hub_sdk::testing::{Program, ScriptedHost, ended_tool_calls, feed_reshaped, task};
 use a2a_hub_sdk::{Agent, Message, Need, TaskState};
 use gemini::{Gemini, one_shot::OneShot};
 use serde_json::json;
@@ -215,4 +215,26 @@ fn turn_limit_has_own_reason() {
     host.program("gemini").reads().stderr("Reached max session turns.\n").exit(53);
     let outcome = host.run::<Gemini>("go on and on").unwrap();
     assert_eq!(outcome.metadata()["reason"], "max_turns");
+}
+
+/// All recordings: whatever the program leaves open, each call ends with its run.
+#[test]
+fn reported_tool_calls_are_unique_and_ended() {
+    let mut ended = 0;
+    for recording in [
+        recording!("cut"),
+        recording!("edit"),
+        recording!("hello"),
+        recording!("login_refused"),
+        recording!("rate_limited"),
+        recording!("resumed"),
+        recording!("tools"),
+    ] {
+        let host = hub();
+        host.setting("permissions", "full");
+        gemini(&host, recording);
+        let _ = host.run::<Gemini>("go");
+        ended += ended_tool_calls(&host.events());
+    }
+    assert_eq!(ended, 7);
 }

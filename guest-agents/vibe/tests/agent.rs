@@ -3,7 +3,8 @@
 
 use a2a_hub_sdk::cli::{Job, acp::Acp};
 use a2a_hub_sdk::testing::{
-    Program, ScriptedHost, acp_recorded, acp_told, feed_reshaped, split_behind, task,
+    Program, ScriptedHost, acp_recorded, acp_told, ended_tool_calls, feed_reshaped, split_behind,
+    task,
 };
 use a2a_hub_sdk::{
     Agent, Event, Failure, HealthStatus, Message, Need, Outcome, Part, Role, TaskState,
@@ -469,4 +470,35 @@ fn effort_is_set_before_prompt() {
     let chosen = told.iter().position(|message| message["params"]["value"] == "high").unwrap();
     assert_eq!(told[chosen]["method"], "session/set_config_option");
     assert_eq!(told[chosen + 1]["method"], "session/prompt");
+}
+
+/// All recordings: whatever the program leaves open, each call ends with its run.
+#[test]
+fn reported_tool_calls_are_unique_and_ended() {
+    let mut ended = 0;
+    for recording in [
+        recording!("command"),
+        recording!("command_denied"),
+        recording!("cut_and_retried"),
+        recording!("edit"),
+        recording!("hello"),
+        recording!("login_refused"),
+        recording!("model"),
+        recording!("no_key"),
+        recording!("outside"),
+        recording!("question"),
+        recording!("rate_limited"),
+        recording!("resumed"),
+        recording!("server_error"),
+        recording!("thinking"),
+        recording!("unknown_session"),
+        recording!("write_unasked"),
+    ] {
+        let host = hub();
+        host.setting("permissions", "full");
+        vibe(&host, recording);
+        let _ = host.run::<Vibe>("go");
+        ended += ended_tool_calls(&host.events());
+    }
+    assert_eq!(ended, 7);
 }

@@ -4,7 +4,7 @@
 use a2a_hub_sdk::cli::acp::Acp;
 use a2a_hub_sdk::cli::{Action, Driver as _, End, Job, Permissions};
 use a2a_hub_sdk::testing::{
-    deciding_members, end, failure, metadata, streamed, unanswered_members,
+    deciding_members, end, failure, fed, metadata, streamed, unanswered_members,
 };
 use serde_json::{Value, json};
 use vibe::Vibe;
@@ -68,7 +68,7 @@ fn halves_of_successive_chunks_are_joined() {
         .flat_map(|text| driver.line(&chunk(&format!(r#"{{"type":"text","text":{text}}}"#))))
         .collect();
     assert_eq!(streamed(&actions), "party 🎉 time all ");
-    actions.extend(driver.line(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#));
+    actions.extend(fed(&mut driver, r#"{"id":3,"result":{"stopReason":"end_turn"}}"#));
     let End::Completed { text, .. } = end(&actions) else { panic!("{actions:?}") };
     assert_eq!(text, "party 🎉 time all \u{fffd}");
 }
@@ -86,7 +86,7 @@ fn question_with_half_surrogate_is_asked() {
 #[test]
 fn reused_program_gets_mode_if_different() {
     let mut driver = prompted();
-    driver.line(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+    fed(&mut driver, r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
     let left = driver.idle().expect("it has answered");
     let next = |left: &_, permissions| {
         let job = Job { permissions, prompt: "again".into(), ..Job::default() };
@@ -102,7 +102,7 @@ fn reused_program_gets_mode_if_different() {
     let (mut other, told) = next(&left, Permissions::Edit);
     assert_eq!(told["params"]["modeId"], "accept-edits");
     assert_eq!(answer(&other.line(r#"{"id":4,"result":{}}"#))["method"], "session/prompt");
-    other.line(r#"{"id":5,"result":{"stopReason":"end_turn"}}"#);
+    fed(&mut other, r#"{"id":5,"result":{"stopReason":"end_turn"}}"#);
     let (_, told) = next(&other.idle().unwrap(), Permissions::Edit);
     assert_eq!(told["method"], "session/prompt");
 
@@ -111,7 +111,7 @@ fn reused_program_gets_mode_if_different() {
     changed.line(
         r#"{"method":"session/update","params":{"update":{"sessionUpdate":"current_mode_update","currentModeId":"auto-approve"}}}"#,
     );
-    changed.line(r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
+    fed(&mut changed, r#"{"id":3,"result":{"stopReason":"end_turn"}}"#);
     let (_, told) = next(&changed.idle().unwrap(), Permissions::Ask);
     assert_eq!(told["params"]["modeId"], "ask");
 }
@@ -132,6 +132,36 @@ fn hub_tool_question_names_agent() {
         "Mistral Vibe wants to give a task to the agent claude-code (by mcp_a2a_hub.claude_code) in \
          /workspace:\nmessage: review the parser\nAllow it? (yes or no)"
     );
+}
+
+#[test]
+fn cancelled_turn_answers_open_question() {
+    let mut driver = prompted();
+    let asks = |id: u32| {
+        format!(
+            r#"{{"id":{id},"method":"session/request_permission","params":{{"toolCall":{{"toolCallId":"t"}},"options":[]}}}}"#
+        )
+    };
+    driver.line(&asks(7));
+    let lines = |actions: &[Action]| -> Vec<Value> {
+        let line = |action: &Action| match action {
+            Action::Send(line) => serde_json::from_str(line).expect("a line to Vibe is JSON"),
+            other => panic!("{other:?}"),
+        };
+        actions.iter().map(line).collect()
+    };
+    let cancelled = json!({ "outcome": { "outcome": "cancelled" } });
+    let sent = lines(&driver.interrupt());
+    assert_eq!(
+        (&sent[0]["method"], &sent[0]["params"]["sessionId"]),
+        (&json!("session/cancel"), &json!("s"))
+    );
+    assert_eq!((&sent[1]["id"], &sent[1]["result"]), (&json!(7), &cancelled));
+    assert_eq!(lines(&driver.line(&asks(8)))[0]["result"], cancelled);
+    assert_eq!(driver.idle(), None, "its turn has not ended");
+    driver.line(r#"{"id":3,"result":{"stopReason":"cancelled"}}"#);
+    assert!(driver.idle().is_some());
+    assert_eq!(driver.interrupt(), [], "a cancel between turns would stop the next one");
 }
 
 #[test]
@@ -174,7 +204,7 @@ fn members_of_other_types_are_read() {
     let mut driver = prompted();
     driver.line(r#"{"method":"session/update","params":{"update":{"sessionUpdate":"usage_update","cost":{"currency":"USD","amount":"0.5"}}}}"#);
     let usage = r#"{"id":"3","result":{"stopReason":"end_turn","usage":{"inputTokens":"7","outputTokens":2.0}},"error":null}"#;
-    let told = metadata(&driver.line(usage));
+    let told = metadata(&fed(&mut driver, usage));
     assert_eq!(told["usage"], json!({ "input_tokens": 7, "output_tokens": 2 }));
     assert_eq!(told["cost_usd"], 0.5);
     let refused = prompted().line(r#"{"id":3,"error":{"code":"-31001","message":["too","fast"]}}"#);

@@ -11,18 +11,24 @@
 //! A program that is reused for another turn gets its prompt at once if its mode is the wanted one
 //! and it [acknowledges](Speaker::ACKNOWLEDGES) prompts; otherwise its mode is set first. At most
 //! one of our requests is in flight; the current step says what its answer means. Updates count
-//! only while the prompt is answered: earlier ones are the history of a loaded session.
+//! only while the prompt is answered and shortly after: earlier ones are the history of a loaded
+//! session, which some programs send after they have loaded it.
 
+mod answer;
 mod ask;
 mod check;
+mod content;
 mod mode;
 mod options;
 mod servers;
 mod speaker;
 mod tool;
+mod turn_end;
+mod updates;
 mod usage;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -30,11 +36,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Plan, Question, Session,
-    context, cut, skipped,
+    Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Plan, Question, Session, cut,
+    skipped,
 };
 use crate::foreign::{self, JsonLines, NotJson};
 use crate::{Exit, Failure};
+use answer::Answer;
 use ask::Asked;
 pub use check::check;
 use mode::Mode;
@@ -43,10 +50,20 @@ pub use speaker::{DirectorySupport, Refusal, Speaker, plain};
 use tool::ToolCall;
 
 /// Version of the protocol.
-const PROTOCOL: u64 = 1;
+const PROTOCOL: i64 = 1;
 
 /// Code of JSON-RPC with which programs refuse a session that they do not have.
 const INVALID_PARAMS: i64 = -32602;
+
+/// Code of the protocol with which other programs do so.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+
+/// Silence after which a program has sent the history of a loaded session. The protocol demands the
+/// history before the answer to `session/load`, but some programs send it after the answer.
+const REPLAY_SILENCE: Duration = Duration::from_millis(250);
+
+/// Longest wait for the end of the history.
+const REPLAY_LIMIT: Duration = Duration::from_secs(10);
 
 /// One turn of a program that speaks the protocol.
 pub struct Acp<S> {
@@ -72,12 +89,12 @@ pub struct Acp<S> {
     /// True if the program answered an earlier turn of this session.
     is_reused: bool,
     session: Session,
-    /// Message so far, its id if the program sends one, and whether the next text begins a new
-    /// message.
-    text: String,
-    message: Option<String>,
-    over: bool,
+    /// True if this driver has loaded the session, whose history may follow.
+    is_loaded: bool,
+    answer: Answer,
     thinking: bool,
+    /// Number of pictures, files and the like that the program has sent in the turn.
+    attached: usize,
     tools: BTreeMap<String, ToolCall>,
     plan: Plan,
     /// Questions that wait for a decision, by their id as JSON.
@@ -88,13 +105,17 @@ pub struct Acp<S> {
     cost: Option<f64>,
     /// Size of the context, if the program reports it.
     context: Option<Value>,
-    /// True if the turn ended with an answer.
+    /// Answer to the prompt, while late updates are awaited.
+    result: Value,
+    /// True if the turn was cancelled.
+    is_interrupted: bool,
+    /// True if the turn ended with an answer, or as it was cancelled.
     is_answered: bool,
     lines: JsonLines,
     speaker: S,
 }
 
-/// Answer that the driver waits for.
+/// Answer, or silence, that the driver waits for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Step {
     Initialize,
@@ -104,9 +125,20 @@ enum Step {
     Mode,
     Model,
     Effort,
+    /// Silence after the history of a loaded session.
+    Replay,
     Again,
     Prompt,
+    /// Silence after the answer to the prompt.
+    Late,
     Over,
+}
+
+impl Step {
+    /// True if one of our requests waits for its answer.
+    fn awaits_answer(self) -> bool {
+        !matches!(self, Self::Replay | Self::Late | Self::Over)
+    }
 }
 
 /// State that the driver of the next turn needs beside the session.
@@ -168,16 +200,18 @@ impl<S: Speaker> Acp<S> {
             wanted: None,
             is_authenticated: false,
             is_reused: false,
-            text: String::new(),
-            message: None,
-            over: true,
+            is_loaded: false,
+            answer: Answer::default(),
             thinking: false,
+            attached: 0,
             tools: BTreeMap::new(),
             plan: Plan::default(),
             asked: BTreeMap::new(),
             allowed: Vec::new(),
             cost: None,
             context: None,
+            result: Value::Null,
+            is_interrupted: false,
             is_answered: false,
             lines: JsonLines::default(),
             speaker,
@@ -199,7 +233,10 @@ impl<S: Speaker> Acp<S> {
         match self.step {
             Step::Initialize => self.greeted(result),
             Step::Authenticate => self.open(),
-            Step::Load => self.opened(result),
+            Step::Load => {
+                self.is_loaded = true;
+                self.opened(result)
+            }
             Step::New => match foreign::text(&result["sessionId"]) {
                 Some(id) => {
                     self.session = Session::new(&*id);
@@ -219,8 +256,8 @@ impl<S: Speaker> Acp<S> {
                 self.mode.changed_to(self.wanted.as_deref());
                 self.prompt()
             }
-            Step::Prompt => self.finish(result),
-            Step::Over => Vec::new(),
+            Step::Prompt => self.prompt_answered(result),
+            Step::Replay | Step::Late | Step::Over => Vec::new(),
         }
     }
 
@@ -234,7 +271,10 @@ impl<S: Speaker> Acp<S> {
             // The login that the operator chose did not work.
             (Step::Authenticate, _) => self.speaker.login_failed(&refusal),
             (Step::Load | Step::Again, _) => End::SessionLost,
-            (Step::Prompt, _) if self.is_reused && refusal.code == INVALID_PARAMS => {
+            (Step::Prompt, _)
+                if self.is_reused
+                    && matches!(refusal.code, INVALID_PARAMS | RESOURCE_NOT_FOUND) =>
+            {
                 End::SessionLost
             }
             (_, end) => end,
@@ -243,6 +283,15 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn greeted(&mut self, result: &Value) -> Vec<Action> {
+        let version = foreign::whole(&result["protocolVersion"]);
+        if let Some(version) = version.filter(|version| *version != PROTOCOL) {
+            let text = format!(
+                "{name} speaks version {version} of the Agent Client Protocol, and this hub speaks version {PROTOCOL}: \
+                 install a release of {name} that speaks version {PROTOCOL}, or update the hub",
+                name = self.name(),
+            );
+            return self.end(End::failed(FailureReason::AgentError, text));
+        }
         let can = &result["agentCapabilities"];
         self.takes_images = foreign::truth(&can["promptCapabilities"]["image"]) == Some(true);
         self.takes_http_servers = foreign::truth(&can["mcpCapabilities"]["http"]) != Some(false);
@@ -325,6 +374,11 @@ impl<S: Speaker> Acp<S> {
     /// Sends the prompt of a session's first turn: the program has started all servers of the
     /// session.
     fn first_prompt(&mut self) -> Vec<Action> {
+        if std::mem::take(&mut self.is_loaded) {
+            self.step = Step::Replay;
+            let (silence, limit) = (REPLAY_SILENCE, REPLAY_LIMIT);
+            return vec![Action::AwaitQuiet { silence, limit }];
+        }
         let mut actions = vec![Action::Settled];
         actions.extend(self.prompt());
         actions
@@ -349,61 +403,9 @@ impl<S: Speaker> Acp<S> {
         told.into_iter().chain(prompt).collect()
     }
 
-    fn update(&mut self, update: &Value) -> Vec<Action> {
-        match update["sessionUpdate"].as_str().unwrap_or_default() {
-            "agent_message_chunk" => self.chunk(update),
-            "agent_thought_chunk" if self.thinking => Vec::new(),
-            "agent_thought_chunk" => {
-                self.thinking = true;
-                vec![Action::Say("thinking".into())]
-            }
-            "tool_call" | "tool_call_update" => {
-                (self.over, self.thinking) = (true, false);
-                self.tool(update).update(update)
-            }
-            "plan" => self.plan.update(&update["entries"], "content").into_iter().collect(),
-            "usage_update" => {
-                if update["cost"]["currency"] == "USD" {
-                    self.cost = foreign::number(&update["cost"]["amount"]).or(self.cost);
-                }
-                let size = ["used", "size"].map(|member| foreign::number(&update[member]));
-                self.context = context(size[0], size[1]).or_else(|| self.context.take());
-                Vec::new()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn chunk(&mut self, update: &Value) -> Vec<Action> {
-        let Some(text) = foreign::text(&update["content"]) else { return Vec::new() };
-        if self.speaker.is_remark(&text) {
-            return Vec::new();
-        }
-        self.thinking = false;
-        let message = foreign::text(&update["messageId"]);
-        let mut actions = Vec::new();
-        if self.over || message.as_deref() != self.message.as_deref() {
-            self.message = message.map(Into::into);
-            self.text.clear();
-            self.lines.end_of_message();
-            self.over = false;
-            actions.push(Action::Restart);
-        }
-        let text = self.lines.chunk(&text);
-        self.text.push_str(&text);
-        actions.push(Action::Delta(text));
-        actions
-    }
-
-    fn tool(&mut self, call: &Value) -> &mut ToolCall {
-        let id = call["toolCallId"].as_str().unwrap_or_default();
-        self.tools.entry(id.to_owned()).or_default()
-    }
-
     fn asks(&mut self, id: &Value, method: &str, params: &Value) -> Vec<Action> {
         let (asked, mut question) = match method {
             "session/request_permission" => {
-                self.over = true;
                 let directories = [&[self.directory.clone()][..], &self.job.additional].concat();
                 let tool = self.tool(&params["toolCall"]);
                 tool.merge(&params["toolCall"]);
@@ -416,40 +418,15 @@ impl<S: Speaker> Acp<S> {
                 return vec![refuse(id, -32601, &format!("{method} is not offered"))];
             }
         };
+        if self.is_interrupted {
+            return vec![send(&json!({ "id": id, "result": asked.cancelled() }))];
+        }
         if self.allowed.contains(&question.kind) {
             return vec![send(&json!({ "id": id, "result": asked.answer(&Decision::Allow) }))];
         }
         question.id = id.clone();
         self.asked.insert(id.to_string(), asked);
         vec![Action::Ask(Box::new(question))]
-    }
-
-    fn finish(&mut self, result: &Value) -> Vec<Action> {
-        let metadata = self.usage(result);
-        let mut actions = Vec::new();
-        if self.loads {
-            actions.push(Action::Remember(self.session.clone()));
-        }
-        let (reason, text) = match result["stopReason"].as_str().unwrap_or_default() {
-            "end_turn" if self.speaker.is_whole(result) => {
-                let mut text = std::mem::take(&mut self.text);
-                text.push_str(self.lines.end_of_message());
-                self.is_answered = true;
-                actions.extend(self.end(End::Completed { text, metadata }));
-                return actions;
-            }
-            "end_turn" => (FailureReason::BrokenStream, "ended in the middle of its answer"),
-            "max_tokens" => (FailureReason::MaxTokens, "stopped at the model's limit of tokens"),
-            "max_turn_requests" => (FailureReason::MaxTurns, "stopped at its limit of turns"),
-            "refusal" => (FailureReason::Refused, "says that the model refuses to do this"),
-            "cancelled" => (FailureReason::Interrupted, "was interrupted"),
-            _ => {
-                (FailureReason::AgentError, "stopped for a reason that this version does not know")
-            }
-        };
-        let text = format!("{} {text}", self.name());
-        actions.extend(self.end(End::Failed { reason, text, metadata }));
-        actions
     }
 }
 
@@ -512,7 +489,9 @@ impl<S: Speaker> Driver for Acp<S> {
             Some(_) if self.step == Step::Over => Vec::new(),
             Some(method) if !id.is_null() => self.asks(id, method, params),
             Some("session/update") if self.mode.update(&params["update"]) => Vec::new(),
-            Some("session/update") if self.step == Step::Prompt => self.update(&params["update"]),
+            Some("session/update") if matches!(self.step, Step::Prompt | Step::Late) => {
+                self.update(&params["update"])
+            }
             Some("$/cancel_request") => {
                 let id = &params["requestId"];
                 let gone = self.asked.remove(&id.to_string());
@@ -520,7 +499,7 @@ impl<S: Speaker> Driver for Acp<S> {
             }
             // Vibe's own method; the protocol has none for it.
             Some("_session/retrying") => {
-                self.over = true;
+                self.answer.discard();
                 let why = params["detail"].as_str().unwrap_or_default();
                 let is_limit = params["category"] == "rate_limited";
                 let reason =
@@ -530,9 +509,8 @@ impl<S: Speaker> Driver for Acp<S> {
             }
             Some(_) => Vec::new(),
             // A program that could not read a request sends an error without its id.
-            None if id.is_null() && self.step != Step::Over && !message["error"].is_null() => {
-                self.refused(&message["error"])
-            }
+            None if !self.step.awaits_answer() => Vec::new(),
+            None if id.is_null() && !message["error"].is_null() => self.refused(&message["error"]),
             None if !self.is_our_id(id) => Vec::new(),
             // Some programs send both members, and null for the one that does not apply.
             None => match message.get("error").filter(|error| !error.is_null()) {
@@ -540,6 +518,30 @@ impl<S: Speaker> Driver for Acp<S> {
                 None => self.answered(&message["result"]),
             },
         }
+    }
+
+    fn quiet(&mut self) -> Vec<Action> {
+        match self.step {
+            Step::Replay => self.first_prompt(),
+            Step::Late => {
+                let result = self.result.take();
+                self.finish(&result)
+            }
+            Step::Initialize
+            | Step::Authenticate
+            | Step::Load
+            | Step::New
+            | Step::Mode
+            | Step::Model
+            | Step::Effort
+            | Step::Again
+            | Step::Prompt
+            | Step::Over => Vec::new(),
+        }
+    }
+
+    fn interrupt(&mut self) -> Vec<Action> {
+        self.cancel_prompt()
     }
 
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
@@ -574,7 +576,7 @@ impl<S: Speaker> Acp<S> {
         let is_request = fault.members.contains_key("method");
         if is_request && !id.is_null() && self.step != Step::Over {
             actions.push(refuse(id, -32700, &format!("the line is not JSON: {fault}")));
-        } else if !is_request && self.is_our_id(id) && self.step != Step::Over {
+        } else if !is_request && self.is_our_id(id) && self.step.awaits_answer() {
             let text = format!("the answer of {} is not JSON: {fault}", self.name());
             actions.extend(self.end(End::failed(FailureReason::BrokenStream, text)));
         }

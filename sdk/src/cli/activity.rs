@@ -10,6 +10,12 @@ use super::words::{TELLING, cut};
 /// be a whole file.
 const MAX_INPUT: usize = 2_000;
 
+/// Maximum length of a tool's output as text, and size of one as JSON.
+const MAX_OUTPUT: usize = 4_000;
+
+/// Maximum number of reported locations of a tool call.
+const MAX_LOCATIONS: usize = 20;
+
 /// Maximum number of reported entries of a plan.
 const MAX_ENTRIES: usize = 100;
 
@@ -29,28 +35,60 @@ pub struct ToolFacts<'a> {
     pub kind: &'a str,
     /// Input of the tool.
     pub input: Option<&'a Value>,
+    /// Files that the call reads or changes: a list of objects with `path`, absolute, and `line`.
+    pub locations: Option<&'a Value>,
+    /// Output of the tool so far: a text, or any JSON.
+    pub output: Option<&'a Value>,
 }
 
 impl ToolFacts<'_> {
     /// Facts of the call.
     pub fn begun(&self) -> Map<String, Value> {
         let mut tool = json!({ "id": self.id, "status": "in_progress" });
-        for (member, text) in [("name", self.name), ("title", self.title), ("kind", self.kind)] {
-            if !text.is_empty() {
-                tool[member] = cut(text).into();
-            }
-        }
-        if let Some(input) = self.input.filter(|input| input.is_object()) {
-            tool["input"] = short(input);
+        if let Some(members) = tool.as_object_mut() {
+            members.extend(self.described());
         }
         member("tool", tool)
     }
+
+    /// Members that describe the call, without its id and status.
+    pub(super) fn described(&self) -> Map<String, Value> {
+        let mut tool = Map::new();
+        for (member, text) in [("name", self.name), ("title", self.title), ("kind", self.kind)] {
+            if !text.is_empty() {
+                tool.insert(member.to_owned(), cut(text).into());
+            }
+        }
+        if let Some(input) = self.input.filter(|input| input.is_object()) {
+            tool.insert("input".to_owned(), short(input));
+        }
+        let locations = self.locations.and_then(locations);
+        tool.extend(locations.map(|locations| ("locations".to_owned(), locations)));
+        let output = self.output.and_then(output);
+        tool.extend(output.map(|output| ("output".to_owned(), output)));
+        tool
+    }
+}
+
+/// Facts of a tool call that go on from earlier ones: members that changed, and its status if the
+/// call ends.
+pub(super) fn tool_update(
+    id: &str,
+    is_failed: Option<bool>,
+    changed: Map<String, Value>,
+) -> Map<String, Value> {
+    let mut tool = changed;
+    tool.insert("id".to_owned(), id.into());
+    if let Some(is_failed) = is_failed {
+        let status = if is_failed { "failed" } else { "completed" };
+        tool.insert("status".to_owned(), status.into());
+    }
+    member("tool", tool.into())
 }
 
 /// Facts of a tool call that ended.
 pub fn tool_ended(id: &str, is_failed: bool) -> Map<String, Value> {
-    let status = if is_failed { "failed" } else { "completed" };
-    member("tool", json!({ "id": id, "status": status }))
+    tool_update(id, Some(is_failed), Map::new())
 }
 
 /// Facts of a plan, from the content and the status of each entry: `pending`, `in_progress` or
@@ -73,7 +111,7 @@ fn member(name: &str, value: Value) -> Map<String, Value> {
 }
 
 /// Input of limited size.
-fn short(input: &Value) -> Value {
+pub(super) fn short(input: &Value) -> Value {
     if input.to_string().len() <= MAX_INPUT {
         return input.clone();
     }
@@ -81,9 +119,64 @@ fn short(input: &Value) -> Value {
     TELLING.iter().filter_map(telling).collect::<Map<_, _>>().into()
 }
 
+/// Locations that name a path; `None` without any.
+fn locations(reported: &Value) -> Option<Value> {
+    let location = |location: &Value| {
+        let mut short = json!({ "path": location["path"].as_str()? });
+        if let Some(line) = location["line"].as_u64() {
+            short["line"] = line.into();
+        }
+        Some(short)
+    };
+    let all = reported.as_array()?.iter().filter_map(location).take(MAX_LOCATIONS);
+    let all: Vec<_> = all.collect();
+    (!all.is_empty()).then(|| all.into())
+}
+
+/// Output of limited size: the end of a long text, and no large JSON.
+fn output(output: &Value) -> Option<Value> {
+    match output {
+        Value::Null => None,
+        Value::String(text) if text.trim().is_empty() => None,
+        Value::String(text) if text.len() > MAX_OUTPUT => {
+            let begin = text.ceil_char_boundary(text.len() - MAX_OUTPUT);
+            Some(format!("… {}", &text[begin..]).into())
+        }
+        Value::String(_) => Some(output.clone()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            (output.to_string().len() <= MAX_OUTPUT).then(|| output.clone())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn output_and_locations_are_bounded() {
+        let at = json!([{ "path": "/w/a", "line": 3, "more": 1 }, { "line": 1 }, "/w/b"]);
+        let long = json!("ä".repeat(MAX_OUTPUT));
+        let call = ToolFacts {
+            id: "1",
+            locations: Some(&at),
+            output: Some(&long),
+            ..ToolFacts::default()
+        };
+        let facts = call.described();
+        assert_eq!(facts["locations"], json!([{ "path": "/w/a", "line": 3 }]));
+        let text = facts["output"].as_str().unwrap();
+        assert!(text.starts_with("… ä") && text.len() <= MAX_OUTPUT + 4, "{}", text.len());
+        for (is_reported, given) in [
+            (false, json!(" ")),
+            (false, json!(vec![7; MAX_OUTPUT])),
+            (false, json!(null)),
+            (true, json!({ "exit": 0 })),
+        ] {
+            assert_eq!(output(&given), Some(given.clone()).filter(|_| is_reported));
+        }
+        assert_eq!(locations(&json!("/w/a")), None);
+    }
 
     #[test]
     fn large_input_is_reported_in_short() {

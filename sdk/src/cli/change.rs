@@ -67,6 +67,9 @@ mod tests {
             change.diff.as_deref(),
             Some("--- /w/a.txt\n+++ /w/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n")
         );
+        let unended = FileChange::between("a", Some("1"), "2").diff.unwrap_or_default();
+        let end = "\n\\ No newline at end of file\n";
+        assert_eq!(unended, format!("--- a\n+++ a\n@@ -1 +1 @@\n-1{end}+2{end}"));
         let created = FileChange::between("b", None, "x\n").diff.unwrap_or_default();
         assert!(created.starts_with("--- /dev/null\n+++ b\n"), "{created}");
         let removed = FileChange::removal("c", "x\n").diff.unwrap_or_default();

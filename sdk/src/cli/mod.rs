@@ -23,6 +23,7 @@ mod handed_over;
 mod health;
 mod hub;
 mod idle;
+mod interrupt;
 mod kept;
 mod parked;
 mod permission;
@@ -35,6 +36,7 @@ mod run;
 mod session;
 mod sessions;
 mod talk;
+mod tool_calls;
 mod words;
 
 use std::time::Duration;
@@ -42,7 +44,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Card, Command, Context, Exit, Failure};
+use crate::{Artifact, Card, Command, Context, Exit, Failure};
 
 pub use activity::{ToolFacts, context, plan, tool_ended};
 pub use change::FileChange;
@@ -50,7 +52,9 @@ pub use choices::Choices;
 pub use health::{health, program_version};
 pub use hub::Hub;
 pub use idle::Idle;
-pub use permission::{Decision, Kind, OwnChoice, Permissions, Question, answer_text, is_below};
+pub use permission::{
+    ChoiceKind, Decision, Kind, OwnChoice, Permissions, Question, answer_text, is_below,
+};
 pub use plan::Plan;
 pub use prompt::{Attachment, Job};
 pub use reason::FailureReason;
@@ -171,6 +175,7 @@ pub fn card<C: Cli>(about: &str, version: &str) -> Card {
 /// newly started program    greet, begin ─► line, complaint, decided ─► Action::End ─► idle
 /// started ahead            (greet) begin ─► …
 /// parked after a turn      again ─► …
+/// cancelled task           interrupt ─► line ─► Action::End ─► idle
 /// ```
 pub trait Driver {
     /// First actions for a program that has just started, for any job.
@@ -188,8 +193,8 @@ pub trait Driver {
         None
     }
 
-    /// State of the program after an answer; `None` if it may still be busy, or serves one turn
-    /// only.
+    /// State of the program after an answer or an [interrupt](Self::interrupt); `None` if it may
+    /// still be busy, or serves one turn only.
     fn idle(&self) -> Option<Idle> {
         None
     }
@@ -199,6 +204,18 @@ pub trait Driver {
 
     /// Handles a line of standard error.
     fn complaint(&mut self, _line: &str) -> Vec<Action> {
+        Vec::new()
+    }
+
+    /// Handles the silence that [`Action::AwaitQuiet`] waited for.
+    fn quiet(&mut self) -> Vec<Action> {
+        Vec::new()
+    }
+
+    /// Actions that interrupt the turn, so that the program can be [reused](Self::idle) after it.
+    /// The turn ends with an [`Action::End`] in answer to a later line. Empty if the program has no
+    /// such turn, or cannot be interrupted: it is killed then.
+    fn interrupt(&mut self) -> Vec<Action> {
         Vec::new()
     }
 
@@ -249,6 +266,17 @@ pub enum Action {
     Withdrawn(Value),
     /// Report a changed file.
     Changed(FileChange),
+    /// Send an artifact beside the answer, such as a picture.
+    Attach(Box<Artifact>),
+    /// Wait until the program has written no line to standard output for `silence`, but no longer
+    /// than `limit`, and then call [`Driver::quiet`]. The exit of the program counts as silence.
+    /// Lines in the meantime are handled as usual.
+    AwaitQuiet {
+        /// Time without a line.
+        silence: Duration,
+        /// Longest wait.
+        limit: Duration,
+    },
     /// Write a line to the hub's log.
     Log(String),
     /// End the run.

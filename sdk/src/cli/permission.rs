@@ -56,6 +56,11 @@ pub struct Question {
     pub for_session: bool,
     /// Choices that the program itself offers for the answer.
     pub own_choices: Vec<OwnChoice>,
+    /// Tool call that the question is about, for editors: its `id` in [`ToolFacts`], and its
+    /// `kind`, `title` and `locations`.
+    ///
+    /// [`ToolFacts`]: super::ToolFacts
+    pub tool_call: Option<Value>,
 }
 
 /// Choice that the program offers for the answer to its question.
@@ -63,9 +68,70 @@ pub struct Question {
 pub struct OwnChoice {
     /// Id of the choice.
     pub id: String,
-    /// Name for people.
+    /// Name for people, in the program's words: it may say anything.
     pub name: String,
+    /// Effect of the choice.
+    pub kind: ChoiceKind,
 }
+
+/// Effect of a program's choice (ACP, `PermissionOptionKind`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChoiceKind {
+    /// Allows the tool this time.
+    AllowOnce,
+    /// Allows the tool from now on.
+    AllowAlways,
+    /// Denies the tool this time.
+    RejectOnce,
+    /// Denies the tool from now on.
+    RejectAlways,
+    /// The program does not say.
+    Unknown,
+}
+
+impl ChoiceKind {
+    /// Reads the protocol's name.
+    pub fn new(name: Option<&str>) -> Self {
+        match name {
+            Some("allow_once") => Self::AllowOnce,
+            Some("allow_always") => Self::AllowAlways,
+            Some("reject_once") => Self::RejectOnce,
+            Some("reject_always") => Self::RejectAlways,
+            Some(_) | None => Self::Unknown,
+        }
+    }
+
+    /// Name in the protocol; `None` if unknown.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::AllowOnce => Some("allow_once"),
+            Self::AllowAlways => Some("allow_always"),
+            Self::RejectOnce => Some("reject_once"),
+            Self::RejectAlways => Some("reject_always"),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Text for people.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::AllowOnce => "allows it once",
+            Self::AllowAlways => "allows it from now on",
+            Self::RejectOnce => "denies it once",
+            Self::RejectAlways => "denies it from now on",
+            Self::Unknown => "effect unknown",
+        }
+    }
+
+    /// True if the choice denies the tool.
+    fn is_denial(self) -> bool {
+        matches!(self, Self::RejectOnce | Self::RejectAlways)
+    }
+}
+
+/// First words of an answer that denies, whatever choice of the program has that name.
+const DENIALS: [&str; 10] =
+    ["no", "n", "not", "deny", "denied", "reject", "refuse", "never", "cancel", "don't"];
 
 /// Decision about a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,18 +207,33 @@ impl Question {
             Some(decision) => decision.to_owned(),
             None => text.trim().trim_end_matches(['.', '!']).to_lowercase(),
         };
-        let is_meant = |own: &&OwnChoice| own.id == word || own.name.eq_ignore_ascii_case(&word);
-        if let Some(own) = self.own_choices.iter().find(is_meant) {
-            return Decision::Chosen(own.id.clone());
-        }
+        // The plain words come first: a program may give its choices any names and ids.
         match word.as_str() {
-            "allow-session" | "always" if self.for_session => Decision::AllowForSession,
-            "yes" | "y" | "allow" => Decision::Allow,
+            "allow-session" | "always" if self.for_session => return Decision::AllowForSession,
+            "yes" | "y" | "allow" => return Decision::Allow,
             // A reason is what the text says beside the no.
-            "no" | "n" | "deny" if data.is_none() => Decision::Deny("the client denied it".into()),
-            _ if text.trim().is_empty() => Decision::Deny("the client denied it".into()),
-            _ => Decision::Deny(format!("the client denied it and says: {text}")),
+            "no" | "n" if data.is_none() => return Decision::Deny("the client denied it".into()),
+            _ => {}
         }
+        match self.own_choice(&word) {
+            Some(own) => Decision::Chosen(own.id.clone()),
+            None if text.trim().is_empty() => Decision::Deny("the client denied it".into()),
+            None => Decision::Deny(format!("the client denied it and says: {text}")),
+        }
+    }
+
+    /// Choice of the program that an answer names by its id or name. A word that denies chooses
+    /// nothing that allows.
+    fn own_choice(&self, word: &str) -> Option<&OwnChoice> {
+        let first = word.split(|char: char| !(char.is_alphanumeric() || char == '\''));
+        let denies = first.take(1).any(|it| DENIALS.contains(&it.to_lowercase().as_str()));
+        let is_possible = |own: &&OwnChoice| !denies || own.kind.is_denial();
+        let by_id = self.own_choices.iter().find(|own| own.id == word);
+        let has_name = |own: &&OwnChoice| {
+            let name = own.name.trim().trim_end_matches(['.', '!']);
+            name.to_lowercase() == word.to_lowercase()
+        };
+        by_id.or_else(|| self.own_choices.iter().find(has_name)).filter(is_possible)
     }
 
     /// True if the question's input names that file.
@@ -218,6 +299,7 @@ mod tests {
             directory: Some("/w".into()),
             for_session,
             own_choices: Vec::new(),
+            tool_call: None,
         };
         let data = |word: &str| {
             Message::user(vec![Part::text("yes"), Part::data(&json!({ "decision": word }))])
@@ -238,20 +320,77 @@ mod tests {
             question(true).prompt("Codex").text(),
             "Codex wants to use Bash in /w:\nrm -r x\nAllow it? (yes or no)"
         );
-        let choice = |id: &str, name: &str| OwnChoice { id: id.into(), name: name.into() };
-        let own = vec![choice("p1", "Allow in this project"), choice("n", "Reject")];
+        let choice =
+            |id: &str, name: &str, kind| OwnChoice { id: id.into(), name: name.into(), kind };
+        let own = vec![
+            choice("p1", "Allow in this project", ChoiceKind::AllowAlways),
+            choice("n", "Reject", ChoiceKind::RejectOnce),
+        ];
         let with_own = Question { own_choices: own, ..question(true) };
         let project = Decision::Chosen("p1".into());
         assert_eq!(with_own.decision("allow in this project.".into()), project);
         assert_eq!(with_own.decision(data("p1")), project);
         assert_eq!(with_own.decision("yes".into()), Decision::Allow);
         let prompt = with_own.prompt("Codex");
-        assert!(prompt.text().ends_with("(yes or no; or: Allow in this project, Reject)"));
+        let own = "(yes or no; the program's own answers: \"Allow in this project\" allows it from \
+                   now on, \"Reject\" denies it once)";
+        assert!(prompt.text().ends_with(own), "{}", prompt.text());
         let options = &prompt.data().unwrap()["options"];
-        assert_eq!(options[0], json!({ "id": "p1", "name": "Allow in this project" }));
+        let wanted = json!({ "id": "p1", "name": "Allow in this project", "kind": "allow_always" });
+        assert_eq!(options[0], wanted);
+        assert_eq!(with_own.decision("reject".into()), Decision::Chosen("n".into()));
         let open = Question { kind: Kind::Open, input: json!({ "a": 1 }), ..question(false) };
         let prompt = open.prompt("Codex");
         assert_eq!(prompt.text(), "a: 1", "JSON is for programs");
         assert!(prompt.metadata.unwrap().contains("\"input\""));
+    }
+
+    /// A program names its choices as it likes; their kinds decide what they do.
+    #[test]
+    fn misleading_choice_names_never_allow() {
+        let choice =
+            |id: &str, name: &str, kind| OwnChoice { id: id.into(), name: name.into(), kind };
+        let own = vec![
+            choice("deny", "Deny", ChoiceKind::AllowAlways),
+            choice("x", "No, and go on", ChoiceKind::AllowOnce),
+            choice("y", "never again", ChoiceKind::Unknown),
+            choice("yes", "Yes", ChoiceKind::RejectAlways),
+            choice("allow", "Sure", ChoiceKind::RejectOnce),
+            choice("z", "Nope\u{1b}[2J\nAllow it?", ChoiceKind::AllowAlways),
+        ];
+        let question = Question {
+            id: json!(1),
+            kind: Kind::Run,
+            tool: "Bash".into(),
+            input: json!({}),
+            description: None,
+            changes: Vec::new(),
+            directory: None,
+            for_session: true,
+            own_choices: own,
+            tool_call: None,
+        };
+        let data = |word: &str| Message::user(vec![Part::data(&json!({ "decision": word }))]);
+        for answer in [
+            "Deny".into(),
+            "deny".into(),
+            data("deny"),
+            "No, and go on".into(),
+            "Never again!".into(),
+        ] {
+            let decision = question.decision(answer);
+            assert!(matches!(decision, Decision::Deny(_)), "{decision:?}");
+        }
+        for answer in ["Yes".into(), data("allow"), data("yes")] {
+            assert_eq!(question.decision(answer), Decision::Allow);
+        }
+        assert_eq!(question.decision("sure".into()), Decision::Chosen("allow".into()));
+        assert_eq!(question.decision(data("z")), Decision::Chosen("z".into()));
+        let text = question.prompt("Mine").text();
+        assert!(
+            text.contains(r#""Deny" allows it from now on, "No, and go on" allows it once"#),
+            "{text}"
+        );
+        assert!(text.ends_with(r#""Nope[2J …" allows it from now on)"#), "{text}");
     }
 }

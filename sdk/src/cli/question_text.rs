@@ -3,13 +3,19 @@
 
 use serde_json::{Value, json};
 
+use super::activity::short;
 use super::hub::Hub;
-use super::{FileChange, Kind, OwnChoice, Question};
+use super::{FileChange, Kind, OwnChoice, Question, cut};
 use crate::{Message, Part};
 
 /// Maximum size of a question's details, which people read in a terminal before they decide.
 const MAX_LINES: usize = 100;
 const MAX_BYTES: usize = 8 * 1024;
+
+/// Maximum size of a tool's input as JSON in a question's data, and of the diffs together. The hub
+/// takes a question of 1 MiB.
+const MAX_INPUT: usize = 256 * 1024;
+const MAX_DIFFS: usize = 256 * 1024;
 
 /// Members of a tool's input that another line of the text shows.
 const SAID_ELSEWHERE: [&str; 3] = ["command", "description", "reason"];
@@ -17,7 +23,9 @@ const SAID_ELSEWHERE: [&str; 3] = ["command", "description", "reason"];
 impl Question {
     /// Prompt to the client: a text for people, data for programs.
     pub fn prompt(&self, agent: &str) -> Message {
-        let mut data = json!({ "tool": self.tool, "input": self.input });
+        let is_short = self.input.to_string().len() <= MAX_INPUT;
+        let input = if is_short { self.input.clone() } else { short(&self.input) };
+        let mut data = json!({ "tool": self.tool, "input": input });
         if let Some(directory) = &self.directory {
             data["directory"] = directory.as_str().into();
         }
@@ -32,11 +40,24 @@ impl Question {
             data["choices"] = json!(["allow", "deny"]);
         }
         if !self.own_choices.is_empty() {
-            let option = |own: &OwnChoice| json!({ "id": own.id, "name": own.name });
+            let option = |own: &OwnChoice| {
+                let mut option = json!({ "id": own.id, "name": own.name });
+                if let Some(kind) = own.kind.name() {
+                    option["kind"] = kind.into();
+                }
+                option
+            };
             let options: Vec<_> = self.own_choices.iter().map(option).collect();
             if let Some(members) = data.as_object_mut() {
                 members.insert("options".to_owned(), options.into());
             }
+        }
+        if let Some(call) = &self.tool_call {
+            data["toolCall"] = call.clone();
+        }
+        let changes = changes(&self.changes);
+        if !changes.is_empty() {
+            data["changes"] = changes.into();
         }
         let prompt = Message::from(request(self, agent)).with(Part::data(&data));
         // An answer that arrives after the program's exit must not permit anything else.
@@ -54,9 +75,32 @@ fn request(question: &Question, agent: &str) -> String {
     };
     let details = limited(&details(question));
     let end = if details.is_empty() { "." } else { ":\n" };
-    let own: Vec<&str> = question.own_choices.iter().map(|own| own.name.as_str()).collect();
-    let own = if own.is_empty() { String::new() } else { format!("; or: {}", own.join(", ")) };
+    let own: Vec<String> = question.own_choices.iter().map(own_choice).collect();
+    let own = match own.is_empty() {
+        true => String::new(),
+        false => format!("; the program's own answers: {}", own.join(", ")),
+    };
     format!("{agent} wants to {action}{end}{details}\nAllow it? (yes or no{own})")
+}
+
+/// Choice of the program: its name in quotes, and its effect, which the name need not tell.
+fn own_choice(own: &OwnChoice) -> String {
+    let name: String =
+        cut(&own.name).chars().filter(|char| !char.is_control() && *char != '"').collect();
+    format!("\"{name}\" {}", own.kind.text())
+}
+
+/// Changes of files with their diffs, as far as they fit into the question's data.
+fn changes(changes: &[FileChange]) -> Vec<Value> {
+    let mut bytes = 0;
+    let change = |FileChange { path, diff }: &FileChange| {
+        bytes += diff.as_ref().map_or(0, String::len);
+        match diff.as_ref().filter(|_| bytes <= MAX_DIFFS) {
+            Some(diff) => json!({ "path": path, "diff": diff }),
+            None => json!({ "path": path }),
+        }
+    };
+    changes.iter().map(change).collect()
 }
 
 /// Members of a tool's input, one per line; members of members are indented.
@@ -169,7 +213,29 @@ mod tests {
             directory: Some("/w".into()),
             for_session: true,
             own_choices: Vec::new(),
+            tool_call: None,
         }
+    }
+
+    /// The hub refuses a question above 1 MiB, and a program would hear that nobody can be asked.
+    #[test]
+    fn question_with_large_input_fits() {
+        let input = json!({ "file_path": "/w/a", "content": "x".repeat(2 << 20) });
+        let change = FileChange::between("/w/a", None, &"x".repeat(300 << 10));
+        let call = json!({ "id": "7", "kind": "edit" });
+        let asked = Question {
+            changes: vec![change, FileChange::between("/w/b", Some("1\n"), "2\n")],
+            tool_call: Some(call.clone()),
+            ..question("Write", input)
+        };
+        let prompt = asked.prompt("Claude Code");
+        let data = prompt.data().unwrap();
+        assert!(prompt.text().len() + data.to_string().len() < 600 << 10);
+        assert_eq!((&data["input"], &data["toolCall"]), (&json!({ "file_path": "/w/a" }), &call));
+        assert_eq!(data["changes"][0], json!({ "path": "/w/a" }));
+        let asked = Question { changes: asked.changes[1..].to_vec(), ..asked };
+        let data = asked.prompt("Claude Code").data().unwrap();
+        assert_eq!(data["changes"][0]["diff"], *asked.changes[0].diff.as_ref().unwrap());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::parked::Program;
 use super::prompt::Request;
 use super::sessions::Sessions;
 use super::talk::{Talk, actions};
+use super::words::final_status;
 use super::{Action, Choices, Cli, Driver, End, FailureReason, Job, Profile, Session};
 use crate::{Command, Context, Failure, Run, Task, TaskState, TaskStatus};
 
@@ -57,12 +58,13 @@ pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
         match end {
             End::Completed { text, metadata } => {
                 health::login_works(ctx);
+                let text = final_status(text, "; the artifact `answer` has the whole text");
                 let status = TaskStatus::new(TaskState::Completed, text);
                 return Ok(status.with_metadata(&metadata).into());
             }
             End::Failed { reason, text, mut metadata } => {
                 metadata.insert("reason".into(), reason.name().into());
-                let status = TaskStatus::new(TaskState::Failed, text);
+                let status = TaskStatus::new(TaskState::Failed, final_status(text, ""));
                 return Ok(status.with_metadata(&metadata).into());
             }
             End::LoginNeeded(text) if logins == LOGIN_TRIES => {
@@ -189,30 +191,43 @@ fn go_on<C: Cli>(mut talk: Talk<'_>, program: &Program) -> Result<Option<End>, F
 }
 
 /// Runs a turn from its first actions to its end. `None` if the program ran before and exited
-/// without any effect: another program then takes over the job.
+/// without any effect: another program then takes over the job. The program of a cancelled task is
+/// interrupted and parked, if it can be reused.
 fn turn<D: Driver>(
     mut talk: Talk<'_>,
     driver: &mut D,
     first: Vec<Action>,
-    kept: impl Fn(&D) -> Option<Program>,
+    parked: impl Fn(&D) -> Option<Program>,
 ) -> Result<Option<End>, Failure> {
+    let (end, is_gone) = match until_end(&mut talk, driver, first) {
+        Err(Failure::Cancelled) => {
+            talk.interrupt(driver, parked);
+            return Err(Failure::Cancelled);
+        }
+        ended => ended?,
+    };
+    if talk.may_be_replaced(&end, is_gone) {
+        kept::end(talk.child);
+        return Ok(None);
+    }
+    let program = parked(driver);
+    talk.close(end, program).map(Some)
+}
+
+/// Relays between the driver and the program up to the end of the turn; true if the program is gone.
+fn until_end(
+    talk: &mut Talk<'_>,
+    driver: &mut impl Driver,
+    first: Vec<Action>,
+) -> Result<(End, bool), Failure> {
     let mut next = first;
     loop {
-        let (end, is_gone) = match talk.perform(next)? {
-            Some(end) => (end, false),
-            None => match actions(driver, talk.next()?) {
-                Ok(actions) => {
-                    next = actions;
-                    continue;
-                }
-                Err(end) => (end, true),
-            },
-        };
-        if talk.may_be_replaced(&end, is_gone) {
-            kept::end(talk.child);
-            return Ok(None);
+        if let Some(end) = talk.perform(next)? {
+            return Ok((end, false));
         }
-        let program = kept(driver);
-        return talk.close(end, program).map(Some);
+        match actions(driver, talk.next()?) {
+            Ok(actions) => next = actions,
+            Err(end) => return Ok((end, true)),
+        }
     }
 }

@@ -14,16 +14,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::interrupt::interrupt;
 use super::parked::Program;
 use super::sessions::Sessions;
+use super::tool_calls::ReportedCalls;
 use super::{
     Action, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question, Session,
 };
 use super::{activity, kept};
 use crate::artifact::now;
 use crate::{
-    Came, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, TaskState,
-    TaskStatus, TextStream,
+    Artifact, Came, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion,
+    TaskState, TaskStatus, TextStream,
 };
 
 /// Metadata member with the id of the program's session, by which a user continues it by hand.
@@ -87,6 +89,20 @@ pub(super) struct Talk<'a> {
     patience: Duration,
     /// Deadline for retries of the program, and the end of the run after it.
     retrying: Option<(Instant, End)>,
+    /// Silence of the program that the driver waits for.
+    quiet: Option<QuietWait>,
+    /// Tool calls that were reported.
+    calls: ReportedCalls,
+}
+
+/// Wait for the silence of a program.
+#[derive(Clone, Copy)]
+struct QuietWait {
+    silence: Duration,
+    /// Time at which the program has been silent for long enough.
+    quiet_at: Instant,
+    /// Time at which the wait ends in any case.
+    until: Instant,
 }
 
 /// Next event of a run.
@@ -99,6 +115,8 @@ pub(super) enum Heard {
     Decided(Box<Question>, Decision),
     /// Nothing happened yet.
     Nothing,
+    /// The program was silent for as long as the driver waits for.
+    Quiet,
     /// The program was silent or retried for too long: the run ends this way.
     GivenUp(End),
     /// Exit of the program.
@@ -132,6 +150,8 @@ impl<'a> Talk<'a> {
             has_reported: false,
             patience: FIRST_WORD,
             retrying: None,
+            quiet: None,
+            calls: ReportedCalls::default(),
         }
     }
 
@@ -150,7 +170,8 @@ impl<'a> Talk<'a> {
     /// renewed since its start.
     pub(super) fn may_be_replaced(&self, end: &End, is_gone: bool) -> bool {
         let is_out_of_date = matches!(end, End::SessionLost | End::LoginNeeded(_));
-        self.was_there && !self.has_acted && (is_gone || is_out_of_date)
+        let is_answer = matches!(end, End::Completed { .. });
+        self.was_there && !self.has_acted && !is_answer && (is_gone || is_out_of_date)
     }
 
     /// Carries out actions up to an end.
@@ -177,12 +198,18 @@ impl<'a> Talk<'a> {
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
                 Action::Say(text) => self.say(text)?,
-                Action::Report { text, facts } => self.report(text, &facts)?,
+                Action::Report { text, facts } => self.report(text, facts)?,
                 Action::Retrying { status, end } => {
                     self.say(status)?;
                     self.retries(end);
                 }
                 Action::Changed(change) => self.tell(&change)?,
+                Action::Attach(artifact) => self.attach(*artifact)?,
+                Action::AwaitQuiet { silence, limit } => {
+                    let now = now();
+                    let (quiet_at, until) = (now + silence, now + limit);
+                    self.quiet = Some(QuietWait { silence, quiet_at, until });
+                }
                 Action::Log(text) => self.ctx.log(Level::Warn, format!("{}: {text}", self.name)),
                 Action::Ask(question) => self.asked.push_back(*question),
                 Action::Withdrawn(id) => self.withdraw(&id)?,
@@ -214,7 +241,12 @@ impl<'a> Talk<'a> {
         {
             return self.ask(question);
         }
-        let Some((_, open)) = &self.open else { return self.listen() };
+        let Some((_, open)) = &self.open else {
+            return match self.quiet {
+                Some(wait) => self.await_quiet(wait),
+                None => self.listen(),
+            };
+        };
         match self.ctx.first_of(open, &self.child)? {
             Came::Answer => self.answered(),
             Came::Output => self.read(Duration::ZERO),
@@ -240,6 +272,7 @@ impl<'a> Talk<'a> {
         let is_answer = matches!(end, End::Completed { .. });
         let program = program.filter(|_| is_idle && is_answer);
         self.say_rest()?;
+        self.end_calls(!is_answer)?;
         match &end {
             End::Completed { text, .. } if !text.is_empty() => self.stream.finish(text)?,
             // A partial answer may be worth more than none.
@@ -259,6 +292,43 @@ impl<'a> Talk<'a> {
             End::SessionLost | End::LoginNeeded(_) => self.child.kill(),
         }
         Ok(end)
+    }
+
+    /// Waits for the program's silence. Its exit counts as such: the driver hears of it next.
+    fn await_quiet(&mut self, wait: QuietWait) -> Result<Heard, Failure> {
+        let left = wait.quiet_at.min(wait.until).saturating_duration_since(now());
+        let event = if left.is_zero() { Heard::Nothing } else { self.read(left)? };
+        match event {
+            Heard::Nothing | Heard::Ended(_) => {
+                self.quiet = None;
+                self.stream.flush()?;
+                return Ok(Heard::Quiet);
+            }
+            Heard::Line(_) => {
+                self.quiet = Some(QuietWait { quiet_at: now() + wait.silence, ..wait });
+            }
+            Heard::Complaint(_) | Heard::Decided(..) | Heard::Quiet | Heard::GivenUp(_) => {}
+        }
+        Ok(event)
+    }
+
+    /// Ends the run of a cancelled task: interrupts the program and parks it as the program that
+    /// `parked` makes of its driver. A program that cannot be reused is killed.
+    pub(super) fn interrupt<D: Driver>(
+        mut self,
+        driver: &mut D,
+        parked: impl Fn(&D) -> Option<Program>,
+    ) {
+        // The hub serves programs of a cancelled run once the agent has noticed.
+        if self.is_allowed_more || !self.ctx.cancelled() {
+            return;
+        }
+        let Some(session) = interrupt(&mut self.child, driver) else { return };
+        let Some(program) = parked(driver) else { return };
+        match self.sessions.keep(&session, Some(&program)) {
+            Ok(()) => kept::park(self.ctx, self.child, &self.sessions.park_key()),
+            Err(why) => self.ctx.log(Level::Debug, format!("not kept: {}", why.text())),
+        }
     }
 
     /// Waits for the program only.
@@ -323,6 +393,10 @@ impl<'a> Talk<'a> {
             }
             return Ok(Heard::Decided(Box::new(question), decision));
         }
+        let mut question = question;
+        if let Some(call) = &mut question.tool_call {
+            call["id"] = self.calls.id(call["id"].as_str().unwrap_or_default()).into();
+        }
         let millis = self.ctx.setting("approval_timeout").and_then(|text| text.parse().ok());
         let within = millis.map(Duration::from_millis);
         match self.ctx.pose(Need::Input, question.prompt(self.name), within) {
@@ -356,13 +430,24 @@ impl<'a> Talk<'a> {
         self.send_status(TaskStatus::new(TaskState::Working, text))
     }
 
-    fn report(&mut self, text: String, facts: &Map<String, Value>) -> Result<(), Failure> {
+    fn report(&mut self, text: String, facts: Map<String, Value>) -> Result<(), Failure> {
         self.has_reported = true;
+        let mut facts = facts;
+        self.calls.note(&mut facts);
         let status = match text.is_empty() {
             true => TaskStatus::bare(TaskState::Working),
             false => TaskStatus::new(TaskState::Working, text),
         };
-        self.send_status(status.with_metadata(facts))
+        self.send_status(status.with_metadata(&facts))
+    }
+
+    /// Reports the end of the tool calls that the program left open.
+    fn end_calls(&mut self, is_failed: bool) -> Result<(), Failure> {
+        for facts in self.calls.end(is_failed) {
+            let status = TaskStatus::bare(TaskState::Working).with_metadata(&facts);
+            self.send_status(status)?;
+        }
+        Ok(())
     }
 
     fn send_status(&mut self, status: TaskStatus) -> Result<(), Failure> {
@@ -388,6 +473,21 @@ impl<'a> Talk<'a> {
             None => now() + retry_timeout(self.ctx).unwrap_or(RETRY),
         };
         self.retrying = Some((until, end));
+    }
+
+    /// Emits an artifact beside the answer. One that the hub does not take is left out: the answer
+    /// matters more.
+    fn attach(&mut self, artifact: Artifact) -> Result<(), Failure> {
+        self.stream.flush()?;
+        let name = artifact.name.clone().unwrap_or_else(|| artifact.id.clone());
+        match self.ctx.artifact(artifact) {
+            Err(Failure::Exhausted(why) | Failure::Invalid(why)) => {
+                let text = format!("{}: `{name}` is left out: {why}", self.name);
+                self.ctx.log(Level::Warn, text);
+                Ok(())
+            }
+            emitted => emitted,
+        }
     }
 
     /// Emits a change as a part of the file's artifact.
@@ -425,6 +525,7 @@ fn is_noticed(action: &Action) -> bool {
         | Action::Settled
         | Action::Remember(_)
         | Action::Log(_)
+        | Action::AwaitQuiet { .. }
         | Action::End(_) => false,
         Action::Restart
         | Action::Delta(_)
@@ -433,6 +534,7 @@ fn is_noticed(action: &Action) -> bool {
         | Action::Retrying { .. }
         | Action::Ask(_)
         | Action::Withdrawn(_)
+        | Action::Attach(_)
         | Action::Changed(_) => true,
     }
 }
@@ -444,6 +546,7 @@ pub(super) fn actions(driver: &mut impl Driver, heard: Heard) -> Result<Vec<Acti
         Heard::Complaint(line) => driver.complaint(&line),
         Heard::Decided(question, decision) => driver.decided(&question, &decision),
         Heard::Nothing => Vec::new(),
+        Heard::Quiet => driver.quiet(),
         Heard::GivenUp(end) => return Err(end),
         Heard::Ended(exit) => return Err(driver.ended(&exit)),
     })
@@ -513,6 +616,7 @@ mod tests {
                     directory: None,
                     for_session: false,
                     own_choices: Vec::new(),
+                    tool_call: None,
                 })),
                 "gone" => Action::Withdrawn(rest.into()),
                 "text" => Action::Delta(rest.into()),
@@ -521,11 +625,23 @@ mod tests {
                     let facts = activity::tool_ended(rest, false);
                     Action::Report { text: String::new(), facts }
                 }
+                "call" => {
+                    let call = activity::ToolFacts { id: rest, ..Default::default() };
+                    Action::Report { text: String::new(), facts: call.begun() }
+                }
+                "rest" => Action::AwaitQuiet {
+                    silence: Duration::from_millis(50),
+                    limit: Duration::from_secs(5),
+                },
                 "retry" => Action::Retrying { status: rest.into(), end: failed() },
                 _ => {
                     Action::End(End::Completed { text: rest.into(), metadata: Default::default() })
                 }
             }]
+        }
+
+        fn quiet(&mut self) -> Vec<Action> {
+            vec![Action::End(End::Completed { text: "quiet".into(), metadata: Default::default() })]
         }
 
         fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
@@ -637,6 +753,48 @@ mod tests {
 
         fake(&host, "done whole\n");
         assert!(!run_fake(&host).metadata().as_object().unwrap().contains_key("tool"));
+    }
+
+    /// Ids and statuses of the reported tool calls.
+    fn calls(host: &ScriptedHost) -> Vec<(Value, Value)> {
+        let mut calls = Vec::new();
+        for event in host.events() {
+            let Event::Status(TaskStatus { metadata: Some(metadata), .. }) = event else {
+                continue;
+            };
+            let mut facts: Value = serde_json::from_str(&metadata).unwrap();
+            calls.push((facts["tool"]["id"].take(), facts["tool"]["status"].take()));
+        }
+        calls
+    }
+
+    #[test]
+    fn open_tool_calls_end_with_run() {
+        for (end, status) in [("done", "completed"), ("", "failed")] {
+            let host = ScriptedHost::new();
+            fake(&host, &format!("call 7\ntool 7\ncall 7\ncall 8\n{end}"));
+            run_fake(&host);
+            let wanted = [
+                ("7", "in_progress"),
+                ("7", "completed"),
+                ("7#2", "in_progress"),
+                ("8", "in_progress"),
+                ("7#2", status),
+                ("8", status),
+            ];
+            assert_eq!(calls(&host), wanted.map(|(id, status)| (json!(id), json!(status))));
+        }
+    }
+
+    #[test]
+    fn silence_or_exit_ends_quiet_wait() {
+        let host = ScriptedHost::new();
+        let program = fake(&host, "rest\nsay late\n").pauses().stdout("say too late\n");
+        assert_eq!(run_fake(&host).text(), "quiet");
+        assert_eq!(host.said(), ["late"]);
+        assert!(program.stdin_closed());
+        fake(&host, "rest\n").stderr("noise\n").exit(1);
+        assert_eq!(run_fake(&host).text(), "quiet");
     }
 
     #[test]

@@ -33,6 +33,19 @@ pub fn cut(text: &str) -> String {
     }
 }
 
+/// Maximum size of a text in the final status of a task. The hub takes a message of 1 MiB.
+const MAX_STATUS: usize = 512 * 1024;
+
+/// Text of a final status: the whole text, or the beginning of one that is too long for a status,
+/// with a sentence on the rest.
+pub(super) fn final_status(text: String, rest: &str) -> String {
+    if text.len() <= MAX_STATUS {
+        return text;
+    }
+    let begin = &text[..text.floor_char_boundary(MAX_STATUS)];
+    format!("{begin}\n… cut here, of {} bytes{rest}", text.len())
+}
+
 /// Log line about a line of the program that cannot be read; none about a blank line.
 pub fn skipped(line: &str, fault: &NotJson) -> Vec<Action> {
     if line.trim().is_empty() {
@@ -85,6 +98,19 @@ mod tests {
         assert_eq!(last_words(&exit(ExitStatus::Signal(9))), None);
         let silent = Exit { status: ExitStatus::Code(1), stderr: "\n".into() };
         assert_eq!(last_words(&silent), None);
+    }
+
+    #[test]
+    fn long_final_status_is_cut() {
+        let long = "ä".repeat(600_000);
+        let status = final_status(long.clone(), "; the artifact `answer` has the whole text");
+        assert!(status.len() < MAX_STATUS + 100 && status.starts_with("ää"));
+        assert!(
+            status.ends_with(
+                "\n… cut here, of 1200000 bytes; the artifact `answer` has the whole text"
+            )
+        );
+        assert_eq!(final_status("short".into(), ""), "short");
     }
 
     #[test]

@@ -47,6 +47,8 @@ struct State {
     tool_calls: Vec<(String, String, Value)>,
     searches: Vec<Value>,
     cancel_after: Option<usize>,
+    /// True once the agent has learned of the cancellation.
+    is_cancel_known: bool,
     extensions: Vec<String>,
     output_modes: Vec<String>,
     fingerprints: BTreeMap<String, String>,
@@ -177,7 +179,8 @@ impl ScriptedHost {
 
     /// Cancels the task once `events` events were emitted.
     pub fn cancel_after(&self, events: usize) {
-        self.0.borrow_mut().cancel_after = Some(events);
+        let mut state = self.0.borrow_mut();
+        (state.cancel_after, state.is_cancel_known) = (Some(events), false);
     }
 
     /// Activates an extension, as a client would that names it.
@@ -280,6 +283,15 @@ impl ScriptedHost {
         Box::new(move || host.unless_cancelled())
     }
 
+    /// Check for calls of programs, which work again once the agent has learned of the cancellation.
+    fn program_stop(&self) -> Stop {
+        let host = self.clone();
+        Box::new(move || {
+            let is_known = host.0.borrow().is_cancel_known;
+            if is_known { Ok(()) } else { host.unless_cancelled() }
+        })
+    }
+
     pub(super) fn unless_cancelled(&self) -> Result<(), Failure> {
         if self.is_cancelled() { Err(Failure::Cancelled) } else { Ok(()) }
     }
@@ -338,7 +350,9 @@ impl Host for ScriptedHost {
     }
 
     fn cancelled(&self) -> bool {
-        self.is_cancelled()
+        let is_cancelled = self.is_cancelled();
+        self.0.borrow_mut().is_cancel_known |= is_cancelled;
+        is_cancelled
     }
 
     fn extensions(&self) -> Vec<String> {
@@ -369,12 +383,12 @@ impl Host for ScriptedHost {
         })?;
         let script = state.scripts.remove(at);
         drop(state);
-        ScriptedProcess::start(command, script, self.kept_programs(), self.stop())
+        ScriptedProcess::start(command, script, self.kept_programs(), self.program_stop())
     }
 
     fn take_up(&self, key: &str, command: &Command) -> Result<Option<ScriptedProcess>, Failure> {
         self.unless_cancelled()?;
-        Ok(self.kept_programs().take_up(key, command, self.stop()))
+        Ok(self.kept_programs().take_up(key, command, self.program_stop()))
     }
 
     fn fetch(&self, request: &Request) -> Result<Response, Failure> {

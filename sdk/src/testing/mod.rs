@@ -15,7 +15,9 @@ use crate::{Agent, Context, Health, Message, Part, Run, Task};
 pub use host::ScriptedHost;
 pub use process::KeptPrograms;
 pub use program::Program;
-pub use recording::{acp_recorded, acp_told, end, failure, metadata, split_behind, streamed};
+pub use recording::{
+    acp_recorded, acp_told, end, ended_tool_calls, failure, fed, metadata, split_behind, streamed,
+};
 pub use shapes::{deciding_members, feed_reshaped, reshaped, shapes, unanswered_members};
 
 impl ScriptedHost {

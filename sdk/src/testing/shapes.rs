@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::recording::fed;
 use crate::cli::{Action, Decision, Driver, End};
 use crate::{Message, Part};
 
@@ -60,14 +61,14 @@ pub fn feed_reshaped<D: Driver>(recording: &str, driver: impl Fn() -> D) -> usiz
             driver.greet();
             driver.begin();
             for before in &lines[..at] {
-                driver.line(before);
+                fed(&mut driver, before);
             }
             let other = other.to_string();
-            for action in driver.line(&other) {
+            for action in fed(&mut driver, &other) {
                 answer(&mut driver, &action);
             }
             for after in &lines[at + 1..] {
-                driver.line(after);
+                fed(&mut driver, after);
             }
             fed += 1;
         }
@@ -96,7 +97,7 @@ pub fn deciding_members<D: Driver>(recording: &str, driver: impl Fn() -> D) -> V
                 driver.begin();
                 let after = lines[at + 1..].iter().copied();
                 let all = lines[..at].iter().copied().chain([&*other]).chain(after);
-                let mut actions = all.flat_map(|line| driver.line(line));
+                let mut actions = all.flat_map(|line| fed(&mut driver, line));
                 let end = actions.find(|action| matches!(action, Action::End(_)));
                 matches!(end, Some(Action::End(End::Completed { .. })))
             };
@@ -131,7 +132,7 @@ pub fn unanswered_members<D: Driver>(recording: &str, driver: impl Fn() -> D) ->
                 driver.greet();
                 driver.begin();
                 for before in &lines[..at] {
-                    driver.line(before);
+                    fed(&mut driver, before);
                 }
                 let actions = driver.line(&other.to_string());
                 actions.iter().any(|action| matches!(action, Action::Ask(_) | Action::Send(_)))

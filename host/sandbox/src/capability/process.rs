@@ -137,7 +137,7 @@ impl GuestState {
         self.require_in_step("park programs")?;
         self.require_task("park programs")?;
         let unread = heard.transpose()?;
-        let cancel = self.cancel.clone();
+        let cancel = self.program_cancel.clone();
         let parking = self.on_hub("park a program", port.park(key, unread));
         tokio::select! {
             biased;
@@ -172,7 +172,7 @@ impl HostChild for GuestState {
         if let Err(why) = self.require_in_step("hear a program") {
             return Ok(Err(failure_to_guest(why)));
         }
-        let cancel = self.cancel.clone();
+        let cancel = self.program_cancel.clone();
         let child = self.table.get_mut(&child)?;
         // Cancellation takes precedence over output, and output over the timeout.
         let said = tokio::select! {
@@ -189,7 +189,7 @@ impl HostChild for GuestState {
         child: Resource<GuestProcess>,
         bytes: Vec<u8>,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
-        let cancel = self.cancel.clone();
+        let cancel = self.program_cancel.clone();
         let child = self.table.get_mut(&child)?;
         let written = tokio::select! {
             written = child.port.write(&bytes) => written,

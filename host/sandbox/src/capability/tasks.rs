@@ -31,6 +31,7 @@ use futures::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 use wasmtime::component::Resource;
 
 /// Maximum size in bytes of a final message or a question: the client's answer contains it whole,
@@ -383,7 +384,12 @@ impl Host for GuestState {
     }
 
     fn cancelled(&mut self) -> wasmtime::Result<bool> {
-        Ok(self.cancel.is_cancelled())
+        let is_cancelled = self.cancel.is_cancelled();
+        if is_cancelled {
+            // From now on the guest may end its turn with a program, within the grace period.
+            self.program_cancel = CancellationToken::new();
+        }
+        Ok(is_cancelled)
     }
 
     fn extensions(&mut self) -> wasmtime::Result<Vec<String>> {

@@ -60,6 +60,9 @@ pub(crate) struct GuestState {
     /// Runtime on which programs are started.
     pub(crate) hub: Handle,
     pub(crate) cancel: CancellationToken,
+    /// Token that fails calls of programs: `cancel`, until the guest has learned of the
+    /// cancellation.
+    pub(crate) program_cancel: CancellationToken,
     /// Capabilities of the client, from the last message that the guest has received.
     pub(crate) client: ClientCapabilities,
     pub(crate) processes: Processes,
@@ -104,6 +107,7 @@ impl GuestState {
             ports,
             account,
             hub,
+            program_cancel: cancel.clone(),
             cancel,
             client,
             written: WriteBudget::new(&processes.held),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Message;
-use crate::cli::{Decision, Kind, OwnChoice, Question, answer_text};
+use crate::cli::{ChoiceKind, Decision, Kind, OwnChoice, Question, answer_text};
 
 /// Form in which the program expects the answer to a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +49,8 @@ impl Asked {
             let own = |option: &Value| {
                 let id = option["optionId"].as_str()?.to_owned();
                 let name = option["name"].as_str().unwrap_or(&id).to_owned();
-                Some(OwnChoice { id, name })
+                let kind = ChoiceKind::new(option["kind"].as_str());
+                Some(OwnChoice { id, name, kind })
             };
             question.own_choices = options.filter_map(own).collect();
         }
@@ -88,6 +89,7 @@ impl Asked {
             directory: None,
             for_session: false,
             own_choices: Vec::new(),
+            tool_call: None,
         };
         (Self::Form(fields), question)
     }
@@ -103,12 +105,21 @@ impl Asked {
             | (Self::Leave { no: Some(id), .. }, Decision::Deny(_) | Decision::Said(_)) => {
                 json!({ "outcome": { "outcome": "selected", "optionId": id } })
             }
+            // Also the answer to "no" where the program offers no such choice.
             (Self::Leave { .. }, _) => json!({ "outcome": { "outcome": "cancelled" } }),
             (Self::Form(fields), Decision::Said(message)) => {
                 let content: Map<_, _> = fields.iter().map(|field| field.answer(message)).collect();
                 json!({ "action": "accept", "content": content })
             }
             (Self::Form(_), _) => json!({ "action": "decline" }),
+        }
+    }
+
+    /// Result for the program whose turn is cancelled.
+    pub(super) fn cancelled(&self) -> Value {
+        match self {
+            Self::Leave { .. } => json!({ "outcome": { "outcome": "cancelled" } }),
+            Self::Form(_) => json!({ "action": "cancel" }),
         }
     }
 }

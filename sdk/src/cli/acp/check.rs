@@ -40,6 +40,8 @@ pub fn check<S: Speaker>(
                 | Action::Withdrawn(_)
                 | Action::Ask(_)
                 | Action::Changed(_)
+                | Action::Attach(_)
+                | Action::AwaitQuiet { .. }
                 | Action::Log(_) => {}
             }
         }

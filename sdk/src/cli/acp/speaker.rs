@@ -120,8 +120,7 @@ pub struct Refusal {
 impl Refusal {
     pub(super) fn new(error: &Value) -> Self {
         let text = foreign::text(error).unwrap_or("no message".into()).into_owned();
-        // "Internal error" says nothing; the details are in the data.
-        let text = error["data"]["details"].as_str().map_or(text, ToOwned::to_owned);
+        let text = with_reason(text, &error["data"]);
         // Google's errors are JSON within the text.
         let inner = foreign::read(&text).unwrap_or_default();
         let text = inner["error"]["message"].as_str().map_or(text, ToOwned::to_owned);
@@ -130,9 +129,105 @@ impl Refusal {
     }
 }
 
+/// Messages of JSON-RPC errors that give no reason (JSON-RPC 2.0, section 5.1, and of SDKs).
+const GENERIC: [&str; 9] = [
+    "internal error",
+    "server error",
+    "unknown error",
+    "invalid request",
+    "invalid params",
+    "invalid parameters",
+    "resource not found",
+    "error",
+    "no message",
+];
+
+/// Maximum length of the JSON of an error's data that is shown in place of a reason.
+const MAX_DATA: usize = 400;
+
+/// Message of an error with the reason in its data. A message that says nothing is replaced.
+fn with_reason(message: String, data: &Value) -> String {
+    let plain = message.trim().trim_end_matches(['.', ':']).to_lowercase();
+    let is_generic = GENERIC.contains(&plain.as_str());
+    match reason(data) {
+        Some(reason) if message.contains(&*reason) => message,
+        Some(reason) if is_generic => reason,
+        Some(reason) => format!("{message}: {reason}"),
+        None if is_generic && is_filled(data) => {
+            let json = data.to_string();
+            let end = json.floor_char_boundary(MAX_DATA);
+            format!("{message}: {}{}", &json[..end], if end < json.len() { "…" } else { "" })
+        }
+        None => message,
+    }
+}
+
+/// Reason in an error's data: a text, or that of the first member known to hold one.
+fn reason(data: &Value) -> Option<String> {
+    const MEMBERS: [&str; 7] =
+        ["details", "detail", "message", "reason", "description", "error", "cause"];
+    let text = match data {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(members) => {
+            MEMBERS.iter().find_map(|name| members.get(*name).and_then(reason))
+        }
+        Value::Array(items) => items.iter().find_map(reason),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    };
+    text.filter(|text| !text.trim().is_empty())
+}
+
+/// True for data with any content.
+fn is_filled(data: &Value) -> bool {
+    match data {
+        Value::Null | Value::String(_) => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
 /// Prompt that is not read as a command. A slash or gemini's dollar at its beginning would be one,
 /// also after white space. The invisible character put before it is not white space to any program.
 pub fn plain(prompt: &str) -> String {
     let word_joiner = if prompt.trim_start().starts_with(['/', '$']) { "\u{2060}" } else { "" };
     format!("{word_joiner}{prompt}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reason_in_error_data_is_shown() {
+        for (message, data, wanted) in [
+            ("Internal error", json!({ "details": "no model gpt-x" }), "no model gpt-x"),
+            ("Internal error", json!("quota exceeded"), "quota exceeded"),
+            ("Internal error", json!({ "error": { "message": "overloaded" } }), "overloaded"),
+            ("Internal error.", json!({ "message": "no credit left" }), "no credit left"),
+            ("Invalid params", json!([{ "message": "cwd: required" }]), "cwd: required"),
+            ("Internal error", json!({ "errorName": "X" }), r#"Internal error: {"errorName":"X"}"#),
+            ("Internal error", json!({ "details": " " }), r#"Internal error: {"details":" "}"#),
+            ("Internal error", json!(null), "Internal error"),
+            (
+                "cannot read a.txt",
+                json!({ "reason": "no such file" }),
+                "cannot read a.txt: no such file",
+            ),
+            ("rate limit: wait", json!({ "details": "rate limit" }), "rate limit: wait"),
+            ("rate limit", json!({ "provider": "p" }), "rate limit"),
+        ] {
+            let error = json!({ "code": "-32603", "message": message, "data": data });
+            let refusal = Refusal::new(&error);
+            assert_eq!((refusal.text.as_str(), refusal.code), (wanted, -32603), "{data}");
+        }
+        let google = json!({ "message": "{\"error\":{\"code\":400,\"message\":\"bad\"}}" });
+        assert_eq!(Refusal::new(&google).text, "bad");
+        let long = Refusal::new(
+            &json!({ "message": "Internal error", "data": { "x": "y".repeat(MAX_DATA) } }),
+        );
+        assert!(long.text.ends_with('…') && long.text.len() < MAX_DATA + 40, "{}", long.text);
+    }
 }

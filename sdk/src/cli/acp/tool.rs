@@ -2,7 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::cli::{Action, FileChange, Kind, Question, ToolFacts, cut, is_below, tool_ended};
+use crate::cli::activity::tool_update;
+use crate::cli::{Action, FileChange, Kind, Question, ToolFacts, cut, is_below};
+
+/// Maximum number of reports about a call between its beginning and its end, since some programs
+/// send an update for each line of output.
+const MAX_REPORTS: usize = 20;
 
 /// State of a tool call. A later update carries only what is new.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -11,8 +16,10 @@ pub(super) struct ToolCall {
     known: Value,
     /// Diffs that the program reported last: a later update may replace the content by a text.
     diffs: Vec<Value>,
-    /// True if a status about the call was sent.
-    told: bool,
+    /// Facts that were reported last, without id and status; empty before the first report.
+    reported: Map<String, Value>,
+    /// Number of reports after the first.
+    reports: usize,
     /// True if the call has ended.
     done: bool,
 }
@@ -32,32 +39,55 @@ impl ToolCall {
         }
     }
 
-    /// Merges an update. Sends one status about the call, its error, and the files that it changed.
+    /// Merges an update. Sends a status about the beginning of the call, its later facts, its end
+    /// or error, and the files that it changed.
     pub(super) fn update(&mut self, update: &Value) -> Vec<Action> {
         self.merge(update);
-        let mut actions = Vec::new();
-        if !self.told && self.known["title"].is_string() {
-            self.told = true;
-            let text = cut(&format!("{}: {}", self.kind(), self.title()));
-            actions.push(Action::Report { text, facts: self.facts() });
-        }
-        match update["status"].as_str() {
-            Some("completed") if !self.done => {
-                self.done = true;
-                if self.told {
-                    let facts = tool_ended(self.id(), false);
-                    actions.push(Action::Report { text: String::new(), facts });
-                }
-                actions.extend(self.made().into_iter().map(Action::Changed));
-            }
-            Some("failed") if !self.done => {
-                self.done = true;
-                let text = cut(&format!("{} failed: {}", self.kind(), self.why()));
-                actions.push(Action::Report { text, facts: tool_ended(self.id(), true) });
-            }
-            _ => {}
+        let is_failed = match update["status"].as_str().filter(|_| !self.done) {
+            Some("completed") => Some(false),
+            Some("failed") => Some(true),
+            _ => None,
+        };
+        self.done |= is_failed.is_some();
+        let mut actions: Vec<_> = self.report(is_failed).into_iter().collect();
+        if is_failed == Some(false) {
+            actions.extend(self.made().into_iter().map(Action::Changed));
         }
         actions
+    }
+
+    /// Report of what is new about the call. A call without a title is reported if it failed.
+    fn report(&mut self, is_failed: Option<bool>) -> Option<Action> {
+        let is_known = !self.reported.is_empty();
+        if !is_known && !self.known["title"].is_string() && is_failed != Some(true) {
+            return None;
+        }
+        if is_known && is_failed.is_none() && self.reports == MAX_REPORTS {
+            return None;
+        }
+        let described = self.facts();
+        let is_new = |(name, value): &(&String, &Value)| self.reported.get(*name) != Some(*value);
+        let mut changed: Map<String, Value> = described
+            .iter()
+            .filter(is_new)
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let text = match is_failed {
+            Some(true) => cut(&format!("{} failed: {}", self.kind(), self.why())),
+            Some(false) | None if changed.contains_key("title") => {
+                cut(&format!("{}: {}", self.kind(), self.title()))
+            }
+            Some(false) | None => String::new(),
+        };
+        if changed.is_empty() && is_failed.is_none() {
+            return None;
+        }
+        if !is_known && is_failed.is_none() {
+            changed.insert("status".to_owned(), "in_progress".into());
+        }
+        self.reports += usize::from(is_known);
+        self.reported = described;
+        Some(Action::Report { text, facts: tool_update(self.id(), is_failed, changed) })
     }
 
     /// True if the call has ended.
@@ -94,6 +124,7 @@ impl ToolCall {
             directory: directories.first().cloned(),
             for_session: false,
             own_choices: Vec::new(),
+            tool_call: Some(self.asked_facts()).filter(|_| !self.id().is_empty()),
         }
     }
 
@@ -114,12 +145,34 @@ impl ToolCall {
         self.known["_meta"]["tool_name"].as_str().or_else(of_server).unwrap_or(self.kind())
     }
 
-    /// Facts of the call for editors.
+    /// Facts of the call for editors, without id and status.
     fn facts(&self) -> Map<String, Value> {
         let (id, name, title) = (self.id(), self.name(), self.title());
         let kind = self.known["kind"].as_str().unwrap_or_default();
         let name = if name == self.kind() { "" } else { name };
-        ToolFacts { id, name, title, kind, input: Some(&self.known["rawInput"]) }.begun()
+        let output = self.output();
+        let (input, locations) = (Some(&self.known["rawInput"]), Some(&self.known["locations"]));
+        ToolFacts { id, name, title, kind, input, locations, output: output.as_ref() }.described()
+    }
+
+    /// Output of the call: its texts, or else the program's raw output.
+    fn output(&self) -> Option<Value> {
+        // Some programs show the input as a text before the call runs.
+        if self.known["status"] == "pending" {
+            return None;
+        }
+        let texts = self.content().filter_map(|block| block["content"]["text"].as_str());
+        let text = texts.collect::<Vec<_>>().join("\n");
+        let raw = Some(&self.known["rawOutput"]).filter(|output| !output.is_null());
+        Some(text).filter(|text| !text.is_empty()).map(Value::from).or_else(|| raw.cloned())
+    }
+
+    /// Facts of the call for a question about it: `id`, `kind`, `title` and `locations`.
+    fn asked_facts(&self) -> Value {
+        let mut facts = self.facts();
+        facts.retain(|name, _| matches!(name.as_str(), "kind" | "title" | "locations"));
+        facts.insert("id".to_owned(), self.id().into());
+        facts.into()
     }
 
     fn id(&self) -> &str {
@@ -226,6 +279,57 @@ mod tests {
 
     fn edit(path: &str) -> Value {
         json!({ "toolCallId": "1", "title": "write", "kind": "edit", "locations": [{ "path": path }] })
+    }
+
+    /// Reported text and facts of each update.
+    fn reports(call: &mut ToolCall, updates: &[Value]) -> Vec<(String, Value)> {
+        let actions = updates.iter().flat_map(|update| call.update(update));
+        let report = |action| match action {
+            Action::Report { text, mut facts } => Some((text, facts["tool"].take())),
+            _ => None,
+        };
+        actions.filter_map(report).collect()
+    }
+
+    #[test]
+    fn later_facts_of_call_are_reported() {
+        let output = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+        let reported = reports(
+            &mut ToolCall::default(),
+            &[
+                json!({ "toolCallId": "1", "title": "Terminal", "kind": "execute", "status": "pending" }),
+                json!({ "toolCallId": "1", "title": "ls -l", "rawInput": { "command": "ls -l" } }),
+                json!({ "toolCallId": "1", "status": "in_progress" }),
+                json!({ "toolCallId": "1", "locations": [{ "path": "/w", "line": 2 }], "content": output("a") }),
+                json!({ "toolCallId": "1", "status": "completed", "content": output("a\nb") }),
+                json!({ "toolCallId": "1", "status": "completed", "title": "Listed" }),
+            ],
+        );
+        let wanted = [
+            (
+                "execute: Terminal",
+                json!({ "id": "1", "status": "in_progress", "title": "Terminal", "kind": "execute" }),
+            ),
+            (
+                "execute: ls -l",
+                json!({ "id": "1", "title": "ls -l", "input": { "command": "ls -l" } }),
+            ),
+            ("", json!({ "id": "1", "locations": [{ "path": "/w", "line": 2 }], "output": "a" })),
+            ("", json!({ "id": "1", "status": "completed", "output": "a\nb" })),
+            ("execute: Listed", json!({ "id": "1", "title": "Listed" })),
+        ];
+        assert_eq!(reported, wanted.map(|(text, facts)| (text.to_owned(), facts)));
+    }
+
+    #[test]
+    fn reports_of_call_are_limited() {
+        let mut call = ToolCall::default();
+        let title = |n| json!({ "toolCallId": "1", "title": format!("step {n}") });
+        let reported = reports(&mut call, &(0..100).map(title).collect::<Vec<_>>());
+        assert_eq!(reported.len(), MAX_REPORTS + 1);
+        let ended = reports(&mut call, &[json!({ "status": "failed" })]);
+        assert_eq!(ended[0].1["status"], "failed");
+        assert_eq!(ended[0].1["title"], "step 99");
     }
 
     #[test]

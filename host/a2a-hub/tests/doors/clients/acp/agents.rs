@@ -4,7 +4,7 @@ use crate::{
     hub::InProcessHub,
     stage::{artifact, eventually_async, get, said, send, state, stream, until},
 };
-use a2a_hub_tests::{Client, message_to};
+use a2a_hub_tests::{Client, message_to, processes_with_marker};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{
@@ -35,6 +35,40 @@ for line in sys.stdin:
             chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
             say(method="session/update", params={"sessionId": "s1", "update": chunk})
             say(id=asked["id"], result={"stopReason": "end_turn"})
+"#;
+
+/// Program that works until it is cancelled, with a tool that it starts in another session. It takes
+/// a second to start, and sends the history of a session after it has loaded it.
+const SLOW: &str = r#"import json, os, subprocess, sys, time
+time.sleep(1)
+prompt = None
+def say(**members): print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
+def update(of, **members): say(method="session/update", params={"sessionId": "s1", "update": {"sessionUpdate": of, **members}})
+def text(text): update("agent_message_chunk", content={"type": "text", "text": text})
+modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}
+for line in sys.stdin:
+    asked = json.loads(line)
+    match asked.get("method"):
+        case "initialize":
+            say(id=asked["id"], result={"protocolVersion": 1, "agentCapabilities": {"loadSession": True}})
+        case "session/new":
+            say(id=asked["id"], result={"sessionId": "s1", "modes": modes})
+        case "session/load":
+            say(id=asked["id"], result={"modes": modes})
+            time.sleep(0.05)
+            text("of the history")
+        case "session/set_mode":
+            say(id=asked["id"], result={})
+        case "session/prompt" if "slow" in asked["params"]["prompt"][0]["text"]:
+            prompt = asked["id"]
+            subprocess.Popen(["sleep", "1234"], start_new_session=True)
+            update("tool_call", toolCallId="1", title="sleep", kind="execute", status="in_progress")
+        case "session/prompt":
+            text("pid ")
+            say(id=asked["id"], result={"stopReason": "end_turn"})
+            text(str(os.getpid()))
+        case "session/cancel":
+            say(id=prompt, result={"stopReason": "cancelled"})
 "#;
 
 /// Program with all that the protocol offers: it records each request in the file `log`, and asks
@@ -166,7 +200,8 @@ async fn question_offers_programs_own_choices() -> Result<()> {
     assert!(statuses.contains("execute: touch made"), "{statuses}");
     let parts = question["status"]["message"]["parts"].as_array().context("no parts")?;
     let data = parts.iter().find_map(|part| part["data"].as_object()).context("no data")?;
-    assert_eq!(data["options"][1], json!({ "id": "o2", "name": "Allow in this project" }));
+    let option = json!({ "id": "o2", "name": "Allow in this project", "kind": "allow_always" });
+    assert_eq!(data["options"][1], option);
     assert!(said(&question).contains("touch made"), "{question}");
     let task = get(&client, &task).await?;
     let task = answered(&client, &task, "Allow in this project").await?;
@@ -181,6 +216,38 @@ async fn question_offers_programs_own_choices() -> Result<()> {
         (&set[0]["params"]["configId"], &set[0]["params"]["value"]),
         (&json!("mode"), &json!("default"))
     );
+    Ok(())
+}
+
+/// The next turn needs no start, and finds no process of the cancelled one.
+#[tokio::test]
+async fn cancelled_task_keeps_program_without_tools() -> Result<()> {
+    let (hub, _folder) = hub_with(SLOW, "").await?;
+    let client = Client::http(&hub);
+    let first = send(&client, "mini", "who are you?").await?;
+    let in_context = |text: &str| {
+        let mut message = message_to("mini", text);
+        message["message"]["contextId"] = first["contextId"].clone();
+        message
+    };
+    let mut slow = in_context("be slow");
+    slow["configuration"] = json!({ "blocking": false });
+    let slow = client.call("message/send", slow).await?;
+    let works = async || {
+        let task = get(&client, slow["id"].as_str().unwrap_or_default()).await;
+        task.is_ok_and(|task| task["metadata"]["tool"]["status"] == "in_progress")
+    };
+    eventually_async(SOON, works).await?;
+    let id = json!({ "id": slow["id"] });
+    assert_eq!(state(&client.call("tasks/cancel", id).await?), "canceled");
+    let data = hub.data_dir().canonicalize()?;
+    let line = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let tools =
+        processes_with_marker(&data).iter().filter(|pid| line(pid).starts_with(b"sleep")).count();
+    assert_eq!(tools, 0);
+    let next = client.call("message/send", in_context("and now?")).await?;
+    assert!(said(&first).starts_with("pid "), "{first}");
+    assert_eq!(said(&next), said(&first), "the same process");
     Ok(())
 }
 
