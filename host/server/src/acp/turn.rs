@@ -115,6 +115,7 @@ impl Turn<'_> {
     ) -> Result<Ended, Refusal> {
         let mut guard = None;
         let ShownTask { mut sent, children } = shown;
+        sent.begin_turn();
         let mut children = ChildWatch::begin(self.dispatcher, self.caller, children).await;
         let ended = self.work(operation, &mut guard, &mut sent, &mut children).await;
         if let Some(guard) = guard {

@@ -65,8 +65,15 @@ impl SentTexts {
         }
         self.task = Some(task.clone());
         self.artifacts.clear();
+        self.positions.clear();
         self.changes = 0;
         self.latest = self.latest.map(|_| Source::Message);
+    }
+
+    /// Begins a turn of the client: its first text follows no other.
+    pub(super) fn begin_turn(&mut self) {
+        self.latest = None;
+        self.line_feeds = 0;
     }
 
     /// Converts an event to session updates.
