@@ -1,5 +1,5 @@
-//! Unattended runs, which schedules and triggers start, and the end of the hub that interrupts them:
-//! nobody is there to say that they are to go on.
+//! Unattended runs, which schedules and triggers start, after the end of the hub has interrupted
+//! them: they have no client that could continue them.
 
 use crate::task::{
     question::NOTE,
@@ -121,9 +121,9 @@ impl UnattendedRun {
     }
 }
 
-/// Message that starts the run of a task again. With `is_known`, the agent knows what it was told
-/// before, and is told to go on; otherwise it gets the parts of its first message again. The message
-/// has the members of the first one, such as its permissions. `None` if the task has no message.
+/// Message that starts the run of a task again. With `is_known`, the agent knows the conversation,
+/// and the message asks it to go on; otherwise the message repeats the parts of the first one. It
+/// has the metadata of the first one, such as its permissions. `None` if the task has no message.
 pub fn again_message(task: &Task, is_known: bool) -> Option<Message> {
     let first = first_message(task)?;
     let mark = Metadata::from_iter([(NOTE.to_owned(), "hub_restarted".into())]);

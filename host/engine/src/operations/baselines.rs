@@ -12,11 +12,12 @@ use a2a_hub_protocol::error::A2aError;
 use futures::future::join_all;
 use std::sync::Arc;
 
-impl Hub {
-    /// Records the baseline of each trigger that has none. Waits for the sources, at most as long
-    /// as one look may take; the baseline of a source that does not answer is that of a later look.
-    pub(super) async fn record_baselines(&self) {
-        let Ok(operations) = TriggerOperations::of(self) else { return };
+impl TriggerOperations<'_> {
+    /// Records the baseline of each trigger of a hub that has none. Waits for the sources, at most
+    /// as long as one look may take; a source that does not answer gets its baseline by a later
+    /// look.
+    pub(super) async fn record_baselines(hub: &Hub) {
+        let Ok(operations) = TriggerOperations::of(hub) else { return };
         let _looks = operations.triggers.looks.lock().await;
         let all = operations.triggers.all();
         join_all(all.iter().map(async |(name, known)| {
@@ -27,9 +28,7 @@ impl Hub {
         }))
         .await;
     }
-}
 
-impl TriggerOperations<'_> {
     /// Records the baseline of one trigger, if it has none. The caller holds the lock of the looks:
     /// a concurrent look could see an older state, and report the difference as an event.
     pub(super) async fn record_baseline(

@@ -2,7 +2,7 @@
 //! settings that need a restart are reported and stay as they were, and an invalid configuration
 //! changes nothing.
 
-use super::{Hub, live_config::LiveConfig};
+use super::{Hub, live_config::LiveConfig, triggers::TriggerOperations};
 use crate::error::HubError;
 use a2a_hub_config::Setting;
 use a2a_hub_core::task::prices::Prices;
@@ -49,7 +49,7 @@ impl Hub {
         if let Some(topics) = &self.topics {
             topics.follow(followed.config.topics.rules());
         }
-        self.record_baselines().await;
+        TriggerOperations::record_baselines(self).await;
         self.set_default(followed.config.default_agent.clone());
         live.set(followed.config);
 

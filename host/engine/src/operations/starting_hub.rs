@@ -1,6 +1,6 @@
 //! A hub before its start: all parts exist, and nothing runs.
 
-use super::{Hub, LiveConfig, parts::HubParts};
+use super::{Hub, LiveConfig, parts::HubParts, triggers::TriggerOperations};
 use crate::{
     push::Pushes,
     routing::Routes,
@@ -124,7 +124,7 @@ impl StartingHub {
     pub async fn take_up(self) -> Result<(Hub, Recovered), StorageError> {
         let hub = Hub(Arc::new(self.0));
         let recovered = hub.tasks.recover().await?;
-        hub.record_baselines().await;
+        TriggerOperations::record_baselines(&hub).await;
         Ok((hub, recovered))
     }
 }

@@ -1,5 +1,5 @@
-//! Kills the hub while a run of a trigger on webhooks is at work: the webhook was answered with 202,
-//! so its run starts again, once, and no event counts twice.
+//! Kills the hub while a run of a trigger on webhooks is at work. The webhook was answered with
+//! 202, so its run starts again, once, and no event counts twice.
 
 use crate::stage::{GRANT, eventually_async, get, resuming_guests, said, state};
 use a2a_hub_tests::{Client, TestHub, test_guests};

@@ -51,7 +51,8 @@ pub enum Signal {
     Park,
     /// The hub shuts down gracefully.
     Shutdown,
-    /// Answer to [`Effect::Leave`](super::Effect::Leave): true if the agent continues without the hub.
+    /// Answer to [`Effect::Leave`](super::Effect::Leave): true if the agent continues without the
+    /// hub.
     Left(bool),
     /// Answer to [`Effect::AskHold`](super::Effect::AskHold).
     Resumability(Resumability),
