@@ -97,9 +97,9 @@ impl Context {
         self.hub.next_message(timeout)
     }
 
-    /// True if the task was cancelled. A long computation polls this. Once it has returned true, calls
-    /// of programs no longer fail with [`Failure::Cancelled`] until the hub ends the run, half a
-    /// second after the cancellation: the agent may end a program's turn and [park] it.
+    /// True if the task was cancelled. A long computation polls this. Once it has returned true,
+    /// calls of programs no longer fail with [`Failure::Cancelled`] until the hub ends the run,
+    /// half a second after the cancellation: the agent may end a program's turn and [park] it.
     ///
     /// [park]: crate::Child::park
     pub fn cancelled(&self) -> bool {

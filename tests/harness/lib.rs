@@ -41,7 +41,7 @@ pub use hub::{
 };
 pub use numbers::Numbers;
 pub use processes::{
-    descendants, processes_of_task, processes_with_marker, proportional_bytes, resident_bytes,
+    descendants, processes_of_task, processes_with_marker, proportional_bytes, resident_bytes, runs,
 };
 pub use receiver::{Notification, Receiver, Told};
 pub use repositories::{commit_all, git, make_repository};

@@ -8,6 +8,15 @@ pub fn processes_with_marker(data_dir: &Path) -> Vec<u32> {
     marked_with(&format!("A2A_HUB_DATA={}", data_dir.display()))
 }
 
+/// True if a process of the hub with this data directory runs this program. After a cancelled turn,
+/// a CLI may be kept for the next one; the programs that it started are not.
+pub fn runs(data_dir: &Path, program: &str) -> bool {
+    processes_with_marker(data_dir).into_iter().any(|pid| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim_end() == program)
+    })
+}
+
 /// Processes of one task only: a hub also runs programs for health checks.
 pub fn processes_of_task(task: &str) -> Vec<u32> {
     marked_with(&format!("A2A_HUB_OWNER={task}"))

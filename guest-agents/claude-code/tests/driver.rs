@@ -197,6 +197,7 @@ fn text_before_tool_question_becomes_status() {
                 "description": "mock: run a command",
             },
             "directory": "/workspace",
+            "toolCall": { "id": "toolu_2" },
             "choices": ["allow", "allow-session", "deny"],
         })
     );

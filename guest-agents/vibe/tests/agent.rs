@@ -500,5 +500,5 @@ fn reported_tool_calls_are_unique_and_ended() {
         let _ = host.run::<Vibe>("go");
         ended += ended_tool_calls(&host.events());
     }
-    assert_eq!(ended, 7);
+    assert_eq!(ended, 4);
 }

@@ -144,9 +144,9 @@ fn cancelled_turn_answers_open_question() {
     };
     driver.line(&asks(7));
     let lines = |actions: &[Action]| -> Vec<Value> {
-        let line = |action: &Action| match action {
-            Action::Send(line) => serde_json::from_str(line).expect("a line to Vibe is JSON"),
-            other => panic!("{other:?}"),
+        let line = |action: &Action| {
+            let Action::Send(line) = action else { panic!("{action:?}") };
+            serde_json::from_str(line).expect("a line to Vibe is JSON")
         };
         actions.iter().map(line).collect()
     };

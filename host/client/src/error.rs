@@ -86,10 +86,9 @@ impl ClientError {
         matches!(self, Self::Lost(why) if why.was_not_sent())
     }
 
-    /// True if the server does not know the operation, or does not support it: it did nothing, and
-    /// another operation may serve. Servers and gateways without a route answer with HTTP status
-    /// 404, 405 or 501 (RFC 9110, section 15) and without an error of A2A, those of gRPC with
-    /// `UNIMPLEMENTED`.
+    /// True if the server says that it does not know or support the operation, so that another one
+    /// may take its place. Servers and gateways without a route answer with HTTP status 404, 405 or
+    /// 501 (RFC 9110, section 15) and without an error of A2A, those of gRPC with `UNIMPLEMENTED`.
     pub(crate) fn is_unsupported(&self) -> bool {
         match self {
             Self::Refused(why) => {

@@ -32,11 +32,11 @@ async fn serve(responses: Vec<Raw>) -> (String, JoinSet<()>) {
 }
 
 /// Bodies of the requests to a server, in order.
-type Requests = Arc<Mutex<Vec<Value>>>;
+type SeenRequests = Arc<Mutex<Vec<Value>>>;
 
 /// As [`serve`], with the requests.
-async fn serve_and_record(responses: Vec<Raw>) -> (String, JoinSet<()>, Requests) {
-    let requests = Requests::default();
+async fn serve_and_record(responses: Vec<Raw>) -> (String, JoinSet<()>, SeenRequests) {
+    let requests = SeenRequests::default();
     let recorded = Arc::clone(&requests);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -273,7 +273,7 @@ async fn odd_http_responses_are_read_or_explained() {
         (
             "one 429",
             [
-                vec![busy("429 Too Many Requests", "Sun, 06 Nov 1994 08:49:37 GMT")],
+                vec![busy("429 Too Many SeenRequests", "Sun, 06 Nov 1994 08:49:37 GMT")],
                 vec![over.clone()],
             ]
             .concat(),
@@ -358,7 +358,7 @@ fn refusal(code: i32, why: &str) -> Value {
 }
 
 /// Sends the answer to a question of task `t`, and returns the events and the methods requested.
-async fn answer_question(agent: &A2aClient, requests: &Requests) -> String {
+async fn answer_question(agent: &A2aClient, requests: &SeenRequests) -> String {
     let mut message = Message::text(Role::User, "blue");
     message.task_id = Some(TaskId::new("t"));
     let send = SendMessage::new(message, None).unwrap();
@@ -368,13 +368,13 @@ async fn answer_question(agent: &A2aClient, requests: &Requests) -> String {
 
 async fn events_and_methods(
     stream: Result<RemoteTaskStream, crate::ClientError>,
-    requests: &Requests,
+    requests: &SeenRequests,
 ) -> String {
     let mut lines = Vec::new();
     let events = async {
         let mut stream = stream?;
-        while let Some(told) = stream.next().await {
-            lines.push(line(told?));
+        while let Some(event) = stream.next().await {
+            lines.push(line(event?));
         }
         Ok::<_, crate::ClientError>(())
     };
@@ -412,10 +412,10 @@ async fn refused_follow_up_stream_is_polled() {
     let lines = refusals.into_iter().map(async |(name, refused)| {
         let asking = json(&result(&task("TASK_STATE_INPUT_REQUIRED")));
         let working = json(&result(&task("TASK_STATE_WORKING")));
-        let over = |state: &str| json(&result(&task(state)["task"]));
-        let completed = || over("TASK_STATE_COMPLETED");
+        let task_in = |state: &str| json(&result(&task(state)["task"]));
+        let completed = || task_in("TASK_STATE_COMPLETED");
         let responses =
-            vec![refused, asking, over("TASK_STATE_WORKING"), completed(), working, completed()];
+            vec![refused, asking, task_in("TASK_STATE_WORKING"), completed(), working, completed()];
         let (url, _serving, requests) = serve_and_record(responses).await;
         let agent = client(&url);
         let first = answer_question(&agent, &requests).await;
@@ -423,8 +423,8 @@ async fn refused_follow_up_stream_is_polled() {
         let second = answer_question(&agent, &requests).await;
         format!("{name}: {first}; {second}")
     });
-    let told = join_all(lines).await.join("\n");
-    insta::assert_snapshot!(told, @"
+    let lines = join_all(lines).await.join("\n");
+    insta::assert_snapshot!(lines, @"
     unsupported operation: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
     unknown method: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
     refusal in stream: t working · t completed [SendStreamingMessage SendMessage GetTask GetTask]; t working · t completed [SendMessage GetTask]
@@ -436,18 +436,19 @@ async fn refused_follow_up_stream_is_polled() {
 
 #[tokio::test]
 async fn refused_subscription_is_polled() {
-    let now = |state: &str| json(&result(&task(state)["task"]));
+    let task_in = |state: &str| json(&result(&task(state)["task"]));
     let refused = || json(&refusal(-32004, "Streaming is not supported"));
-    let (working, completed) = (|| now("TASK_STATE_WORKING"), || now("TASK_STATE_COMPLETED"));
+    let (working, completed) =
+        (|| task_in("TASK_STATE_WORKING"), || task_in("TASK_STATE_COMPLETED"));
     let responses = vec![refused(), working(), working(), completed(), completed(), refused()];
     let (url, _serving, requests) = serve_and_record(responses).await;
     let agent = client(&url);
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for _ in 0..2 {
         let stream = agent.subscribe(TaskId::new("t"));
-        told.push(events_and_methods(Ok(stream), &requests).await);
+        lines.push(events_and_methods(Ok(stream), &requests).await);
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(lines.join("\n"), @"
     t working · t completed [SubscribeToTask GetTask GetTask GetTask]
     t completed [GetTask]
     ");
@@ -456,12 +457,13 @@ async fn refused_subscription_is_polled() {
 /// A refusal of the message itself is no refusal to stream.
 #[tokio::test]
 async fn twice_refused_message_is_an_error() {
-    let gone = || json(&refusal(-32004, "task t is in a terminal state"));
+    let refused = || json(&refusal(-32004, "task t is in a terminal state"));
     let streamed = stream(&[&done()]).remove(0);
-    let (url, _serving, requests) = serve_and_record(vec![gone(), gone(), streamed]).await;
+    let (url, _serving, requests) = serve_and_record(vec![refused(), refused(), streamed]).await;
     let agent = client(&url);
-    let told = [answer_question(&agent, &requests).await, answer_question(&agent, &requests).await];
-    insta::assert_snapshot!(told.join("\n"), @"
+    let lines =
+        [answer_question(&agent, &requests).await, answer_question(&agent, &requests).await];
+    insta::assert_snapshot!(lines.join("\n"), @"
     error: the agent refused: task t is in a terminal state (-32004) [SendStreamingMessage SendMessage]
     t completed [SendStreamingMessage]
     ");

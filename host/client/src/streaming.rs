@@ -13,7 +13,7 @@ pub(crate) struct Streaming {
     subscriptions_refused: AtomicBool,
 }
 
-/// A streaming operation. The first message of a task and later ones are told apart: the official
+/// A streaming operation. The first message of a task and later ones differ: the official
 /// JavaScript SDK 1.3.0 streams new tasks, and refuses most follow-up messages, namely where the
 /// agent's first event is not the whole task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub struct RemoteTaskStream {
     ready: VecDeque<Result<StreamResponse, ClientError>>,
     task: Option<TaskId>,
     /// Streaming request whose first event has not arrived.
-    pending: Option<PendingRequest>,
+    pending: Option<OpenRequest>,
     /// Attempts to resume since the last event.
     tries: usize,
     /// Defect of the latest event that was skipped.
@@ -67,7 +67,7 @@ enum AnswerSource {
 /// Streaming request that the agent has not answered with an event. If the agent refuses it as
 /// unsupported, an operation that does not stream takes its place.
 #[derive(Debug)]
-enum PendingRequest {
+enum OpenRequest {
     /// Message that is sent again, without streaming.
     Message(Box<SendMessage>),
     Subscription,
@@ -96,7 +96,7 @@ impl RemoteTaskStream {
             return Ok(stream);
         }
         let mut stream = Self::new(agent, None, AnswerSource::Read);
-        stream.pending = Some(PendingRequest::Message(Box::new(send.clone())));
+        stream.pending = Some(OpenRequest::Message(Box::new(send.clone())));
         match stream.begin(&Operation::StreamMessage(Box::new(send))).await {
             Err(why) if why.is_unsupported() => stream.do_without_streaming(why).await?,
             begun => begun?,
@@ -188,20 +188,20 @@ impl RemoteTaskStream {
     /// stream. If that is accepted, later requests of this kind do not stream either.
     async fn do_without_streaming(&mut self, refusal: ClientError) -> Result<(), ClientError> {
         let operation = match (self.pending.take(), self.task.clone()) {
-            (Some(PendingRequest::Message(send)), _) => {
+            (Some(OpenRequest::Message(send)), _) => {
                 let operation = streaming_operation(&send);
                 self.send_unstreamed(*send).await?;
                 operation
             }
             // No task at rest has a stream, also where streams are supported.
-            (Some(PendingRequest::Subscription), Some(task)) => {
+            (Some(OpenRequest::Subscription), Some(task)) => {
                 if self.rests(&task).await? {
                     return Ok(());
                 }
                 self.source = AnswerSource::Looks(None);
                 StreamingOperation::Subscription
             }
-            (Some(PendingRequest::Subscription), None) | (None, _) => return Err(refusal),
+            (Some(OpenRequest::Subscription), None) | (None, _) => return Err(refusal),
         };
         let (url, why) = (self.agent.url(), refusal.to_string());
         tracing::info!(%url, ?operation, why, "a remote agent refuses to stream; its tasks are polled");
@@ -282,7 +282,7 @@ impl RemoteTaskStream {
         if self.tries > 1 && self.rests(task).await? {
             return Ok(());
         }
-        self.pending = Some(PendingRequest::Subscription);
+        self.pending = Some(OpenRequest::Subscription);
         match self.begin(&Operation::Resubscribe { id: task.clone(), after: None }).await {
             Err(why) if why.is_unsupported() => self.do_without_streaming(why).await,
             Err(ClientError::Refused(_)) if self.rests(task).await? => Ok(()),

@@ -25,7 +25,8 @@ use crate::{
     telemetry::Telemetry,
 };
 use a2a_hub_core::{
-    health::circuit_breaker, scheduling::resources::SharedResource, task::prices::Price,
+    health::circuit_breaker, http_name::HttpName, scheduling::resources::SharedResource,
+    task::prices::Price,
 };
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use serde::{Deserialize, Serialize};
@@ -285,6 +286,13 @@ impl Stop {
 pub struct Tenant {}
 
 impl Config {
+    /// Names under which the hub is called over HTTP, in addition to its own address: `http.names`,
+    /// and that of `public_url`.
+    pub fn http_names(&self) -> Vec<HttpName> {
+        let published = self.public_url.as_deref().and_then(HttpName::of_url);
+        self.http.names.iter().cloned().chain(published).collect()
+    }
+
     /// Directory of the hub's persistent data.
     pub fn data_dir(&self) -> Result<&Path, ConfigError> {
         self.data_dir.as_deref().ok_or(ConfigError::Homeless)

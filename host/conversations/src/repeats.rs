@@ -382,7 +382,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn flood_forgets_requests_of_its_sender() {
         let repeats = Repeats::within(WINDOW);
-        let agent = |name| Holder::Agent(AgentId::parse(name).unwrap());
+        let agent = |name: &str| Holder::Agent(AgentId::parse(name).unwrap());
         let send = async |holder: Holder, request: &str| {
             repeats.claim(holder, request, "").await.unwrap().begun(TaskId::new("t"));
         };

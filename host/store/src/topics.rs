@@ -83,9 +83,9 @@ pub(crate) fn shown_owner(stored: &str) -> String {
 #[async_trait::async_trait]
 pub trait TopicStore: Send + Sync {
     /// Stores a message durably as the next of its topic, and drops old ones beyond the rules, at
-    /// most [`TopicRules::MAX_DROPPED`]: the oldest of the publisher with more than a share, or else
-    /// the oldest of all. A new topic belongs to the publisher of its first message, and may take
-    /// the place of one that has no messages left.
+    /// most [`TopicRules::MAX_DROPPED`]: the oldest of the publisher with more than a share, or
+    /// else the oldest of all. A new topic belongs to the publisher of its first message, and may
+    /// take the place of one that has no messages left.
     async fn publish_message(
         &self,
         tenant: &TenantId,

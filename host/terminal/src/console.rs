@@ -3,7 +3,7 @@
 //! pipe or a file is unchanged.
 
 use crate::{
-    markdown_stream::Screen,
+    markdown_stream::ScreenSize,
     pager::read_by,
     text::{Look, Text},
 };
@@ -185,12 +185,12 @@ impl Console {
 
     /// Size of the terminal that standard output is, as it is now; columns as [`Self::columns`] of
     /// a terminal that reports none.
-    pub fn screen(self) -> Screen {
+    pub fn screen(self) -> ScreenSize {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
         let given = |of: fn(&rustix::termios::Winsize) -> u16, default: usize| {
             size.as_ref().map(|size| usize::from(of(size))).filter(|it| *it > 0).unwrap_or(default)
         };
-        Screen {
+        ScreenSize {
             columns: given(|size| size.ws_col, self.out.columns.unwrap_or(COLUMNS)),
             rows: given(|size| size.ws_row, ROWS),
         }

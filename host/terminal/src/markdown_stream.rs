@@ -1,5 +1,5 @@
-//! Markdown that is printed while it arrives: complete blocks stay on the screen, and the open block
-//! is drawn again as it grows.
+//! Markdown that is printed while it arrives: complete blocks stay on the screen, and the open
+//! block is drawn again as it grows.
 
 use crate::{
     markdown::{Blocks, render},
@@ -16,7 +16,7 @@ const LOOK: Look = Look { cleaned: true, coloured: true };
 
 /// Size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Screen {
+pub struct ScreenSize {
     /// Width in columns.
     pub columns: usize,
     /// Height in rows.
@@ -50,7 +50,7 @@ struct StyledLine {
 
 impl MarkdownStream {
     /// Adds a piece; returns the characters and codes to print.
-    pub fn push(&mut self, piece: &str, screen: Screen) -> String {
+    pub fn push(&mut self, piece: &str, screen: ScreenSize) -> String {
         let complete = self.blocks.push(piece);
         let mut out = String::new();
         if !complete.trim().is_empty() {
@@ -66,7 +66,7 @@ impl MarkdownStream {
     }
 
     /// Ends the answer; returns the characters and codes to print.
-    pub fn end(&mut self, screen: Screen) -> String {
+    pub fn end(&mut self, screen: ScreenSize) -> String {
         let rest = self.blocks.rest();
         if rest.trim().is_empty() {
             return String::new();
@@ -77,7 +77,7 @@ impl MarkdownStream {
     }
 
     /// Prints whole Markdown below what was printed.
-    pub fn whole(&mut self, markdown: &str, screen: Screen) -> String {
+    pub fn whole(&mut self, markdown: &str, screen: ScreenSize) -> String {
         if markdown.trim().is_empty() {
             return String::new();
         }
@@ -92,7 +92,7 @@ impl MarkdownStream {
     }
 
     /// Takes the open block off the screen, so that something else can be printed in its place.
-    pub fn hide(&mut self, screen: Screen) -> String {
+    pub fn hide(&mut self, screen: ScreenSize) -> String {
         let kept = self.fixed.min(self.drawn.len());
         let out = erase(&self.drawn[kept..], screen.columns);
         self.drawn.truncate(kept);
@@ -100,12 +100,12 @@ impl MarkdownStream {
     }
 
     /// Draws the open block again, below what was printed since [`Self::hide`].
-    pub fn show(&mut self, screen: Screen) -> String {
+    pub fn show(&mut self, screen: ScreenSize) -> String {
         self.push("", screen)
     }
 
     /// Draws Markdown in place of the open block: only the lines that changed.
-    fn draw(&mut self, markdown: &str, screen: Screen) -> String {
+    fn draw(&mut self, markdown: &str, screen: ScreenSize) -> String {
         if self.columns != screen.columns {
             // The terminal has wrapped the lines anew, so that their rows are unknown.
             self.fixed = self.drawn.len();
@@ -127,13 +127,13 @@ impl MarkdownStream {
     }
 
     fn end_block(&mut self) {
-        self.has_begun = true;
+        self.has_begun |= !self.drawn.is_empty();
         self.drawn.clear();
         self.fixed = 0;
     }
 
     /// Fixes the lines above those that are surely on the screen.
-    fn fix_beyond(&mut self, screen: Screen) {
+    fn fix_beyond(&mut self, screen: ScreenSize) {
         let mut room = screen.rows.saturating_sub(FREE_ROWS).max(1);
         let mut first = self.drawn.len();
         while let Some(line) = first.checked_sub(1).map(|at| &self.drawn[at]) {
@@ -168,8 +168,12 @@ impl StyledLine {
 
 /// Lines of rendered Markdown, after an empty one if others precede it.
 fn lines(markdown: &str, columns: usize, is_more: bool) -> Vec<StyledLine> {
+    let rendered = render(markdown, columns);
+    if rendered.words().is_empty() {
+        return Vec::new();
+    }
     let mut text = Text::from(if is_more { "\n" } else { "" });
-    text.append(render(markdown, columns));
+    text.append(rendered);
     let plain = text.shown(Look { coloured: false, ..LOOK });
     let shown = text.shown(LOOK);
     let lines = shown.lines().zip(plain.lines());
@@ -197,7 +201,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SCREEN: Screen = Screen { columns: 20, rows: 8 };
+    const SCREEN: ScreenSize = ScreenSize { columns: 20, rows: 8 };
 
     /// Terminal that obeys the codes of this module, of any height.
     #[derive(Default)]
@@ -238,7 +242,7 @@ mod tests {
         }
     }
 
-    fn streamed(pieces: &[&str], screen: Screen) -> Vec<String> {
+    fn streamed(pieces: &[&str], screen: ScreenSize) -> Vec<String> {
         let (mut stream, mut rows) =
             (MarkdownStream::default(), Rows { height: screen.rows, ..Rows::default() });
         let mut shown = Vec::new();
@@ -311,7 +315,8 @@ mod tests {
         fn streamed_answer_ends_as_rendered_whole(
             pieces in prop::collection::vec("[a-c \n*`]{0,9}|\n\n|- |[|]a[|]", 0..12),
         ) {
-            let screen = Screen { columns: 30, rows: 500 };
+            // `Rows` does not break the lines of code that are wider than the terminal.
+            let screen = ScreenSize { columns: 200, rows: 500 };
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let shown = streamed(&pieces, screen).pop().unwrap();
             let mut blocks = Blocks::default();
@@ -320,7 +325,7 @@ mod tests {
             let mut expected = String::new();
             for part in parts.iter().filter(|part| !part.trim().is_empty()) {
                 let is_more = !expected.is_empty();
-                let lines = lines(part, 30, is_more);
+                let lines = lines(part, 200, is_more);
                 expected.extend(lines.iter().map(|line| format!("{}\n", line.shown)));
             }
             let plain = |text: &str| anstyle_free(text);

@@ -1,8 +1,8 @@
 //! Interruption of a program whose task is cancelled, so that the next turn need not start another.
 //!
 //! ```text
-//! the task is cancelled ─► Driver::interrupt ─► lines of the program ─► Action::End, silence
-//!   ─► parked for the next turn, without the processes that it started for the task
+//! the task is cancelled ─► Driver::interrupt ─► lines of the program ─► Action::End
+//!   ─► silence ─► parked for the next turn, without the processes that it started for the task
 //! any step fails or is late ─► the program is killed
 //! ```
 

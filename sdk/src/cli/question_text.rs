@@ -52,12 +52,13 @@ impl Question {
                 members.insert("options".to_owned(), options.into());
             }
         }
-        if let Some(call) = &self.tool_call {
-            data["toolCall"] = call.clone();
-        }
         let changes = changes(&self.changes);
-        if !changes.is_empty() {
-            data["changes"] = changes.into();
+        if let Some(members) = data.as_object_mut() {
+            let call = self.tool_call.iter().map(|call| ("toolCall".to_owned(), call.clone()));
+            members.extend(call);
+            if !changes.is_empty() {
+                members.insert("changes".to_owned(), changes.into());
+            }
         }
         let prompt = Message::from(request(self, agent)).with(Part::data(&data));
         // An answer that arrives after the program's exit must not permit anything else.

@@ -214,7 +214,8 @@ fn turn<D: Driver>(
     talk.close(end, program).map(Some)
 }
 
-/// Relays between the driver and the program up to the end of the turn; true if the program is gone.
+/// Relays between the driver and the program up to the end of the turn; true if the program is
+/// gone.
 fn until_end(
     talk: &mut Talk<'_>,
     driver: &mut impl Driver,

@@ -395,7 +395,10 @@ impl<'a> Talk<'a> {
         }
         let mut question = question;
         if let Some(call) = &mut question.tool_call {
-            call["id"] = self.calls.id(call["id"].as_str().unwrap_or_default()).into();
+            let id = self.calls.id(call["id"].as_str().unwrap_or_default());
+            if let Some(members) = call.as_object_mut() {
+                members.insert("id".to_owned(), id.into());
+            }
         }
         let millis = self.ctx.setting("approval_timeout").and_then(|text| text.parse().ok());
         let within = millis.map(Duration::from_millis);

@@ -51,7 +51,9 @@ impl ReportedCalls {
         if status.is_some() {
             call.is_open = !is_end;
         }
-        tool["id"] = call.id(&id).into();
+        if let Some(members) = tool.as_object_mut() {
+            members.insert("id".to_owned(), call.id(&id).into());
+        }
     }
 
     /// Id for clients of the latest call to which the program gave this id.

@@ -36,13 +36,17 @@ pub fn cut(text: &str) -> String {
 /// Maximum size of a text in the final status of a task. The hub takes a message of 1 MiB.
 const MAX_STATUS: usize = 512 * 1024;
 
+/// Size of the beginning of a longer text in a status: clients show the artifact with the whole
+/// text as well.
+const BEGINNING: usize = 4 * 1024;
+
 /// Text of a final status: the whole text, or the beginning of one that is too long for a status,
 /// with a sentence on the rest.
 pub(super) fn final_status(text: String, rest: &str) -> String {
     if text.len() <= MAX_STATUS {
         return text;
     }
-    let begin = &text[..text.floor_char_boundary(MAX_STATUS)];
+    let begin = &text[..text.floor_char_boundary(BEGINNING)];
     format!("{begin}\n… cut here, of {} bytes{rest}", text.len())
 }
 
@@ -104,7 +108,7 @@ mod tests {
     fn long_final_status_is_cut() {
         let long = "ä".repeat(600_000);
         let status = final_status(long.clone(), "; the artifact `answer` has the whole text");
-        assert!(status.len() < MAX_STATUS + 100 && status.starts_with("ää"));
+        assert!(status.len() < BEGINNING + 100 && status.starts_with("ää"));
         assert!(
             status.ends_with(
                 "\n… cut here, of 1200000 bytes; the artifact `answer` has the whole text"

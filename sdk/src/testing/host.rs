@@ -283,7 +283,7 @@ impl ScriptedHost {
         Box::new(move || host.unless_cancelled())
     }
 
-    /// Check for calls of programs, which work again once the agent has learned of the cancellation.
+    /// Check for calls of programs, which work again once the agent knows of the cancellation.
     fn program_stop(&self) -> Stop {
         let host = self.clone();
         Box::new(move || {
@@ -543,7 +543,7 @@ impl Host for ScriptedHost {
             Pollable::Process(process) => process.is_ready(),
             Pollable::Call(call) => call.is_ready(),
             Pollable::Exchange(exchange) => exchange.is_ready(),
-            Pollable::Question(question) => question.is_answered(),
+            Pollable::Question(question) => !question.host.0.borrow().answers.is_empty(),
         };
         Ok((0..sources.len()).filter(|&i| ready(&sources[i])).collect())
     }
@@ -592,11 +592,5 @@ impl ScriptedExchange {
     /// True unless the task is cancelled: the next chunk, or the end, is available at once.
     fn is_ready(&self) -> bool {
         !self.host.is_cancelled()
-    }
-}
-
-impl ScriptedQuestion {
-    fn is_answered(&self) -> bool {
-        !self.host.0.borrow().answers.is_empty()
     }
 }

@@ -46,7 +46,7 @@ fn find(value: &Value, at: &str, pointers: &mut Vec<String>) {
 /// of reshaped lines.
 pub fn feed_reshaped<D: Driver>(recording: &str, driver: impl Fn() -> D) -> usize {
     let lines: Vec<&str> = recording.lines().filter_map(of_program).collect();
-    let (mut known, mut fed) = (BTreeSet::new(), 0);
+    let (mut known, mut count) = (BTreeSet::new(), 0);
     for (at, line) in lines.iter().enumerate() {
         let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
         // Lines that differ only in their values are read alike.
@@ -70,10 +70,10 @@ pub fn feed_reshaped<D: Driver>(recording: &str, driver: impl Fn() -> D) -> usiz
             for after in &lines[at + 1..] {
                 fed(&mut driver, after);
             }
-            fed += 1;
+            count += 1;
         }
     }
-    fed
+    count
 }
 
 /// Members that decide whether a recorded answer completes: each shape of JSON takes the place of

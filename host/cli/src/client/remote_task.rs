@@ -10,9 +10,9 @@ use crate::{
     commands::{
         follow::{OnLeave, show_event},
         leave::{LeaveChoice, ask_to_leave, asks, detached},
-        send::{Send, SendStep, conclude, message, print_begun},
+        send::{Send, SendStep, conclude, message},
         task::{
-            output::TaskOutput,
+            output::{TaskOutput, print_begun},
             question::{self, Asked, question},
         },
     },

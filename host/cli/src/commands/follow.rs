@@ -30,9 +30,10 @@ pub(crate) enum OnLeave {
 }
 
 /// Answer of the hub, or event of its stream: the id of the request, and the value.
-type Answered = (u64, anyhow::Result<Value>);
+type StreamAnswer = (u64, anyhow::Result<Value>);
 
-/// Maximum number of events that are kept while the user is asked; the stream is read on afterwards.
+/// Maximum number of events that are kept while the user is asked; the stream is read on
+/// afterwards.
 const MAX_KEPT: usize = 4_096;
 
 /// Prints events until the task ends or waits for its client. Fails if the stream ends before that.
@@ -48,7 +49,7 @@ pub(crate) async fn follow(
     let is_on_terminal = shown.console().columns().is_some();
     let asks = asks(shown, on_leave);
     let (mut interrupted, mut cancelling) = (false, None);
-    let mut kept: VecDeque<Answered> = VecDeque::new();
+    let mut kept: VecDeque<StreamAnswer> = VecDeque::new();
     loop {
         let (mut again, mut leaves) = (false, interrupted || shown.is_unread());
         tokio::select! {
@@ -126,7 +127,10 @@ pub(crate) fn show_event(
 }
 
 /// Next event: a kept one, or else one of the hub.
-async fn next(kept: &mut VecDeque<Answered>, client: &mut Client) -> anyhow::Result<Answered> {
+async fn next(
+    kept: &mut VecDeque<StreamAnswer>,
+    client: &mut Client,
+) -> anyhow::Result<StreamAnswer> {
     match kept.pop_front() {
         Some(answered) => Ok(answered),
         None => client.next().await,
@@ -137,7 +141,7 @@ async fn next(kept: &mut VecDeque<Answered>, client: &mut Client) -> anyhow::Res
 async fn keep_until_end(
     client: &mut Client,
     id: u64,
-    kept: &mut VecDeque<Answered>,
+    kept: &mut VecDeque<StreamAnswer>,
 ) -> anyhow::Result<()> {
     while kept.len() < MAX_KEPT {
         let answered = client.next().await?;

@@ -9,7 +9,7 @@ use super::{
     follow::{OnLeave, follow, follow_handoff},
     start,
     task::{
-        output::{TaskOutput, runs_on},
+        output::{TaskOutput, print_begun},
         question::{self, Asked},
         save_files::{self, Saved},
     },
@@ -244,20 +244,11 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
 /// Sends the message and prints the id of its task, which runs on.
 async fn begin(global: &Global, client: &mut Client, send: &Send) -> anyhow::Result<Exit> {
     let mut asked = params(send)?;
-    member::set(&mut asked["configuration"], "blocking", false);
+    if let Some(configuration) = asked.get_mut("configuration") {
+        member::set(configuration, "blocking", false);
+    }
     let task = client.call("message/send", asked).await?;
     print_begun(global, &task, "")
-}
-
-/// Prints the id of a task that was begun; `elsewhere` are the options of a remote agent.
-pub(crate) fn print_begun(global: &Global, task: &Value, elsewhere: &str) -> anyhow::Result<Exit> {
-    let id = text(&task["id"]);
-    global.show(task, || Ok(format!("{id}\n").into()))?;
-    if global.format == Format::Pretty {
-        let note = runs_on(&global.command(), id, elsewhere);
-        global.console().note(Text::styled(FAINT, note));
-    }
-    Ok(Exit::Done)
 }
 
 /// Next step of a conversation at the terminal.

@@ -18,7 +18,7 @@ use crate::command_line::{command, finish_within};
 use crate::stage::{
     eventually, eventually_async, get, no_program_left, said, send, state, stream, until,
 };
-use a2a_hub_tests::{Client, ModelServer, TestHub, message_to, processes_of_task};
+use a2a_hub_tests::{Client, ModelServer, TestHub, message_to, processes_of_task, runs};
 use anyhow::{Context as _, Result, bail};
 use confined::{confined_program_edits_its_workspace, confined_program_works_without_reading_keys};
 use conversations::{concurrent_messages_are_answered_in_sequence, external_session_is_resumed};
@@ -464,7 +464,7 @@ async fn cancel_ends_all_processes(vendor: &Vendor) -> Result<()> {
         let task = client.call("tasks/cancel", json!({ "id": id })).await?;
         assert_eq!(state(&task), "canceled");
         assert!(begun.elapsed() < Duration::from_secs(2), "{prompt}: {:?}", begun.elapsed());
-        no_program_left(&data, Duration::from_millis(100)).await.context(prompt)?;
+        eventually(Duration::from_millis(100), || !runs(&data, "sleep")).await.context(prompt)?;
     }
     Ok(())
 }

@@ -306,7 +306,7 @@ async fn ctrl_c_cancels_and_hangup_detaches() -> Result<()> {
 
     let mut command = command(hub.socket(), &hub.home(), &["send", "guest", "sh sleep 600"])?;
     let mut child = command.current_dir(hub.workspace()).spawn()?;
-    let begun = eventually(&hub).await?;
+    let begun = working(1, &hub).await?.remove(0);
     let pid = Pid::from_raw(i32::try_from(child.id().context("it ended")?)?).context("no pid")?;
     kill_process(pid, Signal::HUP)?;
     let status = timeout(Duration::from_secs(10), child.wait()).await??;
@@ -319,7 +319,7 @@ async fn ctrl_c_cancels_and_hangup_detaches() -> Result<()> {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let detached = ran.stdout.trim().to_owned();
     assert!(ran.stderr.contains(&format!("task watch {detached}")), "{}", ran.stderr);
-    assert_eq!(tasks_in("working", &hub).await?, [detached, begun], "both run on");
+    assert_eq!(working(2, &hub).await?, [detached, begun], "both run on");
     let ran = run(&hub, &["task", "cancel", "--state", "working"]).await?;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     no_program_left(&hub.data_dir(), Duration::from_secs(5)).await
@@ -332,15 +332,16 @@ async fn tasks_in(state: &str, hub: &TestHub) -> Result<Vec<String>> {
     Ok(tasks.iter().filter_map(|task| task["id"].as_str().map(str::to_owned)).collect())
 }
 
-/// Id of the task that works, as soon as one does.
-async fn eventually(hub: &TestHub) -> Result<String> {
+/// Ids of the tasks that work, once their number is `count`.
+async fn working(count: usize, hub: &TestHub) -> Result<Vec<String>> {
     for _ in 0..100 {
-        if let Some(task) = tasks_in("working", hub).await?.pop() {
-            return Ok(task);
+        let tasks = tasks_in("working", hub).await?;
+        if tasks.len() == count {
+            return Ok(tasks);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    anyhow::bail!("no task works")
+    anyhow::bail!("no {count} tasks work")
 }
 
 async fn cancelled_by(signal: Signal, hub: &TestHub) -> Result<()> {

@@ -1,6 +1,5 @@
 //! Settings of the HTTP server: its address, and the names under which it is called.
 
-use super::Config;
 use a2a_hub_core::http_name::HttpName;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -31,15 +30,6 @@ impl Http {
     /// The address and the port.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host, self.port)
-    }
-}
-
-impl Config {
-    /// Names under which the hub is called over HTTP, in addition to its own address: `http.names`,
-    /// and that of `public_url`.
-    pub fn http_names(&self) -> Vec<HttpName> {
-        let published = self.public_url.as_deref().and_then(HttpName::of_url);
-        self.http.names.iter().cloned().chain(published).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Quotas per principal on the connections of an endpoint, and on streams. No agent, client or
 //! stranger can take all of them, and the last ones are reserved for the operator.
-//! [`Shares`](super::shares::Shares) has the limits of each holder.
+//! [`Shares`] has the limits of each holder.
 //!
 //! At a limit, the newcomer replaces the connection that has been idle longest among those that the
 //! limit counts. If none is idle, the newcomer is refused. Only the operator can replace a

@@ -236,7 +236,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -297,7 +297,7 @@ mod tests {
         let (head, rest) = book.split_once(begin).expect("the page has the begin of the table");
         let (_, tail) = rest.split_once(end).expect("the page has the end of the table");
         let written = format!("{head}{begin}{}{end}{tail}", limits_table());
-        if std::env::var("A2A_HUB_BOOK").is_ok_and(|what| what == "write") {
+        if std::env::var_os("A2A_HUB_BOOK").is_some_and(|what| what == "write") {
             std::fs::write(file, &written).unwrap();
         }
         let is_same = std::fs::read_to_string(file).unwrap() == written;

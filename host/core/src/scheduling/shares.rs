@@ -190,8 +190,9 @@ impl Shares {
     }
 
     /// Holder whose oldest unit makes room when more units than allowed are stored: the one with
-    /// most among those beyond their limits, or beyond the common limit. None if no holder is beyond
-    /// a limit; then the oldest unit of all makes room. The operator is never beyond a limit.
+    /// most among those beyond their limits, or beyond the common limit. None if no holder is
+    /// beyond a limit; then the oldest unit of all makes room. The operator is never beyond a
+    /// limit.
     pub fn beyond(&self, held: impl IntoIterator<Item = (Holder, u64)>) -> Option<Holder> {
         let mut of_holders = HashMap::<Holder, u64>::new();
         for (holder, units) in held {

@@ -195,10 +195,10 @@ impl TurnActivity {
     }
 
     /// Notes the tool call of a permission request, which is open from then on.
-    pub(super) fn note_asked(&mut self, call: &str, title: &str, kind: Option<&'static str>) {
+    pub(super) fn note_asked(&mut self, call: &str, title: &str, kind: &'static str) {
         let known = self.known(call);
         title.clone_into(&mut known.title);
-        known.kind = kind;
+        known.kind = Some(kind);
         known.is_open = true;
     }
 

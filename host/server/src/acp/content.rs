@@ -68,10 +68,10 @@ fn file(part: &Part, bytes: &[u8], owner: &str) -> Vec<Value> {
         ("audio", _) => {
             vec![mention(), json!({ "type": "audio", "data": data(), "mimeType": media })]
         }
-        (_, Ok(text)) => vec![resource(json!({ "uri": uri(), "mimeType": media, "text": text }))],
+        (_, Ok(text)) => vec![resource(&json!({ "uri": uri(), "mimeType": media, "text": text }))],
         (_, Err(_)) => {
             let file = json!({ "uri": uri(), "mimeType": media, "blob": data() });
-            vec![mention(), resource(file)]
+            vec![mention(), resource(&file)]
         }
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn resource(resource: Value) -> Value {
+fn resource(resource: &Value) -> Value {
     json!({ "type": "resource", "resource": resource })
 }
 
@@ -133,7 +133,7 @@ mod tests {
             (
                 file(Some("a b/c.md"), None, b"# c"),
                 vec![resource(
-                    json!({ "uri": uri("a%20b%2Fc.md"), "mimeType": "text/markdown", "text": "# c" }),
+                    &json!({ "uri": uri("a%20b%2Fc.md"), "mimeType": "text/markdown", "text": "# c" }),
                 )],
             ),
             (
@@ -141,7 +141,7 @@ mod tests {
                 vec![
                     text("\n[a file: 2 bytes]\n"),
                     resource(
-                        json!({ "uri": uri("a%20file"), "mimeType": "application/octet-stream", "blob": "/wA=" }),
+                        &json!({ "uri": uri("a%20file"), "mimeType": "application/octet-stream", "blob": "/wA=" }),
                     ),
                 ],
             ),

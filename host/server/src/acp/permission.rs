@@ -55,20 +55,25 @@ pub(super) fn request(session: &str, task: &Task, calls: &mut TurnActivity) -> P
     let title = line_of(named, "title")
         .or_else(|| known.map(|known| known.title.clone()).filter(|title| !title.is_empty()))
         .unwrap_or_else(|| plain_text::line(&prompt, MAX_TITLE));
-    let kind = kind_of(named).or(known.and_then(|known| known.kind)).or_else(|| {
+    let guessed = || {
         let is_command = input["command"].is_string() || input["command"].is_array();
-        if changes.is_empty() { is_command.then_some("execute") } else { Some("edit") }
-    });
+        match (changes.is_empty(), is_command) {
+            (false, _) => "edit",
+            (true, true) => "execute",
+            (true, false) => "other",
+        }
+    };
+    let kind = kind_of(named).or(known.and_then(|known| known.kind)).unwrap_or_else(guessed);
     let input = Some(input).filter(|input| input.is_object());
     let input = input.or(known.and_then(|known| known.input.as_ref()));
     let mut about = json!({
         "toolCallId": call.id,
         "title": title,
+        "kind": kind,
         "status": "pending",
         "content": content(&prompt, &changes),
     });
     let members = [
-        ("kind", kind.map(Value::from)),
         ("name", line_of(data, "tool").map(Value::from)),
         ("rawInput", input.cloned()),
         ("locations", locations(named, &changes).map(Value::from)),

@@ -165,11 +165,10 @@ mod tests {
     #[test]
     fn token_is_read_from_bearer_header() {
         let shown = |values: &[&'static str]| {
-            let values = values.iter().map(|value| (header::AUTHORIZATION, value.parse().unwrap()));
             let mut headers = HeaderMap::new();
-            values.for_each(|(name, value)| {
-                headers.append(name, value);
-            });
+            for value in values {
+                headers.append(header::AUTHORIZATION, value.parse().unwrap());
+            }
             match Credential::of(&headers) {
                 Credential::Bearer(token) => token.to_owned(),
                 other @ (Credential::Absent | Credential::Unreadable) => format!("{other:?}"),

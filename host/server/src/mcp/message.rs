@@ -250,8 +250,8 @@ fn is_of_tasks(method: &str, params: &Value) -> bool {
     !names_version && (asks_for_task || method.starts_with("tasks/"))
 }
 
-/// True for a method of sessions in a request of 2026-07-28 or later, which have none. The SDK would
-/// begin a session, or check the parameters first.
+/// True for a method of sessions in a request of 2026-07-28 or later, which have none. The SDK
+/// would begin a session, or check the parameters first.
 fn is_removed(method: &str, params: &Value) -> bool {
     let is_of_sessions =
         matches!(method, "initialize" | "resources/subscribe" | "resources/unsubscribe");

@@ -50,8 +50,8 @@ fn permission(of: &Value) -> Value {
     json!({ "permission": of })
 }
 
-/// Runs a script, and answers each permission request with this outcome; cancels at its first
-/// request if there is none.
+/// Runs a script, and answers each permission request with this outcome, or cancels at the first
+/// request without one.
 async fn run(connection: &mut TestConnection, steps: Value, outcome: Option<Value>) -> Vec<Value> {
     let session = session(connection).await;
     let id = connection.begin("session/prompt", prompt(&session, &script(&steps))).await;

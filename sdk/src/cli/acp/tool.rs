@@ -284,9 +284,9 @@ mod tests {
     /// Reported text and facts of each update.
     fn reports(call: &mut ToolCall, updates: &[Value]) -> Vec<(String, Value)> {
         let actions = updates.iter().flat_map(|update| call.update(update));
-        let report = |action| match action {
-            Action::Report { text, mut facts } => Some((text, facts["tool"].take())),
-            _ => None,
+        let report = |action| {
+            let Action::Report { text, mut facts } = action else { return None };
+            Some((text, facts["tool"].take()))
         };
         actions.filter_map(report).collect()
     }

@@ -141,8 +141,8 @@ async fn malformed_json_rpc_is_bad_request() -> Result<()> {
             ("{}", -32600, json!(null)),
             (r#"{"id":1}"#, -32600, json!(1)),
             (r#"{"id":1,"method":7}"#, -32600, json!(1)),
-            (r#"{"id":1.5,"method":"ping"}"#, -32600, json!(null)),
-            (r#"{"id":{},"method":"ping"}"#, -32600, json!(null)),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, json!(null)),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600, json!(null)),
             (r#"[{"id":1,"method":"ping"}]"#, -32600, json!(null)),
         ] {
             let answer = client.post(body).await?;

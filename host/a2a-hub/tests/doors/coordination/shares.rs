@@ -33,7 +33,7 @@ print(json.dumps([topics, cursors, messages]))
 async fn greedy_agent_leaves_topics_to_others() -> Result<()> {
     let agent = |name: &str| {
         format!(
-            "[agents.{name}]\nconfine = false\n[agents.{name}.grant]\ndelegate = ['echo']\n\
+            "[agents.{name}]\nconfine = false\n[agents.{name}.grant]\nmemory = true\nfiles = true\ndelegate = ['echo']\n\
              [agents.{name}.grant.process.sh]\n"
         )
     };

@@ -123,6 +123,13 @@ async fn agent_program_access_matches_table() -> Result<()> {
     Ok(())
 }
 
+/// True for a method of the unix socket only: a process that serves others over HTTP gives them
+/// none of these.
+fn is_own(method: &str) -> bool {
+    ["hub/backup", "hub/plugins/add", "hub/tasks/apply"].contains(&method)
+        || method.starts_with("hub/grants/")
+}
+
 #[tokio::test]
 async fn operator_access_is_unlimited() -> Result<()> {
     let hub = InProcessHub::start().await?;
@@ -136,7 +143,10 @@ async fn operator_access_is_unlimited() -> Result<()> {
             let answer = client.call(method, request["params"].clone());
             let answer = tokio::time::timeout(Duration::from_secs(60), answer).await?;
             if let Err(RpcError::Refused { message, .. }) = answer {
-                assert!(!message.contains("may not do this"), "{method} over {door}: {message}");
+                let is_denied = message.contains("may not do this");
+                assert!(!is_denied || (is_own(method) && door == "http"), "{method}: {message}");
+            } else {
+                assert!(method != "hub/backup" || door == "unix", "{method} over {door}");
             }
         }
     }

@@ -19,12 +19,23 @@ use std::{collections::HashMap, io};
 /// Message of a cancelled task whose agent sent no last message.
 const CANCELED: &str = "the task was cancelled";
 
-/// Note about a task that runs on after its command; `elsewhere` are the options of a remote agent.
-pub(crate) fn runs_on(command: &str, task: &str, elsewhere: &str) -> String {
+/// Prints the id of a task that was begun; `options` are those of a remote agent.
+pub(crate) fn print_begun(global: &Global, task: &Value, options: &str) -> anyhow::Result<Exit> {
+    let id = text(&task["id"]);
+    global.show(task, || Ok(format!("{id}\n").into()))?;
+    if global.format == Format::Pretty {
+        let note = runs_on(&global.command(), id, options);
+        global.console().note(Text::styled(FAINT, note));
+    }
+    Ok(Exit::Done)
+}
+
+/// Note about a task that runs on after its command; `remote` are the options of a remote agent.
+fn runs_on(command: &str, task: &str, remote: &str) -> String {
     // Commands for remote agents need no option that selects a hub.
-    let command = if elsewhere.is_empty() { command } else { "a2a-hub" };
+    let command = if remote.is_empty() { command } else { "a2a-hub" };
     let task = shell_word(task);
-    format!("the task runs on; {command} task watch {task}{elsewhere} follows it")
+    format!("the task runs on; {command} task watch {task}{remote} follows it")
 }
 
 /// Relation of an artifact's parts to those that came before.
@@ -99,8 +110,8 @@ impl TaskOutput {
         self
     }
 
-    /// Takes over which artifacts `earlier` printed, which a task repeats after an answer, and where
-    /// it worked, which it need not repeat.
+    /// Takes over which artifacts `earlier` printed, which a task repeats after an answer, and
+    /// where it worked, which it need not repeat.
     pub(crate) fn after(mut self, earlier: Option<Self>) -> Self {
         if let Some(earlier) = earlier {
             self.told.keep_worktree(&earlier.told);

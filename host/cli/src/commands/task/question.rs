@@ -94,7 +94,9 @@ async fn permission(
         let typed = match interactive::ask_unless(console, hint, &mut closed).await? {
             Prompted::Answered(UserAnswer::Text(typed)) => typed,
             Prompted::Answered(UserAnswer::Nothing) => "no".to_owned(),
-            other => return Ok(other),
+            other @ (Prompted::Answered(UserAnswer::Interrupted) | Prompted::Withdrawn(_)) => {
+                return Ok(other);
+            }
         };
         let answered = |answer| Ok(Prompted::Answered(UserAnswer::Text(answer)));
         if let Some(answer) = permission_answer(&typed, &choices) {

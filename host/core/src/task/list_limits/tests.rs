@@ -1,3 +1,5 @@
+//! Tests of the limits: what each update adds, and when a list is full.
+
 use super::*;
 use crate::task::fold::TaskFold;
 use a2a_hub_protocol::{
@@ -40,7 +42,7 @@ fn facts(json: &Value) -> Metadata {
 }
 
 /// Adds to the lists of a task.
-type Add = Box<dyn FnOnce(&mut TaskLists) -> Result<(), ListFull>>;
+type AddedUpdate = Box<dyn FnOnce(&mut TaskLists) -> Result<(), ListFull>>;
 
 #[test]
 fn each_list_refuses_at_its_limit() {
@@ -52,7 +54,7 @@ fn each_list_refuses_at_its_limit() {
     let status = |json: Value| {
         move |lists: &mut TaskLists| lists.add([ListEntry::Status(Some(&facts(&json)))])
     };
-    let steps: Vec<(Add, &str)> = vec![
+    let steps: Vec<(AddedUpdate, &str)> = vec![
         (Box::new(artifact("a", vec![text(10)], false)), ""),
         (Box::new(artifact("b", vec![data()], false)), ""),
         (Box::new(artifact("c", vec![text(1)], false)), "has 2 artifacts"),

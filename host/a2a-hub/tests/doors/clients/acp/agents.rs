@@ -37,8 +37,8 @@ for line in sys.stdin:
             say(id=asked["id"], result={"stopReason": "end_turn"})
 "#;
 
-/// Program that works until it is cancelled, with a tool that it starts in another session. It takes
-/// a second to start, and sends the history of a session after it has loaded it.
+/// Program that works until it is cancelled, with a tool that it starts in another session. It
+/// takes a second to start, and sends the history of a session after it has loaded it.
 const SLOW: &str = r#"import json, os, subprocess, sys, time
 time.sleep(1)
 prompt = None

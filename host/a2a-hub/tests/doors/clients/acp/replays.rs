@@ -31,8 +31,10 @@ struct Adapter {
     program: &'static str,
     /// Number of lines that the program reads at first; the recordings of ACP have them.
     reads: usize,
-    /// Part of a line with a question, after which the program reads a line.
+    /// Part of a line with a question, after which the program reads a line: the answer.
     question: &'static str,
+    /// Number of lines before the first answer that the program has not read at its beginning.
+    unread: usize,
     /// Output for health checks.
     hello: &'static str,
     settings: &'static str,
@@ -44,6 +46,7 @@ const ADAPTERS: [Adapter; 4] = [
         program: "claude",
         reads: 1,
         question: r#""control_request""#,
+        unread: 0,
         hello: "",
         settings: "",
     },
@@ -52,6 +55,8 @@ const ADAPTERS: [Adapter; 4] = [
         program: "codex",
         reads: 4,
         question: "/request",
+        // `turn/start`, whose answer is recorded before the question.
+        unread: 1,
         hello: r#"{"id":1,"result":{}}"#,
         settings: "",
     },
@@ -60,6 +65,7 @@ const ADAPTERS: [Adapter; 4] = [
         program: "gemini",
         reads: 0,
         question: "",
+        unread: 0,
         hello: ACP_HELLO,
         // Model that the recordings' client set.
         settings: "settings.model = 'gemini-3.8-flash'",
@@ -69,6 +75,7 @@ const ADAPTERS: [Adapter; 4] = [
         program: "vibe-acp",
         reads: 0,
         question: "",
+        unread: 0,
         hello: ACP_HELLO,
         settings: "",
     },
@@ -76,8 +83,8 @@ const ADAPTERS: [Adapter; 4] = [
 
 const ACP_HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#;
 
-/// Program that plays the file `recording` of its working directory: it writes each line after `< `,
-/// and reads one at each `> `.
+/// Program that plays the file `recording` of its working directory: it writes each line after `<
+/// `, and reads one at each `> `.
 const PLAYER: &str = r#"#!/bin/bash
 case $1 in --version) echo 2.1.332; exit ;; auth) echo '{"loggedIn": true}'; exit ;; esac
 if [ ! -f recording ]; then printf '%s\n' 'HELLO'; exec cat >/dev/null; fi
@@ -121,11 +128,9 @@ async fn recorded_turns_end_all_tool_calls() -> Result<()> {
                 }
             }
         }
-        ensure!(
-            calls >= 6 && questions >= 3,
-            "{}: {calls} calls, {questions} questions",
-            adapter.agent
-        );
+        if calls < 6 || questions < 3 {
+            wrong.push(format!("{}: {calls} calls, {questions} questions", adapter.agent));
+        }
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
@@ -177,10 +182,12 @@ fn recording(adapter: &Adapter, recorded: &str) -> String {
         return recorded.to_owned();
     }
     let mut lines = vec!["> ".to_owned(); adapter.reads];
+    let mut unread = adapter.unread;
     for line in recorded.lines() {
         lines.push(format!("< {line}"));
         if line.contains(adapter.question) {
-            lines.push("> ".to_owned());
+            let reads = 1 + std::mem::take(&mut unread);
+            lines.extend(vec!["> ".to_owned(); reads]);
         }
     }
     lines.join("\n") + "\n"

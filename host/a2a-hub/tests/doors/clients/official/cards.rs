@@ -92,7 +92,8 @@ async fn cards_are_served_at_client_paths() -> Result<()> {
     let other = InProcessHub::builder().config(config).start().await?;
     let card = format!("http://{}/.well-known/agent-card.json", other.http());
     assert_eq!(reqwest::get(&card).await?.status(), 401, "other machines reach this hub");
-    let card = reqwest::Client::new().get(&card).header("Authorization", bearer(&other)?).send().await?;
+    let card =
+        reqwest::Client::new().get(&card).header("Authorization", bearer(&other)?).send().await?;
     let card: Value = serde_json::from_str(&card.text().await?)?;
     assert_eq!(
         (&card["name"], &card["url"]),
