@@ -273,7 +273,7 @@ async fn odd_http_responses_are_read_or_explained() {
         (
             "one 429",
             [
-                vec![busy("429 Too Many SeenRequests", "Sun, 06 Nov 1994 08:49:37 GMT")],
+                vec![busy("429 Too Many Requests", "Sun, 06 Nov 1994 08:49:37 GMT")],
                 vec![over.clone()],
             ]
             .concat(),

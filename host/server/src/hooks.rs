@@ -1,6 +1,6 @@
 //! Webhooks from outside: `POST /hooks/{name}` reports an event to a trigger of the configuration.
 
-use crate::http::{body::read_body_of, origin_guard::only, paths::HOOKS, reply::plain_error};
+use crate::http::{body::read_body_of, header_value::only, paths::HOOKS, reply::plain_error};
 use a2a_hub_automation::triggers::{WebhookRefusal, WebhookResult};
 use a2a_hub_rpc::{dispatcher::Dispatcher, retry_after::RETRY_AFTER_SECONDS};
 use a2a_hub_triggers::webhook::{MAX_WEBHOOK, WEBHOOK_HEADERS, WebhookError, WebhookRequest};

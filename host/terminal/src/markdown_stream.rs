@@ -11,6 +11,10 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// Rows of the screen that the open block leaves free: for the progress line and a note.
 const FREE_ROWS: usize = 3;
 
+/// Maximum number of times that an open block is drawn while it grows to twice its size: drawing
+/// costs as much as the block is long. Blocks of fewer bytes are drawn with each piece.
+const MAX_DRAWS_PER_DOUBLING: usize = 64;
+
 /// Look of streamed Markdown: it is only drawn on terminals with colours.
 const LOOK: Look = Look { cleaned: true, coloured: true };
 
@@ -31,6 +35,8 @@ pub struct MarkdownStream {
     drawn: Vec<StyledLine>,
     /// Number of the first lines of `drawn` that stay as they are: they may have left the screen.
     fixed: usize,
+    /// Size, in bytes, of the open block when it was drawn; 0 if it is not on the screen.
+    drawn_size: usize,
     /// True once a block was printed: an empty line precedes the next one.
     has_begun: bool,
     /// Width at which `drawn` was printed.
@@ -52,14 +58,13 @@ impl MarkdownStream {
     /// Adds a piece; returns the characters and codes to print.
     pub fn push(&mut self, piece: &str, screen: ScreenSize) -> String {
         let complete = self.blocks.push(piece);
-        let mut out = String::new();
-        if !complete.trim().is_empty() {
-            out += &self.draw(&complete, screen);
-            self.end_block();
-        }
-        if !self.blocks.open().trim().is_empty() {
+        let mut out = self.whole(&complete, screen);
+        let size = self.blocks.open().len();
+        let has_grown = size.abs_diff(self.drawn_size) >= size / MAX_DRAWS_PER_DOUBLING;
+        if has_grown && !self.blocks.open().trim().is_empty() {
             let open = self.blocks.open().to_owned();
             out += &self.draw(&open, screen);
+            self.drawn_size = size;
             self.fix_beyond(screen);
         }
         out
@@ -68,15 +73,10 @@ impl MarkdownStream {
     /// Ends the answer; returns the characters and codes to print.
     pub fn end(&mut self, screen: ScreenSize) -> String {
         let rest = self.blocks.rest();
-        if rest.trim().is_empty() {
-            return String::new();
-        }
-        let out = self.draw(&rest, screen);
-        self.end_block();
-        out
+        self.whole(&rest, screen)
     }
 
-    /// Prints whole Markdown below what was printed.
+    /// Prints whole Markdown in place of the open block, or below what was printed.
     pub fn whole(&mut self, markdown: &str, screen: ScreenSize) -> String {
         if markdown.trim().is_empty() {
             return String::new();
@@ -96,6 +96,7 @@ impl MarkdownStream {
         let kept = self.fixed.min(self.drawn.len());
         let out = erase(&self.drawn[kept..], screen.columns);
         self.drawn.truncate(kept);
+        self.drawn_size = 0;
         out
     }
 
@@ -130,6 +131,7 @@ impl MarkdownStream {
         self.has_begun |= !self.drawn.is_empty();
         self.drawn.clear();
         self.fixed = 0;
+        self.drawn_size = 0;
     }
 
     /// Fixes the lines above those that are surely on the screen.
@@ -276,6 +278,17 @@ mod tests {
         stream.push("```\none\ntwo\n", SCREEN);
         let added = stream.push("three\n", SCREEN);
         assert!(!added.contains("one") && added.contains("three"), "{added:?}");
+    }
+
+    #[test]
+    fn long_block_is_drawn_rarely() {
+        let mut stream = MarkdownStream::default();
+        let mut draws = (0..1_000).map(|_| stream.push("a line\n", SCREEN));
+        let count = draws.by_ref().filter(|drawn| !drawn.is_empty()).count();
+        assert!((100..500).contains(&count), "{count}");
+        drop(draws);
+        let rest = stream.end(SCREEN);
+        assert!(rest.ends_with("a line\n"), "{rest:?}");
     }
 
     #[test]

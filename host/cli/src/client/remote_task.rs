@@ -1,15 +1,11 @@
 //! Tasks of remote agents, without the hub: started by `send`, shown, watched and cancelled.
 
-use super::{
-    remote::RemoteOptions,
-    signals::{LeaveSignal, LeaveSignals},
-    task_snapshot::Told,
-};
+use super::{remote::RemoteOptions, signals::LeaveSignals, task_snapshot::Told};
 use crate::{
     Exit, Format, Global, block_on,
     commands::{
-        follow::{OnLeave, show_event},
-        leave::{LeaveChoice, ask_to_leave, asks, detached},
+        follow::show_event,
+        leave::{LeaveChoice, OnLeave, asks, decide, detached},
         send::{Send, SendStep, conclude, message},
         task::{
             output::{TaskOutput, print_begun},
@@ -227,15 +223,8 @@ impl FollowOptions {
                     }
                     signal = signals.next() => {
                         progress.clear();
-                        let mut choice = LeaveChoice::after(signal);
-                        if signal == LeaveSignal::Interrupt && asks && task.is_some() {
-                            shown.end_piece()?;
-                            let console = shown.console();
-                            choice = ask_to_leave(console, &mut signals, pending()).await?;
-                            // The second Ctrl-C was the answer.
-                            signals = LeaveSignals::new()?;
-                        }
-                        match choice {
+                        let asks = asks && task.is_some();
+                        match decide(signal, asks, shown, &mut signals, pending()).await? {
                             LeaveChoice::GoOn => continue,
                             LeaveChoice::Detach => return Ok(Some(detached(shown))),
                             LeaveChoice::Cancel => {}

@@ -2,15 +2,12 @@
 //! standard output.
 
 use super::{
-    leave::{LeaveChoice, ask_to_leave, asks, detached},
+    leave::{LeaveChoice, OnLeave, asks, decide, detached},
     task::output::TaskOutput,
 };
 use crate::{
     Exit, Format, Global,
-    client::{
-        hub_client::Client,
-        signals::{LeaveSignal, LeaveSignals},
-    },
+    client::{hub_client::Client, signals::LeaveSignals},
     ui::{
         interactive::ProgressLine,
         text::{FAINT, Text},
@@ -18,16 +15,6 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{collections::VecDeque, io, pin::pin};
-
-/// Action if the user leaves, by Ctrl-C or by closing standard output, before the task ends. A
-/// closed terminal always leaves the task running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnLeave {
-    /// Asks the user at a terminal, or else cancels the task; a second Ctrl-C exits at once.
-    Cancel,
-    /// Leaves the task running.
-    LetBe,
-}
 
 /// Answer of the hub, or event of its stream: the id of the request, and the value.
 type StreamAnswer = (u64, anyhow::Result<Value>);
@@ -73,15 +60,9 @@ pub(crate) async fn follow(
             }
             signal = signals.next() => {
                 progress.clear();
-                let mut choice = LeaveChoice::after(signal);
-                if signal == LeaveSignal::Interrupt && asks && !leaves && shown.told.task.is_some() {
-                    shown.end_piece()?;
-                    let ended = keep_until_end(client, id, &mut kept);
-                    choice = ask_to_leave(shown.console(), &mut signals, ended).await?;
-                    // The second Ctrl-C was the answer.
-                    signals = LeaveSignals::new()?;
-                }
-                match choice {
+                let asks = asks && !leaves && shown.told.task.is_some();
+                let ended = keep_until_end(client, id, &mut kept);
+                match decide(signal, asks, shown, &mut signals, ended).await? {
                     LeaveChoice::GoOn => continue,
                     LeaveChoice::Detach => return Ok(detached(shown)),
                     LeaveChoice::Cancel => again = std::mem::replace(&mut interrupted, true),

@@ -1,7 +1,7 @@
 //! Decision of a user who leaves a command while its task runs: cancel the task, detach from it, or
 //! wait on.
 
-use super::{follow::OnLeave, task::output::TaskOutput};
+use super::task::output::TaskOutput;
 use crate::{
     Exit, Format,
     client::signals::{LeaveSignal, LeaveSignals},
@@ -14,7 +14,17 @@ use crate::{
 /// Prompt after Ctrl-C.
 const PROMPT: &str = "[c]ancel the task, [d]etach from it, or [g]o on? Ctrl-C again cancels";
 
-/// What becomes of the task.
+/// Action if the user leaves, by Ctrl-C or by closing standard output, before the task ends. A
+/// closed terminal always leaves the task running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnLeave {
+    /// Asks the user at a terminal, or else cancels the task; a second Ctrl-C exits at once.
+    Cancel,
+    /// Leaves the task running.
+    LetBe,
+}
+
+/// Decision about a task whose user leaves the command that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaveChoice {
     /// The task is cancelled.
@@ -62,9 +72,27 @@ pub(crate) fn asks(shown: &TaskOutput, on_leave: OnLeave) -> bool {
         && console.columns().is_some()
 }
 
-/// Asks the user what becomes of the task, until `ended` completes: the task needs no decision any
-/// more then.
-pub(crate) async fn ask_to_leave(
+/// Decision after a signal: that of the user if `asks`, or else the signal's. `ended` completes
+/// once the task needs no decision any more.
+pub(crate) async fn decide(
+    signal: LeaveSignal,
+    asks: bool,
+    shown: &mut TaskOutput,
+    signals: &mut LeaveSignals,
+    ended: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<LeaveChoice> {
+    if signal != LeaveSignal::Interrupt || !asks {
+        return Ok(LeaveChoice::after(signal));
+    }
+    shown.end_piece()?;
+    let choice = ask_to_leave(shown.console(), signals, ended).await?;
+    // The second Ctrl-C was the answer.
+    *signals = LeaveSignals::new()?;
+    Ok(choice)
+}
+
+/// Asks the user for the decision, until `ended` completes.
+async fn ask_to_leave(
     console: Console,
     signals: &mut LeaveSignals,
     ended: impl Future<Output = anyhow::Result<()>>,

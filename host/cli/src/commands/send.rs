@@ -6,7 +6,8 @@ pub(crate) mod message_options;
 
 use super::{
     completion, duration,
-    follow::{OnLeave, follow, follow_handoff},
+    follow::{follow, follow_handoff},
+    leave::OnLeave,
     start,
     task::{
         output::{TaskOutput, print_begun},

@@ -10,7 +10,7 @@
 //! | all unknown callers, together | half of what is not reserved | half of that |
 //! | one agent's programs | a quarter of what is not reserved | a quarter of that |
 //!
-//! What is stored has its holder stored with it, as [`Principal::identity`]. What was stored
+//! Each stored resource has its holder stored with it, as [`Principal::identity`]. What was stored
 //! without one belongs to the operator.
 
 use crate::access_control::Principal;

@@ -1,7 +1,7 @@
 //! Tool calls, plans, commands and the size of the context that an agent reports in the metadata of
 //! a status: the members `tool`, `plan`, `commands` and `context`.
 
-use super::{commands, permission::AskedCall};
+use super::commands;
 use a2a_hub_core::text::{plain_text, terminal};
 use a2a_hub_protocol::{id::TaskId, member, message::Metadata};
 use serde_json::{Value, json};
@@ -37,6 +37,15 @@ const KINDS: [&str; 10] = [
 const STATES: [&str; 4] = ["pending", "in_progress", "completed", "failed"];
 const ENTRY_STATES: [&str; 3] = ["pending", "in_progress", "completed"];
 const PRIORITIES: [&str; 3] = ["high", "medium", "low"];
+
+/// Tool call of a permission request.
+#[derive(Debug, PartialEq)]
+pub(super) struct AskedCall {
+    /// Id of the call for the client.
+    pub(super) id: String,
+    /// True if the agent reports the call, and so its end.
+    pub(super) is_reported: bool,
+}
 
 /// Tool calls of a turn that the client knows, by their ids there. Each has one `tool_call`, and is
 /// open until it is completed or failed.

@@ -7,7 +7,7 @@
 //! the open one with the question's `tool` and `input`.
 
 use super::{
-    activity::{TurnActivity, call_id, id_of, kind_of, line_of, locations_of},
+    activity::{AskedCall, TurnActivity, call_id, id_of, kind_of, line_of, locations_of},
     file_changes,
 };
 use a2a_hub_core::text::{plain_text, terminal};
@@ -24,15 +24,6 @@ const MAX_TITLE: usize = 200;
 
 /// Maximum number of changed files that are shown.
 const MAX_CHANGES: usize = 50;
-
-/// Tool call of a permission request.
-#[derive(Debug, PartialEq)]
-pub(super) struct AskedCall {
-    /// Id of the call for the client.
-    pub(super) id: String,
-    /// True if the agent reports the call, and so its end.
-    pub(super) is_reported: bool,
-}
 
 /// A permission request.
 #[derive(Debug)]

@@ -10,8 +10,8 @@
 //! an identity; none gives one.
 
 use super::{
+    header_value::{SEC_FETCH_SITE, only},
     hub_names::HubNames,
-    origin_guard::{SEC_FETCH_SITE, only},
 };
 use a2a_hub_config::token::{TOKEN_FILE, Tokens};
 use a2a_hub_core::access_control::Principal;

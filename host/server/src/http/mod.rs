@@ -5,6 +5,7 @@ pub(super) mod body;
 pub(super) mod caller;
 pub(super) mod context;
 mod front_page;
+pub(super) mod header_value;
 mod http2_flood;
 pub(super) mod http2_frames;
 pub(super) mod hub_names;

@@ -12,6 +12,7 @@
 use super::{
     caller::HttpPeer,
     context::is_grpc,
+    header_value::{SEC_FETCH_SITE, only},
     hub_names::HubNames,
     identity::{Credential, Unidentified, identify},
     paths::{EndpointPath, HOOKS},
@@ -35,8 +36,6 @@ use axum::{
 };
 use std::sync::Arc;
 use tonic::{Code, Status};
-
-pub(super) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Paths that tell nothing about clients, and which a browser of the hub's own user may open: the
 /// front page and the probes.
@@ -223,16 +222,6 @@ fn verdict(
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     Ok(())
-}
-
-/// Single value of a header; an error if it is repeated or not text.
-pub(crate) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
-    let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
-        return Err(());
-    }
-    value.to_str().map(Some).map_err(|_| ())
 }
 
 /// True if a header is absent or has this single value.

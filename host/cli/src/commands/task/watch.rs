@@ -1,7 +1,10 @@
 //! `task watch`: prints the events of a task until it ends.
 
 use super::{output::TaskOutput, question};
-use crate::commands::follow::{OnLeave, follow, follow_handoff};
+use crate::commands::{
+    follow::{follow, follow_handoff},
+    leave::OnLeave,
+};
 use crate::{
     Exit, Format, Global, block_on,
     client::{hub_client::Client, ids},
