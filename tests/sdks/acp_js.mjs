@@ -249,7 +249,7 @@ async function close_and_delete() {
 async function errors() {
   const failed = await refused(prompt('fail'));
   so(failed.message && failed.code === -32603, failed);
-  same((await prompt('reject')).stopReason, 'refusal');
+  same((await prompt('reject')).stopReason, 'end_turn'); // at a `refusal`, editors remove prompt and reason
   same((await refused(prompt([]))).code, -32602);
   same((await refused(prompt('hi', 'none'))).code, -32002);
   same((await refused(editor.request('session/fork', { sessionId: session }))).code, -32601);

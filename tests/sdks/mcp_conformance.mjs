@@ -1,11 +1,11 @@
-// Runs the official conformance suite of MCP: `mcp_conformance.mjs HUB BASELINE SDK TASK`. Needs
-// Node.js 22. Prints one step with the suite's summary.
+// Runs the official conformance suite of MCP: `mcp_conformance.mjs HUB BASELINE SDK TASK
+// AUTHORIZATION`. Needs Node.js 22. Prints one step with the suite's summary.
 //
 // The suite calls tools, reads resources and gets prompts of its example server by fixed names. A
-// proxy replaces these names and its own address by those of the hub, and changes nothing else: a
-// tool `test_x` becomes a message to the agent `guest`, which has the fixtures as behaviours,
-// `test://` becomes a task and its artifacts, and the prompts and tools of the agent's skills lose
-// its name.
+// proxy replaces these names and its own address by those of the hub, adds the hub's token, since
+// requests with an `Origin` need one, and changes nothing else: a tool `test_x` becomes a message to
+// the agent `guest`, which has the fixtures as behaviours, `test://` becomes a task and its
+// artifacts, and the prompts and tools of the agent's skills lose its name.
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { URL as HUB, BINDING as BASELINE, SDK, tell } from './stage.mjs';
 
-const task = process.argv[5];
+const [task, authorization] = process.argv.slice(5);
 const hub = new URL(HUB);
 const RESOURCES = {
   'test://static-text': 'static-text',
@@ -75,7 +75,7 @@ const proxy = createServer(async (incoming, outgoing) => {
   const whole = await body(incoming);
   // The hub is reached under its address; a foreign one stays as it is.
   const addressed = (value) => String(value).replace(`127.0.0.1:${proxy.address().port}`, hub.host);
-  const headers = { ...incoming.headers };
+  const headers = { ...incoming.headers, authorization };
   for (const name of ['host', 'origin']) if (name in headers) headers[name] = addressed(headers[name]);
   if (incoming.method === 'POST') {
     delete headers['transfer-encoding'];

@@ -33,14 +33,10 @@ pub(super) fn check(program: &[u8], oldest: (u32, u32)) -> Result<()> {
 
 /// Newest version of the C library that the program's symbols require, as in `GLIBC_2.34`.
 pub(super) fn newest(program: &[u8]) -> Option<(u32, u32)> {
-    const MARK: &[u8] = b"GLIBC_";
-    let found = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
-    let versions = found.filter_map(|(at, _)| {
-        let rest = &program[at + MARK.len()..];
-        let end = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
-        // A name in the table of symbol versions ends with a zero byte.
-        let said = std::str::from_utf8(&rest[..end]).ok().filter(|_| rest[end] == 0)?;
-        let mut numbers = said.split('.');
+    // A name in the table of symbol versions has a zero byte on both sides.
+    let names = program.split(|byte| *byte == 0).filter_map(|name| name.strip_prefix(b"GLIBC_"));
+    let versions = names.filter_map(|name| {
+        let mut numbers = std::str::from_utf8(name).ok()?.split('.');
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     });
     versions.max()

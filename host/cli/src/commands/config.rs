@@ -155,6 +155,7 @@ mod tests {
         [http]
         enabled = false                          # DIR/config.toml
         host = "127.0.0.1"                       # the default
+        names = []                               # the default
         port = 1                                 # --http-port
         "#);
     }

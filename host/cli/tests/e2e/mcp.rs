@@ -4,7 +4,7 @@
 
 use crate::{
     drivers::{drive, script, sdk},
-    stage::{GRANT, artifact, send},
+    stage::{GRANT, artifact, bearer, send},
 };
 use a2a_hub_tests::{
     Client, TestHub, hub_binary,
@@ -121,7 +121,8 @@ async fn conformance_suite_fails_only_as_expected() -> Result<()> {
     let suite = sdk("mcp-conformance")?;
     let mut node = Command::new(suite.join("node_modules/.bin/node"));
     node.arg(script("mcp_conformance.mjs")).arg(format!("http://{}/", hub.http()));
-    node.arg(script("mcp_conformance.yml")).arg(suite).arg(made["id"].as_str().unwrap_or_default());
+    node.arg(script("mcp_conformance.yml")).arg(suite);
+    node.arg(made["id"].as_str().unwrap_or_default()).arg(bearer(&hub)?);
     drive(node, &hub, &["suite"]).await
 }
 

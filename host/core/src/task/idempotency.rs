@@ -5,7 +5,7 @@
 //! use one id with many options. A retry by a client's library is the same request: method,
 //! binding, version and parameters. Only that is a repeat; anything else is a new request.
 
-use crate::access_control::Caller;
+use crate::access_control::{Caller, Principal};
 use a2a_hub_protocol::{
     binding::service_params,
     message::Metadata,
@@ -66,6 +66,11 @@ pub fn request(caller: &Caller, whom: &dyn fmt::Debug, send: &SendMessage) -> Re
     });
     let message = v1::message_text(message);
     let Caller { principal, tenant } = caller;
+    // Older hubs did not tell the two apart, and each sees the other's tasks.
+    let principal = match principal {
+        Principal::OperatorHttp => &Principal::Operator,
+        other => other,
+    };
     let mut text = String::with_capacity(USUAL + 2 * message.len());
     let request = (principal, whom, message, working_directory, timeout_ms, push, client);
     // Writing into a `String` never fails.
@@ -88,7 +93,6 @@ pub fn request(caller: &Caller, whom: &dyn fmt::Debug, send: &SendMessage) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_control::Principal;
     use a2a_hub_protocol::{
         id::{AgentId, ContextId, MessageId, TenantId},
         interface::{Binding, Version},
@@ -137,6 +141,8 @@ mod tests {
         assert_eq!(older(|send| send.wait = Wait::No), first);
         assert_eq!(older(|send| send.form.streams = true), first);
         assert_ne!(older(|send| send.timeout_ms = Some(1)), first);
+        let over_http = request(&Principal::OperatorHttp.into(), &echo, &send(|_| {}));
+        assert_eq!(over_http.of_older_hub(), first);
         insta::assert_snapshot!(first, @r#"(Operator, AgentId("echo"), "{\"messageId\":\"1\",\"parts\":[{\"text\":\"hi\"}],\"role\":\"ROLE_USER\"}", None, None, None, ClientCapabilities { extensions: [], output_modes: [] })"#);
     }
 

@@ -2,10 +2,12 @@
 //! run.
 
 use crate::command_line::finish;
-use a2a_hub_tests::hub_binary;
+use a2a_hub_tests::{
+    hub_binary,
+    stage::{Home, home},
+};
 use anyhow::{Result, ensure};
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio};
-use tempfile::TempDir;
 use tokio::process::Command;
 
 const README: &str = include_str!("../../../../../README.md");
@@ -15,14 +17,14 @@ const FAULT: i32 = 2;
 
 /// A user's machine: a home with a repository below `src`, and `a2a-hub` on the `PATH`.
 struct Machine {
-    dir: TempDir,
+    dir: Home,
     /// Current directory of the user.
     cwd: PathBuf,
 }
 
 impl Machine {
     async fn new() -> Result<Self> {
-        let dir = tempfile::Builder::new().prefix("readme-").tempdir()?;
+        let dir = home()?;
         let cwd = dir.path().join("src");
         fs::create_dir_all(cwd.join("my-project"))?;
         fs::create_dir(dir.path().join("bin"))?;

@@ -75,12 +75,9 @@ async fn tenant_token_is_scoped_on_every_binding() -> Result<()> {
     }
     // A program of the hub's user counts as the operator, but not with an invalid token: it would
     // see more than with a valid one.
-    let own = Web::of(&hub, "Basic YTpi".to_owned());
-    let told = own.call("/", "hub/tasks/list", json!({ "tenant": "acme" })).await?;
-    assert_eq!(told["result"][0]["id"], json!(id), "{told}");
     let (status, _) = Web::of(&hub, token(&hub, "acme")?).get("/metrics").await?;
     assert_eq!(status, 401, "that is for the operator alone, and the hub is not down");
-    for unknown in ["Bearer 00", "bearer ", "Bearer"] {
+    for unknown in ["Bearer 00", "bearer ", "Bearer", "Basic YTpi"] {
         let own = Web::of(&hub, unknown.to_owned());
         let (status, told) = own.get("/agents/guest/rest/tasks").await?;
         assert_eq!(status, 401, "{unknown}: {told}");
