@@ -46,6 +46,7 @@ enum DecideRule {
         weights: Vec<(String, f64)>,
     },
     /// Have agents estimate in anonymous rounds, until their answers are stable
+    #[command(visible_alias = "estimate")]
     Delphi {
         #[command(flatten)]
         asked: DecideMessage,
@@ -91,6 +92,7 @@ enum DecideRule {
         unit: Option<String>,
     },
     /// Have agents propose how they would do the work of the message; the best one does it
+    #[command(visible_alias = "propose")]
     ContractNet {
         #[command(flatten)]
         asked: DecideMessage,
@@ -120,6 +122,7 @@ enum DecideRule {
         unit: Option<String>,
     },
     /// Have agents propose terms in turn, until all accept the same ones
+    #[command(visible_alias = "agree")]
     Negotiation {
         #[command(flatten)]
         asked: DecideMessage,

@@ -41,6 +41,8 @@ pub enum TopicCommand {
     List,
     /// Print the messages of topics as they are published
     Tail(Tail),
+    /// Publish a message to a topic, for agents and people who subscribe to it
+    Publish(Publish),
     /// Delete a topic with its messages, or a named cursor
     Delete {
         /// Topic
@@ -171,6 +173,7 @@ pub fn topic(global: &Global, command: &TopicCommand) -> anyhow::Result<Exit> {
             global.show(&answer, || Ok(shown))?;
         }
         TopicCommand::Tail(tail) => block_on(follow(global, tail))?,
+        TopicCommand::Publish(asked) => return publish(global, asked),
         TopicCommand::Delete { topic, cursor } => {
             let params = match (topic, cursor) {
                 (Some(topic), _) => json!({ "topic": topic }),

@@ -1,5 +1,7 @@
 //! Definition of the command line: every command and its arguments.
 
+mod help;
+
 use crate::{
     client::global::Global,
     commands::{
@@ -15,7 +17,15 @@ use std::path::PathBuf;
 
 /// Hosts A2A agents as sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "a2a-hub", version, max_term_width = 100, after_long_help = EXIT_CODES)]
+#[command(
+    name = "a2a-hub",
+    version,
+    max_term_width = 100,
+    help_template = help::TEMPLATE,
+    before_help = help::usual(&all()),
+    before_long_help = help::by_job(&all()),
+    after_long_help = EXIT_CODES
+)]
 pub(super) struct CommandLine {
     #[command(flatten)]
     pub(super) global: Global,
@@ -23,79 +33,107 @@ pub(super) struct CommandLine {
     pub(super) command: Option<Command>,
 }
 
+/// The program with its commands, and without its own options.
+fn all() -> clap::Command {
+    Command::augment_subcommands(clap::Command::new("a2a-hub"))
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Start the hub, by default in the background
     Start(start::StartArgs),
-    /// Stop the hub. Running tasks get time to finish, and new tasks are refused
+    /// Stop the hub; running tasks get time to finish
+    ///
+    /// New tasks are refused meanwhile. It is no error that no hub runs.
     Stop(stop::StopArgs),
-    /// Restart the background hub with the same arguments and the current configuration
+    /// Restart the background hub with its arguments
+    ///
+    /// It reads the current configuration.
     Restart(restart::Restart),
-    /// Reload the configuration without a restart; lists the settings that need one
+    /// Read the configuration again, without a restart
+    ///
+    /// Lists the settings that need one.
     Reload,
     /// Copy the hub's store to a file, also while the hub runs
     Backup(backup::Backup),
-    /// Replace the hub's store with a backup while no hub runs; the old store is kept
+    /// Replace the hub's store with a backup, while no hub runs
+    ///
+    /// The old store is kept.
     Restore(backup::Restore),
     /// Show the state of the hub, its tasks and its agents
     Status,
     /// List the agents, or search them
+    #[command(visible_alias = "ls")]
     Agents(agents::AgentsArgs),
     /// Show, add, remove or reload an agent
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Add plug-ins, grant them permissions, and approve their updates
+    /// Add plug-ins, grant them permissions, approve their updates
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
     /// List, check, test or create flows: agents that work in steps
     #[command(subcommand)]
     Flow(flow::Flow),
-    /// List, run, pause or resume schedules: messages that the hub sends at planned times
+    /// List, run, pause or resume schedules of messages
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
-    /// List, run, pause or resume triggers: messages that the hub sends when something happens
+    /// List, run, pause or resume triggers of messages
     #[command(subcommand)]
     Trigger(trigger::TriggerCommand),
-    /// Publish a message to a topic, for agents and people who subscribe to it
+    /// Publish a message to a topic, as `topic publish` does
+    #[command(hide = true)]
     Publish(topic::Publish),
-    /// List topics, or print their messages
+    /// List topics, print their messages, or publish one
     #[command(subcommand)]
     Topic(topic::TopicCommand),
     /// Run a flow, or a flow file once, and print the answer
     Run(Box<flow::run::RunFlow>),
-    /// Have several agents do the same work in worktrees, and pick the best result
+    /// Have several agents do the same work, and pick the best result
+    ///
+    /// Each works in a separate worktree.
     Best(Box<flow::best::Best>),
-    /// Have several agents decide together: vote, bid, estimate, negotiate or share work
+    /// Have several agents vote, estimate, propose, bid or agree
     Decide(Box<decide::Decide>),
     /// Show the items of a flow's blackboard, also while its agents work
     Blackboard(blackboard::Blackboard),
-    /// Print how often agents were right, or say which choice of a vote was right
+    /// Print how often agents were right in votes, or who was
     #[command(subcommand)]
     Record(record::RecordCommand),
     /// Send a message to an agent and print the answer
+    #[command(visible_alias = "ask")]
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on standard input and output
     Acp(bridge::Acp),
     /// Serve the agents to an MCP client, on standard input and output
     Mcp(bridge::Mcp),
     /// List the tasks
+    #[command(visible_alias = "ps")]
     Tasks(tasks::TasksArgs),
-    /// Show, watch or cancel one task, show its child tasks, or save its files
+    /// Show, answer, watch or cancel one task, or save its files
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// Print the changes of a task, as `task diff` does
+    Diff(task::worktrees::DiffOptions),
+    /// Take over the changes of a task, as `task apply` does
+    Apply(task::worktrees::ApplyOptions),
+    /// Remove the worktree of a task, as `task discard` does
+    Discard(task::worktrees::DiscardOptions),
     /// List the conversations, show one, or delete one
+    #[command(name = "conversations", visible_aliases = ["conversation", "contexts"])]
     Contexts(contexts::ContextsArgs),
     /// List pending push notifications, or retry failed ones
+    #[command(visible_alias = "delivery")]
     Deliveries(deliveries::Deliveries),
     /// Print the log of the background hub
     Logs(logs::Logs),
-    /// Print the effective settings with their sources, or check them
+    /// Print the settings in force with their sources, or check them
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Let agents work in a directory
     #[command(subcommand)]
     Workspace(workspace::WorkspaceCommand),
-    /// List the worktrees in which tasks work, print the path of one, or remove old ones
+    /// List the worktrees in which tasks work, or remove old ones
+    #[command(visible_alias = "worktree")]
     Worktrees(task::worktrees::WorktreesCommand),
     /// Check the installation, and say how to fix what is wrong
     Doctor(doctor::Doctor),
@@ -110,7 +148,11 @@ pub(super) enum Command {
         /// File to write
         to: PathBuf,
     },
-    /// Show the manual page; in a pipe, print its source for `man -l -`
+    /// Print the versions of this program and of the running hub
+    Version,
+    /// Show the manual page
+    ///
+    /// In a pipe, it prints the page's source for `man -l -`.
     Man {
         /// Command to describe [default: the whole program]
         command: Option<String>,

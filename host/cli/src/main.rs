@@ -129,6 +129,9 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Mcp(asked) => commands::bridge::mcp(global, &asked),
         Command::Tasks(tasks) => commands::tasks::tasks(global, &tasks),
         Command::Task(task) => commands::task::task(global, task),
+        Command::Diff(asked) => commands::task::worktrees::diff(global, &asked),
+        Command::Apply(asked) => commands::task::worktrees::apply(global, &asked),
+        Command::Discard(asked) => commands::task::worktrees::discard(global, &asked),
         Command::Contexts(contexts) => commands::contexts::contexts(global, &contexts),
         Command::Deliveries(asked) => commands::deliveries::deliveries(global, &asked),
         Command::Logs(logs) => commands::logs::logs(global, &logs),
@@ -138,6 +141,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Doctor(doctor) => commands::doctor::doctor(global, &doctor),
         Command::Completions { shell } => commands::manual::completions(global, shell),
         Command::Carry { to } => bundle::carry_to(&to),
+        Command::Version => commands::status::version(global),
         Command::Man { command } => commands::manual::man(global, command.as_deref()),
     }
 }

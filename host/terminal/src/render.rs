@@ -15,6 +15,12 @@ pub fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+/// Number with its noun in English, such as `1 task` or `2 tasks`.
+pub fn counted(number: usize, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
 /// Returns the first line of a message that is not blank. Of data for a flow or a script, these are
 /// the words that a person gave: the flow's text, and the script's command.
 pub fn first_words(parts: &Value) -> String {

@@ -1,9 +1,12 @@
 //! Tests that the reference of the command line in the book is what `clap` knows. The text above
 //! the marker is written by hand.
 
-use super::CommandLine;
+use super::{
+    CommandLine, all,
+    help::{JOBS, NAME, USUAL},
+};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 const PAGE: &str = include_str!("../../../../docs/reference/cli.md");
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md");
@@ -42,6 +45,22 @@ fn option_is_rendered_with_its_values() {
 }
 
 #[test]
+fn every_command_has_one_job() {
+    let program = all();
+    let commands: Vec<_> = program.get_subcommands().filter(|it| !it.is_hide_set()).collect();
+    let shown: BTreeSet<_> = commands.iter().map(|it| it.get_name()).collect();
+    let listed: Vec<_> = JOBS.iter().flat_map(|(_, names)| *names).copied().collect();
+    assert_eq!(listed.len(), shown.len());
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), shown);
+    assert!(USUAL.iter().all(|name| shown.contains(name)), "{USUAL:?}");
+    // Lists fit into 80 columns.
+    for command in commands {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        assert!(command.get_name().len() < NAME && about.len() <= 63, "{about}");
+    }
+}
+
+#[test]
 fn help_groups_options_under_headings() {
     let mut program = CommandLine::command();
     program.build();
@@ -53,7 +72,10 @@ fn help_groups_options_under_headings() {
     };
     assert_eq!(
         under(None),
-        ["input", "file", "cwd", "add-dir", "worktree", "stream", "save", "timeout", "start"]
+        [
+            "input", "file", "cwd", "add-dir", "worktree", "stream", "detach", "save", "timeout",
+            "start"
+        ]
     );
     assert_eq!(under(Some("Remote agents")), ["token-env", "allow-origin"]);
     let memory = under(Some("Within an agent's task"));

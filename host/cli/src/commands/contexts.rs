@@ -12,7 +12,7 @@ use crate::{
     },
     ui::{
         interactive,
-        render::{ago, list, text},
+        render::{ago, counted, list, text},
         table::{Cell, Table},
         text::Text,
     },
@@ -107,7 +107,10 @@ async fn confirmed(global: &Global, client: &mut Client, id: &str) -> anyhow::Re
         return Ok(true);
     }
     let at_least = if tasks == MANY { "at least " } else { "" };
-    console.note(format!("delete the conversation {id} with {at_least}{tasks} task(s)? [y/N]"));
+    console.note(format!(
+        "delete the conversation {id} with {at_least}{}? [y/N]",
+        counted(tasks, "task")
+    ));
     let answer = interactive::ask(console, "y deletes it; an empty answer keeps it").await?;
     Ok(answer.is_one_of(&["y", "yes"]))
 }

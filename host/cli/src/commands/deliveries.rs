@@ -11,7 +11,7 @@ use crate::{
         ids::{self, Kind},
     },
     ui::{
-        render::{ago, ahead, list, shell_word, text},
+        render::{ago, ahead, counted, list, shell_word, text},
         table::{Cell, Table},
         text::{Text, style_of},
     },
@@ -77,14 +77,15 @@ fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>)
             delivery["waiting"].to_string().into(),
             receiver.into(),
         ]);
-        let (error, attempts) = (text(&delivery["error"]), &delivery["attempts"]);
+        let (error, attempts) = (text(&delivery["error"]), delivery["attempts"].as_u64());
+        let attempts = attempts.and_then(|it| usize::try_from(it).ok()).unwrap_or_default();
         let (since, next) = (&delivery["failingSince"], &delivery["retryAt"]);
         match state {
             "held" => table
                 .below(format!("paused, because others to this receiver failed in a row: {error}")),
             "failing" | "dead" => {
-                table
-                    .below(format!("failed {attempts} time(s) since {}: {error}", ago(since, now)));
+                let times = counted(attempts, "time");
+                table.below(format!("failed {times} since {}: {error}", ago(since, now)));
             }
             _ => {}
         }
@@ -123,20 +124,20 @@ mod tests {
         TASK  STATE    WAITING  RECEIVER
         t1    fine     0        https://example.com
         t2    failing  3        https://example.com:8443
-            failed 5 time(s) since 2 min ago: connection refused
+            failed 5 times since 2 min ago: connection refused
             next try: in 40 s
         t3    held     2        https://example.com:8443
             paused, because others to this receiver failed in a row: connection refused
             next try: in 25 s
         t2    dead     3        https://example.com:8443
-            failed 5 time(s) since 2 min ago: connection refused
+            failed 5 times since 2 min ago: connection refused
             try again: a2a-hub deliveries --retry t2
         ");
         insta::assert_snapshot!(shown(Some(44)), @"
         TASK  STATE    WAITING  RECEIVER
         t1    fine     0        https://example.com
         t2    failing  3        https://example.com…
-            failed 5 time(s) since 2 min ago:
+            failed 5 times since 2 min ago:
             connection refused
             next try: in 40 s
         t3    held     2        https://example.com…
@@ -144,20 +145,20 @@ mod tests {
             failed in a row: connection refused
             next try: in 25 s
         t2    dead     3        https://example.com…
-            failed 5 time(s) since 2 min ago:
+            failed 5 times since 2 min ago:
             connection refused
             try again: a2a-hub deliveries --retry t2
         ");
         insta::assert_snapshot!(shown(None).replace('\t', " → "), @"
         t1 → fine → 0 → https://example.com
         t2 → failing → 3 → https://example.com:8443
-         → failed 5 time(s) since 2 min ago: connection refused
+         → failed 5 times since 2 min ago: connection refused
          → next try: in 40 s
         t3 → held → 2 → https://example.com:8443
          → paused, because others to this receiver failed in a row: connection refused
          → next try: in 25 s
         t2 → dead → 3 → https://example.com:8443
-         → failed 5 time(s) since 2 min ago: connection refused
+         → failed 5 times since 2 min ago: connection refused
          → try again: a2a-hub deliveries --retry t2
         ");
     }

@@ -66,6 +66,10 @@ const CLIS: &[(&str, &str, &str)] = &[
     ("git", "git-historian", "install git with your system's packages"),
 ];
 
+/// Accounts that Google serves, for an installed program that is not ready.
+const GEMINI_ACCOUNTS: &str =
+    "since June 2026, Google serves Gemini CLI to paid API keys and enterprise licences only";
+
 /// Width of a terminal, in columns, below which a finding stands below its subject.
 const NARROW: usize = 70;
 
@@ -393,10 +397,13 @@ fn agent_verdict(agent: &Value) -> CheckResult {
     match text(&health["status"]) {
         "healthy" => {
             let kept = agent["kept"].as_u64().filter(|kept| *kept > 0);
-            let kept = kept.map(|kept| format!(", {kept} idle program(s)")).unwrap_or_default();
+            let kept = kept.map(|kept| format!(", idle programs: {kept}")).unwrap_or_default();
             ok(&about, format!("healthy{version}{kept}"))
         }
         // An agent that fails affects neither the hub nor other agents.
+        _ if id == "gemini" && !version.is_empty() => {
+            warn(&about, format!("{why}{version}; {GEMINI_ACCOUNTS}"), fix)
+        }
         _ => warn(&about, format!("{why}{version}"), fix),
     }
 }
@@ -592,6 +599,10 @@ mod tests {
                 "claude-code",
                 json!({ "status": "unhealthy", "version": "2.1", "errorMessage": "not logged in", "fix": "claude /login" }),
             ),
+            agent(
+                "gemini",
+                json!({ "status": "unhealthy", "version": "0.61.0", "errorMessage": "not logged in", "fix": "gemini" }),
+            ),
             agent("odd", json!({ "status": "degraded" })),
             waiting_verdict(3),
             waiting_verdict(MANY_WAITING),
@@ -612,6 +623,8 @@ mod tests {
         ok    agent echo           healthy
         warn  agent claude-code    not logged in (2.1)
                                    fix: claude /login
+        warn  agent gemini         not logged in (0.61.0); since June 2026, Google serves Gemini CLI to paid API keys and enterprise licences only
+                                   fix: gemini
         warn  agent odd            it does not say what is wrong
                                    fix: a2a-hub agent show odd
         ok    tasks                3 wait for an answer

@@ -320,7 +320,7 @@ fn worktree_note(command: &str, task: &str, has_changes: bool) -> String {
 /// Tells the user that no conversation has this id yet: it may be mistyped.
 fn begins(context: &str) -> String {
     format!(
-        "no conversation is called `{context}` yet, so this message begins it; `a2a-hub contexts` \
+        "no conversation is called `{context}` yet, so this message begins it; `a2a-hub conversations` \
          lists the others"
     )
 }
@@ -346,7 +346,7 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
     }
     bail!(
         "continue with `{}`: there is no conversation with it in {}; leave out `--continue`, or \
-         give `--context ID` (`a2a-hub contexts` lists them)",
+         give `--context ID` (`a2a-hub conversations` lists them)",
         send.agent,
         directory
     )

@@ -5,7 +5,7 @@ use crate::{
     client::hub_client::{Client, start_text},
     ui::{
         failure::{CommandError, HUB_NOT_RUNNING},
-        render::{duration, list, size, text},
+        render::{counted, duration, list, size, text},
         table::{Cell, Table},
         text::{FAINT, PLAIN, Text, style_of},
         width::{joined_lines, wrapped},
@@ -30,6 +30,24 @@ pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
         Ok(status_text(&status, &socket, global.console().columns()))
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Shows the versions of this program and of the running hub, which may be an older one.
+pub(crate) fn version(global: &Global) -> anyhow::Result<Exit> {
+    let status = block_on(async {
+        Client::connect_to_any(global).await?.call("hub/status", json!({})).await
+    });
+    let hub = match status {
+        Ok(status) => status["version"].clone(),
+        Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => Value::Null,
+        Err(why) => return Err(why),
+    };
+    let program = env!("CARGO_PKG_VERSION");
+    global.show(&json!({ "program": program, "hub": hub }), || {
+        let hub = hub.as_str().unwrap_or("not running");
+        Ok(format!("program  {program}\nhub      {hub}\n").into())
     })?;
     Ok(Exit::Done)
 }
@@ -254,7 +272,8 @@ fn lines_text(agents: &Value, rejected: &Value, columns: usize) -> Text {
         } else if let Some(why) = health["errorMessage"].as_str() {
             (PLAIN, Some(why.to_owned()))
         } else if lacks > 0 {
-            (PLAIN, Some(format!("asks for {lacks} permission(s) that it was not granted")))
+            let lacks = counted(lacks, "permission");
+            (PLAIN, Some(format!("asks for {lacks} that it was not granted")))
         } else {
             (PLAIN, None)
         };
@@ -479,7 +498,7 @@ mod tests {
         codex  not installed           install it with: npm install -g codex
         echo   healthy        1        Says back what it is told
         weak   healthy                 failed repeatedly: it broke
-        poor                           asks for 1 permission(s) that it was not granted
+        poor                           asks for 1 permission that it was not granted
         `a2a-hub agent show ID` shows all about one
         ");
         assert!(shown(40).lines().take(5).all(|line| line.chars().count() <= 40), "{}", shown(40));

@@ -7,6 +7,7 @@ use crate::{
         hub_client::Client,
         owner::{not_the_operator, refuse_below_agent},
     },
+    ui::failure::{CommandError, HUB_NOT_RUNNING},
 };
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::{daemon, is_below};
@@ -38,9 +39,16 @@ pub(crate) struct StopArgs {
 pub(crate) fn stop(global: &Global, stop: &StopArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let stopped = if stop.force {
-            Stopped::by_force(global).await?
+            Stopped::by_force(global).await
         } else {
-            Stopped::in_order(global, stop.timeout).await?
+            Stopped::in_order(global, stop.timeout).await
+        };
+        let stopped = match stopped {
+            // A hub with another socket, or whose socket was removed, still runs.
+            Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) && !is_running(global)? => {
+                return not_running(global, stop.force);
+            }
+            stopped => stopped?,
         };
         global.show(&stopped.json(), || {
             for task in &stopped.cut {
@@ -55,6 +63,24 @@ pub(crate) fn stop(global: &Global, stop: &StopArgs) -> anyhow::Result<Exit> {
         })?;
         Ok(Exit::Done)
     })
+}
+
+/// True if a hub uses the data directory, by the lock that it holds.
+fn is_running(global: &Global) -> anyhow::Result<bool> {
+    let holder = daemon::holder(&global.data_dir()?.join(LOCK_FILE));
+    Ok(holder.context("find the hub's process")?.is_some())
+}
+
+/// Reports that no hub was there to be stopped, with the place where none is.
+fn not_running(global: &Global, by_force: bool) -> anyhow::Result<Exit> {
+    let place = match by_force {
+        true => format!("no hub uses the data directory {}", global.data_dir()?.display()),
+        false => format!("no hub listens on {}", global.socket_path()?.display()),
+    };
+    global.show(&json!({ "stopped": null, "cut": [], "forced": false }), || {
+        Ok(format!("the hub is not running: {place}\n").into())
+    })?;
+    Ok(Exit::Done)
 }
 
 /// Result of stopping a hub.
@@ -82,7 +108,7 @@ impl Stopped {
                 Duration::ZERO => "are cancelled at once".to_owned(),
                 drain => format!("have {} to finish", Span(drain)),
             };
-            let beside = format!("{live} task(s) are active; running ones {work}");
+            let beside = format!("active tasks: {live}; running ones {work}");
             global.console().note(beside);
         }
         // The hub itself cancels its tasks after its drain time; a second signal cancels them
@@ -108,10 +134,8 @@ impl Stopped {
         let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
         else {
             refuse_below_agent("kill a hub")?;
-            bail!(
-                "stop the hub: no hub uses the data directory {}; choose another with `--data-dir`",
-                dir.display()
-            );
+            let why = format!("no hub uses the data directory {}", dir.display());
+            return Err(CommandError::new(HUB_NOT_RUNNING, why).into());
         };
         let pid = hub.pid;
         if is_below(pid) {

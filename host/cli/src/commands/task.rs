@@ -60,6 +60,7 @@ pub(crate) enum TaskCommand {
     /// Remove the worktree of a task with all its files
     Discard(DiscardOptions),
     /// Continue the session of a task in the vendor's own program, such as `claude --resume`
+    #[command(name = "open", visible_alias = "resume-in-cli")]
     ResumeInCli(ResumeInCli),
     /// Save the files of a task; existing files are never overwritten
     Save {

@@ -1,6 +1,8 @@
 //! Tests of the command line as users type it.
 
-use crate::stage::{GRANT, eventually_async, get, hub_with_guest, no_program_left, stream, until};
+use crate::stage::{
+    GRANT, eventually_async, get, home, hub_with_guest, no_program_left, stream, until,
+};
 use a2a_hub_tests::{Client, TestHub, hub_binary, test_guests};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
@@ -116,7 +118,7 @@ async fn exit_codes_reflect_task_outcome() -> Result<()> {
 #[tokio::test]
 async fn commands_without_hub_suggest_start() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    for args in [&["status"][..], &["stop"], &["agents"], &["send", "echo", "hi"]] {
+    for args in [&["status"][..], &["diff"], &["agents"], &["send", "echo", "hi"]] {
         let ran = finish(command(&dir.path().join("none.sock"), dir.path(), args)?).await?;
         assert_eq!(ran.code, Some(2), "{args:?}");
         assert!(ran.stderr.contains("start it with `a2a-hub start`"), "{}", ran.stderr);
@@ -192,7 +194,7 @@ async fn missing_workspace_is_refused_at_start() -> Result<()> {
 
 #[tokio::test]
 async fn start_and_stop_in_the_background() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
     let started = run(&["start", "--http-port", "0"]).await?;
@@ -219,7 +221,7 @@ async fn start_and_stop_in_the_background() -> Result<()> {
 
 #[tokio::test]
 async fn stop_drains_tasks_and_reports_cancelled() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let plugins = dir.path().join(".a2a-hub/plugins");
     DirBuilder::new().recursive(true).mode(0o700).create(&plugins)?;
@@ -253,7 +255,7 @@ async fn stop_drains_tasks_and_reports_cancelled() -> Result<()> {
     let (sent, (stopped, late)) = tokio::try_join!(run(&at_work), refused)?;
     assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "finished\n"), "{}", sent.stderr);
     assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "the hub is stopped\n"));
-    assert!(stopped.stderr.contains("1 task(s) are active"), "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("active tasks: 1;"), "{}", stopped.stderr);
     assert_eq!(late.code, Some(2));
     assert!(late.stderr.contains("takes no new tasks"), "{}", late.stderr);
 
@@ -271,7 +273,7 @@ async fn stop_drains_tasks_and_reports_cancelled() -> Result<()> {
 
 #[tokio::test]
 async fn failed_start_reports_reason() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port().to_string();
@@ -462,7 +464,7 @@ async fn settings_merge_layers_and_report_typos() -> Result<()> {
 
 #[tokio::test]
 async fn logs_and_doctor_show_background_hub() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
     let before = run(&["doctor"]).await?;
@@ -495,11 +497,10 @@ async fn logs_and_doctor_show_background_hub() -> Result<()> {
 
 #[tokio::test]
 async fn log_rotates_while_hub_runs() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
     let data = dir.path().join(".a2a-hub");
-    DirBuilder::new().mode(0o700).create(&data)?;
     // One line short of the limit.
     let log = std::fs::File::options()
         .create_new(true)

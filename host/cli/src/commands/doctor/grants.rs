@@ -1,6 +1,7 @@
 //! `doctor`'s checks of the grants file, with or without a running hub.
 
 use super::finding::{CheckResult, fail, ok, warn};
+use crate::ui::render::counted;
 use a2a_hub_config::{Config, GrantsFile};
 use a2a_hub_core::grant::Grant;
 use a2a_hub_protocol::id::AgentId;
@@ -10,7 +11,7 @@ use std::path::Path;
 pub(crate) fn grants(data_dir: &Path) -> CheckResult {
     let file = GrantsFile::of(data_dir);
     match file.read() {
-        Ok(all) => ok("grants", format!("for {} plug-in(s)", all.plugins.len())),
+        Ok(all) => ok("grants", format!("for {}", counted(all.plugins.len(), "plug-in"))),
         Err(why) => fail(
             "grants",
             why.to_string(),

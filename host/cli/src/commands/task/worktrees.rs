@@ -6,7 +6,7 @@ use crate::{
     client::{hub_client::Client, ids},
     ui::{
         failure::CommandError,
-        render::{ago, list, text},
+        render::{ago, counted, list, text},
         table::{Cell, Table},
         text::{FAINT, PLAIN, Text, style_of},
     },
@@ -239,7 +239,7 @@ pub(crate) fn apply(global: &Global, asked: &ApplyOptions) -> anyhow::Result<Exi
             out.push(PLAIN, "the checkout has all changes of the task already\n");
         } else {
             let place = text(&answer["checkout"]);
-            out.push(PLAIN, &format!("{} file(s) changed in {place}\n", files.len()));
+            out.push(PLAIN, &format!("{} changed in {place}\n", counted(files.len(), "file")));
             files.iter().for_each(|file| out.push(PLAIN, &format!("  {}\n", text(file))));
         }
         if let Some(commit) = answer["commit"].as_str().filter(|_| asked.commit) {

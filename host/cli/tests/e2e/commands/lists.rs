@@ -3,7 +3,7 @@
 
 use crate::{
     command_line::{command, finish, run},
-    stage::{hub_with_guest, send, state, stream},
+    stage::{home, hub_with_guest, send, state, stream},
 };
 use a2a_hub_tests::{Client, TestHub};
 use anyhow::{Context as _, Result};
@@ -207,9 +207,8 @@ fn tokio_command(program: &std::ffi::OsStr) -> tokio::process::Command {
 
 #[tokio::test]
 async fn send_starts_hub_on_demand() -> Result<()> {
-    let dir = tempfile::tempdir()?;
+    let dir = home()?;
     let data = dir.path().join(".a2a-hub");
-    std::fs::create_dir_all(&data)?;
     std::fs::write(data.join("config.toml"), "http.enabled = false")?;
     let socket = dir.path().join("hub.sock");
     let run = async |args: &[&str]| finish(command(&socket, dir.path(), args)?).await;
@@ -222,6 +221,20 @@ async fn send_starts_hub_on_demand() -> Result<()> {
     let told = format!("{}{}", one.stderr, other.stderr);
     assert_eq!(told.matches("the hub is up").count(), 1, "{told}");
     assert_eq!(run(&asked).await?.stderr, "", "it is up");
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        run(&["version"]).await?.stdout,
+        format!("program  {version}\nhub      {version}\n")
+    );
     assert_eq!(run(&["stop"]).await?.code, Some(0));
+    for (args, said) in [
+        (&["stop"][..], "the hub is not running: no hub listens on "),
+        (&["stop", "--force"], "the hub is not running: no hub uses the data directory "),
+        (&["version"], &format!("program  {version}\nhub      not running\n")),
+    ] {
+        let ran = run(args).await?;
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(ran.stdout.starts_with(said), "{}", ran.stdout);
+    }
     Ok(())
 }

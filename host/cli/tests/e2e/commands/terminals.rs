@@ -357,7 +357,7 @@ async fn conversation_is_deleted_after_confirmation() -> Result<()> {
     assert_eq!(more.stderr, "", "it is known by now");
     let delete = ["contexts", "delete", "talk"];
     let shown = answering(&hub, &delete, b"\n").await?;
-    assert!(shown.contains("with 2 task(s)? [y/N]") && shown.contains("was kept"), "{shown:?}");
+    assert!(shown.contains("with 2 tasks? [y/N]") && shown.contains("was kept"), "{shown:?}");
     let shown = answering(&hub, &delete, b"y\n").await?;
     assert!(shown.contains("was deleted"), "{shown:?}");
     run(&hub, &["send", "echo", "hi", "--context", "talk"]).await?;

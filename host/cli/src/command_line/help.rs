@@ -1,0 +1,65 @@
+//! The program's help: commands by the job that they do. `-h` shows the usual ones only.
+
+use clap::Command;
+use std::fmt::Write as _;
+
+/// Help of the program, in the order of `clap`, without its list of commands.
+pub(super) const TEMPLATE: &str =
+    "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}";
+
+/// Commands that most people use every day.
+pub(super) const USUAL: [&str; 10] =
+    ["start", "status", "agents", "send", "run", "best", "tasks", "task", "diff", "apply"];
+
+/// Jobs, with their commands.
+pub(super) const JOBS: [(&str, &[&str]); 7] = [
+    ("Ask", &["send", "run", "best", "decide"]),
+    ("Watch", &["tasks", "task", "conversations", "status", "logs"]),
+    ("Changes", &["diff", "apply", "discard", "worktrees"]),
+    ("Agents", &["agents", "agent", "flow", "plugin"]),
+    ("Automate", &["schedule", "trigger", "topic"]),
+    (
+        "Hub",
+        &[
+            "start",
+            "stop",
+            "restart",
+            "reload",
+            "config",
+            "workspace",
+            "doctor",
+            "backup",
+            "restore",
+            "version",
+        ],
+    ),
+    (
+        "Serve other programs",
+        &["acp", "mcp", "deliveries", "blackboard", "record", "completions", "man"],
+    ),
+];
+
+/// Width of a command's name in the list, in columns.
+pub(super) const NAME: usize = 15;
+
+/// Usual commands of the program, for `-h`.
+pub(super) fn usual(program: &Command) -> String {
+    format!("{}All commands: a2a-hub --help", list("Commands", &USUAL, program))
+}
+
+/// All commands of the program by job, for `--help`.
+pub(super) fn by_job(program: &Command) -> String {
+    let lists: Vec<_> = JOBS.iter().map(|(job, names)| list(job, names, program)).collect();
+    lists.concat().trim_end().to_owned()
+}
+
+fn list(job: &str, names: &[&str], program: &Command) -> String {
+    let mut text = format!("\u{1b}[1;4m{job}:\u{1b}[0m\n");
+    for command in names.iter().filter_map(|name| program.find_subcommand(name)) {
+        let (name, about) = (command.get_name(), command.get_about());
+        let about = about.map(ToString::to_string).unwrap_or_default();
+        // Writing into a `String` never fails.
+        let _ = writeln!(text, "  \u{1b}[1m{name:NAME$}\u{1b}[0m{about}");
+    }
+    text + "\n"
+}
