@@ -94,7 +94,9 @@ pub(super) enum Command {
     Best(Box<flow::best::Best>),
     /// Have several agents vote, estimate, propose, bid or agree
     Decide(Box<decide::Decide>),
-    /// Show the items of a flow's blackboard, also while its agents work
+    /// Show the items of a flow's blackboard
+    ///
+    /// Also while its agents work.
     Blackboard(blackboard::Blackboard),
     /// Print how often agents were right in votes, or who was
     #[command(subcommand)]
@@ -102,9 +104,9 @@ pub(super) enum Command {
     /// Send a message to an agent and print the answer
     #[command(visible_alias = "ask")]
     Send(Box<send::Send>),
-    /// Serve an agent to an editor, by ACP on standard input and output
+    /// Serve an agent to an editor, by ACP on stdin and stdout
     Acp(bridge::Acp),
-    /// Serve the agents to an MCP client, on standard input and output
+    /// Serve the agents to an MCP client, on stdin and stdout
     Mcp(bridge::Mcp),
     /// List the tasks
     #[command(visible_alias = "ps")]
