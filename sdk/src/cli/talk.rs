@@ -407,13 +407,27 @@ impl<'a> Talk<'a> {
                 self.open = Some((question, open));
                 Ok(Heard::Nothing)
             }
-            Err(failure) => decided(question, Err(failure)),
+            Err(failure) => {
+                self.report_unanswered(&question, &failure)?;
+                decided(question, Err(failure))
+            }
         }
+    }
+
+    /// Reports that a question counts as denied because nobody answered it in time.
+    fn report_unanswered(&mut self, question: &Question, failure: &Failure) -> Result<(), Failure> {
+        if *failure != Failure::Timeout {
+            return Ok(());
+        }
+        self.say(format!("nobody answered in time, which denies {}", question.tool))
     }
 
     fn answered(&mut self) -> Result<Heard, Failure> {
         let Some((question, open)) = self.open.take() else { return Ok(Heard::Nothing) };
         let answer = open.answer();
+        if let Err(failure) = &answer {
+            self.report_unanswered(&question, failure)?;
+        }
         let heard = decided(question, answer)?;
         self.say_rest()?;
         Ok(heard)
@@ -713,9 +727,12 @@ mod tests {
     fn unanswered_question_is_denied() {
         for failure in [Failure::Timeout, Failure::Unavailable("no client".into())] {
             let host = ScriptedHost::new();
+            let is_late = failure == Failure::Timeout;
             host.fail_answer(failure);
             let program = fake(&host, "ask rm\n").reads().stdout("done without\n");
             assert_eq!(run_fake(&host).text(), "without");
+            let said = host.said().contains(&"nobody answered in time, which denies rm".to_owned());
+            assert_eq!(said, is_late, "{:?}", host.said());
             assert!(program.stdin().starts_with("rm Deny("), "{}", program.stdin());
         }
         let host = ScriptedHost::new();

@@ -142,9 +142,11 @@ pub(crate) fn closed_text(task: &Value) -> &'static str {
             "no answer is needed any more: the task has ended"
         }
         "input-required" | "auth-required" => {
-            "the question was answered elsewhere or withdrawn; the task asks another one"
+            "the question was answered elsewhere, withdrawn or not answered in time; the task asks another one"
         }
-        _ => "the question was answered elsewhere or withdrawn; the task goes on",
+        _ => {
+            "the question was answered elsewhere, withdrawn or not answered in time; the task goes on"
+        }
     }
 }
 

@@ -330,7 +330,7 @@ async fn prompt_is_withdrawn_when_question_is_closed() -> Result<()> {
     let (code, shown) =
         prompt_closed_by(&hub, &["send", "guest", "--task"], &["from the other terminal"]).await?;
     assert_eq!(code, Some(0), "{shown:?}");
-    let is_told = ["answered elsewhere or withdrawn", "no answer is needed any more"]
+    let is_told = ["answered elsewhere, withdrawn", "no answer is needed any more"]
         .iter()
         .any(|told| shown.contains(told));
     assert!(is_told, "{shown:?}");
