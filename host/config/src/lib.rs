@@ -2,7 +2,6 @@
 //! private files of its data directory: who may write them, and the tokens in them.
 
 mod acp;
-mod add_workspace;
 mod agent;
 mod automation;
 pub mod catalogue;
@@ -30,10 +29,10 @@ mod settings;
 mod surface;
 mod telemetry;
 mod text_file;
+mod workspaces;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
 pub use acp::AcpProgram;
-pub use add_workspace::{AddWorkspaceError, add_workspace};
 pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
 pub use automation::{
     schedule::Schedule,
@@ -74,3 +73,4 @@ pub use settings::{
 };
 pub use telemetry::{Otlp, Telemetry};
 pub use text_file::{read_text, toml_problem, utf8_problem};
+pub use workspaces::{WorkspaceError, add_workspace, remove_workspace};

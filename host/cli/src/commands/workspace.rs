@@ -3,19 +3,29 @@
 use crate::{
     Exit, Global, ask, block_on,
     client::owner::Owner,
-    ui::{failure::CommandError, render::shell_word},
+    ui::{
+        failure::CommandError,
+        render::shell_word,
+        table::{Cell, Table},
+        text::style_of,
+    },
 };
-use a2a_hub_config::{add_workspace, own_file};
+use a2a_hub_config::{Settings, WorkspaceError, add_workspace, own_file, remove_workspace};
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::{Value, json};
-use std::{fs, io, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 /// Reason of a refusal: the configuration file cannot be changed by a command.
 const NOT_CHANGED: &str = "CONFIGURATION_NOT_CHANGED";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
+    /// List the workspaces of the configuration file
+    List,
     /// Let agents work in a directory and below it: adds it to `workspaces` of the configuration
     /// file, and reloads a running hub
     Add {
@@ -23,20 +33,73 @@ pub(crate) enum WorkspaceCommand {
         #[arg(default_value = ".")]
         dir: PathBuf,
     },
+    /// Remove a directory from `workspaces` of the configuration file, and reload a running hub
+    Remove {
+        /// Directory, which need not exist any more
+        dir: PathBuf,
+    },
 }
 
 pub(crate) fn workspace(global: &Global, command: &WorkspaceCommand) -> anyhow::Result<Exit> {
-    let WorkspaceCommand::Add { dir } = command;
-    let dir = fs::canonicalize(dir).with_context(|| format!("use {}", dir.display()))?;
-    if !dir.is_dir() {
-        bail!("add the workspace {}: it is not a directory", dir.display());
+    match command {
+        WorkspaceCommand::List => show(global),
+        WorkspaceCommand::Add { dir } => {
+            let dir = fs::canonicalize(dir).with_context(|| format!("use {}", dir.display()))?;
+            if !dir.is_dir() {
+                bail!("add the workspace {}: it is not a directory", dir.display());
+            }
+            let shown = dir.to_str().context("add a workspace whose path is no text")?;
+            add(global, shown)
+        }
+        WorkspaceCommand::Remove { dir } => {
+            let whole = fs::canonicalize(dir).or_else(|_| std::path::absolute(dir));
+            let whole = whole.with_context(|| format!("use {}", dir.display()))?;
+            let shown = whole.to_str().context("remove a workspace whose path is no text")?;
+            remove(global, shown)
+        }
     }
-    let shown = dir.to_str().context("add a workspace whose path is no text")?;
+}
+
+/// Lists the workspaces, and says which of them do not exist.
+fn show(global: &Global) -> anyhow::Result<Exit> {
     let settings = global.settings(Vec::new())?;
+    let all = &settings.config.workspaces;
+    let listed: Vec<_> =
+        all.iter().map(|dir| json!({ "directory": dir, "exists": dir.is_dir() })).collect();
+    global.show(&json!(listed), || {
+        if all.is_empty() {
+            return Ok("none: the workspace is the directory in which the hub is started\n".into());
+        }
+        let mut table = Table::new(["WORKSPACE", "STATE"]);
+        for dir in all {
+            let state = if dir.is_dir() { "ok" } else { "missing" };
+            table.row([dir.display().to_string().into(), Cell::styled(style_of(state), state)]);
+        }
+        Ok(table.text(global.console().columns()))
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Result of a change of the configuration file.
+struct WorkspaceChange {
+    file: PathBuf,
+    /// False if the file said the same before.
+    is_changed: bool,
+    /// Answer of the running hub to the reload; null without one.
+    reloaded: Value,
+}
+
+/// Changes the text of the configuration file, and has a running hub read it again. `what` is the
+/// action, for errors.
+fn change(
+    global: &Global,
+    settings: &Settings,
+    what: &str,
+    edit: impl FnOnce(&str) -> Result<Option<String>, WorkspaceError>,
+) -> anyhow::Result<WorkspaceChange> {
     let data = settings.config.data_dir()?;
     let runs = block_on(async {
-        let what = format!("add the workspace {shown}");
-        match Owner::of(global, data, &what).await? {
+        match Owner::of(global, data, what).await? {
             // Only the operator may list the plug-ins.
             Owner::Hub(mut client) => {
                 client.call("hub/plugins/list", json!({})).await?;
@@ -50,9 +113,9 @@ pub(crate) fn workspace(global: &Global, command: &WorkspaceCommand) -> anyhow::
         Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
         text => text.with_context(|| format!("read {}", file.display()))?,
     };
-    let changed = add_workspace(&text, shown).map_err(|why| {
+    let changed = edit(&text).map_err(|why| {
         let why = format!(
-            "add the workspace {shown} to {}: {why}; add it there by hand, and run `a2a-hub reload`",
+            "{what} in {}: {why}; change it there by hand, and run `a2a-hub reload`",
             file.display()
         );
         CommandError::new(NOT_CHANGED, why).mended_by("a2a-hub reload")
@@ -63,20 +126,59 @@ pub(crate) fn workspace(global: &Global, command: &WorkspaceCommand) -> anyhow::
         written.with_context(|| format!("write {}", file.display()))?;
     }
     let reloaded = if runs { ask(global, "hub/reload", json!({}))? } else { Value::Null };
-    let told =
-        json!({ "workspace": shown, "file": file, "added": changed.is_some(), "reload": reloaded });
+    Ok(WorkspaceChange { file, is_changed: changed.is_some(), reloaded })
+}
+
+fn add(global: &Global, dir: &str) -> anyhow::Result<Exit> {
+    let settings = global.settings(Vec::new())?;
+    let what = format!("add the workspace {dir}");
+    let WorkspaceChange { file, is_changed, reloaded } =
+        change(global, &settings, &what, |text| add_workspace(text, dir))?;
+    let told = json!({ "workspace": dir, "file": file, "added": is_changed, "reload": reloaded });
     global.show(&told, || {
         let at = shell_word(&file.display().to_string());
-        let done = match (&changed, settings.config.workspaces.is_empty()) {
-            (None, _) => format!("{shown} is a workspace already, in {at}\n"),
-            (Some(_), false) => format!("agents may work in {shown}; added to {at}\n"),
-            (Some(_), true) => format!(
-                "agents may work in {shown}; added to {at}\nThe directory in which the hub was \
+        let done = match (is_changed, settings.config.workspaces.is_empty()) {
+            (false, _) => format!("{dir} is a workspace already, in {at}\n"),
+            (true, false) => format!("agents may work in {dir}; added to {at}\n"),
+            (true, true) => format!(
+                "agents may work in {dir}; added to {at}\nThe directory in which the hub was \
                  started is a workspace only while the file names none: add it too, if you need \
                  it\n"
             ),
         };
         Ok(done.into())
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Directory as a person writes it below the home directory, such as `~/src`.
+fn below_home(dir: &str) -> Option<String> {
+    let home = std::env::home_dir()?;
+    let rest = Path::new(dir).strip_prefix(home).ok()?;
+    Some(format!("~/{}", rest.to_str()?))
+}
+
+fn remove(global: &Global, dir: &str) -> anyhow::Result<Exit> {
+    let settings = global.settings(Vec::new())?;
+    let what = format!("remove the workspace {dir}");
+    let WorkspaceChange { file, is_changed, reloaded } =
+        change(global, &settings, &what, |text| match remove_workspace(text, dir)? {
+            Some(text) => Ok(Some(text)),
+            None => below_home(dir).map_or(Ok(None), |dir| remove_workspace(text, &dir)),
+        })?;
+    let at = shell_word(&file.display().to_string());
+    if !is_changed {
+        let why = format!("{what}: {at} has no such workspace");
+        return Err(CommandError::new(NOT_CHANGED, why).mended_by("a2a-hub workspace list").into());
+    }
+    let told = json!({ "workspace": dir, "file": file, "removed": true, "reload": reloaded });
+    global.show(&told, || {
+        let is_last = settings.config.workspaces.len() == 1;
+        let left = match is_last {
+            true => "\nThe file names none now: the workspace is the directory in which the hub is started\n",
+            false => "\n",
+        };
+        Ok(format!("agents may not work in {dir} any more; removed from {at}{left}").into())
     })?;
     Ok(Exit::Done)
 }
