@@ -33,7 +33,7 @@ mod agents;
 pub(crate) mod best;
 pub(crate) mod broadcast;
 pub(crate) mod decide;
-mod joined;
+pub(crate) mod joined;
 pub(crate) mod run;
 pub(crate) mod trust;
 

@@ -6,6 +6,7 @@ pub(crate) mod message_options;
 
 use super::{
     completion, duration,
+    flow::joined::joins_late,
     follow::{follow, follow_handoff},
     leave::OnLeave,
     start,
@@ -172,7 +173,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             return begin(global, &mut client, &send).await;
         }
         let modes = output_modes(global, &mut client, &send.agent).await;
-        let (mut step, mut earlier) = (SendStep::Send, None);
+        let (mut step, mut earlier, mut has_waited) = (SendStep::Send, None, false);
         loop {
             let mut shown =
                 TaskOutput::new(global, send.stream).written_in(&modes).after(earlier.take());
@@ -202,6 +203,14 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     }
                     global.console().note(question::closed_text(&task));
                     (step, earlier) = (SendStep::after(task), Some(shown));
+                    continue;
+                }
+                // Its flow may have been saved a moment ago, or be held back.
+                (Err(why), SendStep::Send)
+                    if !has_waited
+                        && joins_late(global, &mut client, &send.agent, &why).await? =>
+                {
+                    has_waited = true;
                     continue;
                 }
                 (Err(why), _) => return Err(shown.broken_off(&why, "")),

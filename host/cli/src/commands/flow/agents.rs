@@ -1,5 +1,6 @@
 //! Agents that a flow names, compared with those of the hub.
 
+use super::joined::NO_AGENT;
 use crate::{
     Global, block_on,
     client::hub_client::Client,
@@ -12,9 +13,6 @@ use a2a_hub_authoring::flow_template::line_of;
 use a2a_hub_config::Settings;
 use a2a_hub_protocol::{id::AgentId, member};
 use serde_json::{Value, json};
-
-/// Reason of a refusal: no agent has the name.
-const NO_AGENT: &str = "AGENT_NOT_FOUND";
 
 /// Adds an error to the checked task of a flow file for each agent that the hub does not have. If
 /// the hub cannot tell, a note says so.

@@ -3,15 +3,24 @@
 use crate::{
     Global, block_on,
     client::{hub_client::Client, running_hub},
-    ui::render::{list, text},
+    ui::{
+        failure::CommandError,
+        render::{list, text},
+    },
 };
 use a2a_hub_protocol::id::AgentId;
 use serde_json::json;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// Most time in which a running hub reads a file. It looks more often.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Most time in which a message waits for a file that was just saved.
+const SHORT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Reason of a refusal: no agent has the name.
+pub(super) const NO_AGENT: &str = "AGENT_NOT_FOUND";
 
 /// Time between two looks at the hub's agents.
 const LOOK: Duration = Duration::from_millis(200);
@@ -44,6 +53,39 @@ pub(super) async fn joined(
             None | Some(_) => sleep(LOOK).await,
         }
     }
+}
+
+/// Waits until the hub has read the flow file of an agent that it does not know, as the error `why`
+/// says; false for other errors, and if no file has the agent's name.
+///
+/// # Errors
+///
+/// The hub keeps the file from being an agent, for example until it is trusted.
+pub(crate) async fn joins_late(
+    global: &Global,
+    client: &mut Client,
+    name: &str,
+    why: &anyhow::Error,
+) -> anyhow::Result<bool> {
+    let is_unknown = CommandError::of(why).is(NO_AGENT);
+    let Some(id) = AgentId::parse(name).ok().filter(|_| is_unknown) else { return Ok(false) };
+    let is_there =
+        |dir: PathBuf| dir.join("flows").join(format!("{id}.flow.toml")).symlink_metadata().is_ok();
+    if !global.data_dir().is_ok_and(is_there) {
+        return Ok(false);
+    }
+    let why = match joined(client, &id, SHORT_PATIENCE, true).await {
+        // A program of an agent may not read the hub's status.
+        Err(why) if CommandError::of(&why).is_denied() => return Ok(false),
+        Ok(None) => return Ok(true),
+        joined => joined?.unwrap_or_default(),
+    };
+    let mend = match why.starts_with("held back") {
+        true => format!("a2a-hub flow trust {id}"),
+        false => "a2a-hub flow list".to_owned(),
+    };
+    let why = format!("the flow `{id}` is no agent: {why}");
+    Err(CommandError::new(NO_AGENT, why).mended_by(mend).into())
 }
 
 /// Waits for the hub, if one runs. Returns why the flow is no agent of it.

@@ -49,11 +49,19 @@ async fn flow_is_tested_run_and_trusted() -> Result<()> {
     let once = run(&hub, &["run", &file, "--input", "question=hello"]).await?;
     assert!(once.stdout.contains("| hello"), "{} {}", once.stdout, once.stderr);
     hub.joined("answer").await?;
-    let named = run(&hub, &["run", "answer", "hello"]).await?;
-    assert_eq!(named.stdout, once.stdout);
+    // The hub has not read the second file yet.
+    fs::copy(&file, hub.data_dir().join("flows/again.flow.toml"))?;
+    for name in ["answer", "again"] {
+        let named = run(&hub, &["run", name, "hello"]).await?;
+        assert_eq!(named.stdout, once.stdout, "{name}: {}", named.stderr);
+    }
 
     let script = hub.data_dir().join("flows/print.flow.toml");
     fs::write(&script, SCRIPT)?;
+    let held = run(&hub, &["run", "print", "x"]).await?;
+    assert_eq!(held.code, Some(2), "{}", held.stdout);
+    assert!(held.stderr.contains("is no agent: held back until you trust it"), "{}", held.stderr);
+    assert!(held.stderr.ends_with("help: a2a-hub flow trust print\n"), "{}", held.stderr);
     let unasked = run(&hub, &["flow", "trust", "print"]).await?;
     assert_eq!(unasked.code, Some(2), "{}", unasked.stdout);
     assert!(unasked.stderr.contains("run = [\"sh\""), "it is shown: {}", unasked.stderr);
