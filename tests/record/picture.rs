@@ -35,7 +35,7 @@ pub(crate) fn draw(cast: &Cast) -> Result<String> {
     let height = BAR + rows.len() * CHAR.1 + MARGIN;
     let title = escaped(&cast.header.title);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" xml:space=\"preserve\" role=\"img\">\n\
          <title>{title}</title>\n\
          <style>\n\
          text {{ font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, \"DejaVu Sans Mono\", monospace; fill: #e6edf3; white-space: pre; }}\n\

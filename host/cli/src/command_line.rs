@@ -131,7 +131,7 @@ pub(super) enum Command {
     /// Print the settings in force with their sources, or check them
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Let agents work in a directory
+    /// List, add or remove directories in which agents may work
     #[command(subcommand)]
     Workspace(workspace::WorkspaceCommand),
     /// List the worktrees in which tasks work, or remove old ones

@@ -8,7 +8,6 @@ use a2a_hub_terminal::{
     render::{ago, first_words, list, text},
     table::Short,
 };
-use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -182,29 +181,6 @@ pub async fn resolve(client: &mut Client, kind: Kind, typed: &str) -> anyhow::Re
         }
     }
     Ok(chosen(kind, typed, &found, Timestamp::now())?)
-}
-
-/// Resolves a typed part of a task's id, or returns the id of the latest task here.
-pub async fn resolve_or_latest(client: &mut Client, typed: Option<&str>) -> anyhow::Result<String> {
-    match typed {
-        Some(typed) => resolve(client, Kind::Task, typed).await,
-        None => Ok(text(&latest_here(client).await?["id"]).to_owned()),
-    }
-}
-
-/// Returns the latest task that works in the current directory.
-pub async fn latest_here(client: &mut Client) -> anyhow::Result<Value> {
-    let here = std::env::current_dir().context("find the current directory")?;
-    let params = json!({ "workingDirectory": here, "limit": 1, "historyLength": 0 });
-    let mut tasks = client.call(Kind::Task.method(), params).await?;
-    let latest = tasks.as_array_mut().and_then(Vec::pop);
-    latest.ok_or_else(|| {
-        let here = here.display();
-        let why = format!(
-            "find the latest task: none works in {here}; name one, as `a2a-hub tasks` lists them"
-        );
-        CommandError::new("TASK_NOT_FOUND", why).mended_by("a2a-hub tasks").into()
-    })
 }
 
 /// Returns the tasks that begin or end with `typed` in the tree of the task that this program

@@ -11,4 +11,5 @@ pub mod ids;
 pub mod owner;
 pub mod running_hub;
 pub mod runtime;
+pub mod sent;
 pub mod signals;

@@ -6,6 +6,6 @@ pub(super) mod remote;
 pub(super) mod remote_task;
 
 pub(super) use a2a_hub_socket_client::{
-    global, hub_client, ids, owner, running_hub, runtime, signals,
+    global, hub_client, ids, owner, running_hub, runtime, sent, signals,
 };
 pub(super) use a2a_hub_terminal::task_snapshot;

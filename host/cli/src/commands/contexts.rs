@@ -9,6 +9,7 @@ use crate::{
     client::{
         hub_client::Client,
         ids::{self, Kind},
+        sent,
     },
     ui::{
         interactive,
@@ -70,7 +71,7 @@ pub(crate) fn contexts(global: &Global, contexts: &ContextsArgs) -> anyhow::Resu
                 let mut client = Client::connect(global).await?;
                 let id = match id {
                     Some(id) => ids::resolve(&mut client, Kind::Context, id).await?,
-                    None => text(&ids::latest_here(&mut client).await?["contextId"]).to_owned(),
+                    None => text(&sent::latest_here(&mut client).await?["contextId"]).to_owned(),
                 };
                 let answer = client.call("hub/contexts/get", json!({ "contextId": id })).await?;
                 let its = json!({ "contextId": id, "limit": 100 });

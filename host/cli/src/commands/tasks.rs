@@ -1,11 +1,12 @@
 //! `tasks`: lists the hub's tasks, once or on each change.
 
-use super::completion;
+use super::{completion, task::question::waits};
 use crate::{
     Exit, Format, Global, block_on,
     client::{
         hub_client::Client,
         ids::{self, Kind},
+        sent::{SentTasks, is_for_people},
     },
     ui::{
         render::{ago, first_words, list, text},
@@ -13,12 +14,12 @@ use crate::{
         text::{FAINT, Text, style_of},
     },
 };
-use a2a_hub_protocol::{id::AgentId, task::TaskState};
+use a2a_hub_protocol::{id::AgentId, member, task::TaskState};
 use anyhow::{Context as _, bail};
 use clap::{Args, builder::PossibleValuesParser};
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
-use std::{pin::pin, time::Duration};
+use std::{collections::BTreeMap, pin::pin, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::{Instant, MissedTickBehavior, interval, timeout_at},
@@ -58,6 +59,10 @@ pub(crate) struct TasksArgs {
     /// Number of the newest entries to skip
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     offset: u32,
+    /// List also child tasks, runs of schedules and triggers that do not wait for an answer, and
+    /// looks at records. Those of one conversation or workflow are always listed
+    #[arg(long)]
+    all: bool,
     /// Print the list again on each change, until Ctrl-C
     #[arg(long)]
     watch: bool,
@@ -132,9 +137,9 @@ pub(crate) fn tasks(global: &Global, tasks: &TasksArgs) -> anyhow::Result<Exit> 
         if tasks.watch {
             return watch(global, tasks, context.as_deref(), &mut client).await;
         }
-        let mut listed = tasks.list(&mut client, context.as_deref()).await?;
+        let (mut listed, below) = tasks.list(&mut client, context.as_deref()).await?;
         let is_cut = cut_off(&mut listed, tasks.limit);
-        print(global, &listed)?;
+        print(global, &listed, &below)?;
         note_cut(global, is_cut, tasks.limit, Some(tasks.offset), "tasks");
         Ok(Exit::Done)
     })
@@ -153,14 +158,28 @@ async fn require_known_agent(client: &mut Client, agent: &str) -> anyhow::Result
 }
 
 impl TasksArgs {
-    async fn list(&self, client: &mut Client, context: Option<&str>) -> anyhow::Result<Value> {
+    /// Returns the tasks, and the number of tasks below each one that has some.
+    async fn list(
+        &self,
+        client: &mut Client,
+        context: Option<&str>,
+    ) -> anyhow::Result<(Value, BTreeMap<String, usize>)> {
         let since = self.since.map(|since| since.moment(Timestamp::now()));
         let Self { agent, workflow, state, offset, .. } = self;
         let limit = one_more(self.limit);
-        let params = json!({ "agentId": agent, "contextId": context, "workflow": workflow,
-            "state": state, "since": since,
-            "limit": limit, "offset": offset });
-        client.call("hub/tasks/list", params).await
+        let mut params = json!({ "agentId": agent, "contextId": context, "workflow": workflow,
+            "state": state, "since": since });
+        // The hub says what is wrong with a limit.
+        if self.all || context.is_some() || workflow.is_some() || !(1..=MAX_LISTED).contains(&limit)
+        {
+            member::set(&mut params, "limit", limit);
+            member::set(&mut params, "offset", *offset);
+            return Ok((client.call("hub/tasks/list", params).await?, BTreeMap::new()));
+        }
+        let [skipped, most] = [*offset, limit].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
+        let found =
+            SentTasks::find(client, &params, skipped.saturating_add(most), is_for_people).await?;
+        Ok((found.tasks.into_iter().skip(skipped).collect(), found.below))
     }
 }
 
@@ -202,9 +221,9 @@ fn note_cut(global: &Global, is_cut: bool, limit: u32, offset: Option<u32>, what
     }
 }
 
-fn print(global: &Global, listed: &Value) -> anyhow::Result<()> {
+fn print(global: &Global, listed: &Value, below: &BTreeMap<String, usize>) -> anyhow::Result<()> {
     let columns = global.console().columns();
-    global.show(listed, || Ok(tasks_text(listed, Timestamp::now(), columns)))
+    global.show(listed, || Ok(sent_text(listed, below, Timestamp::now(), columns)))
 }
 
 /// Prints the list on each change; on a terminal, over the previous one.
@@ -223,14 +242,14 @@ async fn watch(
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shown = Value::Null;
     loop {
-        let mut listed = tasks.list(client, context).await?;
+        let (mut listed, below) = tasks.list(client, context).await?;
         cut_off(&mut listed, tasks.limit);
         let redraws = global.format == Format::Pretty && console.columns().is_some();
         if listed != shown || redraws {
             if redraws {
                 console.clear_screen()?;
             }
-            print(global, &listed)?;
+            print(global, &listed, &below)?;
             shown = listed;
         }
         tokio::select! {
@@ -266,12 +285,25 @@ fn is_of_tasks(event: &Value) -> anyhow::Result<bool> {
 
 /// Renders tasks as a table.
 pub(crate) fn tasks_text(tasks: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    sent_text(tasks, &BTreeMap::new(), now, columns)
+}
+
+/// Renders tasks as a table, each with the number of tasks below it. On a terminal, tasks that wait
+/// for an answer come first, with their question.
+fn sent_text(
+    tasks: &Value,
+    below: &BTreeMap<String, usize>,
+    now: Timestamp,
+    columns: Option<usize>,
+) -> Text {
     if list(tasks).is_empty() {
         return "no tasks\n".into();
     }
     let ids = || list(tasks).iter().map(|task| text(&task["id"]));
     let mut table = Table::new(["TASK", "STATE", "CHANGED", "AGENT", "ASKED"]);
-    for task in list(tasks) {
+    let is_question = |task: &&Value| columns.is_some() && waits(task);
+    let (waiting, others): (Vec<_>, Vec<_>) = list(tasks).iter().partition(is_question);
+    for task in waiting.into_iter().chain(others) {
         let status = &task["status"];
         let (id, state) = (text(&task["id"]), text(&status["state"]));
         let changed = match columns {
@@ -279,12 +311,19 @@ pub(crate) fn tasks_text(tasks: &Value, now: Timestamp, columns: Option<usize>) 
             None => text(&status["timestamp"]).to_owned(),
         };
         let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
+        let question = is_question(&task).then(|| first_words(&status["message"]["parts"]));
+        let question = question.filter(|question| !question.is_empty());
+        let agent = text(&task["agentId"]);
+        let agent = match below.get(id) {
+            Some(below) => format!("{agent} +{below}"),
+            None => agent.to_owned(),
+        };
         table.row([
             Cell::id(id, ids::short(id, &ids())),
             Cell::styled(style_of(state), state),
             changed.into(),
-            text(&task["agentId"]).into(),
-            asked.unwrap_or_default().into(),
+            agent.into(),
+            question.or(asked).unwrap_or_default().into(),
         ]);
     }
     table.text(columns)

@@ -3,7 +3,7 @@
 use super::{completion, tasks::changed};
 use crate::{
     Exit, Format, Global, block_on,
-    client::{hub_client::Client, ids},
+    client::{hub_client::Client, ids, sent},
     ui::{
         failure::CommandError,
         render::{ago, list, text},
@@ -37,7 +37,7 @@ pub(crate) struct TreeArgs {
 pub(crate) fn tree(global: &Global, tree: &TreeArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let root = ids::resolve_or_latest(&mut client, tree.id.as_deref()).await?;
+        let root = sent::resolve_or_latest(global, &mut client, tree.id.as_deref()).await?;
         if tree.watch {
             return watch(global, &mut client, &root).await;
         }

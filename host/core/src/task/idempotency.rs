@@ -67,10 +67,8 @@ pub fn request(caller: &Caller, whom: &dyn fmt::Debug, send: &SendMessage) -> Re
     let message = v1::message_text(message);
     let Caller { principal, tenant } = caller;
     // Older hubs did not tell the two apart, and each sees the other's tasks.
-    let principal = match principal {
-        Principal::OperatorHttp => &Principal::Operator,
-        other => other,
-    };
+    let is_over_http = *principal == Principal::OperatorHttp;
+    let principal = if is_over_http { &Principal::Operator } else { principal };
     let mut text = String::with_capacity(USUAL + 2 * message.len());
     let request = (principal, whom, message, working_directory, timeout_ms, push, client);
     // Writing into a `String` never fails.

@@ -84,7 +84,7 @@ async fn compile_bomb_is_ended_and_remembered() -> Result<()> {
     let mut builder = InProcessHub::builder().config("plugins.compile_cpu_ms = 1000");
     for bomb in ["a-bomb", "b-bomb"] {
         let file = bombs.path().join(bomb);
-        fs::write(&file, compile_bomb(200_000 + bomb.len() + usize::from(bomb.as_bytes()[0])))?;
+        fs::write(&file, compile_bomb(1_000_000 + bomb.len() + usize::from(bomb.as_bytes()[0])))?;
         builder = builder.plugin(bomb, file);
     }
     let echo = test_guests()?.with_file_name("echo.wasm");
@@ -132,7 +132,7 @@ async fn changed_grant_keeps_compilation_under_way() -> Result<()> {
 
     let bombs = tempfile::tempdir()?;
     let bomb = bombs.path().join("bomb");
-    fs::write(&bomb, compile_bomb(400_000))?;
+    fs::write(&bomb, compile_bomb(1_000_000))?;
     hub.plug("guest", &bomb)?;
     plugin_when(&client, is_held_back).await?;
     grant(&hub, by_command(digest(&bomb)?))?;
@@ -145,7 +145,7 @@ async fn changed_grant_keeps_compilation_under_way() -> Result<()> {
     let later = plugin_when(&client, is_revoked).await?;
     assert_eq!(later["compiling"], compiling["compiling"], "it was begun again");
 
-    fs::write(&bomb, compile_bomb(400_001))?;
+    fs::write(&bomb, compile_bomb(1_000_001))?;
     hub.plug("fresh", &bomb)?;
     for _ in 0..600 {
         let (_, why, data) = refused(&client, message_to("fresh", "hi")).await?;

@@ -5,9 +5,8 @@ use crate::{
     Global, block_on,
     client::{
         hub_client::Client,
-        ids,
         remote::{self, REMOTE, RemoteOptions},
-        remote_task,
+        remote_task, sent,
     },
     ui::failure::CommandError,
 };
@@ -55,7 +54,7 @@ impl One {
             }
             None => block_on(async {
                 let mut client = Client::connect(global).await?;
-                let id = ids::resolve_or_latest(&mut client, self.id.as_deref()).await?;
+                let id = sent::resolve_or_latest(global, &mut client, self.id.as_deref()).await?;
                 let task = client.call(method, json!({ "id": id })).await?;
                 Ok((id, task))
             }),

@@ -3,7 +3,7 @@
 use crate::commands::completion;
 use crate::{
     Exit, Format, Global, ask, block_on,
-    client::{hub_client::Client, ids},
+    client::{hub_client::Client, sent},
     ui::{
         failure::CommandError,
         render::{shell_word, text},
@@ -33,7 +33,7 @@ pub(crate) struct ResumeInCli {
 pub(super) fn resume_in_cli(global: &Global, asked: &ResumeInCli) -> anyhow::Result<Exit> {
     let (id, task) = block_on(async {
         let mut client = Client::connect(global).await?;
-        let id = ids::resolve_or_latest(&mut client, asked.id.as_deref()).await?;
+        let id = sent::resolve_or_latest(global, &mut client, asked.id.as_deref()).await?;
         let task = client.call("tasks/get", json!({ "id": id })).await?;
         anyhow::Ok((id, task))
     })?;

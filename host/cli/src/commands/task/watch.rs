@@ -7,7 +7,7 @@ use crate::commands::{
 };
 use crate::{
     Exit, Format, Global, block_on,
-    client::{hub_client::Client, ids},
+    client::{hub_client::Client, sent},
 };
 use serde_json::{Map, json};
 
@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 pub(super) fn watch(global: &Global, typed: Option<&str>) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let mut task = ids::resolve_or_latest(&mut client, typed).await?;
+        let mut task = sent::resolve_or_latest(global, &mut client, typed).await?;
         loop {
             let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
             let mut shown = TaskOutput::new(global, true);

@@ -3,7 +3,11 @@
 use crate::commands::{completion, duration, task::worktree_trust};
 use crate::{
     Exit, Format, Global, ask, block_on,
-    client::{hub_client::Client, ids},
+    client::{
+        hub_client::Client,
+        ids::{self, Kind},
+        sent::{is_sent, note_taken},
+    },
     ui::{
         failure::CommandError,
         render::{ago, counted, list, text},
@@ -113,6 +117,9 @@ enum WorktreesAction {
     },
 }
 
+/// States of a task that has not ended.
+const OPEN: [&str; 4] = ["submitted", "working", "input-required", "auth-required"];
+
 /// Calls a method for one task; returns the task's whole id and the answer.
 fn ask_for(
     global: &Global,
@@ -123,8 +130,8 @@ fn ask_for(
     block_on(async {
         let mut client = Client::connect(global).await?;
         let id = match typed {
-            Some(_) => ids::resolve_or_latest(&mut client, typed).await?,
-            None => latest_here(&mut client).await?,
+            Some(typed) => ids::resolve(&mut client, Kind::Task, typed).await?,
+            None => latest_here(global, &mut client).await?,
         };
         member::set(&mut params, "taskId", id.as_str());
         let answer = client.call(method, params).await?;
@@ -132,9 +139,10 @@ fn ask_for(
     })
 }
 
-/// Returns the latest task with a worktree of the repository that contains the current directory. A
-/// flow that is at work, or has picked no candidate, has no worktree.
-async fn latest_here(client: &mut Client) -> anyhow::Result<String> {
+/// Returns the latest task that somebody sent and that has a worktree of the repository of the
+/// current directory, and notes which task that is. A flow that has picked no candidate has no
+/// worktree; while it is open, no older task is taken in its place.
+async fn latest_here(global: &Global, client: &mut Client) -> anyhow::Result<String> {
     let here = std::env::current_dir().context("find the current directory")?;
     let all = client.call("hub/worktrees/list", json!({})).await?;
     let mut without = Vec::new();
@@ -142,22 +150,34 @@ async fn latest_here(client: &mut Client) -> anyhow::Result<String> {
         if !here.starts_with(text(&one["repository"])) {
             continue;
         }
-        let Some(parent) = one["parentTaskId"].as_str() else {
-            return Ok(text(&one["taskId"]).to_owned());
-        };
-        if without.contains(&parent) {
+        let parent = one["parentTaskId"].as_str();
+        let sent = parent.unwrap_or_else(|| text(&one["taskId"]));
+        if without.contains(&sent) {
             continue;
         }
-        // A flow names the one of its tasks whose worktree counts, once it has picked one.
-        let found = client.call("tasks/get", json!({ "id": parent, "historyLength": 0 })).await;
-        let picked = match found {
+        let task = match client.call("tasks/get", json!({ "id": sent })).await {
             Err(why) if CommandError::of(&why).is(NO_TASK) => Value::Null,
-            found => found?["metadata"][WORKTREE_TASK].clone(),
+            found => found?,
         };
-        if picked.is_string() && list(&all).iter().any(|one| one["taskId"] == picked) {
-            return Ok(parent.to_owned());
+        // A flow names the one of its tasks whose worktree counts, once it has picked one.
+        let picked = &task["metadata"][WORKTREE_TASK];
+        let is_picked = || list(&all).iter().any(|one| one["taskId"] == *picked);
+        if is_sent(&task) && (parent.is_none() || (picked.is_string() && is_picked())) {
+            if !task.is_null() {
+                note_taken(global, &task);
+            }
+            return Ok(sent.to_owned());
         }
-        without.push(parent);
+        if OPEN.contains(&text(&task["status"]["state"])) && is_sent(&task) {
+            let why = format!(
+                "find the latest task with a worktree: task {sent} is the latest, and has picked none of its tasks yet; name \
+                 another one, as `a2a-hub worktrees` lists them"
+            );
+            return Err(CommandError::new(NO_TASK, why)
+                .mended_by(format!("a2a-hub task watch {sent}"))
+                .into());
+        }
+        without.push(sent);
     }
     let none = match without.first() {
         Some(flow) => format!("task {flow} has picked none of its tasks"),
@@ -278,7 +298,7 @@ pub(crate) fn worktrees(global: &Global, asked: &WorktreesCommand) -> anyhow::Re
         Some(WorktreesAction::Path { id }) => {
             let (id, all) = block_on(async {
                 let mut client = Client::connect(global).await?;
-                let id = ids::resolve_or_latest(&mut client, Some(id)).await?;
+                let id = ids::resolve(&mut client, Kind::Task, id).await?;
                 anyhow::Ok((id, client.call("hub/worktrees/list", json!({})).await?))
             })?;
             let found = list(&all).iter().find(|one| one["taskId"] == id);

@@ -165,7 +165,6 @@ async fn every_failure_is_one_json_object() -> Result<()> {
     let bad = dir.path().join("bad.toml").display().to_string();
     for (args, reason) in [
         (&["status"][..], "HUB_NOT_RUNNING"),
-        (&["stop"], "HUB_NOT_RUNNING"),
         (&["agents"], "HUB_NOT_RUNNING"),
         (&["tasks"], "HUB_NOT_RUNNING"),
         (&["task", "show", "t"], "HUB_NOT_RUNNING"),

@@ -99,7 +99,7 @@ async fn unique_part_of_id_is_accepted() -> Result<()> {
     let mut shown = command(hub.socket(), &hub.home(), &["task", "show"])?;
     shown.current_dir(nowhere.path());
     let shown = finish(shown).await?;
-    assert!(shown.stderr.contains("find the latest task: none works in"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("none that somebody sent works in"), "{}", shown.stderr);
     Ok(())
 }
 

@@ -164,7 +164,7 @@ fn readme_parser_finds_commands() {
             name == command && flag.is_none_or(|flag| flags.iter().any(|it| it == flag))
         })
     };
-    assert!(has("task watch", None) && has("contexts delete", None), "{found:?}");
+    assert!(has("task watch", None) && has("conversations delete", None), "{found:?}");
     assert!(has("start", Some("--workspace")) && has("tasks", Some("--state")), "{found:?}");
     assert!(has("send", Some("--task")) && has("logs", Some("--follow")), "{found:?}");
     assert!(block("## Use it")[0].starts_with("a2a-hub start --workspace ~/src"));

@@ -34,6 +34,31 @@ async fn task_tree_command_shows_levels() -> Result<()> {
     Ok(())
 }
 
+/// Without an id, a command takes what somebody sent. A child asks through its root.
+#[tokio::test]
+async fn lists_and_defaults_leave_children_out() -> Result<()> {
+    let hub = hub_that_calls("'guest'").await?;
+    let asked = "call guest call guest ask which colour";
+    let waits = run(&hub, &["send", "guest", asked]).await?;
+    assert_eq!(waits.code, Some(3), "{}", waits.stderr);
+    let listed = run(&hub, &["tasks"]).await?.stdout;
+    assert!(listed.lines().count() == 1 && listed.contains("guest +2"), "{listed}");
+    assert_eq!(run(&hub, &["tasks", "--all"]).await?.stdout.lines().count(), 3);
+    let tree = run(&hub, &["task", "tree"]).await?;
+    assert_eq!(tree.stdout.lines().count(), 3, "{}{}", tree.stdout, tree.stderr);
+    assert!(tree.stderr.contains(&format!("guest, `{asked}`")), "{}", tree.stderr);
+
+    let id = listed.split_whitespace().next().context("no id")?;
+    let unsaid = run(&hub, &["task", "answer", &id[28..]]).await?;
+    assert!(unsaid.stderr.contains("give the text of the answer"), "{}", unsaid.stderr);
+    let done = run(&hub, &["task", "answer", "blue"]).await?;
+    assert!(done.code == Some(0) && done.stdout.trim().ends_with("blue"), "{done:?}");
+    let none = run(&hub, &["task", "answer", "red"]).await?;
+    assert_eq!(none.code, Some(2));
+    assert!(none.stderr.contains("none waits for an answer"), "{}", none.stderr);
+    Ok(())
+}
+
 /// Inside an agent's shell, the command line acts for that agent, on behalf of its task.
 #[tokio::test]
 async fn program_may_call_only_granted_agents() -> Result<()> {

@@ -118,7 +118,9 @@ const COMMANDS: &[(&str, For)] = &[
     ("logs", For::Anybody),
     ("config show", For::Anybody),
     ("config check", For::Anybody),
+    ("workspace list", For::Anybody),
     ("workspace add .", For::Operator),
+    ("workspace remove .", For::Operator),
     ("doctor", For::Anybody),
     ("completions bash", For::Anybody),
     ("version", For::Anybody),
@@ -356,6 +358,7 @@ async fn agent_program_writes_nothing_without_hub() -> Result<()> {
             "plugin revoke",
             "plugin remove",
             "workspace add",
+            "workspace remove",
         ];
         if writes.iter().any(|word| line.starts_with(word)) {
             assert_eq!(code, Some(2), "{line}: {output}");
