@@ -166,7 +166,7 @@ async fn starting_hub_answers_status_and_queues_rest() -> Result<()> {
     hub.stop().await?;
     let bombs = tempfile::tempdir()?;
     let bomb = bombs.path().join("bomb");
-    fs::write(&bomb, compile_bomb(500_000))?;
+    fs::write(&bomb, compile_bomb(2_000_000))?;
     hub.plug("bomb", &bomb)?;
     let (socket, site) = (hub.socket().to_owned(), Site::clone(&hub));
     let client = Client::unix(&Endpoints::new(String::new(), socket, site));
