@@ -146,6 +146,11 @@ async fn is_context(client: &mut Client, name: &str) -> bool {
     client.call("hub/contexts/get", itself).await.is_ok()
 }
 
+/// True for text that may be a generated id, whole or as lists show its end.
+pub fn may_be_id(typed: &str) -> bool {
+    typed.len() >= END && is_of_uuid(typed)
+}
+
 /// True if `name` has the form of an id that the hub generates.
 fn is_given(name: &str) -> bool {
     name.len() == WHOLE && is_of_uuid(name)
@@ -253,6 +258,12 @@ mod tests {
         "01a1fc8f-b222-7715-9c95-8a642d72e498",
         "ctx",
     ];
+
+    #[test]
+    fn short_answers_are_no_ids() {
+        assert!(may_be_id("2d72e498") && may_be_id("01a1fc8f-a111-7715-9c95-8a642d72e498"));
+        assert!(["0", "01a", "yes", "add", "everything"].iter().all(|answer| !may_be_id(answer)));
+    }
 
     #[test]
     fn short_id_is_unique_end_or_beginning() {

@@ -42,11 +42,15 @@ pub fn is_sent(task: &Value) -> bool {
         && !asked.take(1).any(|part| reads_record(&part["data"]))
 }
 
+/// True if a task, in the JSON of A2A 0.3, waits for its client.
+pub fn waits(task: &Value) -> bool {
+    ["input-required", "auth-required"].contains(&text(&task["status"]["state"]))
+}
+
 /// True for a task that somebody sent, and for a run of a schedule or trigger that waits for an
 /// answer.
 pub fn is_for_people(task: &Value) -> bool {
-    let waits = ["input-required", "auth-required"].contains(&text(&task["status"]["state"]));
-    is_sent(task) || (waits && task["metadata"][PARENT_TASK].is_null())
+    is_sent(task) || (waits(task) && task["metadata"][PARENT_TASK].is_null())
 }
 
 impl SentTasks {

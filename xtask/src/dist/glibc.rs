@@ -35,7 +35,8 @@ pub(super) fn check(program: &[u8], oldest: (u32, u32)) -> Result<()> {
 pub(super) fn newest(program: &[u8]) -> Option<(u32, u32)> {
     // A name in the table of symbol versions has a zero byte on both sides.
     let names = program.split(|byte| *byte == 0).filter_map(|name| name.strip_prefix(b"GLIBC_"));
-    let versions = names.filter_map(|name| {
+    let is_number = |name: &&[u8]| name.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let versions = names.filter(is_number).filter_map(|name| {
         let mut numbers = std::str::from_utf8(name).ok()?.split('.');
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     });

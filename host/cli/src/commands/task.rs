@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Exit, Global, ask,
-    client::{remote_task, task_snapshot::Told},
+    client::{remote_task, sent::waits, task_snapshot::Told},
     ui::{
         render::{ago, list, message_for_reading, message_text, routing_lines, text},
         text::{FAINT, PLAIN, Text, style_of},
@@ -79,9 +79,7 @@ pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
             global.show(&task, || {
                 // The task's JSON does not name its agent; its tree does.
                 let tree = match one.url()? {
-                    None if question::waits(&task) => {
-                        ask(global, "hub/tasks/tree", json!({ "id": id }))?
-                    }
+                    None if waits(&task) => ask(global, "hub/tasks/tree", json!({ "id": id }))?,
                     Some(_) | None => Value::Null,
                 };
                 let remote = one.url()?.map(|url| one.elsewhere.named(url));
@@ -175,8 +173,7 @@ fn task_text(
     if last.is_object() && !list(&task["history"]).iter().any(in_history) {
         said("agent", last)?;
     }
-    let waits = question::waits(task);
-    if let (true, Some((command, agent)), Some(id)) = (waits, agent, task["id"].as_str()) {
+    if let (true, Some((command, agent)), Some(id)) = (waits(task), agent, task["id"].as_str()) {
         let question = task["metadata"]["question"]["id"].as_str();
         writeln!(out, "\n{}", question::answer_with(&command, agent, id, question))?;
     }

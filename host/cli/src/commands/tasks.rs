@@ -1,12 +1,12 @@
 //! `tasks`: lists the hub's tasks, once or on each change.
 
-use super::{completion, task::question::waits};
+use super::completion;
 use crate::{
     Exit, Format, Global, block_on,
     client::{
         hub_client::Client,
         ids::{self, Kind},
-        sent::{SentTasks, is_for_people},
+        sent::{SentTasks, is_for_people, waits},
     },
     ui::{
         render::{ago, first_words, list, text},

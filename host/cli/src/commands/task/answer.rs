@@ -1,12 +1,11 @@
 //! `task answer`: answers the question of a task, whose agent need not be named.
 
-use super::question::waits;
 use crate::{
     Exit, Global, block_on,
     client::{
         hub_client::Client,
         ids::{self, Kind},
-        sent::{SentTasks, is_for_people, note_taken},
+        sent::{SentTasks, is_for_people, note_taken, waits},
     },
     commands::{
         completion,
@@ -76,8 +75,10 @@ async fn only_waiting(
         let query = json!({ "state": state });
         waiting.append(&mut SentTasks::find(client, &query, 2, is_for_people).await?.tasks);
     }
-    let named = ids::resolve(client, Kind::Task, answer).await;
-    if named.is_ok_and(|id| id != answer || waiting.iter().any(|task| task["id"] == *answer)) {
+    let is_id = ids::may_be_id(answer)
+        && (waiting.iter().any(|task| task["id"] == *answer)
+            || ids::resolve(client, Kind::Task, answer).await? != answer);
+    if is_id {
         let why = format!("answer task {answer}: give the text of the answer after the id");
         return Err(CommandError::usage(why).into());
     }

@@ -150,11 +150,6 @@ pub(crate) fn closed_text(task: &Value) -> &'static str {
     }
 }
 
-/// True if a task, in the JSON of A2A 0.3, waits for its client.
-pub(crate) fn waits(task: &Value) -> bool {
-    ["input-required", "auth-required"].contains(&text(&task["status"]["state"]))
-}
-
 /// Returns the command that answers the question of this task, with the question's id if it has
 /// one; `command` is this program. `agent` is an id in the hub, or the URL of a remote agent with
 /// its options, quoted for the shell.
