@@ -12,7 +12,7 @@ use crate::{
 };
 use a2a_hub_automation_commands::{blackboard, decide, record, schedule, topic, trigger};
 use a2a_hub_sandbox::CARRY;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Hosts A2A agents as sandboxed WebAssembly components.
@@ -21,9 +21,6 @@ use std::path::PathBuf;
     name = "a2a-hub",
     version,
     max_term_width = 100,
-    help_template = help::TEMPLATE,
-    before_help = help::usual(&all()),
-    before_long_help = help::by_job(&all()),
     after_long_help = EXIT_CODES
 )]
 pub(super) struct CommandLine {
@@ -33,9 +30,12 @@ pub(super) struct CommandLine {
     pub(super) command: Option<Command>,
 }
 
-/// The program with its commands, and without its own options.
-fn all() -> clap::Command {
-    Command::augment_subcommands(clap::Command::new("a2a-hub"))
+impl CommandLine {
+    /// Parses the arguments of this process, with the help that lists commands by job.
+    pub(super) fn of_process() -> Result<Self, clap::Error> {
+        let matches = help::by_job(Self::command()).try_get_matches()?;
+        Self::from_arg_matches(&matches)
+    }
 }
 
 #[derive(Debug, Subcommand)]

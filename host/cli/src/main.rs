@@ -39,7 +39,7 @@ fn follow_the_command_line() -> ExitCode {
         Ok(false) => {}
         Err(why) => return not_understood(&why),
     }
-    let CommandLine { global, command } = match CommandLine::try_parse() {
+    let CommandLine { global, command } = match CommandLine::of_process() {
         Ok(parsed) => parsed,
         Err(why) => return not_understood(&why),
     };

@@ -101,11 +101,16 @@ fn list_begins(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn added(text: &str) -> String {
-        match add_workspace(text, "/src/my \"app\"") {
+    /// Changed text, `unchanged`, or the error.
+    fn outcome(result: Result<Option<String>, WorkspaceError>) -> String {
+        match result {
             Ok(changed) => changed.unwrap_or_else(|| "unchanged".to_owned()),
             Err(why) => why.to_string(),
         }
+    }
+
+    fn added(text: &str) -> String {
+        outcome(add_workspace(text, "/src/my \"app\""))
     }
 
     #[test]
@@ -132,11 +137,7 @@ mod tests {
 
     #[test]
     fn only_named_workspace_is_removed() {
-        let removed = |text: &str| match remove_workspace(text, "/b") {
-            Ok(Some(text)) => text,
-            Ok(None) => "unchanged".to_owned(),
-            Err(why) => why.to_string(),
-        };
+        let removed = |text: &str| outcome(remove_workspace(text, "/b"));
         assert_eq!(removed("workspaces = ['/a', \"/b\"] # mine\n"), "workspaces = ['/a'] # mine\n");
         assert_eq!(
             removed("workspaces = [\n  '/b', # why\n  '/c',\n]\n"),

@@ -4,7 +4,7 @@ use clap::Command;
 use std::fmt::Write as _;
 
 /// Help of the program, in the order of `clap`, without its list of commands.
-pub(super) const TEMPLATE: &str =
+const TEMPLATE: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}";
 
 /// Commands that most people use every day.
@@ -40,17 +40,14 @@ pub(super) const JOBS: [(&str, &[&str]); 7] = [
 ];
 
 /// Width of a command's name in the list, in columns.
-pub(super) const NAME: usize = 15;
+pub(super) const NAME_WIDTH: usize = 15;
 
-/// Usual commands of the program, for `-h`.
-pub(super) fn usual(program: &Command) -> String {
-    format!("{}All commands: a2a-hub --help", list("Commands", &USUAL, program))
-}
-
-/// All commands of the program by job, for `--help`.
-pub(super) fn by_job(program: &Command) -> String {
-    let lists: Vec<_> = JOBS.iter().map(|(job, names)| list(job, names, program)).collect();
-    lists.concat().trim_end().to_owned()
+/// Lists the commands of the program by job in its help.
+pub(super) fn by_job(program: Command) -> Command {
+    let usual = format!("{}All commands: a2a-hub --help", list("Commands", &USUAL, &program));
+    let lists: Vec<_> = JOBS.iter().map(|(job, names)| list(job, names, &program)).collect();
+    let all = lists.concat().trim_end().to_owned();
+    program.help_template(TEMPLATE).before_help(usual).before_long_help(all)
 }
 
 fn list(job: &str, names: &[&str], program: &Command) -> String {
@@ -59,7 +56,7 @@ fn list(job: &str, names: &[&str], program: &Command) -> String {
         let (name, about) = (command.get_name(), command.get_about());
         let about = about.map(ToString::to_string).unwrap_or_default();
         // Writing into a `String` never fails.
-        let _ = writeln!(text, "  \u{1b}[1m{name:NAME$}\u{1b}[0m{about}");
+        let _ = writeln!(text, "  \u{1b}[1m{name:NAME_WIDTH$}\u{1b}[0m{about}");
     }
     text + "\n"
 }

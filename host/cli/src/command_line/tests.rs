@@ -2,8 +2,8 @@
 //! the marker is written by hand.
 
 use super::{
-    CommandLine, all,
-    help::{JOBS, NAME, USUAL},
+    CommandLine,
+    help::{JOBS, NAME_WIDTH, USUAL},
 };
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use std::{collections::BTreeSet, fmt::Write as _};
@@ -46,17 +46,17 @@ fn option_is_rendered_with_its_values() {
 
 #[test]
 fn every_command_has_one_job() {
-    let program = all();
+    let program = CommandLine::command();
     let commands: Vec<_> = program.get_subcommands().filter(|it| !it.is_hide_set()).collect();
-    let shown: BTreeSet<_> = commands.iter().map(|it| it.get_name()).collect();
+    let names: BTreeSet<_> = commands.iter().map(|it| it.get_name()).collect();
     let listed: Vec<_> = JOBS.iter().flat_map(|(_, names)| *names).copied().collect();
-    assert_eq!(listed.len(), shown.len());
-    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), shown);
-    assert!(USUAL.iter().all(|name| shown.contains(name)), "{USUAL:?}");
+    assert_eq!(listed.len(), names.len());
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), names);
+    assert!(USUAL.iter().all(|name| names.contains(name)), "{USUAL:?}");
     // Lists fit into 80 columns.
     for command in commands {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        assert!(command.get_name().len() < NAME && about.len() <= 63, "{about}");
+        assert!(command.get_name().len() < NAME_WIDTH && about.len() <= 63, "{about}");
     }
 }
 

@@ -232,5 +232,5 @@ fn id_of(name: &str) -> anyhow::Result<AgentId> {
 
 /// File of a flow in the data directory.
 fn file_of(global: &Global, id: &AgentId) -> anyhow::Result<PathBuf> {
-    Ok(global.data_dir()?.join("flows").join(format!("{id}.flow.toml")))
+    Ok(global.data_dir()?.join(joined::flow_file(id)))
 }

@@ -23,10 +23,13 @@ const BESIDE: usize = 8;
 /// could imitate further rows.
 const MAX_DESCRIPTION: usize = 400;
 
+/// Asks the hub for its status, also while it starts.
+fn of_hub(global: &Global) -> anyhow::Result<Value> {
+    block_on(async { Client::connect_to_any(global).await?.call("hub/status", json!({})).await })
+}
+
 pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
-    let status = block_on(async {
-        Client::connect_to_any(global).await?.call("hub/status", json!({})).await
-    })?;
+    let status = of_hub(global)?;
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
         Ok(status_text(&status, &socket, global.console().columns()))
@@ -36,10 +39,7 @@ pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
 
 /// Shows the versions of this program and of the running hub, which may be an older one.
 pub(crate) fn version(global: &Global) -> anyhow::Result<Exit> {
-    let status = block_on(async {
-        Client::connect_to_any(global).await?.call("hub/status", json!({})).await
-    });
-    let hub = match status {
+    let hub = match of_hub(global) {
         Ok(status) => status["version"].clone(),
         Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => Value::Null,
         Err(why) => return Err(why),

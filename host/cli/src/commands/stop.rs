@@ -39,17 +39,17 @@ pub(crate) struct StopArgs {
 pub(crate) fn stop(global: &Global, stop: &StopArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let stopped = if stop.force {
-            Stopped::by_force(global).await
+            Stopped::by_force(global).await?
         } else {
-            Stopped::in_order(global, stop.timeout).await
-        };
-        let stopped = match stopped {
-            // A hub with another socket, or whose socket was removed, still runs.
-            Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) && !is_running(global)? => {
-                return not_running(global, stop.force);
+            match Stopped::in_order(global, stop.timeout).await {
+                // A hub with another socket, or whose socket was removed, still runs.
+                Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) && !is_running(global)? => {
+                    None
+                }
+                stopped => Some(stopped?),
             }
-            stopped => stopped?,
         };
+        let Some(stopped) = stopped else { return not_running(global, stop.force) };
         global.show(&stopped.json(), || {
             for task in &stopped.cut {
                 let beside = format!("interrupted: task {task}; its results so far are kept");
@@ -73,12 +73,12 @@ fn is_running(global: &Global) -> anyhow::Result<bool> {
 
 /// Reports that no hub was there to be stopped, with the place where none is.
 fn not_running(global: &Global, by_force: bool) -> anyhow::Result<Exit> {
-    let place = match by_force {
+    let reason = match by_force {
         true => format!("no hub uses the data directory {}", global.data_dir()?.display()),
         false => format!("no hub listens on {}", global.socket_path()?.display()),
     };
     global.show(&json!({ "stopped": null, "cut": [], "forced": false }), || {
-        Ok(format!("the hub is not running: {place}\n").into())
+        Ok(format!("the hub is not running: {reason}\n").into())
     })?;
     Ok(Exit::Done)
 }
@@ -128,14 +128,13 @@ impl Stopped {
     }
 
     /// Stops the hub of the data directory, identified by the lock that it holds, and kills it if
-    /// it does not exit.
-    async fn by_force(global: &Global) -> anyhow::Result<Self> {
+    /// it does not exit. `None` if no hub uses the directory.
+    async fn by_force(global: &Global) -> anyhow::Result<Option<Self>> {
         let dir = global.data_dir()?;
         let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
         else {
             refuse_below_agent("kill a hub")?;
-            let why = format!("no hub uses the data directory {}", dir.display());
-            return Err(CommandError::new(HUB_NOT_RUNNING, why).into());
+            return Ok(None);
         };
         let pid = hub.pid;
         if is_below(pid) {
@@ -151,7 +150,7 @@ impl Stopped {
                 )
             };
             if told.await.context("stop the hub")? {
-                return Ok(Self { pid, cut: cut_off(&dir, pid), by_force: false });
+                return Ok(Some(Self { pid, cut: cut_off(&dir, pid), by_force: false }));
             }
         }
         if !hub.kill(PATIENCE).await.context("kill the hub")? {
@@ -160,7 +159,7 @@ impl Stopped {
                  hangs; see `dmesg`"
             );
         }
-        Ok(Self { pid, cut: Vec::new(), by_force: true })
+        Ok(Some(Self { pid, cut: Vec::new(), by_force: true }))
     }
 
     fn json(&self) -> Value {

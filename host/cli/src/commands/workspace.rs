@@ -48,14 +48,12 @@ pub(crate) fn workspace(global: &Global, command: &WorkspaceCommand) -> anyhow::
             if !dir.is_dir() {
                 bail!("add the workspace {}: it is not a directory", dir.display());
             }
-            let shown = dir.to_str().context("add a workspace whose path is no text")?;
-            add(global, shown)
+            add(global, dir.to_str().context("add a workspace whose path is no text")?)
         }
         WorkspaceCommand::Remove { dir } => {
-            let whole = fs::canonicalize(dir).or_else(|_| std::path::absolute(dir));
-            let whole = whole.with_context(|| format!("use {}", dir.display()))?;
-            let shown = whole.to_str().context("remove a workspace whose path is no text")?;
-            remove(global, shown)
+            let absolute = fs::canonicalize(dir).or_else(|_| std::path::absolute(dir));
+            let absolute = absolute.with_context(|| format!("use {}", dir.display()))?;
+            remove(global, absolute.to_str().context("remove a workspace whose path is no text")?)
         }
     }
 }

@@ -25,6 +25,11 @@ pub(super) const NO_AGENT: &str = "AGENT_NOT_FOUND";
 /// Time between two looks at the hub's agents.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// Path of a flow's file in the data directory.
+pub(super) fn flow_file(id: &AgentId) -> String {
+    format!("flows/{id}.flow.toml")
+}
+
 /// Waits until the flow is an agent of the hub. Returns why it is none after `patience`; if the
 /// file is new, a refusal of the hub counts at once.
 pub(super) async fn joined(
@@ -33,7 +38,7 @@ pub(super) async fn joined(
     patience: Duration,
     is_new: bool,
 ) -> anyhow::Result<Option<String>> {
-    let file = format!("flows/{id}.flow.toml");
+    let file = flow_file(id);
     let until = Instant::now() + patience;
     loop {
         let status = client.call("hub/status", json!({})).await?;
@@ -69,8 +74,7 @@ pub(crate) async fn joins_late(
 ) -> anyhow::Result<bool> {
     let is_unknown = CommandError::of(why).is(NO_AGENT);
     let Some(id) = AgentId::parse(name).ok().filter(|_| is_unknown) else { return Ok(false) };
-    let is_there =
-        |dir: PathBuf| dir.join("flows").join(format!("{id}.flow.toml")).symlink_metadata().is_ok();
+    let is_there = |dir: PathBuf| dir.join(flow_file(&id)).symlink_metadata().is_ok();
     if !global.data_dir().is_ok_and(is_there) {
         return Ok(false);
     }
