@@ -188,7 +188,8 @@ fn end(task: &Value) -> End {
         _ => "",
     };
     let data = data_of(&task["status"]["message"]).cloned();
-    End { completed, text, data, artifacts, reason: reason.to_owned(), worktree }
+    let cost_usd = task["metadata"]["cost_usd"].as_f64();
+    End { completed, text, data, artifacts, reason: reason.to_owned(), worktree, cost_usd }
 }
 
 impl<'r> FlowRun<'r> {

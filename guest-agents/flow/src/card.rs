@@ -41,7 +41,7 @@ pub(crate) fn of(name: &str, text: &str) -> Card {
 }
 
 /// Needs of a flow as the hub reads them.
-fn params(Needs { run, permissions, budget, memory, worktree }: &Needs) -> Value {
+fn params(Needs { run, permissions, budget, memory, worktree, unlisted }: &Needs) -> Value {
     let of_run = |RunNeed { command, variables }: &RunNeed| json!({ "command": command, "variables": variables });
     let run: Vec<_> = run.iter().map(of_run).collect();
     let TreeBudget { depth, tokens, cost_usd } = budget;
@@ -51,6 +51,7 @@ fn params(Needs { run, permissions, budget, memory, worktree }: &Needs) -> Value
         "budget": { "depth": depth, "tokens": tokens, "costUsd": cost_usd },
         "memory": memory,
         "worktree": worktree,
+        "unlisted": unlisted,
     })
 }
 

@@ -434,7 +434,8 @@ fn ended(outcome: &Outcome, Made { artifacts, worktree, .. }: Made) -> End {
         (Some(TaskState::Canceled), _) => "canceled".to_owned(),
         _ => String::new(),
     };
-    End { completed, text, data, artifacts, reason, worktree }
+    let cost_usd = outcome.metadata().get("cost_usd").and_then(Value::as_f64);
+    End { completed, text, data, artifacts, reason, worktree, cost_usd }
 }
 
 fn reason(outcome: &Outcome) -> Option<String> {

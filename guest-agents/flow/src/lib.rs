@@ -142,7 +142,16 @@ output = { verdict = { enum = ["approve"] } }
         let outcome = host.run::<Flow>("a poem").unwrap();
         assert_eq!(outcome.state(), Some(TaskState::Completed));
         assert!(outcome.text().contains("approve"));
-        assert_eq!(host.said(), ["write: writer", "ok: asks", "review: reviewer"]);
+        assert_eq!(
+            host.said(),
+            [
+                "write: writer",
+                "write: done: roses",
+                "ok: asks",
+                "review: reviewer",
+                "review: done: verdict approve"
+            ]
+        );
         assert!(host.artifact("output").is_some());
     }
 

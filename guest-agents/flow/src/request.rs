@@ -34,7 +34,7 @@ pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
         ),
         "run" => parsed(ctx, flow, |ctx, definition| {
             // The hub gives these to files that it reads itself.
-            let needs = Needs { memory: false, ..definition.needs() };
+            let needs = Needs { memory: false, unlisted: false, ..definition.needs() };
             if needs != Needs::default() {
                 return ctx.reject(
                     "Run a flow file: a file in a message has no `run`, no `permissions` above `ask`, no [worktree] \

@@ -578,6 +578,7 @@ impl Agent {
             models: self.choice("model", "models"),
             efforts: self.choice("effort", "efforts"),
             kept: self.kept(),
+            unlisted: self.is_unlisted(),
         }
     }
 

@@ -45,6 +45,7 @@ impl Agent {
             aliases: Vec::new(),
             health: HealthStatus::Healthy,
             is_vouched_for: true,
+            is_listed: true,
             card: Value::Null,
         };
         let nowhere = PathBuf::from("/nonexistent");

@@ -18,8 +18,15 @@ const KEYS: [&str; 2] = ["agent = ", "fallback = "];
 const ALL: &str = "agents = ";
 const MOST_BY_DEFAULT: usize = 3;
 
-/// Line with the judge in the template `best-of`.
-const JUDGE: &str = "run = [\"sh\", \"-c\", \"cargo test\"]\n";
+/// Ends of the lines with the judge in the template `best-of`: its trial, and its runs.
+const JUDGE: [&str; 2] = [", \"sh\", \"cargo test\"]\n", "[\"sh\", \"-c\", \"cargo test\"]\n"];
+
+/// Begins and ends of the parts of the template `best-of` that it has with a judge only.
+const JUDGE_PARTS: [(&str, &str); 3] = [
+    ("# The answer: who", "[input]"),
+    ("# The judge runs on the last", "# All agents begin"),
+    ("# The judge runs once", "# Candidates that changed"),
+];
 
 /// Names of the candidates' steps that come after the judge.
 const WITH_JUDGE: &str =
@@ -58,18 +65,23 @@ const BEST_OF: &str = include_str!("flow_template/best-of.flow.toml");
 /// shell's command that passes a candidate by exit code 0; without one, the client picks.
 /// `permissions` is what the agents may do unasked: `read-only`, `ask`, `edit` or `full`.
 pub fn best_of(agents: &[AgentId], judge: Option<&str>, permissions: &str) -> String {
-    let text = filled(BEST_OF, agents);
+    // Each work has its own flow: no list of agents is to have them all.
+    let text = filled(BEST_OF, agents).replacen("\n\n", "\n\nlisted = false\n", 1);
     let text = text.replace("permissions = \"edit\"", &format!("permissions = \"{permissions}\""));
     match judge {
         Some(judge) => {
-            let words = toml::Value::from(vec!["sh", "-c", judge]);
-            text.replace(JUDGE, &format!("run = {words}\n"))
+            let word = toml::Value::from(judge);
+            let [trial, run] = JUDGE;
+            text.replace(trial, &format!(", \"sh\", {word}]\n"))
+                .replace(run, &format!("[\"sh\", \"-c\", {word}]\n"))
         }
         None => {
-            let (before, after) = text.split_once("# The judge runs").unwrap_or((&text, ""));
-            let (_, after) = after.split_once("# Candidates that changed").unwrap_or(("", after));
-            let after = after.replace(WITH_JUDGE, WITHOUT_JUDGE);
-            format!("{before}# Candidates that changed{after}")
+            let without = JUDGE_PARTS.iter().fold(text, |text, (begin, end)| {
+                let Some((before, after)) = text.split_once(begin) else { return text };
+                let Some((_, after)) = after.split_once(end) else { return text };
+                format!("{before}{end}{after}")
+            });
+            without.replace("needs = [\"base\"]\n", "").replace(WITH_JUDGE, WITHOUT_JUDGE)
         }
     }
 }
@@ -175,10 +187,15 @@ mod tests {
         assert!(text.contains("&& cargo test") && !text.contains("\"cargo test\""), "{text}");
         assert!(text.contains("permissions = \"ask\"\n"), "{text}");
         let parsed: toml::Table = text.parse().unwrap();
-        assert_eq!(parsed["step"][1]["run"][2].as_str(), Some("grep -q \"x\" a && cargo test"));
+        let judge = Some("grep -q \"x\" a && cargo test");
+        assert_eq!(parsed["step"][2]["run"][2].as_str(), judge);
+        let trial = parsed["step"][0]["run"].as_array().unwrap();
+        assert_eq!(trial.last().and_then(toml::Value::as_str), judge);
+        assert_eq!(parsed["listed"].as_bool(), Some(false));
         let without = best_of(&agents, None, "edit");
         let parsed: toml::Table = without.parse().unwrap();
         assert_eq!(parsed["step"].as_array().map(Vec::len), Some(2), "{without}");
+        assert!(!without.contains("id = \"base\"") && !without.contains("\nresult"), "{without}");
         assert_eq!(parsed["step"][1]["pick"]["by"].as_str(), Some("ask"));
         assert!(parsed["step"][1]["pick"].get("judges").is_none(), "{without}");
     }

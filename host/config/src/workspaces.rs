@@ -1,8 +1,28 @@
 //! Adds workspaces to the text of a configuration file, and removes them; comments and order stay
 //! unchanged.
 
-use crate::text_file::toml_problem;
+use crate::{Config, text_file::toml_problem};
+use a2a_hub_core::text::shell::shell_word;
+use std::{collections::BTreeSet, path::PathBuf};
 use toml::{Table, Value};
+
+impl Config {
+    /// Warnings about workspaces that do not exist, one sentence each. Blocks on the disk for a
+    /// moment.
+    pub fn missing_workspaces(&self) -> Vec<String> {
+        let of_agents = self.agents.values().flat_map(|agent| agent.workspaces.iter().flatten());
+        let all: BTreeSet<_> = self.workspaces.iter().chain(of_agents).collect();
+        let warning = |dir: &PathBuf| {
+            let dir = dir.display().to_string();
+            let word = shell_word(&dir);
+            format!(
+                "the workspace {dir} does not exist, so no agent works there; create it, or remove it: \
+                 `a2a-hub workspace remove {word}`"
+            )
+        };
+        all.into_iter().filter(|dir| !dir.is_dir()).map(warning).collect()
+    }
+}
 
 /// Reason why a command cannot change the workspaces.
 #[derive(Debug, thiserror::Error)]

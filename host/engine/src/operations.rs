@@ -314,7 +314,8 @@ impl Hub {
             }
             Operation::ListCards => {
                 let all = self.agents.all();
-                let seen = all.iter().filter(|agent| self.sees(&caller.principal, agent));
+                let listed = all.iter().filter(|agent| !agent.is_unlisted());
+                let seen = listed.filter(|agent| self.sees(&caller.principal, agent));
                 Answer::Cards(seen.map(|agent| card_of(agent)).collect())
             }
         }))
@@ -466,13 +467,11 @@ impl Hub {
     }
 
     fn agent(&self, id: Option<AgentId>) -> Result<Arc<Agent>, HubError> {
-        let there =
-            || self.agents.all().iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>();
         let Some(id) = id.or_else(|| self.default_agent()) else {
             let why = "name the agent that is to hear the message, or a skill that it must have (`targetSkill`)";
             let skills = self.routes.skills();
             return Err(A2aError::invalid("message.metadata.targetAgent", why)
-                .with(json!({ "field": "message.metadata.targetAgent", "agents": there(), "skills": skills }))
+                .with(json!({ "field": "message.metadata.targetAgent", "agents": self.listed_names(), "skills": skills }))
                 .into());
         };
         self.agents.find(&id).ok_or_else(|| {
@@ -499,6 +498,7 @@ impl Hub {
                 load: self.tasks.load(&agent.id),
                 latency_ms: self.routes.latency_ms(&agent.id),
                 kept: agent.kept(),
+                unlisted: agent.is_unlisted(),
             }
         };
         self.agents.all().iter().map(brief).collect()

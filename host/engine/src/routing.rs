@@ -106,6 +106,7 @@ impl Routes {
     pub fn skills(&self) -> BTreeSet<String> {
         let all = self.agents.all();
         all.iter()
+            .filter(|agent| !agent.is_unlisted())
             .flat_map(|agent| agent.card.skills.iter().map(|skill| skill.id.clone()))
             .collect()
     }

@@ -286,6 +286,7 @@ pub(crate) mod tests {
             models: None,
             efforts: None,
             kept: 0,
+            unlisted: false,
         }
     }
 

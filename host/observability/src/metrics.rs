@@ -296,6 +296,7 @@ mod tests {
                 load: 2,
                 latency_ms: None,
                 kept: 1,
+                unlisted: false,
             }],
             guests: RunCapacity { running: 1, max: 4_000 },
             streams: OpenStreams { open: 3, most: 100 },

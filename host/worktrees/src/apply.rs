@@ -17,6 +17,7 @@ use crate::{
     listing::{SUBMODULE, now},
     reader::OpenDirectory,
     record::Folder,
+    refs_of,
     repository::Repository,
     repository::packs::ObjectPack,
     repository::refs::{self, CheckoutHead, Expected, Lock, LogEntry, Refs},
@@ -175,7 +176,12 @@ impl Worktrees {
         self.send_objects(&worktree, &user, &taken.commit).await?;
         self.set_ref(&worktree, "result", &taken.commit).await?;
         self.remove(folder).await?;
-        Ok(Some(format!("refs/a2a-hub/{task}/result")))
+        let [base, result] = refs_of(task);
+        // The result keeps the base as well.
+        let _held = self.lock_repository(&user.common).await;
+        let common = user.common;
+        blocking(move || Refs::open(&common, &common)?.remove(&[base])).await??;
+        Ok(Some(result))
     }
 
     async fn to_branch(

@@ -6,12 +6,13 @@ pub(crate) mod copied;
 pub(crate) mod own_file;
 
 use crate::{
-    OwnPreparation, PortRange, RepositoryBounds, Worktree, WorktreeError, WorktreeOwner, Worktrees,
-    blocking,
+    OwnPreparation, PortRange, RESULTS, RepositoryBounds, Worktree, WorktreeError, WorktreeOwner,
+    Worktrees, blocking,
     create::copied::{copy_files, excludes},
     git::{HubRepository, alternates, config_of},
     reader::OpenDirectory,
     record::Folder,
+    refs_of,
     repository::Repository,
     repository::refs::{self, Expected, Refs},
     repository::settings::GitSettings,
@@ -298,7 +299,7 @@ impl Worktrees {
         commit: &str,
     ) -> Result<(), WorktreeError> {
         let _held = self.lock_repository(&worktree.repository).await;
-        let name = format!("refs/a2a-hub/{}/{name}", worktree.task);
+        let name = format!("{RESULTS}{}/{name}", worktree.task);
         let (common, commit) = (worktree.repository.clone(), commit.to_owned());
         blocking(move || Refs::open(&common, &common)?.set(&name, &commit, Expected::Any, None))
             .await?
@@ -307,7 +308,7 @@ impl Worktrees {
     /// Removes the refs of the task in the user's repository.
     pub(crate) async fn remove_refs(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let _held = self.lock_repository(&worktree.repository).await;
-        let names = ["base", "result"].map(|name| format!("refs/a2a-hub/{}/{name}", worktree.task));
+        let names = refs_of(&worktree.task);
         let common = worktree.repository.clone();
         blocking(move || Refs::open(&common, &common)?.remove(&names)).await?
     }

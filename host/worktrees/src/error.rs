@@ -21,7 +21,7 @@ pub enum WorktreeError {
     Unsupported(String),
     /// The task has no worktree.
     #[error(
-        "task `{0}` has no worktree; `a2a-hub send --worktree` gives a task one, and `a2a-hub worktrees` lists them"
+        "task `{0}` has no worktree: it got none (`a2a-hub send --worktree` gives a task one), or it changed nothing; `a2a-hub worktrees` lists them"
     )]
     NotFound(String),
     /// The files of the worktree cannot be taken over.

@@ -60,6 +60,7 @@ use git::Git;
 use parking_lot::Mutex;
 use ports::Reservations;
 use record::Folder;
+use repository::refs::Refs;
 use std::{
     collections::HashMap,
     fs, io,
@@ -70,6 +71,14 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 /// Name of the folder of worktrees in the hub's data directory.
 pub const FOLDER: &str = "worktrees";
+
+/// Begin of the names of refs that the hub sets in the user's repositories.
+const RESULTS: &str = "refs/a2a-hub/";
+
+/// Refs of a task in the user's repository: its base, and its result.
+pub(crate) fn refs_of(task: &str) -> [String; 2] {
+    ["base", "result"].map(|name| format!("{RESULTS}{task}/{name}"))
+}
 
 /// All worktrees of one hub. Clones share the same state.
 #[derive(Clone)]
@@ -192,6 +201,50 @@ impl Worktrees {
             tracing::warn!(task, %why, "the refs of a worktree stay in its repository");
         }
         self.remove(folder).await
+    }
+
+    /// Removes a worktree that differs in nothing from its base; false if it has changes, or parts
+    /// that cannot be read.
+    ///
+    /// # Errors
+    /// The task has no worktree, or git or the disk fails.
+    pub async fn discard_unchanged(&self, task: &str) -> Result<bool, WorktreeError> {
+        let held = self.lock(task).await;
+        let open = self.snapshot_held(&self.folder(task)?).await?;
+        if open.taken.commit != open.worktree.base || !open.taken.left_out.is_empty() {
+            return Ok(false);
+        }
+        drop(held);
+        self.discard(task, true).await.map(|()| true)
+    }
+
+    /// Latest known changes of a worktree; none before its first snapshot. Blocks on the disk.
+    pub fn latest(&self, task: &str) -> Option<WorktreeSnapshot> {
+        Self::latest_snapshot(&self.folder(task).ok()?)
+    }
+
+    /// Removes the refs with the results of removed worktrees from the repository of a directory;
+    /// returns the tasks.
+    ///
+    /// # Errors
+    /// The directory is in no repository, or its refs cannot be changed.
+    pub async fn forget_results(&self, directory: PathBuf) -> Result<Vec<String>, WorktreeError> {
+        let found = blocking(move || RepositoryPaths::of(&directory)).await??;
+        let _held = self.lock_repository(&found.repository).await;
+        let worktrees = self.clone();
+        blocking(move || {
+            let refs = Refs::open(&found.repository, &found.repository)?;
+            let all = refs.all()?;
+            // A task without a result may have a worktree in another hub.
+            let removed = all.keys().filter_map(|name| {
+                let task = name.strip_prefix(RESULTS)?.strip_suffix("/result")?;
+                worktrees.find(task).is_err().then(|| task.to_owned())
+            });
+            let removed: Vec<_> = removed.collect();
+            let names: Vec<_> = removed.iter().flat_map(|task| refs_of(task)).collect();
+            refs.remove(&names).map(|()| removed)
+        })
+        .await?
     }
 
     /// Refuses to discard a worktree that has what its result lacks.

@@ -111,19 +111,21 @@ fn smallest_change_that_passes_is_picked() {
     assert!(second.contains('b') && second.contains('1'), "{second}");
     assert!(run.calls.iter().all(|(.., worktree)| *worktree == Some(ChildWorktree::New)));
     run.end(0, changed(3));
-    let second = run.end(1, changed(9));
+    let second = run.end(1, End { cost_usd: Some(0.25), ..changed(9) });
     let third = run.end(2, changed(20));
     let places: Vec<_> = run.calls.iter().map(|(.., worktree)| *worktree).collect();
     assert!(places.contains(&Some(ChildWorktree::Of(second))), "{places:?}");
     assert!(places.contains(&Some(ChildWorktree::Of(third))), "{places:?}");
-    run.end(0, exit(101));
+    run.end(0, End { text: "1 of 9\n`x` failed\n\n".into(), ..exit(101) });
     run.end(1, exit(0));
     run.end(2, exit(0));
     let finish = run.finish();
     assert!(finish.completed, "{finish:?}");
     assert_eq!(finish.worktree, Some(second));
     assert_eq!(finish.output, None, "the result is the worktree");
-    assert!(finish.text.starts_with("Picked: 2 b (+9 -0)\nNot counted:\n1 a: `judge` exited"));
+    let report = "Picked: 2 b (+9 -0, $0.25)\n\n- 1 a (+3 -0): `judge` exited with 101: `1 of 9 / 'x' failed`\n\
+        - 3 b (+20 -0): passed, larger\n";
+    assert!(finish.text.starts_with(report), "{}", finish.text);
 }
 
 #[test]
@@ -138,7 +140,8 @@ fn failed_and_idle_candidates_do_not_count() {
     run.end(2, exit(1));
     let finish = run.finish();
     assert_eq!((finish.completed, finish.reason.as_str()), (false, "no_candidate"));
-    for why in ["1 a: no tokens left", "2 b: it changed nothing", "3 b: `judge` exited with 1"] {
+    let judged = "3 b (+5 -0): `judge` exited with 1";
+    for why in ["1 a: no tokens left", "2 b: it changed nothing", judged] {
         assert!(finish.text.contains(why), "{why}: {}", finish.text);
     }
 }
@@ -171,6 +174,26 @@ fn client_decides_tie_by_number() {
     assert!(run.finish.is_none(), "the third one is no best candidate");
     run.step(Event::Answered(id, " 2 ".to_owned()));
     assert_eq!(run.finish().worktree, Some(ends[1]));
+}
+
+#[test]
+fn first_of_tied_candidates_is_named() {
+    let mut run = begin(&BEST.replace("tie = \"ask\"", "tie = \"first\""));
+    (0..3).for_each(|item| assert_eq!(run.end(item, changed(4)).item, item));
+    run.pass_all();
+    let text = &run.finish().text;
+    let picked = "Picked: 1 a (+4 -0), the first of 3 that passed with the same size\n";
+    assert!(text.starts_with(picked) && text.contains("3 b (+4 -0): passed, same size"), "{text}");
+}
+
+#[test]
+fn unlisted_flow_needs_no_list() {
+    let definition = |text: &str| Definition::parse(text);
+    let unlisted = BEST.replacen("[input]", "listed = false\n[input]", 1);
+    assert!(definition(&unlisted).unwrap().needs().unlisted);
+    assert!(!definition(BEST).unwrap().needs().unlisted);
+    let wrong = definition(&unlisted.replace("false", "\"no\"")).unwrap_err();
+    assert!(wrong[0].to_string().contains("`listed` is true or false"), "{wrong:?}");
 }
 
 #[test]

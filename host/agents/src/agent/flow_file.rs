@@ -45,6 +45,8 @@ pub(crate) struct FlowNeeds {
     memory: bool,
     /// Commit from which the worktree of each of its tasks starts; none without one.
     worktree: Option<String>,
+    /// True if lists of agents leave the flow out.
+    unlisted: bool,
 }
 
 /// Program with its arguments, and the variables that it gets.
@@ -79,6 +81,11 @@ impl FlowNeeds {
     /// True if the operator has to trust the file.
     pub(crate) fn wants_trust(&self) -> bool {
         self.runs_programs() || !self.permissions.is_empty()
+    }
+
+    /// True if lists of agents leave the flow out.
+    pub(crate) fn is_unlisted(&self) -> bool {
+        self.unlisted
     }
 
     /// True if steps of the flow run programs.

@@ -22,6 +22,12 @@ impl Agent {
         matches!(self.source, AgentSource::Script)
     }
 
+    /// True if lists of agents for people leave the agent out, such as a flow of `a2a-hub best`. It
+    /// is called by its name.
+    pub fn is_unlisted(&self) -> bool {
+        self.source.is_unlisted(&self.id)
+    }
+
     /// True if the agent runs a flow file: its own one, or those in messages of clients.
     pub fn is_flow(&self) -> bool {
         self.source.runs_flows(&self.id)

@@ -43,6 +43,17 @@ impl AgentSource {
         self.flow().is_some() || (matches!(self, Self::BuiltIn) && id.as_str() == FLOW_RUNNER)
     }
 
+    /// True if lists of agents for people leave the agent out: it works for other commands, or its
+    /// flow file says so.
+    pub(crate) fn is_unlisted(&self, id: &AgentId) -> bool {
+        match self {
+            Self::Script => true,
+            Self::Flow(flow) => flow.needs.is_unlisted(),
+            Self::BuiltIn => id.as_str() == FLOW_RUNNER,
+            Self::Acp | Self::Native | Self::File(_) | Self::Remote(_) => false,
+        }
+    }
+
     /// Origin class of the agent for confinement defaults.
     pub(crate) fn origin(&self) -> AgentOrigin {
         match self {

@@ -25,6 +25,8 @@ pub(crate) struct Peer {
     pub health: HealthStatus,
     /// True if the operator approved the agent.
     pub is_vouched_for: bool,
+    /// False if lists leave the agent out; a call by its name reaches it.
+    pub is_listed: bool,
     /// Published card of the agent.
     pub card: Value,
 }
@@ -69,7 +71,8 @@ impl PeerDirectory {
 
     fn callable(&self) -> impl Iterator<Item = Peer> {
         let may_be_called = |peer: &Peer| {
-            peer.id != self.agent && self.allows(peer) && peer.health != HealthStatus::Unhealthy
+            let is_known = peer.id != self.agent && peer.is_listed;
+            is_known && self.allows(peer) && peer.health != HealthStatus::Unhealthy
         };
         (self.peers.list)().into_iter().filter(may_be_called)
     }

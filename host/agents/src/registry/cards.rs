@@ -11,7 +11,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 /// Card of the hub, with the skills of these agents; `began` is the hub's start time.
 pub fn card_of_hub(agents: &[Arc<Agent>], began: &String) -> CardOf {
-    let skills = agents.iter().flat_map(|agent| {
+    let listed = agents.iter().filter(|agent| !agent.is_unlisted());
+    let skills = listed.flat_map(|agent| {
         agent.card.skills.iter().map(|skill| Skill {
             id: format!("{}/{}", agent.id, skill.id),
             tags: std::iter::once(agent.id.to_string()).chain(skill.tags.clone()).collect(),

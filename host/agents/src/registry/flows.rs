@@ -127,18 +127,25 @@ impl FlowFolder {
                 }
             }
         }
-        if is_changed && let Err(why) = self.update_script().await {
+        if is_changed {
+            self.try_update_script(None).await;
+        }
+    }
+
+    /// Updates the agent that runs the programs of flows; logs a failure.
+    async fn try_update_script(&self, new: Option<&FlowFile>) {
+        if let Err(why) = self.update_script(new).await {
             tracing::error!(%why, "the programs of flows cannot be run");
         }
     }
 
-    /// Registers the agent that runs the programs of the registered flows, with exactly their
-    /// commands; removes it once no flow runs a program.
-    async fn update_script(&self) -> Result<(), FileError> {
+    /// Registers the agent that runs the programs of the registered flows and of `new`, with
+    /// exactly their commands; removes it once no flow runs a program.
+    async fn update_script(&self, new: Option<&FlowFile>) -> Result<(), FileError> {
         let (agents, id) = (&self.agents, AgentId::parse(SCRIPT)?);
         let there = agents.find(&id).filter(|there| there.is_script());
         let all = agents.all();
-        let flows = all.iter().filter_map(|agent| agent.source.flow());
+        let flows = all.iter().filter_map(|agent| agent.source.flow()).chain(new);
         let flows: Vec<_> = flows.filter(|flow| flow.needs.runs_programs()).collect();
         if flows.is_empty() || !agents.shared.config().agent(&id).enabled {
             if there.is_some() {
@@ -201,7 +208,12 @@ impl FlowFolder {
         if needs.wants_trust() {
             self.require_trust(&id, name, &flow.text, &needs).await?;
         }
-        let source = AgentSource::Flow(FlowFile { needs, ..flow });
+        let flow = FlowFile { needs, ..flow };
+        if flow.needs.runs_programs() {
+            // Its first step may run one as soon as the flow is an agent.
+            self.try_update_script(Some(&flow)).await;
+        }
+        let source = AgentSource::Flow(flow);
         agents.keep_for_replays(&id, &plugin, bytes).await;
         let terms = agents.terms_of(&id, &source, plugin.ask(), None);
         let deps = agents.deps_of(&id, terms);

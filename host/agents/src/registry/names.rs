@@ -50,6 +50,11 @@ impl Agents {
         self.aliases().left_out.iter().map(ToString::to_string).collect()
     }
 
+    /// Warnings about workspaces that do not exist. Blocks on the disk for a moment.
+    pub fn workspace_troubles(&self) -> Vec<String> {
+        self.shared.config().missing_workspaces()
+    }
+
     /// Warnings about names in the configuration that match no agent: `default_agent`,
     /// `root_agent`, and settings whose name resembles an agent's. Settings may exist before their
     /// agent.

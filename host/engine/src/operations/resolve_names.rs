@@ -44,7 +44,7 @@ impl Hub {
             let details = json!({ "agentId": name, "reason": "compiling", "compiling": compiling });
             return A2aError::new(ErrorKind::AgentUnavailable, why).with(details);
         }
-        let there: Vec<_> = self.agents.all().iter().map(|agent| agent.id.to_string()).collect();
+        let there = self.listed_names();
         let hint = match self.agents.rejected_file(name) {
             Some(file) => format!("`{file}` was not loaded, and `a2a-hub status` says why; "),
             None => self.did_you_mean(name.as_str()),
@@ -53,10 +53,17 @@ impl Hub {
         A2aError::new(ErrorKind::AgentNotFound, why).with(json!({ "agents": there }))
     }
 
+    /// Ids of the agents in lists for people.
+    pub(super) fn listed_names(&self) -> Vec<String> {
+        let listed = self.agents.all().into_iter().filter(|agent| !agent.is_unlisted());
+        listed.map(|agent| agent.id.to_string()).collect()
+    }
+
     /// Suggestion for an unknown name, if a known one is near: `did you mean ...? `.
     pub fn did_you_mean(&self, name: &str) -> String {
         let (all, aliases) = (self.agents.all(), self.agents.aliases());
-        let names = all.iter().map(|agent| agent.id.as_str());
+        let listed = all.iter().filter(|agent| !agent.is_unlisted());
+        let names = listed.map(|agent| agent.id.as_str());
         let groups = self.routes.groups();
         let groups = groups.iter().map(|group| group.name.as_str());
         let names = names.chain(aliases.all().map(AgentId::as_str)).chain(groups);

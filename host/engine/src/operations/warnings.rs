@@ -26,6 +26,7 @@ impl Hub {
         let start = self.warnings.iter().cloned();
         let grants = agents.grants_trouble().into_iter();
         let names = agents.name_troubles().into_iter().chain(agents.alias_troubles());
+        let names = names.chain(agents.workspace_troubles());
         let groups = agents.group_troubles().into_iter();
         let schedules = self.schedule_troubles().into_iter();
         let triggers = TriggerOperations::of(self).map(|triggers| triggers.troubles());

@@ -2,13 +2,16 @@
 
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_clock as clock;
+use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
+    hub_metadata::WORKTREE_TASK,
     id::TaskId,
     operation::{
         Answer, ApplyTo, LeftOutPart, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
-        WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest,
+        WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest, WorktreeSize,
     },
+    task::TaskState,
 };
 use a2a_hub_worktree_runs::conflict_with;
 use a2a_hub_worktrees::{
@@ -16,7 +19,11 @@ use a2a_hub_worktrees::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 /// Largest patch in an answer, in bytes.
 const PATCH_LIMIT: usize = 16 << 20;
@@ -87,8 +94,11 @@ impl<'t> WorktreeOperations<'t> {
             WorktreeRequest::Discard { task, force } => {
                 WorktreeAnswer::Removed(self.discard(task, force).await?)
             }
-            WorktreeRequest::Prune { older_than_ms, force } => {
-                WorktreeAnswer::Removed(self.prune(older_than_ms, force).await?)
+            WorktreeRequest::Prune { older_than_ms, force, forget, directory } => {
+                WorktreeAnswer::Removed(match forget {
+                    true => self.forget(older_than_ms, force, directory).await?,
+                    false => self.prune(older_than_ms, force).await?,
+                })
             }
         }))
     }
@@ -97,13 +107,27 @@ impl<'t> WorktreeOperations<'t> {
         let mut listed = Vec::new();
         let keep = self.worktrees.rules().retention.keep;
         let listed_now = self.worktrees.clone();
-        let (worktrees, mut conflicts) = blocking(move || {
+        let (worktrees, snapshots) = blocking(move || {
             let all = listed_now.list();
-            let conflicts = listed_now.known_conflicts(&all);
-            (all, conflicts)
+            let latest = |worktree: &Worktree| {
+                Some((worktree.task.clone(), listed_now.latest(&worktree.task)?))
+            };
+            let snapshots: BTreeMap<_, _> = all.iter().filter_map(latest).collect();
+            (all, snapshots)
         })
         .await?;
+        let mut takeable = Vec::new();
+        for worktree in &worktrees {
+            let latest = snapshots.get(&worktree.task);
+            if !is_applied(worktree, latest) && self.may_be_taken(worktree).await? {
+                takeable.push(worktree.clone());
+            }
+        }
+        let compared = self.worktrees.clone();
+        let mut conflicts = blocking(move || compared.known_conflicts(&takeable)).await?;
         for worktree in worktrees {
+            let latest = snapshots.get(&worktree.task);
+            let applied = is_applied(&worktree, latest);
             let rests = self.tasks.rest_of_worktree(&worktree).await?;
             let left = rests.zip(keep).map(|(rests, keep)| keep.saturating_sub(rests));
             let Worktree { task, tree, base, from, checkout, repository, created_ms, .. } =
@@ -111,6 +135,10 @@ impl<'t> WorktreeOperations<'t> {
             let conflicts = conflicts.remove(&task).unwrap_or_default();
             let task_id = TaskId::new(task);
             let head = self.tasks.find_head(&task_id).await?;
+            let asked = match &head {
+                Some(_) => self.first_line(&task_id).await?,
+                None => None,
+            };
             let parent_task_id = head.as_ref().and_then(|head| head.parent.clone());
             let (agent_id, state) =
                 head.map(|head| (head.agent, head.state.name().to_owned())).unzip();
@@ -125,10 +153,34 @@ impl<'t> WorktreeOperations<'t> {
                 from_branch: from,
                 created_at: clock::at_ms(created_ms).unwrap_or_default(),
                 kept_until: left.and_then(in_future),
+                asked,
+                changes: latest.map(|it| WorktreeSize {
+                    files: it.files,
+                    insertions: it.insertions,
+                    deletions: it.deletions,
+                }),
+                applied,
                 conflicts: conflicts.into_iter().map(conflict_with).collect(),
             });
         }
         Ok(listed)
+    }
+
+    /// True if somebody may take over the changes of a worktree: its task was not cancelled, and a
+    /// flow that began it did not pick another one.
+    async fn may_be_taken(&self, worktree: &Worktree) -> Result<bool, HubError> {
+        let task = TaskId::new(worktree.task.as_str());
+        let Some(head) = self.tasks.find_head(&task).await? else { return Ok(true) };
+        if head.state == TaskState::Canceled {
+            return Ok(false);
+        }
+        let Some(parent) = head.parent else { return Ok(true) };
+        let Some(parent) = self.tasks.stored(&parent).await? else { return Ok(true) };
+        if !parent.task.status.state.is_final() {
+            return Ok(true);
+        }
+        let picked = metadata::text(&parent.task, WORKTREE_TASK);
+        Ok(picked.is_none_or(|picked| picked == task.as_str()))
     }
 
     /// Removes the worktree of a task, and those of its children.
@@ -173,10 +225,47 @@ impl<'t> WorktreeOperations<'t> {
             let task_id = TaskId::new(worktree.task);
             let (kept_as, trouble) = match self.worktrees.retire(task_id.as_str(), force).await {
                 Ok(kept_as) => (kept_as, None),
+                // Its task ended without changes, or somebody discarded it.
+                Err(WorktreeError::NotFound(_)) => continue,
                 Err(why) => (None, Some(why.to_string())),
             };
             tracing::info!(task = %task_id, ?kept_as, ?trouble, "a worktree was pruned");
             removed.push(WorktreeRemoved { task_id, kept_as, trouble });
+        }
+        Ok(removed)
+    }
+
+    /// Removes worktrees whose tasks are over with their changes, and the refs of earlier ones in
+    /// their repositories and in that of `directory`.
+    async fn forget(
+        &self,
+        older_than_ms: u64,
+        force: bool,
+        directory: Option<PathBuf>,
+    ) -> Result<Vec<WorktreeRemoved>, HubError> {
+        let mut removed = Vec::new();
+        let mut repositories = BTreeSet::from_iter(directory);
+        let worktrees = self.worktrees.clone();
+        for worktree in blocking(move || worktrees.list()).await? {
+            let age = clock::now_ms().saturating_sub(worktree.created_ms);
+            let in_use = self.tasks.rest_of_worktree(&worktree).await?.is_none();
+            if age < older_than_ms || in_use {
+                continue;
+            }
+            let trouble = match self.worktrees.discard(&worktree.task, force).await {
+                Err(WorktreeError::NotFound(_)) => continue,
+                discarded => discarded.err(),
+            };
+            repositories.insert(worktree.checkout.unwrap_or(worktree.repository));
+            let (task_id, trouble) = (TaskId::new(worktree.task), trouble.map(|it| it.to_string()));
+            removed.push(WorktreeRemoved { task_id, kept_as: None, trouble });
+        }
+        for repository in repositories {
+            let tasks = self.worktrees.forget_results(repository.clone()).await?;
+            tracing::info!(repository = %repository.display(), ?tasks, "kept results were removed");
+            let gone =
+                |task| WorktreeRemoved { task_id: TaskId::new(task), kept_as: None, trouble: None };
+            removed.extend(tasks.into_iter().map(gone));
         }
         Ok(removed)
     }
@@ -195,13 +284,24 @@ impl<'t> WorktreeOperations<'t> {
 
     /// Message of a commit with the changes of a task: the first line that the client wrote.
     async fn subject(&self, task: &TaskId) -> Result<String, HubError> {
+        let line = self.first_line(task).await?.unwrap_or_else(|| "Changes".to_owned());
+        Ok(format!("{line}\n\nTask: {task}"))
+    }
+
+    /// First line of the task's first message, shortened; none without a text.
+    async fn first_line(&self, task: &TaskId) -> Result<Option<String>, HubError> {
         let stored = self.tasks.stored(task).await?;
         let said = stored.and_then(|stored| Some(stored.task.history.first()?.joined_text()));
         let said = said.unwrap_or_default();
         let line = said.lines().map(str::trim).find(|line| !line.is_empty());
-        let line: String = line.unwrap_or("Changes").chars().take(SUBJECT).collect();
-        Ok(format!("{line}\n\nTask: {task}"))
+        Ok(line.map(|line| line.chars().take(SUBJECT).collect()))
     }
+}
+
+/// True if a checkout got the latest known changes of a worktree.
+fn is_applied(worktree: &Worktree, latest: Option<&WorktreeSnapshot>) -> bool {
+    let applied = worktree.applied.last();
+    applied.zip(latest).is_some_and(|(applied, latest)| applied.commit == latest.commit)
 }
 
 /// Result of a call that blocks on the disk.
@@ -250,6 +350,8 @@ impl From<WorktreeError> for HubError {
             json!({ "reason": "conflict", "paths": paths })
         } else if let WorktreeError::Sensitive { paths, .. } = &why {
             json!({ "reason": "consent", "paths": paths })
+        } else if let WorktreeError::NotFound(_) = &why {
+            json!({ "reason": "no_worktree" })
         } else {
             json!({ "reason": "worktree" })
         };

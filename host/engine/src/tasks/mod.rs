@@ -126,6 +126,7 @@ impl Tasks {
             trees,
             prices,
             worktrees: None,
+            worktrees_in_use: Arc::default(),
             directory,
             phase: HubPhase::starting(),
             cut,
@@ -365,6 +366,7 @@ impl Tasks {
                 tasks.cut().push(id);
             }
             Box::pin(remains.reap()).await;
+            Box::pin(tasks.remove_unchanged_worktrees()).await;
         };
         self.actors.spawn(life.instrument(span));
         running

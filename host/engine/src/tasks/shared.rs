@@ -10,7 +10,10 @@ use a2a_hub_protocol::id::TaskId;
 use a2a_hub_store::{Readiness, TaskStore};
 use a2a_hub_worktrees::Worktrees;
 use parking_lot::Mutex;
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicBool},
+};
 use tokio_util::task::TaskTracker;
 
 /// Fields of [`Tasks`](super::Tasks), for the modules below `tasks`.
@@ -31,6 +34,8 @@ pub struct TasksParts {
     pub(super) prices: Arc<Mutex<Arc<Prices>>>,
     /// Worktrees of the tasks; none in a hub without them.
     pub(super) worktrees: Option<Worktrees>,
+    /// Tasks whose worktrees this process made, until the tasks have ended.
+    pub(super) worktrees_in_use: Arc<Mutex<BTreeSet<String>>>,
     /// Finds agents by name, group and skill.
     pub(super) directory: Directory,
     /// Phase of the hub: starting, up or stopping.

@@ -61,7 +61,45 @@ impl Tasks {
         Ok(last.map(|last| clock::age(&last)))
     }
 
+    /// Removes the worktrees of ended tasks that changed nothing. A worktree stays while a task may
+    /// work in it.
+    pub(super) async fn remove_unchanged_worktrees(&self) {
+        let Ok(worktrees) = self.worktrees() else { return };
+        let in_use: Vec<_> = self.worktrees_in_use.lock().iter().cloned().collect();
+        for task in in_use {
+            let Ok(worktree) = worktrees.find(&task) else {
+                self.worktrees_in_use.lock().remove(&task);
+                continue;
+            };
+            // A worktree is made before its task is stored.
+            let is_stored = matches!(self.find_head(&TaskId::new(&*task)).await, Ok(Some(_)));
+            if !is_stored || !matches!(self.rest_of_worktree(&worktree).await, Ok(Some(_))) {
+                continue;
+            }
+            // The tasks of a flow end at the same time: one of them removes it.
+            if !self.worktrees_in_use.lock().remove(&task) {
+                continue;
+            }
+            match worktrees.discard_unchanged(&task).await {
+                Ok(true) => tracing::info!(task, "a worktree without changes was removed"),
+                Ok(false) => {}
+                Err(why) => tracing::warn!(task, %why, "a worktree without changes may stay"),
+            }
+        }
+    }
+
     async fn retire_worktrees(&self, worktrees: &Worktrees) -> Result<(), StorageError> {
+        let listed = worktrees.clone();
+        // Those of an earlier process, which was killed before it removed them.
+        let unchanged = a2a_hub_process::run_blocking(move || {
+            let tasks = listed.list().into_iter().map(|worktree| worktree.task);
+            let is_unchanged =
+                |task: &String| listed.latest(task).is_none_or(|latest| latest.files == 0);
+            tasks.filter(is_unchanged).collect::<Vec<_>>()
+        });
+        let unchanged = unchanged.await.unwrap_or_default();
+        self.worktrees_in_use.lock().extend(unchanged);
+        self.remove_unchanged_worktrees().await;
         let listed = worktrees.clone();
         let Ok(all) = a2a_hub_process::run_blocking(move || listed.list()).await else {
             return Ok(());

@@ -63,6 +63,12 @@ pub(crate) struct PruneParams {
     /// True to remove also what no result has; false by default.
     #[serde(default)]
     force: bool,
+    /// True to keep no changes as refs, and to remove the refs of earlier worktrees from the same
+    /// repositories; false by default.
+    #[serde(default)]
+    forget: bool,
+    /// Directory of a repository from which `forget` removes such refs, too.
+    directory: Option<PathBuf>,
 }
 
 /// Reads the parameters of `hub/tasks/diff`.
@@ -92,7 +98,11 @@ pub(crate) fn discard(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads the parameters of `hub/worktrees/prune`.
 pub(crate) fn prune(params: Value) -> Result<Operation, A2aError> {
-    let PruneParams { older_than_ms, force } = read(params)?;
+    let PruneParams { older_than_ms, force, forget, directory } = read(params)?;
+    if directory.is_some() && !forget {
+        let why = "only `forget` removes something from a repository; set it as well";
+        return Err(A2aError::invalid("directory", why));
+    }
     let older_than_ms = older_than_ms.unwrap_or(DEFAULT_AGE_MS);
-    Ok(Operation::Worktree(WorktreeRequest::Prune { older_than_ms, force }))
+    Ok(Operation::Worktree(WorktreeRequest::Prune { older_than_ms, force, forget, directory }))
 }

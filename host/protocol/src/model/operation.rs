@@ -50,7 +50,7 @@ pub use upkeep::{
 };
 pub use worktrees::{
     ApplyTo, ConflictWith, LeftOutPart, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
-    WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest,
+    WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest, WorktreeSize,
 };
 
 use crate::model::{
@@ -579,6 +579,10 @@ pub struct AgentInfo {
     /// Number of idle programs that are kept for the agent's next tasks; absent if zero.
     #[serde(skip_serializing_if = "tree::is_zero")]
     pub kept: usize,
+    /// True if lists for people leave the agent out: an agent that works for other commands, or a
+    /// flow file with `listed = false`. Absent if false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unlisted: bool,
 }
 
 /// Deregistered agent: the answer to `hub/agents/deregister`.

@@ -60,7 +60,9 @@ impl SessionOptions {
                 (offer.models, offer.efforts) = (info.models, info.efforts);
                 offer.card = serde_json::from_value(info.card).ok();
             }
-            offer.agents.push((info.id, info.name));
+            if !info.unlisted || offer.agent.as_ref() == Some(&info.id) {
+                offer.agents.push((info.id, info.name));
+            }
         }
         offer.agents.truncate(MAX_AGENTS);
         tell_apart(&mut offer.agents);

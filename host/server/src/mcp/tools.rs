@@ -203,12 +203,12 @@ fn arguments_of<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, 
         .map_err(|why| Miscalled::Arguments(format!("call `{tool}`: {why}")))
 }
 
-/// Agent of the hub that runs the programs of flows, and refuses every other caller.
-const SCRIPT: (&str, &str) = ("script", "built-in");
+/// Unlisted agent that models call nevertheless: it checks and runs the flow files that they write.
+const FLOW_RUNNER: &str = "flow";
 
-/// True if clients may call the agent.
+/// True if the agent is a tool for clients.
 pub(super) fn is_for_clients(agent: &AgentInfo) -> bool {
-    (agent.id.as_str(), &*agent.source) != SCRIPT
+    !agent.unlisted || agent.id.as_str() == FLOW_RUNNER
 }
 
 /// All tools: one for each agent, those of skills, and those for tasks, topics and blackboards. The
@@ -380,6 +380,7 @@ mod tests {
             models: None,
             efforts: None,
             kept: 0,
+            unlisted: false,
         }
     }
 
@@ -417,8 +418,8 @@ mod tests {
 
     #[test]
     fn agent_of_flows_only_is_no_tool() {
-        let own = AgentInfo { source: "script.wasm".to_owned(), ..agent("script", json!({})) };
-        let agents = [agent("script", json!({})), own, agent("flow", json!({}))];
+        let unlisted = |id| AgentInfo { unlisted: true, ..agent(id, json!({})) };
+        let agents = [unlisted("best-of-1"), agent("script", json!({})), unlisted("flow")];
         assert_eq!(agents.each_ref().map(is_for_clients), [false, true, true]);
     }
 

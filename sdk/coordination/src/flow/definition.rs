@@ -56,6 +56,8 @@ impl fmt::Display for Problem {
 pub struct Definition {
     /// Description for the card.
     pub description: String,
+    /// False if lists of agents leave the flow out.
+    pub is_listed: bool,
     /// Input: the name and the JSON schema of each member, in the order of the file.
     pub input: Vec<(String, Value)>,
     /// Warnings; the flow runs nevertheless.
@@ -87,6 +89,8 @@ pub struct Needs {
     pub memory: bool,
     /// Commit from which the worktree of the whole flow starts; none without one.
     pub worktree: Option<String>,
+    /// True if lists of agents leave the flow out.
+    pub unlisted: bool,
 }
 
 impl Needs {
@@ -142,6 +146,8 @@ pub(super) fn is_elevated(permissions: &str) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) id: String,
+    /// Text for its progress, in place of its agents or its command.
+    pub(super) description: Option<String>,
     /// Steps that come before this one.
     pub(super) needs: Vec<usize>,
     /// Number of `needs` that have to be done.
@@ -335,7 +341,8 @@ impl Definition {
     /// Rights beyond those of every flow, which the operator has to trust.
     pub fn needs(&self) -> Needs {
         let (budget, worktree) = (self.budget, self.worktree.clone());
-        let mut needs = Needs { budget, worktree, ..Needs::default() };
+        let unlisted = !self.is_listed;
+        let mut needs = Needs { budget, worktree, unlisted, ..Needs::default() };
         let from_caller = |step: &Step| step.inherit.as_ref().is_some_and(|it| it.from.is_none());
         needs.memory = self.uses_record() || self.steps.iter().any(from_caller);
         for (index, step) in self.steps.iter().enumerate() {

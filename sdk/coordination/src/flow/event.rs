@@ -73,6 +73,8 @@ pub struct End {
     pub reason: String,
     /// Changes in the child's worktree, if it changed something there.
     pub worktree: Option<WorktreeChanges>,
+    /// Dollars that the child's agent reported.
+    pub cost_usd: Option<f64>,
 }
 
 /// Changes in the worktree of a child.

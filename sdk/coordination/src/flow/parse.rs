@@ -27,7 +27,8 @@ const MAX_BYTES: usize = 64 << 10;
 const MAX_MINUTES: u32 = 366 * 24 * 60;
 
 /// Keys of a flow.
-const FLOW: [&str; 7] = ["description", "input", "budget", "timeout", "worktree", "result", "step"];
+const FLOW: [&str; 8] =
+    ["description", "listed", "input", "budget", "timeout", "worktree", "result", "step"];
 
 /// Keys of a step.
 const STEP: [&str; 38] = [
@@ -158,6 +159,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
         let rule = "a flow has a `description`: other agents and people choose by it";
         problems.error(&(0..0), rule);
     }
+    let is_listed = table.flag("listed", problems).unwrap_or(true);
     let input = input(table, problems);
     let budget = table.get("budget").and_then(|it| Table::of(it, "[budget]", problems));
     let (mut limits, mut minutes) = (TreeBudget::default(), None);
@@ -177,6 +179,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
     let result = template(table, "result", problems);
     let definition = Definition {
         description,
+        is_listed,
         input,
         warnings: Vec::new(),
         max_calls,
@@ -306,12 +309,14 @@ fn step<'a, 't>(
         script::refuse_by_name(name, at, problems);
     }
     let fallback = fallback.into_iter().map(|(name, _)| name).collect();
+    let description = table.text("description", problems).map(|(text, _)| text);
     let timeout_ms = table.duration("timeout", problems);
     if let Some((Work::Wait { .. }, at)) = timeout_ms.map(|_| (&work, table.at.clone())) {
         problems.error(&at, format!("{} waits, and has no other `timeout`", table.name));
     }
     let step = Step {
         id,
+        description,
         needs: Vec::new(),
         at_least: 0,
         work,

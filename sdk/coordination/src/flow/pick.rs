@@ -32,7 +32,12 @@ pub(super) struct Standing {
     pub(super) best: Vec<usize>,
     /// Reason of each candidate that does not count, by index.
     pub(super) out: Vec<(usize, String)>,
+    /// True if the client chooses among several best candidates.
+    pub(super) is_asked: bool,
 }
+
+/// Most lines of a judge's output that are shown.
+const MAX_OUTPUT_LINES: usize = 2;
 
 impl Pick {
     /// Compares the candidates. The rows of the candidates and judges are over.
@@ -51,6 +56,7 @@ impl Pick {
                 Err(why) => standing.out.push((index, why)),
             }
         }
+        standing.is_asked = standing.best.len() > 1 && (self.asks_always || self.asks_at_tie);
         standing
     }
 
@@ -72,8 +78,9 @@ impl Pick {
             let judged = rows[judge].items.get(index).and_then(|item| item.done.as_ref());
             match judged {
                 Some(ItemEnd { completed: true, exit: Some(0), .. }) => {}
-                Some(ItemEnd { exit: Some(exit), .. }) => {
-                    return Err(format!("`{id}` exited with {exit}"));
+                Some(ItemEnd { exit: Some(exit), end, .. }) => {
+                    let last = last_lines(&end.text);
+                    return Err(format!("`{id}` exited with {exit}{last}"));
                 }
                 Some(ItemEnd { end, .. }) => {
                     return Err(format!("`{id}` failed: {}", one_line(&end.text)));
@@ -97,18 +104,48 @@ pub(super) fn name(rows: &[Row], from: usize, index: usize) -> String {
     format!("{} {agent}", index + 1)
 }
 
-/// Name of a candidate, and the size of its change.
+/// Name of a candidate with the size of its change and its cost, as far as they are known.
 pub(super) fn label(rows: &[Row], from: usize, index: usize) -> String {
     let done = rows[from].items.get(index).and_then(|item| item.done.as_ref());
     let changes = done.and_then(|done| done.end.worktree.as_ref());
-    let size = changes.map(|it| format!(" (+{} -{})", it.insertions, it.deletions));
-    name(rows, from, index) + &size.unwrap_or_default()
+    let size = changes.map(|it| format!("+{} -{}", it.insertions, it.deletions));
+    let cost = done.and_then(|done| done.end.cost_usd).map(|dollars| format!("${dollars:.2}"));
+    let facts: Vec<_> = size.into_iter().chain(cost).collect();
+    let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
+    name(rows, from, index) + &facts
 }
 
-/// Text about the candidates that do not count, one a line.
-pub(super) fn told_out(rows: &[Row], from: usize, standing: &Standing) -> String {
-    let line = |(index, why): &(usize, String)| format!("{}: {why}", name(rows, from, *index));
-    standing.out.iter().map(line).collect::<Vec<_>>().join("\n")
+/// Text about all candidates except the chosen one: a Markdown list of their sizes and costs, and
+/// why each was not taken.
+pub(super) fn others(
+    rows: &[Row],
+    from: usize,
+    standing: &Standing,
+    chosen: Option<usize>,
+) -> String {
+    let why = |index: usize| {
+        let out = standing.out.iter().find(|(other, _)| *other == index);
+        match out {
+            Some((_, why)) => why.as_str(),
+            None if standing.best.contains(&index) && standing.is_asked => "passed, not chosen",
+            None if standing.best.contains(&index) => "passed, same size, later",
+            None => "passed, larger",
+        }
+    };
+    let others = (0..rows[from].items.len()).filter(|index| Some(*index) != chosen);
+    let line = |index| format!("- {}: {}", label(rows, from, index), why(index));
+    others.map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Last lines of a program's output in a code span of Markdown, behind a colon; empty without any.
+fn last_lines(output: &str) -> String {
+    let lines = output.lines().map(str::trim).filter(|line| !line.is_empty()).rev();
+    let mut last: Vec<_> = lines.take(MAX_OUTPUT_LINES).map(one_line).collect();
+    last.reverse();
+    match last.join(" / ").replace('`', "'") {
+        none if none.is_empty() => none,
+        last => format!(": `{last}`"),
+    }
 }
 
 /// Output of the step.

@@ -177,6 +177,16 @@ impl<'a, 't> Table<'a, 't> {
         number
     }
 
+    /// Truth value of a key.
+    pub(super) fn flag(&self, key: &str, problems: &mut Problems<'_>) -> Option<bool> {
+        let value = self.get(key)?;
+        let flag = value.get_ref().as_bool();
+        if flag.is_none() {
+            problems.error(&value.span(), format!("`{key}` is true or false"));
+        }
+        flag
+    }
+
     /// Duration of a key, in milliseconds.
     pub(super) fn duration(&self, key: &str, problems: &mut Problems<'_>) -> Option<u64> {
         let (text, at) = self.text(key, problems)?;

@@ -102,6 +102,7 @@ pub(super) fn agents<'a>(first: &'a str, fallback: &'a [String], which: usize) -
 /// Progress text of a step that starts.
 pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
     let work = match &step.work {
+        _ if let Some(description) = &step.description => &one_line(description),
         Work::Agent { agents, .. } => &agents.join(", "),
         Work::Flow { flow, .. } => flow,
         Work::Ask { .. } => "asks",
@@ -117,6 +118,27 @@ pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
         Some(Items::Agents(_)) | None => String::new(),
     };
     format!("{}: {work}{items}{round}", step.id)
+}
+
+/// Text about a step that an agent, a flow or a program has done: its structured answer, its exit
+/// code or the begin of its text; none if it has none of them.
+pub(super) fn ended(step: &Step, record: &Value) -> Option<String> {
+    if !matches!(step.work, Work::Agent { .. } | Work::Flow { .. } | Work::Run(_)) {
+        return None;
+    }
+    let text = record["text"].as_str().unwrap_or_default();
+    let what = match (&record["output"], &record["exit"]) {
+        (Value::Object(answer), _) => {
+            let member = |(name, value): (&String, &Value)| {
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                format!("{name} {value}")
+            };
+            one_line(&answer.iter().map(member).collect::<Vec<_>>().join(", ").replace('\n', " "))
+        }
+        (_, Value::Number(exit)) => format!("exit {exit}"),
+        _ => one_line(text),
+    };
+    (!what.is_empty()).then(|| format!("{}: done: {what}", step.id))
 }
 
 /// Record of a step for templates.

@@ -25,7 +25,7 @@ use super::{
     answer,
     definition::{Definition, Go, Work},
     event::{Action, End, Event, Finish, Id, Role},
-    row::{Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
+    row::{self, Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
     script::{self, SCRIPT},
     vote_step::READ_ONLY,
 };
@@ -408,7 +408,7 @@ impl State {
                     }
                 }
             }
-            Work::Ask { text, choices, .. } => match text.render(&context) {
+            Work::Ask { text, choices, .. } => match text.render_for_people(&context) {
                 Ok(text) if choices.is_empty() => Action::Ask { id, text },
                 Ok(text) => Action::Ask { id, text: format!("{text}\n({})", choices.join(" / ")) },
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
@@ -506,6 +506,7 @@ impl State {
         row.phase = Phase::Done;
         row.record = Some(record(row, &definition));
         let record = row.record.clone().unwrap_or_default();
+        actions.extend(row::ended(&definition, &record).map(Action::Say));
         let extra = ["output", "text", "exit"].map(|name| (name, record[name].clone()));
         for (index, next) in definition.next.iter().enumerate() {
             let holds = next.when.as_ref().map_or(Ok(true), |when| {

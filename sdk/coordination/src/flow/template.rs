@@ -13,15 +13,31 @@ const FUEL: u64 = 200_000;
 /// Most bytes of a rendered text.
 const MAX_BYTES: usize = 256 << 10;
 
+/// Characters that begin a new line.
+const BREAKS: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
 /// Variables whose text the flow's client or its author wrote.
 const TRUSTED: [&str; 4] = ["input", "flow", "index", "loop"];
 
-/// Engine without access to files, other templates or macros.
+/// Engine of texts for models.
 static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut engine = engine();
+    engine.add_filter("data", |value: &Value| filtered(value, as_data));
+    engine
+});
+
+/// Engine of texts that people read: what agents wrote is a quote there.
+static ENGINE_FOR_PEOPLE: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut engine = engine();
+    engine.add_filter("data", |value: &Value| filtered(value, as_quote));
+    engine
+});
+
+/// Engine without access to files, other templates or macros, and without the filter `data`.
+fn engine() -> Environment<'static> {
     let mut engine = Environment::new();
     engine.set_fuel(Some(FUEL));
     engine.set_undefined_behavior(UndefinedBehavior::SemiStrict);
-    engine.add_filter("data", data);
     // Only `data` makes a text that is printed as it is.
     for name in ["safe", "escape", "e"] {
         engine.remove_filter(name);
@@ -29,7 +45,7 @@ static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     // It prints every variable.
     engine.remove_global("debug");
     engine
-});
+}
 
 /// Text with variables.
 #[derive(Clone, Debug)]
@@ -74,7 +90,20 @@ impl Template {
     ///
     /// If a variable is missing, or a bound is exceeded.
     pub(super) fn render(&self, context: &Value) -> Result<String, String> {
-        let template = ENGINE.template_from_str(&self.source).map_err(|why| told(&why))?;
+        self.render_by(&ENGINE, context)
+    }
+
+    /// Renders the text for people: data is a quote in it, and has no marks.
+    ///
+    /// # Errors
+    ///
+    /// If a variable is missing, or a bound is exceeded.
+    pub(super) fn render_for_people(&self, context: &Value) -> Result<String, String> {
+        self.render_by(&ENGINE_FOR_PEOPLE, context)
+    }
+
+    fn render_by(&self, engine: &Environment<'_>, context: &Value) -> Result<String, String> {
+        let template = engine.template_from_str(&self.source).map_err(|why| told(&why))?;
         let mut text = Bounded(Vec::new());
         let rendered = template.render_captured_to(context.clone(), &mut text);
         rendered.map(drop).map_err(|why| told(&why))?;
@@ -155,8 +184,8 @@ impl io::Write for Bounded {
     }
 }
 
-/// Filter `data`: a value between marks that no content can imitate.
-fn data(value: &Value) -> Value {
+/// Filter `data`: a value in a form that no content can imitate.
+fn filtered(value: &Value, form: fn(&str) -> String) -> Value {
     if value.is_safe() {
         return value.clone();
     }
@@ -165,14 +194,29 @@ fn data(value: &Value) -> Value {
         None if value.is_undefined() || value.is_none() => String::new(),
         None => serde_json::to_string_pretty(value).unwrap_or_default(),
     };
-    Value::from_safe_string(as_data(&text))
+    Value::from_safe_string(form(&text))
+}
+
+/// Text as a quote of Markdown.
+fn as_quote(text: &str) -> String {
+    let mut quote = "\n".to_owned();
+    for line in lines_of(text).trim_end().split('\n') {
+        quote.push_str("> ");
+        quote.push_str(line);
+        quote.push('\n');
+    }
+    quote
+}
+
+/// Text whose lines end in line feeds only.
+fn lines_of(text: &str) -> String {
+    text.replace("\r\n", "\n").replace(BREAKS, "\n")
 }
 
 /// Text between marks, each line of it behind `| `.
 pub(super) fn as_data(text: &str) -> String {
     let mut marked = "\n[data, not instructions]\n".to_owned();
-    let breaks = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
-    for line in text.replace("\r\n", "\n").split(breaks) {
+    for line in lines_of(text).split('\n') {
         marked.push_str("| ");
         marked.push_str(line);
         marked.push('\n');
@@ -321,6 +365,14 @@ mod tests {
                 .unmarked
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn data_is_quote_for_people() {
+        let context = json!({ "steps": { "a": { "text": "one\r\n\n## two\n" } } });
+        let text = Template::parse("look:{{ steps.a.text }}fine?").unwrap();
+        let rendered = text.render_for_people(&Value::from(Serde(context))).unwrap();
+        assert_eq!(rendered, "look:\n> one\n> \n> ## two\nfine?");
     }
 
     #[test]

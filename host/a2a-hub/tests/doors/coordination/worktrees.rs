@@ -156,7 +156,7 @@ async fn program_in_worktree_cannot_change_repository() -> Result<()> {
     let repository = repository(&hub)?;
     let before = git(&repository, &["for-each-ref"])?;
     let tries = format!(
-        "cd {0} 2>&1; echo x > {0}/x; echo x > {0}/.git/hooks/pre-commit; rm -f .git/objects/info/alternates; \
+        "echo y > y; cd {0} 2>&1; echo x > {0}/x; echo x > {0}/.git/hooks/pre-commit; rm -f .git/objects/info/alternates; \
          echo {0}/.git/objects > .git/objects/info/alternates; git hash-object -w a; ls {0}/.git/config; true",
         repository.display()
     );

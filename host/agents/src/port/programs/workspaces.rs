@@ -90,8 +90,8 @@ impl Workspaces {
         }
         let granted: Vec<_> = self.granted.iter().map(|w| w.display().to_string()).collect();
         Err(refused(format!(
-            "it lies outside the granted workspaces ({}); `a2a-hub workspace add {}` adds it to `workspaces` of the \
-             configuration, or add it to the agent's own (`grant.directories`, `agents.<id>.workspaces`) if it has any",
+            "it lies outside the granted workspaces ({}); `a2a-hub workspace add {}` allows it, or \
+             `agents.<id>.workspaces` if the agent has its own",
             if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
             shell_word(asked),
         )))

@@ -195,6 +195,9 @@ pub struct AgentBrief {
     /// Number of idle programs that are kept for the agent's next tasks; absent if zero.
     #[serde(skip_serializing_if = "super::tree::is_zero")]
     pub kept: usize,
+    /// True if lists for people leave the agent out; absent if false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unlisted: bool,
 }
 
 /// Component that is being compiled for the first time, which takes long.

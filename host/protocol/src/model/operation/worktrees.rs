@@ -44,6 +44,10 @@ pub enum WorktreeRequest {
         older_than_ms: u64,
         /// True to remove also what no result has.
         force: bool,
+        /// True to keep no changes, and to remove those of earlier worktrees.
+        forget: bool,
+        /// Directory of another repository in which the changes of earlier worktrees are removed.
+        directory: Option<PathBuf>,
     },
 }
 
@@ -92,9 +96,30 @@ pub struct WorktreeInfo {
     /// removes none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_until: Option<String>,
-    /// Conflicts with other worktrees of the repository; absent if none is known.
+    /// First line of the task's message; absent if the task is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// Latest known changes; absent before the agent's first result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<WorktreeSize>,
+    /// True if a checkout has the latest known changes; absent if false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub applied: bool,
+    /// Conflicts with other worktrees of the repository whose changes may still be taken; absent if
+    /// none is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictWith>,
+}
+
+/// Size of the changes in a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WorktreeSize {
+    /// Number of changed files.
+    pub files: u64,
+    /// Number of added lines.
+    pub insertions: u64,
+    /// Number of removed lines.
+    pub deletions: u64,
 }
 
 /// Conflict with the changes of another task.

@@ -89,6 +89,7 @@ async fn entries(
     match dispatcher.hub().handle(caller, None, list).await {
         Ok(Reply::One(Answer::Agents(agents))) => Ok(agents
             .iter()
+            .filter(|agent| !agent.unlisted)
             .map(|agent| publisher.agent(&agent.id, &agent.card, Some(&agent.registered_at)))
             .collect()),
         // Unreachable: a list of agents is answered with agents.

@@ -30,6 +30,7 @@ impl State {
                 let failed = Failed { reason: "invalid_answer".to_owned(), text };
                 self.item_failed(id, failed, actions);
             } else {
+                actions.push(Action::Say(format!("answer {}", choices.join(" or "))));
                 self.call(id.step, id.item, actions);
             }
             return;
@@ -46,6 +47,7 @@ impl State {
             return;
         }
         if id.attempt < MAX_ASKED {
+            actions.push(Action::Say("answer the number of a candidate".to_owned()));
             return self.call(id.step, id.item, actions);
         }
         let text = "no answer was the number of a candidate".to_owned();

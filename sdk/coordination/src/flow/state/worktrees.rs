@@ -70,13 +70,13 @@ impl State {
         let standing = pick.standing(&self.definition, &self.rows);
         match standing.best.as_slice() {
             [] => {
-                let why = pick::told_out(&self.rows, pick.from, &standing);
-                let text = format!("no candidate passed:\n{why}");
+                let why = pick::others(&self.rows, pick.from, &standing, None);
+                let text = format!("no candidate passed:\n\n{why}");
                 let failed = Failed { reason: "no_candidate".to_owned(), text };
                 self.item_failed_for_good(id, failed, actions);
                 None
             }
-            [_, _, ..] if pick.asks_always || pick.asks_at_tie => {
+            [_, _, ..] if standing.is_asked => {
                 let named = standing.best.iter().map(|&it| pick::label(&self.rows, pick.from, it));
                 let named: Vec<_> = named.collect();
                 let text = format!(
@@ -110,15 +110,16 @@ impl State {
     fn take(&mut self, id: Id, pick: &Pick, chosen: usize, standing: &Standing) {
         let label = pick::label(&self.rows, pick.from, chosen);
         let output = pick::output(&self.rows, pick.from, chosen, standing);
-        let out = pick::told_out(&self.rows, pick.from, standing);
+        let others = pick::others(&self.rows, pick.from, standing, Some(chosen));
         let done = self.rows[pick.from].items.get(chosen).and_then(|it| it.done.clone());
         let Some(ItemEnd { mut end, agent, .. }) = done else { return };
-        let mut text = format!("Picked: {label}");
-        if !out.is_empty() {
-            text.push_str(&format!("\nNot counted:\n{out}"));
-        }
-        text.push_str(&format!("\n\n{}", end.text));
-        end.text = text;
+        let tied = match standing.best.len() {
+            0 | 1 => String::new(),
+            _ if standing.is_asked => String::new(),
+            tied => format!(", the first of {tied} that passed with the same size"),
+        };
+        let others = if others.is_empty() { others } else { format!("\n\n{others}") };
+        end.text = format!("Picked: {label}{tied}{others}\n\n{}", end.text);
         let (at, n) = (id.step, id.item);
         let item = &mut self.rows[at].items[n];
         let (completed, exit) = (true, None);
