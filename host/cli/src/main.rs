@@ -24,7 +24,10 @@ use crate::{
 use a2a_hub_automation_commands::{blackboard, record, schedule, topic, trigger};
 use a2a_hub_config::{Config, is_colourless};
 use anyhow::Context as _;
-use clap::Parser as _;
+use clap::{
+    Parser as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use command_line::{Command, CommandLine};
 use std::{ffi::OsString, process::ExitCode};
 
@@ -79,8 +82,30 @@ fn not_understood(why: &clap::Error) -> ExitCode {
         let _ = console.print_json(&ui::failure::usage(why));
     } else {
         console.note(why.render().to_string().trim_end());
+        if let Some(help) = quoting_help(why, std::env::args().skip(1)) {
+            console.note(help);
+        }
     }
     ExitCode::from(Exit::Fault as u8)
+}
+
+/// Commands that take a text.
+const WITH_TEXT: [&str; 5] = ["send", "ask", "run", "best", "answer"];
+
+/// Help for a text whose quotes were forgotten; none for other errors.
+fn quoting_help(why: &clap::Error, args: impl Iterator<Item = String>) -> Option<String> {
+    let (ErrorKind::UnknownArgument, ContextValue::String(surplus)) =
+        (why.kind(), why.get(ContextKind::InvalidArg)?)
+    else {
+        return None;
+    };
+    let args: Vec<_> = args.take_while(|arg| arg != "--").collect();
+    let takes_text = args.iter().any(|arg| WITH_TEXT.contains(&arg.as_str()));
+    let at = args.iter().position(|arg| arg == surplus)?;
+    let is_word = |arg: &String| !arg.starts_with('-');
+    let before = args.get(at.checked_sub(1)?).filter(|before| is_word(before) && takes_text)?;
+    let more = if args.get(at + 1).is_some_and(is_word) { " ..." } else { "" };
+    is_word(surplus).then(|| format!("help: quote the message: \"{before} {surplus}{more}\""))
 }
 
 /// True if arguments that could not be parsed request JSON.
@@ -115,7 +140,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Record(command) => record::record(global, &command),
         Command::Blackboard(asked) => blackboard::blackboard(global, &asked),
         Command::Send(send) => {
-            let send = send.with_message()?;
+            let send = send.with_message(global)?;
             if client::remote::is_url(&send.agent) {
                 return client::remote_task::send(global, send);
             }

@@ -28,10 +28,17 @@ const COLUMNS: usize = 60;
 /// Completes ids of the hub's agents.
 pub fn agents() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        candidates("hub/agents/list", json!({}), |agent| {
-            text(&agent["card"]["description"]).to_owned()
-        })
+        let mut agents = asked("hub/agents/list", json!({}));
+        if let Some(all) = agents.as_array_mut() {
+            all.retain(is_listed);
+        }
+        offered(&agents, |agent| text(&agent["card"]["description"]).to_owned())
     })
+}
+
+/// True if lists for people name the agent.
+pub fn is_listed(agent: &Value) -> bool {
+    agent["unlisted"] != true
 }
 
 /// Completes ids of the hub's plug-ins, also of those that have not joined.
@@ -55,6 +62,38 @@ pub fn tasks() -> ArgValueCandidates {
             let state = text(&task["status"]["state"]);
             format!("{} {state}: {}", text(&task["agentId"]), said.unwrap_or_default())
         })
+    })
+}
+
+/// Completes ids of tasks that wait for an answer.
+pub fn waiting_tasks() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let params = json!({ "limit": OFFERED, "state": "input-required", "historyLength": 0 });
+        candidates("hub/tasks/list", params, |task| {
+            let asked = parts_text(&task["status"]["message"]["parts"]);
+            format!("{} asks: {asked}", text(&task["agentId"]))
+        })
+    })
+}
+
+/// Completes names of flows, also of those that are held back.
+pub fn flows() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let mut flows = asked("hub/agents/list", json!({}));
+        if let Some(all) = flows.as_array_mut() {
+            all.retain(|agent| is_listed(agent) && text(&agent["source"]).starts_with("flows/"));
+            let status = asked("hub/status", json!({}));
+            let known = |name: &str, all: &[Value]| all.iter().any(|flow| flow["id"] == name);
+            for refused in list(&status["rejectedPlugins"]) {
+                let file = text(&refused["file"]).strip_prefix("flows/");
+                let name = file.and_then(|file| file.strip_suffix(".flow.toml"));
+                if let Some(name) = name.filter(|name| !known(name, all)) {
+                    let about = text(&refused["error"]);
+                    all.push(json!({ "id": name, "card": { "description": about } }));
+                }
+            }
+        }
+        offered(&flows, |flow| text(&flow["card"]["description"]).to_owned())
     })
 }
 

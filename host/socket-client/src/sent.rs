@@ -137,12 +137,21 @@ pub async fn resolve_or_latest(
     }
 }
 
+/// Name of a task's agent for people: the command, for a flow that `best` made.
+pub fn agent_name(id: &str) -> &str {
+    let digits = id.strip_prefix("best-of-").unwrap_or_default();
+    let is_digest = digits.len() == 8 && digits.bytes().all(|it| it.is_ascii_hexdigit());
+    if is_digest { "best" } else { id }
+}
+
 /// Notes which task a command takes that names none: its id, agent and request.
 pub fn note_taken(global: &Global, task: &Value) {
     let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
     let asked = line(&asked.unwrap_or_default(), MAX_ASKED);
-    let (id, agent) =
-        (ids::short(text(&task["id"]), &std::iter::empty()).text, text(&task["agentId"]));
+    let (id, agent) = (
+        ids::short(text(&task["id"]), &std::iter::empty()).text,
+        agent_name(text(&task["agentId"])),
+    );
     // Only lists name the agent.
     let agent = Some(line(agent, MAX_ASKED)).filter(|agent| !agent.is_empty());
     let words = [Some(format!("task {id}")), agent, Some(format!("`{asked}`"))];
@@ -153,6 +162,14 @@ pub fn note_taken(global: &Global, task: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flow_of_best_is_named_by_command() {
+        assert_eq!(agent_name("best-of-c493a717"), "best");
+        for id in ["best-of-mine", "best-of-c493a7177", "codex"] {
+            assert_eq!(agent_name(id), id);
+        }
+    }
 
     #[test]
     fn children_runs_and_looks_were_not_sent() {

@@ -94,6 +94,12 @@ impl ProgressLine {
         self.said = said;
     }
 
+    /// Prints a line that stays above the progress line, such as one about an ended tool call.
+    pub fn add_line(&mut self, line: &str) {
+        self.clear();
+        self.console.note(status_text(line));
+    }
+
     /// Awaits `work`, and shows `doing` in the line until then.
     pub async fn during<T>(&mut self, doing: &str, work: impl Future<Output = T>) -> T {
         doing.clone_into(&mut self.said);

@@ -17,4 +17,5 @@ pub mod render;
 pub mod table;
 pub mod task_snapshot;
 pub mod text;
+pub mod tool_calls;
 pub mod width;

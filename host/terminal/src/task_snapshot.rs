@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 /// Members of the metadata that tell in which worktree a task works.
 const WORKTREE_MEMBERS: [&str; 2] = ["worktree", "worktreeTask"];
 
+/// Stands for the path of a task's worktree in a text for people.
+pub const SHORT_WORKTREE: &str = "<worktree>";
+
 /// State of a task according to its events, in the JSON of A2A 0.3.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Told {
@@ -113,6 +116,21 @@ impl Told {
             parts.retain(|part| part["metadata"]["note"] != "asked_by");
         }
         Some(message_text(&message))
+    }
+
+    /// Replaces the long path of the task's worktree in a text by [`SHORT_WORKTREE`], and says
+    /// what that is. A text that has these characters already stays as it is: it could mislead.
+    pub fn with_short_paths(&self, text: &str) -> String {
+        let worktree = self.metadata.get("worktree");
+        let member = |name: &str| worktree.and_then(|it| it[name].as_str());
+        let (Some(path), Some(repository)) = (member("path"), member("repository")) else {
+            return text.to_owned();
+        };
+        if path.is_empty() || !text.contains(path) || text.contains(SHORT_WORKTREE) {
+            return text.to_owned();
+        }
+        let short = text.replace(path, SHORT_WORKTREE);
+        format!("{}\n({SHORT_WORKTREE} is a worktree of {repository})", short.trim_end())
     }
 
     /// Returns the agent's suggested fix for the failure.
@@ -410,6 +428,20 @@ mod tests {
         ];
         let shown = all.map(|(made, said)| words(made, said));
         assert_eq!(shown, [false, false, false, true, true, true, false]);
+    }
+
+    #[test]
+    fn worktree_is_named_by_repository() {
+        let mut told = Told::default();
+        let asked = "write /d/worktrees/t/tree/src/a.rs in /d/worktrees/t/tree?";
+        assert_eq!(told.with_short_paths(asked), asked);
+        told.take(&json!({ "kind": "task", "id": "t", "status": { "state": "working" },
+            "metadata": { "worktree": { "path": "/d/worktrees/t/tree", "repository": "/src/shop" } } }));
+        let short =
+            "write <worktree>/src/a.rs in <worktree>?\n(<worktree> is a worktree of /src/shop)";
+        assert_eq!(told.with_short_paths(asked), short);
+        let misleading = "rm <worktree>/a /d/worktrees/t/tree/b";
+        assert_eq!(told.with_short_paths(misleading), misleading);
     }
 
     #[test]

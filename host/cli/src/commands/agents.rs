@@ -24,6 +24,9 @@ pub(crate) struct AgentsArgs {
     /// Check the health of each agent first
     #[arg(long, conflicts_with_all = CRITERIA)]
     health: bool,
+    /// List also agents that work for other commands, such as those of `best`
+    #[arg(long, short, conflicts_with_all = CRITERIA)]
+    all: bool,
     /// Task that the agent should do, in your words; the best match comes first
     #[arg(long, value_name = "TEXT", help_heading = SEARCH)]
     find: Option<String>,
@@ -76,7 +79,7 @@ impl AgentsArgs {
 }
 
 pub(crate) fn agents(global: &Global, asked: &AgentsArgs) -> anyhow::Result<Exit> {
-    let Some(query) = asked.query() else { return status::agents(global, asked.health) };
+    let Some(query) = asked.query() else { return status::agents(global, asked.health, asked.all) };
     let found = ask(global, "hub/agents/find", query)?;
     global.show(&found, || Ok(found_text(&found, global.console().columns())))?;
     Ok(Exit::Done)

@@ -1,5 +1,6 @@
 //! `config`: prints and checks the settings, with the source of each.
 
+use super::start::note_missing_workspaces;
 use crate::{Exit, Global};
 use a2a_hub::builtin;
 use a2a_hub_config::{Config, Settings, UnknownAgent, unset};
@@ -32,13 +33,7 @@ pub(crate) fn config(global: &Global, command: &ConfigCommand) -> anyhow::Result
     let answer = match command {
         ConfigCommand::Show => json!({ "file": file, "values": values }),
         ConfigCommand::Check => {
-            let config = &settings.config;
-            let of_agents = config.agents.values().flat_map(|agent| &agent.workspaces).flatten();
-            for workspace in config.workspaces.iter().chain(of_agents) {
-                if !workspace.is_dir() {
-                    bail!("use the workspace {}: there is no such directory", workspace.display());
-                }
-            }
+            note_missing_workspaces(global, &settings.config);
             require_known_agents(global, &settings.config)?;
             json!({ "file": file, "ok": true })
         }

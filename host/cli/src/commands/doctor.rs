@@ -5,10 +5,13 @@ pub(crate) mod grants;
 mod http_names;
 pub(crate) mod trial;
 
-use super::doctor::{
-    finding::{CheckResult, CheckVerdict, fail, ok, warn},
-    grants::{grants, servers},
-    http_names::http_names,
+use super::{
+    completion,
+    doctor::{
+        finding::{CheckResult, CheckVerdict, fail, ok, warn},
+        grants::{grants, servers},
+        http_names::http_names,
+    },
 };
 use crate::{
     Exit, Global, block_on,
@@ -344,7 +347,8 @@ async fn running(mut client: Client) -> Vec<CheckResult> {
         Ok((status, agents)) => {
             let hub = hub_verdict(text(&status["version"]), env!("CARGO_PKG_VERSION"));
             let storage = storage_verdict(&status["storage"]);
-            let agents = list(&agents).iter().map(agent_verdict);
+            let listed = list(&agents).iter().filter(|agent| completion::is_listed(agent));
+            let agents = listed.map(agent_verdict);
             let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
             let waiting = waiting_verdict(status["waitingTasks"].as_u64().unwrap_or_default());
             let warnings = list(&status["warnings"]).iter();
@@ -444,6 +448,8 @@ async fn not_running(settings: &Settings) -> Vec<CheckResult> {
             ),
         });
     }
+    let missing = settings.config.missing_workspaces().into_iter();
+    findings.extend(missing.map(|why| warn("workspace", why, "a2a-hub workspace list")));
     findings
 }
 

@@ -56,7 +56,7 @@ pub(crate) enum Flow {
     /// Print the file of a flow
     Show {
         /// Name of the flow
-        #[arg(add = completion::agents())]
+        #[arg(add = completion::flows())]
         name: String,
         /// Print its steps as a flowchart for Mermaid
         #[arg(long)]
@@ -64,7 +64,8 @@ pub(crate) enum Flow {
     },
     /// Check a flow file; its agent is not changed
     Check {
-        /// Flow file
+        /// Flow file, or the name of a flow
+        #[arg(add = completion::flows())]
         file: PathBuf,
     },
     /// Run a flow file with scripted answers, and print each transition; no agent is called
@@ -80,7 +81,7 @@ pub(crate) enum Flow {
     /// Shows the file, or how it differs from the one that is trusted, and asks at a terminal.
     Trust {
         /// Name of the flow
-        #[arg(add = completion::agents())]
+        #[arg(add = completion::flows())]
         name: String,
         /// Do not ask
         #[arg(long)]
@@ -132,6 +133,7 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
             return answered(global, about, "passed", &task);
         }
         Flow::Check { file } => {
+            let file = &file_or_flow(global, file)?;
             let definition = read(file, "check")?;
             let mut task = request(global, &json!({ "do": "check", "flow": definition }))?;
             agents::check(global, &definition, &mut task)?;
@@ -171,6 +173,13 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
 /// Text of a flow file or of a file of answers.
 fn read(file: &Path, what: &str) -> anyhow::Result<String> {
     read_text(file, MAX_TEXT).with_context(|| format!("{what} {}", file.display()))
+}
+
+/// Path of a flow file: as it is given, or that of the flow with this name if no such file exists.
+fn file_or_flow(global: &Global, given: &Path) -> anyhow::Result<PathBuf> {
+    let name = given.to_str().filter(|name| !name.contains(['/', '.']) && !given.exists());
+    let of_flow = name.and_then(|name| file_of(global, &AgentId::parse(name).ok()?).ok());
+    Ok(of_flow.filter(|path| path.exists()).unwrap_or_else(|| given.to_owned()))
 }
 
 /// Asks the agent `flow`; returns its task, which has ended.

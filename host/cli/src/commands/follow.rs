@@ -99,7 +99,15 @@ pub(crate) fn show_event(
     progress: &mut ProgressLine,
     event: &Value,
 ) -> io::Result<()> {
+    let ended = shown.tool_calls.take(event);
     let said = shown.event(event)?;
+    // Where the line is not visible, the begin of each call was printed.
+    if let Some(ended) = ended.filter(|_| progress.is_visible() && !progress.keeps_what_is_said()) {
+        shown.above_open_block(|| progress.add_line(&ended))?;
+    }
+    if let Some(step) = said.as_deref().filter(|_| shown.is_flow && progress.is_visible()) {
+        shown.above_open_block(|| progress.add_line(step))?;
+    }
     if said.is_some() && progress.keeps_what_is_said() {
         return shown.above_open_block(|| progress.says(said));
     }

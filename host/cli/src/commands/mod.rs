@@ -15,6 +15,7 @@ pub(super) mod leave;
 pub(super) mod logs;
 pub(super) mod manual;
 pub(super) mod plugin;
+pub(super) mod reconnect;
 pub(super) mod restart;
 pub(super) mod run;
 pub(super) mod send;

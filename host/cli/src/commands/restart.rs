@@ -1,6 +1,6 @@
 //! `restart` and `reload`: apply a changed configuration by restarting the hub or while it runs.
 
-use super::{start, stop::Stopped};
+use super::{start, start::note_missing_workspaces, stop::Stopped};
 use crate::{
     Exit, Global, ask, block_on,
     client::{
@@ -130,6 +130,10 @@ impl Before {
 /// Makes the hub read its configuration again.
 pub(crate) fn reload(global: &Global) -> anyhow::Result<Exit> {
     let reloaded = ask(global, "hub/reload", json!({}))?;
+    // The hub's own settings may be those of another command line.
+    if let Ok(settings) = global.settings(Vec::new()) {
+        note_missing_workspaces(global, &settings.config);
+    }
     let left_out = list(&reloaded["leftOut"]);
     global.show(&reloaded, || Ok(reloaded_text(&reloaded)?))?;
     Ok(if left_out.is_empty() { Exit::Done } else { Exit::Fault })

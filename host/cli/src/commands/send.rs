@@ -1,14 +1,16 @@
 //! `send`: sends a message to an agent and prints the answer as it arrives; Ctrl-C cancels the
 //! task.
 
+pub(super) mod aftermath;
 mod memory_options;
 pub(crate) mod message_options;
 
 use super::{
     completion, duration,
-    flow::joined::joins_late,
+    flow::joined::{joins_late, say_edited},
     follow::{follow, follow_handoff},
     leave::OnLeave,
+    reconnect::reconnect,
     start,
     task::{
         output::{TaskOutput, print_begun},
@@ -27,6 +29,7 @@ use crate::{
     },
     ui::{
         failure::CommandError,
+        interactive::{UserAnswer, ask},
         render::{list, text},
         text::{FAINT, Text},
     },
@@ -40,8 +43,9 @@ use a2a_hub_protocol::{
     question::QUESTION,
     v03::params::OfferedMessage,
 };
+use aftermath::{note_uncommitted, say_cost, say_worktree};
 use anyhow::{Context as _, anyhow, bail};
-use clap::{Args, builder::ArgPredicate};
+use clap::Args;
 use memory_options::Inheriting;
 use message_options::{CONVERSATION, MessageOptions, input_pair};
 use serde_json::{Map, Value, json};
@@ -49,11 +53,21 @@ use std::{
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Maximum size, in bytes, of a message: the hub's limit of a request, minus the envelope.
 const MAX_MESSAGE: usize = 7 << 20;
+
+/// Reason of a refusal: the agent is being compiled.
+const COMPILING: &str = "compiling";
+
+/// Most time in which an agent that is being compiled is waited for, without `--timeout`.
+const COMPILE_PATIENCE: Duration = Duration::from_mins(5);
+
+/// Time between two attempts to reach an agent that is being compiled.
+const COMPILE_LOOK: Duration = Duration::from_secs(1);
 
 /// Text at the end of `send --help`.
 const LEAVING: &str = "\
@@ -69,12 +83,9 @@ pub(crate) struct Send {
     /// the message; `skill:ID` for any agent with that skill; or the URL of a remote agent
     #[arg(add = completion::agents())]
     pub(crate) agent: String,
-    /// Text of the message; `-` reads it from standard input
-    #[arg(
-        required = false,
-        required_unless_present = "input",
-        default_value_if("input", ArgPredicate::IsPresent, Some(""))
-    )]
+    /// Text of the message; `-` reads it from standard input. Without it, a terminal asks for a
+    /// line
+    #[arg(default_value = "", hide_default_value = true)]
     pub(super) message: String,
     /// Member of the message's JSON data, such as an input of a flow; VALUE is JSON, or else text.
     /// May be given several times
@@ -169,14 +180,19 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         if let Some(typed) = &send.task {
             send.task = Some(ids::resolve(&mut client, Kind::Task, typed).await?);
         }
+        say_edited(global, &mut client, &send.agent).await?;
         if send.detach {
             return begin(global, &mut client, &send).await;
         }
-        let modes = output_modes(global, &mut client, &send.agent).await;
+        if send.worktree.as_deref() == Some("HEAD") {
+            note_uncommitted(global, &directory(&send)?).await;
+        }
+        let (agent, begun) = (described(global, &mut client, &send.agent).await, Instant::now());
         let (mut step, mut earlier, mut has_waited) = (SendStep::Send, None, false);
+        let mut says_compiling = false;
         loop {
             let mut shown =
-                TaskOutput::new(global, send.stream).written_in(&modes).after(earlier.take());
+                TaskOutput::new(global, send.stream).written_by(&agent).after(earlier.take());
             let mut progress = global.progress(&send.agent, true);
             let followed = match &step {
                 SendStep::Send | SendStep::Answer(_) => {
@@ -205,6 +221,17 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     (step, earlier) = (SendStep::after(task), Some(shown));
                     continue;
                 }
+                (Err(why), SendStep::Send) if CommandError::of(&why).is(COMPILING) => {
+                    if begun.elapsed() >= send.patience() {
+                        return Err(why);
+                    }
+                    if !std::mem::replace(&mut says_compiling, true) {
+                        global.console().note(why.to_string());
+                    }
+                    let mut progress = global.progress(&send.agent, true);
+                    progress.during("compiling the agent", sleep(COMPILE_LOOK)).await;
+                    continue;
+                }
                 // Its flow may have been saved a moment ago, or be held back.
                 (Err(why), SendStep::Send)
                     if !has_waited
@@ -213,7 +240,16 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     has_waited = true;
                     continue;
                 }
-                (Err(why), _) => return Err(shown.broken_off(&why, "")),
+                (Err(why), _) => {
+                    let task = shown.told.task.clone();
+                    match (reconnect(global, &why, task.as_deref(), false).await, task) {
+                        (Some(again), Some(task)) => {
+                            (client, step, earlier) = (again, SendStep::Watch(task), Some(shown));
+                            continue;
+                        }
+                        _ => return Err(shown.broken_off(&why, "")),
+                    }
+                }
             };
             if shown.is_detached() {
                 shown.finish(exit, Map::new())?;
@@ -230,7 +266,8 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 return Ok(exit);
             }
             conclude(&send, &mut shown, exit)?;
-            let closed = closed(&mut client, &shown.told);
+            say_cost(global, &mut client, &shown.told, exit, begun.elapsed()).await;
+            let closed = closed(global, &mut client, &shown.told);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => {
                     say_worktree(global, &mut client, &shown.told).await;
@@ -257,7 +294,13 @@ async fn begin(global: &Global, client: &mut Client, send: &Send) -> anyhow::Res
     if let Some(configuration) = asked.get_mut("configuration") {
         member::set(configuration, "blocking", false);
     }
-    let task = client.call("message/send", asked).await?;
+    let task = match client.call("message/send", asked.clone()).await {
+        // Its flow may have been saved a moment ago, or be held back.
+        Err(why) if joins_late(global, client, &send.agent, &why).await? => {
+            client.call("message/send", asked).await?
+        }
+        task => task?,
+    };
     print_begun(global, &task, "")
 }
 
@@ -284,11 +327,20 @@ impl SendStep {
 }
 
 /// Reads the task until the question of `told` is closed, and returns the task then.
-async fn closed(client: &mut Client, told: &Told) -> anyhow::Result<Value> {
-    let task = told.task.as_deref().unwrap_or_default();
+async fn closed(global: &Global, client: &mut Client, told: &Told) -> anyhow::Result<Value> {
+    let id = told.task.as_deref().unwrap_or_default();
     loop {
         sleep(question::LOOK).await;
-        let task = task_now(client, task).await?;
+        let task = match task_now(client, id).await {
+            Err(why) => {
+                let Some(again) = reconnect(global, &why, Some(id), true).await else {
+                    return Err(why);
+                };
+                *client = again;
+                continue;
+            }
+            Ok(task) => task,
+        };
         if !question::is_open(&task, told.question()) {
             return Ok(task);
         }
@@ -299,33 +351,6 @@ async fn task_now(client: &mut Client, task: &str) -> anyhow::Result<Value> {
     client.call("tasks/get", json!({ "id": task, "historyLength": 0 })).await
 }
 
-/// Tells the user whether a task changed anything in its worktree, and how to read and take over
-/// the changes.
-async fn say_worktree(global: &Global, client: &mut Client, told: &Told) {
-    let Some(task) = told.task.as_deref().filter(|_| told.has_worktree()) else { return };
-    if global.format == Format::Json {
-        return;
-    }
-    // The diff itself reports what is wrong with a worktree.
-    let params = json!({ "taskId": task, "summary": true });
-    let diff = client.call("hub/tasks/diff", params).await;
-    let has_changes = diff.as_ref().map_or(true, |diff| {
-        !text(&diff["text"]).trim().is_empty() || !list(&diff["leftOut"]).is_empty()
-    });
-    let way_on = worktree_note(&global.command(), task, has_changes);
-    global.console().note(Text::styled(FAINT, way_on));
-}
-
-/// Note about the changes of a task in its worktree; `command` is this program.
-fn worktree_note(command: &str, task: &str, has_changes: bool) -> String {
-    if !has_changes {
-        return "the task changed no file in its worktree".to_owned();
-    }
-    format!(
-        "your files are as before; then: {command} task diff {task}, {command} task apply {task}"
-    )
-}
-
 /// Tells the user that no conversation has this id yet: it may be mistyped.
 fn begins(context: &str) -> String {
     format!(
@@ -334,14 +359,14 @@ fn begins(context: &str) -> String {
     )
 }
 
-/// Returns the agent's output media types, if the console renders Markdown.
-async fn output_modes(global: &Global, client: &mut Client, agent: &str) -> Value {
-    if global.console().columns_for_markdown().is_none() {
+/// Returns the hub's description of the agent, for a user at a terminal.
+async fn described(global: &Global, client: &mut Client, agent: &str) -> Value {
+    if global.format == Format::Json || global.console().stderr_columns().is_none() {
         return Value::Null;
     }
     // If the agent does not exist, sending the message reports it.
     let agent = client.call("hub/agents/get", json!({ "agentId": agent })).await;
-    agent.unwrap_or_default()["card"]["defaultOutputModes"].clone()
+    agent.unwrap_or_default()
 }
 
 /// Returns the latest conversation with the agent whose latest task works in this message's
@@ -385,8 +410,16 @@ pub(crate) fn conclude(send: &Send, shown: &mut TaskOutput, exit: Exit) -> anyho
 }
 
 impl Send {
-    /// Reads the message from standard input if it is given as `-`.
-    pub(crate) fn with_message(mut self) -> anyhow::Result<Self> {
+    /// Reads the message from standard input if it is given as `-`, or from a terminal if it is
+    /// missing.
+    pub(crate) fn with_message(mut self, global: &Global) -> anyhow::Result<Self> {
+        let is_missing = self.message.is_empty() && self.files.is_empty() && self.input.is_empty();
+        if is_missing && global.console().is_attended() && global.format == Format::Pretty {
+            let hint = format!("your message to {}", self.agent);
+            if let UserAnswer::Text(typed) = block_on(ask(global.console(), &hint))? {
+                self.message = typed;
+            }
+        }
         if self.message == "-" {
             let mut bytes = Vec::new();
             let read = io::stdin().lock().take(MAX_MESSAGE as u64 + 1).read_to_end(&mut bytes);
@@ -398,6 +431,11 @@ impl Send {
             bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
         }
         Ok(self)
+    }
+
+    /// Most time in which an agent that is being compiled is waited for.
+    fn patience(&self) -> Duration {
+        self.timeout.map_or(COMPILE_PATIENCE, Duration::from_millis)
     }
 
     /// Message without options.

@@ -86,6 +86,7 @@ pub(crate) fn start(global: &Global, start: &StartArgs) -> anyhow::Result<Exit> 
         let announced = block_on(in_background(global, start, &settings))?;
         global.show(&announced, || Ok(format!("{}\n", announced_text(&announced)).into()))?;
         warn_of(global, &announced);
+        note_missing_workspaces(global, &settings.config);
         return Ok(Exit::Done);
     }
     if start.detached {
@@ -100,6 +101,9 @@ pub(crate) fn start(global: &Global, start: &StartArgs) -> anyhow::Result<Exit> 
         Sink::StandardError
     };
     let log = hub_log::start(logging, sink).context("start the log")?;
+    for warning in settings.config.missing_workspaces() {
+        tracing::warn!("{warning}");
+    }
     let invocation = Invocation {
         arguments: std::env::args_os().skip(1).collect(),
         directory: std::env::current_dir().context("find the current directory")?,
@@ -154,6 +158,10 @@ pub(crate) fn settings(global: &Global, start: &StartArgs) -> anyhow::Result<Set
     });
     let mut settings = global.settings(port.into_iter().chain(no_http).collect())?;
     let config = &mut settings.config;
+    for workspace in &start.workspaces {
+        let real = fs::canonicalize(workspace);
+        real.with_context(|| format!("use the workspace {}", workspace.display()))?;
+    }
     config.workspaces.extend(start.workspaces.iter().cloned());
     if config.workspaces.is_empty() {
         config.workspaces.push(std::env::current_dir().context("find the current directory")?);
@@ -162,12 +170,15 @@ pub(crate) fn settings(global: &Global, start: &StartArgs) -> anyhow::Result<Set
         *workspace = directory(workspace)
             .with_context(|| format!("use the workspace {}", workspace.display()))?;
     }
+    // The first one is the default directory of programs.
+    config.workspaces.sort_by_key(|workspace| !workspace.is_dir());
     for (agent, config) in &mut config.agents {
         for workspace in config.workspaces.iter_mut().flatten() {
             *workspace = directory(workspace).with_context(|| {
                 format!("use the workspace {} of `agents.{agent}`", workspace.display())
             })?;
         }
+        config.workspaces.iter_mut().for_each(|all| all.sort_by_key(|dir| !dir.is_dir()));
     }
     config.data_dir = Some(std::path::absolute(config.data_dir()?)?);
     config.socket.path = std::path::absolute(&config.socket.path)?;
@@ -191,9 +202,13 @@ pub(crate) fn settings(global: &Global, start: &StartArgs) -> anyhow::Result<Set
     Ok(settings)
 }
 
-/// Canonical path of a directory.
+/// Canonical path of a directory; the absolute path of one that does not exist: the hub warns of
+/// it, and a list without it would grant more.
 fn directory(path: &Path) -> io::Result<PathBuf> {
-    let real = fs::canonicalize(path)?;
+    let real = match fs::canonicalize(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return std::path::absolute(path),
+        real => real?,
+    };
     if real.is_dir() { Ok(real) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
@@ -249,6 +264,13 @@ pub(crate) fn announced_text(announced: &Value) -> String {
 pub(crate) fn warn_of(global: &Global, announced: &Value) {
     for warning in list(&announced["warnings"]) {
         global.console().note(format!("warning: {}", text(warning)));
+    }
+}
+
+/// Notes the workspaces that do not exist.
+pub(crate) fn note_missing_workspaces(global: &Global, config: &a2a_hub_config::Config) {
+    for warning in config.missing_workspaces() {
+        global.console().note(format!("warning: {warning}"));
     }
 }
 

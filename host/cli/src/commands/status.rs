@@ -1,5 +1,6 @@
 //! `status` and `agents`: show the hub's own status and its agents.
 
+use super::completion;
 use crate::{
     Exit, Format, Global, ask, block_on,
     client::hub_client::{Client, start_text},
@@ -95,11 +96,14 @@ fn next_commands(next: &[(&str, &str)], columns: Option<usize>) -> String {
     format!("\nnext:\n{}", lines.collect::<String>())
 }
 
-pub(crate) fn agents(global: &Global, health: bool) -> anyhow::Result<Exit> {
+pub(crate) fn agents(global: &Global, health: bool, all: bool) -> anyhow::Result<Exit> {
     let agents = ask(global, "hub/agents/list", json!({ "includeHealth": health }))?;
     global.show(&agents, || {
         let status = status_if_allowed(global)?;
-        let agents = with_known_health(&agents, &status["agents"]);
+        let mut agents = with_known_health(&agents, &status["agents"]);
+        if let Some(agents) = agents.as_array_mut().filter(|_| !all) {
+            agents.retain(completion::is_listed);
+        }
         let columns = global.console().columns();
         let rejected = &status["rejectedPlugins"];
         let mut out = match columns {
@@ -150,7 +154,9 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
         status["healthy"], status["degraded"], status["unhealthy"], status["unknown"]
     );
     told(&mut out, (PLAIN, "agents"), &agents, columns);
-    if let agents @ [_, ..] = list(&status["agents"]) {
+    let agents: Vec<_> =
+        list(&status["agents"]).iter().filter(|it| completion::is_listed(it)).collect();
+    if !agents.is_empty() {
         let mut table = Table::new(["AGENT", "HEALTH", "NAME"]);
         for agent in agents {
             let id = text(&agent["id"]);

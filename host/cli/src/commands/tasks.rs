@@ -6,7 +6,7 @@ use crate::{
     client::{
         hub_client::Client,
         ids::{self, Kind},
-        sent::{SentTasks, is_for_people, waits},
+        sent::{SentTasks, agent_name, is_for_people, waits},
     },
     ui::{
         render::{ago, first_words, list, text},
@@ -14,6 +14,7 @@ use crate::{
         text::{FAINT, Text, style_of},
     },
 };
+use a2a_hub_core::text::plain_text::line;
 use a2a_hub_protocol::{id::AgentId, member, task::TaskState};
 use anyhow::{Context as _, bail};
 use clap::{Args, builder::PossibleValuesParser};
@@ -30,6 +31,9 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// Maximum number of entries that the hub lists at once.
 const MAX_LISTED: u32 = 1_000;
+
+/// Largest number of characters of a task's directory.
+const MAX_DIRECTORY: usize = 200;
 
 /// Time for which changes are collected before a watched list is printed again.
 const GATHER: Duration = Duration::from_millis(200);
@@ -300,7 +304,13 @@ fn sent_text(
         return "no tasks\n".into();
     }
     let ids = || list(tasks).iter().map(|task| text(&task["id"]));
-    let mut table = Table::new(["TASK", "STATE", "CHANGED", "AGENT", "ASKED"]);
+    let of_first = list(tasks).first().and_then(directory);
+    let is_other = |task: &Value| directory(task) != of_first;
+    let differ = columns.is_some() && list(tasks).iter().any(is_other);
+    let mut headers = vec!["TASK", "STATE", "CHANGED", "AGENT"];
+    headers.extend(differ.then_some("IN"));
+    headers.push("ASKED");
+    let mut table = Table::new(headers);
     let is_question = |task: &&Value| columns.is_some() && waits(task);
     let (waiting, others): (Vec<_>, Vec<_>) = list(tasks).iter().partition(is_question);
     for task in waiting.into_iter().chain(others) {
@@ -313,20 +323,35 @@ fn sent_text(
         let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
         let question = is_question(&task).then(|| first_words(&status["message"]["parts"]));
         let question = question.filter(|question| !question.is_empty());
-        let agent = text(&task["agentId"]);
+        let agent = agent_name(text(&task["agentId"]));
         let agent = match below.get(id) {
             Some(below) => format!("{agent} +{below}"),
             None => agent.to_owned(),
         };
-        table.row([
+        let mut row = vec![
             Cell::id(id, ids::short(id, &ids())),
             Cell::styled(style_of(state), state),
             changed.into(),
             agent.into(),
-            question.or(asked).unwrap_or_default().into(),
-        ]);
+        ];
+        row.extend(differ.then(|| shown_directory(directory(task), columns).into()));
+        row.push(question.or(asked).unwrap_or_default().into());
+        table.row(row);
     }
     table.text(columns)
+}
+
+/// Directory in which a task works, as its message names it.
+fn directory(task: &Value) -> Option<&str> {
+    list(&task["history"]).first()?["metadata"]["workingDirectory"].as_str()
+}
+
+/// Last part of a directory on a terminal, and all of it in a pipe.
+fn shown_directory(directory: Option<&str>, columns: Option<usize>) -> String {
+    let Some(directory) = directory else { return "-".to_owned() };
+    let last = directory.trim_end_matches('/').rsplit('/').next().unwrap_or(directory);
+    let shown = if columns.is_some() && !last.is_empty() { last } else { directory };
+    line(shown, MAX_DIRECTORY)
 }
 
 #[cfg(test)]
@@ -365,6 +390,25 @@ mod tests {
                 "\x1b[2J\u{202e}x"
             ),
         ])
+    }
+
+    #[test]
+    fn directory_is_column_only_if_several() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let task = |id: &str, dir: &str| {
+            json!({ "id": id, "agentId": "echo", "status": { "state": "working" },
+            "history": [{ "parts": [], "metadata": { "workingDirectory": dir } }] })
+        };
+        let shown = |dirs: [&str; 2]| {
+            let tasks = json!([task("a", dirs[0]), task("b", dirs[1])]);
+            tasks_text(&tasks, now, Some(100)).words()
+        };
+        assert!(!shown(["/src/shop", "/src/shop"]).contains("IN"));
+        let both = shown(["/src/shop", "/src/bank/"]);
+        assert!(
+            both.contains("  IN  ") && both.contains(" shop") && both.contains(" bank"),
+            "{both}"
+        );
     }
 
     #[test]

@@ -4,5 +4,5 @@
 pub(super) use a2a_hub_socket_client::{exit, failure};
 pub(super) use a2a_hub_terminal::{
     console, dialogue, difference, interactive, markdown, markdown_stream, pager, render, table,
-    text, width,
+    text, tool_calls, width,
 };

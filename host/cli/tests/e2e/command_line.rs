@@ -177,22 +177,6 @@ async fn status_and_agents_print_text() -> Result<()> {
 }
 
 #[tokio::test]
-async fn missing_workspace_is_refused_at_start() -> Result<()> {
-    let dir = tempfile::tempdir()?;
-    let config = dir.path().join("config.toml");
-    std::fs::write(&config, "agents.echo.workspaces = [\"/nowhere/to/work\"]")?;
-    let config = config.to_str().context("no UTF-8")?;
-    let run = async |args: &[&str]| finish(command(&dir.path().join("s"), dir.path(), args)?).await;
-    let started = run(&["start", "--http-port", "0", "--config", config]).await?;
-    assert_eq!(started.code, Some(2));
-    let why = "use the workspace /nowhere/to/work of `agents.echo`: No such file or directory";
-    assert!(started.stderr.contains(why), "{}", started.stderr);
-    let checked = run(&["--config", config, "config", "check"]).await?;
-    assert_eq!(checked.code, Some(2), "{}{}", checked.stdout, checked.stderr);
-    Ok(())
-}
-
-#[tokio::test]
 async fn start_and_stop_in_the_background() -> Result<()> {
     let dir = home()?;
     let socket = dir.path().join("hub.sock");

@@ -3,13 +3,18 @@
 //! It is a flow from the template `best-of`. Its file is named after its content, so that the same
 //! agents and judge share one. Who types the judge trusts the file.
 
-use super::{agents::require_agents, file_of, joined::joined, made, trust};
+use super::{
+    agents::require_agents,
+    file_of,
+    joined::{joined, require_data_dir},
+    made, trust,
+};
 use crate::{
     Exit, Global, block_on,
     client::hub_client::Client,
     commands::{
         completion, duration,
-        send::{Send, directory, send},
+        send::{Send, aftermath::note_uncommitted, directory, send},
         start,
     },
     ui::render::{list, text},
@@ -93,11 +98,12 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
         timeout: best.timeout,
         ..Send::to(id.to_string(), best.message)
     }
-    .with_message()?;
+    .with_message(global)?;
     let directory = directory(&message)?;
-    block_on(async {
+    let prepare = async {
         let mut client = start::client(global, best.start).await?;
         trust::require_operator(global, what).await?;
+        require_data_dir(global).context(what)?;
         require_agents(global, &mut client, &best.of).await?;
         // Each candidate would fail without a repository.
         RepositoryPaths::of(Path::new(&directory))
@@ -121,14 +127,25 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
             written => written,
         };
         written.with_context(|| format!("{what}: write {}", path.display()))?;
-        let mut progress = global.progress("the hub", true);
         let read = joined(&mut client, &id, PATIENCE, false);
-        match progress.during("reading the flow", read).await? {
+        let read = global.progress("the hub", true).during("reading the flow", read).await;
+        match read? {
             None => {}
             Some(why) => bail!("{what}: use the flow {id}: {why}"),
         }
+        note_uncommitted(global, &directory).await;
         forget_old(global, &mut client, &id).await
+    };
+    let is_prepared = block_on(async {
+        tokio::select! {
+            prepared = prepare => prepared.map(|()| true),
+            _ = tokio::signal::ctrl_c() => Ok(false),
+        }
     })?;
+    if !is_prepared {
+        global.console().note("nothing was begun: no agent has the task");
+        return Ok(Exit::Interrupted);
+    }
     send(global, message)
 }
 

@@ -9,8 +9,12 @@ use crate::{
     },
 };
 use a2a_hub_protocol::id::AgentId;
+use anyhow::bail;
 use serde_json::json;
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use tokio::time::{Instant, sleep};
 
 /// Most time in which a running hub reads a file. It looks more often.
@@ -92,6 +96,57 @@ pub(crate) async fn joins_late(
     Err(CommandError::new(NO_AGENT, why).mended_by(mend).into())
 }
 
+/// Notes that the hub runs an earlier text of an edited flow, because nobody has trusted the new
+/// one.
+pub(crate) async fn say_edited(
+    global: &Global,
+    client: &mut Client,
+    name: &str,
+) -> anyhow::Result<()> {
+    let Ok(id) = AgentId::parse(name) else { return Ok(()) };
+    let file = flow_file(&id);
+    let is_there = |dir: PathBuf| dir.join(&file).symlink_metadata().is_ok();
+    if !global.data_dir().is_ok_and(is_there) {
+        return Ok(());
+    }
+    let status = match client.call("hub/status", json!({})).await {
+        // A program of an agent may not read the hub's status.
+        Err(why) if CommandError::of(&why).is_denied() => return Ok(()),
+        status => status?,
+    };
+    let agents = client.call("hub/agents/list", json!({})).await?;
+    let is_served = list(&agents).iter().any(|agent| agent["source"] == file.as_str());
+    let is_refused =
+        list(&status["rejectedPlugins"]).iter().any(|one| one["file"] == file.as_str());
+    if is_served && is_refused {
+        let note = format!(
+            "the flow {id} was edited, and its earlier text runs: `a2a-hub flow list` says why; \
+             `a2a-hub flow trust {id}` trusts the new one"
+        );
+        global.console().note(note);
+    }
+    Ok(())
+}
+
+/// Refuses a data directory that the running hub does not use.
+pub(super) fn require_data_dir(global: &Global) -> anyhow::Result<()> {
+    let dir = global.data_dir()?;
+    let run = running_hub::of(&dir);
+    let of_dir = run.as_ref().and_then(running_hub::socket).and_then(|it| it.canonicalize().ok());
+    let Ok(socket) = global.socket_path() else { return Ok(()) };
+    if socket.canonicalize().ok() == of_dir {
+        return Ok(());
+    }
+    bail!(other_data_dir(&socket, &dir))
+}
+
+fn other_data_dir(socket: &Path, dir: &Path) -> String {
+    let (socket, dir) = (socket.display(), dir.display());
+    format!(
+        "the hub on {socket} does not use the data directory {dir}; name the hub's with `--data-dir`"
+    )
+}
+
 /// Waits for the hub, if one runs. Returns why the flow is no agent of it.
 pub(super) fn joined_running_hub(
     global: &Global,
@@ -107,10 +162,7 @@ pub(super) fn joined_running_hub(
         // The file is there, whatever the hub says.
         let Ok(mut client) = Client::connect(global).await else { return Ok(None) };
         if !is_same {
-            let (socket, dir) = (socket.display(), dir.display());
-            return Ok(Some(format!(
-                "the hub on {socket} does not use the data directory {dir}; name the hub's with `--data-dir`"
-            )));
+            return Ok(Some(other_data_dir(&socket, &dir)));
         }
         let mut progress = global.progress("the hub", true);
         let read = joined(&mut client, id, PATIENCE, is_new);

@@ -1,13 +1,14 @@
 //! `flow trust`: shows a flow file, or its difference to the trusted one, and trusts it.
 
-use super::joined::joined_running_hub;
+use super::joined::{flow_file, joined_running_hub};
 use crate::{
     Exit, Format, Global, block_on,
-    client::owner::Owner,
+    client::{hub_client::Client, owner::Owner},
     ui::{
         difference::difference,
         failure::CommandError,
         interactive,
+        render::list,
         text::{PLAIN, Text},
     },
 };
@@ -50,7 +51,9 @@ pub(super) fn trust(
         global.show(&answer, || Ok(said.into()))?;
         return Ok(Exit::Done);
     }
+    let needs = block_on(async { anyhow::Ok(needs_of(global, id).await) })?;
     let asks = Confirmation {
+        summary: needs.as_deref(),
         subject: &format!("the flow {id}"),
         command: &format!("a2a-hub flow trust {id}"),
         effect: "Its programs run, and its agents work, with these rights whenever it is called.",
@@ -77,6 +80,14 @@ pub(crate) async fn require_operator(global: &Global, what: &'static str) -> any
     Ok(())
 }
 
+/// Rights that a flow file needs, as the hub that refuses it states them; none without such a hub.
+async fn needs_of(global: &Global, id: &AgentId) -> Option<String> {
+    let status = Client::connect(global).await.ok()?.call("hub/status", json!({})).await.ok()?;
+    let file = flow_file(id);
+    let refused = list(&status["rejectedPlugins"]).iter().find(|one| one["file"] == file.as_str());
+    refused.and_then(|refused| refused["error"].as_str()).map(str::to_owned)
+}
+
 /// Text of a flow file that nobody else can have written.
 fn text_of(file: &Path) -> anyhow::Result<String> {
     let open = own_file::open(file, 0o022).map_err(|why| match why {
@@ -95,6 +106,8 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
 
 /// Question whether to trust a file.
 pub(crate) struct Confirmation<'c> {
+    /// Rights that the file needs, which are repeated above the question; none if unknown.
+    pub(crate) summary: Option<&'c str>,
     pub(crate) subject: &'c str,
     /// Command that asks it.
     pub(crate) command: &'c str,
@@ -123,6 +136,9 @@ impl Confirmation<'_> {
             );
             let mend = format!("{} --yes", self.command);
             return Err(CommandError::new(NOT_CONFIRMED, why).mended_by(mend).into());
+        }
+        if let Some(summary) = self.summary {
+            shown.push(PLAIN, &format!("\n{summary}\n"));
         }
         shown.push(PLAIN, &format!("\n{} Trust it? [y/N]", self.effect));
         console.note(shown);

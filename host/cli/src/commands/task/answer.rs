@@ -23,7 +23,7 @@ const NO_QUESTION: &str = "NO_QUESTION";
 pub(crate) struct AnswerOptions {
     /// Id of the task, or a unique beginning or end of it; or the text, if only one task waits for
     /// an answer
-    #[arg(add = completion::tasks())]
+    #[arg(add = completion::waiting_tasks())]
     id: String,
     /// Text of the answer; `-` reads it from standard input
     text: Option<String>,
@@ -60,7 +60,10 @@ pub(super) fn answer(global: &Global, asked: AnswerOptions) -> anyhow::Result<Ex
         let tree = client.call("hub/tasks/tree", json!({ "id": id })).await?;
         Ok((id, text(&tree["tasks"][0]["agentId"]).to_owned()))
     })?;
-    send(global, Send { stream, ..Send::to(agent, answer) }.for_task(id, question).with_message()?)
+    send(
+        global,
+        Send { stream, ..Send::to(agent, answer) }.for_task(id, question).with_message(global)?,
+    )
 }
 
 /// Returns the id of the only task that waits for an answer, and notes which task that is. An

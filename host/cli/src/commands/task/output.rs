@@ -11,6 +11,7 @@ use crate::{
         markdown_stream::MarkdownStream,
         render::{list, parts_text, shell_word, text},
         text::{FAINT, Text},
+        tool_calls::ToolCalls,
     },
 };
 use serde_json::{Map, Value, json};
@@ -74,6 +75,10 @@ pub(crate) struct TaskOutput {
     page: MarkdownStream,
     /// True if the last line on standard output lacks its line break.
     pub(crate) in_line: bool,
+    /// Tool calls of the agent that have not ended.
+    pub(crate) tool_calls: ToolCalls,
+    /// True if the agent is a flow, whose messages are about its steps and stay on the screen.
+    pub(crate) is_flow: bool,
     /// Reason why this command stopped waiting for the task.
     given_up: Option<String>,
     /// True if the command ended before the task, which runs on.
@@ -97,9 +102,24 @@ impl TaskOutput {
             artifact_markdown: None,
             page: MarkdownStream::default(),
             in_line: false,
+            tool_calls: ToolCalls::default(),
+            is_flow: false,
             given_up: None,
             is_detached: false,
             unread: false,
+        }
+    }
+
+    /// Takes from the hub's description of the agent whether it is a flow, and whether it writes
+    /// Markdown.
+    pub(crate) fn written_by(mut self, agent: &Value) -> Self {
+        let source = text(&agent["source"]);
+        let is_runner = agent["id"] == "flow" && source == "built-in";
+        self.is_flow = source.starts_with("flows/") || is_runner;
+        // Its answer has those of agents, which are Markdown more often than not.
+        match self.is_flow {
+            true => self.written_in(&json!(["text/markdown"])),
+            false => self.written_in(&agent["card"]["defaultOutputModes"]),
         }
     }
 

@@ -20,6 +20,9 @@ pub(crate) const LOOK: Duration = Duration::from_millis(500);
 /// Choice of a permission question: yes, for everything like it in the rest of the run.
 const FOR_SESSION: &str = "allow-session";
 
+/// Agent that runs flows of messages, such as one to several agents.
+const RUNNER: &str = "flow";
+
 /// Prompt before a text that is neither yes nor no answers a permission question.
 const CONFIRM_REASON: &str = "that denies it, with your text as the reason: send it? [y/N]";
 
@@ -66,8 +69,12 @@ pub(crate) async fn question(
                 return Ok(Asked::Interrupted(task));
             }
             Prompted::Answered(UserAnswer::Nothing) => {}
-            Prompted::Withdrawn(task) => {
-                let task = task?;
+            Prompted::Withdrawn(Err(why)) => {
+                // The hub is gone, and the task may wait on.
+                console.note(answer_with(&global.command(), agent, &task, shown.told.question()));
+                return Err(why);
+            }
+            Prompted::Withdrawn(Ok(task)) => {
                 console.note(closed_text(&task));
                 return Ok(Asked::Closed(task));
             }
@@ -169,10 +176,13 @@ pub(crate) fn answer_with(
 
 /// Prints the question of the task of `agent` for a user who is not prompted.
 pub(crate) fn tell(console: Console, shown: &TaskOutput, agent: &str) {
-    let said = shown.told.asked().filter(|said| !said.trim().is_empty());
+    let said = shown.told.asked().map(|said| shown.told.with_short_paths(&said));
+    let said = said.filter(|said| !said.trim().is_empty());
     let said = said.unwrap_or_else(|| "(it waits for an answer, but sent no question)".to_owned());
     let through = shown.told.asked_through();
-    let who: Vec<&str> = [agent].into_iter().chain(through.iter().copied()).collect();
+    // Nobody typed the name of the flow that asks several agents.
+    let own = Some(agent).filter(|agent| *agent != RUNNER || through.is_empty());
+    let who: Vec<&str> = own.into_iter().chain(through.iter().copied()).collect();
     let who = who.join(" > ");
     match console.stderr_columns() {
         Some(columns) => console.prompt(&dialogue::question(&who, &said, columns)),

@@ -47,6 +47,7 @@ pub(super) fn trust(
     let before = trusted.text(&repository);
     let before = before.with_context(|| format!("read {}", trusted.path(&repository).display()))?;
     let asks = Confirmation {
+        summary: None,
         subject: &format!("the `{OWN_FILE}` of {place}"),
         command: &format!("a2a-hub worktrees trust {place}"),
         effect: "Its programs run, and its files are copied, in each worktree whose base commit has exactly this file.",

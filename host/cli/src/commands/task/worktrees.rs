@@ -16,6 +16,7 @@ use crate::{
     },
 };
 use a2a_hub_protocol::{hub_metadata::WORKTREE_TASK, member};
+use a2a_hub_worktrees::RepositoryPaths;
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Args, Subcommand};
@@ -114,6 +115,10 @@ enum WorktreesAction {
         /// Remove also those that have what their results lack, such as files that cannot be read
         #[arg(long)]
         force: bool,
+        /// Keep no changes, and remove the kept ones (`refs/a2a-hub/*`) of earlier worktrees in the
+        /// same repositories and in that of the current directory
+        #[arg(long)]
+        forget: bool,
     },
 }
 
@@ -313,8 +318,14 @@ pub(crate) fn worktrees(global: &Global, asked: &WorktreesCommand) -> anyhow::Re
         Some(WorktreesAction::Trust { dir, yes, revoke }) => {
             return worktree_trust::trust(global, dir.as_deref(), *yes, *revoke);
         }
-        Some(WorktreesAction::Prune { older_than, force }) => {
-            let params = json!({ "olderThanMs": older_than, "force": force });
+        Some(WorktreesAction::Prune { older_than, force, forget }) => {
+            let mut params = json!({ "olderThanMs": older_than, "force": force, "forget": forget });
+            if *forget
+                && let Ok(here) = std::env::current_dir()
+                && RepositoryPaths::of(&here).is_ok()
+            {
+                member::set(&mut params, "directory", json!(here));
+            }
             let answer = ask(global, "hub/worktrees/prune", params)?;
             global.show(&answer, || Ok(pruned(list(&answer))))?;
             if list(&answer).iter().any(|one| !one["trouble"].is_null()) {
@@ -330,8 +341,13 @@ fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
         return "no worktrees\n".into();
     }
     let ids = || worktrees.iter().map(|one| text(&one["taskId"]));
-    let mut table =
-        Table::new(["TASK", "STATE", "AGENT", "MADE", "KEPT UNTIL", "BASE", "REPOSITORY"]);
+    let repository = &worktrees[0]["repository"];
+    let is_other = |one: &Value| one["repository"] != *repository;
+    let differ = columns.is_none() || worktrees.iter().any(is_other);
+    let mut names = vec!["TASK", "STATE", "AGENT", "MADE", "CHANGES"];
+    names.extend(differ.then_some("REPOSITORY"));
+    names.push("ASKED");
+    let mut table = Table::new(names);
     for one in worktrees {
         let made = match columns {
             Some(_) => ago(&one["createdAt"], now),
@@ -339,18 +355,31 @@ fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
         };
         let state = one["state"].as_str().unwrap_or("gone");
         let (id, agent) = (text(&one["taskId"]), text(&one["agentId"]));
-        let name = Cell::id(id, ids::short(id, &ids()));
-        let state = Cell::styled(style_of(state), state);
-        let (base, repository) = (short(text(&one["base"])), text(&one["repository"]));
-        // The day suffices.
-        let until = one["keptUntil"].as_str().unwrap_or("-").split('T').next().unwrap_or_default();
-        let agent = Cell::from(agent);
-        let made = Cell::from(made);
-        table.row(vec![name, state, agent, made, until.into(), base.into(), repository.into()]);
+        let mut row = vec![
+            Cell::id(id, ids::short(id, &ids())),
+            Cell::styled(style_of(state), state),
+            agent.into(),
+            made.into(),
+            changes(one).into(),
+        ];
+        row.extend(differ.then(|| text(&one["repository"]).into()));
+        row.push(text(&one["asked"]).to_owned().into());
+        table.row(row);
     }
     let mut out = table.text(columns);
     out.append(conflicts(worktrees, columns));
     out
+}
+
+/// Latest known changes of a worktree in a word.
+fn changes(one: &Value) -> String {
+    let size = &one["changes"];
+    match (size["insertions"].as_u64(), size["deletions"].as_u64()) {
+        _ if one["applied"] == true => "applied".to_owned(),
+        (Some(_), Some(_)) if size["files"] == 0 => "none".to_owned(),
+        (Some(more), Some(less)) => format!("+{more} -{less}"),
+        _ => "-".to_owned(),
+    }
 }
 
 /// One line for each pair of worktrees that conflict. Both of them list it.
@@ -387,7 +416,7 @@ fn pruned(removed: &[Value]) -> Text {
         let line = match (one["keptAs"].as_str(), one["trouble"].as_str()) {
             (_, Some(why)) => format!("{id}  stays: {why}\n"),
             (Some(kept), None) => format!("{id}  removed; its changes are {kept}\n"),
-            (None, None) => format!("{id}  removed; it changed no file\n"),
+            (None, None) => format!("{id}  removed; nothing is kept\n"),
         };
         out.push(PLAIN, &line);
     }

@@ -43,12 +43,24 @@ async fn smallest_passing_change_is_applied() -> Result<()> {
         run(&hub, &[&of[..], &["--cwd", &outside.display().to_string()]].concat()).await?;
     ensure!(outside.code == Some(2) && outside.stderr.contains("git init"), "{}", outside.stderr);
     ensure!(fs::read_dir(&count)?.next().is_none() && fs::read_dir(&flows)?.count() == 20);
+    let mistyped = run(&hub, &[&of[..], &["--judge", "grpe x", "--cwd", &cwd]].concat()).await?;
+    ensure!(mistyped.code == Some(1) && mistyped.stderr.contains("The judge cannot run"));
+    ensure!(fs::read_dir(&count)?.next().is_none(), "a judge that cannot run is known before");
+    fs::write(repository.join("draft"), "mine\n")?;
     let ran = run(&hub, &[&of[..], &judge].concat()).await?;
+    fs::remove_file(repository.join("draft"))?;
     let (shown, noted) = (&ran.stdout, &ran.stderr);
     ensure!(ran.code == Some(0) && shown.contains("Picked: "), "{shown} {noted}");
     ensure!(shown.contains("(+1 -0)") && shown.contains("`judge` exited with 1"), "{shown}");
     ensure!(shown.contains("exit 7") || shown.contains("it changed nothing"), "{shown}");
     ensure!(noted.contains("task apply"), "{noted}");
+    ensure!(noted.contains("not committed: draft"), "{noted}");
+    ensure!(shown.contains("passed, larger"), "{shown}");
+    let listed = [run(&hub, &["agents"]).await?.stdout, run(&hub, &["status"]).await?.stdout];
+    // Files that are no flows are refused, and listed as such.
+    let is_agent = |it: &String| it.lines().any(|line| line.starts_with("best-of-"));
+    ensure!(!listed.iter().any(is_agent), "{listed:?}");
+    ensure!(is_agent(&run(&hub, &["agents", "--all"]).await?.stdout));
     ensure!(git(&repository, &["status", "--porcelain"])?.is_empty());
     ensure!(fs::read_dir(&flows)?.count() == 17, "the latest ones stay, and that in use");
 
@@ -71,7 +83,7 @@ async fn smallest_passing_change_is_applied() -> Result<()> {
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     assert_eq!(fs::read_to_string(repository.join("made"))?, "good\n");
     let discarded = run(&hub, &["task", "discard", &flow]).await?;
-    ensure!(discarded.stdout.contains("4 worktrees"), "{} {}", discarded.stdout, discarded.stderr);
+    ensure!(discarded.stdout.contains("3 worktrees"), "{} {}", discarded.stdout, discarded.stderr);
     let left = client.call("hub/worktrees/list", json!({})).await?;
     let left = left.as_array().context("no list")?;
     ensure!(left.iter().all(|one| one["parentTaskId"] != flow.as_str()), "{left:?}");

@@ -100,7 +100,7 @@ async fn invalid_configuration_is_refused_on_reload() -> Result<()> {
     let bad = [
         ("[agents.guest]\nenabeld = true", "did you mean `agents.guest.enabled`?"),
         ("[agents.guest", "line 2, column 14: the section's name is not closed"),
-        ("workspaces = [\"/no/where\"]", "use the workspace /no/where"),
+        ("workspaces = [\"/dev/null\"]", "use the workspace /dev/null"),
     ];
     for (text, why) in bad {
         hub.configure(&format!("default_agent = \"guest\"\n{text}"))?;
@@ -350,4 +350,25 @@ async fn closed_terminal_stops_foreground_hub() -> Result<()> {
     eventually(Duration::from_secs(60), || running(dir.path()).is_ok()).await?;
     terminal.kill().await?;
     eventually(SOON, || !dir.path().join(".a2a-hub/run.json").exists()).await
+}
+
+#[tokio::test]
+async fn deleted_workspace_is_warning() -> Result<()> {
+    let mut hub = hub_with_guest().await?;
+    hub.stop().await?;
+    hub.configure(&format!("workspaces = [\"/nowhere/to/work\"]\n{GRANT}"))?;
+    hub.restart().await?;
+    let status = run(&hub, &["status"]).await?;
+    let why = "the workspace /nowhere/to/work does not exist";
+    assert!(status.stdout.contains(why), "{}", status.stdout);
+    // Nothing took its place: the agent has no wider rights.
+    let sent = run(&hub, &["send", "guest", "sh pwd", "--cwd", "/usr"]).await?;
+    assert!(sent.stdout.contains("outside the granted workspaces"), "{sent:?}");
+    let config = hub.home().join("other.toml");
+    fs::write(&config, "agents.echo.workspaces = [\"/nowhere/to/work\"]")?;
+    let config = config.to_str().context("no UTF-8")?;
+    let checked = run(&hub, &["--config", config, "config", "check"]).await?;
+    assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
+    assert!(checked.stderr.contains(why), "{}", checked.stderr);
+    Ok(())
 }
