@@ -69,7 +69,12 @@ fn parsed(ctx: &Context, text: &str, then: impl FnOnce(&Context, Definition) -> 
 fn begin(ctx: &Context, task: &Task, definition: Definition, input: Result<Value, String>) -> Run {
     match input.and_then(|input| definition.with_defaults(input)) {
         Ok(input) => driver::run(ctx, task, definition, input),
-        Err(why) => ctx.reject(format!("this input cannot be used: {why}")),
+        Err(why) => {
+            // A shell gives texts: `--input names=a,b`.
+            let is_text = why.ends_with("of type array, and is string");
+            let help = if is_text { "; a list is JSON, such as [\"a\", \"b\"]" } else { "" };
+            ctx.reject(format!("this input cannot be used: {why}{help}"))
+        }
     }
 }
 

@@ -69,22 +69,22 @@ pub(super) enum Command {
     #[command(subcommand)]
     Agent(agent::AgentCommand),
     /// Add plug-ins, grant them permissions, approve their updates
-    #[command(subcommand)]
+    #[command(subcommand, alias = "plugins")]
     Plugin(plugin::PluginCommand),
     /// List, check, test or create flows: agents that work in steps
-    #[command(subcommand)]
+    #[command(subcommand, alias = "flows")]
     Flow(flow::Flow),
     /// List, run, pause or resume schedules of messages
-    #[command(subcommand)]
+    #[command(subcommand, alias = "schedules")]
     Schedule(schedule::ScheduleCommand),
     /// List, run, pause or resume triggers of messages
-    #[command(subcommand)]
+    #[command(subcommand, alias = "triggers")]
     Trigger(trigger::TriggerCommand),
     /// Publish a message to a topic, as `topic publish` does
     #[command(hide = true)]
     Publish(topic::Publish),
     /// List topics, print their messages, or publish one
-    #[command(subcommand)]
+    #[command(subcommand, alias = "topics")]
     Topic(topic::TopicCommand),
     /// Run a flow, or a flow file once, and print the answer
     Run(Box<flow::run::RunFlow>),
@@ -132,7 +132,7 @@ pub(super) enum Command {
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// List, add or remove directories in which agents may work
-    #[command(subcommand)]
+    #[command(subcommand, alias = "workspaces")]
     Workspace(workspace::WorkspaceCommand),
     /// List the worktrees in which tasks work, or remove old ones
     #[command(visible_alias = "worktree")]

@@ -82,7 +82,8 @@ fn not_understood(why: &clap::Error) -> ExitCode {
         let _ = console.print_json(&ui::failure::usage(why));
     } else {
         console.note(why.render().to_string().trim_end());
-        if let Some(help) = quoting_help(why, std::env::args().skip(1)) {
+        let typed = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned());
+        if let Some(help) = quoting_help(why, typed) {
             console.note(help);
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::{Config, text_file::toml_problem};
 use a2a_hub_core::text::shell::shell_word;
+use a2a_hub_protocol::id::AgentId;
 use std::{collections::BTreeSet, path::PathBuf};
 use toml::{Table, Value};
 
@@ -10,17 +11,22 @@ impl Config {
     /// Warnings about workspaces that do not exist, one sentence each. Blocks on the disk for a
     /// moment.
     pub fn missing_workspaces(&self) -> Vec<String> {
-        let of_agents = self.agents.values().flat_map(|agent| agent.workspaces.iter().flatten());
-        let all: BTreeSet<_> = self.workspaces.iter().chain(of_agents).collect();
-        let warning = |dir: &PathBuf| {
+        let of_hub = self.workspaces.iter().map(|dir| (dir, None));
+        let of_agents = self.agents.iter().flat_map(|(id, agent)| {
+            agent.workspaces.iter().flatten().map(move |dir| (dir, Some(id)))
+        });
+        let all: BTreeSet<_> = of_hub.chain(of_agents).collect();
+        let warning = |(dir, agent): (&PathBuf, Option<&AgentId>)| {
             let dir = dir.display().to_string();
-            let word = shell_word(&dir);
+            let remove = match agent {
+                Some(agent) => format!("remove it from `agents.{agent}.workspaces`"),
+                None => format!("remove it: `a2a-hub workspace remove {}`", shell_word(&dir)),
+            };
             format!(
-                "the workspace {dir} does not exist, so no agent works there; create it, or remove it: \
-                 `a2a-hub workspace remove {word}`"
+                "the workspace {dir} does not exist, so no agent works there; create it, or {remove}"
             )
         };
-        all.into_iter().filter(|dir| !dir.is_dir()).map(warning).collect()
+        all.into_iter().filter(|(dir, _)| !dir.is_dir()).map(warning).collect()
     }
 }
 

@@ -71,6 +71,11 @@ fn still_starting(pid: Option<i32>, start: &str) -> CommandError {
     CommandError::new(HUB_STARTING, why).mended_by("a2a-hub status")
 }
 
+/// Error for a connection that ended.
+fn lost(why: &str) -> CommandError {
+    CommandError::new(CONNECTION_LOST, why).mended_by("a2a-hub status")
+}
+
 /// Describes the progress of a starting hub, from its answer to `hub/ping` or `hub/status`.
 pub fn start_text(answer: &Value) -> Option<String> {
     let start = answer["starting"].as_object()?;
@@ -257,7 +262,7 @@ impl Client {
             // error, a broken pipe would end the command without a message, like one of standard
             // output.
             Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
-            sent => sent.context("send the request to the hub")?,
+            sent => sent.map_err(|why| lost(&format!("send the request to the hub: {why}")))?,
         }
         Ok(self.requests)
     }
@@ -265,10 +270,10 @@ impl Client {
     /// Returns the next response: the id of its request, and its result. Cancel-safe.
     pub async fn next(&mut self) -> anyhow::Result<(u64, anyhow::Result<Value>)> {
         let read = self.read.read_until(b'\n', &mut self.line).await;
-        if read.context("read the hub's answer")? == 0 {
+        if read.map_err(|why| lost(&format!("read the hub's answer: {why}")))? == 0 {
             let why = "the hub closed the connection before it answered; `a2a-hub status` shows if \
                        it still runs";
-            bail!(CommandError::new(CONNECTION_LOST, why).mended_by("a2a-hub status"));
+            bail!(lost(why));
         }
         let line = std::mem::take(&mut self.line);
         let mut answer: Value = serde_json::from_slice(&line).context("read the hub's answer")?;

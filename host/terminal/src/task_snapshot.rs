@@ -126,10 +126,11 @@ impl Told {
         let (Some(path), Some(repository)) = (member("path"), member("repository")) else {
             return text.to_owned();
         };
-        if path.is_empty() || !text.contains(path) || text.contains(SHORT_WORKTREE) {
+        let within = format!("{path}/");
+        if path.is_empty() || !text.contains(&within) || text.contains(SHORT_WORKTREE) {
             return text.to_owned();
         }
-        let short = text.replace(path, SHORT_WORKTREE);
+        let short = text.replace(&within, &format!("{SHORT_WORKTREE}/"));
         format!("{}\n({SHORT_WORKTREE} is a worktree of {repository})", short.trim_end())
     }
 
@@ -433,12 +434,11 @@ mod tests {
     #[test]
     fn worktree_is_named_by_repository() {
         let mut told = Told::default();
-        let asked = "write /d/worktrees/t/tree/src/a.rs in /d/worktrees/t/tree?";
+        let asked = "write /d/worktrees/t/tree/src/a.rs, not /d/worktrees/t/tree.bak?";
         assert_eq!(told.with_short_paths(asked), asked);
         told.take(&json!({ "kind": "task", "id": "t", "status": { "state": "working" },
             "metadata": { "worktree": { "path": "/d/worktrees/t/tree", "repository": "/src/shop" } } }));
-        let short =
-            "write <worktree>/src/a.rs in <worktree>?\n(<worktree> is a worktree of /src/shop)";
+        let short = "write <worktree>/src/a.rs, not /d/worktrees/t/tree.bak?\n(<worktree> is a worktree of /src/shop)";
         assert_eq!(told.with_short_paths(asked), short);
         let misleading = "rm <worktree>/a /d/worktrees/t/tree/b";
         assert_eq!(told.with_short_paths(misleading), misleading);

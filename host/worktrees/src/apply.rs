@@ -115,7 +115,7 @@ impl Worktrees {
         if snapshot.taken.commit == snapshot.worktree.base {
             return Err(WorktreeError::Refused(nothing_changed(task, &snapshot)));
         }
-        let OpenSnapshot { worktree, repository, taken } = snapshot;
+        let OpenSnapshot { worktree, repository, taken, .. } = snapshot;
         let of = worktree.clone();
         let user = blocking(move || match to {
             Some(to) => of.checkout_at(&to),
@@ -180,7 +180,11 @@ impl Worktrees {
         // The result keeps the base as well.
         let _held = self.lock_repository(&user.common).await;
         let common = user.common;
-        blocking(move || Refs::open(&common, &common)?.remove(&[base])).await??;
+        let removed = blocking(move || Refs::open(&common, &common)?.remove(&[base])).await?;
+        if let Err(why) = removed {
+            // The result is kept, which is what counts.
+            tracing::warn!(task, %why, "the base ref of a removed worktree stays");
+        }
         Ok(Some(result))
     }
 

@@ -75,6 +75,16 @@ pub const FOLDER: &str = "worktrees";
 /// Begin of the names of refs that the hub sets in the user's repositories.
 const RESULTS: &str = "refs/a2a-hub/";
 
+/// Result of a removed worktree that a repository keeps as a ref.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptResult {
+    /// Task of the worktree.
+    pub task: String,
+    /// True if the repository keeps the base, too, as it does for a worktree that exists: another
+    /// hub may have it.
+    pub has_base: bool,
+}
+
 /// Refs of a task in the user's repository: its base, and its result.
 pub(crate) fn refs_of(task: &str) -> [String; 2] {
     ["base", "result"].map(|name| format!("{RESULTS}{task}/{name}"))
@@ -192,7 +202,11 @@ impl Worktrees {
         if !force {
             self.require_whole_held(&folder).await?;
         }
-        let of = folder.clone();
+        self.discard_held(folder, worktree).await
+    }
+
+    async fn discard_held(&self, folder: Folder, worktree: Worktree) -> Result<(), WorktreeError> {
+        let (of, task) = (folder.clone(), &worktree.task);
         if let Err(why) = blocking(move || transaction::recover(&of)).await? {
             tracing::warn!(task, %why, "an interrupted apply cannot be taken back");
         }
@@ -203,19 +217,28 @@ impl Worktrees {
         self.remove(folder).await
     }
 
-    /// Removes a worktree that differs in nothing from its base; false if it has changes, or parts
-    /// that cannot be read.
+    /// Removes a worktree that differs in nothing from its base; false if it has changes, commits,
+    /// or parts that cannot be read. With `keeps_ignored`, a worktree with files that git ignores
+    /// stays. `is_at_rest` is asked after the look at the files, and before the removal.
     ///
     /// # Errors
     /// The task has no worktree, or git or the disk fails.
-    pub async fn discard_unchanged(&self, task: &str) -> Result<bool, WorktreeError> {
-        let held = self.lock(task).await;
-        let open = self.snapshot_held(&self.folder(task)?).await?;
-        if open.taken.commit != open.worktree.base || !open.taken.left_out.is_empty() {
+    pub async fn discard_unchanged(
+        &self,
+        task: &str,
+        keeps_ignored: bool,
+        is_at_rest: impl Future<Output = bool> + Send,
+    ) -> Result<bool, WorktreeError> {
+        let _held = self.lock(task).await;
+        let folder = self.folder(task)?;
+        let open = self.snapshot_held(&folder).await?;
+        let is_changed = open.taken.commit != open.worktree.base
+            || open.has_commits
+            || !open.taken.left_out.is_empty();
+        if is_changed || (keeps_ignored && open.has_ignored) || !is_at_rest.await {
             return Ok(false);
         }
-        drop(held);
-        self.discard(task, true).await.map(|()| true)
+        self.discard_held(folder, open.worktree).await.map(|()| true)
     }
 
     /// Latest known changes of a worktree; none before its first snapshot. Blocks on the disk.
@@ -223,28 +246,41 @@ impl Worktrees {
         Self::latest_snapshot(&self.folder(task).ok()?)
     }
 
-    /// Removes the refs with the results of removed worktrees from the repository of a directory;
-    /// returns the tasks.
+    /// Results of removed worktrees that the repository of a directory keeps.
+    ///
+    /// # Errors
+    /// The directory is in no repository, or its refs cannot be read.
+    pub async fn kept_results(&self, directory: PathBuf) -> Result<Vec<KeptResult>, WorktreeError> {
+        let worktrees = self.clone();
+        let read = blocking(move || {
+            let found = RepositoryPaths::of(&directory)?;
+            let all = Refs::open(&found.repository, &found.repository)?.all()?;
+            let kept = all.keys().filter_map(|name| {
+                let task = name.strip_prefix(RESULTS)?.strip_suffix("/result")?;
+                let is_removed = matches!(worktrees.find(task), Err(WorktreeError::NotFound(_)));
+                let [base, _] = refs_of(task);
+                let has_base = all.contains_key(&base);
+                is_removed.then(|| KeptResult { task: task.to_owned(), has_base })
+            });
+            Ok(kept.collect())
+        });
+        read.await?
+    }
+
+    /// Removes the refs of these tasks from the repository of a directory.
     ///
     /// # Errors
     /// The directory is in no repository, or its refs cannot be changed.
-    pub async fn forget_results(&self, directory: PathBuf) -> Result<Vec<String>, WorktreeError> {
+    pub async fn forget_results(
+        &self,
+        directory: PathBuf,
+        tasks: &[String],
+    ) -> Result<(), WorktreeError> {
         let found = blocking(move || RepositoryPaths::of(&directory)).await??;
         let _held = self.lock_repository(&found.repository).await;
-        let worktrees = self.clone();
-        blocking(move || {
-            let refs = Refs::open(&found.repository, &found.repository)?;
-            let all = refs.all()?;
-            // A task without a result may have a worktree in another hub.
-            let removed = all.keys().filter_map(|name| {
-                let task = name.strip_prefix(RESULTS)?.strip_suffix("/result")?;
-                worktrees.find(task).is_err().then(|| task.to_owned())
-            });
-            let removed: Vec<_> = removed.collect();
-            let names: Vec<_> = removed.iter().flat_map(|task| refs_of(task)).collect();
-            refs.remove(&names).map(|()| removed)
-        })
-        .await?
+        let names: Vec<_> = tasks.iter().flat_map(|task| refs_of(task)).collect();
+        let common = found.repository;
+        blocking(move || Refs::open(&common, &common)?.remove(&names)).await?
     }
 
     /// Refuses to discard a worktree that has what its result lacks.

@@ -16,7 +16,7 @@ use crate::{
     reader::{OpenDirectory, as_path},
     record::Folder,
     repository::Repository,
-    snapshot::history::AgentHistory,
+    snapshot::history::{AgentHistory, AgentRefs},
     snapshot::import_stream::{ChangedFiles, FAST_IMPORT, ImportStream, ids_of},
     snapshot::line_ends::Attributes,
     snapshot::walk::{Omission, TreeWalk, WalkRules, listing_of},
@@ -102,6 +102,10 @@ pub(crate) struct OpenSnapshot {
     pub(crate) worktree: Worktree,
     pub(crate) repository: HubRepository,
     pub(crate) taken: WorktreeSnapshot,
+    /// True if git ignores a file or a directory of the tree.
+    pub(crate) has_ignored: bool,
+    /// True if the agent made commits, whether they count or not.
+    pub(crate) has_commits: bool,
 }
 
 /// Changes of a tree since the index of the hub.
@@ -134,7 +138,7 @@ impl Worktrees {
     ) -> Result<Diff, WorktreeError> {
         let _held = self.lock(task).await;
         let folder = self.folder(task)?;
-        let OpenSnapshot { worktree, repository, taken } = self.snapshot_held(&folder).await?;
+        let OpenSnapshot { worktree, repository, taken, .. } = self.snapshot_held(&folder).await?;
         let form = if as_table { &["--stat=100"] } else { AS_PATCH };
         let step = diff(&repository, &worktree.base, &taken.commit, form).at_most(limit);
         let bytes = self.0.git.run(folder.path(), step).await?.stdout;
@@ -177,18 +181,20 @@ impl Worktrees {
         let changes =
             FindChanges { folder, base: &base, parent: &parent, index: &index, rules: &rules };
         let found = changes.find().await?;
+        let has_ignored = found.walk.has_ignored;
+        let has_commits = history.refs != AgentRefs::default();
         let is_removed = |path: &&Vec<u8>| !found.walk.unchanged.contains(*path);
         let is_same =
             found.walk.changed.is_empty() && !index.files.keys().any(|path| is_removed(&path));
         if is_same && let Some(known) = known.filter(|known| known.history.refs == history.refs) {
             let mut taken = known.snapshot;
             taken.left_out = left_out(&history, found.walk);
-            return Ok(OpenSnapshot { worktree, repository, taken });
+            return Ok(OpenSnapshot { worktree, repository, taken, has_ignored, has_commits });
         }
         let taken =
             self.take(folder, &worktree, &repository, history, (base, parent, index), found, rules);
         let taken = taken.await?;
-        Ok(OpenSnapshot { worktree, repository, taken })
+        Ok(OpenSnapshot { worktree, repository, taken, has_ignored, has_commits })
     }
 
     /// Makes a commit of the changes, and records it.

@@ -310,7 +310,7 @@ async fn worktrees_are_listed_kept_and_discarded() {
         place.worktrees.retire("t1", false).await.unwrap().as_deref(),
         Some("refs/a2a-hub/t1/result")
     );
-    assert_eq!(refs(), "refs/a2a-hub/t1/base\nrefs/a2a-hub/t1/result");
+    assert_eq!(refs(), "refs/a2a-hub/t1/result");
     assert_eq!(place.git("repo", &["show", "refs/a2a-hub/t1/result:new"]), "new");
     assert!(!worktree.tree.exists() && place.worktrees.list().is_empty());
 

@@ -107,6 +107,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     send = send.answering(task, answer, &shown);
                 }
                 Asked::Closed(task) => step = SendStep::after(task),
+                Asked::Lost(_, why) => return Err(why),
                 Asked::Interrupted(task) => {
                     cancel(&agent, Some(TaskId::new(task))).await?;
                     return Ok(Exit::Interrupted);

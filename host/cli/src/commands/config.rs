@@ -43,7 +43,11 @@ pub(crate) fn config(global: &Global, command: &ConfigCommand) -> anyhow::Result
             let unset = unset(&values).into_iter().map(|name| format!("# {name}\n"));
             let unset = unset.collect::<String>();
             let set = settings_text(&settings, &values)?;
-            Ok(format!("{set}\n# settings without a value:\n{unset}").into())
+            let started = match settings.config.workspaces.is_empty() {
+                true => "\n# agents work in the directory in which the hub is started\n",
+                false => "",
+            };
+            Ok(format!("{set}{started}\n# settings without a value:\n{unset}").into())
         }
         ConfigCommand::Check => {
             let file = file.as_deref().unwrap_or("no configuration file; the defaults apply");

@@ -105,7 +105,10 @@ pub(crate) fn show_event(
     if let Some(ended) = ended.filter(|_| progress.is_visible() && !progress.keeps_what_is_said()) {
         shown.above_open_block(|| progress.add_line(&ended))?;
     }
-    if let Some(step) = said.as_deref().filter(|_| shown.is_flow && progress.is_visible()) {
+    if let Some(step) = said
+        .as_deref()
+        .filter(|_| shown.is_flow && progress.is_visible() && !progress.keeps_what_is_said())
+    {
         shown.above_open_block(|| progress.add_line(step))?;
     }
     if said.is_some() && progress.keeps_what_is_said() {

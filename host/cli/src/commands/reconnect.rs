@@ -2,13 +2,13 @@
 
 use crate::{
     Format, Global,
-    client::hub_client::Client,
+    client::{hub_client::Client, signals::LeaveSignals},
     ui::{
         failure::{CONNECTION_LOST, CommandError, STREAM_ENDED},
         text::{FAINT, Text},
     },
 };
-use std::{io, time::Duration};
+use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// Most time until a hub that ended runs again.
@@ -17,29 +17,38 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two attempts to connect.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// Most times that one command connects again.
+pub(crate) const MOST_RECONNECTS: usize = 20;
+
 /// Connects again after the error `why`, if it is the end of the hub's connection and a user at a
-/// terminal waits for `task`; `is_at_prompt` tells that the cursor stands behind one. Returns
-/// `None` for other errors, in scripts, and if the hub does not run again in time.
+/// terminal waits for `task`. Returns `None` for other errors, in scripts, if the user leaves, and
+/// if the hub does not run again in time.
 pub(crate) async fn reconnect(
     global: &Global,
     why: &anyhow::Error,
     task: Option<&str>,
-    is_at_prompt: bool,
 ) -> Option<Client> {
     let task = task.filter(|_| is_lost(why))?;
     if global.format == Format::Json || global.console().stderr_columns().is_none() {
         return None;
     }
     let note = format!(
-        "{}the hub ended or restarts; waiting for it. Ctrl-C ends the waiting: a2a-hub task watch {task}",
-        if is_at_prompt { "\n" } else { "" }
+        "the hub ended or restarts; waiting for it. Ctrl-C ends the waiting: a2a-hub task watch {task}"
     );
     global.console().note(Text::styled(FAINT, note));
+    let mut signals = LeaveSignals::new().ok()?;
+    tokio::select! {
+        client = connect(global) => client,
+        _ = signals.next() => None,
+    }
+}
+
+/// Tries to connect until the hub answers, for a limited time.
+async fn connect(global: &Global) -> Option<Client> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         sleep(LOOK).await;
-        // A starting hub is waited for by the connection itself.
-        if let Ok(client) = Client::connect(global).await {
+        if let Ok(client) = Client::connect_within(global, PATIENCE).await {
             return Some(client);
         }
     }
@@ -47,11 +56,9 @@ pub(crate) async fn reconnect(
 }
 
 /// True for the end of a connection or of a stream.
-fn is_lost(why: &anyhow::Error) -> bool {
+pub(crate) fn is_lost(why: &anyhow::Error) -> bool {
     let error = CommandError::of(why);
-    error.is(CONNECTION_LOST)
-        || error.is(STREAM_ENDED)
-        || why.chain().any(|cause| cause.is::<io::Error>())
+    error.is(CONNECTION_LOST) || error.is(STREAM_ENDED)
 }
 
 #[cfg(test)]
@@ -62,7 +69,7 @@ mod tests {
     fn only_lost_connection_is_waited_for() {
         assert!(is_lost(&CommandError::new(CONNECTION_LOST, "closed").into()));
         assert!(is_lost(&CommandError::new(STREAM_ENDED, "ended").into()));
-        assert!(is_lost(&io::Error::from(io::ErrorKind::BrokenPipe).into()));
+        assert!(!is_lost(&std::io::Error::from(std::io::ErrorKind::StorageFull).into()));
         assert!(!is_lost(&CommandError::new("TASK_NOT_FOUND", "no task").into()));
     }
 }

@@ -10,11 +10,11 @@ use super::{
     flow::joined::{joins_late, say_edited},
     follow::{follow, follow_handoff},
     leave::OnLeave,
-    reconnect::reconnect,
+    reconnect::{MOST_RECONNECTS, is_lost, reconnect},
     start,
     task::{
         output::{TaskOutput, print_begun},
-        question::{self, Asked},
+        question::{self, Asked, answer_with},
         save_files::{self, Saved},
     },
 };
@@ -25,6 +25,7 @@ use crate::{
         hub_client::Client,
         ids::{self, Kind},
         remote::{self, RemoteOptions},
+        signals::LeaveSignals,
         task_snapshot::Told,
     },
     ui::{
@@ -189,7 +190,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         }
         let (agent, begun) = (described(global, &mut client, &send.agent).await, Instant::now());
         let (mut step, mut earlier, mut has_waited) = (SendStep::Send, None, false);
-        let mut says_compiling = false;
+        let (mut says_compiling, mut reconnects) = (false, 0);
         loop {
             let mut shown =
                 TaskOutput::new(global, send.stream).written_by(&agent).after(earlier.take());
@@ -213,8 +214,18 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 (Ok(exit), _) => exit,
                 // Another client may have been faster than the user.
                 (Err(why), SendStep::Answer(task)) if shown.told.task.is_none() => {
+                    let was_lost = is_lost(&why);
+                    if was_lost {
+                        match reconnect(global, &why, Some(task)).await {
+                            Some(again) => client = again,
+                            None => return Err(why),
+                        }
+                    }
                     let task = task_now(&mut client, task).await?;
                     if question::is_open(&task, send.question.as_deref()) {
+                        if was_lost {
+                            continue;
+                        }
                         return Err(why);
                     }
                     global.console().note(question::closed_text(&task));
@@ -229,7 +240,16 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                         global.console().note(why.to_string());
                     }
                     let mut progress = global.progress(&send.agent, true);
-                    progress.during("compiling the agent", sleep(COMPILE_LOOK)).await;
+                    let mut signals = LeaveSignals::new()?;
+                    let wait = async {
+                        tokio::select! {
+                            () = sleep(COMPILE_LOOK) => false,
+                            _ = signals.next() => true,
+                        }
+                    };
+                    if progress.during("compiling the agent", wait).await {
+                        return Ok(Exit::Interrupted);
+                    }
                     continue;
                 }
                 // Its flow may have been saved a moment ago, or be held back.
@@ -242,7 +262,12 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 }
                 (Err(why), _) => {
                     let task = shown.told.task.clone();
-                    match (reconnect(global, &why, task.as_deref(), false).await, task) {
+                    reconnects += 1;
+                    if reconnects > MOST_RECONNECTS || !is_lost(&why) {
+                        return Err(shown.broken_off(&why, ""));
+                    }
+                    shown.end_piece()?;
+                    match (reconnect(global, &why, task.as_deref()).await, task) {
                         (Some(again), Some(task)) => {
                             (client, step, earlier) = (again, SendStep::Watch(task), Some(shown));
                             continue;
@@ -267,7 +292,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             }
             conclude(&send, &mut shown, exit)?;
             say_cost(global, &mut client, &shown.told, exit, begun.elapsed()).await;
-            let closed = closed(global, &mut client, &shown.told);
+            let closed = closed(&mut client, &shown.told);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
                 Asked::Nothing => {
                     say_worktree(global, &mut client, &shown.told).await;
@@ -278,6 +303,16 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     send = send.answering(task, answer, &shown);
                 }
                 Asked::Closed(task) => step = SendStep::after(task),
+                Asked::Lost(task, why) => {
+                    let Some(again) = reconnect(global, &why, Some(&task)).await else {
+                        let question = shown.told.question();
+                        let way = answer_with(&global.command(), &send.agent, &task, question);
+                        global.console().note(way);
+                        return Err(why);
+                    };
+                    // The task asks again.
+                    (client, step) = (again, SendStep::Watch(task));
+                }
                 Asked::Interrupted(task) => {
                     client.call("tasks/cancel", json!({ "id": task })).await?;
                     return Ok(Exit::Interrupted);
@@ -327,20 +362,11 @@ impl SendStep {
 }
 
 /// Reads the task until the question of `told` is closed, and returns the task then.
-async fn closed(global: &Global, client: &mut Client, told: &Told) -> anyhow::Result<Value> {
-    let id = told.task.as_deref().unwrap_or_default();
+async fn closed(client: &mut Client, told: &Told) -> anyhow::Result<Value> {
+    let task = told.task.as_deref().unwrap_or_default();
     loop {
         sleep(question::LOOK).await;
-        let task = match task_now(client, id).await {
-            Err(why) => {
-                let Some(again) = reconnect(global, &why, Some(id), true).await else {
-                    return Err(why);
-                };
-                *client = again;
-                continue;
-            }
-            Ok(task) => task,
-        };
+        let task = task_now(client, task).await?;
         if !question::is_open(&task, told.question()) {
             return Ok(task);
         }
@@ -414,6 +440,9 @@ impl Send {
     /// missing.
     pub(crate) fn with_message(mut self, global: &Global) -> anyhow::Result<Self> {
         let is_missing = self.message.is_empty() && self.files.is_empty() && self.input.is_empty();
+        if is_missing && self.agent.contains(char::is_whitespace) {
+            return self.to_default_agent(global);
+        }
         if is_missing && global.console().is_attended() && global.format == Format::Pretty {
             let hint = format!("your message to {}", self.agent);
             if let UserAnswer::Text(typed) = block_on(ask(global.console(), &hint))? {
@@ -431,6 +460,16 @@ impl Send {
             bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
         }
         Ok(self)
+    }
+
+    /// Turns a text that stands in the place of the agent into a message to the default agent.
+    fn to_default_agent(self, global: &Global) -> anyhow::Result<Self> {
+        let Some(agent) = global.settings(Vec::new())?.config.default_agent else {
+            let why = "name the agent before the text, as in `a2a-hub send AGENT \"...\"`, or set `default_agent` in the \
+                       configuration";
+            return Err(CommandError::usage(format!("send a message: {why}")).into());
+        };
+        Ok(Self { message: self.agent, agent: agent.to_string(), ..self })
     }
 
     /// Most time in which an agent that is being compiled is waited for.

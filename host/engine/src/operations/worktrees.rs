@@ -82,7 +82,10 @@ impl<'t> WorktreeOperations<'t> {
                     worktrees.apply(holder.as_str(), target, accepts_all, checkout).await?;
                 let Applied { commit, branch, checkout, files, left_out } = applied;
                 let left_out = left_out_parts(left_out);
-                tracing::info!(%task, ?branch, ?checkout, files = files.len(), "the changes of a task were taken over");
+                let to =
+                    checkout.as_ref().map(|checkout| tracing::field::display(checkout.display()));
+                let as_branch = branch.as_ref().map(tracing::field::display);
+                tracing::info!(%task, branch = as_branch, checkout = to, files = files.len(), "the changes of a task were taken over");
                 WorktreeAnswer::Applied(WorktreeApplied {
                     commit,
                     branch,
@@ -229,7 +232,9 @@ impl<'t> WorktreeOperations<'t> {
                 Err(WorktreeError::NotFound(_)) => continue,
                 Err(why) => (None, Some(why.to_string())),
             };
-            tracing::info!(task = %task_id, ?kept_as, ?trouble, "a worktree was pruned");
+            let result = kept_as.as_ref().map(tracing::field::display);
+            let why = trouble.as_ref().map(tracing::field::display);
+            tracing::info!(task = %task_id, kept_as = result, trouble = why, "a worktree was pruned");
             removed.push(WorktreeRemoved { task_id, kept_as, trouble });
         }
         Ok(removed)
@@ -261,13 +266,37 @@ impl<'t> WorktreeOperations<'t> {
             removed.push(WorktreeRemoved { task_id, kept_as: None, trouble });
         }
         for repository in repositories {
-            let tasks = self.worktrees.forget_results(repository.clone()).await?;
-            tracing::info!(repository = %repository.display(), ?tasks, "kept results were removed");
-            let gone =
-                |task| WorktreeRemoved { task_id: TaskId::new(task), kept_as: None, trouble: None };
-            removed.extend(tasks.into_iter().map(gone));
+            match self.forget_in(repository.clone()).await {
+                Ok(tasks) => {
+                    tracing::info!(repository = %repository.display(), ?tasks, "kept results were removed");
+                    let gone = |task| {
+                        let task_id = TaskId::new(task);
+                        WorktreeRemoved { task_id, kept_as: None, trouble: None }
+                    };
+                    removed.extend(tasks.into_iter().map(gone));
+                }
+                // The repository may be gone, and its worktrees with it.
+                Err(why) => {
+                    let why = A2aError::from(why).message;
+                    tracing::warn!(repository = %repository.display(), why, "kept results stay");
+                }
+            }
         }
         Ok(removed)
+    }
+
+    /// Removes the kept results of a repository; returns their tasks. Those that may belong to a
+    /// worktree of another hub stay.
+    async fn forget_in(&self, repository: PathBuf) -> Result<Vec<String>, HubError> {
+        let mut tasks = Vec::new();
+        for kept in self.worktrees.kept_results(repository.clone()).await? {
+            let id = TaskId::new(kept.task.as_str());
+            if !kept.has_base || self.tasks.find_head(&id).await?.is_some() {
+                tasks.push(kept.task);
+            }
+        }
+        self.worktrees.forget_results(repository, &tasks).await?;
+        Ok(tasks)
     }
 
     /// Refuses to remove files under an agent at work.

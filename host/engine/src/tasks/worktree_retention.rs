@@ -3,7 +3,7 @@
 
 use super::Tasks;
 use a2a_hub_clock as clock;
-use a2a_hub_protocol::id::TaskId;
+use a2a_hub_protocol::{id::TaskId, task::TaskState};
 use a2a_hub_store::{HeadFilter, StorageError};
 use a2a_hub_worktrees::{RestingWorktree, Worktree, WorktreeTotals, Worktrees};
 use std::time::Duration;
@@ -61,8 +61,9 @@ impl Tasks {
         Ok(last.map(|last| clock::age(&last)))
     }
 
-    /// Removes the worktrees of ended tasks that changed nothing. A worktree stays while a task may
-    /// work in it.
+    /// Removes the worktrees of ended tasks that changed nothing: those of child tasks and of
+    /// cancelled tasks at once; that of another completed task after an hour, since its
+    /// conversation may go on there, and only if git ignores nothing in it.
     pub(super) async fn remove_unchanged_worktrees(&self) {
         let Ok(worktrees) = self.worktrees() else { return };
         let in_use: Vec<_> = self.worktrees_in_use.lock().iter().cloned().collect();
@@ -72,15 +73,20 @@ impl Tasks {
                 continue;
             };
             // A worktree is made before its task is stored.
-            let is_stored = matches!(self.find_head(&TaskId::new(&*task)).await, Ok(Some(_)));
-            if !is_stored || !matches!(self.rest_of_worktree(&worktree).await, Ok(Some(_))) {
-                continue;
-            }
+            let Ok(Some(head)) = self.find_head(&TaskId::new(&*task)).await else { continue };
+            let Ok(Some(rests)) = self.rest_of_worktree(&worktree).await else { continue };
             // The tasks of a flow end at the same time: one of them removes it.
             if !self.worktrees_in_use.lock().remove(&task) {
                 continue;
             }
-            match worktrees.discard_unchanged(&task).await {
+            let is_needless = head.parent.is_some() || head.state == TaskState::Canceled;
+            let is_left = head.state == TaskState::Completed && rests >= EVERY;
+            if !is_needless && !is_left {
+                continue;
+            }
+            let is_at_rest =
+                async { matches!(self.rest_of_worktree(&worktree).await, Ok(Some(_))) };
+            match worktrees.discard_unchanged(&task, !is_needless, is_at_rest).await {
                 Ok(true) => tracing::info!(task, "a worktree without changes was removed"),
                 Ok(false) => {}
                 Err(why) => tracing::warn!(task, %why, "a worktree without changes may stay"),
@@ -133,7 +139,7 @@ impl Tasks {
                 Ok(kept_as) => {
                     tracing::info!(
                         task,
-                        ?kept_as,
+                        kept_as = kept_as.map(tracing::field::display),
                         "a worktree was removed, as `worktrees.keep`, `worktrees.keep_most` and `worktrees.keep_mb` say"
                     );
                 }

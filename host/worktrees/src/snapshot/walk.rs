@@ -58,6 +58,8 @@ pub(crate) struct TreeWalk {
     /// Paths of the index with the content that it says.
     pub(crate) unchanged: BTreeSet<Vec<u8>>,
     pub(crate) left_out: Vec<Omission>,
+    /// True if git ignores a file or a directory of the tree.
+    pub(crate) has_ignored: bool,
     entries: usize,
 }
 
@@ -162,6 +164,7 @@ impl WalkRules<'_> {
             };
             let ignored = is_ignored || ignores.ignores(&path, is_directory);
             if ignored && !is_counted {
+                walk.has_ignored = true;
                 continue;
             }
             if let Some(why) = objection(&entry.name, &path, kind) {

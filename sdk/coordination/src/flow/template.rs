@@ -205,6 +205,8 @@ fn as_quote(text: &str) -> String {
         quote.push_str(line);
         quote.push('\n');
     }
+    // A line right below a quote would be a part of it (CommonMark, lazy continuation).
+    quote.push('\n');
     quote
 }
 
@@ -372,7 +374,7 @@ mod tests {
         let context = json!({ "steps": { "a": { "text": "one\r\n\n## two\n" } } });
         let text = Template::parse("look:{{ steps.a.text }}fine?").unwrap();
         let rendered = text.render_for_people(&Value::from(Serde(context))).unwrap();
-        assert_eq!(rendered, "look:\n> one\n> \n> ## two\nfine?");
+        assert_eq!(rendered, "look:\n> one\n> \n> ## two\n\nfine?");
     }
 
     #[test]

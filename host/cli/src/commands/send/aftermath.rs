@@ -12,7 +12,10 @@ use crate::{
 };
 use a2a_hub_core::text::plain_text::line;
 use serde_json::json;
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::{Output, Stdio},
+    time::Duration,
+};
 use tokio::{process::Command, time::timeout};
 
 /// Time from which on a task is worth a note about its duration.
@@ -94,16 +97,32 @@ pub(in crate::commands) async fn note_uncommitted(global: &Global, directory: &s
     if global.format == Format::Json {
         return;
     }
-    let mut git = Command::new("git");
-    // No program of the repository runs: neither its file system monitor nor its hooks.
-    let safe = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
-    git.args(["--no-optional-locks", "-C", directory]).args(safe);
-    git.args(["status", "--porcelain", "-z", "--no-renames"]);
-    git.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let Ok(Ok(listed)) = timeout(STATUS_TIME, git.output()).await else { return };
-    if let Some(note) = uncommitted_note(&listed.stdout) {
+    let git = async |args: &[&str]| {
+        let mut git = Command::new("git");
+        // Neither the repository's file system monitor nor its hooks run.
+        let safe = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+        git.args(["--no-optional-locks", "-C", directory]).args(safe).args(args);
+        git.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        timeout(STATUS_TIME, git.output()).await.ok()?.ok()
+    };
+    // A filter is a program, and an agent may have named one in the repository (CWE-78).
+    let filters = git(&["config", "--show-scope", "--get-regexp", r"^filter\."]).await;
+    let Some(filters) = filters.filter(|filters| has_no_own_filter(filters)) else { return };
+    drop(filters);
+    let status = ["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"];
+    if let Some(listed) = git(&status).await
+        && let Some(note) = uncommitted_note(&listed.stdout)
+    {
         global.console().note(note);
     }
+}
+
+/// True if the listed filters are all of the user or the system. Git exits with 1 if it has none.
+fn has_no_own_filter(listed: &Output) -> bool {
+    let scopes = ["global\t", "system\t"];
+    let text = String::from_utf8_lossy(&listed.stdout);
+    matches!(listed.status.code(), Some(0 | 1))
+        && text.lines().all(|line| scopes.iter().any(|scope| line.starts_with(scope)))
 }
 
 /// Note about the changes that `git status --porcelain -z` lists; none without any.

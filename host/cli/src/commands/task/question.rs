@@ -36,6 +36,8 @@ pub(crate) enum Asked {
     Interrupted(String),
     /// The question was closed while the prompt waited; the task is as given.
     Closed(Value),
+    /// The question of this task cannot be read any more: the hub or the agent is gone.
+    Lost(String, anyhow::Error),
 }
 
 /// Asks the user at the terminal the task's question; `agent` is the agent as the user typed it.
@@ -69,11 +71,7 @@ pub(crate) async fn question(
                 return Ok(Asked::Interrupted(task));
             }
             Prompted::Answered(UserAnswer::Nothing) => {}
-            Prompted::Withdrawn(Err(why)) => {
-                // The hub is gone, and the task may wait on.
-                console.note(answer_with(&global.command(), agent, &task, shown.told.question()));
-                return Err(why);
-            }
+            Prompted::Withdrawn(Err(why)) => return Ok(Asked::Lost(task, why)),
             Prompted::Withdrawn(Ok(task)) => {
                 console.note(closed_text(&task));
                 return Ok(Asked::Closed(task));
