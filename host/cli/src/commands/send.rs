@@ -4,6 +4,7 @@
 pub(super) mod aftermath;
 mod memory_options;
 pub(crate) mod message_options;
+mod request;
 
 use super::{
     completion, duration,
@@ -21,7 +22,6 @@ use super::{
 use crate::{
     Exit, Format, Global, block_on,
     client::{
-        files,
         hub_client::Client,
         ids::{self, Kind},
         remote::{self, RemoteOptions},
@@ -36,24 +36,18 @@ use crate::{
     },
 };
 use a2a_hub_automation_commands::decision;
-use a2a_hub_protocol::{
-    hub_metadata::{ADDITIONAL_DIRECTORIES, WORKTREE},
-    id::MessageId,
-    member,
-    message::Message,
-    question::QUESTION,
-    v03::params::OfferedMessage,
-};
+use a2a_hub_protocol::member;
 use aftermath::{note_uncommitted, say_cost, say_worktree};
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::Args;
 use memory_options::Inheriting;
 use message_options::{CONVERSATION, MessageOptions, input_pair};
+use request::params;
+pub(crate) use request::{directory, message};
 use serde_json::{Map, Value, json};
 use std::{
-    fs,
     io::{self, Read as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 use tokio::time::{Instant, sleep};
@@ -557,143 +551,4 @@ fn utf8_message(bytes: Vec<u8>) -> Result<String, CommandError> {
         Some(text) => text.to_owned(),
         None => text,
     })
-}
-
-/// Prefix of a skill in the agent argument; no agent's name contains a colon.
-const BY_SKILL: &str = "skill:";
-
-/// Metadata members that only the local hub understands.
-const OF_THIS_HUB: [&str; 3] = ["targetAgent", "workingDirectory", WORKTREE];
-
-/// Builds the message to a remote agent, without local paths.
-pub(crate) fn message(send: &Send) -> anyhow::Result<Message> {
-    if !send.inheriting.metadata().is_empty() {
-        bail!(CommandError::usage(format!(
-            "send to `{}`: memory cannot be passed to a remote agent; leave out the options that \
-             do so",
-            send.agent
-        )));
-    }
-    if send.worktree.is_some() {
-        bail!(CommandError::usage(format!(
-            "send to `{}`: a remote agent works in no worktree of this machine; leave `--worktree` \
-             out",
-            send.agent
-        )));
-    }
-    let offered: OfferedMessage =
-        serde_json::from_value(member::take(&mut params(send)?, "message"))?;
-    let mut message = offered.accept("message")?;
-    if let Some(facts) = &mut message.metadata {
-        facts.retain(|name, _| !OF_THIS_HUB.contains(&name.as_str()));
-    }
-    message.metadata.take_if(|facts| facts.is_empty());
-    Ok(message)
-}
-
-/// Returns the directory in which the agent works.
-pub(crate) fn directory(send: &Send) -> anyhow::Result<String> {
-    let found = match &send.cwd {
-        Some(dir) => return real(dir, "--cwd"),
-        None => std::env::current_dir().context("find the current directory")?,
-    };
-    utf8(found, "--cwd")
-}
-
-/// Path of a directory that an option names, with links resolved.
-fn real(dir: &Path, option: &str) -> anyhow::Result<String> {
-    let found = fs::canonicalize(dir).with_context(|| format!("work in {}", dir.display()))?;
-    utf8(found, option)
-}
-
-fn utf8(dir: PathBuf, option: &str) -> anyhow::Result<String> {
-    dir.into_os_string().into_string().map_err(|dir| {
-        let dir = dir.display();
-        anyhow!(
-            "work in {dir}: its path is not UTF-8, which JSON requires; name another directory \
-             with `{option}`"
-        )
-    })
-}
-
-fn params(send: &Send) -> anyhow::Result<Value> {
-    let mut room = MAX_MESSAGE;
-    let Some(left) = room.checked_sub(send.message.len()) else {
-        bail!(
-            "send the message: it is longer than {} MiB; put it into a file in a workspace",
-            room >> 20
-        );
-    };
-    room = left;
-    let mut parts = Vec::new();
-    if !send.message.is_empty() {
-        parts.push(json!({ "kind": "text", "text": send.message }));
-    }
-    let input = (!send.input.is_empty()).then(|| send.input.iter().cloned().collect());
-    if let Some(data) = send.data.clone().or(input.map(Value::Object)) {
-        parts.push(json!({ "kind": "data", "data": data }));
-    }
-    for file in &send.files {
-        parts.push(files::part(file, &mut room)?);
-    }
-    let (whom, name) = match send.agent.strip_prefix(BY_SKILL) {
-        Some(skill) => ("targetSkill", skill),
-        None => ("targetAgent", send.agent.as_str()),
-    };
-    let mut facts = Map::new();
-    // An answer from another directory must not move the task there.
-    if send.task.is_none() || send.cwd.is_some() {
-        facts.insert("workingDirectory".to_owned(), json!(directory(send)?));
-    }
-    if !send.additional.is_empty() {
-        let named: Vec<_> =
-            send.additional.iter().map(|dir| real(dir, "--add-dir")).collect::<Result<_, _>>()?;
-        facts.insert(ADDITIONAL_DIRECTORIES.to_owned(), json!(named));
-    }
-    if let Some(base) = send.worktree.as_ref().filter(|_| send.task.is_none()) {
-        facts.insert(WORKTREE.to_owned(), json!({ "base": base }));
-    }
-    facts.insert(whom.to_owned(), json!(name));
-    facts.extend(send.chosen.metadata());
-    facts.extend(send.inheriting.metadata());
-    if let Some(question) = &send.question {
-        facts.insert(QUESTION.to_owned(), json!(question));
-    }
-    let mut message = json!({
-        "kind": "message",
-        "messageId": MessageId::fresh(),
-        "role": "user",
-        "parts": parts,
-        "metadata": facts,
-    });
-    for (member, value) in [("contextId", &send.context), ("taskId", &send.task)] {
-        if let Some(value) = value {
-            member::set(&mut message, member, value.as_str());
-        }
-    }
-    let params = json!({ "message": message, "configuration": { "timeoutMs": send.timeout } });
-    Ok(params)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn additional_directories_are_resolved() {
-        let place = tempfile::tempdir().unwrap();
-        let real = place.path().canonicalize().unwrap();
-        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
-        let send = |additional: &[PathBuf]| Send {
-            cwd: Some(real.clone()),
-            additional: additional.to_vec(),
-            ..Send::to("echo".to_owned(), "hi".to_owned())
-        };
-        let facts = |send: &Send| params(send).map(|sent| sent["message"]["metadata"].clone());
-        let named = facts(&send(&[real.join("link"), real.clone()])).unwrap();
-        assert_eq!(named[ADDITIONAL_DIRECTORIES], json!([real, real]));
-        assert_eq!(facts(&send(&[])).unwrap().get(ADDITIONAL_DIRECTORIES), None);
-        let why = facts(&send(&[real.join("missing")])).unwrap_err();
-        assert!(format!("{why:#}").contains("work in"), "{why:#}");
-    }
 }
