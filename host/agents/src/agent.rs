@@ -357,8 +357,7 @@ impl Agent {
     }
 
     /// True if the operator approved the agent: it came with the hub, is named in the
-    /// configuration, or its component has a grant. Any other agent is an unknown file in the
-    /// plugins folder.
+    /// configuration, or has a grant. Any other agent is an unknown file in the plugins folder.
     pub fn is_vouched_for(&self) -> bool {
         !matches!(self.source, AgentSource::File(_)) || self.terms.grant != Grant::default()
     }

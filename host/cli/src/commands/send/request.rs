@@ -1,6 +1,6 @@
 //! The message of `send`: its parts, its metadata and the directory in which the agent works.
 
-use super::{MAX_MESSAGE, Send};
+use super::options::Send;
 use crate::{client::files, ui::failure::CommandError};
 use a2a_hub_protocol::{
     hub_metadata::{ADDITIONAL_DIRECTORIES, WORKTREE},
@@ -16,6 +16,9 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+
+/// Maximum size, in bytes, of a message: the hub's limit of a request, minus the envelope.
+pub(super) const MAX_MESSAGE: usize = 7 << 20;
 
 /// Prefix of a skill in the agent argument; no agent's name contains a colon.
 const BY_SKILL: &str = "skill:";
