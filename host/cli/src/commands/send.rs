@@ -344,7 +344,7 @@ impl Send {
     pub(crate) fn with_message(mut self, global: &Global) -> anyhow::Result<Self> {
         let is_missing = self.message.is_empty() && self.files.is_empty() && self.input.is_empty();
         if is_missing && self.agent.contains(char::is_whitespace) {
-            return self.to_default_agent(global);
+            return self.for_default_agent(global);
         }
         if is_missing && global.console().is_attended() && global.format == Format::Pretty {
             let hint = format!("your message to {}", self.agent);
@@ -366,7 +366,7 @@ impl Send {
     }
 
     /// Turns a text that stands in the place of the agent into a message to the default agent.
-    fn to_default_agent(self, global: &Global) -> anyhow::Result<Self> {
+    fn for_default_agent(self, global: &Global) -> anyhow::Result<Self> {
         let Some(agent) = global.settings(Vec::new())?.config.default_agent else {
             let why = "name the agent before the text, as in `a2a-hub send AGENT \"...\"`, or set `default_agent` in the \
                        configuration";

@@ -107,8 +107,9 @@ pub(in crate::commands) async fn note_uncommitted(global: &Global, directory: &s
     };
     // A filter is a program, and an agent may have named one in the repository (CWE-78).
     let filters = git(&["config", "--show-scope", "--get-regexp", r"^filter\."]).await;
-    let Some(filters) = filters.filter(|filters| has_no_own_filter(filters)) else { return };
-    drop(filters);
+    if !filters.is_some_and(|filters| has_no_own_filter(&filters)) {
+        return;
+    }
     let status = ["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"];
     if let Some(listed) = git(&status).await
         && let Some(note) = uncommitted_note(&listed.stdout)
