@@ -313,9 +313,8 @@ impl Hub {
                 }))
             }
             Operation::ListCards => {
-                let all = self.agents.all();
-                let listed = all.iter().filter(|agent| !agent.is_unlisted());
-                let seen = listed.filter(|agent| self.sees(&caller.principal, agent));
+                let listed = self.agents.listed();
+                let seen = listed.iter().filter(|agent| self.sees(&caller.principal, agent));
                 Answer::Cards(seen.map(|agent| card_of(agent)).collect())
             }
         }))

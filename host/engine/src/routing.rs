@@ -104,9 +104,9 @@ impl Routes {
 
     /// Ids of all skills.
     pub fn skills(&self) -> BTreeSet<String> {
-        let all = self.agents.all();
-        all.iter()
-            .filter(|agent| !agent.is_unlisted())
+        let listed = self.agents.listed();
+        listed
+            .iter()
             .flat_map(|agent| agent.card.skills.iter().map(|skill| skill.id.clone()))
             .collect()
     }

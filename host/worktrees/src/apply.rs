@@ -177,12 +177,8 @@ impl Worktrees {
         self.set_ref(&worktree, "result", &taken.commit).await?;
         self.remove(folder).await?;
         let [base, result] = refs_of(task);
-        // The result keeps the base as well.
-        let _held = self.lock_repository(&user.common).await;
-        let common = user.common;
-        let removed = blocking(move || Refs::open(&common, &common)?.remove(&[base])).await?;
-        if let Err(why) = removed {
-            // The result is kept, which is what counts.
+        // The result keeps the base as well; that it is kept is what counts.
+        if let Err(why) = self.remove_named_refs(user.common, vec![base]).await {
             tracing::warn!(task, %why, "the base ref of a removed worktree stays");
         }
         Ok(Some(result))

@@ -307,9 +307,16 @@ impl Worktrees {
 
     /// Removes the refs of the task in the user's repository.
     pub(crate) async fn remove_refs(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
-        let _held = self.lock_repository(&worktree.repository).await;
-        let names = refs_of(&worktree.task);
-        let common = worktree.repository.clone();
+        self.remove_named_refs(worktree.repository.clone(), refs_of(&worktree.task).into()).await
+    }
+
+    /// Removes refs of the repository with this git directory.
+    pub(crate) async fn remove_named_refs(
+        &self,
+        common: PathBuf,
+        names: Vec<String>,
+    ) -> Result<(), WorktreeError> {
+        let _held = self.lock_repository(&common).await;
         blocking(move || Refs::open(&common, &common)?.remove(&names)).await?
     }
 

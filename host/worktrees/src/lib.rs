@@ -277,10 +277,8 @@ impl Worktrees {
         tasks: &[String],
     ) -> Result<(), WorktreeError> {
         let found = blocking(move || RepositoryPaths::of(&directory)).await??;
-        let _held = self.lock_repository(&found.repository).await;
-        let names: Vec<_> = tasks.iter().flat_map(|task| refs_of(task)).collect();
-        let common = found.repository;
-        blocking(move || Refs::open(&common, &common)?.remove(&names)).await?
+        let names = tasks.iter().flat_map(|task| refs_of(task)).collect();
+        self.remove_named_refs(found.repository, names).await
     }
 
     /// Refuses to discard a worktree that has what its result lacks.

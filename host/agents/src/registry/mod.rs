@@ -442,6 +442,11 @@ impl Agents {
         self.known().values().cloned().collect()
     }
 
+    /// Agents in lists for people, ordered by id.
+    pub fn listed(&self) -> Vec<Arc<Agent>> {
+        self.known().values().filter(|agent| !agent.is_unlisted()).cloned().collect()
+    }
+
     /// Files of the plugins folder that are not agents, with the reasons.
     pub fn rejected(&self) -> Vec<RejectedPlugin> {
         let rejected = self.shared.rejected.lock();

@@ -47,7 +47,7 @@ const FLOW_EXISTS: &str = "FLOW_EXISTS";
 const MAX_TEXT: u64 = 1 << 20;
 
 /// Agent that reads flow files, and runs those that are no agents.
-const RUNNER: &str = "flow";
+pub(super) const RUNNER: &str = "flow";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Flow {

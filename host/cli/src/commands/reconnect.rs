@@ -11,14 +11,14 @@ use crate::{
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Most time until a hub that ended runs again.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout until a hub that ended runs again.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time between two attempts to connect.
-const LOOK: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Most times that one command connects again.
-pub(crate) const MOST_RECONNECTS: usize = 20;
+pub(crate) const MAX_RECONNECTS: usize = 20;
 
 /// Connects again after the error `why`, if it is the end of the hub's connection and a user at a
 /// terminal waits for `task`. Returns `None` for other errors, in scripts, if the user leaves, and
@@ -45,10 +45,10 @@ pub(crate) async fn reconnect(
 
 /// Tries to connect until the hub answers, for a limited time.
 async fn connect(global: &Global) -> Option<Client> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + RECONNECT_TIMEOUT;
     while Instant::now() < until {
-        sleep(LOOK).await;
-        if let Ok(client) = Client::connect_within(global, PATIENCE).await {
+        sleep(RETRY_INTERVAL).await;
+        if let Ok(client) = Client::connect_within(global, RECONNECT_TIMEOUT).await {
             return Some(client);
         }
     }

@@ -11,7 +11,7 @@ use super::{
     flow::joined::{joins_late, say_edited},
     follow::{follow, follow_handoff},
     leave::OnLeave,
-    reconnect::{MOST_RECONNECTS, is_lost, reconnect},
+    reconnect::{MAX_RECONNECTS, is_lost, reconnect},
     start,
     task::{
         output::{TaskOutput, print_begun},
@@ -55,10 +55,10 @@ use tokio::time::{Instant, sleep};
 const COMPILING: &str = "compiling";
 
 /// Most time in which an agent that is being compiled is waited for, without `--timeout`.
-const COMPILE_PATIENCE: Duration = Duration::from_mins(5);
+const COMPILE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Time between two attempts to reach an agent that is being compiled.
-const COMPILE_LOOK: Duration = Duration::from_secs(1);
+const COMPILE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends a message to an agent of the hub, and prints its answer.
 pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
@@ -136,7 +136,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     continue;
                 }
                 (Err(why), SendStep::Send) if CommandError::of(&why).is(COMPILING) => {
-                    if begun.elapsed() >= send.patience() {
+                    if begun.elapsed() >= send.compile_timeout() {
                         return Err(why);
                     }
                     if !std::mem::replace(&mut says_compiling, true) {
@@ -146,7 +146,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     let mut signals = LeaveSignals::new()?;
                     let wait = async {
                         tokio::select! {
-                            () = sleep(COMPILE_LOOK) => false,
+                            () = sleep(COMPILE_RETRY_INTERVAL) => false,
                             _ = signals.next() => true,
                         }
                     };
@@ -166,7 +166,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 (Err(why), _) => {
                     let task = shown.told.task.clone();
                     reconnects += 1;
-                    if reconnects > MOST_RECONNECTS || !is_lost(&why) {
+                    if reconnects > MAX_RECONNECTS || !is_lost(&why) {
                         return Err(shown.broken_off(&why, ""));
                     }
                     shown.end_piece()?;
@@ -376,8 +376,8 @@ impl Send {
     }
 
     /// Most time in which an agent that is being compiled is waited for.
-    fn patience(&self) -> Duration {
-        self.timeout.map_or(COMPILE_PATIENCE, Duration::from_millis)
+    fn compile_timeout(&self) -> Duration {
+        self.timeout.map_or(COMPILE_TIMEOUT, Duration::from_millis)
     }
 
     /// Message without options.

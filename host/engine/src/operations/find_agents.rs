@@ -2,10 +2,8 @@
 
 use super::Hub;
 use crate::error::HubError;
-use a2a_hub_agents::Agent;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::operation::{AgentQuery, FoundAgents};
-use std::sync::Arc;
 
 impl Hub {
     /// Agents that match, best first. Agents that the caller may not see are excluded before the
@@ -16,8 +14,8 @@ impl Hub {
         caller: &Principal,
         query: &AgentQuery,
     ) -> Result<FoundAgents, HubError> {
-        let is_found = |agent: &Arc<Agent>| self.sees(caller, agent) && !agent.is_unlisted();
-        let among: Vec<_> = self.agents.all().into_iter().filter(is_found).collect();
+        let among: Vec<_> =
+            self.agents.listed().into_iter().filter(|agent| self.sees(caller, agent)).collect();
         let here = self.agents.search(&among, query);
         if let Principal::AgentTask { .. } = caller {
             return Ok(here.await?);

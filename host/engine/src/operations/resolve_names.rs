@@ -55,15 +55,13 @@ impl Hub {
 
     /// Ids of the agents in lists for people.
     pub(super) fn listed_names(&self) -> Vec<String> {
-        let listed = self.agents.all().into_iter().filter(|agent| !agent.is_unlisted());
-        listed.map(|agent| agent.id.to_string()).collect()
+        self.agents.listed().iter().map(|agent| agent.id.to_string()).collect()
     }
 
     /// Suggestion for an unknown name, if a known one is near: `did you mean ...? `.
     pub fn did_you_mean(&self, name: &str) -> String {
-        let (all, aliases) = (self.agents.all(), self.agents.aliases());
-        let listed = all.iter().filter(|agent| !agent.is_unlisted());
-        let names = listed.map(|agent| agent.id.as_str());
+        let (listed, aliases) = (self.agents.listed(), self.agents.aliases());
+        let names = listed.iter().map(|agent| agent.id.as_str());
         let groups = self.routes.groups();
         let groups = groups.iter().map(|group| group.name.as_str());
         let names = names.chain(aliases.all().map(AgentId::as_str)).chain(groups);

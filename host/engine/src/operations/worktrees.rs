@@ -13,6 +13,7 @@ use a2a_hub_protocol::{
     },
     task::TaskState,
 };
+use a2a_hub_store::Head;
 use a2a_hub_worktree_runs::conflict_with;
 use a2a_hub_worktrees::{
     Applied, Omission, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees,
@@ -119,16 +120,18 @@ impl<'t> WorktreeOperations<'t> {
             (all, snapshots)
         })
         .await?;
-        let mut takeable = Vec::new();
-        for worktree in &worktrees {
+        let (mut known, mut takeable) = (Vec::new(), Vec::new());
+        for worktree in worktrees {
+            let head = self.tasks.find_head(&TaskId::new(worktree.task.as_str())).await?;
             let latest = snapshots.get(&worktree.task);
-            if !is_applied(worktree, latest) && self.may_be_taken(worktree).await? {
+            if !is_applied(&worktree, latest) && self.may_be_taken(head.as_ref()).await? {
                 takeable.push(worktree.clone());
             }
+            known.push((worktree, head));
         }
         let compared = self.worktrees.clone();
         let mut conflicts = blocking(move || compared.known_conflicts(&takeable)).await?;
-        for worktree in worktrees {
+        for (worktree, head) in known {
             let latest = snapshots.get(&worktree.task);
             let applied = is_applied(&worktree, latest);
             let rests = self.tasks.rest_of_worktree(&worktree).await?;
@@ -137,7 +140,6 @@ impl<'t> WorktreeOperations<'t> {
                 worktree;
             let conflicts = conflicts.remove(&task).unwrap_or_default();
             let task_id = TaskId::new(task);
-            let head = self.tasks.find_head(&task_id).await?;
             let asked = match &head {
                 Some(_) => self.first_line(&task_id).await?,
                 None => None,
@@ -171,19 +173,18 @@ impl<'t> WorktreeOperations<'t> {
 
     /// True if somebody may take over the changes of a worktree: its task was not cancelled, and a
     /// flow that began it did not pick another one.
-    async fn may_be_taken(&self, worktree: &Worktree) -> Result<bool, HubError> {
-        let task = TaskId::new(worktree.task.as_str());
-        let Some(head) = self.tasks.find_head(&task).await? else { return Ok(true) };
+    async fn may_be_taken(&self, head: Option<&Head>) -> Result<bool, HubError> {
+        let Some(head) = head else { return Ok(true) };
         if head.state == TaskState::Canceled {
             return Ok(false);
         }
-        let Some(parent) = head.parent else { return Ok(true) };
-        let Some(parent) = self.tasks.stored(&parent).await? else { return Ok(true) };
+        let Some(parent) = &head.parent else { return Ok(true) };
+        let Some(parent) = self.tasks.stored(parent).await? else { return Ok(true) };
         if !parent.task.status.state.is_final() {
             return Ok(true);
         }
         let picked = metadata::text(&parent.task, WORKTREE_TASK);
-        Ok(picked.is_none_or(|picked| picked == task.as_str()))
+        Ok(picked.is_none_or(|picked| picked == head.task.as_str()))
     }
 
     /// Removes the worktree of a task, and those of its children.
@@ -218,13 +219,7 @@ impl<'t> WorktreeOperations<'t> {
         force: bool,
     ) -> Result<Vec<WorktreeRemoved>, HubError> {
         let mut removed = Vec::new();
-        let worktrees = self.worktrees.clone();
-        for worktree in blocking(move || worktrees.list()).await? {
-            let age = clock::now_ms().saturating_sub(worktree.created_ms);
-            let in_use = self.tasks.rest_of_worktree(&worktree).await?.is_none();
-            if age < older_than_ms || in_use {
-                continue;
-            }
+        for worktree in self.finished(older_than_ms).await? {
             let task_id = TaskId::new(worktree.task);
             let (kept_as, trouble) = match self.worktrees.retire(task_id.as_str(), force).await {
                 Ok(kept_as) => (kept_as, None),
@@ -248,15 +243,13 @@ impl<'t> WorktreeOperations<'t> {
         force: bool,
         directory: Option<PathBuf>,
     ) -> Result<Vec<WorktreeRemoved>, HubError> {
-        let mut removed = Vec::new();
-        let mut repositories = BTreeSet::from_iter(directory);
-        let worktrees = self.worktrees.clone();
-        for worktree in blocking(move || worktrees.list()).await? {
-            let age = clock::now_ms().saturating_sub(worktree.created_ms);
-            let in_use = self.tasks.rest_of_worktree(&worktree).await?.is_none();
-            if age < older_than_ms || in_use {
-                continue;
-            }
+        // First of all, so that its failure is reported before anything is removed.
+        let mut forgotten = match directory {
+            Some(directory) => self.forget_in(directory).await?,
+            None => Vec::new(),
+        };
+        let (mut removed, mut repositories) = (Vec::new(), BTreeSet::new());
+        for worktree in self.finished(older_than_ms).await? {
             let trouble = match self.worktrees.discard(&worktree.task, force).await {
                 Err(WorktreeError::NotFound(_)) => continue,
                 discarded => discarded.err(),
@@ -267,14 +260,7 @@ impl<'t> WorktreeOperations<'t> {
         }
         for repository in repositories {
             match self.forget_in(repository.clone()).await {
-                Ok(tasks) => {
-                    tracing::info!(repository = %repository.display(), ?tasks, "kept results were removed");
-                    let gone = |task| {
-                        let task_id = TaskId::new(task);
-                        WorktreeRemoved { task_id, kept_as: None, trouble: None }
-                    };
-                    removed.extend(tasks.into_iter().map(gone));
-                }
+                Ok(tasks) => forgotten.extend(tasks),
                 // The repository may be gone, and its worktrees with it.
                 Err(why) => {
                     let why = A2aError::from(why).message;
@@ -282,7 +268,25 @@ impl<'t> WorktreeOperations<'t> {
                 }
             }
         }
+        let gone = |task| {
+            let task_id = TaskId::new(task);
+            WorktreeRemoved { task_id, kept_as: None, trouble: None }
+        };
+        removed.extend(forgotten.into_iter().map(gone));
         Ok(removed)
+    }
+
+    /// Worktrees of this age or older in which no task may work, oldest first.
+    async fn finished(&self, older_than_ms: u64) -> Result<Vec<Worktree>, HubError> {
+        let worktrees = self.worktrees.clone();
+        let mut finished = Vec::new();
+        for worktree in blocking(move || worktrees.list()).await? {
+            let age = clock::now_ms().saturating_sub(worktree.created_ms);
+            if age >= older_than_ms && self.tasks.rest_of_worktree(&worktree).await?.is_some() {
+                finished.push(worktree);
+            }
+        }
+        Ok(finished)
     }
 
     /// Removes the kept results of a repository; returns their tasks. Those that may belong to a
@@ -295,7 +299,8 @@ impl<'t> WorktreeOperations<'t> {
                 tasks.push(kept.task);
             }
         }
-        self.worktrees.forget_results(repository, &tasks).await?;
+        self.worktrees.forget_results(repository.clone(), &tasks).await?;
+        tracing::info!(repository = %repository.display(), ?tasks, "kept results were removed");
         Ok(tasks)
     }
 

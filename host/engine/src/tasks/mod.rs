@@ -363,10 +363,10 @@ impl Tasks {
             };
             tasks.leave_tree(&id, remains.used);
             if remains.was_cut {
-                tasks.cut().push(id);
+                tasks.cut().push(id.clone());
             }
             Box::pin(remains.reap()).await;
-            Box::pin(tasks.remove_unchanged_worktrees()).await;
+            Box::pin(tasks.remove_worktrees_after(&id)).await;
         };
         self.actors.spawn(life.instrument(span));
         running

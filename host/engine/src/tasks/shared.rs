@@ -11,7 +11,7 @@ use a2a_hub_store::{Readiness, TaskStore};
 use a2a_hub_worktrees::Worktrees;
 use parking_lot::Mutex;
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{Arc, atomic::AtomicBool},
 };
 use tokio_util::task::TaskTracker;
@@ -34,8 +34,9 @@ pub struct TasksParts {
     pub(super) prices: Arc<Mutex<Arc<Prices>>>,
     /// Worktrees of the tasks; none in a hub without them.
     pub(super) worktrees: Option<Worktrees>,
-    /// Tasks whose worktrees this process made, until the tasks have ended.
-    pub(super) worktrees_in_use: Arc<Mutex<BTreeSet<String>>>,
+    /// Tasks whose worktrees this process made, until the tasks have ended, with the roots of their
+    /// trees.
+    pub(super) worktrees_in_use: Arc<Mutex<BTreeMap<TaskId, TaskId>>>,
     /// Finds agents by name, group and skill.
     pub(super) directory: Directory,
     /// Phase of the hub: starting, up or stopping.

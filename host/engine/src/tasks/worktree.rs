@@ -135,7 +135,8 @@ impl Tasks {
         };
         let facts = message.metadata.get_or_insert_default();
         facts.insert("workingDirectory".to_owned(), directory.as_str().into());
-        self.worktrees_in_use.lock().insert(id.to_string());
+        let root = parent.map(|parent| self.trees().above(parent).pop().unwrap_or(parent.clone()));
+        self.worktrees_in_use.lock().insert(id.clone(), root.unwrap_or_else(|| id.clone()));
         tracing::info!(task = %id, path = directory, base = made.base, "the task works in a worktree");
         Ok(Settled { directory: Some(directory), fact: Some(metadata_of(&made)) })
     }

@@ -61,22 +61,33 @@ impl Tasks {
         Ok(last.map(|last| clock::age(&last)))
     }
 
+    /// Removes the unchanged worktrees of a task that has ended, and of those below it.
+    pub(super) async fn remove_worktrees_after(&self, ended: &TaskId) {
+        self.remove_unchanged_worktrees(self.worktrees_below(ended)).await;
+    }
+
+    /// Tasks with worktrees of this process: the task itself, and those below it.
+    fn worktrees_below(&self, task: &TaskId) -> Vec<TaskId> {
+        let in_use = self.worktrees_in_use.lock();
+        let below = in_use.iter().filter(|(of, root)| *of == task || *root == task);
+        below.map(|(of, _)| of.clone()).collect()
+    }
+
     /// Removes the worktrees of ended tasks that changed nothing: those of child tasks and of
     /// cancelled tasks at once; that of another completed task after an hour, since its
     /// conversation may go on there, and only if git ignores nothing in it.
-    pub(super) async fn remove_unchanged_worktrees(&self) {
+    async fn remove_unchanged_worktrees(&self, tasks: Vec<TaskId>) {
         let Ok(worktrees) = self.worktrees() else { return };
-        let in_use: Vec<_> = self.worktrees_in_use.lock().iter().cloned().collect();
-        for task in in_use {
-            let Ok(worktree) = worktrees.find(&task) else {
+        for task in tasks {
+            let Ok(worktree) = worktrees.find(task.as_str()) else {
                 self.worktrees_in_use.lock().remove(&task);
                 continue;
             };
             // A worktree is made before its task is stored.
-            let Ok(Some(head)) = self.find_head(&TaskId::new(&*task)).await else { continue };
+            let Ok(Some(head)) = self.find_head(&task).await else { continue };
             let Ok(Some(rests)) = self.rest_of_worktree(&worktree).await else { continue };
             // The tasks of a flow end at the same time: one of them removes it.
-            if !self.worktrees_in_use.lock().remove(&task) {
+            if self.worktrees_in_use.lock().remove(&task).is_none() {
                 continue;
             }
             let is_needless = head.parent.is_some() || head.state == TaskState::Canceled;
@@ -86,10 +97,10 @@ impl Tasks {
             }
             let is_at_rest =
                 async { matches!(self.rest_of_worktree(&worktree).await, Ok(Some(_))) };
-            match worktrees.discard_unchanged(&task, !is_needless, is_at_rest).await {
-                Ok(true) => tracing::info!(task, "a worktree without changes was removed"),
+            match worktrees.discard_unchanged(task.as_str(), !is_needless, is_at_rest).await {
+                Ok(true) => tracing::info!(%task, "a worktree without changes was removed"),
                 Ok(false) => {}
-                Err(why) => tracing::warn!(task, %why, "a worktree without changes may stay"),
+                Err(why) => tracing::warn!(%task, %why, "a worktree without changes may stay"),
             }
         }
     }
@@ -101,11 +112,13 @@ impl Tasks {
             let tasks = listed.list().into_iter().map(|worktree| worktree.task);
             let is_unchanged =
                 |task: &String| listed.latest(task).is_none_or(|latest| latest.files == 0);
-            tasks.filter(is_unchanged).collect::<Vec<_>>()
+            tasks.filter(is_unchanged).map(TaskId::new).collect::<Vec<_>>()
         });
         let unchanged = unchanged.await.unwrap_or_default();
-        self.worktrees_in_use.lock().extend(unchanged);
-        self.remove_unchanged_worktrees().await;
+        for task in &unchanged {
+            self.worktrees_in_use.lock().entry(task.clone()).or_insert_with(|| task.clone());
+        }
+        self.remove_unchanged_worktrees(unchanged).await;
         let listed = worktrees.clone();
         let Ok(all) = a2a_hub_process::run_blocking(move || listed.list()).await else {
             return Ok(());

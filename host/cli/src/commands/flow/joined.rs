@@ -11,10 +11,7 @@ use crate::{
 use a2a_hub_protocol::id::AgentId;
 use anyhow::bail;
 use serde_json::json;
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// Most time in which a running hub reads a file. It looks more often.
@@ -34,6 +31,27 @@ pub(super) fn flow_file(id: &AgentId) -> String {
     format!("flows/{id}.flow.toml")
 }
 
+/// Reason why the hub does not take the flow's file as it is; none if it does, or has not read it.
+pub(super) async fn refusal(client: &mut Client, id: &AgentId) -> anyhow::Result<Option<String>> {
+    let status = client.call("hub/status", json!({})).await?;
+    let file = flow_file(id);
+    let refused = list(&status["rejectedPlugins"]).iter().find(|one| one["file"] == file.as_str());
+    Ok(refused.map(|refused| text(&refused["error"]).to_owned()))
+}
+
+/// True if the flow's file, or its text before an edit, is an agent of the hub.
+async fn is_served(client: &mut Client, id: &AgentId) -> anyhow::Result<bool> {
+    let agents = client.call("hub/agents/list", json!({})).await?;
+    let file = flow_file(id);
+    Ok(list(&agents).iter().any(|agent| agent["source"] == file.as_str()))
+}
+
+/// True if the data directory has a file for the flow.
+fn has_file(global: &Global, id: &AgentId) -> bool {
+    let is_there = |dir: PathBuf| dir.join(flow_file(id)).symlink_metadata().is_ok();
+    global.data_dir().is_ok_and(is_there)
+}
+
 /// Waits until the flow is an agent of the hub. Returns why it is none after `patience`; if the
 /// file is new, a refusal of the hub counts at once.
 pub(super) async fn joined(
@@ -42,19 +60,13 @@ pub(super) async fn joined(
     patience: Duration,
     is_new: bool,
 ) -> anyhow::Result<Option<String>> {
-    let file = flow_file(id);
     let until = Instant::now() + patience;
     loop {
-        let status = client.call("hub/status", json!({})).await?;
-        let mut refused = list(&status["rejectedPlugins"]).iter();
-        let refused = refused.find(|one| one["file"] == file.as_str());
-        let agents = client.call("hub/agents/list", json!({})).await?;
-        let is_there = list(&agents).iter().any(|agent| agent["source"] == file.as_str());
+        let refused = refusal(client, id).await?;
+        let is_there = is_served(client, id).await?;
         match refused {
             None if is_there => return Ok(None),
-            Some(why) if is_new || Instant::now() >= until => {
-                return Ok(Some(text(&why["error"]).to_owned()));
-            }
+            Some(why) if is_new || Instant::now() >= until => return Ok(Some(why)),
             None if Instant::now() >= until => {
                 let why = "the hub has not read its file yet; `a2a-hub flow list` shows it";
                 return Ok(Some(why.to_owned()));
@@ -78,8 +90,7 @@ pub(crate) async fn joins_late(
 ) -> anyhow::Result<bool> {
     let is_unknown = CommandError::of(why).is(NO_AGENT);
     let Some(id) = AgentId::parse(name).ok().filter(|_| is_unknown) else { return Ok(false) };
-    let is_there = |dir: PathBuf| dir.join(flow_file(&id)).symlink_metadata().is_ok();
-    if !global.data_dir().is_ok_and(is_there) {
+    if !has_file(global, &id) {
         return Ok(false);
     }
     let why = match joined(client, &id, SHORT_PATIENCE, true).await {
@@ -104,21 +115,15 @@ pub(crate) async fn say_edited(
     name: &str,
 ) -> anyhow::Result<()> {
     let Ok(id) = AgentId::parse(name) else { return Ok(()) };
-    let file = flow_file(&id);
-    let is_there = |dir: PathBuf| dir.join(&file).symlink_metadata().is_ok();
-    if !global.data_dir().is_ok_and(is_there) {
+    if !has_file(global, &id) {
         return Ok(());
     }
-    let status = match client.call("hub/status", json!({})).await {
+    let refused = match refusal(client, &id).await {
         // A program of an agent may not read the hub's status.
         Err(why) if CommandError::of(&why).is_denied() => return Ok(()),
-        status => status?,
+        refused => refused?,
     };
-    let agents = client.call("hub/agents/list", json!({})).await?;
-    let is_served = list(&agents).iter().any(|agent| agent["source"] == file.as_str());
-    let is_refused =
-        list(&status["rejectedPlugins"]).iter().any(|one| one["file"] == file.as_str());
-    if is_served && is_refused {
+    if refused.is_some() && is_served(client, &id).await? {
         let note = format!(
             "the flow {id} was edited, and its earlier text runs: `a2a-hub flow list` says why; \
              `a2a-hub flow trust {id}` trusts the new one"
@@ -130,21 +135,22 @@ pub(crate) async fn say_edited(
 
 /// Refuses a data directory that the running hub does not use.
 pub(super) fn require_data_dir(global: &Global) -> anyhow::Result<()> {
+    other_data_dir(global)?.map_or(Ok(()), |why| bail!(why))
+}
+
+/// Reason why the hub on the socket does not read files of the data directory; none if it does.
+fn other_data_dir(global: &Global) -> anyhow::Result<Option<String>> {
     let dir = global.data_dir()?;
     let run = running_hub::of(&dir);
     let of_dir = run.as_ref().and_then(running_hub::socket).and_then(|it| it.canonicalize().ok());
-    let Ok(socket) = global.socket_path() else { return Ok(()) };
+    let Ok(socket) = global.socket_path() else { return Ok(None) };
     if socket.canonicalize().ok() == of_dir {
-        return Ok(());
+        return Ok(None);
     }
-    bail!(other_data_dir(&socket, &dir))
-}
-
-fn other_data_dir(socket: &Path, dir: &Path) -> String {
     let (socket, dir) = (socket.display(), dir.display());
-    format!(
+    Ok(Some(format!(
         "the hub on {socket} does not use the data directory {dir}; name the hub's with `--data-dir`"
-    )
+    )))
 }
 
 /// Waits for the hub, if one runs. Returns why the flow is no agent of it.
@@ -153,16 +159,15 @@ pub(super) fn joined_running_hub(
     id: &AgentId,
     is_new: bool,
 ) -> anyhow::Result<Option<String>> {
-    let dir = global.data_dir()?;
-    let run = running_hub::of(&dir);
-    let of_dir = run.as_ref().and_then(running_hub::socket).and_then(|it| it.canonicalize().ok());
-    let Ok(socket) = global.socket_path() else { return Ok(None) };
-    let is_same = socket.canonicalize().ok() == of_dir;
+    let other = other_data_dir(global)?;
+    if global.socket_path().is_err() {
+        return Ok(None);
+    }
     block_on(async {
         // The file is there, whatever the hub says.
         let Ok(mut client) = Client::connect(global).await else { return Ok(None) };
-        if !is_same {
-            return Ok(Some(other_data_dir(&socket, &dir)));
+        if other.is_some() {
+            return Ok(other);
         }
         let mut progress = global.progress("the hub", true);
         let read = joined(&mut client, id, PATIENCE, is_new);

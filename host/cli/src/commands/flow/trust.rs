@@ -1,6 +1,6 @@
 //! `flow trust`: shows a flow file, or its difference to the trusted one, and trusts it.
 
-use super::joined::{flow_file, joined_running_hub};
+use super::joined::{joined_running_hub, refusal};
 use crate::{
     Exit, Format, Global, block_on,
     client::{hub_client::Client, owner::Owner},
@@ -8,7 +8,6 @@ use crate::{
         difference::difference,
         failure::CommandError,
         interactive,
-        render::list,
         text::{PLAIN, Text},
     },
 };
@@ -82,10 +81,8 @@ pub(crate) async fn require_operator(global: &Global, what: &'static str) -> any
 
 /// Rights that a flow file needs, as the hub that refuses it states them; none without such a hub.
 async fn needs_of(global: &Global, id: &AgentId) -> Option<String> {
-    let status = Client::connect(global).await.ok()?.call("hub/status", json!({})).await.ok()?;
-    let file = flow_file(id);
-    let refused = list(&status["rejectedPlugins"]).iter().find(|one| one["file"] == file.as_str());
-    refused.and_then(|refused| refused["error"].as_str()).map(str::to_owned)
+    let mut client = Client::connect(global).await.ok()?;
+    refusal(&mut client, id).await.ok()?
 }
 
 /// Text of a flow file that nobody else can have written.

@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn additional_directories_are_resolved() {
-        let place = tempfile::tempdir().unwrap();
-        let real = place.path().canonicalize().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap();
         std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
         let send = |additional: &[PathBuf]| Send {
             cwd: Some(real.clone()),

@@ -1,6 +1,7 @@
 //! Output of a task: the answer on standard output, streamed or at the end, and everything else on
 //! standard error.
 
+use crate::commands::flow::RUNNER;
 use crate::{
     Exit, Format, Global,
     client::task_snapshot::{Told, said_at_work, with_fix},
@@ -114,7 +115,7 @@ impl TaskOutput {
     /// Markdown.
     pub(crate) fn written_by(mut self, agent: &Value) -> Self {
         let source = text(&agent["source"]);
-        let is_runner = agent["id"] == "flow" && source == "built-in";
+        let is_runner = agent["id"] == RUNNER && source == "built-in";
         self.is_flow = source.starts_with("flows/") || is_runner;
         // Its answer has those of agents, which are Markdown more often than not.
         match self.is_flow {

@@ -1,6 +1,7 @@
 //! Questions of tasks: displayed, and answered if a user sits at the terminal.
 
 use super::output::TaskOutput;
+use crate::commands::flow::RUNNER;
 use crate::{
     Exit, Format, Global,
     client::task_snapshot::Told,
@@ -19,9 +20,6 @@ pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 /// Choice of a permission question: yes, for everything like it in the rest of the run.
 const FOR_SESSION: &str = "allow-session";
-
-/// Agent that runs flows of messages, such as one to several agents.
-const RUNNER: &str = "flow";
 
 /// Prompt before a text that is neither yes nor no answers a permission question.
 const CONFIRM_REASON: &str = "that denies it, with your text as the reason: send it? [y/N]";
@@ -174,18 +172,19 @@ pub(crate) fn answer_with(
 
 /// Prints the question of the task of `agent` for a user who is not prompted.
 pub(crate) fn tell(console: Console, shown: &TaskOutput, agent: &str) {
-    let said = shown.told.asked().map(|said| shown.told.with_short_paths(&said));
-    let said = said.filter(|said| !said.trim().is_empty());
-    let said = said.unwrap_or_else(|| "(it waits for an answer, but sent no question)".to_owned());
+    let question = shown.told.asked().map(|text| shown.told.with_short_paths(&text));
+    let question = question.filter(|text| !text.trim().is_empty());
+    let question =
+        question.unwrap_or_else(|| "(it waits for an answer, but sent no question)".to_owned());
     let through = shown.told.asked_through();
     // Nobody typed the name of the flow that asks several agents.
     let own = Some(agent).filter(|agent| *agent != RUNNER || through.is_empty());
     let who: Vec<&str> = own.into_iter().chain(through.iter().copied()).collect();
     let who = who.join(" > ");
     match console.stderr_columns() {
-        Some(columns) => console.prompt(&dialogue::question(&who, &said, columns)),
-        None if through.is_empty() => console.note(said),
-        None => console.note(format!("{who} asks:\n{said}")),
+        Some(columns) => console.prompt(&dialogue::question(&who, &question, columns)),
+        None if through.is_empty() => console.note(question),
+        None => console.note(format!("{who} asks:\n{question}")),
     }
 }
 

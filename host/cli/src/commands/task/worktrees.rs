@@ -319,13 +319,11 @@ pub(crate) fn worktrees(global: &Global, asked: &WorktreesCommand) -> anyhow::Re
             return worktree_trust::trust(global, dir.as_deref(), *yes, *revoke);
         }
         Some(WorktreesAction::Prune { older_than, force, forget }) => {
-            let mut params = json!({ "olderThanMs": older_than, "force": force, "forget": forget });
-            if *forget
-                && let Ok(here) = std::env::current_dir()
-                && RepositoryPaths::of(&here).is_ok()
-            {
-                member::set(&mut params, "directory", json!(here));
-            }
+            let here = std::env::current_dir().ok().filter(|_| *forget);
+            let here = here.filter(|here| RepositoryPaths::of(here).is_ok());
+            let params = json!({
+                "olderThanMs": older_than, "force": force, "forget": forget, "directory": here,
+            });
             let answer = ask(global, "hub/worktrees/prune", params)?;
             global.show(&answer, || Ok(pruned(list(&answer))))?;
             if list(&answer).iter().any(|one| !one["trouble"].is_null()) {

@@ -114,9 +114,10 @@ impl State {
         let done = self.rows[pick.from].items.get(chosen).and_then(|it| it.done.clone());
         let Some(ItemEnd { mut end, agent, .. }) = done else { return };
         let tied = match standing.best.len() {
-            0 | 1 => String::new(),
-            _ if standing.is_asked => String::new(),
-            tied => format!(", the first of {tied} that passed with the same size"),
+            tied @ 2.. if !standing.is_asked => {
+                format!(", the first of {tied} that passed with the same size")
+            }
+            _ => String::new(),
         };
         let others = if others.is_empty() { others } else { format!("\n\n{others}") };
         end.text = format!("Picked: {label}{tied}{others}\n\n{}", end.text);
