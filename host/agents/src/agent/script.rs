@@ -28,6 +28,12 @@ impl Agent {
         self.source.is_unlisted(&self.id)
     }
 
+    /// True if other agents find the agent: a listed one, or the bundled one that runs the flow
+    /// files that models write.
+    pub(crate) fn is_listed_for_agents(&self) -> bool {
+        !self.is_unlisted() || (self.is_flow() && self.source.flow().is_none())
+    }
+
     /// True if the agent runs a flow file: its own one, or those in messages of clients.
     pub fn is_flow(&self) -> bool {
         self.source.runs_flows(&self.id)

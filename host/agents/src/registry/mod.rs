@@ -390,7 +390,7 @@ impl Agents {
                 id: agent.id.clone(),
                 health: agent.health().status,
                 is_vouched_for: agent.is_vouched_for(),
-                is_listed: !agent.is_unlisted(),
+                is_listed: agent.is_listed_for_agents(),
                 card: agent.card.published(Some(&agent.id)),
             };
             // Flows call the agent of their programs without looking for it.
