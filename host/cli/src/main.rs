@@ -141,7 +141,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Record(command) => record::record(global, &command),
         Command::Blackboard(asked) => blackboard::blackboard(global, &asked),
         Command::Send(send) => {
-            let send = send.with_message(global)?;
+            let Some(send) = send.with_message(global)? else { return Ok(Exit::Interrupted) };
             if client::remote::is_url(&send.agent) {
                 return client::remote_task::send(global, send);
             }

@@ -32,6 +32,19 @@ pub fn line(standing: Option<&Value>) -> String {
     }
 }
 
+/// Like [`line`], below a list of what the plug-in asks for: names no permission again.
+pub fn line_below_requests(standing: Option<&Value>) -> String {
+    let is_loaded = standing.is_some_and(|plugin| {
+        !is_compiling(plugin) && plugin["error"].is_null() && plugin["joined"] != false
+    });
+    let missing = standing.map_or(0, |plugin| list(&plugin["notGranted"]).len());
+    match missing {
+        1 if is_loaded => "in effect now, without one of these permissions".to_owned(),
+        2.. if is_loaded => format!("in effect now, without {missing} of these permissions"),
+        _ => line(standing),
+    }
+}
+
 /// True if the hub compiles the plug-in's component, or loads it.
 pub fn is_compiling(plugin: &Value) -> bool {
     plugin["compiling"].is_object()
@@ -73,6 +86,8 @@ mod tests {
         assert!(line(Some(&compiles)).contains("once it is compiled"));
         let lacks = json!({ "notGranted": [{ "what": "run `git`" }, { "what": "remember" }] });
         assert_eq!(line(Some(&lacks)), "in effect now; the plug-in may not run `git`, remember");
+        let below = "in effect now, without 2 of these permissions";
+        assert_eq!(line_below_requests(Some(&lacks)), below);
         assert!(line(Some(&json!({ "notGranted": [] }))).ends_with("has all that it asks for"));
     }
 }

@@ -4,6 +4,7 @@ use crate::{
     console::Console,
     dialogue::{LEAST, progress_line, silence_note, status_text},
     text::{FAINT, PLAIN, Text},
+    width::wrapped,
 };
 use anyhow::Context as _;
 use rustix::termios::{QueueSelector, tcflush};
@@ -218,8 +219,11 @@ pub async fn ask_unless<T>(
     withdrawn: impl Future<Output = T>,
 ) -> anyhow::Result<Prompted<T>> {
     let mut prompt = Text::new();
-    prompt.mark();
-    prompt.push(FAINT, &format!("{hint}\n"));
+    let columns = console.stderr_columns().map_or(usize::MAX, |columns| columns.saturating_sub(3));
+    for line in wrapped(hint, columns.max(LEAST)) {
+        prompt.mark();
+        prompt.push(FAINT, &format!("{line}\n"));
+    }
     prompt.mark();
     prompt.push(PLAIN, "> ");
     tcflush(io::stdin(), QueueSelector::IFlush).context("ask for the answer")?;

@@ -195,16 +195,20 @@ impl Told {
     }
 
     /// Returns the agent's last message, unless it is blank or repeats the text of the artifacts:
-    /// the whole of it, its beginning or its end.
+    /// the whole of it, its beginning or its end, or sentences of it behind a heading such as
+    /// "`a.txt`: ".
     pub fn last_words(&self) -> Option<String> {
         let words = self.said().filter(|words| !words.trim().is_empty())?;
         let made = self.artifacts.iter().map(|made| one_line(&parts_text(&made["parts"])));
         let made: Vec<_> = made.filter(|made| !made.is_empty()).collect();
         let said = one_line(&words);
+        let headed = said.split_once(": ").map(|(_, rest)| rest);
+        let headed = headed.filter(|rest| rest.contains(' ') && rest.ends_with(['.', '!']));
         let is_repeated = |made: &str| {
             made == said
                 || made.strip_prefix(&said).is_some_and(|rest| rest.starts_with(' '))
                 || made.strip_suffix(&said).is_some_and(|rest| rest.ends_with(' '))
+                || headed.is_some_and(|rest| contains_words(made, rest))
         };
         let repeats = is_repeated(&made.join(" ")) || made.iter().any(|made| is_repeated(made));
         (!repeats).then_some(words)
@@ -310,6 +314,14 @@ pub fn with_fix(said: String, fix: Option<&str>) -> String {
         Some(fix) => format!("{said}\nfix: {fix}"),
         None => said,
     }
+}
+
+/// True if `text` contains `words` between spaces or at an end.
+fn contains_words(text: &str, words: &str) -> bool {
+    text.match_indices(words).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + words.len()..]);
+        (before.is_empty() || before.ends_with(' ')) && (after.is_empty() || after.starts_with(' '))
+    })
 }
 
 #[cfg(test)]
@@ -426,9 +438,11 @@ mod tests {
             ("abandoned", "I abandoned it."),
             ("", "done"),
             ("x", " \n"),
+            ("## Who knows `a`\n\nAsk **b** first.\n\n| b | 1 |", "`a`: Ask **b** first."),
+            ("It never works. All is well.", "a: it works."),
         ];
         let shown = all.map(|(made, said)| words(made, said));
-        assert_eq!(shown, [false, false, false, true, true, true, false]);
+        assert_eq!(shown, [false, false, false, true, true, true, false, false, true]);
     }
 
     #[test]

@@ -3,7 +3,11 @@
 
 mod program;
 
-use super::{completion, status::agents_text};
+use super::{
+    agents::{AgentsArgs, agents},
+    completion,
+    status::agents_text,
+};
 use crate::{Exit, Global, ask, ui::text::Text};
 use anyhow::Context as _;
 use clap::Subcommand;
@@ -12,6 +16,8 @@ use std::{fs, path::PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
+    /// List the agents with their health, or search them; `a2a-hub agents` does the same
+    List(AgentsArgs),
     /// Show an agent's card and its health
     Show {
         /// Id of the agent, as listed by `a2a-hub agents`
@@ -66,6 +72,7 @@ pub(crate) enum AgentCommand {
 pub(crate) fn agent(global: &Global, agent: &AgentCommand) -> anyhow::Result<Exit> {
     let of = |id: &str| json!({ "agentId": id });
     let (answer, said): (_, Text) = match agent {
+        AgentCommand::List(asked) => return agents(global, asked),
         AgentCommand::Available => return program::available(global),
         AgentCommand::Add { name, command, .. } => return program::add(global, name, command),
         AgentCommand::Remove { name } => return program::remove(global, name),

@@ -12,7 +12,6 @@ use crate::{
         remote::{REMOTE, RemoteOptions},
     },
     ui::{
-        failure::CommandError,
         render::{list, text},
         text::Text,
     },
@@ -28,8 +27,9 @@ const PAGE: usize = 500;
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// Id of the task, or a unique beginning or end of it
-    #[arg(add = completion::tasks(), required_unless_present = "state", conflicts_with = "state")]
+    /// Id of the task, or a unique beginning or end of it [default: the latest task in the current
+    /// directory]
+    #[arg(add = completion::tasks(), conflicts_with = "state")]
     id: Option<String>,
     /// URL of the remote agent that owns the task [default: the hub]
     #[arg(long, value_name = "URL", help_heading = REMOTE, conflicts_with = "state")]
@@ -55,10 +55,7 @@ fn live() -> Vec<&'static str> {
 pub(crate) fn cancel(global: &Global, cancel: &Cancel) -> anyhow::Result<()> {
     let Some(state) = &cancel.state else {
         let Cancel { id, agent, elsewhere, .. } = cancel;
-        let missing =
-            || CommandError::usage("name the task to cancel, or give `--state`".to_owned());
-        let id = id.clone().ok_or_else(missing)?;
-        let one = One { id: Some(id), agent: agent.clone(), elsewhere: elsewhere.clone() };
+        let one = One { id: id.clone(), agent: agent.clone(), elsewhere: elsewhere.clone() };
         let (id, task) = one.ask(global, "tasks/cancel")?;
         return global.show(&task, || Ok(format!("task {id} is cancelled\n").into()));
     };

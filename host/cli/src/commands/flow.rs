@@ -179,7 +179,16 @@ fn read(file: &Path, what: &str) -> anyhow::Result<String> {
 fn file_or_flow(global: &Global, given: &Path) -> anyhow::Result<PathBuf> {
     let name = given.to_str().filter(|name| !name.contains(['/', '.']) && !given.exists());
     let of_flow = name.and_then(|name| file_of(global, &AgentId::parse(name).ok()?).ok());
-    Ok(of_flow.filter(|path| path.exists()).unwrap_or_else(|| given.to_owned()))
+    match of_flow {
+        Some(path) if !path.exists() => {
+            let why = format!("there is neither this file nor {}", path.display());
+            Err(CommandError::new(NO_FLOW, format!("check {}: {why}", given.display()))
+                .mended_by("a2a-hub flow list")
+                .into())
+        }
+        Some(path) => Ok(path),
+        None => Ok(given.to_owned()),
+    }
 }
 
 /// Asks the agent `flow`; returns its task, which has ended.

@@ -340,16 +340,21 @@ pub(crate) fn conclude(send: &Send, shown: &mut TaskOutput, exit: Exit) -> anyho
 
 impl Send {
     /// Reads the message from standard input if it is given as `-`, or from a terminal if it is
-    /// missing.
-    pub(crate) fn with_message(mut self, global: &Global) -> anyhow::Result<Self> {
+    /// missing; `None` if the user ends the prompt with Ctrl-C.
+    pub(crate) fn with_message(mut self, global: &Global) -> anyhow::Result<Option<Self>> {
         let is_missing = self.message.is_empty() && self.files.is_empty() && self.input.is_empty();
         if is_missing && self.agent.contains(char::is_whitespace) {
-            return self.for_default_agent(global);
+            return self.for_default_agent(global).map(Some);
         }
         if is_missing && global.console().is_attended() && global.format == Format::Pretty {
             let hint = format!("your message to {}", self.agent);
-            if let UserAnswer::Text(typed) = block_on(ask(global.console(), &hint))? {
-                self.message = typed;
+            match block_on(ask(global.console(), &hint))? {
+                UserAnswer::Text(typed) => self.message = typed,
+                UserAnswer::Nothing => {}
+                UserAnswer::Interrupted => {
+                    global.console().note("\nnothing was sent");
+                    return Ok(None);
+                }
             }
         }
         if self.message == "-" {
@@ -362,7 +367,7 @@ impl Send {
             let why = "the message is empty; give a text, or attach a file with `--file`";
             bail!(CommandError::usage(format!("send to `{}`: {why}", self.agent)));
         }
-        Ok(self)
+        Ok(Some(self))
     }
 
     /// Turns a text that stands in the place of the agent into a message to the default agent.

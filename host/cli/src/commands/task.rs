@@ -13,6 +13,7 @@ pub(crate) mod worktrees;
 
 use super::{
     cancel::{self, Cancel},
+    tasks::{TasksArgs, tasks},
     tree::{self, TreeArgs},
 };
 use crate::{
@@ -41,6 +42,8 @@ use worktrees::{ApplyOptions, DiffOptions, DiscardOptions};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
+    /// List tasks, those that wait for an answer first; `a2a-hub tasks` does the same
+    List(TasksArgs),
     /// Show a task with its messages and artifacts
     Show(One),
     /// Answer the question of a task, and print what follows
@@ -88,6 +91,7 @@ pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
                 Ok(task_text(&task, agent, Timestamp::now())?)
             })?;
         }
+        TaskCommand::List(asked) => return tasks(global, &asked),
         TaskCommand::Answer(asked) => return answer(global, asked),
         TaskCommand::Cancel(cancel) => cancel::cancel(global, &cancel)?,
         TaskCommand::Watch(one) => match one.url()? {
@@ -162,15 +166,24 @@ fn task_text(
         out.push(PLAIN, "\n");
         words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
     };
+    // An answer that is an artifact, too, is printed once.
+    let last = &status["message"];
+    let in_history = |message: &Value| message["messageId"] == last["messageId"];
+    let is_repeated = task["status"]["state"] == "completed" && {
+        let mut told = Told::default();
+        told.take(task);
+        told.last_words().is_none()
+    };
     for message in list(&task["history"]) {
+        if is_repeated && in_history(message) {
+            continue;
+        }
         said(if message["role"] == "user" { "you" } else { "agent" }, message)?;
     }
     for artifact in list(&task["artifacts"]) {
         said(&format!("made: {}", text(&artifact["name"])), artifact)?;
     }
-    let last = &status["message"];
-    let in_history = |message: &Value| message["messageId"] == last["messageId"];
-    if last.is_object() && !list(&task["history"]).iter().any(in_history) {
+    if last.is_object() && !is_repeated && !list(&task["history"]).iter().any(in_history) {
         said("agent", last)?;
     }
     if let (true, Some((command, agent)), Some(id)) = (waits(task), agent, task["id"].as_str()) {

@@ -97,8 +97,8 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
         detach: best.detach,
         timeout: best.timeout,
         ..Send::to(id.to_string(), best.message)
-    }
-    .with_message(global)?;
+    };
+    let Some(message) = message.with_message(global)? else { return Ok(Exit::Interrupted) };
     let directory = directory(&message)?;
     let prepare = async {
         let mut client = start::client(global, best.start).await?;

@@ -15,7 +15,8 @@ use serde_json::json;
 pub(crate) fn decide(global: &Global, decide: Decide) -> anyhow::Result<Exit> {
     let DecisionRequest { rule, flow, of, message, cwd, worktree, timeout, start } =
         decide.request()?;
-    let message = Send::to(RUNNER.to_owned(), message).with_message(global)?;
+    let message = Send::to(RUNNER.to_owned(), message);
+    let Some(message) = message.with_message(global)? else { return Ok(Exit::Interrupted) };
     block_on(async {
         let mut client = start::client(global, start).await?;
         require_agents(global, &mut client, &of).await

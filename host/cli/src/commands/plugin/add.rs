@@ -86,14 +86,14 @@ pub(super) fn add(
     global.show(&all, || {
         let mut shown = inspect::shown(&told, global.console().columns());
         let signed = signed(&provenance);
-        let line = grant_effect::line(standing.as_ref());
-        shown.push(PLAIN, &format!("{signed}\n{id} is in the plugins folder: {line}\n"));
-        if wanted.is_empty() && !inspect::asks_for_nothing(&told) {
-            shown.push(
-                PLAIN,
-                &format!("grant it what it asks for with: a2a-hub plugin grant {id}\n"),
-            );
-        }
+        let (asks, line) = match wanted.is_empty() && !inspect::asks_for_nothing(&told) {
+            true => {
+                let command = format!("grant them with: a2a-hub plugin grant {id}\n");
+                (command, grant_effect::line_below_requests(standing.as_ref()))
+            }
+            false => (String::new(), grant_effect::line(standing.as_ref())),
+        };
+        shown.push(PLAIN, &format!("{signed}\n{id} is in the plugins folder: {line}\n{asks}"));
         Ok(shown)
     })?;
     // The file is in the plugins folder, but the hub refuses to load it.

@@ -60,10 +60,11 @@ pub(super) fn answer(global: &Global, asked: AnswerOptions) -> anyhow::Result<Ex
         let tree = client.call("hub/tasks/tree", json!({ "id": id })).await?;
         Ok((id, text(&tree["tasks"][0]["agentId"]).to_owned()))
     })?;
-    send(
-        global,
-        Send { stream, ..Send::to(agent, answer) }.for_task(id, question).with_message(global)?,
-    )
+    let answer = Send { stream, ..Send::to(agent, answer) }.for_task(id, question);
+    match answer.with_message(global)? {
+        Some(answer) => send(global, answer),
+        None => Ok(Exit::Interrupted),
+    }
 }
 
 /// Returns the id of the only task that waits for an answer, and notes which task that is. An
