@@ -21,15 +21,15 @@ async fn main() -> Result<()> {
     let agent = A2aClient::find(Outbound::unguarded(), &url, None, &[]).await?;
     let message = Message::text(Role::User, words.join(" "));
     let mut stream = agent.stream(SendMessage::new(message, None)?).await?;
-    while let Some(told) = stream.next().await {
-        let line = match told? {
+    while let Some(event) = stream.next().await {
+        let line = match event? {
             StreamResponse::Task(task) => {
                 format!("task {} is {}", task.id, task.status.state.name())
             }
             StreamResponse::Message(answer) => answer.joined_text(),
             StreamResponse::Status { update, .. } => {
-                let said = update.status.message.as_ref().map(Message::joined_text);
-                format!("{}: {}", update.status.state.name(), said.unwrap_or_default())
+                let text = update.status.message.as_ref().map(Message::joined_text);
+                format!("{}: {}", update.status.state.name(), text.unwrap_or_default())
             }
             StreamResponse::Artifact { update, .. } => joined_text(&update.artifact.parts),
         };

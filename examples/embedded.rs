@@ -30,7 +30,7 @@ fn main() -> Result<ExitCode> {
 
 async fn embed(port: Option<String>) -> Result<()> {
     let shout = Native::new(|stage: Stage| async move {
-        if stage.say("taking a deep breath").await.is_err() {
+        if stage.report_working("taking a deep breath").await.is_err() {
             // The hub ignores this result: the task is over.
             return completed("");
         }
@@ -61,8 +61,8 @@ async fn embed(port: Option<String>) -> Result<()> {
     send.agent = Some(shout_id);
     let reply = hub.handle(&Principal::Operator, Operation::SendMessage(send.into())).await?;
     let Reply::One(Answer::Task(task)) = reply else { bail!("no task came of it") };
-    let said = task.status.message.as_ref().map(Message::joined_text);
-    println!("{}: {}", task.status.state.name(), said.unwrap_or_default());
+    let text = task.status.message.as_ref().map(Message::joined_text);
+    println!("{}: {}", task.status.state.name(), text.unwrap_or_default());
 
     if let Some(address) = hub.http_address() {
         println!("http://{address}/agents/shout");

@@ -103,7 +103,7 @@ async fn listen(client: &Client, url: &str) -> Result<Value> {
         if let Ok(response) = request.send().await {
             if !response.status().is_success() {
                 answer(response).await?;
-            } else if let Some(end) = hear(response, &mut last).await {
+            } else if let Some(end) = read_stream(response, &mut last).await {
                 return Ok(end);
             }
         }
@@ -113,7 +113,7 @@ async fn listen(client: &Client, url: &str) -> Result<Value> {
 }
 
 /// Reads a stream to its end; returns the last update, or `None` if the stream broke off.
-async fn hear(response: Response, last: &mut Option<String>) -> Option<Value> {
+async fn read_stream(response: Response, last: &mut Option<String>) -> Option<Value> {
     let mut bytes = response.bytes_stream();
     let (mut open, mut id) = (Vec::new(), None);
     while let Some(Ok(more)) = bytes.next().await {

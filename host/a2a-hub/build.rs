@@ -24,9 +24,9 @@ fn main() -> io::Result<()> {
         if component.is_file() {
             println!("cargo::rerun-if-changed={}", component.display());
             if !Parser::is_component(&fs::read(&component)?) {
-                let what =
+                let message =
                     format!("{} is no component: run `cargo xtask guests`", component.display());
-                return Err(io::Error::other(what));
+                return Err(io::Error::other(message));
             }
             let _ = writeln!(table, "    ({agent:?}, include_bytes!({component:?})),");
         } else {

@@ -11,26 +11,26 @@ use miniz_oxide::deflate::compress_to_vec;
 /// Files and folders of the repository that are packed. A folder that holds sources only is watched
 /// as a whole; in other folders, tools leave generated files.
 const PACKED: &[(&str, Watched)] = &[
-    ("Cargo.lock", Watched::Whole),
-    ("Cargo.toml", Watched::Whole),
-    ("LICENSE", Watched::Whole),
-    ("docs/how-to/test-your-agent.md", Watched::Whole),
-    ("docs/reference/manifest.md", Watched::Whole),
-    ("docs/reference/sdk-javascript.md", Watched::Whole),
-    ("docs/reference/sdk-python.md", Watched::Whole),
-    ("docs/reference/sdk-rust.md", Watched::Whole),
-    ("sdk/Cargo.toml", Watched::Whole),
-    ("sdk/src", Watched::Whole),
+    ("Cargo.lock", Watched::Directory),
+    ("Cargo.toml", Watched::Directory),
+    ("LICENSE", Watched::Directory),
+    ("docs/how-to/test-your-agent.md", Watched::Directory),
+    ("docs/reference/manifest.md", Watched::Directory),
+    ("docs/reference/sdk-javascript.md", Watched::Directory),
+    ("docs/reference/sdk-python.md", Watched::Directory),
+    ("docs/reference/sdk-rust.md", Watched::Directory),
+    ("sdk/Cargo.toml", Watched::Directory),
+    ("sdk/src", Watched::Directory),
     ("sdk-js", Watched::FileByFile),
     ("sdk-python", Watched::FileByFile),
-    ("templates", Watched::Whole),
-    ("wit", Watched::Whole),
+    ("templates", Watched::Directory),
+    ("wit", Watched::Directory),
 ];
 
 /// Granularity at which a packed folder is watched for changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Watched {
-    Whole,
+    Directory,
     FileByFile,
 }
 
@@ -48,16 +48,16 @@ fn main() -> io::Result<()> {
 /// Packs all files: each file's path, its length as text, and its bytes; compressed.
 fn archive(root: &Path) -> io::Result<Vec<u8>> {
     let mut files = Vec::new();
-    for (place, watched) in PACKED {
-        let path = root.join(place);
+    for (source, watched) in PACKED {
+        let path = root.join(source);
         if !path.exists() {
             continue;
         }
-        if *watched == Watched::Whole {
+        if *watched == Watched::Directory {
             println!("cargo::rerun-if-changed={}", path.display());
         }
         let before = files.len();
-        find(&path, place, &mut files)?;
+        find(&path, source, &mut files)?;
         if *watched == Watched::FileByFile {
             for (path, _) in &files[before..] {
                 println!("cargo::rerun-if-changed={}", path.display());
@@ -84,8 +84,8 @@ fn find(path: &Path, name: &str, files: &mut Vec<(PathBuf, String)>) -> io::Resu
         let entry = entry?;
         let file = entry.file_name().to_string_lossy().into_owned();
         let is_test = name.starts_with("sdk") && ["test", "tests"].contains(&file.as_str());
-        let is_made = NOT_PACKED.contains(&file.as_str()) || file.ends_with(".egg-info");
-        if !file.starts_with('.') && !is_test && !is_made {
+        let is_generated = NOT_PACKED.contains(&file.as_str()) || file.ends_with(".egg-info");
+        if !file.starts_with('.') && !is_test && !is_generated {
             find(&entry.path(), &format!("{name}/{file}"), files)?;
         }
     }

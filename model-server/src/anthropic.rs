@@ -2,8 +2,8 @@
 
 use super::{
     dialect::{Dialect, Turn, error_names},
-    heard::{Heard, Tool, list, spoken, texts},
     marker::is_marked,
+    parsed_request::{ParsedRequest, Tool, list, spoken, texts},
     plan::Reply,
     script::Script,
 };
@@ -12,32 +12,32 @@ use serde_json::{Value, json};
 pub(super) struct Messages;
 
 impl Dialect for Messages {
-    fn hear(&self, request: &Value) -> Heard {
+    fn parse_request(&self, request: &Value) -> ParsedRequest {
         let tools = list(&request["tools"]);
-        let mut heard = Heard {
+        let mut parsed = ParsedRequest {
             tools: tools
                 .iter()
                 .map(|tool| Tool::new(&tool["name"], &tool["input_schema"]))
                 .collect(),
-            ..Heard::default()
+            ..ParsedRequest::default()
         };
         for message in list(&request["messages"]).iter().filter(|message| message["role"] == "user")
         {
             let content = &message["content"];
             let results = || list(content).iter().filter(|block| block["type"] == "tool_result");
             for result in results() {
-                heard.tool(&texts(&result["content"]).join(" "), result["is_error"] == true);
+                parsed.tool(&texts(&result["content"]).join(" "), result["is_error"] == true);
             }
             // Beside results stand remarks of the agent's own; the user speaks there only with a marker.
             let marked = || spoken(&texts(content)).is_some_and(is_marked);
             if results().next().is_none() || marked() {
-                heard.user(content);
+                parsed.user(content);
             }
         }
-        heard
+        parsed
     }
 
-    fn whole(&self, turn: &Turn) -> Value {
+    fn document(&self, turn: &Turn) -> Value {
         let mut message = envelope(turn);
         message["content"] = blocks(turn).into();
         message["stop_reason"] = stop_reason(turn).into();
@@ -126,7 +126,7 @@ fn stream_block(script: &mut Script, turn: &Turn, index: usize, block: &Value) {
         let word = |script: &mut Script, word: &str| {
             delta(script, json!({"type": "text_delta", "text": word}));
         };
-        script.say(text, &turn.plan, word, |script| {
+        script.stream_words(text, &turn.plan, word, |script| {
             let error = json!({"type": "overloaded_error", "message": "mock mid-stream error"});
             send(script, &json!({"type": "error", "error": error}));
         });

@@ -2,7 +2,7 @@
 
 use super::{
     dialect::{Dialect, Turn, error_names},
-    heard::{Heard, Tool, list, texts},
+    parsed_request::{ParsedRequest, Tool, list, texts},
     plan::Reply,
     script::Script,
 };
@@ -13,23 +13,23 @@ const THOUGHT: &str = "mock thinking about it";
 pub(super) struct ChatCompletions;
 
 impl Dialect for ChatCompletions {
-    fn hear(&self, request: &Value) -> Heard {
+    fn parse_request(&self, request: &Value) -> ParsedRequest {
         let functions = list(&request["tools"]).iter().map(|tool| &tool["function"]);
-        let mut heard = Heard {
+        let mut parsed = ParsedRequest {
             tools: functions.map(|tool| Tool::new(&tool["name"], &tool["parameters"])).collect(),
-            ..Heard::default()
+            ..ParsedRequest::default()
         };
         for message in list(&request["messages"]) {
             match message["role"].as_str() {
-                Some("user") => heard.user(&message["content"]),
-                Some("tool") => heard.tool(&texts(&message["content"]).join(" "), false),
+                Some("user") => parsed.user(&message["content"]),
+                Some("tool") => parsed.tool(&texts(&message["content"]).join(" "), false),
                 _ => {}
             }
         }
-        heard
+        parsed
     }
 
-    fn whole(&self, turn: &Turn) -> Value {
+    fn document(&self, turn: &Turn) -> Value {
         let message = match &turn.plan.reply {
             Reply::Text(text) => json!({"role": "assistant", "content": text}),
             Reply::Call { tool, arguments } => json!({
@@ -52,7 +52,7 @@ impl Dialect for ChatCompletions {
         match &turn.plan.reply {
             Reply::Text(text) => {
                 let word = |script: &mut Script, word: &str| tell(script, json!({"content": word}));
-                script.say(text, &turn.plan, word, |script| {
+                script.stream_words(text, &turn.plan, word, |script| {
                     script.data(json!({
                         "object": "error",
                         "message": "mock mid-stream error",

@@ -1,15 +1,15 @@
 //! What the vendors' protocols have in common: a prompt comes in, and a turn goes out.
 
-use super::{heard::Heard, plan::Plan, script::Script};
+use super::{parsed_request::ParsedRequest, plan::Plan, script::Script};
 use serde_json::Value;
 use uuid::Uuid;
 
 /// One vendor's protocol.
 pub(super) trait Dialect: Sync {
     /// What the request says.
-    fn hear(&self, request: &Value) -> Heard;
+    fn parse_request(&self, request: &Value) -> ParsedRequest;
     /// The turn as one JSON document.
-    fn whole(&self, turn: &Turn) -> Value;
+    fn document(&self, turn: &Turn) -> Value;
     /// The turn as a stream of events.
     fn script(&self, turn: &Turn) -> Script;
     /// The body of an HTTP error.

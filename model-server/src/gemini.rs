@@ -2,7 +2,7 @@
 
 use super::{
     dialect::{Dialect, Turn, error_names},
-    heard::{Heard, Tool, list},
+    parsed_request::{ParsedRequest, Tool, list},
     plan::Reply,
     script::Script,
 };
@@ -11,13 +11,13 @@ use serde_json::{Map, Value, json};
 pub(super) struct GenerateContent;
 
 impl Dialect for GenerateContent {
-    fn hear(&self, request: &Value) -> Heard {
+    fn parse_request(&self, request: &Value) -> ParsedRequest {
         let functions =
             list(&request["tools"]).iter().flat_map(|tool| list(&tool["functionDeclarations"]));
-        let mut heard = Heard {
+        let mut parsed = ParsedRequest {
             tools: functions.map(tool).collect(),
             dictated: dictated(&request["generationConfig"]),
-            ..Heard::default()
+            ..ParsedRequest::default()
         };
         for content in list(&request["contents"]).iter().filter(|content| content["role"] == "user")
         {
@@ -25,16 +25,16 @@ impl Dialect for GenerateContent {
             let mut responses =
                 list(parts).iter().filter_map(|part| part.get("functionResponse")).peekable();
             if responses.peek().is_none() {
-                heard.user(parts);
+                parsed.user(parts);
             }
             for response in responses {
-                heard.tool(&response["response"].to_string(), false);
+                parsed.tool(&response["response"].to_string(), false);
             }
         }
-        heard
+        parsed
     }
 
-    fn whole(&self, turn: &Turn) -> Value {
+    fn document(&self, turn: &Turn) -> Value {
         chunk(turn, &part(turn), Some("STOP"))
     }
 
@@ -49,7 +49,7 @@ impl Dialect for GenerateContent {
                 let word = |script: &mut Script, word: &str| {
                     script.data(chunk(turn, &json!({"text": word}), None));
                 };
-                script.say(text, &turn.plan, word, |script| {
+                script.stream_words(text, &turn.plan, word, |script| {
                     script.data(json!({"error": {
                         "code": 503, "message": "mock mid-stream error", "status": "UNAVAILABLE",
                     }}));

@@ -22,8 +22,8 @@ mod chat;
 mod dialect;
 mod dialogue;
 mod gemini;
-mod heard;
 mod marker;
+mod parsed_request;
 mod plan;
 mod responses;
 mod script;
@@ -38,9 +38,9 @@ use axum::{
 pub use canned::CannedAnswer;
 use dialect::{Dialect, Turn};
 pub use dialogue::Dialogue;
-use heard::Heard;
 use marker::Refusal;
 use parking_lot::Mutex;
+use parsed_request::ParsedRequest;
 use plan::Plan;
 use serde_json::{Value, json};
 use std::{collections::HashMap, future, io, net::TcpListener, sync::Arc};
@@ -60,7 +60,7 @@ pub struct ModelServer {
 
 /// A request the server has seen.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// Such as `POST`.
     pub method: String,
     /// Path and query, such as `/v1/messages?beta=true`.
@@ -71,7 +71,7 @@ pub struct Seen {
 
 #[derive(Debug, Default)]
 struct Shared {
-    seen: Mutex<Vec<Seen>>,
+    requests: Mutex<Vec<ReceivedRequest>>,
     key: Mutex<Option<String>>,
     dialogue: Mutex<Option<Dialogue>>,
     canned: Mutex<Vec<CannedAnswer>>,
@@ -125,8 +125,8 @@ impl ModelServer {
     }
 
     /// What it has seen so far, oldest first.
-    pub fn requests(&self) -> Vec<Seen> {
-        self.shared.seen.lock().clone()
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.shared.requests.lock().clone()
     }
 }
 
@@ -146,7 +146,7 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-    shared.seen.lock().push(Seen {
+    shared.requests.lock().push(ReceivedRequest {
         method: method.to_string(),
         path: uri.to_string(),
         body: request.clone(),
@@ -199,11 +199,11 @@ async fn speak(
     if shared.key.lock().as_deref().is_some_and(|key| presented_key(headers) != Some(key)) {
         return refuse(dialect, 401, "invalid api key");
     }
-    let heard = dialect.hear(request);
-    let scripted = shared.dialogue.lock().as_ref().and_then(|it| Plan::scripted(it, &heard));
-    let canned = || shared.canned_answer(path, &heard).map(|it| Plan::canned(&it, &heard));
-    let plan = scripted.or_else(canned).unwrap_or_else(|| Plan::of(&heard));
-    if let Some(status) = plan.refusal.and_then(|refusal| shared.refuses(refusal, &heard.prompt)) {
+    let parsed = dialect.parse_request(request);
+    let scripted = shared.dialogue.lock().as_ref().and_then(|it| Plan::scripted(it, &parsed));
+    let canned = || shared.canned_answer(path, &parsed).map(|it| Plan::canned(&it, &parsed));
+    let plan = scripted.or_else(canned).unwrap_or_else(|| Plan::for_request(&parsed));
+    if let Some(status) = plan.refusal.and_then(|refusal| shared.refuses(refusal, &parsed.prompt)) {
         return refuse(dialect, status, &format!("mock error {status}"));
     }
     if plan.hangs {
@@ -213,7 +213,7 @@ async fn speak(
     if request["stream"] == true || path.contains(":stream") {
         dialect.script(&turn).into_response()
     } else {
-        Json(dialect.whole(&turn)).into_response()
+        Json(dialect.document(&turn)).into_response()
     }
 }
 
@@ -237,12 +237,12 @@ fn refuse(dialect: &dyn Dialect, status: u16, message: &str) -> Response {
 impl Shared {
     /// The first canned answer that fits; `None` for requests without tools, such as one for the
     /// title of a session.
-    fn canned_answer(&self, path: &str, heard: &Heard) -> Option<String> {
-        if heard.tools.is_empty() {
+    fn canned_answer(&self, path: &str, parsed: &ParsedRequest) -> Option<String> {
+        if parsed.tools.is_empty() {
             return None;
         }
         let canned = self.canned.lock();
-        let fitting = canned.iter().find(|it| it.fits(path, &heard.prompt))?;
+        let fitting = canned.iter().find(|it| it.fits(path, &parsed.prompt))?;
         Some(fitting.answer.clone())
     }
 

@@ -13,7 +13,7 @@ pub(super) struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Ending {
     /// As it should.
-    Whole,
+    Complete,
     /// With an error event after a few words.
     Fault,
     /// With the connection cut after a few words.
@@ -46,17 +46,17 @@ pub(super) fn markers(text: &str) -> impl Iterator<Item = Marker<'_>> {
 /// `text` without its markers.
 pub(super) fn without_markers(text: &str) -> String {
     let mut parts = text.split("[[");
-    let mut left = parts.next().unwrap_or_default().to_owned();
+    let mut output = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         match part.split_once("]]") {
-            Some((inside, rest)) if Marker::parse(inside).is_some() => left.push_str(rest),
+            Some((inside, rest)) if Marker::parse(inside).is_some() => output.push_str(rest),
             _ => {
-                left.push_str("[[");
-                left.push_str(part);
+                output.push_str("[[");
+                output.push_str(part);
             }
         }
     }
-    left
+    output
 }
 
 impl<'a> Marker<'a> {

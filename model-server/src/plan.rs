@@ -2,8 +2,8 @@
 
 use super::{
     dialogue::Dialogue,
-    heard::{Heard, Tool},
     marker::{Ending, Marker, Refusal, markers, without_markers},
+    parsed_request::{ParsedRequest, Tool},
 };
 use serde_json::{Map, Value, json};
 use std::{fmt, time::Duration};
@@ -48,19 +48,19 @@ impl Plan {
             hangs: false,
             thinks: false,
             pace: None,
-            ending: Ending::Whole,
+            ending: Ending::Complete,
             reply,
         }
     }
 
     /// The next step of `dialogue`: its command, then its answer. `None` for other prompts, and for
     /// requests without tools, such as one for the title of a session.
-    pub(super) fn scripted(dialogue: &Dialogue, heard: &Heard) -> Option<Self> {
-        if !heard.prompt.contains(&dialogue.prompt) || heard.tools.is_empty() {
+    pub(super) fn scripted(dialogue: &Dialogue, parsed: &ParsedRequest) -> Option<Self> {
+        if !parsed.prompt.contains(&dialogue.prompt) || parsed.tools.is_empty() {
             return None;
         }
-        let mut plan = Self::reply(match heard.results.is_empty() {
-            true => run(&dialogue.command, &heard.tools),
+        let mut plan = Self::reply(match parsed.results.is_empty() {
+            true => run(&dialogue.command, &parsed.tools),
             false => Reply::Text(dialogue.answer.clone()),
         });
         if let Reply::Call { arguments, .. } = &mut plan.reply
@@ -73,19 +73,23 @@ impl Plan {
     }
 
     /// The plan for what was heard.
-    pub(super) fn of(heard: &Heard) -> Self {
-        Self::marked(&heard.prompt, heard, |words| text(heard, words))
+    pub(super) fn for_request(parsed: &ParsedRequest) -> Self {
+        Self::marked(&parsed.prompt, parsed, |words| text(parsed, words))
     }
 
     /// The plan for what was heard: the tools of a canned answer, then its text.
-    pub(super) fn canned(answer: &str, heard: &Heard) -> Self {
-        let said = without_markers(answer).trim().to_owned();
-        Self::marked(answer, heard, |words| words.map_or(said, numbered))
+    pub(super) fn canned(answer: &str, parsed: &ParsedRequest) -> Self {
+        let plain = without_markers(answer).trim().to_owned();
+        Self::marked(answer, parsed, |words| words.map_or(plain, numbered))
     }
 
-    /// The plan of the markers in `text`. Without a tool to ask for, `said` gives the answer, from
+    /// The plan of the markers in `text`. Without a tool to ask for, `answer` gives the answer, from
     /// the count of words that a marker asks for.
-    fn marked(text: &str, heard: &Heard, said: impl FnOnce(Option<usize>) -> String) -> Self {
+    fn marked(
+        text: &str,
+        parsed: &ParsedRequest,
+        answer: impl FnOnce(Option<usize>) -> String,
+    ) -> Self {
         let mut plan = Self::reply(Reply::Text(String::new()));
         let mut words = None;
         let mut calls = Vec::new();
@@ -100,24 +104,24 @@ impl Plan {
                 Marker::Tool(spec) => calls.push(spec),
             }
         }
-        plan.reply = if let Some(dictated) = &heard.dictated {
+        plan.reply = if let Some(dictated) = &parsed.dictated {
             Reply::Text(dictated.clone())
-        } else if let Some(spec) = calls.get(heard.results.len()) {
-            call(spec, &heard.tools)
+        } else if let Some(spec) = calls.get(parsed.results.len()) {
+            call(spec, &parsed.tools)
         } else {
-            Reply::Text(said(words))
+            Reply::Text(answer(words))
         };
         plan
     }
 }
 
-fn text(heard: &Heard, words: Option<usize>) -> String {
+fn text(parsed: &ParsedRequest, words: Option<usize>) -> String {
     let mut text = match words {
         Some(count) => numbered(count),
-        None => format!("ECHO: {}", heard.prompt.trim()),
+        None => format!("ECHO: {}", parsed.prompt.trim()),
     };
-    if !heard.results.is_empty() {
-        text.push_str(&format!(" | TOOL_RESULTS: {}", Value::from(heard.results.clone())));
+    if !parsed.results.is_empty() {
+        text.push_str(&format!(" | TOOL_RESULTS: {}", Value::from(parsed.results.clone())));
     }
     text
 }
@@ -193,7 +197,7 @@ mod tests {
     use crate::marker::is_marked;
 
     fn plan(prompt: &str) -> Plan {
-        Plan::of(&Heard { prompt: prompt.into(), ..Heard::default() })
+        Plan::for_request(&ParsedRequest { prompt: prompt.into(), ..ParsedRequest::default() })
     }
 
     fn says(text: &str) -> Reply {
@@ -218,10 +222,10 @@ mod tests {
     #[test]
     fn tools_are_asked_for_one_a_turn_by_the_names_on_offer() {
         let schema = json!({"properties": {"file_path": {}, "command": {}}});
-        let mut heard = Heard {
+        let mut heard = ParsedRequest {
             prompt: "[[tool:write:/a:b:c]] [[tool:shell:ls]] [[tool:raw:Other:{\"n\":1}]]".into(),
             tools: vec![Tool::new(&"Bash".into(), &schema), Tool::new(&"Write".into(), &schema)],
-            ..Heard::default()
+            ..ParsedRequest::default()
         };
         let expected = [
             ("Write", json!({"file_path": "/a", "content": "b:c"})),
@@ -229,10 +233,15 @@ mod tests {
             ("Other", json!({"n": 1})),
         ];
         for (tool, arguments) in expected {
-            assert_eq!(Plan::of(&heard).reply, Reply::Call { tool: tool.into(), arguments });
+            assert_eq!(
+                Plan::for_request(&heard).reply,
+                Reply::Call { tool: tool.into(), arguments }
+            );
             heard.tool("done", false);
         }
-        let Reply::Text(text) = Plan::of(&heard).reply else { panic!("every tool was used") };
+        let Reply::Text(text) = Plan::for_request(&heard).reply else {
+            panic!("every tool was used")
+        };
         assert!(text.ends_with(r#"{"is_error":false,"text":"done"}]"#), "{text}");
     }
 
@@ -247,18 +256,18 @@ mod tests {
         };
         let schema = json!({"properties": {"command": {}, "description": {}}});
         let tools = vec![Tool::new(&"Bash".into(), &schema)];
-        let mut heard = Heard { prompt: "why?".into(), tools, ..Heard::default() };
+        let mut heard = ParsedRequest { prompt: "why?".into(), tools, ..ParsedRequest::default() };
         let arguments = json!({"command": "make test", "description": "Run the tests"});
-        let next = |heard: &Heard| Plan::scripted(&dialogue, heard).map(|plan| plan.reply);
+        let next = |heard: &ParsedRequest| Plan::scripted(&dialogue, heard).map(|plan| plan.reply);
         assert_eq!(next(&heard), Some(Reply::Call { tool: "Bash".into(), arguments }));
         heard.tool("failed", false);
         assert_eq!(next(&heard), Some(says("because")));
-        assert_eq!(next(&Heard { prompt: "how?".into(), ..heard }), None);
+        assert_eq!(next(&ParsedRequest { prompt: "how?".into(), ..heard }), None);
     }
 
     #[test]
     fn canned_answer_uses_tools_then_says_text() {
-        let mut heard = Heard { prompt: "[[words:2]]".into(), ..Heard::default() };
+        let mut heard = ParsedRequest { prompt: "[[words:2]]".into(), ..ParsedRequest::default() };
         let answer = "[[tool:raw:Other:{\"n\":1}]] {\"list\": [[1], [2]]} [[slow:20]]\n";
         let call = Reply::Call { tool: "Other".into(), arguments: json!({"n": 1}) };
         assert_eq!(Plan::canned(answer, &heard).reply, call);

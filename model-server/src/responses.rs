@@ -2,7 +2,7 @@
 
 use super::{
     dialect::{Dialect, Turn, error_names},
-    heard::{Heard, Tool, list},
+    parsed_request::{ParsedRequest, Tool, list},
     plan::Reply,
     script::Script,
 };
@@ -11,34 +11,34 @@ use serde_json::{Value, json};
 pub(super) struct Responses;
 
 impl Dialect for Responses {
-    fn hear(&self, request: &Value) -> Heard {
+    fn parse_request(&self, request: &Value) -> ParsedRequest {
         let name = |tool: &Value| tool.get("name").unwrap_or(&tool["type"]).clone();
         let tools = list(&request["tools"]);
-        let mut heard = Heard {
+        let mut parsed = ParsedRequest {
             tools: tools.iter().map(|tool| Tool::new(&name(tool), &tool["parameters"])).collect(),
-            ..Heard::default()
+            ..ParsedRequest::default()
         };
         let input = &request["input"];
         if input.is_string() {
-            heard.user(input);
+            parsed.user(input);
         }
         for item in list(input) {
             match item["type"].as_str().unwrap_or("message") {
-                "message" if item["role"] == "user" => heard.user(&item["content"]),
+                "message" if item["role"] == "user" => parsed.user(&item["content"]),
                 "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
                     let output = &item["output"];
                     match output.as_str() {
-                        Some(text) => heard.tool(text, false),
-                        None => heard.tool(&output.to_string(), false),
+                        Some(text) => parsed.tool(text, false),
+                        None => parsed.tool(&output.to_string(), false),
                     }
                 }
                 _ => {}
             }
         }
-        heard
+        parsed
     }
 
-    fn whole(&self, turn: &Turn) -> Value {
+    fn document(&self, turn: &Turn) -> Value {
         completed(turn, &items(turn))
     }
 
@@ -138,11 +138,11 @@ fn stream_item(script: &mut Script, turn: &Turn, index: usize, item: &Value) {
         Some("reasoning") => {
             empty["summary"] = json!([]);
             add(script, index, &empty);
-            let tell = |script: &mut Script, what: &str, name: &str, value: Value| {
+            let tell = |script: &mut Script, event: &str, name: &str, value: Value| {
                 send(
                     script,
                     json!({
-                        "type": format!("response.{what}"), "item_id": item["id"], "output_index": index,
+                        "type": format!("response.{event}"), "item_id": item["id"], "output_index": index,
                         "summary_index": 0, name: value,
                     }),
                 );
@@ -155,11 +155,11 @@ fn stream_item(script: &mut Script, turn: &Turn, index: usize, item: &Value) {
         _ => {
             (empty["status"], empty["arguments"]) = ("in_progress".into(), "".into());
             add(script, index, &empty);
-            for (what, name) in [("delta", "delta"), ("done", "arguments")] {
+            for (event, name) in [("delta", "delta"), ("done", "arguments")] {
                 send(
                     script,
                     json!({
-                        "type": format!("response.function_call_arguments.{what}"), "item_id": item["id"],
+                        "type": format!("response.function_call_arguments.{event}"), "item_id": item["id"],
                         "output_index": index, name: item["arguments"],
                     }),
                 );
@@ -178,11 +178,11 @@ fn add(script: &mut Script, index: usize, item: &Value) {
 
 /// The one content part of a message.
 fn stream_text(script: &mut Script, turn: &Turn, index: usize, item: &Value) {
-    let tell = |script: &mut Script, what: &str, name: &str, value: Value| {
+    let tell = |script: &mut Script, event: &str, name: &str, value: Value| {
         send(
             script,
             json!({
-                "type": format!("response.{what}"), "item_id": item["id"], "output_index": index,
+                "type": format!("response.{event}"), "item_id": item["id"], "output_index": index,
                 "content_index": 0, name: value,
             }),
         );
@@ -192,7 +192,7 @@ fn stream_text(script: &mut Script, turn: &Turn, index: usize, item: &Value) {
     tell(script, "content_part.added", "part", empty);
     let word =
         |script: &mut Script, word: &str| tell(script, "output_text.delta", "delta", word.into());
-    script.say(part["text"].as_str().unwrap_or_default(), &turn.plan, word, |script| {
+    script.stream_words(part["text"].as_str().unwrap_or_default(), &turn.plan, word, |script| {
         let mut failed = response(turn);
         failed["status"] = "failed".into();
         failed["error"] = json!({"code": "server_error", "message": "mock mid-stream error"});

@@ -53,7 +53,7 @@ impl Script {
     }
 
     /// Says `text` word by word, at the pace and to the ending that the plan asks for.
-    pub(super) fn say(
+    pub(super) fn stream_words(
         &mut self,
         text: &str,
         plan: &Plan,
@@ -61,16 +61,16 @@ impl Script {
         fault: impl FnOnce(&mut Self),
     ) {
         let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
-        let heard = match plan.ending {
-            Ending::Whole => words.len(),
+        let count = match plan.ending {
+            Ending::Complete => words.len(),
             Ending::Fault | Ending::Cut => words.len().min(WORDS_BEFORE_ACCIDENT),
         };
-        for piece in &words[..heard] {
+        for piece in &words[..count] {
             word(self, piece);
             self.steps.extend(plan.pace.map(Step::Pause));
         }
         match plan.ending {
-            Ending::Whole => {}
+            Ending::Complete => {}
             Ending::Fault => {
                 fault(self);
                 self.steps.push(Step::Close);

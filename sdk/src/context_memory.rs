@@ -48,12 +48,12 @@ impl Memory<'_> {
 
     /// Sets the goal.
     pub fn set_goal(&self, goal: &str) -> Result<(), Failure> {
-        self.ctx.hub.change_mind(Change::Goal(Some(goal)))
+        self.ctx.hub.change_context_memory(Change::Goal(Some(goal)))
     }
 
     /// Adds a thought. Only the newest 256 are stored.
     pub fn add_thought(&self, content: &str) -> Result<(), Failure> {
-        self.ctx.hub.change_mind(Change::Thought { content, private: self.private })
+        self.ctx.hub.change_context_memory(Change::Thought { content, private: self.private })
     }
 
     /// Thoughts, oldest first.
@@ -70,7 +70,7 @@ impl Memory<'_> {
     ) -> Result<(), Failure> {
         let (value, private) = (written(key, value)?, self.private);
         let reason = Some(reason).filter(|reason| !reason.is_empty());
-        self.ctx.hub.change_mind(Change::Decide { key, value: &value, reason, private })
+        self.ctx.hub.change_context_memory(Change::Decide { key, value: &value, reason, private })
     }
 
     /// Decisions, oldest first.
@@ -81,7 +81,7 @@ impl Memory<'_> {
     /// Sets a variable.
     pub fn set_var(&self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
         let (value, private) = (written(name, value)?, self.private);
-        self.ctx.hub.change_mind(Change::Variable { name, value: Some(&value), private })
+        self.ctx.hub.change_context_memory(Change::Variable { name, value: Some(&value), private })
     }
 
     /// Variables by name.
@@ -91,7 +91,7 @@ impl Memory<'_> {
 
     /// Deletes a variable.
     pub fn drop_var(&self, name: &str) -> Result<(), Failure> {
-        self.ctx.hub.change_mind(Change::Variable { name, value: None, private: false })
+        self.ctx.hub.change_context_memory(Change::Variable { name, value: None, private: false })
     }
 
     /// Stores an item, replacing the one with the same id. Its type is `semantic` for facts,
@@ -112,7 +112,7 @@ impl Memory<'_> {
         if self.private {
             item.metadata.get_or_insert_default().insert("private".to_owned(), true.into());
         }
-        self.ctx.hub.change_mind(Change::Remember(&written(&item.id, &item)?))
+        self.ctx.hub.change_context_memory(Change::Remember(&written(&item.id, &item)?))
     }
 
     /// Ten items that match `query` best, best first. A query without words returns the newest.
@@ -120,14 +120,14 @@ impl Memory<'_> {
         self.recall_up_to(query, RECALLED)
     }
 
-    /// Up to `most` items that match `query` best, best first.
-    pub fn recall_up_to(&self, query: &str, most: u32) -> Result<Vec<MemoryItem>, Failure> {
-        read(&self.ctx.hub.recall_items(query, most)?)
+    /// Up to `limit` items that match `query` best, best first.
+    pub fn recall_up_to(&self, query: &str, limit: u32) -> Result<Vec<MemoryItem>, Failure> {
+        read(&self.ctx.hub.recall_items(query, limit)?)
     }
 
     /// Deletes the item with this id.
     pub fn forget(&self, id: &str) -> Result<(), Failure> {
-        self.ctx.hub.change_mind(Change::Forget(id))
+        self.ctx.hub.change_context_memory(Change::Forget(id))
     }
 }
 

@@ -97,12 +97,12 @@ impl Call {
         match self.outcome()? {
             Outcome::Message(message) => Ok(message.text()),
             Outcome::Status(status) => {
-                let said = status.message.map(|message| message.text()).unwrap_or_default();
+                let text = status.message.map(|message| message.text()).unwrap_or_default();
                 if status.state == crate::TaskState::Completed {
-                    Ok(said)
+                    Ok(text)
                 } else {
                     let state = name(status.state);
-                    Err(Failure::Unavailable(format!("the other agent's task is {state}: {said}")))
+                    Err(Failure::Unavailable(format!("the other agent's task is {state}: {text}")))
                 }
             }
         }

@@ -51,9 +51,9 @@ impl Workspace<'_> {
 
 /// Path below the workspace, without `.` and the place of the workspace.
 fn within(path: &str) -> Result<String, Failure> {
-    let below =
+    let relative =
         path.strip_prefix(WORKSPACE).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    let inside = below.map_or(path, |rest| rest.trim_start_matches('/'));
+    let inside = relative.map_or(path, |rest| rest.trim_start_matches('/'));
     let names: Vec<&str> =
         inside.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
     if names.contains(&"..") || inside.starts_with('/') {

@@ -18,8 +18,8 @@ use serde::de::{DeserializeSeed, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 pub use member::{
-    lenient_list, lenient_number, lenient_string, lenient_text, lenient_whole, number, text, truth,
-    whole,
+    integer, lenient_integer, lenient_list, lenient_number, lenient_string, lenient_text, number,
+    text, truth,
 };
 
 /// Nesting beyond which a value becomes null; `serde_json` refuses a text with 128 levels.
@@ -55,7 +55,7 @@ pub struct JsonLines {
     /// Halves at the edges of the latest line's strings.
     halves: Halves,
     /// High half at the end of the latest chunk.
-    held: Option<u16>,
+    pending_high: Option<u16>,
 }
 
 /// Halves of surrogate pairs at the edges of a line's strings.
@@ -85,7 +85,7 @@ impl JsonLines {
     pub fn chunk(&mut self, text: &str) -> String {
         let mut text = text;
         let mut joined = String::new();
-        if let Some(high) = self.held.take() {
+        if let Some(high) = self.pending_high.take() {
             let low = self.halves.low.filter(|_| text.starts_with('\u{fffd}'));
             let pair = low.and_then(|low| char::decode_utf16([high, low]).next()?.ok());
             joined.push(pair.unwrap_or('\u{fffd}'));
@@ -96,7 +96,7 @@ impl JsonLines {
         if let Some(high) = self.halves.high
             && let Some(before) = text.strip_suffix('\u{fffd}')
         {
-            self.held = Some(high);
+            self.pending_high = Some(high);
             text = before;
         }
         joined.push_str(text);
@@ -105,7 +105,7 @@ impl JsonLines {
 
     /// Ends a message: U+FFFD if the last chunk ended with half of a pair, and else nothing.
     pub fn end_of_message(&mut self) -> &'static str {
-        if self.held.take().is_some() { "\u{fffd}" } else { "" }
+        if self.pending_high.take().is_some() { "\u{fffd}" } else { "" }
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) trait Host {
     fn delete(&self, key: &str) -> Result<(), Failure>;
     fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure>;
     fn working(&self) -> Result<String, Failure>;
-    fn change_mind(&self, change: Change<'_>) -> Result<(), Failure>;
+    fn change_context_memory(&self, change: Change<'_>) -> Result<(), Failure>;
     fn recall_items(&self, query: &str, limit: u32) -> Result<String, Failure>;
     fn read_setting(&self, name: &str) -> Option<String>;
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
@@ -117,8 +117,8 @@ pub(crate) trait ExchangeHandle {
 
 /// Step of a replayed run.
 pub(crate) trait StepHandle {
-    fn kept(&self) -> Option<String>;
-    fn end(self, kept: &str) -> Result<(), Failure>;
+    fn stored_result(&self) -> Option<String>;
+    fn end(self, result: &str) -> Result<(), Failure>;
 }
 
 /// Source that can be waited for together with others.

@@ -106,7 +106,7 @@ impl Host for Imports {
     fn working(&self) -> Result<String, Failure> {
         context_memory::working()
     }
-    fn change_mind(&self, change: Change<'_>) -> Result<(), Failure> {
+    fn change_context_memory(&self, change: Change<'_>) -> Result<(), Failure> {
         match change {
             Change::Goal(goal) => context_memory::set_goal(goal),
             Change::Thought { content, private } => context_memory::add_thought(content, private),
@@ -282,7 +282,7 @@ impl CallHandle for delegate::Call {
 }
 
 impl StepHandle for steps::Step {
-    fn kept(&self) -> Option<String> {
+    fn stored_result(&self) -> Option<String> {
         steps::Step::kept(self)
     }
     fn end(self, kept: &str) -> Result<(), Failure> {

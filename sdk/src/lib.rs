@@ -100,7 +100,7 @@ pub use files::Workspace;
 pub use find::{AgentQuery, FoundAgent, FoundAgents, FoundBy};
 pub use outcome::Run;
 pub use process::{Child, Exit, Line};
-pub use question::{Came, OpenQuestion};
+pub use question::{OpenQuestion, WaitEvent};
 pub use serde_json;
 pub use timer::Timer;
 pub use tools::{Tool, ToolResult};
@@ -110,12 +110,12 @@ pub use working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 /// All types that agents name, in one `use`. A name of the agent's own shadows one of these.
 pub mod prelude {
     pub use crate::{
-        Agent, AgentQuery, Artifact, ArtifactUpdate, Call, CallOptions, Came, Card, Child, Command,
+        Agent, AgentQuery, Artifact, ArtifactUpdate, Call, CallOptions, Card, Child, Command,
         Context, Event, Exchange, Exit, ExitStatus, Failure, FoundAgent, FoundAgents, Health,
         Level, Line, Memory, MemoryItem, MemoryScope, Message, Need, OpenQuestion, Outcome, Part,
         PartContent, Request, Response, Role, Run, ServerEvent, Source, StepMode, Task, TaskState,
-        TaskStatus, TextStream, Timer, Tool, ToolResult, Update, Workspace, Worktree, export,
-        serde_json,
+        TaskStatus, TextStream, Timer, Tool, ToolResult, Update, WaitEvent, Workspace, Worktree,
+        export, serde_json,
     };
     #[doc(no_inline)]
     pub use serde_json::json;

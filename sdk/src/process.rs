@@ -85,7 +85,7 @@ impl Context {
     /// Starts a program.
     #[expect(clippy::needless_pass_by_value, reason = "a command is written where it is run")]
     pub fn spawn(&self, command: Command) -> Result<Child, Failure> {
-        Ok(Child::of(self.hub.spawn(&command)?))
+        Ok(Child::new(self.hub.spawn(&command)?))
     }
 
     /// Resumes the program that an earlier task of this agent [parked](Child::park) under this key.
@@ -97,7 +97,7 @@ impl Context {
     /// Fails as [`spawn`](Self::spawn) does if the command is not granted.
     #[expect(clippy::needless_pass_by_value, reason = "a command is written where it is run")]
     pub fn take_up(&self, key: &str, command: Command) -> Result<Option<Child>, Failure> {
-        Ok(self.hub.take_up(key, &command)?.map(Child::of))
+        Ok(self.hub.take_up(key, &command)?.map(Child::new))
     }
 
     /// Runs a program without input to its end, and passes each line of its standard output to
@@ -135,7 +135,7 @@ pub enum Line {
 }
 
 impl Child {
-    fn of(process: <Hub as Host>::Process) -> Self {
+    fn new(process: <Hub as Host>::Process) -> Self {
         Self {
             process,
             lines: LineBuffer::default(),
@@ -295,9 +295,9 @@ impl Child {
     fn complain(&mut self, bytes: &[u8]) {
         let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else { return };
         let begun = self.stderr.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
-        let said = [begun, &bytes[..end]].concat();
+        let output = [begun, &bytes[..end]].concat();
         // Only the last lines of a burst are split off, since no more are kept.
-        let last = said.rsplit(|&byte| byte == b'\n').take(MAX_COMPLAINTS);
+        let last = output.rsplit(|&byte| byte == b'\n').take(MAX_COMPLAINTS);
         let last: Vec<_> = last.map(|line| String::from_utf8_lossy(line).into_owned()).collect();
         self.complaints.extend(last.into_iter().rev());
         let excess = self.complaints.len().saturating_sub(MAX_COMPLAINTS);

@@ -12,7 +12,7 @@ pub struct OpenQuestion(pub(crate) <Hub as Host>::Question);
 
 /// Event that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Came {
+pub enum WaitEvent {
     /// Answer of the client; [`OpenQuestion::answer`] returns it.
     Answer,
     /// Output of the program, or its exit.
@@ -33,13 +33,13 @@ impl Context {
     }
 
     /// Waits for an answer or for output of a program, whichever comes first. Neither is consumed.
-    pub fn first_of(&self, question: &OpenQuestion, child: &Child) -> Result<Came, Failure> {
+    pub fn first_of(&self, question: &OpenQuestion, child: &Child) -> Result<WaitEvent, Failure> {
         if child.has_line() {
-            return Ok(Came::Output);
+            return Ok(WaitEvent::Output);
         }
         match self.hub.first_of(&question.0, &child.process) {
-            First::Answer => Ok(Came::Answer),
-            First::Output => Ok(Came::Output),
+            First::Answer => Ok(WaitEvent::Answer),
+            First::Output => Ok(WaitEvent::Output),
             First::Cancelled => Err(Failure::Cancelled),
         }
     }

@@ -7,12 +7,12 @@ use crate::host::{Host, StepHandle};
 use crate::{Context, Failure, StepMode};
 
 /// Maximum size of a step's stored result, in bytes.
-const MAX_KEPT: usize = 1 << 20;
+const MAX_RESULT_BYTES: usize = 1 << 20;
 
 /// Result of a step, as the hub stores it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Kept<T> {
+enum StoredResult<T> {
     Done(T),
     Invalid(String),
     Unsupported(String),
@@ -23,10 +23,10 @@ enum Kept<T> {
     Internal(String),
 }
 
-impl<T> Kept<T> {
+impl<T> StoredResult<T> {
     /// Converts a result. A step that ended because the task was cancelled has none to store.
-    fn of(came_to: Result<T, Failure>) -> Option<Self> {
-        Some(match came_to {
+    fn from_result(result: Result<T, Failure>) -> Option<Self> {
+        Some(match result {
             Ok(done) => Self::Done(done),
             Err(Failure::Invalid(why)) => Self::Invalid(why),
             Err(Failure::Unsupported(why)) => Self::Unsupported(why),
@@ -39,7 +39,7 @@ impl<T> Kept<T> {
         })
     }
 
-    fn came_to(self) -> Result<T, Failure> {
+    fn into_result(self) -> Result<T, Failure> {
         match self {
             Self::Done(done) => Ok(done),
             Self::Invalid(why) => Err(Failure::Invalid(why)),
@@ -79,32 +79,34 @@ impl Context {
     ) -> Result<T, Failure> {
         let no_json = |why| Failure::Internal(format!("the step `{key}`: {why}"));
         let step = self.hub.begin_step(key, mode)?;
-        if let Some(kept) = StepHandle::kept(&step) {
-            let kept: Kept<T> = serde_json::from_str(&kept).map_err(no_json)?;
-            return kept.came_to();
+        if let Some(stored) = StepHandle::stored_result(&step) {
+            let stored: StoredResult<T> = serde_json::from_str(&stored).map_err(no_json)?;
+            return stored.into_result();
         }
-        let Some(kept) = Kept::of(work()) else {
+        let Some(stored) = StoredResult::from_result(work()) else {
             // Dropping the step would record it as done.
             std::mem::forget(step);
             return Err(Failure::Cancelled);
         };
         let json = match mode {
             StepMode::Again => String::new(),
-            StepMode::Recorded | StepMode::Ask => serde_json::to_string(&kept).map_err(no_json)?,
+            StepMode::Recorded | StepMode::Ask => {
+                serde_json::to_string(&stored).map_err(no_json)?
+            }
         };
-        if json.len() > MAX_KEPT {
+        if json.len() > MAX_RESULT_BYTES {
             // The step ends as failed, so that the agent can go on.
             let why = format!(
-                "keep what the step `{key}` came to: it is {} bytes long, and {MAX_KEPT} are kept; keep less of it, or read it again with \
+                "keep what the step `{key}` came to: it is {} bytes long, and {MAX_RESULT_BYTES} are kept; keep less of it, or read it again with \
                  `StepMode::Again`",
                 json.len()
             );
-            let failed = Kept::<()>::Exhausted(why.clone());
+            let failed = StoredResult::<()>::Exhausted(why.clone());
             step.end(&serde_json::to_string(&failed).map_err(no_json)?)?;
             return Err(Failure::Exhausted(why));
         }
         step.end(&json)?;
-        kept.came_to()
+        stored.into_result()
     }
 }
 
@@ -143,7 +145,7 @@ mod tests {
     fn too_large_step_result_is_stored_failure() {
         let host = ScriptedHost::new();
         let ctx = host.context();
-        let long = || Ok("x".repeat(MAX_KEPT));
+        let long = || Ok("x".repeat(MAX_RESULT_BYTES));
         let Err(Failure::Exhausted(why)) = ctx.step("long", long) else { panic!("it is kept") };
         assert!(why.contains("1048576 are kept"), "{why}");
         // As after a restart of the hub.

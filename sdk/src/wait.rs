@@ -71,18 +71,18 @@ impl Context {
         }
         let rings_in: Vec<_> = sources.iter().map(Source::rings_in).collect();
         let next = rings_in.iter().flatten().min().copied();
-        let patience = [timeout, next].into_iter().flatten().min();
+        let max_wait = [timeout, next].into_iter().flatten().min();
         let (places, polled): (Vec<_>, Vec<_>) = sources
             .iter()
             .enumerate()
-            .filter_map(|(place, source)| Some((place, source.pollable()?)))
+            .filter_map(|(index, source)| Some((index, source.pollable()?)))
             .unzip();
-        let told = self.hub.any_of(&polled, patience)?;
-        let mut ready: Vec<_> = told.into_iter().map(|at| places[at]).collect();
+        let woken = self.hub.any_of(&polled, max_wait)?;
+        let mut ready: Vec<_> = woken.into_iter().map(|at| places[at]).collect();
         // The timer that ended the wait is due, even if the clock differs by a microsecond.
-        let waited = if ready.is_empty() { patience } else { Some(Duration::ZERO) };
+        let waited = if ready.is_empty() { max_wait } else { Some(Duration::ZERO) };
         let due = |rings_in: &Option<Duration>| rings_in.is_some_and(|it| Some(it) <= waited);
-        ready.extend((0..sources.len()).filter(|&place| due(&rings_in[place])));
+        ready.extend((0..sources.len()).filter(|&index| due(&rings_in[index])));
         ready.sort_unstable();
         Ok(ready)
     }

@@ -12,8 +12,9 @@ pub(crate) fn read(root: &Path, path: &str) -> Result<Vec<u8>, Failure> {
 pub(crate) fn write(root: &Path, path: &str, content: &[u8]) -> Result<(), Failure> {
     let file = root.join(path);
     let folder = file.parent().filter(|folder| *folder != root && !folder.is_dir());
-    let made = folder.map_or(Ok(()), std::fs::create_dir_all);
-    made.and_then(|()| std::fs::write(&file, content))
+    let created = folder.map_or(Ok(()), std::fs::create_dir_all);
+    created
+        .and_then(|()| std::fs::write(&file, content))
         .map_err(|why| failure(root, "write", path, &why))
 }
 
@@ -29,30 +30,30 @@ pub(crate) fn list(root: &Path, path: &str) -> Result<Vec<String>, Failure> {
     names().map_err(|why| failure(root, "list", path, &why))
 }
 
-fn failure(root: &Path, what: &str, path: &str, why: &Error) -> Failure {
-    let what = format!("{what} `{}`", if path.is_empty() { "." } else { path });
+fn failure(root: &Path, action: &str, path: &str, why: &Error) -> Failure {
+    let action = format!("{action} `{}`", if path.is_empty() { "." } else { path });
     if !root.is_dir() {
         return Failure::Denied(format!(
-            "{what}: the agent has no workspace; its manifest must ask with `[workspace]`, and the operator \
+            "{action}: the agent has no workspace; its manifest must ask with `[workspace]`, and the operator \
              allows it with `a2a-hub plugin grant ID --workspace read`"
         ));
     }
     #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds of errors are an open list")]
     match why.kind() {
         ErrorKind::NotFound => {
-            Failure::Invalid(format!("{what}: there is no such file in the workspace"))
+            Failure::Invalid(format!("{action}: there is no such file in the workspace"))
         }
-        ErrorKind::NotADirectory => Failure::Invalid(format!("{what}: it is no folder")),
+        ErrorKind::NotADirectory => Failure::Invalid(format!("{action}: it is no folder")),
         ErrorKind::IsADirectory => {
-            Failure::Invalid(format!("{what}: it is a folder, and not a file"))
+            Failure::Invalid(format!("{action}: it is a folder, and not a file"))
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Failure::Denied(format!(
-            "{what}: not granted; `a2a-hub plugin grant ID --workspace read-write` allows changes"
+            "{action}: not granted; `a2a-hub plugin grant ID --workspace read-write` allows changes"
         )),
         ErrorKind::StorageFull => Failure::Exhausted(format!(
-            "{what}: the task's limit of written files or bytes is used up"
+            "{action}: the task's limit of written files or bytes is used up"
         )),
-        _ => Failure::Unavailable(format!("{what}: {why}")),
+        _ => Failure::Unavailable(format!("{action}: {why}")),
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn measure() -> Result<()> {
     for size in SIZES {
         let described = (0..size).map(|n| {
             let card = serde_json::from_value(card(n)).context("no card")?;
-            Ok(Description::of(&format!("agent-{n}"), Vec::new(), &card))
+            Ok(Description::new(&format!("agent-{n}"), Vec::new(), &card))
         });
         let described = described.collect::<Result<Vec<_>>>()?;
         let begun = Instant::now();

@@ -4,7 +4,7 @@ use a2a_hub_core::{
     context_memory::{
         encoding::encoded_bytes,
         inherit::{Inherit, Scope},
-        model::{Change, Decision, Item, MemoryPlace, MemoryRoom, Thought},
+        model::{Change, Decision, Item, MemoryCapacity, MemoryKey, Thought},
         transfer::{Giver, transfer},
     },
     plugin::installation::InstallationId,
@@ -27,7 +27,7 @@ const TIMES: usize = 200;
 /// Size of the vocabulary of items; the first words are the most frequent.
 const WORDS: usize = 5_000;
 
-const ROOM: MemoryRoom = MemoryRoom { max_bytes: 1 << 40, max_items: 1 << 40 };
+const ROOM: MemoryCapacity = MemoryCapacity { max_bytes: 1 << 40, max_items: 1 << 40 };
 
 /// Target times for a typical working memory.
 const GOALS: [(&str, Duration); 2] =
@@ -96,9 +96,9 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn place(agent: &str, context: &str) -> Result<MemoryPlace> {
+fn place(agent: &str, context: &str) -> Result<MemoryKey> {
     let owner = InstallationId::from(&AgentId::parse(agent)?);
-    Ok(MemoryPlace { context: ContextId::new(context), owner })
+    Ok(MemoryKey { context: ContextId::new(context), owner })
 }
 
 /// Typical working memory: a goal, twenty thoughts, ten decisions and ten variables.
@@ -137,7 +137,7 @@ fn text(chance: &mut u64, words: usize) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-async fn search(storage: &SqliteStorage, place: &MemoryPlace, query: &str) -> Result<Vec<Item>> {
+async fn search(storage: &SqliteStorage, place: &MemoryKey, query: &str) -> Result<Vec<Item>> {
     let search = Search { query: query.to_owned(), limit: 20, is_use: false };
     Ok(storage.search(place, search).await?)
 }
@@ -145,8 +145,8 @@ async fn search(storage: &SqliteStorage, place: &MemoryPlace, query: &str) -> Re
 /// Transfer as a hub does it for a delegation: reads, decides, writes durably.
 async fn hand_over(
     storage: &SqliteStorage,
-    here: &MemoryPlace,
-    there: &MemoryPlace,
+    here: &MemoryKey,
+    there: &MemoryKey,
     query: &str,
 ) -> Result<()> {
     let (working, items) = (storage.working(here).await?, search(storage, here, query).await?);

@@ -36,13 +36,13 @@ pub fn by_command(sha256: String) -> NewGrant {
 /// Grants as the command line does: by the file, without the hub.
 pub fn grant(hub: &Endpoints, new: NewGrant) -> Result<()> {
     let id = guest()?;
-    Ok(GrantsFile::of(&hub.data_dir()).change(|all| all.grant(&id, new, 0xbeef))?)
+    Ok(GrantsFile::new(&hub.data_dir()).change(|all| all.grant(&id, new, 0xbeef))?)
 }
 
 /// Revokes the grant.
 pub fn revoke(hub: &Endpoints) -> Result<()> {
     let id = guest()?;
-    let known = GrantsFile::of(&hub.data_dir()).change(|all| all.revoke(&id, "a test"))?;
+    let known = GrantsFile::new(&hub.data_dir()).change(|all| all.revoke(&id, "a test"))?;
     ensure!(known, "there is nothing to revoke");
     Ok(())
 }

@@ -29,7 +29,7 @@ pub mod tenants;
 pub mod tools;
 mod web_server;
 
-pub use a2a_hub_model_server::{CannedAnswer, Dialogue, ModelServer, Seen};
+pub use a2a_hub_model_server::{CannedAnswer, Dialogue, ModelServer, ReceivedRequest};
 pub use client::{Client, RpcError, Updates, message_to};
 pub use compiled::Compiled;
 pub use endpoints::Endpoints;

@@ -7,7 +7,7 @@ use a2a_hub::{
     BuiltIn, Hub,
     config::Config,
     protocol::{
-        binding::jsonrpc::Beside,
+        binding::jsonrpc::ParamsSource,
         dialect::{Dialect, Wire, jsonrpc},
         id::{ContextId, TaskId},
         interface::{Binding, Version},
@@ -138,7 +138,7 @@ pub(crate) async fn perform(piece: &str, times: u64) -> Result<()> {
 fn repeat_reading(request: &Value, dialect: Dialect, times: u64) -> Result<()> {
     let text = request.to_string();
     for _ in 0..times {
-        let read = jsonrpc::read(black_box(text.as_bytes()), dialect, Beside::Headers);
+        let read = jsonrpc::read(black_box(text.as_bytes()), dialect, ParamsSource::Headers);
         let _ = black_box(read.map(|request| ensure_read(request.operation.is_ok())));
     }
     Ok(())

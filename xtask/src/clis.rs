@@ -81,15 +81,15 @@ fn programs(dir: &Path, package: &str) -> Result<Vec<PathBuf>> {
 /// Checks that a program runs with the pinned version. If npm blocked its install script, the
 /// program exists but does not run.
 fn check(program: &Path, version: &str) -> Result<()> {
-    let said = output(Command::new(program).arg("--version")).with_context(|| {
+    let printed = output(Command::new(program).arg("--version")).with_context(|| {
         format!(
             "{} does not run; npm may have held back its install script: \
              see `npm config get ignore-scripts`",
             program.display()
         )
     })?;
-    if !said.contains(version) {
-        bail!("{} says it is {said}, not {version}", program.display());
+    if !printed.contains(version) {
+        bail!("{} says it is {printed}, not {version}", program.display());
     }
     announce(&format!("{} is {version}", program.display()));
     Ok(())

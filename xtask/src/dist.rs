@@ -119,9 +119,9 @@ impl Source<'_> {
         tree::afresh(to)?;
         let program = to.join("a2a-hub");
         match self.program {
-            Some(given) => {
-                fs::copy(given, &program)
-                    .with_context(|| format!("failed to copy {}", given.display()))?;
+            Some(prebuilt) => {
+                fs::copy(prebuilt, &program)
+                    .with_context(|| format!("failed to copy {}", prebuilt.display()))?;
             }
             None => {
                 let built = build(self.root, guests::Which::Agents, self.glibc)?;
@@ -131,17 +131,17 @@ impl Source<'_> {
                 }
             }
         }
-        let mut made = vec!["a2a-hub".to_owned()];
-        let files = Files::of(self.root, &program)?;
-        made.push(self.tarball(&files, to)?);
-        made.push(debian::package(&files, (self.epoch, self.is_quick), to)?);
-        made.extend(npm::packages(&files, (self.epoch, self.is_quick), to)?);
-        made.push(wheel::wheel(&files, self.is_quick, to)?);
+        let mut artifacts = vec!["a2a-hub".to_owned()];
+        let files = Files::collect(self.root, &program)?;
+        artifacts.push(self.tarball(&files, to)?);
+        artifacts.push(debian::package(&files, (self.epoch, self.is_quick), to)?);
+        artifacts.extend(npm::packages(&files, (self.epoch, self.is_quick), to)?);
+        artifacts.push(wheel::wheel(&files, self.is_quick, to)?);
         if self.program.is_none() {
-            made.push(sbom::list(self.root, self.epoch, to)?);
+            artifacts.push(sbom::list(self.root, self.epoch, to)?);
         }
-        made.sort();
-        let sums = output(Command::new("sha256sum").current_dir(to).args(&made))?;
+        artifacts.sort();
+        let sums = output(Command::new("sha256sum").current_dir(to).args(&artifacts))?;
         fs::write(to.join(SUMS), sums + "\n").context("failed to write the checksums")
     }
 
@@ -152,12 +152,12 @@ impl Source<'_> {
         let top = scratch.join(&name);
         tree::file(&top, "bin/a2a-hub", &files.program, 0o755)?;
         for (shell, script) in &files.completions {
-            let place = match *shell {
+            let path = match *shell {
                 "bash" => "share/bash-completion/completions/a2a-hub",
                 "zsh" => "share/zsh/site-functions/_a2a-hub",
                 _ => "share/fish/vendor_completions.d/a2a-hub.fish",
             };
-            tree::file(&top, place, script.as_bytes(), 0o644)?;
+            tree::file(&top, path, script.as_bytes(), 0o644)?;
         }
         for (page, text) in &files.pages {
             tree::file(&top, &format!("share/man/man1/{page}.1"), text.as_bytes(), 0o644)?;
@@ -190,8 +190,8 @@ struct Files {
 
 impl Files {
     /// Collects the files. The program itself generates its manual and its completions.
-    fn of(root: &Path, program: &Path) -> Result<Self> {
-        let told = |arguments: &[&str]| {
+    fn collect(root: &Path, program: &Path) -> Result<Self> {
+        let output_of = |arguments: &[&str]| {
             let mut command = Command::new(program);
             // The configuration of this machine's user must not affect the packages.
             command.env_clear().env("HOME", "/nonexistent").args(arguments);
@@ -199,15 +199,15 @@ impl Files {
         };
         let mut completions = Vec::new();
         for shell in SHELLS {
-            completions.push((shell, told(&["completions", shell])?));
+            completions.push((shell, output_of(&["completions", shell])?));
         }
-        let whole = told(&["man"])?;
+        let manual = output_of(&["man"])?;
         let mut pages = Vec::new();
-        for command in commands(&whole) {
-            pages.push((format!("a2a-hub-{command}"), told(&["man", command])?));
+        for command in commands(&manual) {
+            pages.push((format!("a2a-hub-{command}"), output_of(&["man", command])?));
         }
         ensure!(!pages.is_empty(), "the manual of {} names no command", program.display());
-        pages.push(("a2a-hub".to_owned(), whole));
+        pages.push(("a2a-hub".to_owned(), manual));
         Ok(Self {
             root: root.to_owned(),
             program: fs::read(program)?,
@@ -288,13 +288,13 @@ fn optimised(root: &Path, mut build: Command, program: &str) -> Command {
 /// Time of the last change of the source, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the
 /// commit's.
 fn epoch(root: &Path) -> Result<u64> {
-    let said = match env::var("SOURCE_DATE_EPOCH") {
-        Ok(said) => said,
+    let value = match env::var("SOURCE_DATE_EPOCH") {
+        Ok(value) => value,
         Err(_) => output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))
             .context("without git, say in SOURCE_DATE_EPOCH when the source was changed last")?,
     };
-    let Ok(epoch) = said.parse() else {
-        bail!("SOURCE_DATE_EPOCH is to be a number of seconds since 1970, and is {said}");
+    let Ok(epoch) = value.parse() else {
+        bail!("SOURCE_DATE_EPOCH is to be a number of seconds since 1970, and is {value}");
     };
     Ok(epoch)
 }

@@ -24,7 +24,7 @@ const SDK_PYTHON: &str = "sdk-python/pyproject.toml";
 const SHARED: [&str; 3] = ["sdk-python", "sdk-js", "wit"];
 
 /// Generated folders. (`build` of sdk-js is not one.)
-const MADE: [&str; 4] = ["node_modules", "__pycache__", "dist", ".venv"];
+const GENERATED: [&str; 4] = ["node_modules", "__pycache__", "dist", ".venv"];
 
 #[derive(Clone, Copy)]
 enum Language {
@@ -61,8 +61,8 @@ pub(crate) fn install(root: &Path, dir: &Path) -> Result<()> {
     for (folder, name, language) in PROJECTS {
         let (from, to) = (root.join(folder), dir.join(name));
         let component = to.join("dist").join(format!("{name}.wasm"));
-        let made_of = shared.iter().copied().chain([newest(&from)?]).max();
-        if component.metadata().and_then(|it| it.modified()).ok() >= made_of {
+        let latest_source = shared.iter().copied().chain([newest(&from)?]).max();
+        if component.metadata().and_then(|it| it.modified()).ok() >= latest_source {
             announce(&format!("{name} is as new as what it is made of"));
             continue;
         }
@@ -146,15 +146,15 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// Files below a folder, without generated ones.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
-    while let Some(below) = open.pop() {
-        let place = folder.join(&below);
-        for entry in fs::read_dir(&place).with_context(|| place.display().to_string())? {
+    while let Some(relative) = open.pop() {
+        let directory = folder.join(&relative);
+        for entry in fs::read_dir(&directory).with_context(|| directory.display().to_string())? {
             let entry = entry?;
             let name = entry.file_name();
             if !entry.file_type()?.is_dir() {
-                found.push(below.join(name));
-            } else if MADE.iter().all(|made| name != *made) {
-                open.push(below.join(name));
+                found.push(relative.join(name));
+            } else if GENERATED.iter().all(|generated| name != *generated) {
+                open.push(relative.join(name));
             }
         }
     }

@@ -52,7 +52,7 @@ pub(crate) fn once(cargo: &mut Command, folder: &Path) -> Result<()> {
 
 /// Acts in place of rustc if cargo called this program so: the arguments are rustc's path and
 /// rustc's own.
-pub(crate) fn in_rustcs_place() -> Option<Result<ExitCode>> {
+pub(crate) fn as_rustc_wrapper() -> Option<Result<ExitCode>> {
     let mut arguments = env::args_os();
     let called = PathBuf::from(arguments.next()?);
     let rustc = arguments.next().filter(|_| called.file_name().is_some_and(|name| name == NAME))?;
@@ -60,7 +60,7 @@ pub(crate) fn in_rustcs_place() -> Option<Result<ExitCode>> {
 }
 
 fn compile(rustc: OsString, arguments: Vec<OsString>) -> Result<ExitCode> {
-    let Some(found) = Linted::of(&arguments) else {
+    let Some(found) = Linted::from_arguments(&arguments) else {
         return end(Command::new(rustc).args(arguments));
     };
     if found.still_holds() {
@@ -69,7 +69,7 @@ fn compile(rustc: OsString, arguments: Vec<OsString>) -> Result<ExitCode> {
     let begun = found.begin()?;
     let ended = end(Command::new(CLIPPY).arg(rustc).args(&arguments))?;
     if ended == ExitCode::SUCCESS {
-        found.keep(&begun)?;
+        found.save(&begun)?;
     }
     Ok(ended)
 }
@@ -92,7 +92,7 @@ fn without_clippy(arguments: Vec<OsString>) -> Vec<OsString> {
 /// Record that a crate passed clippy: a file beside rustc's dependency file with the arguments,
 /// whose modification time is the start of the check.
 struct Linted {
-    asked: Vec<u8>,
+    arguments: Vec<u8>,
     /// Dependency file of the crate, in the syntax of `make`.
     sources: PathBuf,
     record: PathBuf,
@@ -100,7 +100,7 @@ struct Linted {
 
 impl Linted {
     /// Record of a crate that is linted: one built with its tests, or an example, which has none.
-    fn of(arguments: &[OsString]) -> Option<Self> {
+    fn from_arguments(arguments: &[OsString]) -> Option<Self> {
         let example = |argument: &OsString| {
             let folder = Path::new(argument).parent();
             folder.is_some_and(|folder| folder.ends_with("examples"))
@@ -118,7 +118,7 @@ impl Linted {
         let name = format!("{}{}", after("--crate-name")?, begins("extra-filename=")?);
         let at = Path::new(after("--out-dir")?).join(name);
         Some(Self {
-            asked: arguments.join(OsStr::new("\n")).into_encoded_bytes(),
+            arguments: arguments.join(OsStr::new("\n")).into_encoded_bytes(),
             sources: at.with_added_extension("d"),
             record: at.with_added_extension("linted"),
         })
@@ -135,7 +135,7 @@ impl Linted {
                 }
             }
             let settings = changed(Path::new(SETTINGS)).is_ok_and(|changed| changed >= then);
-            io::Result::Ok(!settings && fs::read(&self.record)? == self.asked)
+            io::Result::Ok(!settings && fs::read(&self.record)? == self.arguments)
         };
         older().unwrap_or(false)
     }
@@ -143,20 +143,21 @@ impl Linted {
     /// Creates the record before the files are read: a file changed later was not linted.
     fn begin(&self) -> Result<PathBuf> {
         let begun = self.record.with_added_extension("begun");
-        fs::write(&begun, &self.asked)
+        fs::write(&begun, &self.arguments)
             .with_context(|| format!("cannot write {}", begun.display()))?;
         Ok(begun)
     }
 
-    fn keep(&self, begun: &Path) -> Result<()> {
+    fn save(&self, begun: &Path) -> Result<()> {
         fs::rename(begun, &self.record)
             .with_context(|| format!("cannot write {}", self.record.display()))
     }
 }
 
 /// Source files in a dependency file: each has a line that ends with a colon.
-fn sources_in(told: &str) -> impl Iterator<Item = PathBuf> {
-    told.lines()
+fn sources_in(dep_info: &str) -> impl Iterator<Item = PathBuf> {
+    dep_info
+        .lines()
         .filter_map(|line| line.strip_suffix(':'))
         .map(|path| path.replace("\\ ", " ").into())
 }
@@ -179,7 +180,7 @@ mod tests {
             ("-vV", false),
         ] {
             let asked = format!("{does} --out-dir deps -C extra-filename=-1f");
-            assert_eq!(Linted::of(&arguments(&asked)).is_some(), linted, "{does}");
+            assert_eq!(Linted::from_arguments(&arguments(&asked)).is_some(), linted, "{does}");
         }
     }
 
@@ -191,7 +192,7 @@ mod tests {
             let out = folder.path().display();
             let all =
                 format!("--crate-name hub --test --out-dir {out} -C extra-filename=-1f {more}");
-            Linted::of(&arguments(&all)).context("it is linted")
+            Linted::from_arguments(&arguments(&all)).context("it is linted")
         };
         let linted = asked("--warn=missing_docs")?;
         let source = at("a lib.rs");
@@ -204,7 +205,7 @@ mod tests {
         assert!(!linted.still_holds(), "nothing was found yet");
         let begun = linted.begin()?;
         assert!(!linted.still_holds(), "clippy has not ended");
-        linted.keep(&begun)?;
+        linted.save(&begun)?;
         assert!(linted.still_holds());
         assert!(!asked("--deny=missing_docs")?.still_holds());
         assert!(linted.still_holds());

@@ -27,7 +27,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 
 use crate::lint::LINTED;
-use crate::shell::{Beside, announce, cargo, output, run, succeeds, target_dir};
+use crate::shell::{BackgroundProgram, announce, cargo, output, run, succeeds, target_dir};
 
 /// Question that `up` sends, so that a newcomer sees an answer.
 const FIRST_QUESTION: &str = "what changed last week?";
@@ -110,7 +110,7 @@ enum Cli {
 }
 
 fn main() -> ExitCode {
-    let done = lint::in_rustcs_place()
+    let done = lint::as_rustc_wrapper()
         .unwrap_or_else(|| dispatch(Cli::parse()).map(|()| ExitCode::SUCCESS));
     match done {
         Ok(code) => code,
@@ -142,7 +142,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         }
         Cli::Dist(options) => dist::dist(root, &options),
         Cli::Sizes { program } => {
-            sizes::tell(&program.unwrap_or_else(|| target_dir(root).join("dist/a2a-hub")))
+            sizes::report(&program.unwrap_or_else(|| target_dir(root).join("dist/a2a-hub")))
         }
         Cli::Bench { arguments } => bench(root, &arguments),
         Cli::Publishable => publishable::check(root),
@@ -227,7 +227,7 @@ fn prove(root: &Path, proof: proofs::Proof) -> Result<()> {
 
 /// Runs the checks for each commit, in seconds.
 fn check(root: &Path) -> Result<()> {
-    let formatted = Beside::start(cargo(root).args(["fmt", "--all", "--check"]))?;
+    let formatted = BackgroundProgram::start(cargo(root).args(["fmt", "--all", "--check"]))?;
     // In parallel, since each is mostly limited by a chain of dependent crates. The lints have a
     // separate folder, since cargo allows one build at a time in each.
     let lints = target_dir(root).join("lints");
@@ -235,7 +235,7 @@ fn check(root: &Path) -> Result<()> {
     linted.args(["check", "--locked", "--workspace", "--lib", "--tests", "--examples", "--quiet"]);
     linted.arg("--target-dir").arg(&lints);
     lint::once(&mut linted, &lints)?;
-    let linted = Beside::start(&mut linted)?;
+    let linted = BackgroundProgram::start(&mut linted)?;
     let fast = FAST.iter().flat_map(|name| ["--package", name]);
     // One process per crate, unlike nextest: starting a process takes longer than these tests.
     let tests = ["test", "--locked", "--quiet", "--lib", "--bins", "--tests"];
@@ -271,11 +271,11 @@ fn guests(root: &Path) -> Result<()> {
 
 /// Makes a book of the pages in `docs/`.
 fn book(root: &Path) -> Result<()> {
-    let place = target_dir(root).join("book");
+    let directory = target_dir(root).join("book");
     let mut mdbook = Command::new("mdbook");
-    run(mdbook.current_dir(root).args(["build", "docs", "--dest-dir"]).arg(&place))
+    run(mdbook.current_dir(root).args(["build", "docs", "--dest-dir"]).arg(&directory))
         .context("mdBook makes the book; `cargo install --locked mdbook` brings it")?;
-    announce(&format!("open {}", place.join("index.html").display()));
+    announce(&format!("open {}", directory.join("index.html").display()));
     Ok(())
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Need {
     pub(crate) name: &'static str,
     /// File or folder that proves its presence, below `target`; a file is also searched on the
     /// `PATH`.
-    place: &'static str,
+    path: &'static str,
     /// Tests with this requirement, as a nextest filter.
     pub(crate) tests: &'static str,
     /// Command that installs it.
@@ -32,97 +32,97 @@ const DPKG: &str = "apt-get install dpkg";
 const NEEDS: [Need; 16] = [
     Need {
         name: "claude",
-        place: "clis/node_modules/.bin/claude",
+        path: "clis/node_modules/.bin/claude",
         tests: "test(/^adapters::(claude|each_program|patterns|together)/)",
         brought_by: CLIS,
     },
     Need {
         name: "codex",
-        place: "clis/node_modules/.bin/codex",
+        path: "clis/node_modules/.bin/codex",
         tests: "test(/^adapters::(codex|each_program|patterns|together)/)",
         brought_by: CLIS,
     },
     Need {
         name: "gemini",
-        place: "clis/node_modules/.bin/gemini",
+        path: "clis/node_modules/.bin/gemini",
         tests: "test(/^adapters::(gemini|each_program|patterns)/)",
         brought_by: CLIS,
     },
     Need {
         name: "vibe",
-        place: "clis/vibe/bin/vibe-acp",
+        path: "clis/vibe/bin/vibe-acp",
         tests: "test(/^adapters::(vibe|each_program|patterns)/)",
         brought_by: CLIS,
     },
     Need {
         name: "opencode",
-        place: "clis/node_modules/.bin/opencode",
+        path: "clis/node_modules/.bin/opencode",
         tests: "test(/^adapters::opencode/)",
         brought_by: CLIS,
     },
     Need {
         name: "the Python SDK 1.x",
-        place: "sdks/py1",
+        path: "sdks/py1",
         tests: "test(/^sdks::.*python_1/) + test(/^clients::pushes::proof::a_receiver_in_python/)",
         brought_by: SDKS,
     },
     Need {
         name: "the Python SDK 0.3",
-        place: "sdks/py0",
+        path: "sdks/py0",
         tests: "test(/^sdks::.*python_0_3/)",
         brought_by: SDKS,
     },
     Need {
         name: "the JavaScript SDK 1.x",
-        place: "sdks/js1",
+        path: "sdks/js1",
         tests: "test(/^sdks::.*javascript_1/)",
         brought_by: SDKS,
     },
     Need {
         name: "the JavaScript SDK 0.3",
-        place: "sdks/js0",
+        path: "sdks/js0",
         tests: "test(/^sdks::.*javascript_0_3/)",
         brought_by: SDKS,
     },
     Need {
         name: "the Python SDK of MCP",
-        place: "sdks/mcp-py",
+        path: "sdks/mcp-py",
         tests: "test(/^mcp::python/)",
         brought_by: SDKS,
     },
     Need {
         name: "the JavaScript SDK of MCP",
-        place: "sdks/mcp-js",
+        path: "sdks/mcp-js",
         tests: "test(/^mcp::javascript/)",
         brought_by: SDKS,
     },
     Need {
         name: "the conformance suite of MCP",
-        place: "sdks/mcp-conformance",
+        path: "sdks/mcp-conformance",
         tests: "test(/^mcp::conformance/)",
         brought_by: SDKS,
     },
     Need {
         name: "the JavaScript SDK of ACP",
-        place: "sdks/acp-js",
+        path: "sdks/acp-js",
         tests: "test(/^acp::javascript/)",
         brought_by: SDKS,
     },
     Need {
         name: "the Python SDK of ACP",
-        place: "sdks/acp-py",
+        path: "sdks/acp-py",
         tests: "test(/^acp::python/)",
         brought_by: SDKS,
     },
     Need {
         name: "agents in Python and JavaScript",
-        place: "languages/data-analyst/dist/data-analyst.wasm",
+        path: "languages/data-analyst/dist/data-analyst.wasm",
         tests: "test(/^(languages|projects)::/)",
         brought_by: LANGUAGES,
     },
     Need {
         name: "Debian's packager",
-        place: "packages/dpkg-deb",
+        path: "packages/dpkg-deb",
         tests: "test(/^package::(debian|packages)/)",
         brought_by: DPKG,
     },
@@ -139,12 +139,12 @@ pub(crate) fn missing(root: &Path) -> Vec<&'static Need> {
 
 impl Need {
     fn is_there(&self, root: &Path, path: &std::ffi::OsStr) -> bool {
-        let place = root.join("target").join(self.place);
+        let location = root.join("target").join(self.path);
         let on_path = |program: &std::ffi::OsStr| {
             [CLIS, DPKG].contains(&self.brought_by)
                 && env::split_paths(path).any(|dir| dir.join(program).is_file())
         };
-        place.exists() || place.file_name().is_some_and(on_path)
+        location.exists() || location.file_name().is_some_and(on_path)
     }
 }
 

@@ -52,8 +52,8 @@ fn crates_are_complete(root: &Path) -> Result<()> {
         let package = packages.iter().find(|package| package["name"] == name);
         let package = package.with_context(|| format!("there is no crate {name}"))?;
         for field in FIELDS {
-            let given = package[field].as_str().unwrap_or_default();
-            ensure!(!given.is_empty(), "{folder}/Cargo.toml has no `{field}`");
+            let value = package[field].as_str().unwrap_or_default();
+            ensure!(!value.is_empty(), "{folder}/Cargo.toml has no `{field}`");
         }
         ensure!(package["publish"].is_null(), "{folder}/Cargo.toml forbids to publish {name}");
         has_readme(root, folder, name)?;
@@ -66,8 +66,8 @@ fn javascript_is_complete(root: &Path) -> Result<()> {
     let text = fs::read_to_string(root.join("sdk-js/package.json"))?;
     let package: Value = serde_json::from_str(&text)?;
     for (field, expected) in [("name", SDK), ("version", VERSION), ("license", "Apache-2.0")] {
-        let given = package[field].as_str().unwrap_or_default();
-        ensure!(given == expected, "sdk-js/package.json: `{field}` is `{given}`, not `{expected}`");
+        let value = package[field].as_str().unwrap_or_default();
+        ensure!(value == expected, "sdk-js/package.json: `{field}` is `{value}`, not `{expected}`");
     }
     ensure!(package["description"].is_string(), "sdk-js/package.json has no `description`");
     ensure!(package["private"].is_null(), "sdk-js/package.json forbids to publish it");
@@ -87,10 +87,10 @@ fn python_is_complete(root: &Path) -> Result<()> {
     ];
     for (field, expected) in fields {
         let line = project.lines().find_map(|line| line.strip_prefix(&format!("{field} = \"")));
-        let given = line.and_then(|rest| rest.split('"').next());
-        let given = given.with_context(|| format!("sdk-python/pyproject.toml has no `{field}`"))?;
-        let is_right = expected.is_empty() || given == expected;
-        ensure!(is_right, "sdk-python/pyproject.toml: `{field}` is `{given}`, not `{expected}`");
+        let value = line.and_then(|rest| rest.split('"').next());
+        let value = value.with_context(|| format!("sdk-python/pyproject.toml has no `{field}`"))?;
+        let is_right = expected.is_empty() || value == expected;
+        ensure!(is_right, "sdk-python/pyproject.toml: `{field}` is `{value}`, not `{expected}`");
     }
     has_readme(root, "sdk-python", SDK)
 }

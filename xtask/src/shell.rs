@@ -16,7 +16,7 @@ pub(crate) fn announce(step: &str) {
 
 /// Runs `command` to its end on this terminal. A failure is an error with the command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let shown = shown(command);
+    let shown = command_line(command);
     announce(&shown);
     let status = command.status().with_context(|| format!("failed to start `{shown}`"))?;
     if !status.success() {
@@ -26,15 +26,15 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Program that runs in the background; its output is printed at its end.
-pub(crate) struct Beside {
+pub(crate) struct BackgroundProgram {
     shown: String,
     child: Child,
 }
 
-impl Beside {
+impl BackgroundProgram {
     /// Starts `command`.
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
-        let shown = shown(command);
+        let shown = command_line(command);
         announce(&shown);
         // The output is read at the end: a program that fills the pipe waits until then.
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -62,11 +62,11 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 
 /// Standard output of `command`, trimmed.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let shown = shown(command);
+    let shown = command_line(command);
     let output = command.output().with_context(|| format!("failed to start `{shown}`"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{shown}` failed: {}\n{}", output.status, said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{shown}` failed: {}\n{}", output.status, stderr.trim());
     }
     let text = String::from_utf8(output.stdout)
         .with_context(|| format!("`{shown}` printed something that is not UTF-8"))?;
@@ -96,7 +96,7 @@ pub(crate) fn target_dir(root: &Path) -> PathBuf {
 }
 
 /// Command line as a user would type it.
-fn shown(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
     let mut line = name.into_owned();
@@ -120,7 +120,7 @@ mod tests {
     fn command_is_shown_as_typed() {
         let mut command = Command::new("/opt/bin/a2a-hub");
         command.args(["send", "echo", "what changed?"]);
-        assert_eq!(shown(&command), r#"a2a-hub send echo "what changed?""#);
+        assert_eq!(command_line(&command), r#"a2a-hub send echo "what changed?""#);
     }
 
     #[test]
@@ -133,8 +133,9 @@ mod tests {
 
     #[test]
     fn background_program_failure_is_returned() {
-        Beside::start(&mut Command::new("true")).unwrap().finish().unwrap();
-        let error = Beside::start(&mut Command::new("false")).unwrap().finish().unwrap_err();
+        BackgroundProgram::start(&mut Command::new("true")).unwrap().finish().unwrap();
+        let error =
+            BackgroundProgram::start(&mut Command::new("false")).unwrap().finish().unwrap_err();
         assert!(error.to_string().starts_with("`false` failed: "), "{error}");
     }
 

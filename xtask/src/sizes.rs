@@ -8,13 +8,13 @@ use anyhow::{Context as _, Result, ensure};
 use crate::shell::output;
 
 /// Number of crates that are listed; the others are summed up.
-const TOLD: usize = 40;
+const LISTED: usize = 40;
 
 /// Crates whose generic code is attributed to the crate that instantiates it.
 const STANDARD: [&str; 3] = ["core", "alloc", "std"];
 
 /// Prints a table of the program's code by crate, and its sections. The program needs symbols.
-pub(crate) fn tell(program: &Path) -> Result<()> {
+pub(crate) fn report(program: &Path) -> Result<()> {
     let symbols = output(Command::new("nm").args(["-S", "-C"]).arg(program))
         .context("nm is part of binutils")?;
     let crates = by_crate(&symbols);
@@ -27,12 +27,12 @@ pub(crate) fn tell(program: &Path) -> Result<()> {
     rows.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
     let all: u64 = rows.iter().map(|(_, (bytes, _))| bytes).sum();
     eprintln!("| crate | kB | functions |\n| --- | --: | --: |");
-    for (name, (bytes, functions)) in rows.iter().take(TOLD) {
+    for (name, (bytes, functions)) in rows.iter().take(LISTED) {
         eprintln!("| {name} | {} | {functions} |", bytes / 1000);
     }
-    let rest: u64 = rows.iter().skip(TOLD).map(|(_, (bytes, _))| bytes).sum();
+    let rest: u64 = rows.iter().skip(LISTED).map(|(_, (bytes, _))| bytes).sum();
     let functions: u64 = rows.iter().map(|(_, (_, functions))| functions).sum();
-    eprintln!("| {} others | {} | |", rows.len().saturating_sub(TOLD), rest / 1000);
+    eprintln!("| {} others | {} | |", rows.len().saturating_sub(LISTED), rest / 1000);
     eprintln!("| all | {} | {functions} |\n", all / 1000);
 
     let sections = output(Command::new("size").args(["-A", "-d"]).arg(program))?;

@@ -29,12 +29,12 @@ impl Agent for AnyAcp {
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {
-        Program::of(ctx)?;
+        Program::from_settings(ctx)?;
         cli::run::<Self>(ctx, task)
     }
 
     fn health(ctx: &Context) -> Health {
-        match Program::of(ctx) {
+        match Program::from_settings(ctx) {
             Ok(_) => cli::health::<Self>(ctx),
             Err(why) => Health::unhealthy(why.text()),
         }
@@ -56,24 +56,24 @@ impl Cli for AnyAcp {
     const TAKES_DIRECTORIES: bool = true;
 
     fn profile(ctx: &Context) -> Profile {
-        Program::of(ctx).unwrap_or_default().profile()
+        Program::from_settings(ctx).unwrap_or_default().profile()
     }
 
     fn command(ctx: &Context, _: &Job) -> Result<Command, Failure> {
-        Ok(Program::of(ctx)?.command())
+        Ok(Program::from_settings(ctx)?.command())
     }
 
     fn driver(ctx: &Context, job: &Job) -> Result<Self::Driver, Failure> {
         let directory = acp::directory(job)?;
-        Ok(Acp::new(Configured::of(ctx)?, job.clone(), directory))
+        Ok(Acp::new(Configured::from_settings(ctx)?, job.clone(), directory))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {
-        let (program, directory) = (Program::of(ctx)?, ctx.setting("workspace"));
+        let (program, directory) = (Program::from_settings(ctx)?, ctx.setting("workspace"));
         let directory = directory.as_deref().unwrap_or("/");
-        let mut driver = Acp::new(Configured::of(ctx)?, Job::default(), directory);
+        let mut driver = Acp::new(Configured::from_settings(ctx)?, Job::default(), directory);
         let check = acp::check(ctx, &mut driver, program.command())?;
-        driver.speaker().said.keep(ctx);
+        driver.speaker().introduction.store(ctx);
         Ok(check)
     }
 }
@@ -84,20 +84,20 @@ pub struct Configured {
     /// Method of logging in that the operator chose.
     login_method: Option<String>,
     /// Facts that the program states about itself.
-    said: Introduction,
+    introduction: Introduction,
 }
 
 impl Configured {
     /// Reads the settings of the agent.
-    pub fn of(ctx: &Context) -> Result<Self, Failure> {
-        let program = Program::of(ctx)?;
+    pub fn from_settings(ctx: &Context) -> Result<Self, Failure> {
+        let program = Program::from_settings(ctx)?;
         let login_method = ctx.setting("login_method").or_else(|| program.login_method.clone());
-        Ok(Self { program, login_method, said: Introduction::default() })
+        Ok(Self { program, login_method, introduction: Introduction::default() })
     }
 
     /// Text of a missing login, with the ways that the program names.
     fn with_ways(&self, text: &str) -> String {
-        self.said.with_ways(text, &self.program)
+        self.introduction.with_ways(text, &self.program)
     }
 }
 
@@ -111,7 +111,7 @@ impl Speaker for Configured {
     }
 
     fn greeted(&mut self, result: &Value) {
-        self.said = Introduction::of(result);
+        self.introduction = Introduction::parse(result);
     }
 
     fn login_method(&self) -> Option<&str> {
@@ -123,8 +123,8 @@ impl Speaker for Configured {
     }
 
     fn mode(&mut self, job: &Job, offered: &Offered) -> Result<Option<String>, String> {
-        self.said.offers(offered);
-        mode::of(&self.program, job, offered)
+        self.introduction.offers(offered);
+        mode::select(&self.program, job, offered)
     }
 
     fn end(&self, refusal: &Refusal) -> End {

@@ -20,7 +20,7 @@ const ALLOWS: [&str; 8] =
     ["yolo", "auto", "bypass", "full", "accept", "dontask", "unrestricted", "allow"];
 
 /// Mode for a run; `None` keeps the program's own.
-pub(super) fn of(
+pub(super) fn select(
     program: &Program,
     job: &Job,
     offered: &Offered,
@@ -97,7 +97,7 @@ mod tests {
         let modes = modes.iter().map(|&mode| mode.to_owned()).collect();
         let current = Some(current.to_owned()).filter(|mode| !mode.is_empty());
         let offered = Offered { modes, current, ..Offered::default() };
-        of(&Program { name: "X".into(), ..Program::default() }, &job, &offered)
+        select(&Program { name: "X".into(), ..Program::default() }, &job, &offered)
     }
 
     #[test]
@@ -141,12 +141,12 @@ mod tests {
         let offered = Offered { modes, current: Some("plan".into()), ..Offered::default() };
         let entry = [("ask".to_owned(), "build".to_owned())].into();
         let program = Program { modes: entry, ..Program::default() };
-        assert_eq!(of(&program, &Job::default(), &offered), Ok(Some("build".into())));
+        assert_eq!(select(&program, &Job::default(), &offered), Ok(Some("build".into())));
         let mut job = Job::default();
         job.choices.mode = Some("mine".into());
-        assert_eq!(of(&program, &job, &offered), Ok(Some("mine".into())));
+        assert_eq!(select(&program, &job, &offered), Ok(Some("mine".into())));
         // A parent task's read-only permissions hold for the operator's usual mode, too.
         job.permissions = Permissions::ReadOnly;
-        assert_eq!(of(&program, &job, &offered), Ok(Some("plan".into())));
+        assert_eq!(select(&program, &job, &offered), Ok(Some("plan".into())));
     }
 }

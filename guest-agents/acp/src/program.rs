@@ -43,7 +43,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// Reads the agent's setting.
-    pub(crate) fn of(ctx: &Context) -> Result<Self, Failure> {
+    pub(crate) fn from_settings(ctx: &Context) -> Result<Self, Failure> {
         let wrong = |why: &str| {
             Failure::Invalid(format!(
                 "the agent has no program to drive: {why}; the configuration names it, such as `[agents.opencode] acp = \
@@ -109,14 +109,14 @@ struct LoginWay {
 #[derive(Debug, Clone, PartialEq)]
 enum LoginCommand {
     /// The program's own command line with these arguments behind it.
-    Own(Vec<String>),
+    SameProgram(Vec<String>),
     /// Another command line.
     Other(Vec<String>),
 }
 
 impl LoginWay {
     /// Reads one of the `authMethods`; `None` without a name.
-    fn of(method: &Value) -> Option<Self> {
+    fn parse(method: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(cut);
         let words = |value: &Value| {
             let words = value.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -126,17 +126,19 @@ impl LoginWay {
         let early = &method["_meta"]["terminal-auth"];
         let other = text(&early["command"]);
         let other = other.map(|command| [vec![command], words(&early["args"])].concat());
-        let own = (method["type"] == "terminal").then(|| words(&method["args"]));
+        let terminal_args = (method["type"] == "terminal").then(|| words(&method["args"]));
         Some(Self {
             id: text(&method["id"]).unwrap_or_default(),
             name: text(&method["name"])?,
             description: text(&method["description"]),
-            command: own.map(LoginCommand::Own).or(other.map(LoginCommand::Other)),
+            command: terminal_args
+                .map(LoginCommand::SameProgram)
+                .or(other.map(LoginCommand::Other)),
         })
     }
 
     /// Words for the operator of `program`.
-    fn told(&self, program: &Program) -> String {
+    fn instructions(&self, program: &Program) -> String {
         let Self { id, name, .. } = self;
         let quoted = |words: &[String]| {
             let plain = |word: &&str| {
@@ -151,7 +153,7 @@ impl LoginWay {
             words.iter().map(quote).collect::<Vec<_>>().join(" ")
         };
         match (&self.command, &self.description) {
-            (Some(LoginCommand::Own(args)), _) => {
+            (Some(LoginCommand::SameProgram(args)), _) => {
                 let words = [vec![program.program.clone()], program.args.clone(), args.clone()];
                 format!("{name}: run `{}`", quoted(&words.concat()))
             }
@@ -172,14 +174,14 @@ const MAX_WORDS: usize = 16;
 
 impl Introduction {
     /// Reads the answer to `initialize`.
-    pub(crate) fn of(result: &Value) -> Self {
+    pub(crate) fn parse(result: &Value) -> Self {
         let info = &result["agentInfo"];
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(cut);
         let methods = result["authMethods"].as_array().into_iter().flatten();
         Self {
             name: text(&info["title"]).or_else(|| text(&info["name"])),
             version: text(&info["version"]),
-            ways: methods.filter_map(LoginWay::of).take(MAX_WAYS).collect(),
+            ways: methods.filter_map(LoginWay::parse).take(MAX_WAYS).collect(),
             ..Self::default()
         }
     }
@@ -191,7 +193,7 @@ impl Introduction {
     }
 
     /// Stores it where the hub finds it. Without memory, the card stays as it is.
-    pub(crate) fn keep(&self, ctx: &Context) {
+    pub(crate) fn store(&self, ctx: &Context) {
         let _ = ctx.remember(INTRODUCTION, self);
     }
 
@@ -200,7 +202,7 @@ impl Introduction {
         if self.ways.is_empty() {
             return text.to_owned();
         }
-        let ways: Vec<_> = self.ways.iter().map(|way| way.told(program)).collect();
+        let ways: Vec<_> = self.ways.iter().map(|way| way.instructions(program)).collect();
         format!("{text} (it offers: {})", ways.join("; "))
     }
 }
@@ -215,7 +217,7 @@ mod tests {
     fn ways_to_log_in_name_commands() {
         let program =
             Program { program: "mine".into(), args: vec!["--acp".into()], ..Program::default() };
-        let said = Introduction::of(&json!({ "authMethods": [
+        let said = Introduction::parse(&json!({ "authMethods": [
             { "id": "a", "name": "Browser" },
             { "id": "b", "name": "Key", "description": "Set MY_KEY" },
             { "id": "c", "name": "Terminal", "type": "terminal", "args": ["log in", "it's"] },
@@ -226,7 +228,7 @@ mod tests {
         let wanted = "log in first (it offers: Browser: `settings.login_method = \"a\"`; Key: Set MY_KEY; \
             Terminal: run `mine --acp 'log in' 'it'\\''s'`; Old: run `mine login`)";
         assert_eq!(said.with_ways("log in first", &program), wanted);
-        let none = Introduction::of(&json!({ "authMethods": "none" }));
+        let none = Introduction::parse(&json!({ "authMethods": "none" }));
         assert_eq!(none.with_ways("log in first", &program), "log in first");
     }
 }

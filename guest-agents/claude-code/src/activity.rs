@@ -64,7 +64,7 @@ pub(crate) fn tokens_of(usage: &Value) -> Option<f64> {
 pub(crate) fn context_of(used: Option<f64>, models: &Value) -> Option<Value> {
     let models = models.as_object().into_iter().flatten();
     let sizes = models.filter_map(|(_, model)| foreign::number(&model["contextWindow"]));
-    context(used, sizes.fold(None, |most, size| Some(size.max(most.unwrap_or(size)))))
+    context(used, sizes.fold(None, |largest, size| Some(size.max(largest.unwrap_or(size)))))
 }
 
 #[cfg(test)]

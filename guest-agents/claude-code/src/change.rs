@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Change in a result of `Write` or `Edit`. Results of other tools contain no file name with a
 /// patch.
-pub fn told(result: &Value) -> Option<FileChange> {
+pub fn from_result(result: &Value) -> Option<FileChange> {
     let path = result["filePath"].as_str()?;
     let hunks = result["structuredPatch"].as_array()?;
     if hunks.is_empty() {
@@ -15,7 +15,7 @@ pub fn told(result: &Value) -> Option<FileChange> {
     }
     let mut diff = format!("--- {path}\n+++ {path}\n");
     for hunk in hunks {
-        let number = |member: &str| foreign::whole(&hunk[member]).unwrap_or_default();
+        let number = |member: &str| foreign::integer(&hunk[member]).unwrap_or_default();
         let (from, to) = (number("oldStart"), number("newStart"));
         let (before, after) = (number("oldLines"), number("newLines"));
         diff.push_str(&format!("@@ -{from},{before} +{to},{after} @@\n"));
@@ -29,7 +29,7 @@ pub fn told(result: &Value) -> Option<FileChange> {
 
 /// Change that a question's tool would make. The CLI reports neither the content that `Write`
 /// replaces nor the lines at which `Edit` finds its text.
-pub fn asked(tool: &str, input: &Value) -> Option<FileChange> {
+pub fn planned(tool: &str, input: &Value) -> Option<FileChange> {
     let path = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str())?;
     let replaced = |edit: &Value| {
         let (old, new) = (edit["old_string"].as_str()?, edit["new_string"].as_str()?);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn asked_change_shows_new_content() {
-        let diff = |tool, input: Value| asked(tool, &input).and_then(|change| change.diff);
+        let diff = |tool, input: Value| planned(tool, &input).and_then(|change| change.diff);
         let whole = json!({ "file_path": "/w/a", "content": "one\ntwo" });
         assert_eq!(diff("Write", whole).unwrap(), "+++ /w/a\n+one\n+two\n");
         let edit = json!({ "file_path": "/w/a", "old_string": "one\ntwo\n",
@@ -92,16 +92,16 @@ mod tests {
         let edited = json!({ "filePath": "/w/a", "oldString": "two", "newString": "three",
             "structuredPatch": [{ "oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2,
                 "lines": [" one", "-two", "+three"] }] });
-        let change = told(&edited).unwrap();
+        let change = from_result(&edited).unwrap();
         assert_eq!(
             change.diff.as_deref(),
             Some("--- /w/a\n+++ /w/a\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n")
         );
         let created =
             json!({ "type": "create", "filePath": "b", "content": "x", "structuredPatch": [] });
-        assert!(told(&created).unwrap().diff.unwrap().contains("+x"));
+        assert!(from_result(&created).unwrap().diff.unwrap().contains("+x"));
         let read = json!({ "type": "text", "file": { "filePath": "a", "content": "x" } });
-        assert_eq!(told(&read), None);
-        assert_eq!(told(&json!("Error: denied")), None);
+        assert_eq!(from_result(&read), None);
+        assert_eq!(from_result(&json!("Error: denied")), None);
     }
 }

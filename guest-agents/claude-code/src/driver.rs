@@ -16,7 +16,9 @@ use a2a_hub_sdk::cli::{
     Action, Decision, Driver, End, FailureReason, Idle, Job, Question, Session, cut, describe_exit,
     last_words, skipped,
 };
-use a2a_hub_sdk::foreign::{self, JsonLines, NotJson, lenient_number, lenient_text, lenient_whole};
+use a2a_hub_sdk::foreign::{
+    self, JsonLines, NotJson, lenient_integer, lenient_number, lenient_text,
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
@@ -56,7 +58,7 @@ pub struct Claude {
     /// Tokens of the context, as of the latest message.
     used: Option<f64>,
     /// Ids of the open questions.
-    asked: Vec<Value>,
+    open_questions: Vec<Value>,
     /// Output that is not JSON: complaints from before the dialect begins.
     noise: String,
     lines: JsonLines,
@@ -107,11 +109,11 @@ enum System {
         cwd: Option<String>,
     },
     ApiRetry {
-        #[serde(default, deserialize_with = "lenient_whole")]
+        #[serde(default, deserialize_with = "lenient_integer")]
         attempt: Option<u32>,
-        #[serde(default, deserialize_with = "lenient_whole")]
+        #[serde(default, deserialize_with = "lenient_integer")]
         max_retries: Option<u32>,
-        #[serde(default, deserialize_with = "lenient_whole")]
+        #[serde(default, deserialize_with = "lenient_integer")]
         error_status: Option<u16>,
         #[serde(default, deserialize_with = "lenient_text")]
         error: Option<String>,
@@ -202,11 +204,11 @@ struct Terminal {
     result: Value,
     #[serde(default)]
     errors: Value,
-    #[serde(default, deserialize_with = "lenient_whole")]
+    #[serde(default, deserialize_with = "lenient_integer")]
     api_error_status: Option<u16>,
     #[serde(default, deserialize_with = "lenient_text")]
     terminal_reason: Option<String>,
-    #[serde(default, deserialize_with = "lenient_whole")]
+    #[serde(default, deserialize_with = "lenient_integer")]
     num_turns: Option<u32>,
     #[serde(default, deserialize_with = "lenient_number")]
     total_cost_usd: Option<f64>,
@@ -229,8 +231,8 @@ impl Driver for Claude {
         vec![Action::Send(std::mem::take(&mut self.prompt))]
     }
 
-    fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
-        self.session = left.session.clone();
+    fn again(&mut self, idle: &Idle) -> Option<Vec<Action>> {
+        self.session = idle.session.clone();
         self.is_first = false;
         Some(self.begin())
     }
@@ -248,7 +250,8 @@ impl Driver for Claude {
     }
 
     fn idle(&self) -> Option<Idle> {
-        let is_idle = self.is_answered && self.asked.is_empty() && !self.session.id.is_empty();
+        let is_idle =
+            self.is_answered && self.open_questions.is_empty() && !self.session.id.is_empty();
         is_idle.then(|| Idle { session: self.session.clone(), state: Value::Null })
     }
 
@@ -272,7 +275,7 @@ impl Driver for Claude {
                 self.message(message, parent_tool_use_id.is_some())
             }
             Ok(Line::User { tool_use_result, message }) => {
-                let change = tool_use_result.as_ref().and_then(change::told);
+                let change = tool_use_result.as_ref().and_then(change::from_result);
                 let mut actions: Vec<_> = change.map(Action::Changed).into_iter().collect();
                 for block in Message::deserialize(message).unwrap_or_default().content {
                     if let Block::ToolResult { tool_use_id: Some(id), is_error } = block {
@@ -285,15 +288,16 @@ impl Driver for Claude {
                 let (directory, additional) = (self.directory.clone(), &self.additional);
                 match permission::question(&request_id, request, directory, additional) {
                     Ok(question) => {
-                        self.asked.push(question.id.clone());
+                        self.open_questions.push(question.id.clone());
                         vec![Action::Ask(Box::new(question))]
                     }
                     Err(refusal) => vec![Action::Send(refusal)],
                 }
             }
             Ok(Line::ControlCancelRequest { request_id }) => {
-                let mut asked = self.asked.extract_if(.., |id| id["request"] == request_id);
-                asked.next().map(Action::Withdrawn).into_iter().collect()
+                let mut withdrawn =
+                    self.open_questions.extract_if(.., |id| id["request"] == request_id);
+                withdrawn.next().map(Action::Withdrawn).into_iter().collect()
             }
             Ok(Line::Result(terminal)) => self.result(&terminal),
             // Lines and events of other shapes.
@@ -302,7 +306,7 @@ impl Driver for Claude {
     }
 
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
-        self.asked.retain(|id| *id != question.id);
+        self.open_questions.retain(|id| *id != question.id);
         vec![Action::Send(permission::answer(question, decision))]
     }
 

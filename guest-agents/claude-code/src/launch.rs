@@ -60,12 +60,12 @@ pub fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
 /// Checks the version and the login by the CLI alone, which needs no network for this.
 pub fn check(ctx: &Context) -> Result<Check, Failure> {
     let version = program_version(ctx, Command::new("claude").arg("--version"))?;
-    let mut said = String::new();
+    let mut output = String::new();
     ctx.run_lines(Command::new("claude").args(["auth", "status"]), |line| {
-        said.push_str(line);
+        output.push_str(line);
         Ok(())
     })?;
-    let status = foreign::read(&said).ok();
+    let status = foreign::read(&output).ok();
     let login_missing = match status.and_then(|status| foreign::truth(&status["loggedIn"])) {
         Some(true) => None,
         Some(false) => Some("claude is not logged in".to_owned()),

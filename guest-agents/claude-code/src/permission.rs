@@ -1,7 +1,7 @@
 //! Questions of the CLI: permission to use a tool, and the model's open questions.
 
 use a2a_hub_sdk::Message;
-use a2a_hub_sdk::cli::{Decision, Kind, Question, answer_text, is_below};
+use a2a_hub_sdk::cli::{Decision, Kind, Question, answer_text, is_inside};
 use serde_json::{Map, Value, json};
 
 use crate::change;
@@ -36,7 +36,7 @@ pub fn question(
     if kind == Kind::Edit {
         let file = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
         let mut directories = directory.iter().chain(additional);
-        let is_ours = file.is_some_and(|file| directories.any(|dir| is_below(file, dir)));
+        let is_ours = file.is_some_and(|file| directories.any(|dir| is_inside(file, dir)));
         // Permission to edit ends at the task's directories. A symlink may lead out of them; the
         // CLI resolves it.
         kind = if is_ours && request["blocked_path"].is_null() { Kind::Edit } else { Kind::Run };
@@ -47,12 +47,12 @@ pub fn question(
             let blocked = !request["blocked_path"].is_null();
             let why = blocked.then(|| request["decision_reason"].as_str()).flatten();
             // A command says itself what it does; the model's words for it need not be true.
-            let told = request["description"].as_str().filter(|_| input["command"].is_null());
-            let said: Vec<_> = told.into_iter().chain(why).collect();
-            (!said.is_empty()).then(|| said.join("\n"))
+            let summary = request["description"].as_str().filter(|_| input["command"].is_null());
+            let texts: Vec<_> = summary.into_iter().chain(why).collect();
+            (!texts.is_empty()).then(|| texts.join("\n"))
         }
     };
-    let changes = change::asked(&tool, &input).into_iter().collect();
+    let changes = change::planned(&tool, &input).into_iter().collect();
     let for_session = !suggestions.is_empty();
     let tool_call = request["tool_use_id"].as_str().map(|id| json!({ "id": id }));
     let id = json!({ "request": request_id, SUGGESTIONS: suggestions });
@@ -65,7 +65,7 @@ pub fn question(
         changes,
         directory,
         for_session,
-        own_choices: Vec::new(),
+        vendor_options: Vec::new(),
         tool_call,
     })
 }
@@ -86,7 +86,7 @@ pub fn answer(question: &Question, decision: &Decision) -> String {
             "updatedInput": question.input,
             "updatedPermissions": question.id[SUGGESTIONS],
         }),
-        Decision::Said(answer) => allow(&answered(&question.input, answer)),
+        Decision::Answer(answer) => allow(&answered(&question.input, answer)),
         Decision::Deny(why) => json!({ "behavior": "deny", "message": why, "interrupt": false }),
         // The program offers no choices of its own.
         Decision::Chosen(id) => json!({ "behavior": "deny", "message": id, "interrupt": false }),
@@ -117,8 +117,8 @@ fn rules(mut suggestions: Value) -> Vec<Value> {
 }
 
 fn questions(input: &Value) -> String {
-    let lines = each_question(input).map(|(question, asked)| {
-        let options = asked["options"].as_array().into_iter().flatten();
+    let lines = each_question(input).map(|(question, entry)| {
+        let options = entry["options"].as_array().into_iter().flatten();
         let labels: Vec<&str> = options.filter_map(|option| option["label"].as_str()).collect();
         format!("{question} ({})", labels.join(", "))
     });
@@ -142,7 +142,7 @@ fn answered(input: &Value, answer: &Message) -> Value {
 
 fn each_question(input: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let questions = input["questions"].as_array().into_iter().flatten();
-    questions.filter_map(|asked| Some((asked["question"].as_str()?, asked)))
+    questions.filter_map(|entry| Some((entry["question"].as_str()?, entry)))
 }
 
 #[cfg(test)]

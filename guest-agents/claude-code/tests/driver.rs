@@ -107,7 +107,7 @@ fn write_question_shows_new_content() {
 fn answer_of_any_shape_is_accepted() {
     let (mut driver, question) = asked();
     let mut answered = |data: Value| {
-        let said = Decision::Said(Box::new(Message::user(vec![Part::data(&data)])));
+        let said = Decision::Answer(Box::new(Message::user(vec![Part::data(&data)])));
         let actions = driver.decided(&question, &said);
         let [Action::Send(line)] = &actions[..] else { panic!("{actions:?}") };
         let told: Value = serde_json::from_str(line).unwrap();

@@ -41,7 +41,7 @@ pub(crate) fn question(
         changes: Vec::new(),
         directory: text("cwd"),
         for_session: true,
-        own_choices: Vec::new(),
+        vendor_options: Vec::new(),
         tool_call: text("itemId").map(|id| json!({ "id": id })),
     };
     match method {
@@ -57,7 +57,7 @@ pub(crate) fn question(
         "item/fileChange/requestApproval" => {
             let item = params["itemId"].as_str().unwrap_or_default();
             let changes = patches.get(item).map(Vec::as_slice).unwrap_or_default();
-            let mut input = json!({ "changes": changes.iter().map(told).collect::<Vec<_>>() });
+            let mut input = json!({ "changes": changes.iter().map(file_data).collect::<Vec<_>>() });
             for member in ["reason", "grantRoot"] {
                 if !params[member].is_null() {
                     input[member] = params[member].clone();
@@ -111,7 +111,7 @@ pub(crate) fn response(question: &Question, decision: &Decision) -> String {
         _ => json!({ "decision": match decision {
             Decision::Allow => "accept",
             Decision::AllowForSession => "acceptForSession",
-            Decision::Deny(_) | Decision::Said(_) | Decision::Chosen(_) => "decline",
+            Decision::Deny(_) | Decision::Answer(_) | Decision::Chosen(_) => "decline",
         }}),
     };
     json!({ "id": question.id, "result": result }).to_string()
@@ -127,7 +127,7 @@ fn plain_command(params: &Value) -> Value {
 }
 
 /// Changed file, as data of the question.
-fn told(file: &PatchedFile) -> Value {
+fn file_data(file: &PatchedFile) -> Value {
     let diff = file.change().diff.unwrap_or_default();
     json!({ "path": file.path, "diff": diff[..diff.floor_char_boundary(MAX_DIFF)] })
 }
@@ -157,14 +157,14 @@ fn open(id: &Value, params: &Value) -> Question {
         changes: Vec::new(),
         directory: None,
         for_session: false,
-        own_choices: Vec::new(),
+        vendor_options: Vec::new(),
         tool_call: None,
     }
 }
 
 /// Answers by question: from data by the question's id, or else the client's text for each.
 fn answers(question: &Question, decision: &Decision) -> Map<String, Value> {
-    let Decision::Said(message) = decision else { return Map::new() };
+    let Decision::Answer(message) = decision else { return Map::new() };
     let (data, text) = (message.data().unwrap_or_default(), answer_text(message));
     let questions = question.input["questions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ids = questions.iter().filter_map(|question| question["id"].as_str());

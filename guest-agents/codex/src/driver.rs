@@ -193,7 +193,7 @@ impl Driver {
             // Also sent after our own answer, when the question is no longer open.
             "serverRequest/resolved" => vec![Action::Withdrawn(params["requestId"].clone())],
             "turn/plan/updated" => self.plan.update(&params["plan"], "step").into_iter().collect(),
-            "error" => self.trouble(params),
+            "error" => self.retried_error(params),
             "turn/completed" => self.turn_over(&params["turn"]),
             _ => Vec::new(),
         }
@@ -205,11 +205,12 @@ impl Driver {
         // Text before another item is not the answer; it becomes a status, since the next message
         // replaces it.
         let mut actions = Vec::new();
-        let told = item.told();
-        if (told.is_some() || matches!(item, Item::AgentMessage { .. })) && !self.text.is_empty() {
+        let status = item.status_text();
+        if (status.is_some() || matches!(item, Item::AgentMessage { .. })) && !self.text.is_empty()
+        {
             actions.push(Action::Say(std::mem::take(&mut self.text)));
         }
-        if let Some(text) = told {
+        if let Some(text) = status {
             actions.push(match item.facts(&id, &text).filter(|_| !id.is_empty()) {
                 Some(facts) => {
                     self.tools.insert(id);
@@ -272,7 +273,7 @@ impl Driver {
     }
 
     /// Handles an error that Codex retries. Final errors arrive with the turn's end.
-    fn trouble(&mut self, params: &Value) -> Vec<Action> {
+    fn retried_error(&mut self, params: &Value) -> Vec<Action> {
         let Ok(fault) = Fault::deserialize(&params["error"]) else { return Vec::new() };
         if foreign::truth(&params["willRetry"]) != Some(true) {
             return Vec::new();
@@ -398,10 +399,10 @@ impl cli::Driver for Driver {
         vec![request(THREAD, method, &params)]
     }
 
-    fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
-        self.session = left.session.clone();
+    fn again(&mut self, idle: &Idle) -> Option<Vec<Action>> {
+        self.session = idle.session.clone();
         self.thread.clone_from(&self.session.id);
-        self.model = left.state.as_str().map(ToOwned::to_owned);
+        self.model = idle.state.as_str().map(ToOwned::to_owned);
         Some(vec![self.turn()])
     }
 
@@ -450,8 +451,8 @@ impl cli::Driver for Driver {
 
     fn ended(&self, exit: &Exit) -> End {
         let words = last_words(exit).unwrap_or(&self.noise);
-        let how = describe_exit(exit);
-        let text = format!("codex ended ({how}) before it was done: {words}");
+        let exit_text = describe_exit(exit);
+        let text = format!("codex ended ({exit_text}) before it was done: {words}");
         // A killed program says nothing about its set-up, even before its first answer.
         let is_killed = matches!(exit.status, ExitStatus::Signal(_) | ExitStatus::Code(129..=159));
         let reason = if self.thread.is_empty() && !is_killed {
@@ -472,8 +473,8 @@ impl Driver {
         let mut actions = skipped(line, fault);
         let id = fault.members.get("id").unwrap_or(&Value::Null);
         let is_request = fault.members.contains_key("method");
-        let broken = |what| {
-            let text = format!("{what} is not understood: {fault}");
+        let broken = |subject| {
+            let text = format!("{subject} is not understood: {fault}");
             Action::End(End::failed(FailureReason::BrokenStream, text))
         };
         if line.contains(r#""turn/completed""#) {
@@ -489,7 +490,7 @@ impl Driver {
 
 /// Id of one of our requests; 0 for any other.
 fn our_id(id: &Value) -> u64 {
-    foreign::whole(id).and_then(|id| id.try_into().ok()).unwrap_or_default()
+    foreign::integer(id).and_then(|id| id.try_into().ok()).unwrap_or_default()
 }
 
 /// Error response to a request of Codex.

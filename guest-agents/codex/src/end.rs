@@ -25,7 +25,7 @@ impl Fault {
     /// HTTP status of the provider's refusal, if Codex reports it.
     pub(crate) fn status(&self) -> Option<u16> {
         let info = self.codex_error_info.as_object()?.values().next()?;
-        foreign::whole(&info["httpStatusCode"]).and_then(|status| status.try_into().ok())
+        foreign::integer(&info["httpStatusCode"]).and_then(|status| status.try_into().ok())
     }
 
     /// Message with its details, unwrapped if the provider sent it as JSON.
@@ -61,8 +61,8 @@ impl Fault {
             }
             _ => End::of_status(self.status().unwrap_or_default(), text),
         };
-        if let End::Failed { metadata: told, .. } = &mut end {
-            told.clone_from(metadata);
+        if let End::Failed { metadata: end_metadata, .. } = &mut end {
+            end_metadata.clone_from(metadata);
         }
         end
     }

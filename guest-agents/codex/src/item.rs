@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for PatchedFile {
 
 impl Item {
     /// Status text for the start of the item.
-    pub(crate) fn told(&self) -> Option<String> {
+    pub(crate) fn status_text(&self) -> Option<String> {
         match self {
             Self::CommandExecution { command, command_actions } => {
                 let plain: Vec<&str> = command_actions.iter().map(|a| a.command.as_str()).collect();

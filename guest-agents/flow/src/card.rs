@@ -14,7 +14,7 @@ const PROBLEMS: &str = "https://a2a-hub.invalid/extensions/flow-problems";
 const NEEDS: &str = "https://a2a-hub.invalid/extensions/flow-needs";
 
 /// Card of a flow.
-pub(crate) fn of(name: &str, text: &str) -> Card {
+pub(crate) fn for_flow(name: &str, text: &str) -> Card {
     let version = env!("CARGO_PKG_VERSION");
     let definition = match Definition::parse(text) {
         Ok(definition) => definition,
@@ -26,10 +26,10 @@ pub(crate) fn of(name: &str, text: &str) -> Card {
                 .params(&problems);
         }
     };
-    let what = &definition.description;
-    let mut card = Card::new(name, what, version)
+    let description = &definition.description;
+    let mut card = Card::new(name, description, version)
         .inputs(&["text/plain", "application/json"])
-        .skill(name, name, what, &["flow"]);
+        .skill(name, name, description, &["flow"]);
     if !definition.input.is_empty() {
         card = card.input_schema(&definition.input_schema());
     }
@@ -57,8 +57,8 @@ fn params(Needs { run, permissions, budget, memory, worktree, unlisted }: &Needs
 
 /// Card of the agent that checks flow files.
 pub(crate) fn of_checker() -> Card {
-    let what = "Checks, tests or runs the flow file in a message, and runs the files of the folder `flows`";
-    Card::new("flow", what, env!("CARGO_PKG_VERSION")).inputs(&["text/plain", "application/json"]).skill(
+    let description = "Checks, tests or runs the flow file in a message, and runs the files of the folder `flows`";
+    Card::new("flow", description, env!("CARGO_PKG_VERSION")).inputs(&["text/plain", "application/json"]).skill(
         "check-flow-file",
         "Check a flow file",
         "Says whether the TOML text of a flow file is right, with line and column of each error",
@@ -73,12 +73,12 @@ mod tests {
     #[test]
     fn card_has_input_schema_or_problems() {
         let right = "description = \"Greets\"\n[input]\nname = { type = \"string\" }\n[[step]]\nid = \"a\"\nagent = \"echo\"\nprompt = \"hi {{ input.name }}\"\n";
-        let card = of("greet", right).to_json();
+        let card = for_flow("greet", right).to_json();
         assert!(
             card.contains(r#""name":"greet""#) && card.contains(r#""required":["name"]"#),
             "{card}"
         );
-        let card = of("greet", "x = 1").to_json();
+        let card = for_flow("greet", "x = 1").to_json();
         assert!(card.contains("line 1, column 1: a flow has no key `x`"), "{card}");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_hub_coordination::flow::{
-    Action, BoardChange, ChildWorktree, Definition, End, Event as Told, Finish, Id, Inheritance,
-    Role, State, WorktreeChanges,
+    Action, BoardChange, ChildWorktree, Definition, End, Event as FlowEvent, Finish, Id,
+    Inheritance, Role, State, WorktreeChanges,
 };
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_millis(200);
 
 /// Something that the flow waits for.
 enum Open {
-    Call(Call, Made),
+    Call(Call, ChildOutput),
     Question(OpenQuestion),
     Timer(Timer),
 }
@@ -51,7 +51,7 @@ const HAS_READ: [&str; 2] = ["received", "unheard"];
 
 /// Results of a child so far.
 #[derive(Default)]
-struct Made {
+struct ChildOutput {
     /// Texts of its artifacts, by id.
     artifacts: Map<String, Value>,
     /// Changes in its worktree.
@@ -70,14 +70,14 @@ pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input:
     let mut state = State::new(definition, input, &task.id);
     let mut open = BTreeMap::<Id, Open>::new();
     let mut children = Children::new();
-    let mut actions = state.step(Told::Begun);
+    let mut actions = state.step(FlowEvent::Begun);
     loop {
         let mut events = Vec::new();
         report_boards(ctx, &mut state)?;
         for action in actions {
             match action {
                 Action::Finish(finish) => {
-                    record::keep(ctx, task, &state.results())?;
+                    record::store_results(ctx, task, &state.results())?;
                     return end(ctx, finish, &children);
                 }
                 action @ (Action::Call { .. }
@@ -98,7 +98,7 @@ pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input:
         actions = Vec::new();
         for event in events {
             // The texts of other children are read at their end.
-            if !matches!(&event, Told::Wrote(id, _) if !state.streams(*id)) {
+            if !matches!(&event, FlowEvent::Wrote(id, _) if !state.streams(*id)) {
                 actions.extend(state.step(event));
             }
         }
@@ -138,7 +138,7 @@ fn act(
     shares_board: bool,
     open: &mut BTreeMap<Id, Open>,
     children: &mut Children,
-) -> Result<Option<Told>, Failure> {
+) -> Result<Option<FlowEvent>, Failure> {
     match action {
         Action::Call { id, agent, text, data, permissions, inherit, worktree, stream } => {
             let parts = data.map_or_else(|| Part::text(text), |data| Part::data(&data));
@@ -152,8 +152,8 @@ fn act(
             metadata.extend(inherit.into_iter().flat_map(|it| memory(it, children)));
             let mut options = CallOptions::new().key(id.to_string());
             if let Some(worktree) = worktree {
-                let Some(worktree) = place(worktree, children) else {
-                    return Ok(Some(Told::Ended(id, without_worktree())));
+                let Some(worktree) = worktree_of(worktree, children) else {
+                    return Ok(Some(FlowEvent::Ended(id, without_worktree())));
                 };
                 options = options.worktree(worktree);
             }
@@ -165,10 +165,10 @@ fn act(
             match ctx.call_with(&agent, message, &options) {
                 Ok(call) => {
                     children.insert(id, call.task_id());
-                    open.insert(id, Open::Call(call, Made::default()));
+                    open.insert(id, Open::Call(call, ChildOutput::default()));
                 }
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
-                Err(why) => return Ok(Some(Told::Ended(id, failed(&why)))),
+                Err(why) => return Ok(Some(FlowEvent::Ended(id, failed(&why)))),
             }
         }
         Action::Send { id, text, facts } => {
@@ -179,13 +179,13 @@ fn act(
                 Ok(()) => {}
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
                 // It asks, or has ended, which its next event says.
-                Err(_) => return Ok(Some(Told::Unsent(id))),
+                Err(_) => return Ok(Some(FlowEvent::Unsent(id))),
             }
         }
         Action::Ask { id, text } => match ctx.pose(Need::Input, text, None) {
             Ok(question) => drop(open.insert(id, Open::Question(question))),
             Err(Failure::Cancelled) => return Err(Failure::Cancelled),
-            Err(why) => return Ok(Some(Told::Ended(id, failed(&why)))),
+            Err(why) => return Ok(Some(FlowEvent::Ended(id, failed(&why)))),
         },
         Action::Wait { id, ms } => {
             drop(open.insert(id, Open::Timer(Timer::after(Duration::from_millis(ms)))));
@@ -204,29 +204,29 @@ fn wait(
     ctx: &Context,
     open: &mut BTreeMap<Id, Open>,
     children: &Children,
-) -> Result<Vec<Told>, Failure> {
+) -> Result<Vec<FlowEvent>, Failure> {
     let all: Vec<_> = open.keys().copied().collect();
     let (due, others): (Vec<_>, Vec<_>) =
         ready(ctx, open, &all, None)?.into_iter().partition(|id| is_timer(open, *id));
-    let mut events = take(open, others)?;
+    let mut events = next_events(open, others)?;
     let is_limit = |id: &Id| matches!(id.role, Role::Answers | Role::Timeout);
     if due.iter().any(is_limit) {
         events.extend(take_answers(ctx, open)?);
         events.extend(take_ends(ctx, open, children)?);
     }
-    events.extend(take(open, due)?);
+    events.extend(next_events(open, due)?);
     Ok(events)
 }
 
 /// Takes the answers of the user that are in.
-fn take_answers(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<Told>, Failure> {
-    let asked = open.iter().filter(|(_, it)| matches!(it, Open::Question(_)));
-    let asked: Vec<_> = asked.map(|(id, _)| *id).collect();
-    if asked.is_empty() {
+fn take_answers(ctx: &Context, open: &mut BTreeMap<Id, Open>) -> Result<Vec<FlowEvent>, Failure> {
+    let questions = open.iter().filter(|(_, it)| matches!(it, Open::Question(_)));
+    let questions: Vec<_> = questions.map(|(id, _)| *id).collect();
+    if questions.is_empty() {
         return Ok(Vec::new());
     }
-    let answered = ready(ctx, open, &asked, Some(GRACE))?;
-    take(open, answered)
+    let answered = ready(ctx, open, &questions, Some(GRACE))?;
+    next_events(open, answered)
 }
 
 /// Takes all that is left of the children that have ended by now, however long it takes to arrive.
@@ -234,7 +234,7 @@ fn take_ends(
     ctx: &Context,
     open: &mut BTreeMap<Id, Open>,
     children: &Children,
-) -> Result<Vec<Told>, Failure> {
+) -> Result<Vec<FlowEvent>, Failure> {
     let mut events = Vec::new();
     if !open.values().any(|it| matches!(it, Open::Call(..))) {
         return Ok(events);
@@ -242,13 +242,13 @@ fn take_ends(
     let over = ctx.children()?.into_iter().filter(|child| is_over(child.state));
     let over: BTreeSet<_> = over.map(|child| child.task_id).collect();
     loop {
-        let is_left = |id: &Id| children.get(id).is_some_and(|task| over.contains(task));
-        let left: Vec<_> = open.keys().copied().filter(is_left).collect();
-        if left.is_empty() {
+        let is_remaining = |id: &Id| children.get(id).is_some_and(|task| over.contains(task));
+        let remaining: Vec<_> = open.keys().copied().filter(is_remaining).collect();
+        if remaining.is_empty() {
             return Ok(events);
         }
-        let ready = ready(ctx, open, &left, None)?;
-        events.extend(take(open, ready)?);
+        let ready = ready(ctx, open, &remaining, None)?;
+        events.extend(next_events(open, ready)?);
     }
 }
 
@@ -295,47 +295,47 @@ fn ready(
 }
 
 /// Takes one event of each of these, which are ready.
-fn take(open: &mut BTreeMap<Id, Open>, ids: Vec<Id>) -> Result<Vec<Told>, Failure> {
+fn next_events(open: &mut BTreeMap<Id, Open>, ids: Vec<Id>) -> Result<Vec<FlowEvent>, Failure> {
     let mut events = Vec::new();
     for id in ids {
         match open.remove(&id) {
-            Some(Open::Timer(_)) => events.push(Told::Rang(id)),
+            Some(Open::Timer(_)) => events.push(FlowEvent::Rang(id)),
             Some(Open::Question(question)) => match question.answer() {
-                Ok(answer) => events.push(Told::Answered(id, answer.text())),
+                Ok(answer) => events.push(FlowEvent::Answered(id, answer.text())),
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
-                Err(why) => events.push(Told::Ended(id, failed(&why))),
+                Err(why) => events.push(FlowEvent::Ended(id, failed(&why))),
             },
-            Some(Open::Call(call, mut made)) => match call.next(None) {
+            Some(Open::Call(call, mut output)) => match call.next(None) {
                 Ok(Update::Finished(outcome)) => {
-                    events.push(Told::Ended(id, ended(&outcome, made)));
+                    events.push(FlowEvent::Ended(id, ended(&outcome, output)));
                 }
                 Ok(Update::Event(event)) => {
                     match event {
                         Event::Artifact(update) => {
-                            let wrote = keep(&mut made, &update);
-                            events.extend(wrote.map(|text| Told::Wrote(id, text)));
+                            let wrote = add_artifact(&mut output, &update);
+                            events.extend(wrote.map(|text| FlowEvent::Wrote(id, text)));
                         }
                         Event::Status(status) => {
                             let facts = facts(&status);
                             if HAS_READ.iter().any(|name| facts.contains_key(*name)) {
-                                events.push(Told::Took(id));
+                                events.push(FlowEvent::Took(id));
                             }
                             let change = facts.get(BLACKBOARD_CHANGE).and_then(change_of);
-                            events.extend(change.map(|change| Told::Changed(id, change)));
+                            events.extend(change.map(|change| FlowEvent::Changed(id, change)));
                             let asks = [TaskState::InputRequired, TaskState::AuthRequired];
-                            let told = if asks.contains(&status.state) {
-                                Told::Paused
+                            let to_event = if asks.contains(&status.state) {
+                                FlowEvent::Paused
                             } else {
-                                Told::Resumed
+                                FlowEvent::Resumed
                             };
-                            events.push(told(id));
+                            events.push(to_event(id));
                         }
                         Event::Other(_) => {}
                     }
-                    open.insert(id, Open::Call(call, made));
+                    open.insert(id, Open::Call(call, output));
                 }
                 Err(Failure::Cancelled) => return Err(Failure::Cancelled),
-                Err(why) => events.push(Told::Ended(id, failed(&why))),
+                Err(why) => events.push(FlowEvent::Ended(id, failed(&why))),
             },
             None => {}
         }
@@ -357,7 +357,7 @@ fn memory(Inheritance { from, scope }: Inheritance, children: &Children) -> Map<
 }
 
 /// Worktree of a child; none if the child that it names did not begin.
-fn place(worktree: ChildWorktree, children: &Children) -> Option<Worktree> {
+fn worktree_of(worktree: ChildWorktree, children: &Children) -> Option<Worktree> {
     match worktree {
         ChildWorktree::New => Some(Worktree::New),
         ChildWorktree::Of(id) => Some(Worktree::Of(children.get(&id)?.clone())),
@@ -382,12 +382,12 @@ fn change_of(fact: &Value) -> Option<BoardChange> {
 }
 
 /// Adds a piece of an artifact, within bounds. Returns it if it continues the child's text.
-fn keep(made: &mut Made, update: &ArtifactUpdate) -> Option<String> {
-    let Made { artifacts, worktree, written, is_rewritten } = made;
+fn add_artifact(output: &mut ChildOutput, update: &ArtifactUpdate) -> Option<String> {
+    let ChildOutput { artifacts, worktree, written, is_rewritten } = output;
     let id = &update.artifact.id;
     if let Some(changes) = update.worktree_changes() {
-        let most = changes.patch.len().min(MAX_ARTIFACT);
-        let diff = String::from_utf8_lossy(&changes.patch[..most]).into_owned();
+        let end = changes.patch.len().min(MAX_ARTIFACT);
+        let diff = String::from_utf8_lossy(&changes.patch[..end]).into_owned();
         let a2a_hub_sdk::WorktreeChanges { files, insertions, deletions, .. } = changes;
         *worktree = Some(WorktreeChanges { files, insertions, deletions, diff });
         return None;
@@ -401,10 +401,10 @@ fn keep(made: &mut Made, update: &ArtifactUpdate) -> Option<String> {
         Some(_) | None => String::new(),
     };
     let piece = update.artifact.joined_text();
-    let room = MAX_ARTIFACT.saturating_sub(text.len());
+    let free = MAX_ARTIFACT.saturating_sub(text.len());
     text.extend(piece.chars().scan(0, |used, it| {
         *used += it.len_utf8();
-        (*used <= room).then_some(it)
+        (*used <= free).then_some(it)
     }));
     artifacts.insert(id.clone(), text.into());
     if piece.is_empty() || written.get_or_insert_with(|| id.clone()) != id {
@@ -415,7 +415,7 @@ fn keep(made: &mut Made, update: &ArtifactUpdate) -> Option<String> {
 }
 
 /// End of a child. Without a text, its answer is its artifacts.
-fn ended(outcome: &Outcome, Made { artifacts, worktree, .. }: Made) -> End {
+fn ended(outcome: &Outcome, ChildOutput { artifacts, worktree, .. }: ChildOutput) -> End {
     let completed = matches!(outcome.state(), None | Some(TaskState::Completed));
     let mut text = outcome.text();
     if text.is_empty() && completed {

@@ -25,7 +25,7 @@ pub struct Flow;
 impl Agent for Flow {
     fn card() -> Card {
         match definition_of_card() {
-            Some((name, text)) => card::of(&name, &text),
+            Some((name, text)) => card::for_flow(&name, &text),
             None => card::of_checker(),
         }
     }

@@ -27,7 +27,7 @@ pub(crate) fn answer(ctx: &Context, task: &Task, inputs: impl Fn(&str) -> bool) 
     let (name, value) = request.iter().next()?;
     match (name.as_str(), value) {
         (CONFIRM, Value::Object(_)) if !inputs(CONFIRM) => Some(confirm(ctx, task, value)),
-        (RECORD, Value::Bool(true)) if !inputs(RECORD) => Some(shown(ctx)),
+        (RECORD, Value::Bool(true)) if !inputs(RECORD) => Some(show(ctx)),
         _ => None,
     }
 }
@@ -47,13 +47,17 @@ pub(crate) fn read(ctx: &Context) -> Result<BTreeMap<String, Record>, Failure> {
 }
 
 /// Keeps the results of a run. A record that cannot be kept is no reason to fail the run.
-pub(crate) fn keep(ctx: &Context, task: &Task, results: &RunResults) -> Result<(), Failure> {
+pub(crate) fn store_results(
+    ctx: &Context,
+    task: &Task,
+    results: &RunResults,
+) -> Result<(), Failure> {
     if results.is_empty() {
         return Ok(());
     }
     let value = results.to_json();
-    let kept = ctx.step_with("keep-record", StepMode::Again, || store(ctx, &task.id, &value));
-    match kept {
+    let stored = ctx.step_with("keep-record", StepMode::Again, || store(ctx, &task.id, &value));
+    match stored {
         Ok(()) => Ok(()),
         Err(Failure::Cancelled) => Err(Failure::Cancelled),
         Err(why) => ctx.say(format!("The record of this run was not kept: {}", why.text())),
@@ -65,8 +69,8 @@ fn store(ctx: &Context, task: &str, value: &Value) -> Result<(), Failure> {
     let key = format!("{RUN}{task}");
     let mut others = ctx.remembered(RUN)?;
     others.retain(|other| *other != key);
-    let too_many = (others.len() + 1).saturating_sub(MAX_RUNS);
-    for old in others.drain(..too_many) {
+    let excess = (others.len() + 1).saturating_sub(MAX_RUNS);
+    for old in others.drain(..excess) {
         ctx.forget(&old)?;
     }
     let mut others = others.into_iter();
@@ -93,11 +97,11 @@ fn confirm(ctx: &Context, task: &Task, request: &Value) -> Run {
         return ctx.reject(format!("Confirm a choice: name `task` and `choice`, as in {form}."));
     };
     let confirmed = ctx.step_with("confirm", StepMode::Again, || {
-        let Some(kept) = ctx.recall::<Value>(&format!("{RUN}{of}"))? else {
+        let Some(stored) = ctx.recall::<Value>(&format!("{RUN}{of}"))? else {
             let why = "no ballots of it are kept; votes with `rule = \"record\"` keep them, those of the latest 200 runs";
             return Ok(json!({ "refused": why }));
         };
-        let mut results = RunResults::of_json(&kept);
+        let mut results = RunResults::of_json(&stored);
         let vote = match results.confirm(text("step"), choice) {
             Ok(vote) => vote.clone(),
             Err(why) => return Ok(json!({ "refused": why })),
@@ -113,19 +117,19 @@ fn confirm(ctx: &Context, task: &Task, request: &Value) -> Run {
         let names = of.as_array().into_iter().flatten().filter_map(Value::as_str);
         names.collect::<Vec<_>>().join(", ")
     };
-    let mut told = format!("`{choice}` was right.");
+    let mut summary = format!("`{choice}` was right.");
     for (word, agents) in [("Right", &confirmed["right"]), ("Wrong", &confirmed["wrong"])] {
         let agents = names(agents);
         if !agents.is_empty() {
-            told.push_str(&format!(" {word}: {agents}."));
+            summary.push_str(&format!(" {word}: {agents}."));
         }
     }
     ctx.artifact(Artifact::new("output", vec![Part::data(&confirmed)]))?;
-    ctx.done(told)
+    ctx.done(summary)
 }
 
 /// Shows the record.
-fn shown(ctx: &Context) -> Run {
+fn show(ctx: &Context) -> Run {
     let records = read(ctx)?;
     if records.is_empty() {
         return ctx.done("No result counts yet: confirm a choice, or judge candidates.");

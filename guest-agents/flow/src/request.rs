@@ -42,11 +42,11 @@ pub(crate) fn answer(ctx: &Context, task: &Task) -> Run {
                      back, trust it: `a2a-hub flow trust NAME`.",
                 );
             }
-            let given = match data.get("input") {
+            let flow_input = match data.get("input") {
                 Some(input) => Ok(input.clone()),
                 None => input_of_text(&definition, text("text")),
             };
-            begin(ctx, task, definition, given)
+            begin(ctx, task, definition, flow_input)
         }),
         _ => ctx.reject(format!("`do` is one of {}, and here is `{word}`.", DO.join(", "))),
     }

@@ -56,7 +56,7 @@ impl Cli for Gemini {
 
     fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
         let command = with_directories(command(), &job.additional)?;
-        Ok(match Mode::of(ctx)? {
+        Ok(match Mode::from_settings(ctx)? {
             // In this dialect only the debug log reports retries.
             Mode::Acp => with_blackboard_tools(command.arg("--acp"), job)
                 .env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr"),
@@ -65,7 +65,7 @@ impl Cli for Gemini {
     }
 
     fn driver(ctx: &Context, job: &Job) -> Result<Dialect, Failure> {
-        match Mode::of(ctx)? {
+        match Mode::from_settings(ctx)? {
             Mode::Acp => {
                 let directory = acp::directory(job)?;
                 Ok(Dialect::Acp(Box::new(Acp::new(Self, job.clone(), directory))))
@@ -97,7 +97,7 @@ enum Mode {
 }
 
 impl Mode {
-    fn of(ctx: &Context) -> Result<Self, Failure> {
+    fn from_settings(ctx: &Context) -> Result<Self, Failure> {
         match ctx.setting("mode").as_deref() {
             None | Some("acp") => Ok(Self::Acp),
             Some("one-shot") => Ok(Self::OneShot),
@@ -182,7 +182,7 @@ impl Speaker for Gemini {
 
     /// After the second break of the model's stream, the CLI reports the end of the turn without
     /// any tokens.
-    fn is_whole(&self, result: &Value) -> bool {
+    fn is_complete(&self, result: &Value) -> bool {
         let usage = result["_meta"]["quota"]["model_usage"].as_array();
         usage.is_none_or(|models| !models.is_empty())
     }
@@ -209,10 +209,10 @@ impl Driver for Dialect {
         }
     }
 
-    fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
+    fn again(&mut self, idle: &Idle) -> Option<Vec<Action>> {
         match self {
-            Self::Acp(driver) => driver.again(left),
-            Self::OneShot(driver) => driver.again(left),
+            Self::Acp(driver) => driver.again(idle),
+            Self::OneShot(driver) => driver.again(idle),
         }
     }
 
@@ -238,7 +238,7 @@ impl Driver for Dialect {
     }
 
     fn complaint(&mut self, line: &str) -> Vec<Action> {
-        retry::told(line).into_iter().collect()
+        retry::parse(line).into_iter().collect()
     }
 
     fn quiet(&mut self) -> Vec<Action> {

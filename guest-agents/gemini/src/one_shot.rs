@@ -124,14 +124,15 @@ impl OneShot {
         let stats = &event["stats"];
         let mut usage = Map::new();
         for counter in ["input_tokens", "output_tokens"] {
-            let count = foreign::whole(&stats[counter]);
+            let count = foreign::integer(&stats[counter]);
             usage.insert(counter.to_owned(), count.into());
         }
         let mut metadata = Map::new();
         metadata.insert("usage".into(), usage.into());
         // The other models only selected this one.
         let models = stats["models"].as_object().into_iter().flatten();
-        if let Some((model, _)) = models.max_by_key(|(_, of)| foreign::whole(&of["total_tokens"])) {
+        if let Some((model, _)) = models.max_by_key(|(_, of)| foreign::integer(&of["total_tokens"]))
+        {
             metadata.insert("model".into(), model.as_str().into());
         }
         if event["status"] == "success" {
@@ -158,15 +159,15 @@ impl OneShot {
 fn refused(text: &str) -> End {
     let inner = text.strip_prefix("[API Error: ");
     let inner = inner.and_then(|inner| inner.trim_end().strip_suffix(']')).unwrap_or(text);
-    let told = foreign::read(inner).unwrap_or_default();
-    let error = &told["error"];
-    let words = match error["message"].as_str().or(told.as_str()) {
+    let parsed = foreign::read(inner).unwrap_or_default();
+    let error = &parsed["error"];
+    let words = match error["message"].as_str().or(parsed.as_str()) {
         Some(words) => words,
         // A bare number or flag says too little without the surrounding text.
-        None if told.is_number() || told.is_boolean() => text,
+        None if parsed.is_number() || parsed.is_boolean() => text,
         None => inner,
     };
-    match foreign::whole(&error["code"]).or(told.as_i64()) {
+    match foreign::integer(&error["code"]).or(parsed.as_i64()) {
         Some(code) => Gemini.end(&Refusal { code, text: words.to_owned(), data: Value::Null }),
         None if words.contains("quota") => End::failed(FailureReason::RateLimited, words),
         None => End::failed(FailureReason::ApiError, words),

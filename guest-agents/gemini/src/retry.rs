@@ -10,25 +10,25 @@ use a2a_hub_sdk::cli::{Action, End, FailureReason, cut};
 use a2a_hub_sdk::foreign;
 
 /// Retry that a line of the debug log reports, if any.
-pub fn told(line: &str) -> Option<Action> {
+pub fn parse(line: &str) -> Option<Action> {
     // The other mode prints the same without the time and the level.
-    let said = match line.strip_prefix('[') {
+    let message = match line.strip_prefix('[') {
         Some(entry) => entry.split_once("] [WARN] ")?.1,
         None => line,
     };
-    let (attempt, said) = said.strip_prefix("Attempt ")?.split_once(" failed")?;
+    let (attempt, message) = message.strip_prefix("Attempt ")?.split_once(" failed")?;
     let attempt: u32 = attempt.parse().ok()?;
-    let (how, why) = said.split_once("Retrying ")?;
-    let status: Option<u16> = how
+    let (detail, why) = message.split_once("Retrying ")?;
+    let status: Option<u16> = detail
         .strip_prefix(" with status ")
         .and_then(|status| status.trim_end_matches([' ', '.']).parse().ok());
-    let why = match how.strip_prefix(": ") {
+    let why = match detail.strip_prefix(": ") {
         Some(why) => why.trim_end_matches([' ', '.']).to_owned(),
         None => words(why.strip_prefix("with backoff...").unwrap_or(why).trim()),
     };
     let end = match status {
         Some(status) => End::of_status(status, why.clone()),
-        None if how.contains("429") || why.to_lowercase().contains("quota") => {
+        None if detail.contains("429") || why.to_lowercase().contains("quota") => {
             End::failed(FailureReason::RateLimited, why.clone())
         }
         None => End::failed(FailureReason::ApiError, why.clone()),
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn retrying(line: &str) -> Option<(String, &'static str, String)> {
-        let Action::Retrying { status, end } = told(line)? else { panic!("{line}") };
+        let Action::Retrying { status, end } = parse(line)? else { panic!("{line}") };
         let End::Failed { reason, text, .. } = end else { panic!("{end:?}") };
         Some((status, reason.name(), text))
     }
@@ -94,7 +94,7 @@ mod tests {
             "[now] [WARN] Attempt 3 failed: no. Max attempts reached",
             "[now] [WARN] Ripgrep is not available. Falling back to GrepTool.",
         ] {
-            assert_eq!(told(line), None, "{line}");
+            assert_eq!(parse(line), None, "{line}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use crate::git::{Blamed, Commit, FileChange, Place, Tag};
+use crate::git::{Blamed, Commit, FileChange, LinePosition, Tag};
 use crate::markdown::{code, code_cell, count, day, grouped, plain, quote, short, table};
 use crate::tally::{self, Person};
 
@@ -17,7 +17,7 @@ const ROWS: usize = 10;
 const MESSAGE_LINES: usize = 30;
 
 /// Months without a commit after which a person may have left.
-const AWAY: i64 = 6;
+const INACTIVE_MONTHS: i64 = 6;
 
 /// Commit in the form `12345678` subject — author, day.
 pub(crate) fn commit_line(commit: &Commit) -> String {
@@ -79,10 +79,10 @@ pub(crate) fn people_line(commits: &[Commit]) -> String {
     format!("**People** (commits): {}", names.join(", "))
 }
 
-/// Most changed files, of those that `kept` accepts.
-pub(crate) fn files(commits: &[Commit], kept: impl Fn(&str) -> bool) -> Option<String> {
+/// Most changed files, of those that `is_included` accepts.
+pub(crate) fn files(commits: &[Commit], is_included: impl Fn(&str) -> bool) -> Option<String> {
     let mut files = tally::files(commits);
-    files.retain(|file| kept(file.path));
+    files.retain(|file| is_included(file.path));
     let rows = files.iter().take(ROWS).map(|file| {
         [
             code_cell(file.path),
@@ -180,7 +180,9 @@ pub(crate) fn whom_to_ask<'a>(
     mut ranked: impl Iterator<Item = (&'a str, i64)>,
     today: Date,
 ) -> String {
-    let here = |last: i64| today.checked_sub(AWAY.months()).is_ok_and(|limit| day(last) >= limit);
+    let here = |last: i64| {
+        today.checked_sub(INACTIVE_MONTHS.months()).is_ok_and(|limit| day(last) >= limit)
+    };
     let Some((best, last)) = ranked.next() else {
         return "Nobody is known.".into();
     };
@@ -251,11 +253,12 @@ pub(crate) fn released(tags: &[Tag]) -> String {
 }
 
 /// Current occurrences of a text.
-pub(crate) fn places(places: &[Place]) -> String {
+pub(crate) fn places(places: &[LinePosition]) -> String {
     if places.is_empty() {
         return "It is **not in the newest commit** any more.".into();
     }
-    let lines = list(places.iter().map(|place| code(&format!("{}:{}", place.path, place.line))));
+    let lines =
+        list(places.iter().map(|position| code(&format!("{}:{}", position.path, position.line))));
     format!("### Where it is now\n\n{lines}")
 }
 

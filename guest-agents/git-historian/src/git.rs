@@ -13,8 +13,8 @@ mod parse;
 use a2a_hub_sdk::{Command, Context, Failure};
 use jiff::civil::Date;
 
-use crate::trouble::Trouble;
-pub(crate) use parse::{Blamed, Commit, FileChange, Place, Tag};
+use crate::error::QuestionError;
+pub(crate) use parse::{Blamed, Commit, FileChange, LinePosition, Tag};
 
 /// Limit of commits read: enough for years of most projects, and a few seconds of git.
 pub(crate) const MAX_COMMITS: usize = 5000;
@@ -110,7 +110,7 @@ impl Selection<'_> {
         since.into_iter().chain(until)
     }
 
-    fn place(&self) -> impl Iterator<Item = String> {
+    fn args(&self) -> impl Iterator<Item = String> {
         let path = self.path.map(|path| format!(":(top,literal){path}"));
         [self.range.to_owned(), "--".to_owned()].into_iter().chain(path)
     }
@@ -123,23 +123,23 @@ impl<'a> Git<'a> {
     }
 
     /// Version of git.
-    pub(crate) fn version(&self) -> Result<String, Trouble> {
+    pub(crate) fn version(&self) -> Result<String, QuestionError> {
         let version = self.read(&["--version"])?;
         Ok(version.trim().trim_start_matches("git version ").to_owned())
     }
 
     /// Checks that a repository exists and has commits.
-    pub(crate) fn open(&self) -> Result<Repository, Trouble> {
+    pub(crate) fn open(&self) -> Result<Repository, QuestionError> {
         let facts = self.read(&["rev-parse", "--is-shallow-repository", "--show-cdup"])?;
         let mut lines = facts.lines();
         let shallow = lines.next() == Some("true");
         let up = lines.next().unwrap_or_default().to_owned();
-        let head = self.commit_id("HEAD")?.ok_or(Trouble::NoCommits)?;
+        let head = self.commit_id("HEAD")?.ok_or(QuestionError::NoCommits)?;
         Ok(Repository { head, shallow, up })
     }
 
     /// Hash of the commit that a revision names.
-    pub(crate) fn commit_id(&self, revision: &str) -> Result<Option<String>, Trouble> {
+    pub(crate) fn commit_id(&self, revision: &str) -> Result<Option<String>, QuestionError> {
         let revision = format!("{revision}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &revision];
         let found = self.try_read(&args)?.ok();
@@ -147,17 +147,17 @@ impl<'a> Git<'a> {
     }
 
     /// Tags, newest first: all, or those in the history of a commit.
-    pub(crate) fn tags(&self, merged_into: Option<&str>) -> Result<Vec<Tag>, Trouble> {
+    pub(crate) fn tags(&self, merged_into: Option<&str>) -> Result<Vec<Tag>, QuestionError> {
         let merged = merged_into.map(|hash| format!("--merged={hash}"));
         self.list_tags(merged.as_deref())
     }
 
     /// Tags whose history has that commit, newest first.
-    pub(crate) fn tags_containing(&self, hash: &str) -> Result<Vec<Tag>, Trouble> {
+    pub(crate) fn tags_containing(&self, hash: &str) -> Result<Vec<Tag>, QuestionError> {
         self.list_tags(Some(&format!("--contains={hash}")))
     }
 
-    fn list_tags(&self, filter: Option<&str>) -> Result<Vec<Tag>, Trouble> {
+    fn list_tags(&self, filter: Option<&str>) -> Result<Vec<Tag>, QuestionError> {
         let mut args = vec!["for-each-ref", "--sort=-creatordate", TAG_FORMAT];
         args.extend(filter);
         args.push("refs/tags");
@@ -165,24 +165,27 @@ impl<'a> Git<'a> {
     }
 
     /// Files of a commit, relative to the repository's root.
-    pub(crate) fn files(&self, hash: &str) -> Result<Vec<String>, Trouble> {
+    pub(crate) fn files(&self, hash: &str) -> Result<Vec<String>, QuestionError> {
         let args = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", hash];
         let names = self.read(&args)?;
         Ok(names.split_terminator('\0').map(str::to_owned).collect())
     }
 
     /// Number of selected commits without merges; at most [`MAX_COMMITS`].
-    pub(crate) fn count(&self, selection: &Selection<'_>) -> Result<usize, Trouble> {
+    pub(crate) fn count(&self, selection: &Selection<'_>) -> Result<usize, QuestionError> {
         self.rev_list(MAX_COMMITS, true, selection)
     }
 
     /// Exact number of selected commits.
-    pub(crate) fn total(&self, selection: &Selection<'_>) -> Result<usize, Trouble> {
+    pub(crate) fn total(&self, selection: &Selection<'_>) -> Result<usize, QuestionError> {
         self.rev_list(ALL, false, selection)
     }
 
     /// Exact number of selected commits, and how many of them are merges.
-    pub(crate) fn count_all(&self, selection: &Selection<'_>) -> Result<(usize, usize), Trouble> {
+    pub(crate) fn count_all(
+        &self,
+        selection: &Selection<'_>,
+    ) -> Result<(usize, usize), QuestionError> {
         let all = self.total(selection)?;
         Ok((all, all.saturating_sub(self.rev_list(ALL, true, selection)?)))
     }
@@ -192,45 +195,52 @@ impl<'a> Git<'a> {
         max: usize,
         without_merges: bool,
         selection: &Selection<'_>,
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, QuestionError> {
         let mut args = vec!["rev-list".into(), "--count".into(), format!("--max-count={max}")];
         args.extend(without_merges.then(|| "--no-merges".into()));
         args.extend(selection.days());
-        args.extend(selection.place());
+        args.extend(selection.args());
         let number = self.read(&args)?;
-        number.trim().parse().map_err(|_| Trouble::Git("git rev-list gave no number".into()))
+        number.trim().parse().map_err(|_| QuestionError::Git("git rev-list gave no number".into()))
     }
 
     /// Oldest of that number of commits in the history of a commit.
-    pub(crate) fn oldest(&self, hash: &str, number: usize) -> Result<Option<Commit>, Trouble> {
+    pub(crate) fn oldest(
+        &self,
+        hash: &str,
+        number: usize,
+    ) -> Result<Option<Commit>, QuestionError> {
         let selection = Selection { range: hash, ..Selection::default() };
         let skip = format!("--skip={}", number.saturating_sub(1));
         Ok(self.read_log(1, [skip], &selection)?.into_iter().next())
     }
 
     /// Selected commits with their files, newest first, without merges.
-    pub(crate) fn log(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
+    pub(crate) fn log(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, QuestionError> {
         let options = ["--no-merges".into(), "--numstat".into(), "-M".into()];
         self.read_log(MAX_COMMITS, options.into_iter().chain(selection.days()), selection)
     }
 
     /// Commits that changed a file under this name and its earlier ones, newest first.
-    pub(crate) fn follow(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, Trouble> {
+    pub(crate) fn follow(&self, selection: &Selection<'_>) -> Result<Vec<Commit>, QuestionError> {
         let options = ["--no-merges", "--numstat", "--follow", "-M"];
         self.read_log(MAX_COMMITS, options.map(str::to_owned), selection)
     }
 
     /// Newest commit of the selection.
-    pub(crate) fn newest(&self, selection: &Selection<'_>) -> Result<Option<Commit>, Trouble> {
+    pub(crate) fn newest(
+        &self,
+        selection: &Selection<'_>,
+    ) -> Result<Option<Commit>, QuestionError> {
         Ok(self.read_log(1, [], selection)?.into_iter().next())
     }
 
     /// One commit with its files; a merge is compared with its first parent.
-    pub(crate) fn show(&self, hash: &str) -> Result<Commit, Trouble> {
+    pub(crate) fn show(&self, hash: &str) -> Result<Commit, QuestionError> {
         let options = ["--diff-merges=first-parent", "--numstat", "-M"].map(str::to_owned);
         let selection = Selection { range: hash, ..Selection::default() };
         let commits = self.read_log(1, options, &selection)?;
-        commits.into_iter().next().ok_or_else(|| Trouble::Git("git log told nothing".into()))
+        commits.into_iter().next().ok_or_else(|| QuestionError::Git("git log told nothing".into()))
     }
 
     /// Commits that changed the number of occurrences of a text, newest first.
@@ -238,7 +248,7 @@ impl<'a> Git<'a> {
         &self,
         text: &str,
         selection: &Selection<'_>,
-    ) -> Result<Vec<Commit>, Trouble> {
+    ) -> Result<Vec<Commit>, QuestionError> {
         self.read_log(MAX_HITS, ["--no-merges".into(), format!("-S{text}")], selection)
     }
 
@@ -247,7 +257,7 @@ impl<'a> Git<'a> {
         max: usize,
         options: impl IntoIterator<Item = String>,
         selection: &Selection<'_>,
-    ) -> Result<Vec<Commit>, Trouble> {
+    ) -> Result<Vec<Commit>, QuestionError> {
         let fixed = [
             "log",
             "-z",
@@ -266,7 +276,7 @@ impl<'a> Git<'a> {
         let mut args: Vec<String> = fixed.map(str::to_owned).collect();
         args.push(format!("--max-count={max}"));
         args.extend(options);
-        args.extend(selection.place());
+        args.extend(selection.args());
         Ok(parse::log(&self.read(&args)?))
     }
 
@@ -277,7 +287,7 @@ impl<'a> Git<'a> {
         repository: &Repository,
         path: &str,
         line: Option<u32>,
-    ) -> Result<Vec<Blamed>, Trouble> {
+    ) -> Result<Vec<Blamed>, QuestionError> {
         let only = line.map(|line| format!("-L{line},{line}"));
         let path = format!("{}{path}", repository.up);
         let mut args = BLAME_SETTINGS.to_vec();
@@ -294,22 +304,22 @@ impl<'a> Git<'a> {
         &self,
         text: &str,
         selection: &Selection<'_>,
-    ) -> Result<Vec<Place>, Trouble> {
+    ) -> Result<Vec<LinePosition>, QuestionError> {
         let pattern = format!("-e{text}");
         let command = ["grep", "-n", "-z", "-I", "-F", "--full-name", "--no-color", "--no-column"];
         let command = GREP_SETTINGS.into_iter().chain(command).chain(["--no-textconv"]);
         let mut args: Vec<String> = command.map(str::to_owned).collect();
         args.push(pattern);
-        args.extend(selection.place());
+        args.extend(selection.args());
         match self.try_read(&args)? {
             Ok(found) => Ok(parse::grep(&found, selection.range)),
             Err(stderr) if stderr.is_empty() => Ok(Vec::new()),
-            Err(stderr) => Err(Trouble::from_git(&stderr)),
+            Err(stderr) => Err(QuestionError::from_git(&stderr)),
         }
     }
 
-    fn read<S: AsRef<str>>(&self, args: &[S]) -> Result<String, Trouble> {
-        self.try_read(args)?.map_err(|stderr| Trouble::from_git(&stderr))
+    fn read<S: AsRef<str>>(&self, args: &[S]) -> Result<String, QuestionError> {
+        self.try_read(args)?.map_err(|stderr| QuestionError::from_git(&stderr))
     }
 
     /// Output of git, or its error message if it fails.

@@ -10,12 +10,12 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 
 use crate::answer::{self, Examples};
+use crate::error::QuestionError;
 use crate::git::{Commit, Git, MAX_COMMITS, Repository, Selection};
 use crate::markdown::{code, count, day, plain, short};
 use crate::paths::Found;
 use crate::question::{Question, Rev};
 use crate::span::Span;
-use crate::trouble::Trouble;
 use crate::{releases, tally};
 use scope::Scope;
 
@@ -31,7 +31,7 @@ pub(crate) fn answer(
     directory: Option<&str>,
     question: &Question,
     today: Date,
-) -> Result<String, Trouble> {
+) -> Result<String, QuestionError> {
     let git = Git::new(ctx, directory);
     let repository = git.open()?;
     let report = Report { ctx, stream: ctx.text_stream(ANSWER), text: String::new() };
@@ -78,14 +78,14 @@ struct Historian<'a> {
 }
 
 impl Historian<'_> {
-    fn answer(mut self, question: &Question) -> Result<String, Trouble> {
+    fn answer(mut self, question: &Question) -> Result<String, QuestionError> {
         let summary = match question {
             Question::Changes { span, path, author } => {
                 self.changes(span, path.as_deref(), author.as_deref())
             }
-            Question::Count { what, span, path, author } => {
+            Question::Count { counted, span, path, author } => {
                 let scope = self.scope(span, path.as_deref())?;
-                self.count(*what, &scope, author.as_deref())
+                self.count(*counted, &scope, author.as_deref())
             }
             Question::Release { version } => self.release(version.as_deref()),
             Question::People { span, path } => self.people(span, path.as_deref()),
@@ -98,7 +98,7 @@ impl Historian<'_> {
             }
             Question::Commit { rev: Rev::Oldest } => self.oldest(),
             Question::Help => self.help(),
-            Question::Unknown => Err(Trouble::UnknownQuestion),
+            Question::Unknown => Err(QuestionError::UnknownQuestion),
         }?;
         if self.cut {
             let limit = count(MAX_COMMITS, "commit");
@@ -120,7 +120,7 @@ impl Historian<'_> {
         span: &Span,
         path: Option<&str>,
         author: Option<&str>,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, QuestionError> {
         let recent = Span::Days { first: self.days_ago(RECENT_DAYS), last: None };
         let span = if *span == Span::Unsaid { &recent } else { span };
         let scope = self.scope(span, path)?;
@@ -133,13 +133,13 @@ impl Historian<'_> {
         Ok(format!("{} Most of it: {}.", answer::overview(&commits), main_thing(&commits)))
     }
 
-    fn release(&mut self, version: Option<&str>) -> Result<String, Trouble> {
+    fn release(&mut self, version: Option<&str>) -> Result<String, QuestionError> {
         let tags = self.git.tags(None)?;
         let release = match version {
             Some(version) => {
                 releases::find(&tags, version).ok_or_else(|| self.unknown_tag(version, &tags))
             }
-            None => releases::latest(&tags).ok_or(Trouble::NoReleases),
+            None => releases::latest(&tags).ok_or(QuestionError::NoReleases),
         }?;
         let merged = self.git.tags(Some(&release.commit))?;
         let previous = releases::previous(&merged, release);
@@ -173,7 +173,7 @@ impl Historian<'_> {
         Ok(())
     }
 
-    fn people(&mut self, span: &Span, path: Option<&str>) -> Result<String, Trouble> {
+    fn people(&mut self, span: &Span, path: Option<&str>) -> Result<String, QuestionError> {
         let scope = self.scope(span, path)?;
         if scope.is_file && *span == Span::Unsaid {
             return self.experts(&scope);
@@ -195,7 +195,7 @@ impl Historian<'_> {
         Ok(format!("{summary} {advice}"))
     }
 
-    fn experts(&mut self, scope: &Scope) -> Result<String, Trouble> {
+    fn experts(&mut self, scope: &Scope) -> Result<String, QuestionError> {
         let path = scope.path.as_deref().unwrap_or_default();
         self.ctx.say(format!("reading who wrote {path} …"))?;
         let commits = self.git.follow(&scope.selection())?;
@@ -210,7 +210,7 @@ impl Historian<'_> {
         Ok(format!("{}: {advice}", code(path)))
     }
 
-    fn origin(&mut self, text: &str, path: Option<&str>) -> Result<String, Trouble> {
+    fn origin(&mut self, text: &str, path: Option<&str>) -> Result<String, QuestionError> {
         let scope = self.scope(&Span::Unsaid, path)?;
         self.ctx.say(format!("searching the history for {} …", code(text)))?;
         let commits = self.git.pickaxe(text, &scope.selection())?;
@@ -236,41 +236,41 @@ impl Historian<'_> {
         Ok(format!("{name} was introduced by {}{now}.", answer::commit_line(first)))
     }
 
-    fn line(&mut self, path: &str, line: u32) -> Result<String, Trouble> {
+    fn line(&mut self, path: &str, line: u32) -> Result<String, QuestionError> {
         let Found::File(path) = self.find(path)? else {
-            return Err(Trouble::UnknownPath {
-                asked: format!("{path}:{line}"),
+            return Err(QuestionError::UnknownPath {
+                query: format!("{path}:{line}"),
                 nearest: Vec::new(),
             });
         };
         let blamed = match self.git.blame(&self.repository, &path, Some(line)) {
-            Err(Trouble::Git(complaint)) if complaint.contains("has only") => Vec::new(),
+            Err(QuestionError::Git(complaint)) if complaint.contains("has only") => Vec::new(),
             blamed => blamed?,
         };
         let Some(blamed) = blamed.into_iter().next() else {
-            return Err(Trouble::NoSuchLine { path, line });
+            return Err(QuestionError::NoSuchLine { path, line });
         };
         let commit = self.git.show(&blamed.commit)?;
-        let place = code(&format!("{path}:{line}"));
-        self.report.add(&format!("## Why {place} is here\n\n{}", code(blamed.text.trim())))?;
+        let position = code(&format!("{path}:{line}"));
+        self.report.add(&format!("## Why {position} is here\n\n{}", code(blamed.text.trim())))?;
         self.report.add(&format!("It was last changed by\n\n{}", answer::commit(&commit)))?;
         self.report.add(&answer::released(&self.git.tags_containing(&commit.hash)?))?;
-        Ok(format!("{place} was last changed by {}.", answer::commit_line(&commit)))
+        Ok(format!("{position} was last changed by {}.", answer::commit_line(&commit)))
     }
 
-    fn history(&mut self, asked: &str) -> Result<String, Trouble> {
-        let (path, is_file, gone) = match self.find(asked) {
+    fn history(&mut self, query: &str) -> Result<String, QuestionError> {
+        let (path, is_file, is_removed) = match self.find(query) {
             Ok(Found::Root) => return self.changes(&Span::Unsaid, None, None),
             Ok(Found::File(path)) => (path, true, false),
             Ok(Found::Folder(path)) => (path, false, false),
-            Err(trouble) => {
-                let path = asked.trim_start_matches("./").trim_end_matches('/').to_owned();
+            Err(error) => {
+                let path = query.trim_start_matches("./").trim_end_matches('/').to_owned();
                 let selection = Selection {
                     range: &self.repository.head,
                     path: Some(&path),
                     ..Selection::default()
                 };
-                self.git.newest(&selection)?.ok_or(trouble)?;
+                self.git.newest(&selection)?.ok_or(error)?;
                 (path, false, true)
             }
         };
@@ -284,7 +284,7 @@ impl Historian<'_> {
             self.report.add("Only merges touched it.")?;
             return Ok(format!("only merges touched {name}"));
         };
-        let end = if gone { "removed or renamed by" } else { "last changed by" };
+        let end = if is_removed { "removed or renamed by" } else { "last changed by" };
         let summary = format!(
             "{} by {}: first in {}, {end} {}.",
             count(commits.len(), "commit"),
@@ -298,7 +298,7 @@ impl Historian<'_> {
         Ok(format!("{name}: {summary}"))
     }
 
-    fn hot_spots(&mut self, span: &Span, path: Option<&str>) -> Result<String, Trouble> {
+    fn hot_spots(&mut self, span: &Span, path: Option<&str>) -> Result<String, QuestionError> {
         let scope = self.scope(span, path)?;
         let commits = self.read(&scope)?;
         let files: HashSet<String> = self.git.files(&self.repository.head)?.into_iter().collect();
@@ -318,7 +318,7 @@ impl Historian<'_> {
         Ok(format!("Changed most: {}.", hottest.unwrap_or_default()))
     }
 
-    fn commit(&mut self, hash: &str) -> Result<String, Trouble> {
+    fn commit(&mut self, hash: &str) -> Result<String, QuestionError> {
         let commit = self.git.show(hash)?;
         self.report.add(&format!(
             "## Commit {}\n\n{}",
@@ -332,7 +332,7 @@ impl Historian<'_> {
         Ok(answer::commit_line(&commit))
     }
 
-    fn help(&mut self) -> Result<String, Trouble> {
+    fn help(&mut self) -> Result<String, QuestionError> {
         let newest = self.git.show(&self.repository.head)?;
         let files = self.git.files(&self.repository.head)?;
         let touched =
@@ -348,7 +348,7 @@ impl Historian<'_> {
     }
 
     /// Summary of the newest commit, for a question without results.
-    fn nothing(&mut self, scope: &Scope, author: Option<&str>) -> Result<String, Trouble> {
+    fn nothing(&mut self, scope: &Scope, author: Option<&str>) -> Result<String, QuestionError> {
         let path = scope.path.as_deref();
         let everything = Selection { range: &self.repository.head, path, ..Selection::default() };
         let newest = match author {
@@ -364,7 +364,7 @@ impl Historian<'_> {
     }
 
     /// Reads the commits of a scope, and sends a status with their number.
-    fn read(&mut self, scope: &Scope) -> Result<Vec<Commit>, Trouble> {
+    fn read(&mut self, scope: &Scope) -> Result<Vec<Commit>, QuestionError> {
         let selection = scope.selection();
         let number = self.git.count(&selection)?;
         if number == 0 {

@@ -10,6 +10,7 @@
 //! ```
 
 mod answer;
+mod error;
 mod git;
 mod historian;
 mod markdown;
@@ -18,14 +19,13 @@ mod question;
 mod releases;
 mod span;
 mod tally;
-mod trouble;
 mod words;
 
 use a2a_hub_sdk::prelude::*;
 use jiff::civil::Date;
 
+use error::QuestionError;
 use question::Question;
-use trouble::Trouble;
 
 /// Agent that answers questions about git history.
 pub struct GitHistorian;
@@ -73,7 +73,7 @@ impl Agent for GitHistorian {
     fn health(ctx: &Context) -> Health {
         match git::Git::new(ctx, None).version() {
             Ok(version) => Health::healthy().with_version(version),
-            Err(trouble) => Health::unhealthy(trouble.to_string())
+            Err(error) => Health::unhealthy(error.to_string())
                 .with_fix("install git, and grant it to git-historian in the hub's configuration"),
         }
     }
@@ -83,15 +83,15 @@ impl Agent for GitHistorian {
 pub fn answer(ctx: &Context, task: &Task, today: Date) -> Run {
     let question = Question::parse(&task.text(), today);
     if question == Question::Unknown {
-        return ctx.reject(sentence(&Trouble::UnknownQuestion.to_string()));
+        return ctx.reject(sentence(&QuestionError::UnknownQuestion.to_string()));
     }
     if !task.additional_directories().is_empty() {
         ctx.say("git-historian reads the repository of the working directory alone, and not the additional directories")?;
     }
     match historian::answer(ctx, task.working_directory.as_deref(), &question, today) {
         Ok(summary) => ctx.done(summary),
-        Err(Trouble::Hub(failure)) => Err(failure),
-        Err(trouble) => ctx.fail(trouble.reason(), sentence(&trouble.to_string())),
+        Err(QuestionError::Hub(failure)) => Err(failure),
+        Err(error) => ctx.fail(error.reason(), sentence(&error.to_string())),
     }
 }
 

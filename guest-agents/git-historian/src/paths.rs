@@ -22,8 +22,8 @@ pub(crate) enum Found {
 
 /// Finds a path, or a name that only one file or folder has; otherwise returns the most similar
 /// paths.
-pub(crate) fn find(asked: &str, files: &[String]) -> Result<Found, Vec<String>> {
-    let path = asked.trim_start_matches("./").trim_matches('/');
+pub(crate) fn find(query: &str, files: &[String]) -> Result<Found, Vec<String>> {
+    let path = query.trim_start_matches("./").trim_matches('/');
     if path.is_empty() || path == "." {
         return Ok(Found::Root);
     }
@@ -34,7 +34,7 @@ pub(crate) fn find(asked: &str, files: &[String]) -> Result<Found, Vec<String>> 
     if folders.contains(path) {
         return Ok(Found::Folder(path.to_owned()));
     }
-    let named = |whole: &&str| is_named(whole, path);
+    let named = |full_path: &&str| is_named(full_path, path);
     let files_named: Vec<&str> = files.iter().map(String::as_str).filter(named).collect();
     let folders_named: Vec<&str> = folders.iter().copied().filter(named).collect();
     match (files_named.as_slice(), folders_named.as_slice()) {
@@ -52,27 +52,27 @@ fn folders(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..at])
 }
 
-/// True if a path ends with `asked`, or its file name without extension equals it, ignoring case.
-fn is_named(whole: &str, asked: &str) -> bool {
-    let (whole, asked) = (whole.to_lowercase(), asked.to_lowercase());
-    let name = whole.rsplit('/').next().unwrap_or_default();
+/// True if a path ends with `query`, or its file name without extension equals it, ignoring case.
+fn is_named(full_path: &str, query: &str) -> bool {
+    let (full_path, query) = (full_path.to_lowercase(), query.to_lowercase());
+    let name = full_path.rsplit('/').next().unwrap_or_default();
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let ends = whole
-        .strip_suffix(asked.as_str())
+    let ends = full_path
+        .strip_suffix(query.as_str())
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
-    ends || stem == asked
+    ends || stem == query
 }
 
 /// Most similar names, by the edit distance of the last component or of the whole.
-pub(crate) fn nearest<'a>(asked: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let asked = asked.to_lowercase();
+pub(crate) fn nearest<'a>(query: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let query = query.to_lowercase();
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let farthest = last(&asked).len().div_ceil(FARTHEST);
+    let farthest = last(&query).len().div_ceil(FARTHEST);
     let mut scored: Vec<(usize, usize, &str)> = names
         .map(|name| {
             let lower = name.to_lowercase();
-            let whole = distance(&asked, &lower);
-            (whole.min(distance(&last(&asked), &last(&lower))), whole, name)
+            let full_distance = distance(&query, &lower);
+            (full_distance.min(distance(&last(&query), &last(&lower))), full_distance, name)
         })
         .filter(|(nearer, ..)| *nearer <= farthest)
         .collect();

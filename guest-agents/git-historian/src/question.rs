@@ -16,7 +16,7 @@ pub(crate) enum Question {
     /// Changes in a span and path, by all people or one.
     Changes { span: Span, path: Option<String>, author: Option<String> },
     /// A number of commits, files or releases.
-    Count { what: Counted, span: Span, path: Option<String>, author: Option<String> },
+    Count { counted: Counted, span: Span, path: Option<String>, author: Option<String> },
     /// Changes of a release: this one, or the latest.
     Release { version: Option<String> },
     /// People who work on a path, or know it best.
@@ -315,8 +315,9 @@ impl Sentence {
             None => &self.words[verb? + 1..],
         };
         let path = self.path.as_deref();
-        let own = |word: &&Word| between.len() == 1 || Some(word.text.as_str()) != path;
-        let mut object: Vec<&str> = between.iter().filter(own).map(|w| w.text.as_str()).collect();
+        let is_not_path = |word: &&Word| between.len() == 1 || Some(word.text.as_str()) != path;
+        let mut object: Vec<&str> =
+            between.iter().filter(is_not_path).map(|w| w.text.as_str()).collect();
         let leading =
             object.iter().take_while(|word| NOUNS.contains(&word.to_lowercase().as_str()));
         object.drain(..leading.count());
@@ -330,17 +331,18 @@ impl Sentence {
         let words = ["hotspot", "hotspots", "hot-spot", "hot-spots", "churn"];
         let pair =
             |a: &str, b: &[&str]| self.after(&[a]).is_some_and(|w| b.contains(&w.lower.as_str()));
-        let asked = self.has(&words)
+        let is_match = self.has(&words)
             || pair("hot", &["spot", "spots"])
             || (self.has(&["most", "often"])
                 && self.has(&["change", "changes", "changed", "edited", "modified", "touched"])
                 && !self.has(&["who"]));
-        asked.then(|| Question::HotSpots { span: self.span.clone(), path: self.path.clone() })
+        is_match.then(|| Question::HotSpots { span: self.span.clone(), path: self.path.clone() })
     }
 
     fn commit(&self) -> Option<Question> {
         let named = self.words.iter().find(|word| is_revision(&word.text));
-        let said = self.after(&["commit"]).filter(|word| self.words.len() <= 4 && !is_small(word));
+        let argument =
+            self.after(&["commit"]).filter(|word| self.words.len() <= 4 && !is_small(word));
         if self.span != Span::Unsaid {
             return None;
         }
@@ -350,7 +352,7 @@ impl Sentence {
         if self.commit_after(&["last", "latest", "newest"]) {
             return Some(Question::Commit { rev: Rev::Named("HEAD".to_owned()) });
         }
-        Some(Question::Commit { rev: Rev::Named(named.or(said)?.text.clone()) })
+        Some(Question::Commit { rev: Rev::Named(named.or(argument)?.text.clone()) })
     }
 
     /// True for "the first commit" of the whole repository.
@@ -514,7 +516,7 @@ mod tests {
             Question::Changes { span: s, path, author } => {
                 format!("changes{}{}{}", span(s), at(path), by(author))
             }
-            Question::Count { what, span: s, path, author } => {
+            Question::Count { counted: what, span: s, path, author } => {
                 let what = format!("{what:?}").to_lowercase();
                 format!("count {what}{}{}{}", span(s), at(path), by(author))
             }

@@ -13,7 +13,7 @@ struct Version<'a> {
 }
 
 impl<'a> Version<'a> {
-    fn of(name: &'a str) -> Option<Self> {
+    fn parse(name: &'a str) -> Option<Self> {
         let (family, version) = name.split_at(name.find(|c: char| c.is_ascii_digit())?);
         let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
         let (numbers, tail) = version.split_at(end);
@@ -36,32 +36,32 @@ impl<'a> Version<'a> {
 }
 
 /// Tag with that name or version: `1.2` finds `v1.2.0`.
-pub(crate) fn find<'a>(tags: &'a [Tag], asked: &str) -> Option<&'a Tag> {
+pub(crate) fn find<'a>(tags: &'a [Tag], query: &str) -> Option<&'a Tag> {
     let same = |tag: &&Tag| {
-        let (Some(tag), Some(asked)) = (Version::of(&tag.name), Version::of(asked)) else {
+        let (Some(tag), Some(query)) = (Version::parse(&tag.name), Version::parse(query)) else {
             return false;
         };
         let plain = |family: &str| matches!(family, "" | "v" | "V");
-        let related = tag.family == asked.family || (plain(tag.family) && plain(asked.family));
-        related && tag.compare(&asked).is_eq()
+        let related = tag.family == query.family || (plain(tag.family) && plain(query.family));
+        related && tag.compare(&query).is_eq()
     };
-    tags.iter().find(|tag| tag.name == asked).or_else(|| tags.iter().find(same))
+    tags.iter().find(|tag| tag.name == query).or_else(|| tags.iter().find(same))
 }
 
 /// Newest release of tags sorted newest first; a pre-release only if no final release exists.
 pub(crate) fn latest(tags: &[Tag]) -> Option<&Tag> {
-    let is_final = |tag: &&Tag| Version::of(&tag.name).is_some_and(|v| v.prerelease.is_empty());
+    let is_final = |tag: &&Tag| Version::parse(&tag.name).is_some_and(|v| v.prerelease.is_empty());
     tags.iter().find(is_final).or(tags.first())
 }
 
 /// Release before one, among the tags in its history (newest first): the next lower version of the
 /// same family. A final release skips pre-releases. Tags that are not versions are ordered by time.
 pub(crate) fn previous<'a>(tags: &'a [Tag], release: &Tag) -> Option<&'a Tag> {
-    let Some(version) = Version::of(&release.name) else {
+    let Some(version) = Version::parse(&release.name) else {
         return tags.iter().find(|tag| tag.commit != release.commit && tag.time <= release.time);
     };
     let lower = tags.iter().filter_map(|tag| {
-        let other = Version::of(&tag.name).filter(|other| other.family == version.family)?;
+        let other = Version::parse(&tag.name).filter(|other| other.family == version.family)?;
         let skipped = version.prerelease.is_empty() && !other.prerelease.is_empty();
         (!skipped && other.compare(&version).is_lt()).then_some((other, tag))
     });

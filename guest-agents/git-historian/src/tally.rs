@@ -138,8 +138,8 @@ fn area(commit: &Commit) -> String {
         let folder = change.path.split_once('/').map_or("top level", |(folder, _)| folder);
         *folders.entry(folder).or_default() += 1;
     }
-    let most = folders.into_iter().max_by_key(|(_, files)| *files);
-    most.map_or("elsewhere", |(folder, _)| folder).to_owned()
+    let largest = folders.into_iter().max_by_key(|(_, files)| *files);
+    largest.map_or("elsewhere", |(folder, _)| folder).to_owned()
 }
 
 #[cfg(test)]

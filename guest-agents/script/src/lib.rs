@@ -19,8 +19,8 @@ pub struct Script;
 
 impl Agent for Script {
     fn card() -> Card {
-        let what = "Runs the programs of trusted flow files; only flows call it";
-        Card::new("script", what, env!("CARGO_PKG_VERSION"))
+        let description = "Runs the programs of trusted flow files; only flows call it";
+        Card::new("script", description, env!("CARGO_PKG_VERSION"))
             .inputs(&["application/json"])
             .outputs(&["text/plain", "application/json"])
     }

@@ -13,28 +13,28 @@ const TAIL: usize = 48 << 10;
 pub(crate) struct Tail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    left_out: usize,
+    omitted: usize,
 }
 
 impl Tail {
     /// Adds bytes of the output.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let room = HEAD - self.head.len();
-        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        let free = HEAD - self.head.len();
+        let (head, rest) = bytes.split_at(free.min(bytes.len()));
         self.head.extend_from_slice(head);
         // Only the end of a long piece is copied.
         let skipped = rest.len().saturating_sub(TAIL);
         let excess = (self.tail.len() + rest.len() - skipped).saturating_sub(TAIL);
         self.tail.drain(..excess);
         self.tail.extend(&rest[skipped..]);
-        self.left_out += skipped + excess;
+        self.omitted += skipped + excess;
     }
 
     /// Text of the output; says how much was left out.
     pub(crate) fn into_text(self) -> String {
         let mut bytes = self.head;
-        if self.left_out > 0 {
-            bytes.extend(format!("\n[{} bytes left out]\n", self.left_out).into_bytes());
+        if self.omitted > 0 {
+            bytes.extend(format!("\n[{} bytes left out]\n", self.omitted).into_bytes());
         }
         bytes.extend(self.tail);
         String::from_utf8_lossy(&bytes).into_owned()

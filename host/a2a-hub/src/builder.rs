@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::COMPONENTS,
-    doors::Doors,
+    endpoints::BoundEndpoints,
     hub::{Hub, Parts},
     lineage::ProgramTrees,
     local::{self, CallRules, Local},
@@ -11,11 +11,11 @@ use crate::{
     worktrees::worktrees_in,
 };
 use a2a_hub_agents::native::Native;
-use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, Door, Joined, PluginFolder, sweep_files};
+use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, HubAccess, Joined, PluginFolder, sweep_files};
 use a2a_hub_automation::{Schedules, Topics, Triggers, WallClock};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{
-    Config, Retention, custody,
+    Config, Retention, ownership,
     token::{find_secret, open_secret},
 };
 use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
@@ -26,7 +26,7 @@ use a2a_hub_engine::{
     routing::Routes,
     tasks::{Directory, Recovered, Tasks},
 };
-use a2a_hub_observability::{hub_events::Events, span_export::Spans, storage_monitor::look_after};
+use a2a_hub_observability::{hub_events::Events, span_export::Spans, storage_monitor::monitor};
 use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -63,14 +63,14 @@ const USE_CACHE_KEY: &str = "use the key of compiled components";
 
 /// Size in MiB at which a hub in memory starts to forget its oldest finished tasks. Checked every
 /// hour.
-const MOST_IN_MEMORY_MB: u64 = 256;
+const MAX_IN_MEMORY_MB: u64 = 256;
 
 /// Path of the running program, valid also after an update has replaced its file.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Builder of a [`Hub`].
 pub struct Builder {
-    place: HubLocation,
+    location: HubLocation,
     config: Config,
     built_in: BuiltIn,
     native: Vec<(AgentId, AgentCard, Native)>,
@@ -113,12 +113,12 @@ impl Hub {
 }
 
 impl Builder {
-    fn new(place: HubLocation) -> Self {
+    fn new(location: HubLocation) -> Self {
         let mut config = Config::default();
         config.http.enabled = false;
         config.socket.enabled = false;
         Self {
-            place,
+            location,
             config,
             built_in: COMPONENTS,
             native: Vec::new(),
@@ -137,10 +137,10 @@ impl Builder {
     /// [`Hub::in_memory`] apply to a hub in memory, unless the configuration says otherwise.
     #[must_use]
     pub fn config(self, mut config: Config) -> Self {
-        if matches!(self.place, HubLocation::Memory) {
+        if matches!(self.location, HubLocation::Memory) {
             config.idempotency_window_ms.get_or_insert(0);
             if config.retention.max_mb == Retention::default().max_mb {
-                config.retention.max_mb = MOST_IN_MEMORY_MB;
+                config.retention.max_mb = MAX_IN_MEMORY_MB;
             }
         }
         Self { config, ..self }
@@ -246,19 +246,19 @@ impl Builder {
                 "start a hub in the process that minds a program, or compiles a component: call `a2a_hub::minded()` first of all in `main`"
             );
         }
-        let Self { place, config, built_in, native, agents, rules, .. } = self;
+        let Self { location, config, built_in, native, agents, rules, .. } = self;
         let (minder, command, owns_process, reload, clock) =
             (self.minder, self.command, self.owns_process, self.reload, self.clock);
         limits::survive_large_files().context("handle signals")?;
         let open_files =
             limits::raise_open_files().context("start under the limits of this system")?;
         // While it waits for the lock, this runtime drops what is left of an earlier hub.
-        let opened = run_blocking(move || place.open()).await.context("open the hub's store")?;
+        let opened = run_blocking(move || location.open()).await.context("open the hub's store")?;
         let OpenedStorage { dir, temporary, storage, losses } = opened?;
         let config = with_rules(Config { data_dir: Some(dir.clone()), ..config }, &rules);
         sweep(&dir);
         // Bound first, so that a taken port is found before any other work.
-        let mut doors = Doors::bind(&config, &dir)?;
+        let mut bound_endpoints = BoundEndpoints::bind(&config, &dir)?;
 
         let compiler = compiler(minder.as_ref());
         let minder = minder.unwrap_or_else(|| THIS_PROGRAM.into());
@@ -270,28 +270,36 @@ impl Builder {
         };
         let lineage = Arc::new(ProgramTrees(supervisor.clone()));
         let (spans, exporter) = Exporter::open(&config.telemetry.otlp)?;
-        let door = command.and_then(|command| Door::new(&command, doors.socket(&config)?));
+        let hub_access =
+            command.and_then(|command| HubAccess::new(&command, bound_endpoints.socket(&config)?));
         let noticed = losses.clone();
-        let ground =
-            Foundation { storage, built_in, supervisor, compiler, spans, losses: noticed, door };
+        let ground = Foundation {
+            storage,
+            built_in,
+            supervisor,
+            compiler,
+            spans,
+            losses: noticed,
+            hub_access,
+        };
         let mut parts = Parts::build(&config, &dir, ground)?;
-        let made_here = agents.into_iter().map(|register| register(&rules));
-        let native = native.into_iter().chain(made_here).collect();
+        let registered = agents.into_iter().map(|register| register(&rules));
+        let native = native.into_iter().chain(registered).collect();
         let starting = parts.agents.clone();
         let progress = Arc::new(move || starting.start_progress());
         let begin = parts.begin(&config, native, losses, reload, clock);
-        let (engine, live) = doors.hold_while(&config, progress, Box::pin(begin)).await?;
+        let (engine, live) = bound_endpoints.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
-        parts.look_after(exporter, &running, &stop);
+        parts.spawn_background_tasks(exporter, &running, &stop);
         let automations = engine.clone().keep_automations();
         running.spawn(stop.clone().run_until_cancelled_owned(automations));
-        let http = doors.address();
-        let (streams, patience) = (config.max_streams(), config.clients.timeout());
+        let http = bound_endpoints.address();
+        let (streams, timeout) = (config.max_streams(), config.clients.timeout());
         let dispatcher =
-            Dispatcher::new(engine.clone(), endpoints(&config, http), streams, patience);
+            Dispatcher::new(engine.clone(), endpoints(&config, http), streams, timeout);
         let dispatcher = dispatcher.with_generations(config.extensions.generation);
         let dispatcher = dispatcher.with_open_files(limits::open_files().unwrap_or(u64::MAX));
-        doors.serve(&dispatcher.with_lineage(lineage), &running, &stop);
+        bound_endpoints.serve(&dispatcher.with_lineage(lineage), &running, &stop);
         let local = Local::new(engine.clone(), rules, running.clone(), stop.clone());
         Ok(Hub { parts, engine, live, http, stop, running, local, _dir: temporary })
     }
@@ -311,17 +319,17 @@ impl HubLocation {
     fn open(self) -> anyhow::Result<OpenedStorage> {
         match self {
             Self::Directory(dir) => {
-                custody::check(&dir)?;
+                ownership::check(&dir)?;
                 let storage = SqliteStorage::open(&dir).context("open the hub's store")?;
                 let losses = storage.losses().iter().map(ToString::to_string).collect();
                 Ok(OpenedStorage { dir, temporary: None, storage: Arc::new(storage), losses })
             }
             Self::Memory => {
-                let made = tempfile::tempdir().context("make a directory for the hub")?;
-                let dir = made.path().to_owned();
-                custody::check(&dir)?;
+                let temp_dir = tempfile::tempdir().context("make a directory for the hub")?;
+                let dir = temp_dir.path().to_owned();
+                ownership::check(&dir)?;
                 let storage = Arc::new(MemoryStorage::default());
-                Ok(OpenedStorage { dir, temporary: Some(made), storage, losses: Vec::new() })
+                Ok(OpenedStorage { dir, temporary: Some(temp_dir), storage, losses: Vec::new() })
             }
         }
     }
@@ -351,9 +359,9 @@ fn compiler(minder: Option<&PathBuf>) -> Option<PathBuf> {
 
 /// Removes processes and files that an earlier run left behind.
 fn sweep(dir: &Path) {
-    let left = Supervisor::sweep_leftovers(system(), dir);
-    if left > 0 {
-        tracing::warn!(processes = left, "ended programs that an earlier run left behind");
+    let ended = Supervisor::sweep_leftovers(system(), dir);
+    if ended > 0 {
+        tracing::warn!(processes = ended, "ended programs that an earlier run left behind");
     }
     if let Err(why) = sweep_files(dir) {
         tracing::warn!(%why, "cannot remove the files that agents of an earlier run left");
@@ -369,13 +377,14 @@ struct Foundation {
     spans: Spans,
     /// Losses that the store found, each as a sentence.
     losses: Vec<String>,
-    door: Option<Door>,
+    hub_access: Option<HubAccess>,
 }
 
 impl Parts {
     /// Builds the parts, without any agent.
     fn build(config: &Config, dir: &Path, ground: Foundation) -> anyhow::Result<Self> {
-        let Foundation { storage, built_in, supervisor, compiler, spans, losses, door } = ground;
+        let Foundation { storage, built_in, supervisor, compiler, spans, losses, hub_access } =
+            ground;
         let secret = open_secret(dir.join(CACHE_KEY)).context(USE_CACHE_KEY)?;
         let key = CacheKey::new(secret.as_bytes());
         let engine = Engine::new(&EngineSettings {
@@ -399,7 +408,7 @@ impl Parts {
             supervisor: supervisor.clone(),
             storage: storage.clone(),
             events: Arc::new(events.clone()),
-            door,
+            hub_access,
         });
         let routes = Routes::new(agents.clone(), &events);
         let directory = Directory::new(routes.clone());
@@ -441,22 +450,22 @@ impl Parts {
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
         let joined = self.join(native).await?;
         self.warn_of_walls().await;
-        let whole = self.whole(joined).with_repeats(self.requests(config).await?);
-        let whole = whole.with_warnings(self.warnings.clone()).with_losses(losses);
-        let whole = whole.with_tenants(config.tenants.keys().cloned().collect());
-        let whole = whole.with_copies(self.storage.clone());
+        let starting = self.assemble(joined).with_repeats(self.requests(config).await?);
+        let starting = starting.with_warnings(self.warnings.clone()).with_losses(losses);
+        let starting = starting.with_tenants(config.tenants.keys().cloned().collect());
+        let starting = starting.with_copies(self.storage.clone());
         let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
         let topics = Topics::new(self.storage.clone(), config.topics.rules(), clock.clone());
         let triggers = Triggers::new(self.storage.clone(), Arc::new(topics), config, clock)?;
-        let whole = whole.with_schedules(schedules).with_triggers(triggers);
-        let (live, whole) = match reload {
+        let starting = starting.with_schedules(schedules).with_triggers(triggers);
+        let (live, starting) = match reload {
             Some((read, set_level)) => {
                 let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
-                (Some(live.clone()), whole.with_config(live))
+                (Some(live.clone()), starting.with_config(live))
             }
-            None => (None, whole.with_default_agent(config.default_agent.clone())),
+            None => (None, starting.with_default_agent(config.default_agent.clone())),
         };
-        let taken_up = whole.take_up().await;
+        let taken_up = starting.take_up().await;
         let (engine, recovered) = taken_up.context("take up the tasks of an earlier run")?;
         self.go_on(recovered).await?;
         Ok((engine, live))
@@ -471,7 +480,7 @@ impl Parts {
     }
 
     /// Starts the background work of a hub, which runs until `stop`.
-    fn look_after(
+    fn spawn_background_tasks(
         &self,
         exporter: Option<Exporter>,
         running: &TaskTracker,
@@ -485,7 +494,7 @@ impl Parts {
         self.contexts.watch(running, stop.clone());
         self.tasks.watch_worktrees(running, stop.clone());
         running.spawn(stop.clone().run_until_cancelled_owned(unused_memory::give_back()));
-        let looking = look_after(self.storage.clone(), self.events.clone());
+        let looking = monitor(self.storage.clone(), self.events.clone());
         running.spawn(stop.clone().run_until_cancelled_owned(looking));
     }
 
@@ -529,11 +538,16 @@ impl Parts {
         let repeats = Repeats::within(config.idempotency_window());
         if let Some(since) = repeats.since() {
             let requests = self.tasks.requests(&since).await;
-            for made in requests.context("find the requests of an earlier run")? {
+            for request in requests.context("find the requests of an earlier run")? {
                 // Older hubs did not store who asked.
                 let holder =
-                    made.by.map_or(Holder::Operator, |by| Holder::of_identity(&by.identity()));
-                repeats.remember(holder, &made.fingerprint, made.task, clock::age(&made.made));
+                    request.by.map_or(Holder::Operator, |by| Holder::of_identity(&by.identity()));
+                repeats.remember(
+                    holder,
+                    &request.fingerprint,
+                    request.task,
+                    clock::age(&request.created),
+                );
             }
         }
         Ok(repeats)
@@ -543,18 +557,18 @@ impl Parts {
 /// Collects and logs the faults that do not keep a hub from working.
 fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<String> {
     let pool = engine.lacks_pool().then(|| {
-        let most = engine.run_capacity().max;
+        let capacity = engine.run_capacity().max;
         format!(
-            "there are too few addresses for a pool of guests: at most {most} run at once, and each starts more slowly; raise \
+            "there are too few addresses for a pool of guests: at most {capacity} run at once, and each starts more slowly; raise \
              `ulimit -v`, or set `max_tasks` lower"
         )
     });
-    let most = engine.run_capacity().max;
-    let is_fewer = |max: &u32| !engine.lacks_pool() && *max as usize > most;
+    let capacity = engine.run_capacity().max;
+    let is_fewer = |max: &u32| !engine.lacks_pool() && *max as usize > capacity;
     let fewer = max_tasks.filter(is_fewer).map(|max| {
-        let more = if most < MAX_INSTANCES as usize { ", or raise `vm.max_map_count`" } else { "" };
+        let more = if capacity < MAX_INSTANCES as usize { ", or raise `vm.max_map_count`" } else { "" };
         format!(
-            "`max_tasks` is {max}, and at most {most} agents run at once here; set it lower{more}"
+            "`max_tasks` is {max}, and at most {capacity} agents run at once here; set it lower{more}"
         )
     });
     let warnings: Vec<_> = losses.iter().cloned().chain(pool).chain(fewer).collect();

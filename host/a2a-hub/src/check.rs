@@ -3,7 +3,7 @@
 //! checks change nothing.
 
 use crate::otlp::Exporter;
-use a2a_hub_config::{Config, custody, token::Tokens};
+use a2a_hub_config::{Config, ownership, token::Tokens};
 use a2a_hub_server::Unix;
 use a2a_hub_store::sqlite;
 use a2a_hub_webhooks::WebhookSigner;
@@ -29,7 +29,7 @@ pub struct Running {
 ///
 /// The error that the start would return.
 pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Result<()> {
-    custody::check(dir)?;
+    ownership::check(dir)?;
     sqlite::check(dir).context("open the hub's store")?;
     if config.socket.enabled && running.socket.as_ref() != Some(&config.socket.path) {
         Unix::check(&config.socket.path)?;
@@ -39,7 +39,7 @@ pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Re
         // A port in use by the running hub counts as free: it is the hub's own, on another address.
         let is_taken = running.http.is_some_and(|at| at.port() == config.http.address().port());
         if !is_taken {
-            super::doors::bind_http(config)?;
+            super::endpoints::bind_http(config)?;
         }
     }
     super::builder::check_cache_key(dir)?;

@@ -128,7 +128,7 @@ impl Hub {
 
 impl Parts {
     /// Assembles the hub from these parts and its agents, before any task runs.
-    pub(crate) fn whole(&self, joined: Joined) -> StartingHub {
+    pub(crate) fn assemble(&self, joined: Joined) -> StartingHub {
         let Self { routes, contexts, tasks, pushes, events, .. } = self;
         StartingHub::new(
             joined,
@@ -157,6 +157,6 @@ impl Parts {
         self.events.close();
         self.agents.shutdown().await;
         self.supervisor.shutdown().await;
-        self.agents.files_gone().await;
+        self.agents.wait_for_files().await;
     }
 }

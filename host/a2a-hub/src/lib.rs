@@ -17,7 +17,7 @@
 mod builder;
 pub mod builtin;
 mod check;
-mod doors;
+mod endpoints;
 mod hub;
 mod lineage;
 pub mod local;

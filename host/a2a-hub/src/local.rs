@@ -44,7 +44,7 @@ mod callbacks;
 mod event;
 mod request;
 
-pub use callbacks::TooMany;
+pub use callbacks::CallbackLimitError;
 pub use event::TaskEventValue;
 pub use request::Request;
 
@@ -193,7 +193,7 @@ impl Local {
         &self,
         task: impl Into<String>,
         callback: impl FnMut(TaskEventValue) + Send + 'static,
-    ) -> Result<(), TooMany> {
+    ) -> Result<(), CallbackLimitError> {
         self.shared.callbacks.add(TaskId::new(task.into()), Box::new(callback))
     }
 
@@ -256,17 +256,17 @@ impl Local {
     ) -> Result<Task, A2aError> {
         let Some(id) = id else { return self.send(send, agent).await };
         let engine = &self.shared.engine;
-        let look = Operation::GetTask { id: id.clone(), history_length: Some(0) };
-        let is_there = match engine.handle(&Principal::Operator, None, look).await {
+        let get_task = Operation::GetTask { id: id.clone(), history_length: Some(0) };
+        let is_there = match engine.handle(&Principal::Operator, None, get_task).await {
             Ok(_) => true,
             Err(why) if why.kind == ErrorKind::TaskNotFound => false,
             Err(why) => return Err(why),
         };
-        let _beginning = TaskIdReservation::of(&self.shared, &id)?;
+        let _beginning = TaskIdReservation::acquire(&self.shared, &id)?;
         if is_there {
             send.message.task_id = Some(id.clone());
         } else {
-            send.own_id = Some(id.clone());
+            send.new_task_id = Some(id.clone());
         }
         if !self.shared.callbacks.has(&id) {
             return self.send(send, agent).await;
@@ -275,17 +275,17 @@ impl Local {
         let stream = Operation::StreamMessage(Box::new(send));
         let reply = engine.handle(&Principal::Operator, None, stream).await?;
         self.shared.callbacks.begun(&id);
-        if let Reply::Stream(ReplyStream::Task(mut heard)) = reply {
-            while let Some(event) = heard.next().await {
+        if let Reply::Stream(ReplyStream::Task(mut events)) = reply {
+            while let Some(event) = events.next().await {
                 if event.is_err() {
                     break;
                 }
             }
         }
-        let look = Operation::GetTask { id: id.clone(), history_length: None };
-        let task = task_of(engine.handle(&Principal::Operator, None, look).await?)?;
+        let get_task = Operation::GetTask { id: id.clone(), history_length: None };
+        let task = task_of(engine.handle(&Principal::Operator, None, get_task).await?)?;
         if task.status.state.is_final() {
-            self.shared.callbacks.heard_out(&id).await;
+            self.shared.callbacks.wait_until_processed(&id).await;
         }
         Ok(task)
     }
@@ -351,7 +351,7 @@ impl LocalAgent {
         task: impl Into<String>,
         message: Message,
     ) -> Result<Task, A2aError> {
-        let (id, send) = (request::own_id(task.into())?, SendMessage::new(message, None)?);
+        let (id, send) = (request::parse_task_id(task.into())?, SendMessage::new(message, None)?);
         self.local.begin_or_go_on(Some(id), send, Some(&self.id)).await
     }
 }
@@ -363,7 +363,7 @@ struct TaskIdReservation<'s> {
 }
 
 impl<'s> TaskIdReservation<'s> {
-    fn of(shared: &'s LocalInner, id: &TaskId) -> Result<Self, A2aError> {
+    fn acquire(shared: &'s LocalInner, id: &TaskId) -> Result<Self, A2aError> {
         if !shared.beginning.lock().insert(id.clone()) {
             let why =
                 format!("another call with the task `{id}` is under way; take another id, or wait");
@@ -395,12 +395,12 @@ fn task_of(reply: Reply) -> Result<Task, A2aError> {
 /// Result of `tasks/send`: the agent's last message as text, or the whole task if that is empty or
 /// the task asks a question.
 fn result_of(task: Task) -> Result<Value, A2aError> {
-    let said = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+    let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
     match task.status.state {
-        TaskState::Completed if !said.is_empty() => Ok(Value::String(said)),
+        TaskState::Completed if !text.is_empty() => Ok(Value::String(text)),
         TaskState::Failed | TaskState::Rejected | TaskState::Canceled => {
             let state = task.status.state.name();
-            let why = if said.is_empty() { format!("the task is {state}") } else { said };
+            let why = if text.is_empty() { format!("the task is {state}") } else { text };
             let why = A2aError::new(ErrorKind::AgentUnavailable, why);
             Err(why.with(json!({ "taskId": task.id, "state": state })))
         }

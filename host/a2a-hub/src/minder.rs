@@ -21,8 +21,8 @@ static ASKS: AtomicBool = AtomicBool::new(false);
 pub fn minded() -> Option<ExitCode> {
     ASKS.store(true, Ordering::Relaxed);
     let args = || env::args_os().skip(2);
-    match HelperRole::asked_of(env::args_os())? {
-        HelperRole::Mind => process::errand(env::args_os().skip(1)),
+    match HelperRole::from_args(env::args_os())? {
+        HelperRole::Supervise => process::subcommand(env::args_os().skip(1)),
         HelperRole::Compile => Some(process::work(args(), compile_in_worker)),
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn system() -> System {
 
 /// True if this process was started as a helper.
 pub(crate) fn is_helper() -> bool {
-    HelperRole::asked_of(env::args_os()).is_some()
+    HelperRole::from_args(env::args_os()).is_some()
 }
 
 /// True if this program can be started as a helper.
@@ -46,16 +46,16 @@ pub(crate) fn is_ready_to_help() -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HelperRole {
     /// Minds a program, or is the init of a confined one.
-    Mind,
+    Supervise,
     /// Compiles a component.
     Compile,
 }
 
 impl HelperRole {
-    fn asked_of(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+    fn from_args(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         let first = args.nth(1)?;
-        if first == process::MIND || first == process::confine::INIT {
-            return Some(Self::Mind);
+        if first == process::SUPERVISE || first == process::confine::INIT {
+            return Some(Self::Supervise);
         }
         (first == COMPILE).then_some(Self::Compile)
     }
@@ -67,12 +67,12 @@ mod tests {
 
     #[test]
     fn helper_role_needs_first_argument() {
-        let told = |args: &[&str]| HelperRole::asked_of(args.iter().map(OsString::from));
-        assert_eq!(told(&["a2a-hub", process::MIND, "x"]), Some(HelperRole::Mind));
-        assert_eq!(told(&["a2a-hub", process::confine::INIT, "x"]), Some(HelperRole::Mind));
+        let told = |args: &[&str]| HelperRole::from_args(args.iter().map(OsString::from));
+        assert_eq!(told(&["a2a-hub", process::SUPERVISE, "x"]), Some(HelperRole::Supervise));
+        assert_eq!(told(&["a2a-hub", process::confine::INIT, "x"]), Some(HelperRole::Supervise));
         assert_eq!(told(&["a2a-hub", COMPILE, "1", "2"]), Some(HelperRole::Compile));
         assert_eq!(told(&["a2a-hub"]), None);
-        assert_eq!(told(&["a2a-hub", "send", process::MIND]), None);
+        assert_eq!(told(&["a2a-hub", "send", process::SUPERVISE]), None);
         assert_eq!(told(&["a2a-hub", "send", COMPILE]), None);
     }
 }

@@ -45,7 +45,7 @@ const BATCH: usize = 512;
 const MOMENT: Duration = Duration::from_secs(5);
 
 /// Timeout of a request to the receiver.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time that the hub's shutdown waits for the last spans to be sent.
 const LAST: Duration = Duration::from_secs(2);
@@ -72,7 +72,7 @@ impl Exporter {
             .with_http_client(client)
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(&url)
-            .with_timeout(PATIENCE)
+            .with_timeout(REQUEST_TIMEOUT)
             .build();
         let mut exporter =
             exporter.with_context(|| format!("send spans to {url} (`telemetry.otlp.endpoint`)"))?;
@@ -124,11 +124,11 @@ impl Exporter {
                 self.spans.lose(count(batch));
                 let why = self.cause.lock().take().unwrap_or_else(|| why.to_string());
                 let url = &self.url;
-                let trouble = format!(
+                let failure = format!(
                     "spans of tasks cannot be sent to {url}: {why}; see whether a receiver of OTLP listens there \
                      (`telemetry.otlp.endpoint`)"
                 );
-                if self.spans.note(Some(trouble)) {
+                if self.spans.note(Some(failure)) {
                     tracing::warn!(
                         url,
                         why,
@@ -181,7 +181,7 @@ fn data(span: &TaskSpan, scope: &InstrumentationScope) -> Option<SpanData> {
 }
 
 fn attributes(span: &TaskSpan) -> Vec<KeyValue> {
-    let mut told = vec![
+    let mut attributes = vec![
         KeyValue::new("gen_ai.operation.name", "invoke_agent"),
         KeyValue::new("gen_ai.agent.name", span.agent.to_string()),
         KeyValue::new("gen_ai.conversation.id", span.context.to_string()),
@@ -192,14 +192,14 @@ fn attributes(span: &TaskSpan) -> Vec<KeyValue> {
     let number = |name, number: Option<u64>| {
         Some(KeyValue::new(name, i64::try_from(number?).unwrap_or(i64::MAX)))
     };
-    told.extend(number("gen_ai.usage.input_tokens", span.input_tokens));
-    told.extend(number("gen_ai.usage.output_tokens", span.output_tokens));
-    told.extend(span.cost_usd.map(|cost| KeyValue::new("a2a.task.cost_usd", cost)));
+    attributes.extend(number("gen_ai.usage.input_tokens", span.input_tokens));
+    attributes.extend(number("gen_ai.usage.output_tokens", span.output_tokens));
+    attributes.extend(span.cost_usd.map(|cost| KeyValue::new("a2a.task.cost_usd", cost)));
     if span.is_error() {
         let kind = span.reason.clone().unwrap_or_else(|| span.state.name().to_owned());
-        told.push(KeyValue::new("error.type", kind));
+        attributes.push(KeyValue::new("error.type", kind));
     }
-    told
+    attributes
 }
 
 /// HTTP client of the exporter, through the hub's outbound connections.
@@ -212,7 +212,7 @@ struct OtlpClient {
 #[async_trait::async_trait]
 impl HttpClient for OtlpClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let answer = fetch(&self.outbound, request.map(Full::new), PATIENCE).await;
+        let answer = fetch(&self.outbound, request.map(Full::new), REQUEST_TIMEOUT).await;
         *self.cause.lock() = answer.as_ref().err().map(ToString::to_string);
         Ok(answer?)
     }
@@ -236,7 +236,7 @@ mod tests {
             history: Vec::new(),
             metadata: facts.as_object().cloned(),
         };
-        TaskSpan::of(&AgentId::parse("echo").unwrap(), &task).unwrap()
+        TaskSpan::for_task(&AgentId::parse("echo").unwrap(), &task).unwrap()
     }
 
     #[test]

@@ -32,11 +32,11 @@ use crate::{
         context_memory::GrantedMemory,
         files::Files,
         http::AgentHttp,
-        hub_access::Door,
+        hub_access::HubAccess,
         live_grant::LiveGrant,
         memory::BoundedMemory,
         peer_directory::{PeerAccess, PeerDirectory},
-        programs::{IdlePrograms, ProgramHolder, Programs, Seat},
+        programs::{AgentPool, IdlePrograms, ProgramHolder, Programs},
         tools::AgentTools,
         workspace::Workspace,
     },
@@ -45,7 +45,7 @@ use a2a_hub_clock as clock;
 use a2a_hub_config::{self as config, AgentConfig, Permissions, SecretStore};
 use a2a_hub_core::{
     access_control::Principal,
-    context_memory::model::MemoryRoom,
+    context_memory::model::MemoryCapacity,
     grant::{EffectiveGrant, Grant, Reports, Resume, intersect},
     health::circuit_breaker,
     plugin::{installation::InstallationId, missing_grants::lacks},
@@ -76,7 +76,7 @@ use a2a_hub_runtime::{
 use a2a_hub_store::Memories;
 use grant_hint::remedied;
 use health_monitor::HealthMonitor;
-use permission_limits::{most, narrowed};
+use permission_limits::{max_permissions, narrowed};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -86,7 +86,7 @@ const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Time that the programs of a finished call may take to exit before the delay is logged and
 /// ignored.
-const PROGRAMS_GONE: Duration = Duration::from_secs(8);
+const PROGRAM_EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Grant of an agent, and the installation that owns its memory and its programs' home.
 #[derive(Clone, Debug)]
@@ -110,11 +110,11 @@ pub(crate) struct AgentDeps {
     /// The hub's data directory, hidden from confined programs.
     pub data_dir: PathBuf,
     /// Connection to the hub for programs of agents that may call others.
-    pub door: Option<Door>,
+    pub hub_access: Option<HubAccess>,
     /// Runs the agent's programs, each in a separate process tree.
     pub supervisor: Supervisor,
     /// Pool of programs that stay idle between tasks.
-    pub kept: IdlePrograms,
+    pub idle_programs: IdlePrograms,
     /// Stores the values that the agent remembers between tasks.
     pub storage: Arc<dyn Memories>,
     /// Writes files for the agent's programs.
@@ -130,7 +130,7 @@ pub(crate) struct AgentDeps {
     /// Concurrency limits for health checks.
     pub asking: Arc<HealthCheckPermits>,
     /// Cancelled when the agent leaves or is replaced.
-    pub left: CancellationToken,
+    pub shutdown: CancellationToken,
 }
 
 /// The hub's side of one task.
@@ -159,7 +159,7 @@ pub struct Agent {
     /// Shared with the agent that replaces this one under other settings.
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) terms: Terms,
-    held: Arc<EffectiveGrant>,
+    effective: Arc<EffectiveGrant>,
     /// The effective grant, minus everything that was revoked since.
     pub(crate) live: LiveGrant,
     programs: Arc<Programs>,
@@ -178,7 +178,7 @@ pub struct Agent {
     /// Held during a health check, so that concurrent checks share one.
     checking: Mutex<()>,
     asking: Arc<HealthCheckPermits>,
-    pub(crate) left: CancellationToken,
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl Agent {
@@ -200,49 +200,54 @@ impl Agent {
             files,
             ..
         } = deps;
-        let AgentDeps { peers, breaker, events, asking, left, .. } = deps;
+        let AgentDeps { peers, breaker, events, asking, shutdown, .. } = deps;
         source.relax(&id, &mut config);
-        let mut held = intersect(runtime.ask(), &terms.grant);
-        held.furnish(&config.programs, &config.env);
-        for name in config.programs.keys().filter(|name| !held.programs.contains_key(*name)) {
+        let mut effective = intersect(runtime.ask(), &terms.grant);
+        effective.apply_overrides(&config.programs, &config.env);
+        for name in config.programs.keys().filter(|name| !effective.programs.contains_key(*name)) {
             tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
         }
         let granted =
-            held.directories.as_ref().map(|dirs| dirs.iter().map(PathBuf::from).collect());
+            effective.directories.as_ref().map(|dirs| dirs.iter().map(PathBuf::from).collect());
         let workspaces = granted.or_else(|| config.workspaces.clone()).unwrap_or(workspaces);
         let is_stranger = matches!(source, AgentSource::File(_) | AgentSource::Script);
-        let confining = Confining::of(&id, source.origin(), &config, &data_dir);
+        let confining = Confining::for_agent(&id, source.origin(), &config, &data_dir);
         let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.clone());
-        let delegates = !held.agents.is_empty();
-        let door = deps.door.filter(|_| delegates);
-        let at_the_door = door.iter().flat_map(Door::told).collect::<Vec<_>>();
-        let kept = config.limits.with(&terms.grant.limits).kept();
-        let seat = Seat { agent: id.clone(), kept: deps.kept, limits: kept, left: left.clone() };
+        let delegates = !effective.agents.is_empty();
+        let hub_access = deps.hub_access.filter(|_| delegates);
+        let hub_settings = hub_access.iter().flat_map(HubAccess::to_settings).collect::<Vec<_>>();
+        let idle_limits = config.limits.with(&terms.grant.limits).idle_limits();
+        let pool = AgentPool {
+            agent: id.clone(),
+            idle_programs: deps.idle_programs,
+            limits: idle_limits,
+            shutdown: shutdown.clone(),
+        };
         let programs =
-            Programs::new(seat, &held, &workspaces, home, confining, supervisor, is_stranger)
-                .at(door)
+            Programs::new(pool, &effective, &workspaces, home, confining, supervisor, is_stranger)
+                .at(hub_access)
                 .with_data_dir(data_dir.clone());
-        let mut passed = held.passed();
+        let mut passed = effective.passed();
         passed.extend(config.mcp.values().flat_map(|server| server.env.iter().cloned()));
         let passed = config::environment(&passed);
-        let mut settings = config.told(programs.first_directory());
-        settings.extend(at_the_door);
+        let mut settings = config.effective_settings(programs.first_directory());
+        settings.extend(hub_settings);
         settings.extend(acp::setting(&id, &config));
         let known = passed.into_iter().chain(settings.clone());
-        let secrets = Arc::new(deps.http_secrets.among(known, &held));
+        let secrets = Arc::new(deps.http_secrets.among(known, &effective));
         // Last, so that the operator's settings cannot replace them.
         settings.extend(source.settings(&id));
-        let held = Arc::new(held);
-        let live = LiveGrant::new(Arc::clone(&held));
-        let values = held.memory_bytes.map(|max| {
+        let effective = Arc::new(effective);
+        let live = LiveGrant::new(Arc::clone(&effective));
+        let values = effective.memory_bytes.map(|max| {
             let owner = terms.installation.clone();
             Arc::new(BoundedMemory::new(owner, max, live.clone(), storage.clone()))
         });
-        let http = AgentHttp::of(&id, live.clone(), &deps.http_secrets);
+        let http = AgentHttp::for_agent(&id, live.clone(), &deps.http_secrets);
         let peers =
             delegates.then(|| Arc::new(PeerDirectory::new(id.clone(), live.clone(), peers)));
         let programs = Arc::new(programs);
-        let tools = AgentTools::of(&id, &live, &config, &programs, &files, http.as_ref());
+        let tools = AgentTools::for_agent(&id, &live, &config, &programs, &files, http.as_ref());
         let monitor = HealthMonitor::new(id.clone(), breaker, events);
         Self {
             id,
@@ -254,7 +259,7 @@ impl Agent {
             signed_by: None,
             runtime,
             terms,
-            held,
+            effective,
             live,
             tools,
             programs,
@@ -268,7 +273,7 @@ impl Agent {
             refusals: RefusalsByTask::default(),
             checking: Mutex::default(),
             asking,
-            left,
+            shutdown,
         }
     }
 
@@ -280,13 +285,13 @@ impl Agent {
         client: ClientCapabilities,
         mut work: Work,
     ) -> Box<dyn Run> {
-        let most = most(&work.task, metadata::has(&work.task, PARENT_TASK));
+        let max_permissions = max_permissions(&work.task, metadata::has(&work.task, PARENT_TASK));
         let (owner, context) = (work.task.id.as_str(), &work.task.context_id);
         let ports = Some((ports, context));
         let additional = directories::additional(&work.task);
         directories::set(&mut work.message, &additional);
         let directories = TaskDirectories { working: working_directory, additional };
-        let call = self.call((owner, context.tenant()), ports, most, directories);
+        let call = self.call((owner, context.tenant()), ports, max_permissions, directories);
         self.runtime.start(Call { client, ..call }, work)
     }
 
@@ -297,11 +302,11 @@ impl Agent {
 
     /// The operator's settings for the agent, narrowed to the permissions of this task.
     pub fn settings(&self, task: &Task) -> Arc<BTreeMap<String, String>> {
-        narrowed(&self.settings, most(task, metadata::has(task, PARENT_TASK)))
+        narrowed(&self.settings, max_permissions(task, metadata::has(task, PARENT_TASK)))
     }
 
     /// True if the agent has capacity for one more task.
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.run_capacity().is_none_or(|capacity| capacity.running < capacity.max)
     }
 
@@ -318,7 +323,7 @@ impl Agent {
 
     /// Limits on the agent's running and queued tasks.
     pub fn quota(&self) -> task_admission::QuotaLimits {
-        self.config.quota(!self.held.programs.is_empty())
+        self.config.quota(!self.effective.programs.is_empty())
     }
 
     /// True if the agent handles one task of a context at a time.
@@ -373,20 +378,20 @@ impl Agent {
         &self,
         (owner, tenant): (&str, &TenantId),
         ports: Option<(TaskPorts, &ContextId)>,
-        most: Option<Permissions>,
+        max_permissions: Option<Permissions>,
         directories: TaskDirectories,
     ) -> Call {
-        let (id, told_of) = (self.id.clone(), owner.to_owned());
-        let log = move |level, line: &str| log_line(&id, &told_of, level, line);
-        let files = Arc::new(self.files.of(owner, self.live.clone()));
+        let (id, log_owner) = (self.id.clone(), owner.to_owned());
+        let log = move |level, line: &str| log_line(&id, &log_owner, level, line);
+        let files = Arc::new(self.files.instance(owner, self.live.clone()));
         let refused = ports.is_some().then(|| self.refusals.port(owner));
-        let (tasks, delegation, journal, by, mind) = match ports {
+        let (tasks, delegation, journal, by, context_memory) = match ports {
             Some((it, context)) => {
-                (Some(it.task), it.delegation, it.journal, it.by, self.mind(context))
+                (Some(it.task), it.delegation, it.journal, it.by, self.context_memory(context))
             }
             None => (None, None, None, None, None),
         };
-        let settings = narrowed(&self.settings, most);
+        let settings = narrowed(&self.settings, max_permissions);
         let holder = ProgramHolder {
             principal: by.as_ref().map(Principal::identity),
             tenant: tenant.clone(),
@@ -395,17 +400,18 @@ impl Agent {
         let live = self.live.clone();
         let working_directory = directories.working.clone();
         let directory = working_directory.as_deref();
-        let workspace = Workspace::of(&self.programs, directory, &self.live);
+        let workspace = Workspace::for_task(&self.programs, directory, &self.live);
         let files_of = Arc::clone(&files);
-        let programs = Programs::of(&self.programs, owner, directories, holder, files_of, live);
+        let programs =
+            Programs::for_run(&self.programs, owner, directories, holder, files_of, live);
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
-            memory: self.values.as_ref().map(|values| Arc::new(values.of(tenant)) as _),
-            context_memory: mind.map(|mind| Arc::new(mind) as _),
-            files: self.held.files_bytes.map(|_| files as _),
+            memory: self.values.as_ref().map(|values| Arc::new(values.for_tenant(tenant)) as _),
+            context_memory: context_memory.map(|memory| Arc::new(memory) as _),
+            files: self.effective.files_bytes.map(|_| files as _),
             http: self.http.clone().map(|http| http as _),
-            workspace: workspace.map(|held| held as _),
+            workspace: workspace.map(|granted| granted as _),
             tools: self.tools.clone().map(|tools| tools as _),
             delegate: delegation.or_else(|| self.peers.clone().map(|peers| peers as _)),
             journal,
@@ -416,7 +422,7 @@ impl Agent {
         Call {
             agent: self.id.clone(),
             limits: self.limits(),
-            held: Arc::clone(&self.held),
+            grant: Arc::clone(&self.effective),
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
             working_directory,
@@ -430,11 +436,14 @@ impl Agent {
     }
 
     /// Context memory of the agent for one context; none if the agent may not remember.
-    pub fn mind(&self, context: &ContextId) -> Option<GrantedMemory> {
-        let held = &self.held;
-        let room = MemoryRoom { max_bytes: held.memory_bytes?, max_items: held.memory_items };
+    pub fn context_memory(&self, context: &ContextId) -> Option<GrantedMemory> {
+        let effective = &self.effective;
+        let capacity = MemoryCapacity {
+            max_bytes: effective.memory_bytes?,
+            max_items: effective.memory_items,
+        };
         let (owner, storage) = (self.terms.installation.clone(), self.storage.clone());
-        Some(GrantedMemory::new(owner, context.clone(), room, self.live.clone(), storage))
+        Some(GrantedMemory::new(owner, context.clone(), capacity, self.live.clone(), storage))
     }
 
     /// True if the agent is remote.
@@ -443,8 +452,8 @@ impl Agent {
     }
 
     /// Waits until no program of `owner` is left, for a limited time.
-    pub async fn programs_gone(&self, owner: &str) {
-        if timeout(PROGRAMS_GONE, self.programs.ended(owner)).await.is_err() {
+    pub async fn wait_for_programs(&self, owner: &str) {
+        if timeout(PROGRAM_EXIT_TIMEOUT, self.programs.ended(owner)).await.is_err() {
             tracing::error!(agent = %self.id, owner, "programs are still there after what they ran for ended");
         }
     }
@@ -458,7 +467,7 @@ impl Agent {
         if let Err(why) = cleaned.unwrap_or(Err(Failure::Timeout)) {
             tracing::warn!(agent = %self.id, task = %id, %why, "clean-up after cancel failed");
         }
-        self.programs_gone(&owner).await;
+        self.wait_for_programs(&owner).await;
     }
 
     /// Health of the agent as last reported.
@@ -472,8 +481,8 @@ impl Agent {
     }
 
     /// True if the agent's circuit breaker admits no task now.
-    pub fn is_left_alone(&self) -> bool {
-        self.monitor.is_left_alone()
+    pub fn is_breaker_open(&self) -> bool {
+        self.monitor.is_breaker_open()
     }
 
     /// True if its account took no tasks a short time ago.
@@ -503,12 +512,12 @@ impl Agent {
     /// Confinement tier of the agent's programs; none if it may run none.
     pub(crate) fn confinement_tier(&self) -> Option<ProgramTier> {
         (!self.programs.is_empty() || self.tools.is_some())
-            .then(|| confinement::told(self.programs.confining()))
+            .then(|| confinement::program_tier(self.programs.confining()))
     }
 
     /// Number of programs that stay idle between the agent's tasks.
-    pub fn kept(&self) -> usize {
-        self.programs.kept()
+    pub fn idle_count(&self) -> usize {
+        self.programs.idle_count()
     }
 
     /// The operator's limits for the agent, and its health status.
@@ -531,7 +540,7 @@ impl Agent {
 
     /// True if the agent came with the hub or its program, or is a flow of the operator: it is no
     /// plug-in, and not remote.
-    pub fn came_along(&self) -> bool {
+    pub fn is_first_party(&self) -> bool {
         matches!(
             self.source,
             AgentSource::BuiltIn
@@ -545,7 +554,7 @@ impl Agent {
     /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit
     /// grant lacks nothing.
     pub(crate) fn not_granted(&self) -> Vec<NotGranted> {
-        if self.came_along() && self.config.grant.is_none() {
+        if self.is_first_party() && self.config.grant.is_none() {
             return Vec::new();
         }
         let is_by_command =
@@ -554,12 +563,12 @@ impl Agent {
         lacks.map(|lack| remedied(lack, is_by_command.then_some(&self.id))).collect()
     }
 
-    /// Public description of the agent; `held_back` describes a newer component in its file that
+    /// Public description of the agent; `pending_approval` describes a newer component in its file that
     /// awaits approval.
     pub(crate) fn info(
         &self,
         health: Option<AgentHealth>,
-        held_back: Option<HeldBack>,
+        pending_approval: Option<HeldBack>,
     ) -> AgentInfo {
         AgentInfo {
             id: self.id.clone(),
@@ -571,12 +580,12 @@ impl Agent {
             source: self.source.to_string(),
             signed_by: self.signed_by.clone(),
             not_granted: self.not_granted(),
-            held_back,
+            held_back: pending_approval,
             tier: self.confinement_tier(),
             permissions: self.confinement_tier().map(|_| self.config.permissions.word().to_owned()),
             models: self.choice("model", "models"),
             efforts: self.choice("effort", "efforts"),
-            kept: self.kept(),
+            kept: self.idle_count(),
             unlisted: self.is_unlisted(),
         }
     }
@@ -584,7 +593,7 @@ impl Agent {
     /// Values that the operator's setting `list` allows clients, with those of `default`.
     fn choice(&self, default: &str, list: &str) -> Option<AgentChoice> {
         let setting = |name: &str| self.settings.get(name).map(String::as_str);
-        AgentChoice::of(setting(default), setting(list))
+        AgentChoice::from_settings(setting(default), setting(list))
     }
 }
 

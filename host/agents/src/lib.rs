@@ -27,10 +27,10 @@ mod shapes;
 mod testing;
 
 pub use crate::registry::{
-    Agents, AgentsSetup, BuiltIn, FindAgent, JoinError, Joined, KeptComponents, KeptCopy,
-    PluginEdit, PluginEditError, PluginEditor, PluginFolder, RegistryError, asked, asked_beyond,
-    beside, card_of, card_of_group, card_of_hub, plugin_file,
+    Agents, AgentsSetup, BuiltIn, ComponentStore, FindAgent, JoinError, Joined, PluginEdit,
+    PluginEditError, PluginEditor, PluginFolder, RegistryError, StoredCopy, card_of, card_of_group,
+    card_of_hub, missing_capabilities, plugin_file, requested_capabilities, signature_path,
 };
 pub use agent::{Agent, AgentVersion, Late, NotWorking, TaskPorts, Unavailable, lately};
 pub use event_sink::EventSink;
-pub use port::{Door, GrantedMemory, is_kept, sweep_files};
+pub use port::{GrantedMemory, HubAccess, is_idle_owner, sweep_files};

@@ -111,7 +111,7 @@ impl Stage {
     }
 
     /// Reports `working` with a message. Subscribers receive it once it is stored.
-    pub async fn say(&self, text: &str) -> Result<(), Failure> {
+    pub async fn report_working(&self, text: &str) -> Result<(), Failure> {
         let message = Some(Message::text(Role::Agent, text));
         self.port.emit(vec![Emitted::Working { message, metadata: None }]).await
     }
@@ -121,8 +121,8 @@ impl Stage {
         let artifact_id = ArtifactId::fresh();
         let (name, description, metadata) = (None, None, None);
         let (parts, extensions) = (vec![Part::data(data)], Vec::new());
-        let made = Artifact { artifact_id, name, description, parts, metadata, extensions };
-        self.artifact(made).await
+        let artifact = Artifact { artifact_id, name, description, parts, metadata, extensions };
+        self.artifact(artifact).await
     }
 
     /// Sends a whole artifact to the client.
@@ -131,13 +131,13 @@ impl Stage {
     }
 
     /// Asks the client and waits for the answer. The timeout is the agent's `answer_timeout_ms`, or
-    /// `patience` if that is shorter; after it the result is [`Failure::Timeout`].
+    /// `timeout` if that is shorter; after it the result is [`Failure::Timeout`].
     pub async fn ask(
         &self,
         prompt: &str,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<ClientAnswer, Failure> {
-        self.port.ask(Need::Input, Message::text(Role::Agent, prompt), patience).await
+        self.port.ask(Need::Input, Message::text(Role::Agent, prompt), timeout).await
     }
 
     /// Starts a child task of another agent. Returns [`Failure::Denied`] unless the operator allows
@@ -155,7 +155,7 @@ impl Stage {
     /// Starts a child task and waits for its end; other tasks of this agent run meanwhile.
     pub async fn outcome_of(&self, request: ChildRequest) -> Result<Ended, Failure> {
         let mut call = self.call(request).await?;
-        self.port.rest(WaitsFor::Agents).await;
+        self.port.release_permit(WaitsFor::Agents).await;
         let ended = loop {
             match call.next().await {
                 Ok(Update::Finished(ended)) => break Ok(ended),
@@ -237,8 +237,8 @@ impl Run for NativeRun {
 /// Result of a function that panicked.
 fn broke(why: JoinError) -> Ended {
     let Ok(panic) = why.try_into_panic() else { return Ended::Failed(Failure::Cancelled) };
-    let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    tracing::warn!(panic = ?said, "an agent's function panicked");
-    Ended::Failed(Failure::Trapped(Crash::panic(said)))
+    let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    tracing::warn!(panic = ?message, "an agent's function panicked");
+    Ended::Failed(Failure::Trapped(Crash::panic(message)))
 }

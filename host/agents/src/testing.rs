@@ -15,7 +15,7 @@ use a2a_hub_core::{grant::Grant, plugin::installation::InstallationId};
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::AgentCard,
-    hub::event::Happened,
+    hub::event::HubEventKind,
     id::AgentId,
     operation::{FoundAgents, HealthStatus},
 };
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 struct DiscardingSink;
 
 impl EventSink for DiscardingSink {
-    fn publish(&self, _what: Happened) {}
+    fn publish(&self, _what: HubEventKind) {}
 }
 
 impl Agent {
@@ -59,9 +59,9 @@ impl Agent {
             data_dir: nowhere.clone(),
             files: Files::new(&nowhere, supervisor.clone()),
             http_secrets: SecretStore::new(&nowhere),
-            door: None,
+            hub_access: None,
             supervisor,
-            kept: IdlePrograms::default(),
+            idle_programs: IdlePrograms::default(),
             storage: Arc::new(a2a_hub_store::memory::MemoryStorage::failing_after(u64::MAX)),
             peers: PeerAccess {
                 list: Arc::new(move || peers.iter().map(peer).collect()),
@@ -70,7 +70,7 @@ impl Agent {
             breaker: config::Breaker::default().settings(),
             events: Arc::new(DiscardingSink),
             asking: Arc::default(),
-            left: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
         };
         Self::new(id, runtime, card, AgentSource::BuiltIn, deps)
     }

@@ -21,7 +21,7 @@ const ENDING: &str = ".flow.toml";
 const DIGITS: usize = 8;
 
 /// Number of latest flows that stay, beside the one in use: those that somebody may compare.
-const KEPT: usize = 16;
+const RETAINED_FLOWS: usize = 16;
 
 /// Id of the flow with this digest.
 ///
@@ -39,9 +39,9 @@ pub fn mark_used(file: &Path, now: SystemTime) -> io::Result<()> {
     File::options().append(true).open(file)?.set_modified(now)
 }
 
-/// Flows of `best` in a folder beyond the latest ones, without `own`; none if the folder cannot be
+/// Flows of `best` in a folder beyond the latest ones, without `current`; none if the folder cannot be
 /// read.
-pub fn old_flows(folder: &Path, own: &AgentId) -> Vec<AgentId> {
+pub fn old_flows(folder: &Path, current: &AgentId) -> Vec<AgentId> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<_> = entries
         .filter_map(|entry| {
@@ -51,12 +51,12 @@ pub fn old_flows(folder: &Path, own: &AgentId) -> Vec<AgentId> {
             let digits = id.strip_prefix(PREFIX)?;
             let is_digest =
                 digits.len() == DIGITS && digits.bytes().all(|it| it.is_ascii_hexdigit());
-            let id = AgentId::parse(id).ok().filter(|id| is_digest && id != own)?;
+            let id = AgentId::parse(id).ok().filter(|id| is_digest && id != current)?;
             Some((entry.metadata().ok()?.modified().ok()?, id))
         })
         .collect();
     found.sort();
-    found.truncate(found.len().saturating_sub(KEPT));
+    found.truncate(found.len().saturating_sub(RETAINED_FLOWS));
     found.into_iter().map(|(_, id)| id).collect()
 }
 
@@ -76,10 +76,10 @@ pub fn unusable(judge: &str) -> Option<&'static str> {
 /// Note about agents that ask nevertheless, since their own setting allows less than `permissions`;
 /// none if none does. What a plug-in asks is not known.
 pub fn asking(agents: &[Value], wanted: &[AgentId], permissions: &str) -> Option<String> {
-    let most = Permissions::named(permissions).filter(|most| *most > Permissions::Ask)?;
+    let max = Permissions::named(permissions).filter(|max| *max > Permissions::Ask)?;
     let asks = |agent: &&Value| {
         let set = agent["permissions"].as_str().and_then(Permissions::named);
-        ["built-in", "acp"].contains(&text(&agent["source"])) && set.is_some_and(|set| set < most)
+        ["built-in", "acp"].contains(&text(&agent["source"])) && set.is_some_and(|set| set < max)
     };
     let is_wanted = |agent: &&Value| wanted.iter().any(|id| id.as_str() == text(&agent["id"]));
     let names = agents.iter().filter(is_wanted).filter(asks);

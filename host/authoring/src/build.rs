@@ -1,13 +1,13 @@
 //! Builds a project's component, with the manifest embedded.
 
 use crate::{
-    compiled_deps::{CompiledDeps, own_packages},
+    compiled_deps::{CompiledDeps, local_packages},
     component::Component,
     error::{AuthoringError, Doing as _, FailureKind},
     project::{MANIFEST, Prepare, Project, Recipe},
     tool::{Ran, Tool, Workshop},
 };
-use a2a_hub_config::{cache_dir, own_file};
+use a2a_hub_config::{cache_dir, private_file};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::{component::manifest, digest_of};
@@ -36,9 +36,9 @@ pub trait Observer {
     /// Called with each line of the tool's output.
     fn says(&self, line: &str);
 
-    /// Called when the tool ends. `told` is the relevant output for observers that did not show it:
+    /// Called when the tool ends. `output` is the relevant output for observers that did not show it:
     /// the warnings, or all of it if the tool failed.
-    fn ends(&self, told: &[&str]);
+    fn ends(&self, output: &[&str]);
 }
 
 /// Builds the component. Dropping the future ends its tools.
@@ -53,27 +53,27 @@ pub async fn build(
 ) -> Result<Built, AuthoringError> {
     let hand = Hand { project, workshop, observer };
     let began = Instant::now();
-    let place = project.component();
-    let made = match &project.recipe {
+    let destination = project.component();
+    let artifact = match &project.recipe {
         Recipe::Rust { library } => hand.compile(library).await?,
         Recipe::Command { prepare, build, .. } => {
             if let Some(prepare) = prepare.as_ref().filter(|it| is_due(&project.dir, it)) {
                 hand.run(Tool::named(&prepare.command)?).await?;
             }
             hand.run(Tool::named(build)?).await?;
-            place.clone()
+            destination.clone()
         }
     };
-    let bytes = Component::bytes_of(&made)
+    let bytes = Component::bytes_of(&artifact)
         .doing(|| "the build went well, and left no component that could join".to_owned())?;
-    let component = with_manifest(project, made, bytes)?;
-    if !fs::read(&place).is_ok_and(|there| there == component.bytes) {
-        let folder = place.parent().unwrap_or(&place);
-        let put =
-            fs::create_dir_all(folder).and_then(|()| own_file::replace(&place, &component.bytes));
-        put.doing(|| format!("write {}", place.display()))?;
+    let component = with_manifest(project, artifact, bytes)?;
+    if !fs::read(&destination).is_ok_and(|there| there == component.bytes) {
+        let folder = destination.parent().unwrap_or(&destination);
+        let put = fs::create_dir_all(folder)
+            .and_then(|()| private_file::replace(&destination, &component.bytes));
+        put.doing(|| format!("write {}", destination.display()))?;
     }
-    let component = Component { path: place, ..component };
+    let component = Component { path: destination, ..component };
     Ok(Built { component, took: began.elapsed() })
 }
 
@@ -83,17 +83,17 @@ fn with_manifest(
     path: PathBuf,
     bytes: Vec<u8>,
 ) -> Result<Component, AuthoringError> {
-    let Some(text) = project.manifest()? else { return Component::of(path, bytes) };
-    let what = |why: manifest::ManifestError| {
+    let Some(text) = project.manifest()? else { return Component::new(path, bytes) };
+    let to_error = |why: manifest::ManifestError| {
         let why = format!("use {}: {why}", project.dir.join(MANIFEST).display());
         AuthoringError::new(FailureKind::Other, why)
     };
-    let ask = manifest::parse(text.as_bytes()).map_err(what)?;
+    let ask = manifest::parse(text.as_bytes()).map_err(to_error)?;
     if manifest::read(&bytes).is_ok_and(|there| there == ask) {
-        return Component::of(path, bytes);
+        return Component::new(path, bytes);
     }
-    let (bytes, _) = manifest::embed(&bytes, text.as_bytes()).map_err(what)?;
-    Component::of(path, bytes)
+    let (bytes, _) = manifest::embed(&bytes, text.as_bytes()).map_err(to_error)?;
+    Component::new(path, bytes)
 }
 
 /// True if a build's dependencies are not installed, or changed since they were.
@@ -146,16 +146,16 @@ impl<O: Observer> Hand<'_, O> {
         if let Some(deps) = deps.filter(|_| !is_restored) {
             self.store(deps, target.clone()).await;
         }
-        let made = target.join(TARGET).join("release").join(format!("{library}.wasm"));
-        if !made.is_file() {
+        let artifact = target.join(TARGET).join("release").join(format!("{library}.wasm"));
+        if !artifact.is_file() {
             let why = format!(
                 "build {}: cargo left no {}; say `crate-type = [\"cdylib\", \"lib\"]` below `[lib]` in Cargo.toml",
                 project.name,
-                made.display()
+                artifact.display()
             );
             return Err(AuthoringError::new(FailureKind::NotBuilt, why));
         }
-        Ok(made)
+        Ok(artifact)
     }
 
     /// Dependencies that an earlier project compiled with this compiler and this profile, or where
@@ -174,7 +174,7 @@ impl<O: Observer> Hand<'_, O> {
         let key: Vec<_> =
             compiler.into_iter().chain(cargo.args.clone()).chain(flags).chain(version).collect();
         let key = key.join("\n");
-        Some(CompiledDeps::of(&cache_dir()?, &digest_of(key.as_bytes())[..16]))
+        Some(CompiledDeps::new(&cache_dir()?, &digest_of(key.as_bytes())[..16]))
     }
 
     /// Copies an earlier project's dependencies to a new target directory; false if none are
@@ -189,9 +189,9 @@ impl<O: Observer> Hand<'_, O> {
     /// Stores the compiled dependencies for later projects.
     async fn store(&self, deps: CompiledDeps, target: PathBuf) {
         let lock = fs::read_to_string(self.project.dir.join("Cargo.lock"));
-        let Some(own) = lock.ok().and_then(|lock| own_packages(&lock)) else { return };
+        let Some(local) = lock.ok().and_then(|lock| local_packages(&lock)) else { return };
         // Without the copy, the next project's first build only takes longer.
-        let _ = run_blocking(move || deps.store(&target, &own)).await;
+        let _ = run_blocking(move || deps.store(&target, &local)).await;
     }
 
     /// Sysroot of the active compiler, if it can be determined.
@@ -214,8 +214,8 @@ impl<O: Observer> Hand<'_, O> {
             }
         };
         let all = || lines.iter().map(String::as_str).collect();
-        let told = if succeeded { warnings(&lines) } else { all() };
-        observer.ends(&told);
+        let output = if succeeded { warnings(&lines) } else { all() };
+        observer.ends(&output);
         if succeeded {
             return Ok(());
         }
@@ -293,7 +293,7 @@ mod tests {
         let project =
             "[project]\nname = 'x'\n[tool.a2a-hub]\nbuild = ['no-such-tool']\ncomponent = 'x.wasm'";
         fs::write(dir.path().join("pyproject.toml"), project).unwrap();
-        let project = Project::of(dir.path()).unwrap();
+        let project = Project::open(dir.path()).unwrap();
         let workshop = Workshop::new("/no/such/minder", &project.dir);
         let why = build(&project, &workshop, &Nobody).await.unwrap_err();
         assert_eq!(why.kind(), FailureKind::NoTool);

@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Maximum number of stored copies, of about 100 MB each: the latest compilers.
-const KEPT: usize = 3;
+const MAX_COPIES: usize = 3;
 
 /// Length of the hash in cargo's names of units, such as `serde-2f115d8bb6845af2`.
 const HASH: usize = 16;
@@ -32,7 +32,7 @@ pub(crate) struct CompiledDeps {
 
 impl CompiledDeps {
     /// Returns the copy for this key, below the user's cache directory.
-    pub(crate) fn of(cache: &Path, key: &str) -> Self {
+    pub(crate) fn new(cache: &Path, key: &str) -> Self {
         let all = cache.join("rust");
         Self { dir: all.join(key), all }
     }
@@ -50,21 +50,21 @@ impl CompiledDeps {
         Ok(true)
     }
 
-    /// Stores the dependencies of a target directory, except `own` packages: those whose source is
+    /// Stores the dependencies of a target directory, except `local` packages: those whose source is
     /// a folder.
-    pub(crate) fn store(&self, target: &Path, own: &BTreeSet<String>) -> io::Result<()> {
+    pub(crate) fn store(&self, target: &Path, local: &BTreeSet<String>) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.all)?;
-        let hashes = hashes(target, own)?;
-        let is_kept = |path: &Path, is_dir| {
+        let hashes = hashes(target, local)?;
+        let is_included = |path: &Path, is_dir| {
             let mut names = path.iter().map(|name| name.to_str().unwrap_or_default()).rev();
             let (name, folder) = (names.next().unwrap_or_default(), names.next());
             match folder {
                 Some(folder) if UNITS.contains(&folder) => is_among(name, &hashes),
                 Some("deps") => is_among(name.split('.').next().unwrap_or_default(), &hashes),
-                _ => is_dir || names.any(|above| UNITS.contains(&above)),
+                _ => is_dir || names.any(|ancestor| UNITS.contains(&ancestor)),
             }
         };
-        copied(target, &self.dir, &self.all, is_kept)?;
+        copied(target, &self.dir, &self.all, is_included)?;
         self.evict()
     }
 
@@ -76,16 +76,16 @@ impl CompiledDeps {
             all.push((entry.metadata()?.modified()?, entry.path()));
         }
         all.sort_by(|a, b| b.cmp(a));
-        all.iter().skip(KEPT).try_for_each(|(_, dir)| fs::remove_dir_all(dir))
+        all.iter().skip(MAX_COPIES).try_for_each(|(_, dir)| fs::remove_dir_all(dir))
     }
 }
 
 /// Reads the names of the packages whose source is a folder from a lock file.
-pub(crate) fn own_packages(lock: &str) -> Option<BTreeSet<String>> {
+pub(crate) fn local_packages(lock: &str) -> Option<BTreeSet<String>> {
     let lock: toml::Table = lock.parse().ok()?;
     let packages = lock.get("package")?.as_array()?.iter().filter_map(toml::Value::as_table);
-    let own = packages.filter(|package| !package.contains_key("source"));
-    own.map(|package| Some(package.get("name")?.as_str()?.to_owned())).collect()
+    let local = packages.filter(|package| !package.contains_key("source"));
+    local.map(|package| Some(package.get("name")?.as_str()?.to_owned())).collect()
 }
 
 /// Time of the file system on which `target` is.
@@ -104,14 +104,15 @@ fn is_among(name: &str, hashes: &BTreeSet<String>) -> bool {
     unit(name).is_some_and(|(_, hash)| hashes.contains(hash))
 }
 
-/// Collects the hashes of all units below a target directory, except those of `own` packages.
-fn hashes(target: &Path, own: &BTreeSet<String>) -> io::Result<BTreeSet<String>> {
+/// Collects the hashes of all units below a target directory, except those of `local` packages.
+fn hashes(target: &Path, local: &BTreeSet<String>) -> io::Result<BTreeSet<String>> {
     let mut hashes = BTreeSet::new();
     for profile in profiles(target)? {
         let Ok(units) = fs::read_dir(profile.join(".fingerprint")) else { continue };
         for entry in units {
             let name = entry?.file_name();
-            let unit = name.to_str().and_then(unit).filter(|(package, _)| !own.contains(*package));
+            let unit =
+                name.to_str().and_then(unit).filter(|(package, _)| !local.contains(*package));
             hashes.extend(unit.map(|(_, hash)| hash.to_owned()));
         }
     }
@@ -129,18 +130,18 @@ fn profiles(target: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Copies a folder with the files' times, which cargo compares. The copy appears as a whole, by a
-/// rename within `beside`; an existing one is left alone. `is_kept` gets each path below `from`,
+/// rename within `staging_dir`; an existing one is left alone. `is_included` gets each path below `from`,
 /// and whether it is a folder.
 fn copied(
     from: &Path,
     to: &Path,
-    beside: &Path,
-    is_kept: impl Fn(&Path, bool) -> bool,
+    staging_dir: &Path,
+    is_included: impl Fn(&Path, bool) -> bool,
 ) -> io::Result<()> {
     let chance = getrandom::u32().map_err(io::Error::other)?;
-    let draft = beside.join(format!(".a2a-hub-copy-{chance:08x}"));
+    let draft = staging_dir.join(format!(".a2a-hub-copy-{chance:08x}"));
     DirBuilder::new().mode(0o700).create(&draft)?;
-    let moved = copy(from, Path::new(""), &draft, &is_kept).and_then(|()| {
+    let moved = copy(from, Path::new(""), &draft, &is_included).and_then(|()| {
         renameat_with(CWD, &draft, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from)
     });
     if moved.is_err() {
@@ -150,23 +151,23 @@ fn copied(
     moved
 }
 
-/// Copies the folder `below` of `from` to the same folder of `to`.
+/// Copies the folder `relative` of `from` to the same folder of `to`.
 fn copy(
     from: &Path,
-    below: &Path,
+    relative: &Path,
     to: &Path,
-    is_kept: &impl Fn(&Path, bool) -> bool,
+    is_included: &impl Fn(&Path, bool) -> bool,
 ) -> io::Result<()> {
-    for entry in fs::read_dir(from.join(below))? {
+    for entry in fs::read_dir(from.join(relative))? {
         let entry = entry?;
-        let below = below.join(entry.file_name());
-        let (kind, to_file) = (entry.file_type()?, to.join(&below));
-        if kind.is_symlink() || !is_kept(&below, kind.is_dir()) {
+        let relative = relative.join(entry.file_name());
+        let (kind, to_file) = (entry.file_type()?, to.join(&relative));
+        if kind.is_symlink() || !is_included(&relative, kind.is_dir()) {
             continue;
         }
         if kind.is_dir() {
             fs::create_dir(to_file)?;
-            copy(from, &below, to, is_kept)?;
+            copy(from, &relative, to, is_included)?;
         } else {
             fs::copy(entry.path(), &to_file)?;
             File::open(&to_file)?.set_modified(entry.metadata()?.modified()?)?;
@@ -221,11 +222,11 @@ mod tests {
         let library = format!("wasm32-wasip2/release/deps/lib{std}.rlib");
         File::open(target.join(&library)).unwrap().set_modified(long_ago).unwrap();
 
-        let deps = CompiledDeps::of(&dir.path().join("cache"), "key");
+        let deps = CompiledDeps::new(&dir.path().join("cache"), "key");
         let new = dir.path().join("new/components");
         assert!(!deps.restore(&new).unwrap(), "nothing is stored yet");
         let lock = "[[package]]\nname = 'notes'\n[[package]]\nname = 'serde'\nsource = 'registry'";
-        deps.store(&target, &own_packages(lock).unwrap()).unwrap();
+        deps.store(&target, &local_packages(lock).unwrap()).unwrap();
         assert!(deps.restore(&new).unwrap());
         let there = [
             format!("release/build/{std}/out/x"),
@@ -245,12 +246,12 @@ mod tests {
         fs::create_dir(&target).unwrap();
         let names = ["a", "b", "c", "d"];
         for (seconds, name) in (1..).zip(names) {
-            let deps = CompiledDeps::of(dir.path(), name);
+            let deps = CompiledDeps::new(dir.path(), name);
             deps.store(&target, &BTreeSet::new()).unwrap();
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
             File::open(&deps.dir).unwrap().set_modified(time).unwrap();
         }
-        CompiledDeps::of(dir.path(), "d").evict().unwrap();
+        CompiledDeps::new(dir.path(), "d").evict().unwrap();
         let mut left =
             fs::read_dir(dir.path().join("rust")).unwrap().map(|it| it.unwrap().file_name());
         assert!(left.all(|name| name != "a"));

@@ -32,13 +32,13 @@ impl Component {
     /// # Errors
     /// I/O errors; and if the file is no component, or its manifest cannot be read.
     pub fn read(path: &Path) -> Result<Self, AuthoringError> {
-        Self::of(path.to_owned(), Self::bytes_of(path)?)
+        Self::new(path.to_owned(), Self::bytes_of(path)?)
     }
 
     /// Reads a component's bytes without its manifest.
     pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, AuthoringError> {
-        let what = || format!("read the component {}", path.display());
-        let bytes = read_at_most(path, MAX_BYTES).doing(what)?;
+        let action = || format!("read the component {}", path.display());
+        let bytes = read_at_most(path, MAX_BYTES).doing(action)?;
         require_component(path, &bytes)?;
         Ok(bytes)
     }
@@ -47,7 +47,7 @@ impl Component {
     ///
     /// # Errors
     /// If it is no component, or its manifest cannot be read.
-    pub fn of(path: PathBuf, bytes: Vec<u8>) -> Result<Self, AuthoringError> {
+    pub fn new(path: PathBuf, bytes: Vec<u8>) -> Result<Self, AuthoringError> {
         require_component(&path, &bytes)?;
         let ask =
             manifest::read(&bytes).doing(|| format!("read the component {}", path.display()))?;
@@ -58,29 +58,29 @@ impl Component {
 
 /// Checks the header and the size of a component.
 fn require_component(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
-    let what = format!("read the component {}", path.display());
+    let action = format!("read the component {}", path.display());
     let why = if bytes.len() as u64 > MAX_BYTES {
-        format!("{what}: it is larger than {} MiB, and none that joins is", MAX_BYTES >> 20)
+        format!("{action}: it is larger than {} MiB, and none that joins is", MAX_BYTES >> 20)
     } else if !bytes.starts_with(b"\0asm\x0d\0\x01\0") {
-        format!("{what}: it is no WebAssembly component; build it for the target wasm32-wasip2")
+        format!("{action}: it is no WebAssembly component; build it for the target wasm32-wasip2")
     } else {
         return Ok(());
     };
     Err(AuthoringError::new(FailureKind::NoComponent, why))
 }
 
-/// Reads a file up to one byte beyond `most`.
+/// Reads a file up to one byte beyond `limit`.
 ///
 /// # Errors
 /// I/O errors; and if the path is a directory, a pipe or a device, which may block or have no end.
-pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no file, but a directory, a pipe or a device"));
     }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -16,7 +16,7 @@ use a2a_hub_sandbox::{
     CacheKey, CacheSettings, CompileLimits, Engine, EngineSettings, LoadError, Plugin,
 };
 use bytes::Bytes;
-use report::{Report, failed, passed, said};
+use report::{Report, failed, passed, sanitize};
 use stage::ConformanceBench;
 use std::{
     error::Error as _,
@@ -69,19 +69,19 @@ pub enum ConformancePhase {
     Trying,
 }
 
-/// Checks a component and returns the report. Calls `told` at each phase.
+/// Checks a component and returns the report. Calls `on_phase` at each phase.
 ///
 /// # Errors
 /// If the file is no component ([`FailureKind::NoComponent`]), or the checks cannot run on this
 /// machine at present.
 pub async fn check(
     subject: Subject,
-    told: impl Fn(ConformancePhase),
+    on_phase: impl Fn(ConformancePhase),
 ) -> Result<Report, AuthoringError> {
     let Subject { file, bytes, say, compiler, cache } = subject;
     let bytes = Bytes::from(bytes);
-    let mut report = Report::of(&file, &bytes);
-    match Component::of(file, bytes.to_vec()) {
+    let mut report = Report::new(&file, &bytes);
+    match Component::new(file, bytes.to_vec()) {
         Ok(component) => report.manifest(&component.ask),
         // A file that is no component cannot be checked.
         Err(why) if why.kind() == FailureKind::NoComponent => return Err(why),
@@ -90,13 +90,13 @@ pub async fn check(
             // The message already covers the deeper causes.
             let cause = why.source().map(|cause| format!(": {cause}"));
             let why = format!("{why}{}", cause.unwrap_or_default());
-            report.add(failed("manifest.read", said(&why), fix));
+            report.add(failed("manifest.read", sanitize(&why), fix));
             return Ok(report.cut_off("its manifest cannot be read"));
         }
     }
     report.add(passed("manifest.read", report.manifest_line()));
     let ground = CacheDir::lay()?;
-    told(ConformancePhase::Compiling);
+    on_phase(ConformancePhase::Compiling);
     let with = |cache| {
         Engine::new(&EngineSettings {
             carried: None,
@@ -110,7 +110,7 @@ pub async fn check(
     // A cache that cannot be used costs the time to compile.
     let engine = match cache.and_then(|cache| with(cache).ok()) {
         Some(engine) => engine,
-        None => with(ground.cache()?).map_err(|why| AuthoringError::whole(&why))?,
+        None => with(ground.cache()?).map_err(|why| AuthoringError::from_error(&why))?,
     };
     // The author waits in front of it.
     let _hurry = engine.hurry();
@@ -127,7 +127,7 @@ pub async fn check(
                 true => "build it smaller: optimise for size, and leave out what is not used",
                 false => "build it against `wit/` of this hub, for the target wasm32-wasip2",
             };
-            report.add(failed("component.loads", said(&why.to_string()), fix));
+            report.add(failed("component.loads", sanitize(&why.to_string()), fix));
             return Ok(report.cut_off("it does not load"));
         }
     };
@@ -135,18 +135,18 @@ pub async fn check(
     report.add(passed("component.loads", format!("loaded in {took:.1} s, and fits a2a:hub@0.1.0")));
     let nameless = AgentId::parse(NAMELESS).doing(|| "name the component".to_owned())?;
     let agent = plugin.ask().id.clone().unwrap_or(nameless);
-    told(ConformancePhase::Trying);
+    on_phase(ConformancePhase::Trying);
     let until = Instant::now() + WITHIN;
     let card = plugin.card(&agent).await;
     let card = match card {
         Ok(card) => card,
         Err(why) => {
             let fix = "say a card with `name`, `description`, `version` and plain texts, within two seconds";
-            report.add(failed("card.valid", said(&why.in_full()), fix));
+            report.add(failed("card.valid", sanitize(&why.in_full()), fix));
             return Ok(report.cut_off("it has no card that can be used"));
         }
     };
-    report.add(passed("card.valid", said(&format!("{} {}", card.name, card.version))));
+    report.add(passed("card.valid", sanitize(&format!("{} {}", card.name, card.version))));
     let prompts = prompts(&card, &say);
     let stage = ConformanceBench::new((engine, bytes), plugin, agent, &card);
     for check in card::checks(&stage, &card).await {
@@ -179,9 +179,10 @@ impl CacheDir {
     fn lay() -> Result<Self, AuthoringError> {
         let name = format!("a2a-hub-plugin-test-{:016x}", u64::from_ne_bytes(chance()?));
         let dir = std::env::temp_dir().join(name);
-        let made = DirBuilder::new().mode(0o700).create(&dir);
-        let what = || format!("make {}, or set TMPDIR to a directory where you may", dir.display());
-        made.doing(what)?;
+        let created = DirBuilder::new().mode(0o700).create(&dir);
+        let action =
+            || format!("make {}, or set TMPDIR to a directory where you may", dir.display());
+        created.doing(action)?;
         Ok(Self(dir))
     }
 

@@ -32,29 +32,29 @@ pub fn create(within: &Path, name: &AgentId, language: Language) -> Result<usize
 /// Creates a folder with these files, atomically; existing files are not touched.
 fn make(
     within: &Path,
-    place: &Path,
+    path: &Path,
     files: &BTreeMap<PathBuf, Vec<u8>>,
 ) -> Result<(), AuthoringError> {
     let taken = || {
         let why = format!(
             "make {}: something is there already; choose another name, or another directory",
-            place.display()
+            path.display()
         );
         AuthoringError::new(FailureKind::Exists, why)
     };
     // A dangling link counts as existing.
-    if fs::symlink_metadata(place).is_ok() {
+    if fs::symlink_metadata(path).is_ok() {
         return Err(taken());
     }
     let chance = getrandom::u32().doing(|| "name a draft".to_owned())?;
     let draft = within.join(format!(".a2a-hub-new-{chance:08x}"));
     fs::create_dir(&draft).doing(|| format!("make a folder in {}", within.display()))?;
-    let filled = fill(&draft, files).doing(|| format!("write the files of {}", place.display()));
+    let filled = fill(&draft, files).doing(|| format!("write the files of {}", path.display()));
     let moved = filled.and_then(|()| {
-        renameat_with(CWD, &draft, CWD, place, RenameFlags::NOREPLACE).map_err(|why| match why {
+        renameat_with(CWD, &draft, CWD, path, RenameFlags::NOREPLACE).map_err(|why| match why {
             Errno::EXIST => taken(),
             why => {
-                AuthoringError::because(format!("make {}", place.display()), io::Error::from(why))
+                AuthoringError::because(format!("make {}", path.display()), io::Error::from(why))
             }
         })
     });

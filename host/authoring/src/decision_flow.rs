@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// Most agents that decide together, and of votes and auctions, in which nobody reads the others.
-const MOST_AGENTS: usize = 32;
-const MOST_APART: usize = 128;
+const MAX_AGENTS: usize = 32;
+const MAX_INDEPENDENT_AGENTS: usize = 128;
 
 /// Most bytes of a flow file.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_FLOW_BYTES: usize = 64 << 10;
 
 /// Name of the step.
 pub const STEP: &str = "decide";
@@ -37,14 +37,18 @@ impl DecisionFlow {
     ///
     /// The agents are too few, too many or listed twice, or the text is too long for a flow file.
     pub fn text(mut self) -> Result<String, String> {
-        let least = if self.rule == "negotiation" { 2 } else { 1 };
-        let most = if matches!(self.rule, "auction" | "vote") { MOST_APART } else { MOST_AGENTS };
-        let many = self.agents.len();
-        if !(least..=most).contains(&many) {
-            return Err(format!("{many} agents; name {least} to {most} with `--of`"));
+        let min = if self.rule == "negotiation" { 2 } else { 1 };
+        let max = if matches!(self.rule, "auction" | "vote") {
+            MAX_INDEPENDENT_AGENTS
+        } else {
+            MAX_AGENTS
+        };
+        let count = self.agents.len();
+        if !(min..=max).contains(&count) {
+            return Err(format!("{count} agents; name {min} to {max} with `--of`"));
         }
-        let mut seen = BTreeSet::new();
-        if let Some(twice) = self.agents.iter().find(|agent| !seen.insert(agent.as_str())) {
+        let mut listed = BTreeSet::new();
+        if let Some(twice) = self.agents.iter().find(|agent| !listed.insert(agent.as_str())) {
             return Err(format!("`{twice}` is listed twice; name each agent once"));
         }
         let mut step = Map::new();
@@ -67,9 +71,9 @@ impl DecisionFlow {
             "step": [step],
         });
         let text = toml::to_string(&flow).map_err(|why| format!("write the flow: {why}"))?;
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_FLOW_BYTES {
             return Err(format!(
-                "the options have {} bytes, and a flow at most {MOST_BYTES}; shorten them",
+                "the options have {} bytes, and a flow at most {MAX_FLOW_BYTES}; shorten them",
                 text.len()
             ));
         }
@@ -123,7 +127,7 @@ mod tests {
             (flow("vote", &["a", "a"], &none), "`a` is listed twice"),
             (flow("vote", &[], &none), "0 agents; name 1 to 128"),
             (flow("negotiation", &["a"], &none), "1 agents; name 2 to 32"),
-            (flow("vote", &["a"], &json!({ "unit": "x".repeat(MOST_BYTES) })), "shorten them"),
+            (flow("vote", &["a"], &json!({ "unit": "x".repeat(MAX_FLOW_BYTES) })), "shorten them"),
         ] {
             assert!(flow.text().unwrap_err().contains(why), "{why}");
         }

@@ -55,7 +55,7 @@ impl AuthoringError {
     }
 
     /// Converts an error of another crate, with its whole chain in the message.
-    pub(crate) fn whole(why: &dyn Error) -> Self {
+    pub(crate) fn from_error(why: &dyn Error) -> Self {
         let mut message = why.to_string();
         let mut cause = why.source();
         while let Some(why) = cause {
@@ -82,12 +82,12 @@ impl AuthoringError {
 
 /// Extension of `Result` that adds the failed operation to an error.
 pub(crate) trait Doing<T> {
-    fn doing(self, what: impl FnOnce() -> String) -> Result<T, AuthoringError>;
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T, AuthoringError>;
 }
 
 impl<T, E: Error + Send + Sync + 'static> Doing<T> for Result<T, E> {
-    fn doing(self, what: impl FnOnce() -> String) -> Result<T, AuthoringError> {
-        self.map_err(|why| AuthoringError::because(what(), why))
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T, AuthoringError> {
+        self.map_err(|why| AuthoringError::because(action(), why))
     }
 }
 

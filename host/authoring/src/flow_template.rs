@@ -16,7 +16,7 @@ const KEYS: [&str; 2] = ["agent = ", "fallback = "];
 
 /// Key of the lines that name all agents, and the most that it takes without a wish.
 const ALL: &str = "agents = ";
-const MOST_BY_DEFAULT: usize = 3;
+const MAX_DEFAULT_AGENTS: usize = 3;
 
 /// Ends of the lines with the judge in the template `best-of`: its trial, and its runs.
 const JUDGE: [&str; 2] = [", \"sh\", \"cargo test\"]\n", "[\"sh\", \"-c\", \"cargo test\"]\n"];
@@ -51,7 +51,7 @@ pub fn text(name: Option<&str>, agents: &[AgentId]) -> String {
     match agents {
         [] => {
             let mut agents = default_agents();
-            agents.truncate(MOST_BY_DEFAULT);
+            agents.truncate(MAX_DEFAULT_AGENTS);
             filled(template, &agents)
         }
         agents => filled(template, agents),
@@ -88,14 +88,14 @@ pub fn best_of(agents: &[AgentId], judge: Option<&str>, permissions: &str) -> St
 
 /// Most characters of all answers together. A flow's result has at most 256 KiB, and a character
 /// up to four bytes.
-const MOST_OF_ALL: usize = 60_000;
+const MAX_TOTAL_CHARS: usize = 60_000;
 
 /// Text of a flow that asks these agents the same, and lists their answers with the
 /// artifacts. Its input is the text `message`. It fails if none answers.
 pub fn ask_all(agents: &[AgentId]) -> String {
     let text = filled(include_str!("flow_template/ask-all.flow.toml"), agents);
     let failures = agents.len().saturating_sub(1);
-    let text = text.replace("30000", &(MOST_OF_ALL / agents.len().max(1)).to_string());
+    let text = text.replace("30000", &(MAX_TOTAL_CHARS / agents.len().max(1)).to_string());
     text.replace("allow_failures = 1\n", &format!("allow_failures = {failures}\n"))
 }
 

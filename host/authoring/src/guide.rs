@@ -42,13 +42,13 @@ pub(crate) fn compose(packed: &Packed, language: Language) -> Option<String> {
          have.\n"
     );
     for page in [read(&language.page())?, &tests, read(MANIFEST)?] {
-        all += &format!("\n{}", below(&relinked(page, language)));
+        all += &format!("\n{}", demote_headings(&relinked(page, language)));
     }
     Some(all)
 }
 
 /// Moves all headings one level down.
-fn below(page: &str) -> String {
+fn demote_headings(page: &str) -> String {
     let mut is_code = false;
     let mut out = String::new();
     for line in page.lines() {

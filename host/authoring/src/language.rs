@@ -42,7 +42,7 @@ impl Language {
     ///
     /// # Errors
     /// If the directory has no project ([`FailureKind::NoProject`]).
-    pub fn of(dir: &Path) -> Result<Self, AuthoringError> {
+    pub fn detect(dir: &Path) -> Result<Self, AuthoringError> {
         let file = |language: &Self| match language {
             Self::Rust => "Cargo.toml",
             Self::Python => "pyproject.toml",
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn project_files_tell_language() {
         let dir = tempfile::tempdir().unwrap();
-        let why = Language::of(dir.path()).unwrap_err();
+        let why = Language::detect(dir.path()).unwrap_err();
         assert!(why.to_string().contains("plugin docs --lang"), "{why}");
         fs::write(dir.path().join("package.json"), "{}").unwrap();
-        assert_eq!(Language::of(dir.path()).unwrap(), Language::Js);
+        assert_eq!(Language::detect(dir.path()).unwrap(), Language::Js);
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     component::{Component, read_at_most},
     error::{AuthoringError, Doing as _, FailureKind},
 };
-use a2a_hub_config::own_file;
+use a2a_hub_config::private_file;
 use a2a_hub_sandbox::component::manifest;
 use std::{fs, path::Path};
 
@@ -29,15 +29,15 @@ pub fn pack(from: &Path, manifest: &Path, to: &Path) -> Result<Component, Author
         AuthoringError::new(FailureKind::Other, why)
     })?;
     write(to, &packed)?;
-    Component::of(to.to_owned(), packed)
+    Component::new(to.to_owned(), packed)
 }
 
 /// Writes a component atomically; a link stays, and its target is replaced.
 fn write(output: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
-    let what = || format!("write {}", output.display());
-    let place = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
-    let place = std::path::absolute(place).doing(what)?;
-    own_file::replace(&place, bytes).doing(what)
+    let action = || format!("write {}", output.display());
+    let path = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
+    let path = std::path::absolute(path).doing(action)?;
+    private_file::replace(&path, bytes).doing(action)
 }
 
 #[cfg(test)]

@@ -95,11 +95,11 @@ struct BuildCommand {
 struct PackageJson {
     name: String,
     #[serde(rename = "a2a-hub")]
-    a2a_hub: Option<Made>,
+    a2a_hub: Option<JsBuild>,
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct JsBuild {
     component: PathBuf,
 }
 
@@ -113,7 +113,7 @@ impl Project {
     ///
     /// # Errors
     /// If the directory contains no project, or none that can be built; and I/O errors.
-    pub fn of(dir: &Path) -> Result<Self, AuthoringError> {
+    pub fn open(dir: &Path) -> Result<Self, AuthoringError> {
         let dir =
             fs::canonicalize(dir).doing(|| format!("look for a project in {}", dir.display()))?;
         let (name, recipe) = recipe(&dir)?;
@@ -169,7 +169,7 @@ fn recipe(dir: &Path) -> Result<(String, Recipe), AuthoringError> {
             serde_json::from_str(&text).doing(|| "read package.json".to_owned())?;
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let component =
-            a2a_hub.map_or_else(|| format!("dist/{name}.wasm").into(), |made| made.component);
+            a2a_hub.map_or_else(|| format!("dist/{name}.wasm").into(), |config| config.component);
         let prepare = Prepare {
             command: words(&["npm", "install"]),
             needs: "package.json".into(),
@@ -207,14 +207,14 @@ fn inside(path: PathBuf) -> Result<PathBuf, AuthoringError> {
 /// Reads a file of a project; `None` if it is missing.
 fn read(dir: &Path, name: &str) -> Result<Option<String>, AuthoringError> {
     let path = dir.join(name);
-    let what = || format!("read {}", path.display());
+    let action = || format!("read {}", path.display());
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(why).doing(what),
+        Err(why) => return Err(why).doing(action),
     };
     let mut text = String::new();
-    file.take(MAX_BYTES).read_to_string(&mut text).doing(what)?;
+    file.take(MAX_BYTES).read_to_string(&mut text).doing(action)?;
     Ok(Some(text))
 }
 
@@ -227,7 +227,7 @@ mod tests {
         for (name, text) in files {
             fs::write(dir.path().join(name), text).unwrap();
         }
-        let project = Project::of(dir.path());
+        let project = Project::open(dir.path());
         project.map(|it| (it.name.to_string(), it.recipe)).map_err(|why| why.to_string())
     }
 

@@ -27,10 +27,10 @@ pub(crate) fn project(
     let template = format!("templates/{}/", language.folder());
     let sdk = format!("{}/", language.sdk());
     let mut files = BTreeMap::new();
-    let blanks = Blanks::of(name);
+    let blanks = Blanks::for_agent(name);
     for (path, bytes) in packed {
         if let Some(path) = path.strip_prefix(&template) {
-            files.insert(place(&blanks.fill(path)), blanks.filled(bytes));
+            files.insert(project_path(&blanks.fill(path)), blanks.filled(bytes));
         } else if path.starts_with("wit/") || path.starts_with(&sdk) || path == "LICENSE" {
             files.insert(PathBuf::from("vendor").join(path), bytes.clone());
         }
@@ -62,7 +62,7 @@ pub(crate) fn project(
 }
 
 /// Path of a template's file in a project.
-fn place(path: &str) -> PathBuf {
+fn project_path(path: &str) -> PathBuf {
     let path = path.strip_suffix(STORED).unwrap_or(path);
     let dotted = |part: &str| match part.strip_prefix(DOT) {
         Some(rest) => format!(".{rest}"),
@@ -77,7 +77,7 @@ fn place(path: &str) -> PathBuf {
 struct Blanks([(&'static str, String); 3]);
 
 impl Blanks {
-    fn of(name: &AgentId) -> Self {
+    fn for_agent(name: &AgentId) -> Self {
         let title = name.as_str().replace('-', " ");
         let mut letters = title.chars();
         let title =

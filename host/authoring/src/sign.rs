@@ -4,7 +4,7 @@ use crate::{
     component::Component,
     error::{AuthoringError, Doing as _, FailureKind},
 };
-use a2a_hub_config::own_file::{self, NotOwn};
+use a2a_hub_config::private_file::{self, NotPrivate};
 use a2a_hub_core::{
     plugin::signature::{Provenance, TrustedKeys},
     text::plain_text,
@@ -33,27 +33,27 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// Creates a key and writes its secret half to the file `place`, encrypted if a password is
+    /// Creates a key and writes its secret half to the file `path`, encrypted if a password is
     /// given. Keys are never overwritten.
     ///
     /// # Errors
     /// If one of its files exists; and I/O errors.
-    pub fn make(place: &Path, password: Option<String>) -> Result<Self, AuthoringError> {
+    pub fn make(path: &Path, password: Option<String>) -> Result<Self, AuthoringError> {
         let pair = match password {
             None => KeyPair::generate_unencrypted_keypair(),
             password => KeyPair::generate_encrypted_keypair(password),
         };
         let KeyPair { pk, sk } = pair.doing(making)?;
-        let folder = place.parent().unwrap_or(place);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.doing(|| format!("make {}", folder.display()))?;
+        let folder = path.parent().unwrap_or(path);
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        created.doing(|| format!("make {}", folder.display()))?;
         let comment = Some("secret key of an a2a-hub publisher");
-        write_new(place, sk.to_box(comment).doing(making)?.to_string().as_bytes())?;
-        let public = public_of(place);
+        write_new(path, sk.to_box(comment).doing(making)?.to_string().as_bytes())?;
+        let public = public_of(path);
         let boxed = pk.to_box().doing(making)?.to_string();
         if let Err(why) = write_new(&public, boxed.as_bytes()) {
             // The secret key is useless without the public one.
-            let _ = fs::remove_file(place);
+            let _ = fs::remove_file(path);
             return Err(why);
         }
         Ok(Self { base64: pk.to_base64(), public })
@@ -64,8 +64,8 @@ impl NewKey {
 ///
 /// # Errors
 /// If one of them exists.
-pub fn new_key_must_fit(place: &Path) -> Result<(), AuthoringError> {
-    for file in [place, &public_of(place)] {
+pub fn new_key_must_fit(path: &Path) -> Result<(), AuthoringError> {
+    for file in [path, &public_of(path)] {
         if fs::symlink_metadata(file).is_ok() {
             let why = format!(
                 "make a key: {} is there already, and no key is ever overwritten",
@@ -88,21 +88,21 @@ fn public_of(key: &Path) -> PathBuf {
 }
 
 /// Writes a new file of mode 0600 and syncs it to the disk.
-fn write_new(place: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), AuthoringError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = rustix::fs::open(place, flags, Mode::RUSR | Mode::WUSR).map_err(io::Error::from);
-    let mut file = File::from(made.doing(|| format!("make {}", place.display()))?);
+    let opened = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(io::Error::from);
+    let mut file = File::from(opened.doing(|| format!("make {}", path.display()))?);
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if written.is_err() {
         // A partial key is useless, and would block another attempt.
-        let _ = fs::remove_file(place);
+        let _ = fs::remove_file(path);
     }
-    written.doing(|| format!("write {}", place.display()))
+    written.doing(|| format!("write {}", path.display()))
 }
 
 /// File of a secret key that only its owner can read.
 pub struct KeyFile {
-    place: PathBuf,
+    path: PathBuf,
     text: String,
     open: Option<SecretKey>,
 }
@@ -110,7 +110,7 @@ pub struct KeyFile {
 /// Redacted: the secret key permits signing.
 impl fmt::Debug for KeyFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyFile").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("KeyFile").field("place", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -120,29 +120,29 @@ impl KeyFile {
     /// # Errors
     /// If the file is missing ([`FailureKind::KeyMissing`]), readable by others
     /// ([`FailureKind::KeyShared`]), or no key file.
-    pub fn read(place: &Path) -> Result<Self, AuthoringError> {
-        let file = own_file::open(place, 0o077).map_err(|why| match why {
-            NotOwn::Io(why) if why.kind() == io::ErrorKind::NotFound => {
-                refused(place, FailureKind::KeyMissing, "there is none")
+    pub fn read(path: &Path) -> Result<Self, AuthoringError> {
+        let file = private_file::open(path, 0o077).map_err(|why| match why {
+            NotPrivate::Io(why) if why.kind() == io::ErrorKind::NotFound => {
+                refused(path, FailureKind::KeyMissing, "there is none")
             }
-            NotOwn::Io(why) => unusable(place, &why.to_string()),
-            NotOwn::Link | NotOwn::NotPlain => {
-                unusable(place, "it is no plain file; name the file itself")
+            NotPrivate::Io(why) => unusable(path, &why.to_string()),
+            NotPrivate::Link | NotPrivate::NotPlain => {
+                unusable(path, "it is no plain file; name the file itself")
             }
-            NotOwn::Foreign => unusable(place, "it belongs to another user"),
-            NotOwn::Shared => refused(place, FailureKind::KeyShared, "others may read it"),
+            NotPrivate::Foreign => unusable(path, "it belongs to another user"),
+            NotPrivate::Shared => refused(path, FailureKind::KeyShared, "others may read it"),
         })?;
         let mut text = String::new();
         let read = file.take(MAX_BYTES).read_to_string(&mut text);
-        read.doing(|| format!("read {}", place.display()))?;
+        read.doing(|| format!("read {}", path.display()))?;
         let open = match SecretKeyBox::from(text.clone()).into_unencrypted_secret_key() {
             Ok(key) => Some(key),
             Err(why) if why.to_string().contains("encrypted") => None,
             Err(why) => {
-                return Err(unusable(place, &format!("it is no secret key of minisign ({why})")));
+                return Err(unusable(path, &format!("it is no secret key of minisign ({why})")));
             }
         };
-        Ok(Self { place: place.to_owned(), text, open })
+        Ok(Self { path: path.to_owned(), text, open })
     }
 
     /// True if the key is encrypted.
@@ -155,13 +155,13 @@ impl KeyFile {
     /// # Errors
     /// If the password is wrong.
     pub fn unlock(self, password: Option<String>) -> Result<SigningKey, AuthoringError> {
-        let Self { place, text, open } = self;
+        let Self { path, text, open } = self;
         let key = match open {
             Some(key) => key,
             None => {
                 let boxed = SecretKeyBox::from(text);
                 let key = boxed.into_secret_key(Some(password.unwrap_or_default()));
-                key.map_err(|why| unusable(&place, &why.to_string()))?
+                key.map_err(|why| unusable(&path, &why.to_string()))?
             }
         };
         let public = PublicKey::from_secret_key(&key).doing(|| "read the key".to_owned())?;
@@ -169,12 +169,12 @@ impl KeyFile {
     }
 }
 
-fn unusable(place: &Path, why: &str) -> AuthoringError {
-    refused(place, FailureKind::KeyUnusable, why)
+fn unusable(path: &Path, why: &str) -> AuthoringError {
+    refused(path, FailureKind::KeyUnusable, why)
 }
 
-fn refused(place: &Path, kind: FailureKind, why: &str) -> AuthoringError {
-    AuthoringError::new(kind, format!("read the key {}: {why}", place.display()))
+fn refused(path: &Path, kind: FailureKind, why: &str) -> AuthoringError {
+    AuthoringError::new(kind, format!("read the key {}: {why}", path.display()))
 }
 
 /// Secret key that is ready to sign.
@@ -196,11 +196,11 @@ impl SigningKey {
         self.public.to_base64()
     }
 
-    /// Signs a component, and writes the signature to the file `place`.
+    /// Signs a component, and writes the signature to the file `path`.
     ///
     /// # Errors
     /// If no hub would accept the signature; and I/O errors.
-    pub fn sign(&self, component: &Component, place: &Path) -> Result<(), AuthoringError> {
+    pub fn sign(&self, component: &Component, path: &Path) -> Result<(), AuthoringError> {
         let name = component.path.file_name().unwrap_or_default().to_string_lossy();
         let now = Timestamp::now().as_second();
         let comment = format!("timestamp:{now}\tfile:{}\thashed", plain_text::line(&name, 200));
@@ -213,8 +213,8 @@ impl SigningKey {
         );
         let signature = signed.doing(|| "sign".to_owned())?.into_string();
         require_accepted(component, &signature, &self.base64())?;
-        own_file::replace(place, signature.as_bytes())
-            .doing(|| format!("write {}", place.display()))
+        private_file::replace(path, signature.as_bytes())
+            .doing(|| format!("write {}", path.display()))
     }
 }
 
@@ -224,10 +224,10 @@ fn require_accepted(
     signature: &str,
     base64: &str,
 ) -> Result<(), AuthoringError> {
-    let what = || format!("sign {}", component.path.display());
+    let action = || format!("sign {}", component.path.display());
     let named = [("it".to_owned(), base64.to_owned())];
     let keys = TrustedKeys::named(named.iter().map(|(name, key)| (name, key)));
-    match keys.doing(what)?.provenance(&component.bytes, Some(signature)) {
+    match keys.doing(action)?.provenance(&component.bytes, Some(signature)) {
         Provenance::Signed(_) => Ok(()),
         Provenance::Unsigned
         | Provenance::Stranger
@@ -235,7 +235,7 @@ fn require_accepted(
         | Provenance::Old(_)
         | Provenance::Unreadable(_) => {
             let why =
-                format!("{}: no hub would accept this signature; is the key damaged?", what());
+                format!("{}: no hub would accept this signature; is the key damaged?", action());
             Err(AuthoringError::new(FailureKind::Other, why))
         }
     }
@@ -266,7 +266,7 @@ mod tests {
         let KeyPair { pk, sk } = KeyPair::generate_unencrypted_keypair().unwrap();
         let component = |bytes: &[u8]| {
             let bytes = [b"\0asm\x0d\0\x01\0", bytes].concat();
-            Component::of("x.wasm".into(), bytes).unwrap()
+            Component::new("x.wasm".into(), bytes).unwrap()
         };
         let one = component(b"");
         let signed = minisign::sign(Some(&pk), &sk, &*one.bytes, None, None).unwrap().into_string();
@@ -288,7 +288,7 @@ mod tests {
         assert!(!file.needs_password());
         let key = file.unlock(None).unwrap();
         assert_eq!(key.base64(), made.base64);
-        let component = Component::of("x.wasm".into(), b"\0asm\x0d\0\x01\0".to_vec()).unwrap();
+        let component = Component::new("x.wasm".into(), b"\0asm\x0d\0\x01\0".to_vec()).unwrap();
         key.sign(&component, &signature).unwrap();
         let text = fs::read_to_string(&signature).unwrap();
         require_accepted(&component, &text, &made.base64).unwrap();

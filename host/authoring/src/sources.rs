@@ -25,7 +25,7 @@ pub struct Watch {
     /// Sources of the last or the running build.
     built_of: Sources,
     /// Sources at the last poll.
-    seen: Sources,
+    previous: Sources,
 }
 
 impl Watch {
@@ -34,8 +34,8 @@ impl Watch {
     /// # Errors
     /// I/O errors; or if the directory has too many files.
     pub fn new(dir: &Path) -> Result<Self, AuthoringError> {
-        let built_of = look_at(dir)?;
-        Ok(Self { dir: dir.to_owned(), seen: built_of.clone(), built_of })
+        let built_of = read_sources(dir)?;
+        Ok(Self { dir: dir.to_owned(), previous: built_of.clone(), built_of })
     }
 
     /// Polls once. Returns a changed file, relative to the directory, if a build of the present
@@ -43,21 +43,21 @@ impl Watch {
     ///
     /// # Errors
     /// I/O errors; or if the directory has too many files.
-    pub fn look(&mut self, is_building: bool) -> Result<Option<PathBuf>, AuthoringError> {
-        let now = look_at(&self.dir)?;
-        let stands_still = now.changed_since(&self.seen).is_none();
-        let changed = now.changed_since(&self.built_of).filter(|_| stands_still && !is_building);
+    pub fn poll(&mut self, is_building: bool) -> Result<Option<PathBuf>, AuthoringError> {
+        let now = read_sources(&self.dir)?;
+        let is_stable = now.changed_since(&self.previous).is_none();
+        let changed = now.changed_since(&self.built_of).filter(|_| is_stable && !is_building);
         let changed = changed.map(|file| file.strip_prefix(&self.dir).unwrap_or(file).to_owned());
         if changed.is_some() {
             self.built_of = now.clone();
         }
-        self.seen = now;
+        self.previous = now;
         Ok(changed)
     }
 }
 
-fn look_at(dir: &Path) -> Result<Sources, AuthoringError> {
-    Sources::of(dir).doing(|| format!("look at the sources in {}", dir.display()))
+fn read_sources(dir: &Path) -> Result<Sources, AuthoringError> {
+    Sources::scan(dir).doing(|| format!("look at the sources in {}", dir.display()))
 }
 
 /// Snapshot of the sources.
@@ -72,7 +72,7 @@ impl Sources {
     ///
     /// # Errors
     /// I/O errors; or if the directory has too many files.
-    fn of(dir: &Path) -> io::Result<Self> {
+    fn scan(dir: &Path) -> io::Result<Self> {
         let mut found = BTreeMap::new();
         let mut pending = vec![dir.to_owned()];
         while let Some(dir) = pending.pop() {
@@ -80,8 +80,9 @@ impl Sources {
                 let entry = entry?;
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                let is_made = NOT_SOURCES.contains(&&*name) || WRITTEN_BY_TOOLS.contains(&&*name);
-                if name.starts_with('.') || name.ends_with('~') || is_made {
+                let is_generated =
+                    NOT_SOURCES.contains(&&*name) || WRITTEN_BY_TOOLS.contains(&&*name);
+                if name.starts_with('.') || name.ends_with('~') || is_generated {
                     continue;
                 }
                 // Files that were removed in the meantime are skipped.
@@ -122,17 +123,17 @@ mod tests {
         fs::create_dir_all(root.join("target/release")).unwrap();
         fs::write(root.join("src/lib.rs"), "one").unwrap();
         symlink("/", root.join("everything")).unwrap();
-        let before = Sources::of(root).unwrap();
+        let before = Sources::scan(root).unwrap();
         assert_eq!(before.0.len(), 2, "the link is one, and not followed");
         fs::write(root.join("target/release/x.wasm"), "").unwrap();
         fs::write(root.join("Cargo.lock"), "").unwrap();
         fs::write(root.join("src/.lib.rs.swp"), "").unwrap();
-        assert_eq!(Sources::of(root).unwrap().changed_since(&before), None);
+        assert_eq!(Sources::scan(root).unwrap().changed_since(&before), None);
         fs::write(root.join("src/lib.rs"), "three").unwrap();
-        let after = Sources::of(root).unwrap();
+        let after = Sources::scan(root).unwrap();
         assert_eq!(after.changed_since(&before), Some(root.join("src/lib.rs").as_path()));
         fs::remove_file(root.join("src/lib.rs")).unwrap();
-        assert!(Sources::of(root).unwrap().changed_since(&after).is_some(), "gone is changed");
+        assert!(Sources::scan(root).unwrap().changed_since(&after).is_some(), "gone is changed");
     }
 
     #[test]
@@ -141,7 +142,7 @@ mod tests {
         let file = dir.path().join("lib.rs");
         fs::write(&file, "1").unwrap();
         let mut watch = Watch::new(dir.path()).unwrap();
-        let mut look = |is_building| watch.look(is_building).unwrap();
+        let mut look = |is_building| watch.poll(is_building).unwrap();
         assert_eq!(look(false), None);
         fs::write(&file, "22").unwrap();
         assert_eq!(look(false), None, "more may be saved at once");

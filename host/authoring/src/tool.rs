@@ -2,7 +2,7 @@
 //! survives its cancellation or a killed command.
 
 use crate::error::{AuthoringError, FailureKind};
-use a2a_hub_config::{find_program, whole_environment};
+use a2a_hub_config::{find_program, full_environment};
 use a2a_hub_process::{Launch, Output, ProgramExit, SpawnError, Supervisor, WorkingDirectory};
 use a2a_hub_toolchain::Cargo;
 use std::{
@@ -76,7 +76,7 @@ impl Tool {
 
 /// Error for a missing tool, with installation advice.
 fn missing(program: &str) -> AuthoringError {
-    let how = match program {
+    let advice = match program {
         "cargo" => "install Rust, by rustup or as your system packages it",
         "npm" => "install Node.js with npm, for instance `apt-get install nodejs npm`",
         "python3" => "install Python, for instance `apt-get install python3 python3-venv`",
@@ -84,7 +84,7 @@ fn missing(program: &str) -> AuthoringError {
     };
     AuthoringError::new(
         FailureKind::NoTool,
-        format!("run `{program}`: it is not on the PATH; {how}"),
+        format!("run `{program}`: it is not on the PATH; {advice}"),
     )
 }
 
@@ -95,7 +95,7 @@ impl Workshop {
         // Must not be the hub's data directory: a hub that starts ends the processes that an
         // earlier one left there.
         let supervisor = Supervisor::new(minder.into(), dir.to_owned(), GRACE);
-        Self { supervisor, environment: whole_environment(), dir: dir.to_owned() }
+        Self { supervisor, environment: full_environment(), dir: dir.to_owned() }
     }
 
     /// Returns an environment variable that is not empty.
@@ -112,46 +112,46 @@ impl Workshop {
     ) -> Result<Ran, AuthoringError> {
         let Tool { program, args, set, unset } = tool;
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let kept = self.environment.iter().filter(|(name, _)| !unset.contains(&name.as_str()));
+        let inherited = self.environment.iter().filter(|(name, _)| !unset.contains(&name.as_str()));
         let cwd = WorkingDirectory::open(&self.dir).map_err(|source| {
             let (program, cwd) = (program.clone(), self.dir.clone());
-            AuthoringError::whole(&SpawnError::Directory { program, cwd, source })
+            AuthoringError::from_error(&SpawnError::Directory { program, cwd, source })
         })?;
         let launch = Launch {
             agent: "build".to_owned(),
             owner: "build".to_owned(),
             program,
             args,
-            env: kept.cloned().chain(set).collect(),
+            env: inherited.cloned().chain(set).collect(),
             cwd,
             confinement: None,
         };
         let mut child =
-            self.supervisor.spawn(launch).await.map_err(|why| AuthoringError::whole(&why))?;
+            self.supervisor.spawn(launch).await.map_err(|why| AuthoringError::from_error(&why))?;
         child.close_stdin();
-        let mut said = [LineSplitter::default(), LineSplitter::default()];
-        let mut kept = VecDeque::new();
+        let mut splitters = [LineSplitter::default(), LineSplitter::default()];
+        let mut last_lines = VecDeque::new();
         let exit = loop {
             let lines = match child.next().await {
-                Output::Stdout(bytes) => said[0].push(&bytes),
-                Output::Stderr(bytes) => said[1].push(&bytes),
+                Output::Stdout(bytes) => splitters[0].push(&bytes),
+                Output::Stderr(bytes) => splitters[1].push(&bytes),
                 // Build tools are not confined.
                 Output::MemoryExceeded(_) => continue,
                 Output::Exited(exit) => break exit,
             };
             for line in lines {
                 says(&line);
-                keep(&mut kept, line);
+                push_line(&mut last_lines, line);
             }
         };
-        for line in said.into_iter().filter_map(LineSplitter::end) {
-            keep(&mut kept, line);
+        for line in splitters.into_iter().filter_map(LineSplitter::end) {
+            push_line(&mut last_lines, line);
         }
         let ending = match exit {
             ProgramExit::Code(code) => format!("`{name}` ended with code {code}"),
             ProgramExit::Signal(signal) => format!("`{name}` was ended by signal {signal}"),
         };
-        Ok(Ran { succeeded: exit == ProgramExit::Code(0), ending, lines: kept.into() })
+        Ok(Ran { succeeded: exit == ProgramExit::Code(0), ending, lines: last_lines.into() })
     }
 
     /// Ends all running tools, and returns once their processes are gone.
@@ -160,11 +160,11 @@ impl Workshop {
     }
 }
 
-fn keep(kept: &mut VecDeque<String>, line: String) {
-    if kept.len() == MAX_LINES {
-        kept.pop_front();
+fn push_line(lines: &mut VecDeque<String>, line: String) {
+    if lines.len() == MAX_LINES {
+        lines.pop_front();
     }
-    kept.push_back(line);
+    lines.push_back(line);
 }
 
 /// Splits a byte stream into lines.
@@ -174,16 +174,16 @@ struct LineSplitter(Vec<u8>);
 impl LineSplitter {
     /// Adds bytes and returns the lines that are complete now.
     fn push(&mut self, bytes: &[u8]) -> Vec<String> {
-        let mut whole = Vec::new();
+        let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             // The rest of an overlong line is dropped.
-            let room = MAX_LINE.saturating_sub(self.0.len());
-            self.0.extend_from_slice(piece.get(..room).unwrap_or(piece));
+            let free = MAX_LINE.saturating_sub(self.0.len());
+            self.0.extend_from_slice(piece.get(..free).unwrap_or(piece));
             if piece.ends_with(b"\n") || piece.ends_with(b"\r") {
-                whole.extend(std::mem::take(self).end());
+                lines.extend(std::mem::take(self).end());
             }
         }
-        whole
+        lines
     }
 
     /// Returns the rest; `None` if it is empty.
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(lines.push(b"y\n")[0].len(), MAX_LINE);
         assert_eq!(lines.end(), None);
         let mut kept = VecDeque::new();
-        (0..2 * MAX_LINES).for_each(|n| keep(&mut kept, n.to_string()));
+        (0..2 * MAX_LINES).for_each(|n| push_line(&mut kept, n.to_string()));
         assert_eq!((kept.len(), &*kept[0]), (MAX_LINES, &*MAX_LINES.to_string()));
     }
 

@@ -50,14 +50,14 @@ pub(crate) fn lock(name: &str, sdk: &Table, lock: &str) -> Result<Option<String>
         .flat_map(Table::keys)
         .map(String::as_str)
         .collect();
-    let mut kept = BTreeMap::new();
+    let mut selected = BTreeMap::new();
     let mut pending = vec![SDK.to_owned()];
     while let Some(word) = pending.pop() {
         let mut package = find(&packages, &word)
             .ok_or_else(|| lacks(format!("the lock has no package `{word}`")))?
             .clone();
         let id = (text(&package, "name"), text(&package, "version"));
-        if kept.contains_key(&id) {
+        if selected.contains_key(&id) {
             continue;
         }
         let mut dependencies = words(&package);
@@ -66,17 +66,17 @@ pub(crate) fn lock(name: &str, sdk: &Table, lock: &str) -> Result<Option<String>
             package.insert("dependencies".to_owned(), dependencies.clone().into());
         }
         pending.extend(dependencies);
-        kept.insert(id, package);
+        selected.insert(id, package);
     }
-    if kept.keys().any(|(there, _)| there == name) {
+    if selected.keys().any(|(there, _)| there == name) {
         return Ok(None);
     }
     let mut project = Table::new();
     project.insert("name".to_owned(), name.into());
     project.insert("version".to_owned(), "0.1.0".into());
     project.insert("dependencies".to_owned(), vec![SDK.to_owned()].into());
-    kept.insert((name.to_owned(), "0.1.0".to_owned()), project);
-    lock.insert("package".to_owned(), kept.into_values().collect::<Vec<_>>().into());
+    selected.insert((name.to_owned(), "0.1.0".to_owned()), project);
+    lock.insert("package".to_owned(), selected.into_values().collect::<Vec<_>>().into());
     let lock = toml::to_string(&lock).doing(|| "write the lock".to_owned())?;
     Ok(Some(lock))
 }
@@ -87,8 +87,8 @@ fn table<'a>(of: &'a mut Table, name: &str) -> Result<&'a mut Table, AuthoringEr
 }
 
 /// Error about unexpected contents of this program.
-fn lacks(what: String) -> AuthoringError {
-    AuthoringError::new(FailureKind::Other, what)
+fn lacks(message: String) -> AuthoringError {
+    AuthoringError::new(FailureKind::Other, message)
 }
 
 fn is_inherited(value: &Value) -> bool {
@@ -101,24 +101,24 @@ fn inherited(from: &Table, name: &str) -> Result<Value, AuthoringError> {
 }
 
 /// Merges a workspace's dependency with a member's additions.
-fn merged(whole: Value, member: &Value) -> Value {
-    let mut whole = match whole.as_table() {
+fn merged(dependency: Value, member: &Value) -> Value {
+    let mut dependency = match dependency.as_table() {
         Some(table) => table.clone(),
-        None => Table::from_iter([("version".to_owned(), whole)]),
+        None => Table::from_iter([("version".to_owned(), dependency)]),
     };
     for (name, value) in member.as_table().into_iter().flatten() {
         match (name.as_str(), value) {
             ("workspace", _) => {}
             ("features", Value::Array(more)) => {
-                let features = whole.entry("features").or_insert(Value::Array(Vec::new()));
+                let features = dependency.entry("features").or_insert(Value::Array(Vec::new()));
                 if let Value::Array(features) = features {
                     features.extend(more.iter().cloned());
                 }
             }
-            (name, value) => drop(whole.insert(name.to_owned(), value.clone())),
+            (name, value) => drop(dependency.insert(name.to_owned(), value.clone())),
         }
     }
-    Value::Table(whole)
+    Value::Table(dependency)
 }
 
 /// Finds the package of a lock's dependency entry: a name, and a version if several exist.

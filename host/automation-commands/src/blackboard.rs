@@ -47,20 +47,20 @@ pub struct Blackboard {
 /// # Errors
 ///
 /// The hub cannot be reached, or the task is unknown or has no blackboard.
-pub fn blackboard(global: &Global, asked: &Blackboard) -> anyhow::Result<Exit> {
+pub fn blackboard(global: &Global, args: &Blackboard) -> anyhow::Result<Exit> {
     let task = block_on(async {
         let mut client = Client::connect(global).await?;
-        let Some(typed) = &asked.id else { return latest(&mut client).await };
+        let Some(typed) = &args.id else { return latest(&mut client).await };
         let id = ids::resolve(&mut client, ids::Kind::Task, typed).await?;
         client.call("tasks/get", json!({ "id": id, "historyLength": 0 })).await
     })?;
     let id = text(&task["id"]);
     let mut boards = boards_of(&task);
-    if let Some(step) = &asked.step {
+    if let Some(step) = &args.step {
         boards.retain(|name, _| name == step);
     }
     if boards.is_empty() {
-        let of = asked.step.as_ref().map(|step| format!(" of a step `{step}`"));
+        let of = args.step.as_ref().map(|step| format!(" of a step `{step}`"));
         let why = format!(
             "show the blackboard of the task {id}: it has none{}; a flow's task has one once a step `blackboard` began, \
              and `a2a-hub decide blackboard` begins one",
@@ -70,7 +70,7 @@ pub fn blackboard(global: &Global, asked: &Blackboard) -> anyhow::Result<Exit> {
     }
     let shown = json!({ "taskId": id, "state": task["status"]["state"], "blackboards": boards });
     let columns = global.console().columns();
-    global.show(&shown, || Ok(boards_text(&boards, asked.history, columns)))?;
+    global.show(&shown, || Ok(boards_text(&boards, args.history, columns)))?;
     Ok(Exit::Done)
 }
 
@@ -100,8 +100,9 @@ fn boards_of(task: &Value) -> Map<String, Value> {
         board["items"].is_array().then(|| (step.to_owned(), board.clone()))
     });
     let mut boards: Map<_, _> = boards.collect();
-    let made = list(&task["artifacts"]).iter().find(|made| made["artifactId"] == "output");
-    let output = made.map(|made| made["parts"][0]["data"].clone()).unwrap_or_default();
+    let artifact =
+        list(&task["artifacts"]).iter().find(|artifact| artifact["artifactId"] == "output");
+    let output = artifact.map(|artifact| artifact["parts"][0]["data"].clone()).unwrap_or_default();
     let mut all = boards.values_mut();
     if let (Some(Value::Object(board)), None) = (all.next(), all.next())
         && same_ids(&board["items"], &output["items"])
@@ -145,11 +146,11 @@ fn boards_text(boards: &Map<String, Value>, history: bool, columns: Option<usize
                 fold(text(&item["text"])).into(),
             ]);
             if let Some(result) = item["result"].as_str() {
-                table.below(format!("result: {}", cut(&fold(result), MAX_RESULT)));
+                table.add_note(format!("result: {}", cut(&fold(result), MAX_RESULT)));
             }
             for entry in list(&item["history"]).iter().filter(|_| history) {
-                let (who, change) = (fold(text(&entry["agent"])), fold(text(&entry["change"])));
-                table.below(format!("round {}: {change} by {who}", number(&entry["round"])));
+                let (agent, change) = (fold(text(&entry["agent"])), fold(text(&entry["change"])));
+                table.add_note(format!("round {}: {change} by {agent}", number(&entry["round"])));
             }
         }
         shown.append(table.text(columns));
@@ -192,8 +193,8 @@ mod tests {
         let board = json!({ "round": 2, "rounds": 10, "outcome": null,
             "items": [item("a", "claimed", "find\nc: 9 of 9 items \u{1b}[2J"), item("b", "done", "it")] });
         let task = json!({ "metadata": { "blackboard.find": board, "other": 1 } });
-        let look = a2a_hub_terminal::text::Look { cleaned: true, coloured: false };
-        let shown = boards_text(&boards_of(&task), true, Some(90)).shown(look);
+        let look = a2a_hub_terminal::text::RenderOptions { cleaned: true, coloured: false };
+        let shown = boards_text(&boards_of(&task), true, Some(90)).render(look);
         insta::assert_snapshot!(shown);
     }
 

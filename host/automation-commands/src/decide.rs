@@ -233,15 +233,15 @@ impl Decide {
     ///
     /// The message is empty, or the options do not fit each other.
     pub fn request(self) -> anyhow::Result<DecisionRequest> {
-        let RuleParts { rule, asked, work, rules } = self.rule.parts();
-        let what = format!("decide by {}", rule.replace('_', "-"));
-        let wrong = |why: &str| CommandError::usage(format!("{what}: {why}"));
-        if asked.message.trim().is_empty() {
+        let RuleParts { rule, options, work, rules } = self.rule.parts();
+        let action = format!("decide by {}", rule.replace('_', "-"));
+        let wrong = |why: &str| CommandError::usage(format!("{action}: {why}"));
+        if options.message.trim().is_empty() {
             bail!(wrong("the message is empty; ask something"));
         }
         let (permissions, worktree) =
             work.map_or((None, None), |work| (Some(work.permissions), work.worktree));
-        let DecideMessage { message, of, answer_timeout, cwd, timeout, start } = asked;
+        let DecideMessage { message, of, answer_timeout, cwd, timeout, start } = options;
         let flow = DecisionFlow {
             rule,
             agents: of.clone(),
@@ -257,36 +257,44 @@ impl Decide {
 /// Parts of a rule: the key of its step, and its options.
 struct RuleParts {
     rule: &'static str,
-    asked: DecideMessage,
+    options: DecideMessage,
     work: Option<DecideWork>,
     rules: Map<String, Value>,
 }
 
 impl DecideRule {
     fn parts(self) -> RuleParts {
-        let (rule, asked, work, rules) = match self {
-            Self::Vote { asked, choices, rule, quorum, weights } => {
+        let (rule, options, work, rules) = match self {
+            Self::Vote { asked: options, choices, rule, quorum, weights } => {
                 let rule = quorum.map_or_else(|| json!(rule), |quorum| json!({ "quorum": quorum }));
                 let rules =
                     json!({ "choices": choices, "rule": rule, "weights": numbers(weights) });
-                ("vote", asked, None, rules)
+                ("vote", options, None, rules)
             }
-            Self::Delphi { asked, choices, unit, rounds, tolerance, max_changes, least } => {
+            Self::Delphi {
+                asked: options,
+                choices,
+                unit,
+                rounds,
+                tolerance,
+                max_changes,
+                least: min_answers,
+            } => {
                 let choices = Some(choices).filter(|choices| !choices.is_empty());
                 let rules = json!({
                     "choices": choices, "unit": unit, "rounds": rounds, "tolerance": tolerance,
-                    "max_changes": max_changes, "least": least,
+                    "max_changes": max_changes, "least": min_answers,
                 });
-                ("delphi", asked, None, rules)
+                ("delphi", options, None, rules)
             }
-            Self::Auction { asked, work, side, price, reserve, tie, unit } => {
+            Self::Auction { asked: options, work, side, price, reserve, tie, unit } => {
                 let rules = json!({
                     "side": side, "price": price, "reserve": reserve, "tie": tie, "unit": unit,
                 });
-                ("auction", asked, Some(work), rules)
+                ("auction", options, Some(work), rules)
             }
             Self::ContractNet {
-                asked,
+                asked: options,
                 work,
                 awards,
                 weights,
@@ -299,39 +307,39 @@ impl DecideRule {
                 let time = max_time.map(|ms| format!("{ms}ms"));
                 let limits =
                     json!({ "confidence": min_confidence, "time": time, "cost": max_cost });
-                let limits = Some(given(limits)).filter(|limits| !limits.is_empty());
+                let limits = Some(non_null(limits)).filter(|limits| !limits.is_empty());
                 let rules = json!({
                     "awards": awards, "weights": numbers(weights), "limits": limits,
                     "rounds": rounds, "unit": unit,
                 });
-                ("contract_net", asked, Some(work), rules)
+                ("contract_net", options, Some(work), rules)
             }
-            Self::Negotiation { asked, proposals } => {
-                ("negotiation", asked, None, json!({ "proposals": proposals }))
+            Self::Negotiation { asked: options, proposals } => {
+                ("negotiation", options, None, json!({ "proposals": proposals }))
             }
-            Self::Election { asked, work, scores, terms, work_timeout } => {
+            Self::Election { asked: options, work, scores, terms, work_timeout } => {
                 let work_timeout = work_timeout.map(|ms| format!("{ms}ms"));
                 let rules = json!({
                     "scores": numbers(scores), "terms": terms, "work_timeout": work_timeout,
                 });
-                ("election", asked, Some(work), rules)
+                ("election", options, Some(work), rules)
             }
-            Self::Blackboard { asked, items, rounds, lease, control } => {
+            Self::Blackboard { asked: options, items, rounds, lease, control } => {
                 let items = items.iter().map(|(id, text)| json!({ "id": id, "text": text }));
                 let items: Vec<_> = items.collect();
                 let rules = json!({
                     "items": Some(items).filter(|items| !items.is_empty()), "rounds": rounds,
                     "lease": lease, "control": control,
                 });
-                ("blackboard", asked, None, rules)
+                ("blackboard", options, None, rules)
             }
         };
-        RuleParts { rule, asked, work, rules: given(rules) }
+        RuleParts { rule, options, work, rules: non_null(rules) }
     }
 }
 
 /// Members that are not null: TOML has no null.
-fn given(members: Value) -> Map<String, Value> {
+fn non_null(members: Value) -> Map<String, Value> {
     let Value::Object(members) = members else { return Map::new() };
     members.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }

@@ -11,7 +11,7 @@ use a2a_hub_socket_client::{
 use a2a_hub_terminal::{
     render::{list, shell_word, text},
     table::{Cell, Table},
-    task_snapshot::Told,
+    task_snapshot::TaskStateSnapshot,
     text::{FAINT, Text},
     width::{cut, fold},
 };
@@ -144,30 +144,31 @@ pub async fn print(
     global: &Global,
     client: &mut Client,
     rule: &str,
-    told: &Told,
+    snapshot: &TaskStateSnapshot,
     exit: Exit,
 ) -> anyhow::Result<Exit> {
-    let id = told.task.clone().unwrap_or_default();
+    let id = snapshot.task.clone().unwrap_or_default();
     // Without the tree, the decision is the same, and its cost is unknown.
     let tree = client.call("hub/tasks/tree", json!({ "id": id })).await.unwrap_or_default();
-    let whole = told.whole(told.said().as_deref(), exit);
-    if whole["metadata"]["reason"] == INVALID_FLOW {
-        let why = told.said().unwrap_or_default();
+    let task_json = snapshot.json_members(snapshot.last_message().as_deref(), exit);
+    if task_json["metadata"]["reason"] == INVALID_FLOW {
+        let why = snapshot.last_message().unwrap_or_default();
         let lines: Vec<_> = why.lines().map(without_position).collect();
-        let what = format!("decide by {}", rule.replace('_', "-"));
-        bail!(CommandError::usage(format!("{what}: {}", lines.join("\n"))));
+        let action = format!("decide by {}", rule.replace('_', "-"));
+        bail!(CommandError::usage(format!("{action}: {}", lines.join("\n"))));
     }
-    let Some(decision) = JointDecision::of(rule, &Value::Object(whole), exit, &tree) else {
+    let Some(decision) = JointDecision::from_task(rule, &Value::Object(task_json), exit, &tree)
+    else {
         bail!("decide: no decision is called `{rule}`");
     };
     match global.format {
         Format::Json => {
             let mut shown = decision.json();
-            shown.append(&mut told.known());
+            shown.append(&mut snapshot.known());
             global.console().print_json(&Value::Object(shown))?;
         }
         Format::Pretty => {
-            global.console().print(&decision.shown(&id, global.console().columns()))?;
+            global.console().print(&decision.to_text(&id, global.console().columns()))?;
         }
     }
     Ok(if decision.is_decided { Exit::Done } else { Exit::TaskFailed })
@@ -183,13 +184,16 @@ fn without_position(line: &str) -> &str {
 
 impl<'t> JointDecision<'t> {
     /// Decision of a task that has ended; none if the rule is unknown.
-    fn of(rule: &str, task: &Value, exit: Exit, tree: &Value) -> Option<Self> {
+    fn from_task(rule: &str, task: &Value, exit: Exit, tree: &Value) -> Option<Self> {
         let form = FORMS.iter().find(|form| form.rule == rule)?;
-        let made = list(&task["artifacts"]).iter().find(|made| made["artifactId"] == "output");
-        let output = made.map(|made| made["parts"][0]["data"].clone()).unwrap_or_default();
-        let said = text(&task["message"]).trim_end();
-        let said = said.strip_prefix(STEP).and_then(|it| it.strip_prefix(": ")).unwrap_or(said);
-        let said = said.to_owned();
+        let artifact =
+            list(&task["artifacts"]).iter().find(|artifact| artifact["artifactId"] == "output");
+        let output =
+            artifact.map(|artifact| artifact["parts"][0]["data"].clone()).unwrap_or_default();
+        let message = text(&task["message"]).trim_end();
+        let message =
+            message.strip_prefix(STEP).and_then(|it| it.strip_prefix(": ")).unwrap_or(message);
+        let message = message.to_owned();
         let is_done = exit == Exit::Done;
         let outcome = match output["outcome"].as_str() {
             Some(outcome) => outcome,
@@ -204,8 +208,8 @@ impl<'t> JointDecision<'t> {
             };
         let outcome = outcome.to_owned();
         let failed = failed_agents(form, &output, tree);
-        let cost = DecisionCost::of(tree);
-        Some(Self { form, output, text: said, outcome, is_decided, failed, cost })
+        let cost = DecisionCost::from_tree(tree);
+        Some(Self { form, output, text: message, outcome, is_decided, failed, cost })
     }
 
     fn json(&self) -> Map<String, Value> {
@@ -227,7 +231,7 @@ impl<'t> JointDecision<'t> {
 
     /// First line: the decision, or the reason why the agents did not decide.
     fn head(&self) -> String {
-        let of = |name: &str| shown(&self.output[name]);
+        let of = |name: &str| cell_text(&self.output[name]);
         if self.output.is_null() {
             return format!("no decision: {}", fold(&self.outcome));
         }
@@ -241,15 +245,16 @@ impl<'t> JointDecision<'t> {
             "contract_net" => {
                 let chosen = list(&self.output["contractors"]).iter();
                 let chosen = chosen.filter(|it| it["state"] == "completed");
-                let chosen: Vec<_> = chosen.map(|it| shown(&it["agent"])).collect();
+                let chosen: Vec<_> = chosen.map(|it| cell_text(&it["agent"])).collect();
                 format!("decided: {} did it", chosen.join(", "))
             }
             "election" => format!("decided: {} leads in term {}", of("leader"), of("term")),
             "negotiation" if self.is_decided => {
-                let accepted: Vec<_> = list(&self.output["accepted"]).iter().map(shown).collect();
-                let (many, by) = (of("proposals"), of("by"));
+                let accepted: Vec<_> =
+                    list(&self.output["accepted"]).iter().map(cell_text).collect();
+                let (proposal, by) = (of("proposals"), of("by"));
                 let accepted = accepted.join(", ");
-                format!("decided: {accepted} accept proposal {many} of {by}")
+                format!("decided: {accepted} accept proposal {proposal} of {by}")
             }
             _ => fold(self.text.lines().next().unwrap_or(&self.outcome)),
         }
@@ -257,21 +262,22 @@ impl<'t> JointDecision<'t> {
 
     /// Text for people. An agent's words are within cells and indented lines, or come last, so that
     /// they cannot imitate the hub's lines.
-    fn shown(&self, task: &str, columns: Option<usize>) -> Text {
+    fn to_text(&self, task: &str, columns: Option<usize>) -> Text {
         let mut all = Text::from(format!("{}\n", self.head()));
         for (choice, count) in self.output["tally"].as_object().into_iter().flatten() {
-            all.append(format!("    {}: {}\n", fold(choice), shown(count)).into());
+            all.append(format!("    {}: {}\n", fold(choice), cell_text(count)).into());
         }
         all.append(Text::styled(FAINT, format!("{}\n", self.cost.line(task))));
         let answers = list(&self.output[self.form.answers]);
         if !answers.is_empty() {
             let mut table = Table::new(self.form.columns.iter().map(|(header, _)| *header));
             for answer in answers {
-                let cells = self.form.columns.iter().map(|(_, name)| shown(&answer[*name]).into());
+                let cells =
+                    self.form.columns.iter().map(|(_, name)| cell_text(&answer[*name]).into());
                 table.row(cells.collect::<Vec<Cell>>());
                 let reason = fold(text(&answer[self.form.reason]));
                 if !reason.is_empty() {
-                    table.below(cut(&reason, MAX_REASON));
+                    table.add_note(cut(&reason, MAX_REASON));
                 }
             }
             all.append("\n".into());
@@ -294,7 +300,7 @@ impl<'t> JointDecision<'t> {
 }
 
 /// Value in a cell.
-fn shown(value: &Value) -> String {
+fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::Bool(true) => "yes".to_owned(),
@@ -332,7 +338,7 @@ fn failed_agents(form: &OutputForm, output: &Value, tree: &Value) -> Vec<FailedA
 }
 
 impl DecisionCost {
-    fn of(tree: &Value) -> Self {
+    fn from_tree(tree: &Value) -> Self {
         let tasks = list(&tree["tasks"]);
         Self {
             tasks: tasks.len().saturating_sub(1),
@@ -344,9 +350,9 @@ impl DecisionCost {
 
     /// Line about all tasks, with the command that lists them.
     fn line(&self, task: &str) -> String {
-        let least = if self.is_cut { "at least " } else { "" };
+        let prefix = if self.is_cut { "at least " } else { "" };
         let tasks = if self.tasks == 1 { "task" } else { "tasks" };
-        let mut line = format!("{least}{} {tasks}", self.tasks);
+        let mut line = format!("{prefix}{} {tasks}", self.tasks);
         if self.tokens > 0 {
             line.push_str(&format!(", {} tokens", self.tokens));
         }
@@ -381,7 +387,7 @@ mod tests {
         };
         let tree = json!({ "tasks": [{ "id": "t", "tokens": 0, "costUsd": 0.0 },
             task_of("a", "completed"), task_of("b", "failed")] });
-        JointDecision::of(rule, &task, exit, &tree).unwrap()
+        JointDecision::from_task(rule, &task, exit, &tree).unwrap()
     }
 
     #[test]
@@ -397,8 +403,8 @@ mod tests {
         let said = "decided: yes\nyes (2): a\nno (1): c";
         let decision = decision("vote", output, said, Exit::Done, "");
         assert!(decision.is_decided);
-        let look = a2a_hub_terminal::text::Look { cleaned: true, coloured: false };
-        let shown = decision.shown("t", Some(80)).shown(look);
+        let look = a2a_hub_terminal::text::RenderOptions { cleaned: true, coloured: false };
+        let shown = decision.to_text("t", Some(80)).render(look);
         assert!(!shown.contains('\u{1b}'));
         insta::assert_snapshot!(shown);
         insta::assert_snapshot!(Value::Object(decision.json()));
@@ -411,7 +417,7 @@ mod tests {
             "without": [{ "agent": "c", "reason": "passed" }], "failed": [] });
         let said = "It is built.\ndecided: a does it";
         let decision = decision("auction", output, said, Exit::Done, "");
-        insta::assert_snapshot!(decision.shown("t", Some(80)).words());
+        insta::assert_snapshot!(decision.to_text("t", Some(80)).words());
     }
 
     #[test]
@@ -439,7 +445,7 @@ mod tests {
     fn failed_flow_names_agents_without_answer() {
         let said = "decide: nobody won the auction\nb: no tokens left";
         let decision = decision("auction", Value::Null, said, Exit::TaskFailed, "no_winner");
-        insta::assert_snapshot!(decision.shown("t", None).words(), @r"
+        insta::assert_snapshot!(decision.to_text("t", None).words(), @r"
         no decision: no_winner
         2 tasks, 100 tokens, $0.0200; a2a-hub task tree t
         not counted: b: quota

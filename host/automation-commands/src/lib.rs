@@ -41,23 +41,23 @@ fn state_of_last(of: &Value) -> Cell {
 
 /// Adds the lines below a row: the latest task, the rule for interruptions, `waiting`, the way to
 /// go on, notes and warnings.
-fn add_below(table: &mut Table, of: &Value, waiting: Option<String>, resume_by: Option<&str>) {
+fn add_row_notes(table: &mut Table, of: &Value, waiting: Option<String>, resume_by: Option<&str>) {
     if let Some(task) = of["last"]["task"].as_str() {
-        table.below(format!("latest task: a2a-hub task show {}", shell_word(task)));
+        table.add_note(format!("latest task: a2a-hub task show {}", shell_word(task)));
     }
     if of["onRestart"] == "fail" {
-        table.below("a run that the end of the hub interrupts fails");
+        table.add_note("a run that the end of the hub interrupts fails");
     }
     if let Some(waiting) = waiting {
-        table.below(waiting);
+        table.add_note(waiting);
     }
     if let Some(command) = resume_by {
         let name = shell_word(text(&of["name"]));
-        table.below(format!("to go on: a2a-hub {command} resume {name}"));
+        table.add_note(format!("to go on: a2a-hub {command} resume {name}"));
     }
     for name in ["note", "warning"] {
-        if let Some(said) = of[name].as_str() {
-            table.below(format!("{name}: {said}"));
+        if let Some(note) = of[name].as_str() {
+            table.add_note(format!("{name}: {note}"));
         }
     }
 }

@@ -59,12 +59,12 @@ pub fn record(global: &Global, command: &RecordCommand) -> anyhow::Result<Exit> 
                 let id = ids::resolve(&mut client, ids::Kind::Task, task).await?;
                 let tree = client.call("hub/tasks/tree", json!({ "id": id })).await?;
                 let agent = text(&tree["tasks"][0]["agentId"]);
-                let what = format!("confirm a choice of the task {id}");
-                require_flow(&mut client, agent, &what).await?;
+                let action = format!("confirm a choice of the task {id}");
+                require_flow(&mut client, agent, &action).await?;
                 let confirm = json!({ "task": id, "choice": choice, "step": step });
                 let task = request(&mut client, agent, &json!({ "confirm": confirm })).await?;
                 let output = output(&task, NOT_CONFIRMED)?;
-                global.show(&output, || Ok(format!("{}\n", fold(said(&task))).into()))?;
+                global.show(&output, || Ok(format!("{}\n", fold(message_text(&task))).into()))?;
                 Ok(Exit::Done)
             }
         }
@@ -78,12 +78,12 @@ async fn show(global: &Global, client: &mut Client, flow: Option<&str>) -> anyho
     let output = output(&task, NO_FLOW)?;
     let rows = list(&output["record"]);
     let columns = global.console().columns();
-    global.show(&output, || Ok(shown(rows, columns)))?;
+    global.show(&output, || Ok(record_text(rows, columns)))?;
     Ok(Exit::Done)
 }
 
 /// Renders a record as a table.
-fn shown(rows: &[Value], columns: Option<usize>) -> Text {
+fn record_text(rows: &[Value], columns: Option<usize>) -> Text {
     if rows.is_empty() {
         let none = "No result counts yet. Once you know which choice of a vote by record was right:\n\
                     a2a-hub record confirm TASK CHOICE\n";
@@ -103,14 +103,14 @@ fn shown(rows: &[Value], columns: Option<usize>) -> Text {
 }
 
 /// Refuses agents that are no flows: they would take the request for work.
-async fn require_flow(client: &mut Client, agent: &str, what: &str) -> anyhow::Result<()> {
+async fn require_flow(client: &mut Client, agent: &str, action: &str) -> anyhow::Result<()> {
     let agents = client.call("hub/agents/list", json!({})).await?;
     let source = list(&agents).iter().find(|it| it["id"] == agent).map(|it| text(&it["source"]));
     if agent == RUNNER || source.is_some_and(|source| source.starts_with("flows/")) {
         return Ok(());
     }
     let why = format!(
-        "{what}: `{agent}` is no flow of this hub; `a2a-hub decide vote --rule record` and flows whose vote has \
+        "{action}: `{agent}` is no flow of this hub; `a2a-hub decide vote --rule record` and flows whose vote has \
          `rule = \"record\"` have one"
     );
     bail!(CommandError::new(NO_FLOW, why).mended_by("a2a-hub flow list"));
@@ -123,17 +123,18 @@ async fn request(client: &mut Client, agent: &str, data: &Value) -> anyhow::Resu
     client.call("message/send", json!({ "message": message })).await
 }
 
-fn said(task: &Value) -> &str {
+fn message_text(task: &Value) -> &str {
     text(&task["status"]["message"]["parts"][0]["text"])
 }
 
 /// Output of a completed request; else an error with the words of the flow's agent.
 fn output(task: &Value, reason: &'static str) -> anyhow::Result<Value> {
     if task["status"]["state"] != "completed" {
-        bail!(CommandError::new(reason, fold(said(task))));
+        bail!(CommandError::new(reason, fold(message_text(task))));
     }
-    let made = list(&task["artifacts"]).iter().find(|made| made["artifactId"] == "output");
-    Ok(made.map(|made| made["parts"][0]["data"].clone()).unwrap_or_default())
+    let artifact =
+        list(&task["artifacts"]).iter().find(|artifact| artifact["artifactId"] == "output");
+    Ok(artifact.map(|artifact| artifact["parts"][0]["data"].clone()).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -144,9 +145,9 @@ mod tests {
     fn record_is_shown_as_table() {
         let rows =
             [json!({ "agent": "ann\n\u{1b}[2J", "right": 3, "wrong": 1, "weight": 4.0 / 3.0 })];
-        let table = shown(&rows, None);
+        let table = record_text(&rows, None);
         assert_eq!(table.words(), "ann \\u{1b}[2J\t3\t1\t1.33\n");
-        assert!(shown(&[], None).words().starts_with("No result counts yet."));
+        assert!(record_text(&[], None).words().starts_with("No result counts yet."));
     }
 
     #[test]

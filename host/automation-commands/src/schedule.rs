@@ -1,6 +1,6 @@
 //! `schedule`: lists, runs, pauses and resumes the schedules of the configuration.
 
-use super::{add_below, paused, started, state_of_last};
+use super::{add_row_notes, paused, started, state_of_last};
 use a2a_hub_socket_client::{exit::Exit, global::Global, hub_client::ask};
 use a2a_hub_terminal::{
     render::{ahead, list, past, text},
@@ -79,10 +79,10 @@ fn schedules_text(schedules: &[Value], now: Timestamp, columns: Option<usize>) -
         let is_paused = schedule["paused"] == true;
         let last = &schedule["last"];
         // The date and the minute, in the schedule's time zone: a terminal is narrow.
-        let whole = next.as_str().unwrap_or("-");
-        let shown = match (columns, whole.get(..10), whole.get(11..16)) {
+        let timestamp = next.as_str().unwrap_or("-");
+        let shown = match (columns, timestamp.get(..10), timestamp.get(11..16)) {
             (Some(_), Some(day), Some(minute)) => format!("{day} {minute}"),
-            (_, _, _) => whole.to_owned(),
+            (_, _, _) => timestamp.to_owned(),
         };
         table.row([
             text(&schedule["name"]).into(),
@@ -94,7 +94,7 @@ fn schedules_text(schedules: &[Value], now: Timestamp, columns: Option<usize>) -
         ]);
         let queued = schedule["queued"].as_str();
         let waiting = queued.map(|queued| format!("the run of {queued} waits for that task"));
-        add_below(&mut table, schedule, waiting, is_paused.then_some("schedule"));
+        add_row_notes(&mut table, schedule, waiting, is_paused.then_some("schedule"));
     }
     table.text(columns)
 }

@@ -144,8 +144,8 @@ fn inexact_integer(json: &str) -> Option<&str> {
 /// read as a whole.
 fn piped(topic: &str, from: impl Read) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
-    let most = MAX_BODY as u64 + 1;
-    from.take(most + 1).read_to_end(&mut bytes).context("read the message from standard input")?;
+    let limit = MAX_BODY as u64 + 1;
+    from.take(limit + 1).read_to_end(&mut bytes).context("read the message from standard input")?;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }
@@ -173,7 +173,7 @@ pub fn topic(global: &Global, command: &TopicCommand) -> anyhow::Result<Exit> {
             global.show(&answer, || Ok(shown))?;
         }
         TopicCommand::Tail(tail) => block_on(follow(global, tail))?,
-        TopicCommand::Publish(asked) => return publish(global, asked),
+        TopicCommand::Publish(args) => return publish(global, args),
         TopicCommand::Delete { topic, cursor } => {
             let params = match (topic, cursor) {
                 (Some(topic), _) => json!({ "topic": topic }),
@@ -190,9 +190,9 @@ pub fn topic(global: &Global, command: &TopicCommand) -> anyhow::Result<Exit> {
 /// Prints messages until enough are printed.
 async fn follow(global: &Global, tail: &Tail) -> anyhow::Result<()> {
     let mut client = Client::connect(global).await?;
-    let (mut after, mut left) = (tail.after, tail.count);
+    let (mut after, mut remaining) = (tail.after, tail.count);
     loop {
-        let limit = left.map_or(PAGE, |left| left.min(PAGE));
+        let limit = remaining.map_or(PAGE, |remaining| remaining.min(PAGE));
         let params = |after: Option<u64>, limit: u64, wait_ms: u64| {
             json!({
                 "pattern": tail.pattern, "after": after, "cursor": tail.cursor, "limit": limit,
@@ -215,9 +215,9 @@ async fn follow(global: &Global, tail: &Tail) -> anyhow::Result<()> {
             }
         }
         after = page["next"].as_u64().or(after);
-        left = left.map(|left| left.saturating_sub(messages.len() as u64));
+        remaining = remaining.map(|left| left.saturating_sub(messages.len() as u64));
         let is_drained = tail.no_wait && messages.is_empty();
-        if left == Some(0) || is_drained {
+        if remaining == Some(0) || is_drained {
             if tail.cursor.is_some() {
                 // It confirms what was printed; the messages of the answer are for the next time.
                 client.call("hub/topics/read", params(after, 1, 0)).await?;
@@ -365,8 +365,8 @@ mod tests {
         a #1  T  operator
             {"a":"\n"}
         "#);
-        let look = a2a_hub_terminal::text::Look { cleaned: true, coloured: false };
-        assert!(!entry(&message).shown(look).contains('\u{1b}'));
+        let look = a2a_hub_terminal::text::RenderOptions { cleaned: true, coloured: false };
+        assert!(!entry(&message).render(look).contains('\u{1b}'));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `trigger`: lists, runs, pauses and resumes the triggers of the configuration.
 
-use super::{add_below, paused, started, state_of_last};
+use super::{add_row_notes, paused, started, state_of_last};
 use a2a_hub_socket_client::{exit::Exit, global::Global, hub_client::ask};
 use a2a_hub_terminal::{
     render::{list, past, text},
@@ -88,7 +88,7 @@ fn triggers_text(triggers: &[Value], now: Timestamp, columns: Option<usize>) -> 
         let events = trigger["pending"].as_u64().filter(|events| *events > 0);
         let waiting = events.map(|events| format!("events that wait for a run: {events}"));
         let resume_by = (is("paused") || is("stopped")).then_some("trigger");
-        add_below(&mut table, trigger, waiting, resume_by);
+        add_row_notes(&mut table, trigger, waiting, resume_by);
     }
     table.text(columns)
 }

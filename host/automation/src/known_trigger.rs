@@ -33,7 +33,7 @@ impl KnownTrigger {
     }
 
     /// Looks at the source; the error is for the operator. Blocks while it reads the disk.
-    pub fn look(&self) -> Result<Sight, String> {
+    pub fn poll(&self) -> Result<Sight, String> {
         match &self.rules.source {
             TriggerSource::Commits(directory, globs) => {
                 refs::read(directory, globs).map(Sight::Heads).map_err(|why| why.to_string())

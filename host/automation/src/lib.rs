@@ -2,8 +2,8 @@
 //! engine starts the tasks.
 
 pub mod known_trigger;
-pub mod look;
 pub mod message;
+pub mod poll;
 pub mod schedules;
 pub mod topics;
 pub mod triggers;

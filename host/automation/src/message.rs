@@ -13,8 +13,8 @@ use a2a_hub_protocol::{
     task::Task,
 };
 use a2a_hub_triggers::{
-    happening::{Happening, Happenings},
     plan::PendingEvents,
+    trigger_event::{Happenings, TriggerEvent},
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::Path};
@@ -55,7 +55,7 @@ impl AutomatedMessage<'_> {
     pub fn request(self, id: TaskId) -> Result<SendMessage, A2aError> {
         let members = [
             ("targetAgent", self.agent.map(|agent| json!(agent))),
-            ("permissions", self.permissions.map(|most| json!(most.word()))),
+            ("permissions", self.permissions.map(|permissions| json!(permissions.word()))),
             ("budget", self.budget.map(|budget| json!(budget))),
             ("workingDirectory", self.directory.map(|dir| json!(dir))),
         ];
@@ -66,7 +66,7 @@ impl AutomatedMessage<'_> {
             ..Message::new(Role::User, self.parts)
         };
         let mut send = SendMessage::new(message, None)?;
-        (send.own_id, send.own_facts, send.wait) = (Some(id), Some(self.facts), Wait::No);
+        (send.new_task_id, send.task_metadata, send.wait) = (Some(id), Some(self.facts), Wait::No);
         Ok(send)
     }
 }
@@ -99,7 +99,8 @@ pub fn of_trigger<'a>(
     let config = &known.config;
     let at = events.as_ref().map_or_else(clock::now, |events| time(events.first_ms));
     let happenings = events.map(|events| events.happenings).unwrap_or_default();
-    let permissions = config.permissions.map(|own| least(own, &happenings));
+    let permissions =
+        config.permissions.map(|configured| effective_permissions(configured, &happenings));
     let run = TriggeredRun {
         name: name.to_owned(),
         at: at.clone(),
@@ -145,25 +146,26 @@ pub fn of_trigger<'a>(
 
 /// Least permissions of the trigger and of the tasks that published these messages: nobody gains
 /// rights through a topic. An unknown word counts as the least.
-fn least(own: Permissions, happenings: &Happenings) -> Permissions {
-    let of_event = |event: &Happening| match event {
-        Happening::Topic(message) => {
+fn effective_permissions(configured: Permissions, happenings: &Happenings) -> Permissions {
+    let of_event = |event: &TriggerEvent| match event {
+        TriggerEvent::Topic(message) => {
             let word = message.source.permissions.as_deref()?;
             Some(Permissions::named(word).unwrap_or(Permissions::ReadOnly))
         }
-        Happening::Commit(_) | Happening::File(_) | Happening::Task(_) | Happening::Webhook(_) => {
-            None
-        }
+        TriggerEvent::Commit(_)
+        | TriggerEvent::File(_)
+        | TriggerEvent::Task(_)
+        | TriggerEvent::Webhook(_) => None,
     };
-    happenings.events.iter().filter_map(of_event).fold(own, Ord::min)
+    happenings.events.iter().filter_map(of_event).fold(configured, Ord::min)
 }
 
 /// Triggers that led to these events.
 fn led_here(name: &str, happenings: &Happenings) -> Vec<String> {
-    let of_event = |event: &Happening| match event {
-        Happening::Task(ended) => ended.after.clone(),
-        Happening::Topic(message) => message.source.triggers.clone(),
-        Happening::Commit(_) | Happening::File(_) | Happening::Webhook(_) => Vec::new(),
+    let of_event = |event: &TriggerEvent| match event {
+        TriggerEvent::Task(ended) => ended.after.clone(),
+        TriggerEvent::Topic(message) => message.source.triggers.clone(),
+        TriggerEvent::Commit(_) | TriggerEvent::File(_) | TriggerEvent::Webhook(_) => Vec::new(),
     };
     let all: BTreeSet<_> = happenings.events.iter().flat_map(of_event).collect();
     all.into_iter().filter(|it| it != name).collect()
@@ -189,10 +191,10 @@ pub fn time(ms: i64) -> String {
 mod tests {
     use super::*;
 
-    fn message(permissions: Option<&str>) -> Happening {
+    fn message(permissions: Option<&str>) -> TriggerEvent {
         let message = json!({ "topic": "a", "sequence": 1, "position": 1, "time": "T",
             "publisher": "agent:codex", "permissions": permissions, "text": "hi" });
-        Happening::Topic(serde_json::from_value(message).unwrap_or_else(|why| panic!("{why}")))
+        TriggerEvent::Topic(serde_json::from_value(message).unwrap_or_else(|why| panic!("{why}")))
     }
 
     #[test]
@@ -209,7 +211,7 @@ mod tests {
         ] {
             let events = published.iter().copied().map(message).collect();
             let happenings = Happenings { events, more: 0 };
-            assert_eq!(least(own, &happenings), least_of_all, "{published:?}");
+            assert_eq!(effective_permissions(own, &happenings), least_of_all, "{published:?}");
         }
     }
 }

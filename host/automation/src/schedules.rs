@@ -146,7 +146,7 @@ impl<'s, S> StatesGuard<'s, S> {
     }
 
     /// State of the schedule or trigger of this name.
-    pub fn of(&mut self, name: &str) -> Option<&mut S> {
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut S> {
         self.0.as_mut()?.get_mut(name)
     }
 }

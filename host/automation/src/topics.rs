@@ -18,7 +18,7 @@ use tokio::{
 const MAX_PAGE: usize = 1 << 20;
 
 /// Number of publications that a waiting reader may be behind; it reads the store then.
-const BEHIND: usize = 1_024;
+const MAX_LAG: usize = 1_024;
 
 /// Pause between two removals of old messages by readers.
 const SWEEP: Duration = Duration::from_mins(1);
@@ -80,7 +80,7 @@ impl Topics {
             store,
             clock,
             rules: Mutex::new(rules),
-            publications: Mutex::new(Some(broadcast::channel(BEHIND).0)),
+            publications: Mutex::new(Some(broadcast::channel(MAX_LAG).0)),
             next_sweep: Mutex::new(Instant::now()),
         }
     }

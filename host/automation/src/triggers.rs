@@ -2,7 +2,7 @@
 
 use crate::{
     known_trigger::KnownTrigger,
-    look::Look,
+    poll::SourcePoll,
     schedules::{StatesGuard, WallClock},
     topics::Topics,
 };
@@ -13,8 +13,8 @@ use a2a_hub_store::{StorageError, TopicQuery, TriggerStates};
 use a2a_hub_topics::{MAX_BODY, TopicMessage};
 use a2a_hub_triggers::{
     files::WatchedFiles,
-    happening::{Happening, Happenings},
     plan::{DeliveryNews, MAX_DELIVERIES, TriggerState},
+    trigger_event::{Happenings, TriggerEvent},
     webhook::{WebhookError, WebhookRequest},
 };
 use parking_lot::Mutex;
@@ -53,7 +53,7 @@ pub struct Triggers {
     known: Mutex<BTreeMap<String, Arc<KnownTrigger>>>,
     states: AsyncMutex<Option<TriggerMemories>>,
     /// Reasons why an event would start no run, by the triggers' names.
-    troubles: Mutex<BTreeMap<String, String>>,
+    problems: Mutex<BTreeMap<String, String>>,
     /// Ended tasks, by the triggers that they may concern.
     ended: Mutex<BTreeMap<String, BTreeSet<TaskId>>>,
     /// Locked during a look at a source and its consequences, so that looks have an order.
@@ -75,9 +75,9 @@ pub struct TriggerMemory {
     /// Files of the latest look; none before the first one.
     pub files: Option<WatchedFiles>,
     /// Look whose source does not answer.
-    pub look: Option<Look>,
+    pub poll: Option<SourcePoll>,
     /// Time of the next look.
-    pub next_look: Option<Instant>,
+    pub next_poll: Option<Instant>,
     /// True if the latest run is known to be over.
     pub is_over: bool,
     /// Number of failed attempts to start the run that is due.
@@ -89,7 +89,7 @@ impl TriggerMemory {
     /// a thread at most.
     pub fn rest_after(&mut self, began: Instant) {
         let rest = (began.elapsed() * BACKOFF_FACTOR).clamp(POLL_INTERVAL, MAX_PAUSE);
-        self.next_look = Some(Instant::now() + rest);
+        self.next_poll = Some(Instant::now() + rest);
     }
 }
 
@@ -115,7 +115,7 @@ pub enum WebhookRefusal {
     Invalid(#[from] WebhookError),
     /// Too many webhooks came within the last minutes.
     #[error("the trigger takes {MAX_DELIVERIES} webhooks in ten minutes; send it again later")]
-    TooMany,
+    RateLimited,
     /// The hub cannot read the secret; its warnings name the reason.
     #[error(
         "the hub cannot read the secret of this trigger; its operator finds the reason in `a2a-hub status`"
@@ -149,7 +149,7 @@ impl Triggers {
             known: Mutex::new(rules(&config.trigger, &secrets)),
             secrets,
             states: AsyncMutex::default(),
-            troubles: Mutex::default(),
+            problems: Mutex::default(),
             ended: Mutex::default(),
             looks: AsyncMutex::default(),
             taking: TaskTracker::new(),
@@ -160,7 +160,7 @@ impl Triggers {
     /// Replaces the triggers by those of a reloaded configuration.
     pub fn follow(&self, config: &BTreeMap<String, Trigger>) {
         *self.known.lock() = rules(config, &self.secrets);
-        self.troubles.lock().clear();
+        self.problems.lock().clear();
         self.changed.notify_one();
     }
 
@@ -180,21 +180,21 @@ impl Triggers {
     }
 
     /// Records why an event would start no run, or that one would; logs a new reason.
-    pub fn set_trouble(&self, name: &str, why: Option<String>) {
-        let mut troubles = self.troubles.lock();
+    pub fn set_problem(&self, name: &str, why: Option<String>) {
+        let mut problems = self.problems.lock();
         match why {
-            Some(why) if troubles.get(name) == Some(&why) => {}
+            Some(why) if problems.get(name) == Some(&why) => {}
             Some(why) => {
                 tracing::warn!(trigger = name, why, "a trigger starts no runs");
-                troubles.insert(name.to_owned(), why);
+                problems.insert(name.to_owned(), why);
             }
-            None => drop(troubles.remove(name)),
+            None => drop(problems.remove(name)),
         }
     }
 
     /// Reason why an event would start no run.
-    pub fn trouble(&self, name: &str) -> Option<String> {
-        self.troubles.lock().get(name).cloned()
+    pub fn problem(&self, name: &str) -> Option<String> {
+        self.problems.lock().get(name).cloned()
     }
 
     /// Keeps an ended task for the next look of a trigger.
@@ -221,7 +221,7 @@ impl Triggers {
         name: &str,
         known: &KnownTrigger,
         state: &mut TriggerState,
-    ) -> Result<Vec<Happening>, StorageError> {
+    ) -> Result<Vec<TriggerEvent>, StorageError> {
         let TriggerSource::Topics(pattern) = &known.rules.source else { return Ok(Vec::new()) };
         let Some(after) = state.topics_after else {
             state.topics_after = Some(self.topics.position().await?);
@@ -229,7 +229,7 @@ impl Triggers {
         };
         let none = Happenings::default();
         let waiting = state.pending.as_ref().map_or(&none, |pending| &pending.happenings);
-        let (limit, max_bytes) = waiting.room();
+        let (limit, max_bytes) = waiting.remaining_capacity();
         if limit == 0 || max_bytes < MAX_BODY {
             return Ok(Vec::new());
         }
@@ -244,19 +244,21 @@ impl Triggers {
             tracing::warn!(trigger = name, "{why}");
             state.note = Some(why.to_owned());
         }
-        let is_own = |message: &TopicMessage| message.source.triggers.iter().any(|it| it == name);
-        let (own, others): (Vec<_>, Vec<_>) = page.messages.into_iter().partition(is_own);
-        if !own.is_empty() {
+        let is_self_triggered =
+            |message: &TopicMessage| message.source.triggers.iter().any(|it| it == name);
+        let (self_triggered, others): (Vec<_>, Vec<_>) =
+            page.messages.into_iter().partition(is_self_triggered);
+        if !self_triggered.is_empty() {
             tracing::info!(
                 trigger = name,
-                messages = own.len(),
+                messages = self_triggered.len(),
                 "the trigger led to these messages itself"
             );
-            let count = own.len();
+            let count = self_triggered.len();
             state.note =
                 Some(format!("messages that the trigger led to itself started no run: {count}"));
         }
-        Ok(others.into_iter().map(|message| Happening::Topic(Box::new(message))).collect())
+        Ok(others.into_iter().map(|message| TriggerEvent::Topic(Box::new(message))).collect())
     }
 
     /// Verifies a webhook, and stores its event before it returns.
@@ -271,11 +273,11 @@ impl Triggers {
     ) -> Result<WebhookResult, WebhookRefusal> {
         // A sender that hangs up must not interrupt it between the store and the cached state.
         let this = Arc::clone(&self);
-        let taken = self.taking.spawn(async move { this.take(&name, request).await });
+        let taken = self.taking.spawn(async move { this.accept(&name, request).await });
         taken.await.map_err(|_| WebhookRefusal::Interrupted)?
     }
 
-    async fn take(
+    async fn accept(
         &self,
         name: &str,
         request: WebhookRequest,
@@ -300,7 +302,7 @@ impl Triggers {
             return ignored("the trigger's `events` do not name this type");
         }
         let mut states = self.states().await?;
-        let memory = states.of(name).ok_or(WebhookRefusal::Unknown)?;
+        let memory = states.get_mut(name).ok_or(WebhookRefusal::Unknown)?;
         if !memory.state.is_active() {
             return ignored("the trigger is paused or stopped");
         }
@@ -308,11 +310,11 @@ impl Triggers {
         match state.take_delivery(&verified.key, now_ms) {
             DeliveryNews::New => {}
             DeliveryNews::Repeated => return Ok(WebhookResult::Repeated),
-            DeliveryNews::TooMany => return Err(WebhookRefusal::TooMany),
+            DeliveryNews::RateLimited => return Err(WebhookRefusal::RateLimited),
         }
         // The latest run is held until a look after its end, also over a restart.
         let is_running = state.held;
-        let event = Happening::Webhook(verified.event);
+        let event = TriggerEvent::Webhook(verified.event);
         let waits = state.observe(&known.rules.plan, vec![event], is_running, now_ms);
         if !waits {
             // Sent again after the run, it counts.
@@ -350,7 +352,7 @@ impl Triggers {
         for (name, trigger) in &known {
             let memory = states.entry(name.clone()).or_default();
             if memory.state.follow(&trigger.config.rule()) {
-                (memory.files, memory.next_look) = (None, None);
+                (memory.files, memory.next_poll) = (None, None);
                 self.store.set_trigger(name, &memory.state).await?;
             }
         }

@@ -57,9 +57,9 @@ pub fn answer_to(metadata: Option<&Map<String, Value>>, id: &str) -> Option<Valu
     let mut shown = json!({ "applied": answer["refused"].is_null() });
     if let (Value::Object(shown), Some(answer)) = (&mut shown, answer.as_object()) {
         let known = ["step", "agent", "do", "item", "refused"];
-        let told = known.iter().filter_map(|name| Some((*name, answer.get(*name)?)));
-        let told = told.filter(|(_, value)| !value.is_null());
-        shown.extend(told.map(|(name, value)| (name.to_owned(), value.clone())));
+        let members = known.iter().filter_map(|name| Some((*name, answer.get(*name)?)));
+        let members = members.filter(|(_, value)| !value.is_null());
+        shown.extend(members.map(|(name, value)| (name.to_owned(), value.clone())));
     }
     Some(shown)
 }

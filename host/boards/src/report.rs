@@ -68,13 +68,14 @@ pub fn board_report(
             ),
         });
     }
-    let most = MAX_BYTES / found.len();
-    let shown: Vec<_> = found.iter().map(|(step, board)| shown(step, board, most)).collect();
+    let max_bytes = MAX_BYTES / found.len();
+    let shown: Vec<_> =
+        found.iter().map(|(step, board)| render_board(step, board, max_bytes)).collect();
     Ok(json!({ "taskId": task, "state": state, "boards": shown }))
 }
 
 /// Board with as much of its items as the bytes allow.
-fn shown(step: &str, board: &Value, most: usize) -> Value {
+fn render_board(step: &str, board: &Value, max_bytes: usize) -> Value {
     let with = |history: usize, text: usize| {
         let all = board["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         let items: Vec<_> = all.iter().take(MAX_ITEMS).map(|it| item(it, history, text)).collect();
@@ -85,7 +86,7 @@ fn shown(step: &str, board: &Value, most: usize) -> Value {
     };
     let forms = [(MAX_HISTORY, usize::MAX), (0, usize::MAX), (0, MAX_TEXT), (0, 0)];
     let mut shown = forms.iter().map(|&(history, text)| with(history, text));
-    let fits = |shown: &Value| shown.to_string().len() <= most;
+    let fits = |shown: &Value| shown.to_string().len() <= max_bytes;
     shown.find(fits).unwrap_or_else(
         || json!({ "step": step, "items": [], "leftOut": "the board is too large" }),
     )
@@ -107,8 +108,8 @@ fn item(item: &Value, history: usize, text: usize) -> Value {
 }
 
 /// First characters of a text, with a mark if more follow.
-fn cut(text: &str, most: usize) -> String {
-    let cut: String = text.chars().take(most).collect();
+fn cut(text: &str, max_chars: usize) -> String {
+    let cut: String = text.chars().take(max_chars).collect();
     if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }
 

@@ -39,7 +39,7 @@ pub struct BoardTool {
 /// All tools.
 pub fn board_tools() -> [BoardTool; 5] {
     let object = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
-    let text = |what: &str, most: usize| json!({ "type": "string", "maxLength": most, "description": what });
+    let text = |summary: &str, max_length: usize| json!({ "type": "string", "maxLength": max_length, "description": summary });
     let item = || text("Id of the item", MAX_NAME);
     let version = json!({ "type": "integer", "minimum": 1, "description": "The version of the item that you saw" });
     let one = |properties: Value, required: &[&str]| {
@@ -142,8 +142,8 @@ pub fn board_call(name: &str, arguments: &Value) -> Option<Result<BoardRequest, 
 
 fn request(tool: &BoardTool, arguments: &Value) -> Result<BoardRequest, String> {
     let known = &tool.arguments["properties"];
-    let given = arguments.as_object().cloned().unwrap_or_default();
-    if let Some(key) = given.keys().find(|key| known.get(key.as_str()).is_none()) {
+    let args = arguments.as_object().cloned().unwrap_or_default();
+    if let Some(key) = args.keys().find(|key| known.get(key.as_str()).is_none()) {
         let known = known.as_object().into_iter().flatten().map(|(key, _)| format!("`{key}`"));
         let known = known.collect::<Vec<_>>().join(", ");
         let key: String = key.chars().filter(|it| !it.is_control()).take(80).collect();
@@ -151,50 +151,50 @@ fn request(tool: &BoardTool, arguments: &Value) -> Result<BoardRequest, String> 
     }
     let verb = match tool.name {
         READ => {
-            let task = text(&given, "task", 200)?;
-            return Ok(BoardRequest::Read { task, step: text(&given, "step", 200)? });
+            let task = text(&args, "task", 200)?;
+            return Ok(BoardRequest::Read { task, step: text(&args, "step", 200)? });
         }
         ADD => "add",
         CLAIM => "claim",
         FINISH => "finish",
         _ => "release",
     };
-    let id = text(&given, "id", MAX_NAME * 4)?.ok_or("`id` is missing")?;
-    let mut made = json!({ "do": verb, "id": id });
+    let id = text(&args, "id", MAX_NAME * 4)?.ok_or("`id` is missing")?;
+    let mut change = json!({ "do": verb, "id": id });
     let mut set = |name: &str, value: Value| {
-        if let Value::Object(made) = &mut made {
-            made.insert(name.to_owned(), value);
+        if let Value::Object(change) = &mut change {
+            change.insert(name.to_owned(), value);
         }
     };
     if verb == "add" {
-        set("needs", needs(&given)?);
-        if let Some(kind) = text(&given, "kind", MAX_NAME * 4)? {
+        set("needs", needs(&args)?);
+        if let Some(kind) = text(&args, "kind", MAX_NAME * 4)? {
             set("kind", kind.into());
         }
     } else {
-        set("version", version(given.get("version"))?.into());
+        set("version", version(args.get("version"))?.into());
     }
     if known.get("text").is_some() {
-        set("text", text(&given, "text", MAX_TEXT)?.ok_or("`text` is missing")?.into());
+        set("text", text(&args, "text", MAX_TEXT)?.ok_or("`text` is missing")?.into());
     }
-    Ok(BoardRequest::Change(BoardContribution(made)))
+    Ok(BoardRequest::Change(BoardContribution(change)))
 }
 
 /// Text of an argument, of at most these bytes.
-fn text(given: &Map<String, Value>, name: &str, most: usize) -> Result<Option<String>, String> {
-    match given.get(name) {
+fn text(args: &Map<String, Value>, name: &str, max_bytes: usize) -> Result<Option<String>, String> {
+    match args.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.len() <= most => Ok(Some(text.clone())),
+        Some(Value::String(text)) if text.len() <= max_bytes => Ok(Some(text.clone())),
         Some(Value::String(text)) => {
-            Err(format!("`{name}` has {} bytes, and {most} at most are allowed", text.len()))
+            Err(format!("`{name}` has {} bytes, and {max_bytes} at most are allowed", text.len()))
         }
         Some(_) => Err(format!("`{name}` is a text")),
     }
 }
 
-fn needs(given: &Map<String, Value>) -> Result<Value, String> {
+fn needs(args: &Map<String, Value>) -> Result<Value, String> {
     let rule = || format!("`needs` is a list of up to {MAX_NEEDS} ids of items");
-    let list = match given.get("needs") {
+    let list = match args.get("needs") {
         None | Some(Value::Null) => return Ok(json!([])),
         Some(Value::Array(list)) if list.len() <= MAX_NEEDS => list,
         Some(_) => return Err(rule()),

@@ -127,7 +127,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Backup(backup) => commands::backup::backup(global, &backup),
         Command::Restore(restore) => commands::backup::restore(global, &restore),
         Command::Status => commands::status::status(global),
-        Command::Agents(asked) => commands::agents::agents(global, &asked),
+        Command::Agents(args) => commands::agents::agents(global, &args),
         Command::Agent(agent) => commands::agent::agent(global, &agent),
         Command::Flow(flow) => commands::flow::flow(global, &flow),
         Command::Trigger(trigger) => trigger::trigger(global, &trigger),
@@ -139,7 +139,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Best(best) => commands::flow::best::best(global, *best),
         Command::Decide(decide) => commands::flow::decide::decide(global, *decide),
         Command::Record(command) => record::record(global, &command),
-        Command::Blackboard(asked) => blackboard::blackboard(global, &asked),
+        Command::Blackboard(args) => blackboard::blackboard(global, &args),
         Command::Send(send) => {
             let Some(send) = send.with_message(global)? else { return Ok(Exit::Interrupted) };
             if client::remote::is_url(&send.agent) {
@@ -151,19 +151,19 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
             };
             commands::send::send(global, send)
         }
-        Command::Acp(asked) => commands::bridge::acp(global, &asked),
-        Command::Mcp(asked) => commands::bridge::mcp(global, &asked),
+        Command::Acp(args) => commands::bridge::acp(global, &args),
+        Command::Mcp(args) => commands::bridge::mcp(global, &args),
         Command::Tasks(tasks) => commands::tasks::tasks(global, &tasks),
         Command::Task(task) => commands::task::task(global, task),
-        Command::Diff(asked) => commands::task::worktrees::diff(global, &asked),
-        Command::Apply(asked) => commands::task::worktrees::apply(global, &asked),
-        Command::Discard(asked) => commands::task::worktrees::discard(global, &asked),
+        Command::Diff(args) => commands::task::worktrees::diff(global, &args),
+        Command::Apply(args) => commands::task::worktrees::apply(global, &args),
+        Command::Discard(args) => commands::task::worktrees::discard(global, &args),
         Command::Contexts(contexts) => commands::contexts::contexts(global, &contexts),
-        Command::Deliveries(asked) => commands::deliveries::deliveries(global, &asked),
+        Command::Deliveries(args) => commands::deliveries::deliveries(global, &args),
         Command::Logs(logs) => commands::logs::logs(global, &logs),
         Command::Config(command) => commands::config::config(global, &command),
         Command::Workspace(command) => commands::workspace::workspace(global, &command),
-        Command::Worktrees(asked) => commands::task::worktrees::worktrees(global, &asked),
+        Command::Worktrees(args) => commands::task::worktrees::worktrees(global, &args),
         Command::Doctor(doctor) => commands::doctor::doctor(global, &doctor),
         Command::Completions { shell } => commands::manual::completions(global, shell),
         Command::Carry { to } => bundle::carry_to(&to),

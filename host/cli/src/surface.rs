@@ -28,9 +28,9 @@ fn describe(command: &Command, path: &str, out: &mut String) {
     for argument in arguments {
         writeln!(out, "    {argument}").unwrap();
     }
-    let mut below: Vec<_> = command.get_subcommands().collect();
-    below.sort_by_key(|command| command.get_name());
-    for command in below {
+    let mut subcommands: Vec<_> = command.get_subcommands().collect();
+    subcommands.sort_by_key(|command| command.get_name());
+    for command in subcommands {
         describe(command, &format!("{path} {}", command.get_name()), out);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) const MAX_QUOTE: usize = 200;
 
 /// Response whose body was read to its end.
 #[derive(Debug)]
-pub(crate) struct WholeAnswer {
+pub(crate) struct BufferedResponse {
     pub(crate) status: StatusCode,
     /// Trailers, or the head's headers if the response has no trailers.
     pub(crate) trailers: HeaderMap,
@@ -39,10 +39,10 @@ pub(crate) struct WholeAnswer {
 pub async fn fetch(
     outbound: &Outbound,
     request: Request<Full<Bytes>>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Response<Bytes>, ClientError> {
-    let (head, body) = outbound.ask(request, patience).await?.into_parts();
-    let read = whole(Response::from_parts(head.clone(), body), patience).await?;
+    let (head, body) = outbound.ask(request, timeout).await?.into_parts();
+    let read = buffer_response(Response::from_parts(head.clone(), body), timeout).await?;
     Ok(Response::from_parts(head, read.body))
 }
 
@@ -67,16 +67,16 @@ pub(crate) fn json(status: StatusCode, text: &[u8]) -> Result<Value, ClientError
 /// Refuses a redirect, or a response that is compressed although the request allowed no
 /// compression.
 pub(crate) fn check_head<T>(answer: &Response<T>) -> Result<(), ClientError> {
-    let said =
+    let header =
         |name| answer.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let why = if answer.status().is_redirection() {
-        let to = said(LOCATION).map(|to| format!(" to \"{}\"", plain_text::line(to, MAX_QUOTE)));
+        let to = header(LOCATION).map(|to| format!(" to \"{}\"", plain_text::line(to, MAX_QUOTE)));
         let to = to.unwrap_or_default();
         format!(
             "it points elsewhere{to}, and nobody is followed unseen; give that URL if it is the right one"
         )
     } else {
-        let coding = said(CONTENT_ENCODING).map(|coding| plain_text::line(coding, MAX_QUOTE));
+        let coding = header(CONTENT_ENCODING).map(|coding| plain_text::line(coding, MAX_QUOTE));
         match coding.filter(|coding| !coding.eq_ignore_ascii_case("identity")) {
             None => return Ok(()),
             Some(coding) => {
@@ -90,21 +90,21 @@ pub(crate) fn check_head<T>(answer: &Response<T>) -> Result<(), ClientError> {
 /// Reads the whole body of a response.
 pub(crate) async fn body(
     answer: Response<Incoming>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Bytes, ClientError> {
-    Ok(whole(answer, patience).await?.body)
+    Ok(buffer_response(answer, timeout).await?.body)
 }
 
 /// Reads a response to its end.
-pub(crate) async fn whole(
+pub(crate) async fn buffer_response(
     answer: Response<Incoming>,
-    patience: Duration,
-) -> Result<WholeAnswer, ClientError> {
+    read_timeout: Duration,
+) -> Result<BufferedResponse, ClientError> {
     let (head, body) = answer.into_parts();
-    let read = timeout(patience, Limited::new(body, MAX_ANSWER).collect()).await;
-    let read = read.map_err(|_| ClientError::Lost(OutboundError::Late(patience)))?;
+    let read = timeout(read_timeout, Limited::new(body, MAX_ANSWER).collect()).await;
+    let read = read.map_err(|_| ClientError::Lost(OutboundError::Late(read_timeout)))?;
     let read = read.map_err(|why| ClientError::Broken(why.to_string()))?;
     // A response without a body carries its trailers in the head.
     let trailers = read.trailers().cloned().unwrap_or(head.headers);
-    Ok(WholeAnswer { status: head.status, trailers, body: read.to_bytes() })
+    Ok(BufferedResponse { status: head.status, trailers, body: read.to_bytes() })
 }

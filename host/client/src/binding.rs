@@ -2,7 +2,7 @@
 //! responses.
 
 use crate::{
-    answer::{MAX_QUOTE, WholeAnswer},
+    answer::{BufferedResponse, MAX_QUOTE},
     error::ClientError,
     grpc,
     interface::SelectedInterface,
@@ -94,7 +94,7 @@ impl AnswerReader {
     }
 
     /// Reads a response that is not a stream.
-    pub(crate) fn whole(&self, answer: &WholeAnswer) -> Result<Value, ClientError> {
+    pub(crate) fn read(&self, answer: &BufferedResponse) -> Result<Value, ClientError> {
         match self {
             Self::JsonRpc => jsonrpc::read(answer.status, &answer.body),
             Self::Rest => rest::read(answer.status, &answer.body),
@@ -138,16 +138,16 @@ impl AnswerReader {
 
 impl StreamDecoder {
     /// Decodes a chunk, and returns the items that are complete by now.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<StreamItem>, ClientError> {
+    pub(crate) fn decode(&mut self, piece: &[u8]) -> Result<Vec<StreamItem>, ClientError> {
         let broken = |why: String| ClientError::Broken(why);
         match self {
             Self::Events(decoder) => {
-                let events = decoder.take(piece).map_err(|why| broken(why.to_string()))?;
+                let events = decoder.decode(piece).map_err(|why| broken(why.to_string()))?;
                 let item = |ServerEvent { name, data }| StreamItem { name, data };
                 Ok(events.into_iter().map(item).collect())
             }
             Self::Messages(frames) => {
-                let messages = frames.take(piece).map_err(|why| broken(why.to_string()))?;
+                let messages = frames.decode(piece).map_err(|why| broken(why.to_string()))?;
                 let item = |data| StreamItem { name: String::new(), data };
                 Ok(messages.into_iter().map(item).collect())
             }

@@ -35,17 +35,17 @@ pub async fn fetch(
     base: &Url,
     token: Option<&Secret>,
 ) -> Result<Value, ClientError> {
-    let below = base.as_str().trim_end_matches('/');
-    let places = match below.ends_with(".json") {
-        true => vec![below.to_owned()],
-        false => CARD_PATHS.iter().map(|path| format!("{below}/{path}")).collect(),
+    let url = base.as_str().trim_end_matches('/');
+    let places = match url.ends_with(".json") {
+        true => vec![url.to_owned()],
+        false => CARD_PATHS.iter().map(|path| format!("{url}/{path}")).collect(),
     };
     let none = |why: String| ClientError::NoCard { url: base.to_string(), why };
-    for place in &places {
-        let asked =
-            Request::get(place).header("A2A-Version", "1.0").header(ACCEPT, "application/json");
-        let asked = signed(asked, token)?.body(Full::default())?;
-        let answer = outbound.ask(asked, QUICK).await;
+    for card_url in &places {
+        let request =
+            Request::get(card_url).header("A2A-Version", "1.0").header(ACCEPT, "application/json");
+        let request = signed(request, token)?.body(Full::default())?;
+        let answer = outbound.ask(request, QUICK).await;
         let answer = answer.map_err(|why| {
             none(format!(
                 "nobody answers there ({why}); look at host and port, and whether the agent runs"
@@ -53,10 +53,10 @@ pub async fn fetch(
         })?;
         match answer.status() {
             status if status.is_success() => {
-                return read(&body(answer, QUICK).await?, place).map_err(none);
+                return read(&body(answer, QUICK).await?, card_url).map_err(none);
             }
             StatusCode::NOT_FOUND => {}
-            _ => return Err(none(refused(&answer, place, token.is_some()))),
+            _ => return Err(none(refused(&answer, card_url, token.is_some()))),
         }
     }
     Err(none(format!(
@@ -65,10 +65,10 @@ pub async fn fetch(
     )))
 }
 
-fn read(text: &[u8], place: &str) -> Result<Value, String> {
+fn read(text: &[u8], card_url: &str) -> Result<Value, String> {
     if text.len() > MAX_CARD {
         return Err(format!(
-            "what is at {place} is larger than the {} KiB of a card",
+            "what is at {card_url} is larger than the {} KiB of a card",
             MAX_CARD >> 10
         ));
     }
@@ -76,19 +76,19 @@ fn read(text: &[u8], place: &str) -> Result<Value, String> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.trim_ascii_start().starts_with(b"<") {
         return Err(format!(
-            "a web page is at {place}, and no card; give the URL of the agent itself, or that of its card"
+            "a web page is at {card_url}, and no card; give the URL of the agent itself, or that of its card"
         ));
     }
     let card =
-        foreign::read(text).map_err(|why| format!("what is at {place} is no JSON: {why}"))?;
+        foreign::read(text).map_err(|why| format!("what is at {card_url} is no JSON: {why}"))?;
     if card.is_object() {
         return Ok(card);
     }
-    Err(format!("what is at {place} is JSON, but no object, as a card is"))
+    Err(format!("what is at {card_url} is JSON, but no object, as a card is"))
 }
 
 /// Text of a refusal, with the way out.
-fn refused(answer: &Response<Incoming>, place: &str, has_token: bool) -> String {
+fn refused(answer: &Response<Incoming>, card_url: &str, has_token: bool) -> String {
     let status = answer.status();
     let way_out = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if has_token => {
@@ -104,14 +104,14 @@ fn refused(answer: &Response<Incoming>, place: &str, has_token: bool) -> String 
         }
         _ => "ask whoever runs it".to_owned(),
     };
-    format!("{place} answers with HTTP status {status}: {way_out}")
+    format!("{card_url} answers with HTTP status {status}: {way_out}")
 }
 
 /// SHA-256 digest of a card's content, in hex. The order of members and the signatures do not
 /// affect it.
 pub fn digest(card: &Value) -> String {
-    let said = without_signatures(card).to_string();
-    hex::encode(digest::digest(&digest::SHA256, said.as_bytes()))
+    let unsigned = without_signatures(card).to_string();
+    hex::encode(digest::digest(&digest::SHA256, unsigned.as_bytes()))
 }
 
 #[cfg(test)]

@@ -27,17 +27,17 @@ fn change(member: &str, was: &Value, is: &Value) -> String {
     let member = if is_plain(member) { member.to_owned() } else { quoted(member) };
     if simple(was) && simple(is) {
         return match (was, is) {
-            (Value::Null, is) => format!("{member} is new: {}", shown(is)),
-            (was, Value::Null) => format!("{member} is gone: {}", shown(was)),
-            (was, is) => format!("{member} was {} and is {}", shown(was), shown(is)),
+            (Value::Null, is) => format!("{member} is new: {}", render(is)),
+            (was, Value::Null) => format!("{member} is gone: {}", render(was)),
+            (was, is) => format!("{member} was {} and is {}", render(was), render(is)),
         };
     }
     let (was, is) = (items(was), items(is));
-    let gone = was.keys().filter(|key| !is.contains_key(*key)).map(|key| format!("-{key}"));
+    let removed = was.keys().filter(|key| !is.contains_key(*key)).map(|key| format!("-{key}"));
     let new = is.keys().filter(|key| !was.contains_key(*key)).map(|key| format!("+{key}"));
     let other = is.iter().filter(|(key, is)| was.get(*key).is_some_and(|was| was != *is));
     let other = other.map(|(key, _)| format!("{key} changed"));
-    let all: Vec<_> = gone.chain(new).chain(other).collect();
+    let all: Vec<_> = removed.chain(new).chain(other).collect();
     if all.is_empty() {
         return format!("{member} is in another order");
     }
@@ -51,7 +51,7 @@ fn items(value: &Value) -> BTreeMap<String, &Value> {
         Value::Array(items) => items.iter().map(|it| (known_by(it), it)).collect(),
         Value::Null => BTreeMap::new(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            BTreeMap::from([(shown(value), value)])
+            BTreeMap::from([(render(value), value)])
         }
     }
 }
@@ -63,12 +63,12 @@ fn known_by(item: &Value) -> String {
     let words: Vec<_> = words.into_iter().filter_map(text).collect();
     match text("id") {
         Some(id) => quoted(id),
-        None if words.is_empty() => shown(item),
+        None if words.is_empty() => render(item),
         None => quoted(words.join(" ")),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn render(value: &Value) -> String {
     value.as_str().map_or_else(|| clipped(&value.to_string()), quoted)
 }
 

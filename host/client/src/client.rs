@@ -2,7 +2,7 @@
 //! prefers.
 
 use crate::{
-    answer::{MAX_QUOTE, QUICK, check_head, whole},
+    answer::{MAX_QUOTE, QUICK, buffer_response, check_head},
     binding::AnswerReader,
     card,
     error::ClientError,
@@ -116,10 +116,10 @@ impl A2aClient {
     pub async fn send(
         &self,
         send: SendMessage,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<StreamResponse, ClientError> {
-        let told = self.call(&Operation::SendMessage(Box::new(send)), patience).await?;
-        self.told(told)
+        let result = self.call(&Operation::SendMessage(Box::new(send)), timeout).await?;
+        self.read_response(result)
     }
 
     /// Reads a task's current state.
@@ -138,8 +138,8 @@ impl A2aClient {
         self.readable(self.interface.wire.read_task(task))
     }
 
-    pub(crate) fn told(&self, told: Value) -> Result<StreamResponse, ClientError> {
-        self.readable(self.interface.wire.read_stream_response(told))
+    pub(crate) fn read_response(&self, value: Value) -> Result<StreamResponse, ClientError> {
+        self.readable(self.interface.wire.read_stream_response(value))
     }
 
     /// Logs what was skipped in an answer, and returns the rest.
@@ -161,23 +161,23 @@ impl A2aClient {
         }
     }
 
-    async fn call(&self, operation: &Operation, patience: Duration) -> Result<Value, ClientError> {
-        let (answer, reader) = self.ask(operation, patience).await?;
-        reader.whole(&whole(answer, patience).await?)
+    async fn call(&self, operation: &Operation, timeout: Duration) -> Result<Value, ClientError> {
+        let (answer, reader) = self.ask(operation, timeout).await?;
+        reader.read(&buffer_response(answer, timeout).await?)
     }
 
     /// Sends a request, and returns the head of the response with its reader.
     pub(crate) async fn ask(
         &self,
         operation: &Operation,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(Response<Incoming>, AnswerReader), ClientError> {
         let (request, body, reader) = self.interface.ask(operation)?;
         let request = traced(request, operation);
-        let asked = signed(request, self.token.as_ref())?.body(Full::new(body))?;
+        let signed_request = signed(request, self.token.as_ref())?.body(Full::new(body))?;
         let mut retries = 0;
         let answer = loop {
-            let answer = self.outbound.ask(asked.clone(), patience).await?;
+            let answer = self.outbound.ask(signed_request.clone(), timeout).await?;
             match retry::pause(answer.status(), answer.headers()) {
                 Some(pause) if retries < retry::MAX_RETRIES => {
                     retries += 1;

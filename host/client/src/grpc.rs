@@ -1,7 +1,7 @@
 //! gRPC: one path per method, length-prefixed messages, and the status in the trailers.
 
 use crate::{
-    answer::{MAX_ANSWER, WholeAnswer},
+    answer::{BufferedResponse, MAX_ANSWER},
     error::ClientError,
     interface::SelectedInterface,
 };
@@ -59,9 +59,9 @@ pub(crate) fn has_messages(head: &HeaderMap) -> bool {
 }
 
 /// Reads the single message of a response.
-pub(crate) fn read(call: &GrpcMethod, answer: &WholeAnswer) -> Result<Value, ClientError> {
+pub(crate) fn read(call: &GrpcMethod, answer: &BufferedResponse) -> Result<Value, ClientError> {
     end(answer.status, &answer.trailers)?;
-    let message = GrpcFrames::default().take(&answer.body).map_err(|why| broken(&why))?.pop();
+    let message = GrpcFrames::default().decode(&answer.body).map_err(|why| broken(&why))?.pop();
     let message = message.ok_or_else(|| broken("it has no message"))?;
     read_message(call, &message)
 }
@@ -73,15 +73,15 @@ pub(crate) fn read_message(call: &GrpcMethod, message: &[u8]) -> Result<Value, C
 
 /// Checks the final status in the trailers.
 pub(crate) fn end(status: StatusCode, trailers: &HeaderMap) -> Result<(), ClientError> {
-    let said = |name: &str| trailers.get(name).map_or(&b""[..], |value| value.as_bytes());
+    let trailer = |name: &str| trailers.get(name).map_or(&b""[..], |value| value.as_bytes());
     if !trailers.contains_key("grpc-status") {
         return Err(ClientError::senseless(
             status,
             "it is no gRPC, which ends with a `grpc-status`",
         ));
     }
-    let details = said("grpc-status-details-bin");
-    match grpc::read_refusal(said("grpc-status"), said("grpc-message"), details) {
+    let details = trailer("grpc-status-details-bin");
+    match grpc::read_refusal(trailer("grpc-status"), trailer("grpc-message"), details) {
         None => Ok(()),
         // Proxies and stopping servers answer like this: the agent itself decided nothing.
         Some(why)
@@ -115,9 +115,9 @@ pub(crate) enum BadFrame {
 
 impl GrpcFrames {
     /// Decodes a chunk, and returns the messages that are complete by now.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<Bytes>, BadFrame> {
+    pub(crate) fn decode(&mut self, piece: &[u8]) -> Result<Vec<Bytes>, BadFrame> {
         self.0.extend_from_slice(piece);
-        let mut whole = Vec::new();
+        let mut messages = Vec::new();
         while let Some([compressed, length @ ..]) = self.0.first_chunk::<HEAD>() {
             if *compressed != 0 {
                 return Err(BadFrame::Compressed);
@@ -130,9 +130,9 @@ impl GrpcFrames {
                 break;
             }
             self.0.advance(HEAD);
-            whole.push(self.0.split_to(length).freeze());
+            messages.push(self.0.split_to(length).freeze());
         }
-        Ok(whole)
+        Ok(messages)
     }
 }
 
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn length_prefixed_messages_are_decoded() {
-        let messages = GrpcFrames::default().take(STREAM).unwrap();
+        let messages = GrpcFrames::default().decode(STREAM).unwrap();
         assert_eq!(messages, [&b"abc"[..], &b""[..]]);
-        assert_eq!(GrpcFrames::default().take(b"\x01\0\0\0\0"), Err(BadFrame::Compressed));
-        assert_eq!(GrpcFrames::default().take(b"\0\xff\0\0\0"), Err(BadFrame::TooLong));
+        assert_eq!(GrpcFrames::default().decode(b"\x01\0\0\0\0"), Err(BadFrame::Compressed));
+        assert_eq!(GrpcFrames::default().decode(b"\0\xff\0\0\0"), Err(BadFrame::TooLong));
     }
 
     proptest! {
@@ -164,10 +164,10 @@ mod tests {
             cuts.sort_unstable();
             let (mut frames, mut messages, mut from) = (GrpcFrames::default(), Vec::new(), 0);
             for cut in cuts.into_iter().chain([STREAM.len()]) {
-                messages.extend(frames.take(&STREAM[from..cut]).unwrap());
+                messages.extend(frames.decode(&STREAM[from..cut]).unwrap());
                 from = cut;
             }
-            prop_assert_eq!(messages, GrpcFrames::default().take(STREAM).unwrap());
+            prop_assert_eq!(messages, GrpcFrames::default().decode(STREAM).unwrap());
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
             let status = StatusCode::from_u16(status).unwrap();
             let body = Bytes::from_static(body);
-            match read(&call, &WholeAnswer { status, trailers: trailers.collect(), body }) {
+            match read(&call, &BufferedResponse { status, trailers: trailers.collect(), body }) {
                 Ok(said) => said.to_string(),
                 Err(why) => format!("{why}, passing: {}", why.is_passing()),
             }

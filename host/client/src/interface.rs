@@ -46,11 +46,11 @@ impl SelectedInterface {
         trust: &Trust,
     ) -> Result<Self, ClientError> {
         let mut spoken: Vec<_> =
-            interfaces.iter().filter_map(|it| Some((it, Wire::of(it)?))).collect();
+            interfaces.iter().filter_map(|it| Some((it, Wire::from_interface(it)?))).collect();
         spoken.sort_by_key(|(_, wire)| wire.version != Version::V1);
         let mut first_problem = None;
         for (interface, wire) in spoken {
-            let Some(url) = place(interface, base) else {
+            let Some(url) = interface_url(interface, base) else {
                 first_problem.get_or_insert_with(|| ClientError::NotUrl(interface.url.clone()));
                 continue;
             };
@@ -71,7 +71,7 @@ impl SelectedInterface {
 
 /// URL of an interface of a card at `base`. For gRPC it may be `host:port`, which gRPC clients take
 /// for a URL; the scheme of the card's URL then decides about TLS.
-fn place(interface: &Interface, base: &Url) -> Option<Url> {
+fn interface_url(interface: &Interface, base: &Url) -> Option<Url> {
     let url = interface.url.strip_prefix("dns:///").unwrap_or(&interface.url);
     if interface.binding() == Some(Binding::Grpc) && !url.contains("://") {
         return Url::parse(&format!("{}://{url}", base.scheme())).ok();

@@ -93,10 +93,10 @@ pub enum KeyError {
         why: Box<ClientError>,
     },
     /// No usable key was found.
-    #[error("read the keys in {place}: {why}")]
+    #[error("read the keys in {location}: {why}")]
     Useless {
         /// File, URL, or the configuration.
-        place: String,
+        location: String,
         /// Reason why no key is usable.
         why: &'static str,
     },
@@ -143,18 +143,21 @@ impl Keys {
     /// Loads the keys from files, URLs, or the texts themselves.
     pub async fn load(places: &[String], outbound: &Outbound) -> Result<Self, KeyError> {
         let mut keys = Vec::new();
-        for place in places {
-            let (text, name) = if place.trim_start().starts_with(['{', '-']) {
-                (place.clone().into_bytes(), "the configuration")
-            } else if place.contains("://") {
-                (fetch(place, outbound).await?, place.as_str())
-            } else if Path::new(place).is_absolute() {
-                let read = tokio::fs::read(place).await;
-                (read.map_err(|why| KeyError::File { path: place.clone(), why })?, place.as_str())
+        for location in places {
+            let (text, name) = if location.trim_start().starts_with(['{', '-']) {
+                (location.clone().into_bytes(), "the configuration")
+            } else if location.contains("://") {
+                (fetch(location, outbound).await?, location.as_str())
+            } else if Path::new(location).is_absolute() {
+                let read = tokio::fs::read(location).await;
+                (
+                    read.map_err(|why| KeyError::File { path: location.clone(), why })?,
+                    location.as_str(),
+                )
             } else {
-                return Err(KeyError::NoSource(place.clone()));
+                return Err(KeyError::NoSource(location.clone()));
             };
-            let useless = |why| KeyError::Useless { place: name.to_owned(), why };
+            let useless = |why| KeyError::Useless { location: name.to_owned(), why };
             keys.extend(read(&text).map_err(useless)?);
         }
         Ok(Self(keys))
@@ -204,7 +207,7 @@ impl Keys {
         }
         let signed = |form: &&SignedCard| {
             let message = signature.message(&form.payload);
-            keys.iter().any(|key| key.public.made(&signature.bytes, &message))
+            keys.iter().any(|key| key.public.verifies(&signature.bytes, &message))
         };
         forms.iter().find(signed).map(|form| form.card.clone()).ok_or(Flaw::Wrong)
     }
@@ -220,7 +223,7 @@ impl VerifyingKey {
     }
 
     /// True if this key's private half made the signature of the message.
-    fn made(&self, signature: &[u8], message: &[u8]) -> bool {
+    fn verifies(&self, signature: &[u8], message: &[u8]) -> bool {
         let good = match self {
             Self::P256(point) => {
                 UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature)
@@ -271,7 +274,7 @@ struct Jwk {
 impl Jwk {
     fn read(self) -> Option<NamedKey> {
         let bytes = |text: &Option<String>| BASE64.decode(text.as_ref()?).ok();
-        let whole = |text| {
+        let integer = |text| {
             let bytes = bytes(text)?;
             Some(bytes.into_iter().skip_while(|byte| *byte == 0).collect::<Vec<_>>())
         };
@@ -280,7 +283,7 @@ impl Jwk {
                 VerifyingKey::P256([vec![4], bytes(&self.x)?, bytes(&self.y)?].concat())
             }
             ("OKP", Some("Ed25519")) => VerifyingKey::Ed25519(bytes(&self.x)?),
-            ("RSA", _) => VerifyingKey::Rsa(whole(&self.n)?, whole(&self.e)?),
+            ("RSA", _) => VerifyingKey::Rsa(integer(&self.n)?, integer(&self.e)?),
             _ => return None,
         };
         let signs = self.used_for.as_deref().is_none_or(|used| used == "sig");
@@ -317,21 +320,26 @@ fn read(text: &[u8]) -> Result<Vec<NamedKey>, &'static str> {
     if keys.is_empty() { Err(none) } else { Ok(keys) }
 }
 
-async fn fetch(place: &str, outbound: &Outbound) -> Result<Vec<u8>, KeyError> {
+async fn fetch(location: &str, outbound: &Outbound) -> Result<Vec<u8>, KeyError> {
     // Over plain HTTP, a man in the middle could insert keys.
-    let url = Url::parse(place).ok().filter(|url| url.scheme() == "https" || is_here(url));
-    let url = url.ok_or_else(|| KeyError::NoSource(place.to_owned()))?;
-    let (place, no_request) = (|| place.to_owned(), |_| KeyError::NoSource(place.to_owned()));
-    let asked = Request::get(url.as_str()).body(Full::default()).map_err(no_request)?;
-    let answer = outbound.ask(asked, QUICK).await;
-    let answer = answer.map_err(|why| KeyError::Fetch { url: place(), why })?;
+    let url = Url::parse(location).ok().filter(|url| url.scheme() == "https" || is_here(url));
+    let url = url.ok_or_else(|| KeyError::NoSource(location.to_owned()))?;
+    let (owned_location, no_request) =
+        (|| location.to_owned(), |_| KeyError::NoSource(location.to_owned()));
+    let request = Request::get(url.as_str()).body(Full::default()).map_err(no_request)?;
+    let answer = outbound.ask(request, QUICK).await;
+    let answer = answer.map_err(|why| KeyError::Fetch { url: owned_location(), why })?;
     if !answer.status().is_success() {
-        return Err(KeyError::Status { url: place(), status: answer.status() });
+        return Err(KeyError::Status { url: owned_location(), status: answer.status() });
     }
     let keys = body(answer, QUICK).await;
-    let keys = keys.map_err(|why| KeyError::Broken { url: place(), why: Box::new(why) })?;
+    let keys =
+        keys.map_err(|why| KeyError::Broken { url: owned_location(), why: Box::new(why) })?;
     if keys.len() > MAX_CARD {
-        return Err(KeyError::Useless { place: place(), why: "it is larger than any set of keys" });
+        return Err(KeyError::Useless {
+            location: owned_location(),
+            why: "it is larger than any set of keys",
+        });
     }
     Ok(keys.into())
 }

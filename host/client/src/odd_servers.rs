@@ -20,7 +20,7 @@ use tokio::{
 };
 
 /// Time for one case, which includes at most two pauses of a second.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Response to one request, byte by byte.
 type Raw = Vec<u8>;
@@ -32,11 +32,11 @@ async fn serve(responses: Vec<Raw>) -> (String, JoinSet<()>) {
 }
 
 /// Bodies of the requests to a server, in order.
-type SeenRequests = Arc<Mutex<Vec<Value>>>;
+type RecordedRequests = Arc<Mutex<Vec<Value>>>;
 
 /// As [`serve`], with the requests.
-async fn serve_and_record(responses: Vec<Raw>) -> (String, JoinSet<()>, SeenRequests) {
-    let requests = SeenRequests::default();
+async fn serve_and_record(responses: Vec<Raw>) -> (String, JoinSet<()>, RecordedRequests) {
+    let requests = RecordedRequests::default();
     let recorded = Arc::clone(&requests);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -48,8 +48,8 @@ async fn serve_and_record(responses: Vec<Raw>) -> (String, JoinSet<()>, SeenRequ
             let mut stream = BufReader::new(stream);
             let (mut line, mut length) = (String::new(), 0);
             while stream.read_line(&mut line).await.unwrap() > 2 {
-                if let Some(said) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                    length = said.trim().parse().unwrap();
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
                 }
                 line.clear();
             }
@@ -76,38 +76,39 @@ fn client(url: &str) -> A2aClient {
 }
 
 /// Events that the caller of a stream gets, separated by dots.
-async fn told(responses: Vec<Raw>) -> String {
+async fn collect_events(responses: Vec<Raw>) -> String {
     let (url, _serving) = serve(responses).await;
     let agent = client(&url);
     let send = SendMessage::new(Message::text(Role::User, "hi"), None).unwrap();
     let mut lines = Vec::new();
     let events = async {
         let mut stream = agent.stream(send).await?;
-        while let Some(told) = stream.next().await {
-            lines.push(line(told?));
+        while let Some(event) = stream.next().await {
+            lines.push(line(event?));
         }
         Ok::<_, crate::ClientError>(())
     };
-    if let Err(why) = timeout(PATIENCE, events).await.expect("it hangs") {
+    if let Err(why) = timeout(TIMEOUT, events).await.expect("it hangs") {
         lines.push(format!("error: {}", why.to_string().replace(&url, "THERE")));
     }
     lines.join(" · ")
 }
 
-fn line(told: StreamResponse) -> String {
-    match told {
+fn line(response: StreamResponse) -> String {
+    match response {
         StreamResponse::Task(task) => {
-            let made = task.artifacts.iter().map(|made| joined_text(&made.parts));
-            format!("{} {} {}", task.id, task.status.state.name(), made.collect::<String>())
+            let texts = task.artifacts.iter().map(|artifact| joined_text(&artifact.parts));
+            format!("{} {} {}", task.id, task.status.state.name(), texts.collect::<String>())
         }
         StreamResponse::Message(message) => format!("message {}", message.joined_text()),
         StreamResponse::Status { task, update, .. } => {
-            let said = update.status.message.map(|said| said.joined_text()).unwrap_or_default();
-            format!("{task} {} {said}", update.status.state.name())
+            let text =
+                update.status.message.map(|message| message.joined_text()).unwrap_or_default();
+            format!("{task} {} {text}", update.status.state.name())
         }
         StreamResponse::Artifact { task, update, .. } => {
-            let how = if update.append { "+=" } else { "=" };
-            format!("{task} {how} {}", joined_text(&update.artifact.parts))
+            let operator = if update.append { "+=" } else { "=" };
+            format!("{task} {operator} {}", joined_text(&update.artifact.parts))
         }
     }
     .trim_end()
@@ -134,12 +135,12 @@ fn result(result: &Value) -> Value {
 }
 
 /// Event with a result, and this line ending.
-fn event_by(end: &str, told: &Value) -> String {
-    format!("data: {}{end}{end}", result(told))
+fn event_by(end: &str, value: &Value) -> String {
+    format!("data: {}{end}{end}", result(value))
 }
 
-fn event(told: &Value) -> String {
-    event_by("\n", told)
+fn event(value: &Value) -> String {
+    event_by("\n", value)
 }
 
 fn task(state: &str) -> Value {
@@ -167,7 +168,7 @@ fn done() -> String {
 async fn table(cases: Vec<(&str, Vec<Raw>)>) -> String {
     let lines = cases
         .into_iter()
-        .map(async |(name, responses)| format!("{name}: {}", told(responses).await));
+        .map(async |(name, responses)| format!("{name}: {}", collect_events(responses).await));
     join_all(lines).await.join("\n")
 }
 
@@ -358,17 +359,17 @@ fn refusal(code: i32, why: &str) -> Value {
 }
 
 /// Sends the answer to a question of task `t`, and returns the events and the methods requested.
-async fn answer_question(agent: &A2aClient, requests: &SeenRequests) -> String {
+async fn answer_question(agent: &A2aClient, requests: &RecordedRequests) -> String {
     let mut message = Message::text(Role::User, "blue");
     message.task_id = Some(TaskId::new("t"));
     let send = SendMessage::new(message, None).unwrap();
-    let stream = timeout(PATIENCE, agent.stream(send)).await.expect("it hangs");
+    let stream = timeout(TIMEOUT, agent.stream(send)).await.expect("it hangs");
     events_and_methods(stream, requests).await
 }
 
 async fn events_and_methods(
     stream: Result<RemoteTaskStream, crate::ClientError>,
-    requests: &SeenRequests,
+    requests: &RecordedRequests,
 ) -> String {
     let mut lines = Vec::new();
     let events = async {
@@ -378,7 +379,7 @@ async fn events_and_methods(
         }
         Ok::<_, crate::ClientError>(())
     };
-    if let Err(why) = timeout(PATIENCE, events).await.expect("it hangs") {
+    if let Err(why) = timeout(TIMEOUT, events).await.expect("it hangs") {
         lines.push(format!("error: {why}"));
     }
     let requests = std::mem::take(&mut *requests.lock());

@@ -88,8 +88,8 @@ impl From<hyper_util::client::legacy::Error> for OutboundError {
     fn from(error: hyper_util::client::legacy::Error) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
         while let Some(why) = cause {
-            let own = why.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-            if let Some(HostRefused(why)) = own.and_then(|own| own.downcast_ref()) {
+            let inner = why.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+            if let Some(HostRefused(why)) = inner.and_then(|inner| inner.downcast_ref()) {
                 return Self::Refused(why.clone());
             }
             cause = why.source();
@@ -142,24 +142,24 @@ impl Outbound {
     pub async fn ask(
         &self,
         request: Request<Full<Bytes>>,
-        patience: Duration,
+        request_timeout: Duration,
     ) -> Result<Response<Incoming>, OutboundError> {
         let HttpClients { http1, http2 } = self.wires().await?;
         let client = if request.version() == Version::HTTP_2 { http2 } else { http1 };
-        let answer = timeout(patience, client.request(request)).await;
-        Ok(answer.map_err(|_| OutboundError::Late(patience))??)
+        let answer = timeout(request_timeout, client.request(request)).await;
+        Ok(answer.map_err(|_| OutboundError::Late(request_timeout))??)
     }
 
     async fn wires(&self) -> Result<&HttpClients, OutboundError> {
-        let made = || async {
+        let create = || async {
             let lookup = self.lookup.clone();
-            let made = spawn_blocking(move || HttpClients::new(lookup)).await;
+            let clients = spawn_blocking(move || HttpClients::new(lookup)).await;
             // The panic itself is in the log.
             let broke = |_| OutboundError::Tls("internal error; see the hub's log".to_owned());
-            let made = made.map_err(broke)?;
-            made.map_err(|why| OutboundError::Tls(why.to_string()))
+            let clients = clients.map_err(broke)?;
+            clients.map_err(|why| OutboundError::Tls(why.to_string()))
         };
-        self.wires.get_or_try_init(made).await
+        self.wires.get_or_try_init(create).await
     }
 }
 

@@ -31,7 +31,7 @@ pub async fn with_trace<T>(trace: TraceContext, work: impl Future<Output = T>) -
 /// Adds the headers of the message's trace, or of the caller's trace if the request has no message.
 pub(crate) fn traced(request: Builder, operation: &Operation) -> Builder {
     if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation {
-        return in_trace(request, &trace_context::beside(send.message.metadata.as_ref()));
+        return in_trace(request, &trace_context::message_context(send.message.metadata.as_ref()));
     }
     let trace = TRACE.try_with(TraceContext::clone).unwrap_or_default();
     in_trace(request, &trace)
@@ -39,8 +39,8 @@ pub(crate) fn traced(request: Builder, operation: &Operation) -> Builder {
 
 /// Adds the headers by which tracing systems recognize the trace. A value that does not fit into a
 /// header, as the name of a workflow may not, is left out.
-pub fn in_trace(mut request: Builder, said: &TraceContext) -> Builder {
-    for (name, value) in said.said() {
+pub fn in_trace(mut request: Builder, trace: &TraceContext) -> Builder {
+    for (name, value) in trace.entries() {
         if let Ok(value) = HeaderValue::from_str(value) {
             request = request.header(name, value);
         }

@@ -36,14 +36,14 @@ pub(crate) fn write(
 
 /// Reads a response, or an event of a stream.
 pub(crate) fn read(status: StatusCode, text: &[u8]) -> Result<Value, ClientError> {
-    let said = answer::json(status, text)?;
-    match A2aError::read_rest(status.as_u16(), &said) {
+    let body = answer::json(status, text)?;
+    match A2aError::read_rest(status.as_u16(), &body) {
         Some(why) if status.is_success() => Err(ClientError::Refused(why)),
         Some(mut why) => {
             why.message = format!("{} (HTTP {})", why.message, status.as_u16());
             Err(ClientError::Refused(why))
         }
-        None if status.is_success() => Ok(said),
+        None if status.is_success() => Ok(body),
         None => Err(ClientError::senseless(status, "it does not say why")),
     }
 }

@@ -20,8 +20,8 @@ pub(crate) fn pause(status: StatusCode, headers: &HeaderMap) -> Option<Duration>
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
-    let said = clock::retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?)?;
-    Some(said.clamp(MIN_PAUSE, MAX_PAUSE))
+    let delay = clock::retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?)?;
+    Some(delay.clamp(MIN_PAUSE, MAX_PAUSE))
 }
 
 #[cfg(test)]

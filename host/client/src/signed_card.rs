@@ -164,13 +164,15 @@ fn canonical(card: Value) -> Option<SignedCard> {
 fn without_empty(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) => {
-            let kept =
+            let non_empty =
                 members.into_iter().filter_map(|(name, it)| Some((name, without_empty(it)?)));
-            Some(kept.collect::<Map<_, _>>()).filter(|kept| !kept.is_empty()).map(Value::Object)
+            Some(non_empty.collect::<Map<_, _>>())
+                .filter(|object| !object.is_empty())
+                .map(Value::Object)
         }
         Value::Array(items) => {
-            let kept: Vec<_> = items.into_iter().filter_map(without_empty).collect();
-            Some(kept).filter(|kept| !kept.is_empty()).map(Value::Array)
+            let non_empty: Vec<_> = items.into_iter().filter_map(without_empty).collect();
+            Some(non_empty).filter(|list| !list.is_empty()).map(Value::Array)
         }
         Value::String(text) if text.is_empty() => None,
         Value::Null => None,

@@ -41,8 +41,8 @@ pub struct TooLong;
 impl EventDecoder {
     /// Decodes a chunk, and returns the events that are complete by now. Events without data are
     /// left out.
-    pub fn take(&mut self, piece: &[u8]) -> Result<Vec<ServerEvent>, TooLong> {
-        let mut whole = Vec::new();
+    pub fn decode(&mut self, piece: &[u8]) -> Result<Vec<ServerEvent>, TooLong> {
+        let mut events = Vec::new();
         for part in piece.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let after_return = std::mem::take(&mut self.after_return);
             if after_return && part == b"\n" {
@@ -59,10 +59,10 @@ impl EventDecoder {
             if let Some(end) = end {
                 self.after_return = end == b'\r';
                 let line = std::mem::take(&mut self.line);
-                whole.extend(self.end_of_line(&line));
+                events.extend(self.end_of_line(&line));
             }
         }
-        Ok(whole)
+        Ok(events)
     }
 
     /// Handles a line without its line ending, and returns the event after its last line.
@@ -103,7 +103,7 @@ mod tests {
         b"\xef\xbb\xbfdata: {\"n\":1}\r\n\r\nid: 7\nevent: x\ndata:{\"n\":\ndata: 2}\n\n: end\n\ndata\rdata\r\revent: ping\r\rdata: 3\r\rretry: 1\ndata:  4\n\r\ndata: \xef\xbb\xbf\n\ndata: cut";
 
     fn told(stream: &[u8]) -> Vec<String> {
-        let events = EventDecoder::default().take(stream).unwrap();
+        let events = EventDecoder::default().decode(stream).unwrap();
         let line = |event: ServerEvent| format!("{}|{}", event.name, event.data.escape_ascii());
         events.into_iter().map(line).collect()
     }
@@ -131,7 +131,7 @@ mod tests {
     fn endless_event_is_refused() {
         let mut decoder = EventDecoder::default();
         let piece = vec![b'x'; 1 << 20];
-        let taken = (0..32).map_while(|_| decoder.take(&piece).ok()).count();
+        let taken = (0..32).map_while(|_| decoder.decode(&piece).ok()).count();
         assert_eq!(taken, MAX_EVENT >> 20);
     }
 
@@ -141,10 +141,10 @@ mod tests {
             cuts.sort_unstable();
             let (mut decoder, mut events, mut from) = (EventDecoder::default(), Vec::new(), 0);
             for cut in cuts.into_iter().chain([STREAM.len()]) {
-                events.extend(decoder.take(&STREAM[from..cut]).unwrap());
+                events.extend(decoder.decode(&STREAM[from..cut]).unwrap());
                 from = cut;
             }
-            prop_assert_eq!(events, EventDecoder::default().take(STREAM).unwrap());
+            prop_assert_eq!(events, EventDecoder::default().decode(STREAM).unwrap());
         }
     }
 }

@@ -2,7 +2,7 @@
 //! connections.
 
 use crate::{
-    answer::{QUICK, whole},
+    answer::{QUICK, buffer_response},
     binding::{AnswerReader, StreamDecoder},
     client::A2aClient,
     error::ClientError,
@@ -32,7 +32,7 @@ const SILENCE: Duration = Duration::from_secs(120);
 pub const PAUSES: [u64; 7] = [1, 1, 3, 9, 27, 40, 40];
 
 /// Polling interval for the task of an agent that does not stream.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Events of one task.
 #[derive(Debug)]
@@ -126,9 +126,9 @@ impl RemoteTaskStream {
     pub async fn next(&mut self) -> Option<Result<StreamResponse, ClientError>> {
         while !self.over {
             let broken = match self.ready.pop_front() {
-                Some(Ok(mut told)) => {
-                    self.note(&mut told);
-                    return Some(Ok(told));
+                Some(Ok(mut event)) => {
+                    self.note(&mut event);
+                    return Some(Ok(event));
                 }
                 Some(Err(why)) => why,
                 None => match self.read().await {
@@ -151,15 +151,16 @@ impl RemoteTaskStream {
             return Ok(());
         }
         // A single response: a refusal, or the whole result of a server that does not stream.
-        let told = self.agent.told(reader.whole(&whole(answer, QUICK).await?)?)?;
-        match (&mut self.source, &told) {
+        let event =
+            self.agent.read_response(reader.read(&buffer_response(answer, QUICK).await?)?)?;
+        match (&mut self.source, &event) {
             (AnswerSource::Looks(before), StreamResponse::Task(task)) => {
                 *before = Some(task.clone());
             }
             (AnswerSource::Looks(_), _) => {}
             (source, _) => *source = AnswerSource::Read,
         }
-        self.ready.push_back(Ok(told));
+        self.ready.push_back(Ok(event));
         Ok(())
     }
 
@@ -220,8 +221,8 @@ impl RemoteTaskStream {
                 return Err(ClientError::Broken(why));
             }
             AnswerSource::Looks(_) => {
-                sleep(LOOK).await;
-                return self.look().await;
+                sleep(POLL_INTERVAL).await;
+                return self.poll().await;
             }
         };
         let frame = match decoder {
@@ -239,14 +240,14 @@ impl RemoteTaskStream {
             return reader.end(trailers);
         }
         let Some(piece) = frame.data_ref() else { return Ok(()) };
-        for item in decoder.take(piece)? {
-            match reader.item(&item).and_then(|item| self.agent.told(item)) {
+        for item in decoder.decode(piece)? {
+            match reader.item(&item).and_then(|item| self.agent.read_response(item)) {
                 // The agent goes on after an event that this version of the hub does not know.
                 Err(ClientError::Senseless { why, .. }) => {
                     self.agent.log_skipped(&why);
                     self.skipped = Some(why);
                 }
-                told => self.ready.push_back(told),
+                result => self.ready.push_back(result),
             }
         }
         Ok(())
@@ -277,7 +278,7 @@ impl RemoteTaskStream {
     /// others end the stream at once.
     async fn find(&mut self, task: &TaskId) -> Result<(), ClientError> {
         if let AnswerSource::Looks(_) = self.source {
-            return self.look().await;
+            return self.poll().await;
         }
         if self.tries > 1 && self.rests(task).await? {
             return Ok(());
@@ -291,7 +292,7 @@ impl RemoteTaskStream {
     }
 
     /// Polls the task, and queues its state if it has changed.
-    async fn look(&mut self) -> Result<(), ClientError> {
+    async fn poll(&mut self) -> Result<(), ClientError> {
         let Some(task) = self.task.clone() else {
             return Err(ClientError::Broken("it did not say which task it is".to_owned()));
         };
@@ -317,7 +318,7 @@ impl RemoteTaskStream {
     }
 
     /// Follows the state of the task. An event without the task's id belongs to the known task.
-    fn note(&mut self, told: &mut StreamResponse) {
+    fn note(&mut self, event: &mut StreamResponse) {
         (self.tries, self.pending) = (0, None);
         let known = self.task.clone();
         let named = |id: &mut TaskId| {
@@ -326,7 +327,7 @@ impl RemoteTaskStream {
             }
             Some(id.clone()).filter(|id| !id.as_str().is_empty())
         };
-        match told {
+        match event {
             StreamResponse::Task(task) => {
                 self.task = named(&mut task.id);
                 self.over = rests(task.status.state);

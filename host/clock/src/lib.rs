@@ -37,13 +37,13 @@ fn parse_http_date(date: &str) -> Option<jiff::Timestamp> {
 
 /// Remaining time of an HTTP `Retry-After` value (RFC 9110, section 10.2.3), which is seconds or a
 /// date.
-pub fn retry_after(said: &str) -> Option<Duration> {
-    let said = said.trim();
-    if !said.is_empty() && said.bytes().all(|byte| byte.is_ascii_digit()) {
+pub fn retry_after(value: &str) -> Option<Duration> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // Digits that overflow the number type also mean a long time.
-        return Some(Duration::from_secs(said.parse().unwrap_or(u64::MAX)));
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
-    let then = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(said).ok()?;
+    let then = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
     Some(until_time(then))
 }
 

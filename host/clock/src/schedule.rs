@@ -139,8 +139,8 @@ impl Times {
     fn instant(&self, reading: &Zoned) -> Option<Timestamp> {
         let found = self.zone.to_ambiguous_timestamp(reading.datetime());
         if let AmbiguousOffset::Gap { .. } = found.offset() {
-            let behind = found.later().ok()?;
-            let change = self.zone.preceding(behind + SignedDuration::from_secs(1)).next()?;
+            let later = found.later().ok()?;
+            let change = self.zone.preceding(later + SignedDuration::from_secs(1)).next()?;
             return Some(change.timestamp());
         }
         found.earlier().ok()
@@ -152,7 +152,7 @@ impl Times {
     }
 
     /// The time in the zone of the schedule (RFC 3339), for people.
-    pub fn shown(&self, time: Timestamp) -> String {
+    pub fn format_local(&self, time: Timestamp) -> String {
         time.to_zoned(self.zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
     }
 }
@@ -381,18 +381,18 @@ impl SchedulePlan {
     /// Delay of a run after its planned time, by name and time: the same in each process, and
     /// shorter than the pause to the next planned time, so that runs keep their order.
     fn delay(&self, name: &str, planned: Timestamp) -> SignedDuration {
-        let most = self.jitter.as_millis();
-        if most == 0 {
+        let jitter_ms = self.jitter.as_millis();
+        if jitter_ms == 0 {
             return SignedDuration::ZERO;
         }
         let pause = self.times.after(planned).map(|next| next.duration_since(planned).as_millis());
-        let pause = pause.and_then(|pause| u128::try_from(pause).ok()).unwrap_or(most);
+        let pause = pause.and_then(|pause| u128::try_from(pause).ok()).unwrap_or(jitter_ms);
         // FNV-1a: stable over versions, unlike the hasher of the standard library.
         let bytes = name.bytes().chain(planned.as_second().to_le_bytes());
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        let delay = u128::from(hash) % most.min(pause).max(1);
+        let delay = u128::from(hash) % jitter_ms.min(pause).max(1);
         SignedDuration::from_millis(i64::try_from(delay).unwrap_or_default())
     }
 }

@@ -198,19 +198,19 @@ pub struct LimitsConfig {
 
 /// Limits of the programs that an agent keeps between its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptLimits {
+pub struct IdleLimits {
     /// Number of programs, and their total memory.
-    pub room: PoolCapacity,
+    pub capacity: PoolCapacity,
     /// Time after which an idle program is ended.
     pub idle: Duration,
 }
 
-impl Default for KeptLimits {
+impl Default for IdleLimits {
     fn default() -> Self {
         // People use a few agents at once and think for minutes; a coding agent takes half a
         // gigabyte.
         Self {
-            room: PoolCapacity { programs: 4, bytes: 2 << 30 },
+            capacity: PoolCapacity { programs: 4, bytes: 2 << 30 },
             idle: Duration::from_secs(10 * 60),
         }
     }
@@ -232,7 +232,7 @@ pub struct TreeConfig {
 
 impl LimitsConfig {
     /// Limits that are set, by name.
-    pub(crate) fn said(&self) -> impl Iterator<Item = (LimitName, u64)> {
+    pub(crate) fn configured(&self) -> impl Iterator<Item = (LimitName, u64)> {
         let wide = |number: Option<usize>| number.and_then(|number| u64::try_from(number).ok());
         let all = [
             (LimitName::MemoryMb, wide(self.memory_mb)),
@@ -282,7 +282,7 @@ impl LimitsConfig {
                 LimitName::FilesPerSecond => self.files_per_second = number,
                 LimitName::ProgramsPerSecond => self.programs_per_second = number,
                 LimitName::KeptPrograms => {
-                    self.kept_programs = number.and_then(|most| usize::try_from(most).ok());
+                    self.kept_programs = number.and_then(|count| usize::try_from(count).ok());
                 }
                 LimitName::KeptIdleMs => self.kept_idle_ms = number,
                 LimitName::KeptMemoryMb => self.kept_memory_mb = number,
@@ -292,14 +292,14 @@ impl LimitsConfig {
     }
 
     /// Limits of kept programs, with defaults for those not set.
-    pub fn kept(&self) -> KeptLimits {
-        let default = KeptLimits::default();
-        KeptLimits {
-            room: PoolCapacity {
-                programs: self.kept_programs.unwrap_or(default.room.programs),
+    pub fn idle_limits(&self) -> IdleLimits {
+        let default = IdleLimits::default();
+        IdleLimits {
+            capacity: PoolCapacity {
+                programs: self.kept_programs.unwrap_or(default.capacity.programs),
                 bytes: self
                     .kept_memory_mb
-                    .map_or(default.room.bytes, |mb| mb.saturating_mul(1 << 20)),
+                    .map_or(default.capacity.bytes, |mb| mb.saturating_mul(1 << 20)),
             },
             idle: self.kept_idle_ms.map_or(default.idle, Duration::from_millis),
         }
@@ -349,8 +349,8 @@ enum RawSetting {
 }
 
 impl From<RawSetting> for SettingText {
-    fn from(said: RawSetting) -> Self {
-        Self(match said {
+    fn from(raw: RawSetting) -> Self {
+        Self(match raw {
             RawSetting::Text(text) => text,
             RawSetting::Flag(flag) => flag.to_string(),
             RawSetting::Whole(number) => number.to_string(),
@@ -363,7 +363,7 @@ impl From<RawSetting> for SettingText {
 const MAX_NAME: usize = 64;
 
 /// Names reserved for the hub, each with the hub's setting that controls it.
-const OWN: &[(&str, &str)] = &[
+const RESERVED: &[(&str, &str)] = &[
     ("acp", "acp"),
     ("permissions", "permissions"),
     ("approval_timeout", "approval_timeout_ms"),
@@ -375,14 +375,14 @@ const OWN: &[(&str, &str)] = &[
 impl AgentConfig {
     /// Settings as the agent reads them, by name; `workspace` is the default working directory of
     /// its programs.
-    pub fn told(&self, workspace: &Path) -> BTreeMap<String, String> {
-        let own =
+    pub fn effective_settings(&self, workspace: &Path) -> BTreeMap<String, String> {
+        let configured =
             self.settings.iter().map(|(name, SettingText(text))| (name.clone(), text.clone()));
-        let mut told: BTreeMap<_, _> = own.collect();
-        told.insert("permissions".to_owned(), self.permissions.word().to_owned());
-        told.insert("approval_timeout".to_owned(), self.approval_timeout_ms.to_string());
-        told.insert("workspace".to_owned(), workspace.display().to_string());
-        told
+        let mut settings: BTreeMap<_, _> = configured.collect();
+        settings.insert("permissions".to_owned(), self.permissions.word().to_owned());
+        settings.insert("approval_timeout".to_owned(), self.approval_timeout_ms.to_string());
+        settings.insert("workspace".to_owned(), workspace.display().to_string());
+        settings
     }
 
     /// Checks the paths of its programs and the names of their environment variables.
@@ -416,13 +416,14 @@ impl AgentConfig {
             (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(ours)
         };
         for name in self.settings.keys() {
-            let way_out = if let Some((_, key)) = OWN.iter().find(|(own, _)| own == name) {
-                format!("say `agents.{agent}.{key}`")
-            } else if !fits(name) {
-                format!("choose a name of 1 to {MAX_NAME} characters of a-z, 0-9, `_` and `-`")
-            } else {
-                continue;
-            };
+            let way_out =
+                if let Some((_, key)) = RESERVED.iter().find(|(reserved, _)| reserved == name) {
+                    format!("say `agents.{agent}.{key}`")
+                } else if !fits(name) {
+                    format!("choose a name of 1 to {MAX_NAME} characters of a-z, 0-9, `_` and `-`")
+                } else {
+                    continue;
+                };
             return Err(ConfigError::Setting { agent: agent.clone(), name: name.clone(), way_out });
         }
         Ok(())
@@ -442,7 +443,10 @@ mod tests {
     }
 
     fn told(agent: &str) -> String {
-        read(agent).map_or_else(|why| why, |config| format!("{:?}", config.told(Path::new("/w"))))
+        read(agent).map_or_else(
+            |why| why,
+            |config| format!("{:?}", config.effective_settings(Path::new("/w"))),
+        )
     }
 
     #[test]
@@ -451,14 +455,14 @@ mod tests {
         let all = "permissions = 'read-only'\napproval_timeout_ms = 1\nsettings = { model = 'x', turns = 3, deep = true, heat = 0.5 }";
         insta::assert_snapshot!(told(all), @r#"{"approval_timeout": "1", "deep": "true", "heat": "0.5", "model": "x", "permissions": "read-only", "turns": "3", "workspace": "/w"}"#);
         let unnamed = Config::default().agent(&AgentId::parse("other").unwrap());
-        assert_eq!(unnamed.told(Path::new("/w"))["permissions"], "ask");
+        assert_eq!(unnamed.effective_settings(Path::new("/w"))["permissions"], "ask");
     }
 
     #[test]
     fn permission_words_round_trip() {
         for word in ["ask", "read-only", "edit", "full"] {
             let config = read(&format!("permissions = '{word}'")).unwrap();
-            assert_eq!(config.told(Path::new("/w"))["permissions"], word);
+            assert_eq!(config.effective_settings(Path::new("/w"))["permissions"], word);
         }
     }
 

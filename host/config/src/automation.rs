@@ -53,7 +53,7 @@ impl Section<'_> {
             return Err(ConfigError::AutomationName {
                 kind,
                 name: name.to_owned(),
-                most: MAX_NAME,
+                max_length: MAX_NAME,
             });
         }
         Ok(())
@@ -100,8 +100,8 @@ impl Section<'_> {
     }
 }
 
-/// Parses a duration of at most `most`.
-pub(crate) fn duration(text: &str, most: Duration) -> Option<Duration> {
+/// Parses a duration of at most `max`.
+pub(crate) fn duration(text: &str, max: Duration) -> Option<Duration> {
     let parsed = text.parse::<SignedDuration>().ok()?;
-    Duration::try_from(parsed).ok().filter(|delay| *delay <= most)
+    Duration::try_from(parsed).ok().filter(|delay| *delay <= max)
 }

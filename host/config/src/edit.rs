@@ -5,7 +5,7 @@
 use crate::{
     acp,
     catalogue::{self, CatalogueEntry},
-    data_dir::own_file,
+    data_dir::private_file,
     environment::{find_program, is_executable},
     settings::Config,
     text_file::{MAX_CONFIG, read_text, toml_problem},
@@ -146,12 +146,13 @@ pub fn remove_acp_agent(file: &Path, agent: &AgentId) -> Result<(), EditError> {
     if section(&old, agent).is_none_or(|section| !section.contains_key("acp")) {
         return Err(EditError::Unknown(agent.clone()));
     }
-    let (own, below) = (format!("[agents.{agent}]"), format!("[agents.{agent}."));
+    let (table_header, subtable_prefix) =
+        (format!("[agents.{agent}]"), format!("[agents.{agent}."));
     let (mut new, mut is_inside) = (String::new(), false);
     for line in text.lines() {
         let start = line.trim_start();
         if start.starts_with('[') {
-            is_inside = start.starts_with(&own) || start.starts_with(&below);
+            is_inside = start.starts_with(&table_header) || start.starts_with(&subtable_prefix);
         }
         let is_dotted = start.starts_with(&format!("agents.{agent}."));
         if !is_inside && !is_dotted {
@@ -195,8 +196,8 @@ fn set(table: &mut Table, agent: &AgentId, command: Value) {
     let mut at = table;
     for name in ["agents", agent.as_str()] {
         let entry = at.entry(name).or_insert_with(|| Value::Table(Table::new()));
-        let Value::Table(below) = entry else { return };
-        at = below;
+        let Value::Table(inner) = entry else { return };
+        at = inner;
     }
     at.insert(acp::KEY.to_owned(), command);
 }
@@ -217,11 +218,11 @@ fn store(
     config.check().map_err(|why| invalid(why.to_string()))?;
     let failed = |why| EditError::File { file: file.to_owned(), why };
     // A link is the operator's: its target is replaced.
-    let place = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    if let Some(folder) = place.parent() {
+    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    if let Some(folder) = target.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    own_file::replace(&place, new.as_bytes()).map_err(failed)
+    private_file::replace(&target, new.as_bytes()).map_err(failed)
 }
 
 #[cfg(test)]

@@ -47,12 +47,12 @@ pub fn is_posix_only() -> bool {
 /// start.
 pub fn environment(words: &BTreeSet<String>) -> Vec<(String, String)> {
     let passed = |name: &str| words.iter().any(|word| grant::passes(word, name));
-    whole_environment().into_iter().filter(|(name, _)| passed(name)).collect()
+    full_environment().into_iter().filter(|(name, _)| passed(name)).collect()
 }
 
 /// Whole environment of this process, for a tool that its user runs through the hub, as a shell
 /// would pass it on. Values that are not UTF-8 are left out.
-pub fn whole_environment() -> Vec<(String, String)> {
+pub fn full_environment() -> Vec<(String, String)> {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };

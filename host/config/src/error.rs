@@ -34,12 +34,12 @@ pub enum ConfigError {
         why: String,
     },
     /// The setting does not exist.
-    #[error("read {place}: no setting is called `{name}`; {hint}")]
+    #[error("read {location}: no setting is called `{name}`; {hint}")]
     Unknown {
         /// Name of the setting.
         name: String,
         /// File, variable or flag that names the setting.
-        place: String,
+        location: String,
         /// Suggestion of a similar setting.
         hint: String,
     },
@@ -75,14 +75,14 @@ pub enum ConfigError {
         why: OutOfRange,
     },
     /// The price is no amount of money.
-    #[error("set `{name}` to {dollars}: it must be from 0 to {most} dollars per million tokens")]
+    #[error("set `{name}` to {dollars}: it must be from 0 to {max} dollars per million tokens")]
     Price {
         /// Path of the setting, such as `prices.gpt-5.input`.
         name: String,
         /// Value of the setting.
         dollars: f64,
         /// Largest allowed value.
-        most: f64,
+        max: f64,
     },
     /// The tenant has an empty name.
     #[error(
@@ -162,7 +162,7 @@ pub enum ConfigError {
     },
     /// The schedule or trigger has a name that tasks cannot carry.
     #[error(
-        "call a {kind} `{name}`: a name has 1 to {most} of a-z, 0-9, `-` and `_`; take such a name"
+        "call a {kind} `{name}`: a name has 1 to {max_length} of a-z, 0-9, `-` and `_`; take such a name"
     )]
     AutomationName {
         /// `schedule` or `trigger`.
@@ -170,7 +170,7 @@ pub enum ConfigError {
         /// Name of the schedule or trigger.
         name: String,
         /// Maximum length.
-        most: usize,
+        max_length: usize,
     },
     /// A schedule and a trigger have one name, which would identify two senders of messages.
     #[error("call a trigger `{0}`: a schedule has that name; take another one")]

@@ -64,7 +64,7 @@ impl Settings {
         home: Option<&Path>,
         flags: &[Flag],
     ) -> Result<Self, ConfigError> {
-        let above = |layers: &mut Layers| -> Result<(), ConfigError> {
+        let apply_overrides = |layers: &mut Layers| -> Result<(), ConfigError> {
             for (name, text) in environment {
                 layers.variable(name, text)?;
             }
@@ -76,10 +76,11 @@ impl Settings {
         };
         // The layers above the file can set the file's own path.
         let mut layers = Layers::default();
-        above(&mut layers)?;
-        let said = layers.values.get("data_dir").and_then(Value::as_str).map(PathBuf::from);
-        let said = said.map(|path| at_home(path, home));
-        let default_dir = said.or_else(|| Some(home?.join(".a2a-hub")));
+        apply_overrides(&mut layers)?;
+        let configured_dir =
+            layers.values.get("data_dir").and_then(Value::as_str).map(PathBuf::from);
+        let configured_dir = configured_dir.map(|path| at_home(path, home));
+        let default_dir = configured_dir.or_else(|| Some(home?.join(".a2a-hub")));
         let variable = environment.get(CONFIG_VARIABLE).filter(|path| !path.is_empty());
         let named = file.map(|path| (path, CONFIG_FLAG));
         let named = named.or_else(|| Some((PathBuf::from(variable?), CONFIG_VARIABLE)));
@@ -92,7 +93,7 @@ impl Settings {
         {
             file = None;
         }
-        above(&mut layers)?;
+        apply_overrides(&mut layers)?;
         let mut config = layers.config()?;
         config.expand(home);
         config.data_dir = config.data_dir.or(default_dir);
@@ -102,16 +103,16 @@ impl Settings {
 
     /// True if the command line or the environment sets the value at `path`, so that a changed file
     /// has no effect on it.
-    pub fn is_above_the_file(&self, path: &[&str]) -> bool {
-        matches!(self.said_by(path), Origin::Flag(_) | Origin::Variable(_))
+    pub fn overrides_file(&self, path: &[&str]) -> bool {
+        matches!(self.origin_of(path), Origin::Flag(_) | Origin::Variable(_))
     }
 
     /// True if the command line sets the value at `path`.
     pub fn is_on_the_command_line(&self, path: &[&str]) -> bool {
-        matches!(self.said_by(path), Origin::Flag(_))
+        matches!(self.origin_of(path), Origin::Flag(_))
     }
 
-    fn said_by(&self, path: &[&str]) -> &Origin {
+    fn origin_of(&self, path: &[&str]) -> &Origin {
         let path: Vec<_> = path.iter().map(|&name| name.to_owned()).collect();
         self.origin(&path)
     }
@@ -160,9 +161,9 @@ impl Layers {
     }
 
     fn table(&mut self, path: &[String], table: Table, origin: &Origin) -> Result<(), ConfigError> {
-        let place = names::place::<Config>(path);
+        let kind = names::entry_kind::<Config>(path);
         for (name, value) in table {
-            let name = match place {
+            let name = match kind {
                 EntryKind::Section(fields) => known(path, &name, fields, origin)?,
                 EntryKind::Names | EntryKind::Value => name,
             };
@@ -177,7 +178,7 @@ impl Layers {
         value: Value,
         origin: &Origin,
     ) -> Result<(), ConfigError> {
-        match (names::place::<Config>(&path), value) {
+        match (names::entry_kind::<Config>(&path), value) {
             (EntryKind::Section(_) | EntryKind::Names, Value::Table(table))
                 if !table.is_empty() =>
             {
@@ -224,7 +225,7 @@ impl Layers {
 /// Path with `~/` replaced by the home directory.
 fn at_home(path: PathBuf, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
-        (Ok(below), Some(home)) => home.join(below),
+        (Ok(rest), Some(home)) => home.join(rest),
         (Ok(_), None) | (Err(_), _) => path,
     }
 }
@@ -268,7 +269,7 @@ fn known(
         Some(name) => did_you_mean::question(&key(name)),
         None => format!("there are `{}`", fields.join("`, `")),
     };
-    Err(ConfigError::Unknown { name: key(name), place: origin.to_string(), hint })
+    Err(ConfigError::Unknown { name: key(name), location: origin.to_string(), hint })
 }
 
 fn unknown_variable(name: &str) -> ConfigError {
@@ -276,7 +277,7 @@ fn unknown_variable(name: &str) -> ConfigError {
     let variables: Vec<_> = names::all::<Config>(&[]).iter().map(variable).collect();
     let hint = did_you_mean::hint(name, variables.iter().map(String::as_str))
         .unwrap_or_else(|| "`a2a-hub config show` lists the settings".to_owned());
-    ConfigError::Unknown { name: name.to_owned(), place: "the environment".to_owned(), hint }
+    ConfigError::Unknown { name: name.to_owned(), location: "the environment".to_owned(), hint }
 }
 
 #[cfg(test)]
@@ -326,7 +327,7 @@ mod tests {
         assert!(origin(&["http", "enabled"]).ends_with("config.toml"));
         assert_eq!(origin(&["http", "host"]), "the default");
         let above = [&["http", "port"][..], &["socket", "path"], &["data_dir"], &["http", "host"]];
-        assert_eq!(above.map(|path| settings.is_above_the_file(path)), [true, true, false, false]);
+        assert_eq!(above.map(|path| settings.overrides_file(path)), [true, true, false, false]);
     }
 
     #[test]

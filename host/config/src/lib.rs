@@ -33,7 +33,7 @@ mod workspaces;
 
 pub use a2a_hub_core::grant::permissions::Permissions;
 pub use acp::AcpProgram;
-pub use agent::{AgentConfig, KeptLimits, LimitsConfig, SettingText};
+pub use agent::{AgentConfig, IdleLimits, LimitsConfig, SettingText};
 pub use automation::{
     schedule::Schedule,
     trigger::{EndState, Trigger, TriggerOn, TriggerRules, TriggerSource, WebhookSource},
@@ -41,9 +41,8 @@ pub use automation::{
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
 pub use data_dir::{
-    custody,
     grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp},
-    own_file,
+    ownership, private_file,
     secrets::{SecretError, SecretStore},
     token,
     trusted_flows::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows},
@@ -51,8 +50,8 @@ pub use data_dir::{
 };
 pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
 pub use environment::{
-    cache_dir, environment, find_program, find_program_on, is_colourless, is_executable,
-    is_posix_only, pager, path_of_process, whole_environment,
+    cache_dir, environment, find_program, find_program_on, full_environment, is_colourless,
+    is_executable, is_posix_only, pager, path_of_process,
 };
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};

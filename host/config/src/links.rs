@@ -19,7 +19,7 @@ pub(crate) struct Link {
 
 /// An unreadable part of a file's path.
 pub(crate) struct Unreadable {
-    pub(crate) place: PathBuf,
+    pub(crate) path: PathBuf,
     pub(crate) why: io::Error,
 }
 
@@ -27,17 +27,17 @@ pub(crate) struct Unreadable {
 pub(crate) fn first_link(file: &Path) -> Result<Option<Link>, Unreadable> {
     let mut way: Vec<_> = file.ancestors().collect();
     way.reverse();
-    for place in way {
-        let unreadable = |why| Unreadable { place: place.to_owned(), why };
-        if !fs::symlink_metadata(place).map_err(unreadable)?.is_symlink() {
+    for ancestor in way {
+        let unreadable = |why| Unreadable { path: ancestor.to_owned(), why };
+        if !fs::symlink_metadata(ancestor).map_err(unreadable)?.is_symlink() {
             continue;
         }
-        let target = fs::read_link(place).map_err(unreadable)?;
-        let beside = place.parent().unwrap_or(Path::new("/"));
-        let rest = file.strip_prefix(place).unwrap_or(Path::new(""));
-        let next = beside.join(target);
+        let target = fs::read_link(ancestor).map_err(unreadable)?;
+        let directory = ancestor.parent().unwrap_or(Path::new("/"));
+        let rest = file.strip_prefix(ancestor).unwrap_or(Path::new(""));
+        let next = directory.join(target);
         let next = if rest.as_os_str().is_empty() { next } else { next.join(rest) };
-        return Ok(Some(Link { at: place.to_owned(), leads_to: plain(&next) }));
+        return Ok(Some(Link { at: ancestor.to_owned(), leads_to: plain(&next) }));
     }
     Ok(None)
 }

@@ -24,7 +24,7 @@ pub(super) enum EntryKind {
 
 /// Kind of the entry of `T` at `path`. For a path that `T` does not have, reading the value fails
 /// later.
-pub(super) fn place<T: for<'de> Deserialize<'de>>(path: &[String]) -> EntryKind {
+pub(super) fn entry_kind<T: for<'de> Deserialize<'de>>(path: &[String]) -> EntryKind {
     let found = Cell::new(EntryKind::Value);
     // The walk stops at the end of the path, so no `T` is ever built.
     let _ = T::deserialize(Walk { path, found: &found });
@@ -34,11 +34,14 @@ pub(super) fn place<T: for<'de> Deserialize<'de>>(path: &[String]) -> EntryKind 
 /// Path of the setting of `T` that `words` name: `http`, `port`, or `agents`, `my`, `agent`,
 /// `timeout`, `ms`.
 pub(super) fn resolve<T: for<'de> Deserialize<'de>>(words: &[&str]) -> Option<Vec<String>> {
-    fn below<T: for<'de> Deserialize<'de>>(path: &[String], words: &[&str]) -> Option<Vec<String>> {
+    fn resolve_from<T: for<'de> Deserialize<'de>>(
+        path: &[String],
+        words: &[&str],
+    ) -> Option<Vec<String>> {
         if words.is_empty() {
             return Some(path.to_owned());
         }
-        let at = place::<T>(path);
+        let at = entry_kind::<T>(path);
         (1..=words.len()).find_map(|count| {
             let (name, rest) = words.split_at(count);
             let name = match at {
@@ -47,21 +50,21 @@ pub(super) fn resolve<T: for<'de> Deserialize<'de>>(words: &[&str]) -> Option<Ve
                 }
                 EntryKind::Names => Some(name.join("-")).filter(|name| {
                     let here = [path, std::slice::from_ref(name)].concat();
-                    !rest.is_empty() || place::<T>(&here) == EntryKind::Value
+                    !rest.is_empty() || entry_kind::<T>(&here) == EntryKind::Value
                 }),
                 EntryKind::Value => None,
             };
-            below::<T>(&[path, &[name?]].concat(), rest)
+            resolve_from::<T>(&[path, &[name?]].concat(), rest)
         })
     }
-    below::<T>(&[], words)
+    resolve_from::<T>(&[], words)
 }
 
 /// Paths of all values of `T` below `section` with fixed names.
 pub(super) fn all<T: for<'de> Deserialize<'de>>(section: &[String]) -> Vec<Vec<String>> {
     let (mut found, mut pending) = (Vec::new(), vec![section.to_owned()]);
     while let Some(path) = pending.pop() {
-        match place::<T>(&path) {
+        match entry_kind::<T>(&path) {
             EntryKind::Section(fields) => pending
                 .extend(fields.iter().map(|name| [&path[..], &[(*name).to_owned()]].concat())),
             EntryKind::Names => {}
@@ -190,7 +193,7 @@ mod tests {
     #[test]
     fn entry_kinds_follow_from_types() {
         let at = |path: &[&str]| {
-            place::<Config>(&path.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+            entry_kind::<Config>(&path.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
         };
         assert_eq!(at(&["http"]), EntryKind::Section(&["enabled", "host", "port", "names"]));
         assert_eq!(at(&["agents"]), EntryKind::Names);

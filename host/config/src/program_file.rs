@@ -27,14 +27,14 @@ pub enum ProgramFileError {
     NoProgram(PathBuf),
     /// Another user could replace the program.
     #[error(
-        "run {program}: others may write to {place}, and so could put another program there; run `chmod go-w {place}`, or name a \
+        "run {program}: others may write to {exposed}, and so could put another program there; run `chmod go-w {exposed}`, or name a \
          copy that is yours alone with `path`"
     )]
     Exposed {
         /// Path of the program.
         program: PathBuf,
         /// Path that others may write to.
-        place: PathBuf,
+        exposed: PathBuf,
     },
     /// A path cannot be inspected.
     #[error("look at {path}: {why}")]
@@ -83,8 +83,8 @@ fn resolve_one(
     program: &mut ProgramGrant,
     placed: Option<&String>,
 ) -> Result<(), ProgramFileError> {
-    let said = program.path.as_ref().or(placed).map(PathBuf::from);
-    let path = said.or_else(|| find_program(name));
+    let configured_path = program.path.as_ref().or(placed).map(PathBuf::from);
+    let path = configured_path.or_else(|| find_program(name));
     let path = path.ok_or_else(|| ProgramFileError::Missing(name.to_owned()))?;
     guard(&path)?;
     if program.pin == Pin::AsFound {
@@ -108,12 +108,11 @@ pub fn guard(path: &Path) -> Result<(), ProgramFileError> {
     let mut next = Some(path.to_owned());
     for _ in 0..MAX_LINKS {
         let Some(file) = next else { return Ok(()) };
-        for place in file.ancestors() {
-            guard_one(path, place)?;
+        for ancestor in file.ancestors() {
+            guard_one(path, ancestor)?;
         }
-        let link = first_link(&file).map_err(|Unreadable { place, why }| {
-            ProgramFileError::Unreadable { path: place, why }
-        })?;
+        let link = first_link(&file)
+            .map_err(|Unreadable { path, why }| ProgramFileError::Unreadable { path, why })?;
         next = link.map(|link| link.leads_to);
     }
     Err(ProgramFileError::NoProgram(path.to_owned()))
@@ -152,8 +151,8 @@ fn digest(path: &Path) -> Result<String, ProgramFileError> {
 /// Checks one part of a path. It is safe if it belongs to this user or the system, and nobody else
 /// may write to it. A directory with the sticky bit, such as `/tmp`, is safe as well: nobody can
 /// replace another user's files in it.
-fn guard_one(program: &Path, place: &Path) -> Result<(), ProgramFileError> {
-    let meta = fs::symlink_metadata(place).map_err(unreadable(place))?;
+fn guard_one(program: &Path, path: &Path) -> Result<(), ProgramFileError> {
+    let meta = fs::symlink_metadata(path).map_err(unreadable(path))?;
     let ours = rustix::process::geteuid().as_raw();
     let owner_is_known = meta.uid() == 0 || meta.uid() == ours;
     let is_sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
@@ -164,7 +163,7 @@ fn guard_one(program: &Path, place: &Path) -> Result<(), ProgramFileError> {
     if owner_is_known && !is_writable {
         return Ok(());
     }
-    Err(ProgramFileError::Exposed { program: program.to_owned(), place: place.to_owned() })
+    Err(ProgramFileError::Exposed { program: program.to_owned(), exposed: path.to_owned() })
 }
 
 #[cfg(test)]

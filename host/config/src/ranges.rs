@@ -18,7 +18,7 @@ impl Config {
     pub(crate) fn check_numbers(&self) -> Result<(), ConfigError> {
         let max_tasks = self.max_tasks.map_or(1, u64::from);
         let max_streams = u64::try_from(self.max_streams()).unwrap_or(u64::MAX);
-        for (name, value, most) in [
+        for (name, value, max) in [
             ("clients.timeout_ms", self.clients.timeout_ms, DAY_MS),
             ("health.interval_ms", self.health.interval_ms, DAY_MS),
             ("breaker.failures", self.breaker.failures.into(), u32::MAX.into()),
@@ -30,7 +30,7 @@ impl Config {
             ("max_tasks", max_tasks, u64::MAX),
             ("max_streams", max_streams, u64::MAX),
         ] {
-            within(name, value, 1, most)?;
+            within(name, value, 1, max)?;
         }
         within("stop.drain_ms", self.stop.drain_ms, 0, DAY_MS)?;
         within(
@@ -42,8 +42,8 @@ impl Config {
         for (model, price) in &self.prices {
             for (name, dollars) in price.numbers() {
                 if !(0.0..=MAX_PRICE).contains(&dollars) {
-                    let (name, most) = (format!("prices.{model}.{name}"), MAX_PRICE);
-                    return Err(ConfigError::Price { name, dollars, most });
+                    let (name, max) = (format!("prices.{model}.{name}"), MAX_PRICE);
+                    return Err(ConfigError::Price { name, dollars, max });
                 }
             }
         }
@@ -65,8 +65,8 @@ impl AgentConfig {
         }
         let granted = self.grant.iter().flat_map(|grant| &grant.limits);
         let granted = granted.map(|(name, number)| ("grant.limits", *name, *number));
-        let said = self.limits.said().map(|(name, number)| ("limits", name, number));
-        for (section, name, value) in said.chain(granted) {
+        let configured = self.limits.configured().map(|(name, number)| ("limits", name, number));
+        for (section, name, value) in configured.chain(granted) {
             name.check(value).map_err(|why| ConfigError::Range {
                 name: format!("agents.{agent}.{section}.{name}"),
                 value,
@@ -77,8 +77,8 @@ impl AgentConfig {
     }
 }
 
-fn within(name: impl Into<String>, value: u64, least: u64, most: u64) -> Result<(), ConfigError> {
-    OutOfRange::check(value, least, most).map_err(|why| ConfigError::Range {
+fn within(name: impl Into<String>, value: u64, min: u64, max: u64) -> Result<(), ConfigError> {
+    OutOfRange::check(value, min, max).map_err(|why| ConfigError::Range {
         name: name.into(),
         value,
         why,

@@ -2,13 +2,13 @@
 
 mod extensions;
 mod http;
-mod own_worktree;
+mod repository_file;
 mod topics;
 mod worktrees;
 
 pub use extensions::ExtensionSettings;
 pub use http::Http;
-pub use own_worktree::RepositoryFile;
+pub use repository_file::RepositoryFile;
 pub use topics::TopicSettings;
 pub use worktrees::{RepositorySettings, WorktreeSettings};
 
@@ -381,7 +381,7 @@ impl Config {
     /// Maximum number of open streams: 2,000 by default, because each costs tens of kilobytes while
     /// its client is slow.
     pub fn max_streams(&self) -> usize {
-        let default = SharedResource::Streams.default_most();
+        let default = SharedResource::Streams.default_total();
         self.max_streams.unwrap_or(usize::try_from(default).unwrap_or(usize::MAX))
     }
 
@@ -514,7 +514,7 @@ mod tests {
                     .iter()
                     .map(|part| if is_name(part) { "any" } else { part }.to_owned())
                     .collect();
-                let is_there = match names::place::<Config>(&above) {
+                let is_there = match names::entry_kind::<Config>(&above) {
                     names::EntryKind::Section(fields) => fields.contains(&part.as_str()),
                     names::EntryKind::Names => is_name(part) || is_balance(&key),
                     // A grant is one value with several settings, each of which has a row.

@@ -2,7 +2,7 @@
 
 use crate::{
     Config,
-    names::{EntryKind, place},
+    names::{EntryKind, entry_kind},
 };
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ fn configuration_keys_match_snapshot() {
     let mut found = Vec::new();
     while let Some(path) = pending.pop() {
         let below = |name: &str| [&path[..], &[name.to_owned()]].concat();
-        match place::<Config>(&path) {
+        match entry_kind::<Config>(&path) {
             EntryKind::Section(names) => pending.extend(names.iter().map(|name| below(name))),
             // The key stands for an operator's name; real nesting is never deeper than this.
             EntryKind::Names if path.len() < 6 => pending.push(below("x")),

@@ -48,7 +48,7 @@ pub fn toml_problem(text: &str, why: &toml::de::Error) -> String {
     let known = MESSAGES.iter().find(|(begin, _)| message.starts_with(begin));
     let words = known.map_or_else(|| plain(message), |(_, words)| (*words).to_owned());
     match why.span() {
-        Some(span) => format!("{}: {words}", place(text.as_bytes(), span.start)),
+        Some(span) => format!("{}: {words}", line_and_column(text.as_bytes(), span.start)),
         None => words,
     }
 }
@@ -59,21 +59,21 @@ pub fn utf8_problem(bytes: &[u8]) -> Option<String> {
     let byte = bytes.get(at).copied().unwrap_or_default();
     Some(format!(
         "{}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8, such as with `iconv -f ISO-8859-1 -t UTF-8`",
-        place(bytes, at)
+        line_and_column(bytes, at)
     ))
 }
 
-/// Reads a text of at most `most` bytes.
+/// Reads a text of at most `max_bytes` bytes.
 ///
 /// # Errors
 ///
 /// Returns the error of the system, or one that says what is wrong with the text.
-pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-    if bytes.len() as u64 > most {
-        return Err(invalid(format!("it has more than {} KiB", most >> 10)));
+    if bytes.len() as u64 > max_bytes {
+        return Err(invalid(format!("it has more than {} KiB", max_bytes >> 10)));
     }
     if let Some(why) = utf8_problem(&bytes) {
         return Err(invalid(why));
@@ -82,7 +82,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 }
 
 /// Line and column of a byte, in characters.
-fn place(text: &[u8], at: usize) -> String {
+fn line_and_column(text: &[u8], at: usize) -> String {
     let before = text.get(..at).unwrap_or(text);
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);

@@ -85,8 +85,8 @@ pub fn remove_workspace(text: &str, dir: &str) -> Result<Option<String>, Workspa
     let places = spellings.iter().flat_map(|spelling| {
         text[list..].match_indices(spelling).map(|(at, it)| list + at..list + at + it.len())
     });
-    for place in places {
-        let (head, tail) = (&text[..place.start], &text[place.end..]);
+    for range in places {
+        let (head, tail) = (&text[..range.start], &text[range.end..]);
         let changed = match tail.trim_start().strip_prefix(',') {
             Some(tail) => format!("{head}{}", tail.trim_start_matches(' ')),
             // The last one leaves no comma behind that separates nothing.

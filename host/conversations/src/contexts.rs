@@ -43,7 +43,7 @@ struct Keeps {
 }
 
 impl Keeps {
-    fn of(config: &Config) -> Self {
+    fn from_config(config: &Config) -> Self {
         let days = |days: Option<u32>| days.map(|days| DAY * days);
         Self {
             idle_contexts: days(config.contexts.max_age_days),
@@ -66,15 +66,15 @@ pub enum ForgetError {
     /// One of its tasks is over, but an ancestor of that task is not: the ancestor counts its
     /// descendants, and its agent may ask for them.
     #[error(
-        "forget context `{context}`: its task `{task}` is kept for task `{above}`, which is not over; cancel that one first"
+        "forget context `{context}`: its task `{task}` is kept for task `{ancestor}`, which is not over; cancel that one first"
     )]
-    Kept {
+    AncestorLive {
         /// The conversation.
         context: ContextId,
         /// The finished task.
         task: TaskId,
         /// The unfinished ancestor.
-        above: TaskId,
+        ancestor: TaskId,
     },
     /// The store failed.
     #[error(transparent)]
@@ -84,12 +84,12 @@ pub enum ForgetError {
 impl Contexts {
     /// Conversations in `storage`, with the retention limits of `config`.
     pub fn new(storage: Arc<dyn TaskStore>, config: &Config) -> Self {
-        Self { storage, keeps: Arc::new(Mutex::new(Keeps::of(config))) }
+        Self { storage, keeps: Arc::new(Mutex::new(Keeps::from_config(config))) }
     }
 
     /// Applies the retention limits of another `config`, from the next retention run on.
     pub fn follow(&self, config: &Config) {
-        *self.keeps.lock() = Keeps::of(config);
+        *self.keeps.lock() = Keeps::from_config(config);
     }
 
     /// Lists conversations, the one with the newest task first.
@@ -110,11 +110,15 @@ impl Contexts {
         let this =
             ContextFilter { context: Some(id.clone()), limit: 1, ..ContextFilter::default() };
         let Some(info) = self.storage.contexts(this).await?.pop() else { return Ok(None) };
-        Ok(Some((info, self.said(id, limit).await?)))
+        Ok(Some((info, self.latest_messages(id, limit).await?)))
     }
 
     /// Latest messages of all tasks, finished or not, task by task.
-    async fn said(&self, id: &ContextId, limit: usize) -> Result<Vec<Message>, StorageError> {
+    async fn latest_messages(
+        &self,
+        id: &ContextId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StorageError> {
         let mut newest_first = Vec::new();
         // Each task has at least one message, so this many tasks suffice.
         let tasks = HeadFilter { context: Some(id.clone()), limit, ..HeadFilter::default() };
@@ -124,8 +128,8 @@ impl Contexts {
             }
             // Deleted in the meantime.
             let Some(stored) = self.storage.task(&head.task).await? else { continue };
-            let said = stored.task.history.into_iter().chain(stored.task.status.message);
-            newest_first.extend(said.collect::<Vec<_>>().into_iter().rev());
+            let messages = stored.task.history.into_iter().chain(stored.task.status.message);
+            newest_first.extend(messages.collect::<Vec<_>>().into_iter().rev());
         }
         newest_first.truncate(limit);
         newest_first.reverse();
@@ -151,8 +155,8 @@ impl Contexts {
         if let Some(head) = heads.iter().find(|head| in_use(head)) {
             return Err(ForgetError::Live(id.clone(), head.task.clone()));
         }
-        if let Some((task, above)) = self.kept_for(&heads).await? {
-            return Err(ForgetError::Kept { context: id.clone(), task, above });
+        if let Some((task, ancestor)) = self.unfinished_ancestor(&heads).await? {
+            return Err(ForgetError::AncestorLive { context: id.clone(), task, ancestor });
         }
         // A task that joins in the meantime is not among them, and stays.
         let tasks = heads.into_iter().map(|head| head.task).collect();
@@ -160,17 +164,20 @@ impl Contexts {
     }
 
     /// The first of these tasks with an unfinished ancestor, and that ancestor.
-    async fn kept_for(&self, heads: &[Head]) -> Result<Option<(TaskId, TaskId)>, StorageError> {
+    async fn unfinished_ancestor(
+        &self,
+        heads: &[Head],
+    ) -> Result<Option<(TaskId, TaskId)>, StorageError> {
         // Many tasks may share an ancestor, which is checked once.
         let mut over = BTreeSet::new();
         for head in heads {
             let mut next = head.parent.clone();
-            while let Some(above) = next.filter(|above| !over.contains(above)) {
-                let known = self.storage.head(&above).await?;
+            while let Some(ancestor) = next.filter(|ancestor| !over.contains(ancestor)) {
+                let known = self.storage.head(&ancestor).await?;
                 if known.as_ref().is_some_and(|known| !known.state.is_final()) {
-                    return Ok(Some((head.task.clone(), above)));
+                    return Ok(Some((head.task.clone(), ancestor)));
                 }
-                over.insert(above);
+                over.insert(ancestor);
                 next = known.and_then(|known| known.parent);
             }
         }
@@ -214,7 +221,9 @@ impl Contexts {
                     // The conversation was continued, was deleted, or is still needed by an
                     // ancestor.
                     Err(
-                        ForgetError::Live(..) | ForgetError::Kept { .. } | ForgetError::Unknown(_),
+                        ForgetError::Live(..)
+                        | ForgetError::AncestorLive { .. }
+                        | ForgetError::Unknown(_),
                     ) => {}
                     Err(ForgetError::Storage(why)) => return Err(why),
                 }
@@ -241,10 +250,10 @@ impl Contexts {
         let mut size = if max_bytes.is_some() { self.storage.size().await? } else { 0 };
         loop {
             let oldest = self.storage.finished(before, FOUND_AT_ONCE).await?;
-            let (so_far, mut left) = (forgotten, &*oldest);
-            while !left.is_empty() {
-                let (few, rest) = left.split_at(batch.min(left.len()));
-                left = rest;
+            let (so_far, mut remaining) = (forgotten, &*oldest);
+            while !remaining.is_empty() {
+                let (few, rest) = remaining.split_at(batch.min(remaining.len()));
+                remaining = rest;
                 let Some(max) = max_bytes else {
                     forgotten += self.storage.forget_tasks(few.to_vec()).await?;
                     continue;
@@ -252,11 +261,15 @@ impl Contexts {
                 if size <= max {
                     return Ok(forgotten);
                 }
-                let gone = self.storage.forget_tasks(few.to_vec()).await?;
-                forgotten += gone;
+                let deleted = self.storage.forget_tasks(few.to_vec()).await?;
+                forgotten += deleted;
                 let before = std::mem::replace(&mut size, self.storage.size().await?);
-                batch =
-                    how_many(size.saturating_sub(max), before.saturating_sub(size), gone, batch);
+                batch = next_batch_size(
+                    size.saturating_sub(max),
+                    before.saturating_sub(size),
+                    deleted,
+                    batch,
+                );
             }
             if forgotten == so_far {
                 return Ok(forgotten);
@@ -267,9 +280,9 @@ impl Contexts {
 
 /// Size of the next batch: the excess bytes divided by the average size of the tasks just deleted,
 /// so that little more is deleted than needed.
-fn how_many(too_much: u64, freed: u64, gone: usize, before: usize) -> usize {
-    let gone = u64::try_from(gone).unwrap_or(u64::MAX);
-    match freed.checked_div(gone) {
+fn next_batch_size(too_much: u64, freed: u64, deleted: usize, before: usize) -> usize {
+    let deleted = u64::try_from(deleted).unwrap_or(u64::MAX);
+    match freed.checked_div(deleted) {
         // Deleting small tasks frees a page only now and then.
         None | Some(0) => (before * 2).min(BATCH),
         Some(each) => usize::try_from(too_much / each).unwrap_or(BATCH).clamp(1, BATCH),
@@ -408,11 +421,11 @@ mod tests {
 
     #[test]
     fn batch_size_follows_freed_bytes() {
-        assert_eq!(how_many(1_000_000, 100_000, 1, 1), 10);
-        assert_eq!(how_many(10, 100_000, 1, 8), 1, "large ones go one by one");
-        assert_eq!(how_many(1 << 30, 4_096, 64, 64), BATCH);
-        assert_eq!(how_many(1 << 30, 0, 1, 1), 2, "nothing is known yet");
-        assert_eq!(how_many(1 << 30, 0, 0, BATCH), BATCH);
+        assert_eq!(next_batch_size(1_000_000, 100_000, 1, 1), 10);
+        assert_eq!(next_batch_size(10, 100_000, 1, 8), 1, "large ones go one by one");
+        assert_eq!(next_batch_size(1 << 30, 4_096, 64, 64), BATCH);
+        assert_eq!(next_batch_size(1 << 30, 0, 1, 1), 2, "nothing is known yet");
+        assert_eq!(next_batch_size(1 << 30, 0, 0, BATCH), BATCH);
     }
 
     #[tokio::test]

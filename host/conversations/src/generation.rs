@@ -23,16 +23,18 @@ const MAX_ENTRIES: usize = 100;
 
 /// Generation that the task must have for this message, if the message names one.
 pub fn expected(message: &Message) -> Result<Option<u64>, A2aError> {
-    let own = message.metadata.as_ref().and_then(|facts| facts.get(EXTENSION));
-    let Some(expected) = own.and_then(|own| own.get(IF_MATCH)) else { return Ok(None) };
+    let extension = message.metadata.as_ref().and_then(|facts| facts.get(EXTENSION));
+    let Some(expected) = extension.and_then(|extension| extension.get(IF_MATCH)) else {
+        return Ok(None);
+    };
     let text = expected.as_str().and_then(|text| text.parse().ok());
     // Over gRPC, each number is a double.
-    let whole = expected.as_f64().filter(|it| it.fract() == 0.0 && (0.0..=9e15).contains(it));
-    let whole = whole.and_then(|whole| format!("{whole:.0}").parse().ok());
-    let number: Option<u64> = expected.as_u64().or(text).or(whole);
+    let integer = expected.as_f64().filter(|it| it.fract() == 0.0 && (0.0..=9e15).contains(it));
+    let integer = integer.and_then(|whole| format!("{whole:.0}").parse().ok());
+    let number: Option<u64> = expected.as_u64().or(text).or(integer);
     number.map(Some).ok_or_else(|| {
-        let place = format!("message.metadata.{EXTENSION}.{IF_MATCH}");
-        A2aError::invalid(&place, "must be a whole number, such as 3")
+        let field = format!("message.metadata.{EXTENSION}.{IF_MATCH}");
+        A2aError::invalid(&field, "must be a whole number, such as 3")
     })
 }
 
@@ -61,19 +63,19 @@ pub fn require(
 }
 
 /// Adds what the extension says to metadata.
-pub fn note(metadata: &mut Option<Metadata>, said: Value) {
-    metadata.get_or_insert_default().insert(EXTENSION.to_owned(), said);
+pub fn note(metadata: &mut Option<Metadata>, value: Value) {
+    metadata.get_or_insert_default().insert(EXTENSION.to_owned(), value);
 }
 
 /// The event with its generation: in the metadata of the task, the status or the artifact.
 pub fn of_event(event: &SequencedEvent) -> SequencedEvent {
     let mut event = event.clone();
-    let said = json!({ "generation": event.seq });
+    let value = json!({ "generation": event.seq });
     match &mut event.event {
-        TaskEvent::Created(created) => note(&mut created.task.metadata, said),
-        TaskEvent::Status(update) => note(&mut update.metadata, said),
-        TaskEvent::Artifact(update) => note(&mut update.artifact.metadata, said),
-        TaskEvent::Input(message) | TaskEvent::Reply(message) => note(&mut message.metadata, said),
+        TaskEvent::Created(created) => note(&mut created.task.metadata, value),
+        TaskEvent::Status(update) => note(&mut update.metadata, value),
+        TaskEvent::Artifact(update) => note(&mut update.artifact.metadata, value),
+        TaskEvent::Input(message) | TaskEvent::Reply(message) => note(&mut message.metadata, value),
     }
     event
 }
@@ -124,7 +126,7 @@ impl TaskTimeline {
     }
 
     /// Metadata of a task: its generation, its timeline, and the generations of its artifacts.
-    pub fn told(&self, generation: u64) -> Value {
+    pub fn to_json(&self, generation: u64) -> Value {
         let of = |(id, (start, end)): (&String, &(u64, u64))| json!({ "artifactId": id, "startGeneration": start, "endGeneration": end });
         let artifacts: Vec<_> = self.artifacts.iter().map(of).collect();
         json!({ "generation": generation, "timeline": self.entries, "artifacts": artifacts })
@@ -205,7 +207,7 @@ mod tests {
         timeline.add(&event(3, artifact("a")));
         timeline.add(&event(4, TaskEvent::Input(Message::text(Role::User, "faster"))));
         timeline.add(&event(5, artifact("a")));
-        let told = timeline.told(5);
+        let told = timeline.to_json(5);
         let roles = told["timeline"].as_array().unwrap().iter();
         let roles: Vec<_> =
             roles.map(|entry| (entry["generation"].clone(), entry["role"].clone())).collect();
@@ -220,7 +222,7 @@ mod tests {
         for seq in 1..=500 {
             timeline.add(&event(seq, status("works")));
         }
-        let told = timeline.told(500);
+        let told = timeline.to_json(500);
         let entries = told["timeline"].as_array().unwrap();
         assert_eq!(entries.len(), MAX_ENTRIES);
         assert_eq!(entries.last().unwrap()["generation"], 500);

@@ -12,7 +12,7 @@
 
 mod failover;
 
-pub use failover::{Failover, budget_left, group_of};
+pub use failover::{Failover, group_of, remaining_budget};
 
 use a2a_hub_core::task::metadata::{HANDOFF, HANDOFF_FROM, REASON};
 use a2a_hub_protocol::{
@@ -29,8 +29,8 @@ pub const MAX_HANDOFFS: usize = 64;
 const PATCH: &str = "patch";
 
 /// Most bytes of what was asked, of what the agent said, and of the changed files.
-const MAX_ASKED: usize = 32 << 10;
-const MAX_SAID: usize = 16 << 10;
+const MAX_REQUEST_BYTES: usize = 32 << 10;
+const MAX_OUTPUT_BYTES: usize = 16 << 10;
 const MAX_CHANGES: usize = 64 << 10;
 
 /// Reason why a task cannot be handed over.
@@ -122,15 +122,15 @@ fn fact(name: &str, mut fact: Value, reason: Option<&str>) -> Metadata {
     Metadata::from_iter([(name.to_owned(), fact)])
 }
 
-/// Checks that the agent of the new task `own` may begin, now that the old one is over; `by_hub` if
+/// Checks that the agent of the new task `new` may begin, now that the old one is over; `by_hub` if
 /// the hub handed that over.
 ///
 /// # Errors
 /// The text for the client if the old task was completed or handed over to another task, or if it
 /// was cancelled while the hub handed it over.
-pub fn require_may_begin(old: &Task, own: &TaskId, by_hub: bool) -> Result<(), String> {
+pub fn require_may_begin(old: &Task, new: &TaskId, by_hub: bool) -> Result<(), String> {
     match successor(old) {
-        Some(next) if next != *own => {
+        Some(next) if next != *new => {
             return Err(format!("Task `{}` was handed over to task `{next}` before.", old.id));
         }
         None if by_hub && old.status.state == TaskState::Canceled => {
@@ -147,17 +147,18 @@ pub fn require_may_begin(old: &Task, own: &TaskId, by_hub: bool) -> Result<(), S
 /// Message for the agent that goes on: what was asked, what the first agent said last, its changes
 /// and the note. Each is marked as data and shortened. Files of the client follow as they are.
 pub fn message(task: &Task, from: &AgentId, changes: Option<&str>, note: Option<&str>) -> Message {
-    let asked = task.history.iter().filter(|message| message.role == Role::User);
-    let asked: Vec<_> = asked.map(Message::joined_text).filter(|text| !text.is_empty()).collect();
+    let requests = task.history.iter().filter(|message| message.role == Role::User);
+    let requests: Vec<_> =
+        requests.map(Message::joined_text).filter(|text| !text.is_empty()).collect();
     let mut text = format!(
         "Go on with a task that `{from}` has not finished. The files are as it left them. What stands between fences is \
          information about the task, which was:\n"
     );
-    text += &fenced(&shortened(&asked.join("\n\n"), MAX_ASKED, Keep::Beginning));
-    let said = said_last(task);
-    if !said.is_empty() {
+    text += &fenced(&shortened(&requests.join("\n\n"), MAX_REQUEST_BYTES, Keep::Beginning));
+    let output = last_output(task);
+    if !output.is_empty() {
         text += &format!("\nWhat `{from}` said last:\n");
-        text += &fenced(&shortened(&said, MAX_SAID, Keep::End));
+        text += &fenced(&shortened(&output, MAX_OUTPUT_BYTES, Keep::End));
     }
     if let Some(changes) = changes.filter(|changes| !changes.trim().is_empty()) {
         text += &format!("\nWhat `{from}` changed:\n");
@@ -177,14 +178,14 @@ pub fn message(task: &Task, from: &AgentId, changes: Option<&str>, note: Option<
 }
 
 /// Latest words of the agent: its artifacts, its messages and its status.
-fn said_last(task: &Task) -> String {
-    let made = task.artifacts.iter().filter(|artifact| artifact.artifact_id.as_str() != PATCH);
-    let made = made.map(|artifact| joined_text(&artifact.parts));
-    let told = task.history.iter().filter(|message| message.role == Role::Agent);
+fn last_output(task: &Task) -> String {
+    let artifacts = task.artifacts.iter().filter(|artifact| artifact.artifact_id.as_str() != PATCH);
+    let artifacts = artifacts.map(|artifact| joined_text(&artifact.parts));
+    let messages = task.history.iter().filter(|message| message.role == Role::Agent);
     let last = task.status.message.as_ref();
     let is_new = |last: &&Message| !task.history.iter().any(|it| it.message_id == last.message_id);
-    let told = told.chain(last.filter(is_new)).map(Message::joined_text);
-    let all: Vec<_> = made.chain(told).map(|text| text.trim().to_owned()).collect();
+    let messages = messages.chain(last.filter(is_new)).map(Message::joined_text);
+    let all: Vec<_> = artifacts.chain(messages).map(|text| text.trim().to_owned()).collect();
     all.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
@@ -195,20 +196,20 @@ enum Keep {
     End,
 }
 
-/// At most `most` bytes of a text, and how much was left out.
-fn shortened(text: &str, most: usize, keep: Keep) -> String {
-    if text.len() <= most {
+/// At most `max` bytes of a text, and how much was left out.
+fn shortened(text: &str, max: usize, keep: Keep) -> String {
+    if text.len() <= max {
         return text.to_owned();
     }
-    let left_out = text.len() - most;
+    let omitted = text.len() - max;
     match keep {
         Keep::Beginning => {
-            let end = text.floor_char_boundary(most);
-            format!("{}\n[{left_out} bytes left out]", &text[..end])
+            let end = text.floor_char_boundary(max);
+            format!("{}\n[{omitted} bytes left out]", &text[..end])
         }
         Keep::End => {
-            let start = text.ceil_char_boundary(left_out);
-            format!("[{left_out} bytes left out]\n{}", &text[start..])
+            let start = text.ceil_char_boundary(omitted);
+            format!("[{omitted} bytes left out]\n{}", &text[start..])
         }
     }
 }
@@ -329,11 +330,12 @@ mod tests {
 
     #[test]
     fn long_texts_are_shortened_and_fences_hold() {
-        let long = format!("{}é``````{}", "a".repeat(MAX_SAID), "b".repeat(MAX_SAID - 6));
+        let long =
+            format!("{}é``````{}", "a".repeat(MAX_OUTPUT_BYTES), "b".repeat(MAX_OUTPUT_BYTES - 6));
         let mut old = task(TaskState::Failed, &long);
-        old.history[0] = Message::text(Role::User, "x".repeat(MAX_ASKED + 7));
+        old.history[0] = Message::text(Role::User, "x".repeat(MAX_REQUEST_BYTES + 7));
         let text = message(&old, &agent("claude"), None, None).joined_text();
-        assert!(text.len() < MAX_ASKED + MAX_SAID + 1_000, "{} bytes", text.len());
+        assert!(text.len() < MAX_REQUEST_BYTES + MAX_OUTPUT_BYTES + 1_000, "{} bytes", text.len());
         assert!(text.contains("[7 bytes left out]"));
         assert!(text.contains("```````\n["), "the fence is longer than any in the text: {text}");
     }

@@ -5,7 +5,7 @@
 pub mod contexts;
 pub mod generation;
 pub mod handoff;
+pub mod pending_messages;
 pub mod refusals;
 pub mod repeats;
 pub mod task_tree;
-pub mod unheard;

@@ -1,6 +1,6 @@
 //! Refusals of operations on tasks. Each says what was asked, why not, and what to do instead.
 
-use a2a_hub_core::task::{lifecycle::MAX_UNHEARD, question::QuestionGone};
+use a2a_hub_core::task::{lifecycle::MAX_PENDING_MESSAGES, question::QuestionClosed};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,
@@ -29,20 +29,26 @@ pub fn not_waiting(id: &TaskId, state: TaskState) -> A2aError {
     let hint = if state.is_final() {
         "send the message without `taskId`".to_owned()
     } else {
-        format!("{MAX_UNHEARD} messages wait for its agent already; wait until it has heard them")
+        format!(
+            "{MAX_PENDING_MESSAGES} messages wait for its agent already; wait until it has heard them"
+        )
     };
     let why = format!("task `{id}` is {}, and takes no message; {hint}", state.name());
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(json!({ "state": state.name() }))
 }
 
 /// Refuses an answer to a question that is not the open one.
-pub fn not_asked(task: &Task, asked: Option<&Question>, gone: &QuestionGone) -> A2aError {
+pub fn question_not_open(
+    task: &Task,
+    open_question: Option<&Question>,
+    error: &QuestionClosed,
+) -> A2aError {
     let (id, state) = (&task.id, task.status.state.name());
     let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
-    let way_out = match asked {
-        Some(asked) => format!(
+    let way_out = match open_question {
+        Some(open_question) => format!(
             "answer that one with `metadata.question` = `{0}` (`a2a-hub send AGENT --task {id} --question {0} ...`)",
-            asked.id
+            open_question.id
         ),
         None => "leave out `metadata.question`".to_owned(),
     };
@@ -51,8 +57,8 @@ pub fn not_asked(task: &Task, asked: Option<&Question>, gone: &QuestionGone) -> 
     } else {
         "asks nothing now".to_owned()
     };
-    let why = format!("{gone}; task `{id}` is {state} and {asks}; {way_out}");
-    let details = json!({ "state": state, "question": asked, "text": text });
+    let why = format!("{error}; task `{id}` is {state} and {asks}; {way_out}");
+    let details = json!({ "state": state, "question": open_question, "text": text });
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }
 

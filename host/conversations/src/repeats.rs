@@ -61,7 +61,7 @@ enum BegunTask {
 }
 
 impl BegunTask {
-    fn of(task: TaskId) -> Self {
+    fn from_task_id(task: TaskId) -> Self {
         match Uuid::try_parse(task.as_str()) {
             Ok(id) if id.to_string() == task.as_str() => Self::Id(id),
             Ok(_) | Err(_) => Self::Named(Box::new(task)),
@@ -86,21 +86,21 @@ impl RequestTable {
                 self.begun.remove(&oldest);
             }
         }
-        while self.begun.len() as u64 > REQUESTS.default_most() && self.make_room() {}
+        while self.begun.len() as u64 > REQUESTS.default_total() && self.evict_oldest() {}
         self.order.retain(|_, requests| !requests.is_empty());
     }
 
     /// Drops the oldest request of the holder with more than a share, or else the oldest of all.
     /// Returns false if none is left.
-    fn make_room(&mut self) -> bool {
-        let shares = REQUESTS.shares(REQUESTS.default_most());
-        let held = self.order.iter().map(|(holder, its)| (holder.clone(), its.len() as u64));
+    fn evict_oldest(&mut self) -> bool {
+        let shares = REQUESTS.shares(REQUESTS.default_total());
+        let counts = self.order.iter().map(|(holder, its)| (holder.clone(), its.len() as u64));
         let oldest = || {
             let first = |its: &VecDeque<(Instant, Key)>| its.front().map(|(at, _)| *at);
             let ages = self.order.iter().filter_map(|(holder, its)| Some((first(its)?, holder)));
             ages.min().map(|(_, holder)| holder.clone())
         };
-        let Some(holder) = shares.beyond(held).or_else(oldest) else { return false };
+        let Some(holder) = shares.beyond(counts).or_else(oldest) else { return false };
         let dropped = self.order.get_mut(&holder).and_then(VecDeque::pop_front);
         dropped.is_some_and(|(_, key)| self.begun.remove(&key).is_some())
     }
@@ -108,7 +108,7 @@ impl RequestTable {
     /// Records that a request began this task that long ago. The window starts with the task, not
     /// with the first try: a client that retries has seen no task before.
     fn began(&mut self, holder: Holder, key: Key, task: TaskId, age: Duration) {
-        if self.begun.insert(key, BegunTask::of(task)).is_some() {
+        if self.begun.insert(key, BegunTask::from_task_id(task)).is_some() {
             // Rare: the earlier task was deleted, or rejected at once.
             let all = self.order.values_mut();
             all.for_each(|its| its.retain(|(_, known)| *known != key));
@@ -128,9 +128,9 @@ pub type Fingerprint = String;
 pub struct Claim {
     /// Fingerprint of the request.
     pub fingerprint: Fingerprint,
-    /// The lock. Declared before `place`, so that it is dropped first.
+    /// The lock. Declared before `request_ref`, so that it is dropped first.
     task: OwnedMutexGuard<Option<TaskId>>,
-    place: RequestRef,
+    request_ref: RequestRef,
     holder: Holder,
 }
 
@@ -142,7 +142,7 @@ impl Claim {
 
     /// Records the task that the request has begun.
     pub fn begun(mut self, task: TaskId) {
-        let RequestRef { key, repeats } = &self.place;
+        let RequestRef { key, repeats } = &self.request_ref;
         let holder = self.holder.clone();
         repeats.0.known.lock().began(holder, *key, task.clone(), Duration::ZERO);
         // For identical requests that already wait for the lock.
@@ -193,12 +193,12 @@ impl Repeats {
         let digested = digest(&SHA256, request.as_bytes());
         let (fingerprint, key) = (hex::encode(digested), key(digested.as_ref()));
         // Created before the lock is taken, so that on cancellation the lock is released first.
-        let place = RequestRef { key, repeats: self.clone() };
+        let request_ref = RequestRef { key, repeats: self.clone() };
         let mut task = self.turn(key).lock_owned().await;
         if task.is_none() {
             *task = self.begun_by_older_hub(older);
         }
-        Some(Claim { fingerprint, task, place, holder })
+        Some(Claim { fingerprint, task, request_ref, holder })
     }
 
     /// Task that a hub of an older version began for the request. Its texts had less of a request,
@@ -345,7 +345,7 @@ mod tests {
     fn remembered_request_is_small_and_lossless() {
         assert!(size_of::<(Key, BegunTask)>() <= 40, "{}", size_of::<(Key, BegunTask)>());
         for id in [TaskId::fresh().as_str(), "t", "0193B1E2-6B0A-7B0A-8B0A-0193B1E26B0A"] {
-            assert_eq!(BegunTask::of(TaskId::new(id)).task().as_str(), id);
+            assert_eq!(BegunTask::from_task_id(TaskId::new(id)).task().as_str(), id);
         }
     }
 
@@ -389,7 +389,7 @@ mod tests {
         send(Holder::Operator, "operator").await;
         send(agent("other"), "other").await;
         send(Holder::Client("acme".to_owned()), "client").await;
-        let most = usize::try_from(REQUESTS.default_most()).unwrap();
+        let most = usize::try_from(REQUESTS.default_total()).unwrap();
         for n in 0..most + 10 {
             send(agent("greedy"), &n.to_string()).await;
         }

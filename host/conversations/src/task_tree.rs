@@ -35,8 +35,9 @@ impl FoundTask {
     /// Describes the task, which its parent's agent called with this key.
     pub fn described(&self, task: &Task, key: Option<String>) -> TreeTask {
         let Self { head, depth, hidden, .. } = self;
-        let Usage { tokens, cost_usd } = Usage::of(task.metadata.as_ref());
-        let asked = task.history.first().map(|said| joined_text(&said.parts)).unwrap_or_default();
+        let Usage { tokens, cost_usd } = Usage::from_metadata(task.metadata.as_ref());
+        let request =
+            task.history.first().map(|message| joined_text(&message.parts)).unwrap_or_default();
         TreeTask {
             id: head.task.clone(),
             parent_id: head.parent.clone(),
@@ -50,7 +51,7 @@ impl FoundTask {
             tokens,
             cost_usd,
             reason: metadata::text(task, REASON).map(str::to_owned),
-            asked: line(&asked, LINE),
+            asked: line(&request, LINE),
             question: question(task),
             hidden: *hidden,
         }
@@ -59,28 +60,28 @@ impl FoundTask {
 
 /// Open question of a task.
 fn question(task: &Task) -> Option<TreeQuestion> {
-    let Question { id, kind, .. } =
-        Question::of(task.metadata.as_ref()).filter(|_| task.status.state.is_interrupted())?;
-    let said = task.status.message.as_ref().map(|message| joined_text(&message.parts));
-    Some(TreeQuestion { id, kind, text: line(&said.unwrap_or_default(), LINE) })
+    let Question { id, kind, .. } = Question::from_metadata(task.metadata.as_ref())
+        .filter(|_| task.status.state.is_interrupted())?;
+    let text = task.status.message.as_ref().map(|message| joined_text(&message.parts));
+    Some(TreeQuestion { id, kind, text: line(&text.unwrap_or_default(), LINE) })
 }
 
 /// Depth-first order of nodes with these parents: each node follows its parent and precedes its
 /// parent's next child.
 pub fn in_order(parents: impl ExactSizeIterator<Item = Option<usize>>) -> Vec<usize> {
     let mut children = vec![Vec::new(); parents.len()];
-    let mut left = Vec::new();
-    for (place, parent) in parents.enumerate() {
+    let mut stack = Vec::new();
+    for (index, parent) in parents.enumerate() {
         match parent.and_then(|parent| children.get_mut(parent)) {
-            Some(children) => children.push(place),
-            None => left.push(place),
+            Some(children) => children.push(index),
+            None => stack.push(index),
         }
     }
     let mut order = Vec::with_capacity(children.len());
-    while let Some(place) = left.pop() {
-        order.push(place);
-        if let Some(below) = children.get(place) {
-            left.extend(below.iter().rev());
+    while let Some(index) = stack.pop() {
+        order.push(index);
+        if let Some(child_nodes) = children.get(index) {
+            stack.extend(child_nodes.iter().rev());
         }
     }
     order

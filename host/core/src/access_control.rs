@@ -77,7 +77,7 @@ impl Caller {
         task: &TenantId,
     ) -> Result<TenantId, UnknownTenant> {
         let named = &self.tenant;
-        let own = match &self.principal {
+        let assigned = match &self.principal {
             Principal::Operator | Principal::OperatorHttp | Principal::OperatorToken
                 if named.is_default() || are_there(named) =>
             {
@@ -91,8 +91,8 @@ impl Caller {
             | Principal::Automation { .. }
             | Principal::Anonymous => TenantId::default(),
         };
-        if named.is_default() || *named == own {
-            return Ok(own);
+        if named.is_default() || *named == assigned {
+            return Ok(assigned);
         }
         Err(UnknownTenant(named.clone()))
     }
@@ -114,7 +114,7 @@ pub enum Access {
     Administer,
     /// Access of the hub's owner, proven by the kernel on the unix socket: grants of plug-ins, and
     /// copies of the whole store. Neither HTTP nor a token gives it.
-    Own,
+    Owner,
 }
 
 /// Error for an operation that the caller may not use.
@@ -159,7 +159,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::RemovePlugin { .. }
         | Operation::BackUp { .. }
         // It changes the operator's files.
-        | Operation::Worktree(WorktreeRequest::Apply { .. }) => Access::Own,
+        | Operation::Worktree(WorktreeRequest::Apply { .. }) => Access::Owner,
         // The session may contain data that no client of the hub ever saw.
         Operation::SendMessage(send) | Operation::StreamMessage(send)
             if send.resumes_a_session() =>
@@ -203,15 +203,15 @@ pub fn needed(operation: &Operation) -> Access {
 impl Principal {
     /// Checks that this principal has the access.
     pub fn may(&self, access: Access) -> Result<(), AccessDenied> {
-        let most = match self {
-            Self::Operator => Access::Own,
+        let granted = match self {
+            Self::Operator => Access::Owner,
             Self::OperatorHttp | Self::OperatorToken => Access::Administer,
             Self::Client(_) => Access::Use,
             Self::AgentTask { .. } => Access::Delegate,
             Self::Automation { .. } => Access::Send,
             Self::Anonymous => Access::Public,
         };
-        if access <= most {
+        if access <= granted {
             return Ok(());
         }
         Err(AccessDenied { principal: self.clone(), access })
@@ -316,7 +316,7 @@ impl fmt::Display for Access {
                 "it is for programs of the hub's own user that no agent started, and for others by the token in its data directory"
             }
             Self::Administer => "it is for the operator, such as by the command `a2a-hub`",
-            Self::Own => {
+            Self::Owner => {
                 "it is for the operator's own programs on this machine, which no agent started, over the unix socket, and for no \
                  token; run `a2a-hub` in a terminal of your own"
             }
@@ -472,8 +472,8 @@ mod tests {
     fn refusal_names_caller_and_required_access() {
         let [_, client, agent, anybody, token, schedule, http] = everybody();
         let said = [
-            token.may(Access::Own).unwrap_err().to_string(),
-            http.may(Access::Own).unwrap_err().to_string(),
+            token.may(Access::Owner).unwrap_err().to_string(),
+            http.may(Access::Owner).unwrap_err().to_string(),
             client.may(Access::Administer).unwrap_err().to_string(),
             agent.may(Access::Use).unwrap_err().to_string(),
             anybody.may(Access::Use).unwrap_err().to_string(),

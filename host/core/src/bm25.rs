@@ -41,16 +41,16 @@ pub struct Collection {
 /// neither letter nor digit; a word in `camelCase` yields its parts and the whole word, because
 /// people write both.
 pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    runs(text).flat_map(|WordRun { whole, parts }| {
+    runs(text).flat_map(|WordRun { full, parts }| {
         let parts = if parts.len() > 1 { parts } else { Vec::new() };
-        std::iter::once(whole).chain(parts).filter(|word| tells(word))
+        std::iter::once(full).chain(parts).filter(|word| tells(word))
     })
 }
 
 /// Sequence of letters and digits.
 pub struct WordRun {
     /// The whole sequence, in lower case.
-    pub whole: String,
+    pub full: String,
     /// Parts of `camelCase`, in lower case; one part if the sequence has no hump.
     pub parts: Vec<String>,
 }
@@ -70,7 +70,7 @@ pub fn runs(text: &str) -> impl Iterator<Item = WordRun> + '_ {
                 part.extend(c.to_lowercase());
             }
         }
-        WordRun { whole: run.to_lowercase(), parts }
+        WordRun { full: run.to_lowercase(), parts }
     })
 }
 
@@ -79,10 +79,10 @@ pub fn tells(word: &str) -> bool {
     !word.is_empty() && word.len() <= MAX_WORD && STOP_WORDS.binary_search(&word).is_err()
 }
 
-/// Counts the first `most` words of a text.
-pub fn count(text: &str, most: usize) -> WordCounts {
+/// Counts the first `max_words` words of a text.
+pub fn count(text: &str, max_words: usize) -> WordCounts {
     let mut counts = WordCounts::new();
-    for word in words(text).take(most) {
+    for word in words(text).take(max_words) {
         let count = counts.entry(word).or_default();
         *count = count.saturating_add(1);
     }

@@ -21,7 +21,7 @@ use crate::grant::{
     argument_patterns::{Forms, MAX_COMPARISONS},
     byte_limit::Allowance,
     delegate::{DelegateGrants, PeersAsk},
-    http::{HeldHttp, HttpGrants},
+    http::{EffectiveHttp, HttpGrants},
     loader_variable::loads_code,
     memory::MemoryAsk,
     resource_limits::GrantedLimits,
@@ -115,8 +115,8 @@ enum RawPin {
 }
 
 impl From<RawPin> for Pin {
-    fn from(said: RawPin) -> Self {
-        match said {
+    fn from(raw: RawPin) -> Self {
+        match raw {
             RawPin::Flag(false) => Self::Free,
             RawPin::Flag(true) => Self::AsFound,
             RawPin::Digest(digest) => Self::To(digest),
@@ -160,9 +160,9 @@ impl Grant {
     #[must_use]
     pub fn trusting(mut self, ask: &Ask) -> Self {
         for (name, program) in &mut self.process {
-            if let Some(asked) = ask.process.get(name) {
-                program.pass.get_or_insert_with(|| asked.pass.clone());
-                program.set.get_or_insert_with(|| asked.set.clone());
+            if let Some(requested) = ask.process.get(name) {
+                program.pass.get_or_insert_with(|| requested.pass.clone());
+                program.set.get_or_insert_with(|| requested.set.clone());
             }
         }
         self
@@ -174,21 +174,23 @@ impl Grant {
     #[must_use]
     pub fn settled(mut self, ask: &Ask) -> Self {
         self.memory = self.memory.settled(ask.memory.as_ref().map(|ask| ask.max_bytes));
-        let items = |asked: &MemoryAsk| asked.max_items.map(|_| memory::items(Some(asked), None));
+        let items = |requested: &MemoryAsk| {
+            requested.max_items.map(|_| memory::items(Some(requested), None))
+        };
         self.memory_items = self.memory_items.or_else(|| items(ask.memory.as_ref()?));
         self.files = self.files.settled(ask.files.as_ref().map(|ask| ask.max_bytes));
         self.http = self.http.settled(&ask.http);
-        self.workspace = workspace::held(ask.workspace.as_ref(), self.workspace);
-        self.tools = tools::held(&ask.tools, &self.tools);
+        self.workspace = workspace::effective(ask.workspace.as_ref(), self.workspace);
+        self.tools = tools::effective(&ask.tools, &self.tools);
         if let PeersAsk::Named(_) = &ask.delegate.agents {
             self.delegate = self.delegate.within(&ask.delegate.agents);
         }
         self.process.retain(|name, _| ask.process.contains_key(name));
         for (name, program) in &mut self.process {
-            if let Some(asked) = ask.process.get(name) {
-                program.args.get_or_insert_with(|| asked.args.clone());
-                program.pass.get_or_insert_with(|| asked.passed_unnamed());
-                program.set.get_or_insert_with(|| asked.set_unnamed());
+            if let Some(requested) = ask.process.get(name) {
+                program.args.get_or_insert_with(|| requested.args.clone());
+                program.pass.get_or_insert_with(|| requested.passed_unnamed());
+                program.set.get_or_insert_with(|| requested.set_unnamed());
             }
         }
         self
@@ -199,7 +201,7 @@ impl Grant {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectiveGrant {
     /// Programs that it may run.
-    pub programs: BTreeMap<String, HeldProgram>,
+    pub programs: BTreeMap<String, EffectiveProgram>,
     /// Memory limit in bytes; `None` if it has no memory.
     pub memory_bytes: Option<u64>,
     /// Memory limit in items.
@@ -207,7 +209,7 @@ pub struct EffectiveGrant {
     /// Limit in bytes of files for its programs; `None` if it may not write any.
     pub files_bytes: Option<u64>,
     /// Hosts that it may send requests to.
-    pub http: HeldHttp,
+    pub http: EffectiveHttp,
     /// Access to the files of its working directory.
     pub workspace: Option<WorkspaceAccess>,
     /// Agents that it may call, with the terms of each.
@@ -222,7 +224,7 @@ pub struct EffectiveGrant {
 
 /// Effective permissions for one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldProgram {
+pub struct EffectiveProgram {
     /// Path that the operator set.
     pub path: Option<String>,
     /// Pin to one exact file.
@@ -243,45 +245,45 @@ pub struct HeldProgram {
 
 /// Intersects `ask` with `grant`.
 pub fn intersect(ask: &Ask, grant: &Grant) -> EffectiveGrant {
-    let mut held = EffectiveGrant {
-        memory_bytes: grant.memory.of(ask.memory.as_ref().map(|ask| ask.max_bytes)),
+    let mut effective = EffectiveGrant {
+        memory_bytes: grant.memory.limit_for(ask.memory.as_ref().map(|ask| ask.max_bytes)),
         memory_items: memory::items(ask.memory.as_ref(), grant.memory_items),
-        files_bytes: grant.files.of(ask.files.as_ref().map(|ask| ask.max_bytes)),
+        files_bytes: grant.files.limit_for(ask.files.as_ref().map(|ask| ask.max_bytes)),
         directories: grant.directories.clone(),
-        workspace: workspace::held(ask.workspace.as_ref(), grant.workspace),
-        http: HeldHttp::new(&ask.http, &grant.http),
-        tools: tools::held(&ask.tools, &grant.tools),
+        workspace: workspace::effective(ask.workspace.as_ref(), grant.workspace),
+        http: EffectiveHttp::new(&ask.http, &grant.http),
+        tools: tools::effective(&ask.tools, &grant.tools),
         agents: grant.delegate.within(&ask.delegate.agents),
         ..EffectiveGrant::default()
     };
-    for (name, asked) in &ask.process {
+    for (name, requested) in &ask.process {
         let Some(granted) = grant.process.get(name) else {
-            held.refused.insert(name.clone());
+            effective.refused.insert(name.clone());
             continue;
         };
         let pass = match &granted.pass {
-            Some(only) => in_both(&asked.pass, only),
-            None => asked.passed_unnamed(),
+            Some(only) => in_both(&requested.pass, only),
+            None => requested.passed_unnamed(),
         };
         let set = match &granted.set {
-            Some(only) => asked.set.intersection(only).cloned().collect(),
-            None => asked.set_unnamed(),
+            Some(only) => requested.set.intersection(only).cloned().collect(),
+            None => requested.set_unnamed(),
         };
-        let withheld = asked.set.difference(&set).cloned().collect();
-        let forms = [Some(asked.args.clone()), granted.args.clone()];
-        let program = HeldProgram {
+        let withheld = requested.set.difference(&set).cloned().collect();
+        let forms = [Some(requested.args.clone()), granted.args.clone()];
+        let program = EffectiveProgram {
             path: granted.path.clone(),
             forms: forms.into_iter().flatten().collect(),
             pin: granted.pin.clone(),
             pass,
             set,
             withheld,
-            keeps: asked.keeps.clone(),
+            keeps: requested.keeps.clone(),
             max_running: granted.max_running.unwrap_or(DEFAULT_MAX_RUNNING),
         };
-        held.programs.insert(name.clone(), program);
+        effective.programs.insert(name.clone(), program);
     }
-    held
+    effective
 }
 
 /// True if a pattern of `pass` matches a variable: `HOME` matches itself, `VIBE_*` all that begin
@@ -298,13 +300,15 @@ fn covers(word: &str, other: &str) -> bool {
 }
 
 /// Patterns for the variables that both sides match: of overlapping patterns, the narrower one.
-fn in_both(asked: &BTreeSet<String>, granted: &BTreeSet<String>) -> BTreeSet<String> {
-    let pairs = asked.iter().flat_map(|asked| granted.iter().map(move |granted| (asked, granted)));
-    let narrower = pairs.filter_map(|(asked, granted)| {
-        let same = (asked == granted).then_some(granted);
-        let less = same.or_else(|| covers(asked, granted).then_some(granted));
+fn in_both(requested: &BTreeSet<String>, granted: &BTreeSet<String>) -> BTreeSet<String> {
+    let pairs = requested
+        .iter()
+        .flat_map(|requested| granted.iter().map(move |granted| (requested, granted)));
+    let narrower = pairs.filter_map(|(requested, granted)| {
+        let same = (requested == granted).then_some(granted);
+        let less = same.or_else(|| covers(requested, granted).then_some(granted));
         // A pattern with a star never matches a variable that must be named exactly.
-        less.or_else(|| (covers(granted, asked) && !loads_code(asked)).then_some(asked))
+        less.or_else(|| (covers(granted, requested) && !loads_code(requested)).then_some(requested))
     });
     narrower.cloned().collect()
 }
@@ -316,7 +320,7 @@ pub enum GrantRefusal {
     #[error(
         "run `{program}`: this agent's manifest does not ask for it; an agent runs only what its `[process.{program}]` names"
     )]
-    NotAsked {
+    NotRequested {
         /// Program, as the manifest calls it.
         program: String,
     },
@@ -332,23 +336,23 @@ pub enum GrantRefusal {
     },
     /// The arguments match no pattern.
     #[error(
-        "run `{program}` with these arguments: none of the allowed forms fits {given}; caller's text may not begin with `-`, and belongs on stdin or after `--`"
+        "run `{program}` with these arguments: none of the allowed forms fits {args}; caller's text may not begin with `-`, and belongs on stdin or after `--`"
     )]
     Arguments {
         /// Program, as the manifest calls it.
         program: String,
         /// Arguments, shortened for people.
-        given: String,
+        args: String,
     },
     /// The number of arguments exceeds the maximum for any program.
     #[error(
-        "run `{program}` with {given} arguments: {MAX_ARGS} are passed on at most; a longer list belongs on stdin"
+        "run `{program}` with {count} arguments: {MAX_ARGS} are passed on at most; a longer list belongs on stdin"
     )]
     TooMany {
         /// Program, as the manifest calls it.
         program: String,
         /// Number of arguments.
-        given: usize,
+        count: usize,
     },
     /// The operator did not grant the variable.
     #[error(
@@ -366,14 +370,14 @@ pub enum GrantRefusal {
     },
     /// Matching the arguments against all patterns would take too long.
     #[error(
-        "run `{program}` with {given} arguments: with forms of so many tokens they take more than {MAX_COMPARISONS} comparisons; \
+        "run `{program}` with {count} arguments: with forms of so many tokens they take more than {MAX_COMPARISONS} comparisons; \
          fewer arguments, or shorter forms in the manifest's `[process.{program}]`, take less; a long list belongs on stdin"
     )]
     TooLong {
         /// Program, as the manifest calls it.
         program: String,
         /// Number of arguments.
-        given: usize,
+        count: usize,
     },
     /// The manifest does not ask to set the variable.
     #[error("set `{name}` for `{program}`: the manifest's `set` does not name it")]
@@ -387,7 +391,7 @@ pub enum GrantRefusal {
 
 impl EffectiveGrant {
     /// Adds configured paths of programs without one in the grant, and variables for all programs.
-    pub fn furnish(&mut self, places: &BTreeMap<String, String>, pass: &BTreeSet<String>) {
+    pub fn apply_overrides(&mut self, places: &BTreeMap<String, String>, pass: &BTreeSet<String>) {
         for (name, program) in &mut self.programs {
             program.path = program.path.take().or_else(|| places.get(name).cloned());
             program.pass.extend(pass.iter().cloned());
@@ -405,13 +409,13 @@ impl EffectiveGrant {
     }
 
     /// Permissions of `agent` for `program`, or the reason why it may not run the program at all.
-    pub fn named(&self, agent: &str, program: &str) -> Result<&HeldProgram, GrantRefusal> {
+    pub fn named(&self, agent: &str, program: &str) -> Result<&EffectiveProgram, GrantRefusal> {
         self.programs.get(program).ok_or_else(|| {
             let (agent, name) = (agent.to_owned(), program.to_owned());
             if self.refused.contains(program) {
                 GrantRefusal::NotGranted { program: name, agent }
             } else {
-                GrantRefusal::NotAsked { program: name }
+                GrantRefusal::NotRequested { program: name }
             }
         })
     }
@@ -423,26 +427,23 @@ impl EffectiveGrant {
         program: &str,
         args: &[String],
         variables: &[(String, String)],
-    ) -> Result<&HeldProgram, GrantRefusal> {
+    ) -> Result<&EffectiveProgram, GrantRefusal> {
         let program_name = || program.to_owned();
-        let held = self.named(agent, program)?;
+        let effective = self.named(agent, program)?;
         if args.len() > MAX_ARGS {
-            return Err(GrantRefusal::TooMany { program: program_name(), given: args.len() });
+            return Err(GrantRefusal::TooMany { program: program_name(), count: args.len() });
         }
-        let compared = held.forms.iter().map(|forms| forms.comparisons(args.len()));
+        let compared = effective.forms.iter().map(|forms| forms.comparisons(args.len()));
         if compared.fold(0, usize::saturating_add) > MAX_COMPARISONS {
-            return Err(GrantRefusal::TooLong { program: program_name(), given: args.len() });
+            return Err(GrantRefusal::TooLong { program: program_name(), count: args.len() });
         }
-        if !held.forms.iter().all(|forms| forms.allow(args))
+        if !effective.forms.iter().all(|forms| forms.allow(args))
             || args.iter().any(|arg| arg.contains('\0'))
         {
-            return Err(GrantRefusal::Arguments {
-                program: program_name(),
-                given: shortened(args),
-            });
+            return Err(GrantRefusal::Arguments { program: program_name(), args: shortened(args) });
         }
         for (name, value) in variables {
-            if held.withheld.contains(name) {
+            if effective.withheld.contains(name) {
                 let (name, agent) = (name.clone(), agent.to_owned());
                 return Err(GrantRefusal::VariableNotGranted {
                     program: program_name(),
@@ -450,11 +451,11 @@ impl EffectiveGrant {
                     agent,
                 });
             }
-            if !held.set.contains(name) || name.contains('=') || value.contains('\0') {
+            if !effective.set.contains(name) || name.contains('=') || value.contains('\0') {
                 return Err(GrantRefusal::Variable { program: program_name(), name: name.clone() });
             }
         }
-        Ok(held)
+        Ok(effective)
     }
 }
 
@@ -462,8 +463,8 @@ impl EffectiveGrant {
 fn shortened(args: &[String]) -> String {
     const LINE: usize = 200;
     // Bounds the work for any number and length of arguments: the cut-off part is never formatted.
-    let seen = args.iter().take(LINE).map(|arg| &arg[..arg.floor_char_boundary(LINE)]);
-    let mut text = format!("{:?}", seen.collect::<Vec<_>>());
+    let visible = args.iter().take(LINE).map(|arg| &arg[..arg.floor_char_boundary(LINE)]);
+    let mut text = format!("{:?}", visible.collect::<Vec<_>>());
     if text.len() > LINE {
         text.truncate(text.floor_char_boundary(LINE));
         text.push('…');
@@ -507,7 +508,7 @@ mod tests {
         let mut held = intersect(&ask, &Grant::everything(&ask));
         let places = [("git", "/venv/bin/git"), ("sh", "/bin/sh")];
         let places = places.map(|(name, path)| (name.to_owned(), path.to_owned())).into();
-        held.furnish(&places, &BTreeSet::from(["GIT_*".to_owned()]));
+        held.apply_overrides(&places, &BTreeSet::from(["GIT_*".to_owned()]));
         assert_eq!(held.programs.keys().collect::<Vec<_>>(), ["git"], "a place is no grant");
         assert_eq!(held.programs["git"].path.as_deref(), Some("/venv/bin/git"));
         assert_eq!(held.passed(), ["GIT_*".to_owned(), "HOME".to_owned()].into());
@@ -515,7 +516,7 @@ mod tests {
         let own = ProgramGrant { path: Some("/usr/bin/git".to_owned()), ..ProgramGrant::default() };
         let grant = Grant { process: [("git".to_owned(), own)].into(), ..Grant::default() };
         let mut held = intersect(&ask, &grant);
-        held.furnish(&places, &BTreeSet::new());
+        held.apply_overrides(&places, &BTreeSet::new());
         assert_eq!(held.programs["git"].path.as_deref(), Some("/usr/bin/git"), "the grant decides");
     }
 

@@ -53,12 +53,12 @@ pub enum NoCandidate {
         there: Vec<(AgentId, String)>,
     },
     /// All agents are filtered out.
-    #[error("find {wanted}: {}", reasons(.left_out))]
-    AllLeftOut {
+    #[error("find {wanted}: {}", reasons(.excluded))]
+    AllExcluded {
         /// Description of the request.
         wanted: String,
         /// Agents, each with the reason why it is left out.
-        left_out: Vec<PassedOver>,
+        excluded: Vec<PassedOver>,
     },
 }
 
@@ -67,8 +67,8 @@ fn listed(there: &[(AgentId, String)]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn reasons(left_out: &[PassedOver]) -> String {
-    let each = left_out.iter().map(|it| format!("`{}`: {}", it.agent, it.why));
+fn reasons(excluded: &[PassedOver]) -> String {
+    let each = excluded.iter().map(|it| format!("`{}`: {}", it.agent, it.why));
     each.collect::<Vec<_>>().join("; ")
 }
 
@@ -89,7 +89,7 @@ pub fn choose(
     balance: Balance,
     context: Option<&ContextId>,
 ) -> Result<Choice, NoCandidate> {
-    let mut left_out = Vec::new();
+    let mut excluded = Vec::new();
     let skilled = with_skill(candidates, wanted.skill.as_deref());
     if let Some(skill) = &wanted.skill {
         if skilled.is_empty() {
@@ -98,35 +98,35 @@ pub fn choose(
         // If the client names no group, agents without the skill were never candidates.
         let others = candidates.iter().filter(|it| wanted.named.is_some() && it.is_granted);
         let others = others.filter(|it| !skilled.contains(it));
-        left_out.extend(others.map(|it| {
+        excluded.extend(others.map(|it| {
             PassedOver::new(&it.agent, NotChosen::Skill, format!("it has no skill `{skill}`"))
         }));
     } else if let (true, Some(named)) = (skilled.is_empty(), &wanted.named) {
         return Err(NoCandidate::Nobody(named.clone()));
     }
     let (fit, unfit): (Vec<_>, Vec<_>) = skilled.into_iter().partition(|it| it.unfit.is_none());
-    left_out.extend(
+    excluded.extend(
         unfit
             .into_iter()
             .filter_map(|it| Some(PassedOver::new(&it.agent, NotChosen::Unfit, it.unfit.clone()?))),
     );
-    let (those, is_older) = by_version(fit, wanted, &mut left_out)?;
+    let (those, is_older) = by_version(fit, wanted, &mut excluded)?;
     let (open, mut order): (Vec<_>, Vec<_>) = those.into_iter().partition(|it| it.is_open);
-    left_out.extend(open.into_iter().map(|it| {
+    excluded.extend(open.into_iter().map(|it| {
         let why = "it failed repeatedly, and is left alone for a while".to_owned();
         PassedOver::new(&it.agent, NotChosen::Breaker, why)
     }));
-    left_out.sort_by(|one, other| one.agent.cmp(&other.agent));
+    excluded.sort_by(|one, other| one.agent.cmp(&other.agent));
     if order.is_empty() {
-        return Err(NoCandidate::AllLeftOut { wanted: wanted.to_string(), left_out });
+        return Err(NoCandidate::AllExcluded { wanted: wanted.to_string(), excluded });
     }
     order.sort_by_cached_key(|it| {
         let version = is_older.then(|| version_of(it));
-        let rank = Rank::of(it, balance, context);
+        let rank = Rank::new(it, balance, context);
         (Reverse(version), unwell(it), rank, it.last_turn, it.agent.clone())
     });
     let order = order.into_iter().cloned().collect();
-    Ok(Choice { order, is_older, left_out, balance })
+    Ok(Choice { order, is_older, excluded, balance })
 }
 
 fn no_skill(candidates: &[Candidate], wanted: &Wanted, skill: &str) -> NoCandidate {
@@ -141,7 +141,7 @@ fn no_skill(candidates: &[Candidate], wanted: &Wanted, skill: &str) -> NoCandida
 fn by_version<'c>(
     those: Vec<&'c Candidate>,
     wanted: &Wanted,
-    left_out: &mut Vec<PassedOver>,
+    excluded: &mut Vec<PassedOver>,
 ) -> Result<(Vec<&'c Candidate>, bool), NoCandidate> {
     let Some(required) = &wanted.version else { return Ok((those, false)) };
     let is_met = |it: &&Candidate| version_of(it).is_some_and(|its| required.is_met_by(&its));
@@ -152,9 +152,9 @@ fn by_version<'c>(
         let why = format!("its version is `{}`, and {required} is asked for", it.version);
         PassedOver::new(&it.agent, NotChosen::Version, why)
     };
-    left_out.extend(others.iter().map(|it| passed(it)));
+    excluded.extend(others.iter().map(|it| passed(it)));
     if !met.is_empty() || older.is_empty() {
-        left_out.extend(older.iter().map(|it| passed(it)));
+        excluded.extend(older.iter().map(|it| passed(it)));
         return Ok((met, false));
     }
     if wanted.allow_older {

@@ -18,7 +18,7 @@ fn public_words_are_stable() {
         metadata::QUEUED,
         metadata::REASON,
         metadata::RECOVERY,
-        metadata::UNHEARD,
+        metadata::PENDING_MESSAGES,
         metadata::RECEIVED,
         metadata::GRANTED_PERMISSIONS,
         metadata::FLOW_FILE,

@@ -10,14 +10,14 @@ use serde_json::json;
 /// A separate type, as both [`A2aError`] and the errors that convert to it come from other crates.
 #[derive(Debug)]
 pub struct HubError {
-    told: A2aError,
+    error: A2aError,
     is_passing: bool,
 }
 
 impl HubError {
     /// The error as the protocol defines it.
-    pub fn told(&self) -> &A2aError {
-        &self.told
+    pub fn error(&self) -> &A2aError {
+        &self.error
     }
 
     /// True if only the store prevents the operation, which works again once the store is repaired.
@@ -28,13 +28,13 @@ impl HubError {
 
 impl From<HubError> for A2aError {
     fn from(why: HubError) -> Self {
-        why.told
+        why.error
     }
 }
 
 impl From<A2aError> for HubError {
-    fn from(told: A2aError) -> Self {
-        Self { told, is_passing: false }
+    fn from(error: A2aError) -> Self {
+        Self { error, is_passing: false }
     }
 }
 
@@ -43,13 +43,14 @@ impl From<StorageError> for HubError {
     fn from(why: StorageError) -> Self {
         tracing::error!(%why, "the store failed");
         let is_passing = matches!(why, StorageError::Unavailable(_));
-        let told = if is_passing {
+        let message = if is_passing {
             "the hub cannot use its store now; `a2a-hub status` says why, and once that is mended it works again by itself"
         } else {
             "the hub cannot use its store; its log (hub.log in the data directory) says why"
         };
-        let told = A2aError::new(ErrorKind::Internal, told).with(json!({ "reason": "storage" }));
-        Self { told, is_passing }
+        let error =
+            A2aError::new(ErrorKind::Internal, message).with(json!({ "reason": "storage" }));
+        Self { error, is_passing }
     }
 }
 

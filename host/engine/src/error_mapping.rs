@@ -62,7 +62,7 @@ impl From<RegistryError> for HubError {
                 (ErrorKind::InvalidParams, Some(agent))
             }
             RegistryError::Disabled(agent)
-            | RegistryError::Kept { agent, .. }
+            | RegistryError::NotReloaded { agent, .. }
             | RegistryError::Elsewhere { agent, .. } => {
                 (ErrorKind::UnsupportedOperation, Some(agent))
             }
@@ -117,9 +117,9 @@ impl From<SubmitError> for HubError {
                         details["queued"] = json!(queued);
                     }
                     Busy::Questions { waiting } => details["waiting"] = json!(waiting),
-                    Busy::SharedRoom { waiting, most } => {
+                    Busy::SharedCapacity { waiting, max_tasks: limit } => {
                         details["waiting"] = json!(waiting);
-                        details["maxTasks"] = json!(most);
+                        details["maxTasks"] = json!(limit);
                     }
                 }
                 Self::from(A2aError::new(ErrorKind::AgentUnavailable, text).with(details))
@@ -139,7 +139,7 @@ impl From<PushError> for HubError {
             // A2A has no specific error for it.
             PushError::NoConfig { task, id } => refusal(ErrorKind::TaskNotFound)
                 .with(json!({ "taskId": task, "pushNotificationConfigId": id })),
-            PushError::TooMany(task) => {
+            PushError::ConfigLimit(task) => {
                 refusal(ErrorKind::UnsupportedOperation).with(json!({ "taskId": task }))
             }
             PushError::Receiver(why) => A2aError::invalid(RECEIVER, why),
@@ -161,7 +161,7 @@ impl From<ForgetError> for HubError {
     fn from(why: ForgetError) -> Self {
         Self::from(match &why {
             ForgetError::Unknown(context) => A2aError::no_context(context),
-            ForgetError::Live(_, task) | ForgetError::Kept { above: task, .. } => {
+            ForgetError::Live(_, task) | ForgetError::AncestorLive { ancestor: task, .. } => {
                 let refusal = A2aError::new(ErrorKind::UnsupportedOperation, why.to_string());
                 refusal.with(json!({ "taskId": task }))
             }

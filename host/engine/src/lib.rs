@@ -16,7 +16,7 @@ pub mod push;
 pub use crate::operations::{
     ClientContext, Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, StartingHub,
 };
-pub use a2a_hub_store::Looked;
+pub use a2a_hub_store::TaskView;
 pub use error::HubError;
 
 #[cfg(test)]

@@ -102,8 +102,8 @@ impl ReplyStream {
     #[must_use]
     pub fn to_the_end(self) -> Self {
         match self {
-            Self::Task(heard) => Self::Task(heard.until(EndsAt::Over)),
-            Self::Hub(heard) => Self::Hub(heard),
+            Self::Task(subscription) => Self::Task(subscription.until(EndsAt::Over)),
+            Self::Hub(listener) => Self::Hub(listener),
         }
     }
 }
@@ -127,18 +127,20 @@ impl Hub {
     }
 
     /// Authorizes and carries out an operation. Every operation passes through here, whatever its
-    /// transport. `visit` says which agent, or the whole hub, a client of official A2A addresses;
+    /// transport. `client_context` says which agent, or the whole hub, a client of official A2A addresses;
     /// the hub's own dialect has no visits.
     pub async fn handle(
         &self,
         caller: impl Into<Caller>,
-        visit: Option<&ClientContext>,
+        client_context: Option<&ClientContext>,
         mut operation: Operation,
     ) -> Result<Reply, A2aError> {
         let (caller, admitted) = self.pass_gate(caller.into(), &mut operation).await?;
-        admitted.came_to(match visit {
+        admitted.finish(match client_context {
             // Boxed: an operation's future is as large as the largest future that it awaits.
-            Some(visit) => Box::pin(self.perform_for(&caller, visit, operation)).await,
+            Some(client_context) => {
+                Box::pin(self.perform_for(&caller, client_context, operation)).await
+            }
             None => Box::pin(self.perform(&caller, operation)).await,
         })
     }
@@ -154,12 +156,12 @@ impl Hub {
         let admitted = self.admit(&caller.principal, operation)?;
         let caller = match self.set_tenant(caller, operation).await {
             Ok(placed) => placed,
-            Err(why) => return admitted.came_to(Err(why)),
+            Err(why) => return admitted.finish(Err(why)),
         };
         self.name_by_id(operation);
         match self.require_within(&caller.principal, operation).await {
             Ok(()) => Ok((caller, admitted)),
-            Err(why) => admitted.came_to(Err(why)),
+            Err(why) => admitted.finish(Err(why)),
         }
     }
 
@@ -172,7 +174,7 @@ impl Hub {
             Ok(()) => Ok(measured),
             Err(denied) => {
                 tracing::warn!(%denied, "an operation was refused");
-                measured.came_to(Err(A2aError::new(ErrorKind::Authentication, denied.to_string())))
+                measured.finish(Err(A2aError::new(ErrorKind::Authentication, denied.to_string())))
             }
         }
     }
@@ -182,8 +184,8 @@ impl Hub {
             Operation::SendMessage(send) => self.send(caller, send).await?,
             Operation::StreamMessage(mut send) => {
                 send.form.streams = true;
-                let heard = self.start(caller, send, ResponseMode::Stream).await?;
-                return Ok(Reply::Stream(ReplyStream::Task(heard)));
+                let subscription = self.start(caller, send, ResponseMode::Stream).await?;
+                return Ok(Reply::Stream(ReplyStream::Task(subscription)));
             }
             Operation::GetTask { id, history_length } => {
                 Answer::Task(Box::new(latest(self.tasks.get(&id).await?.task, history_length)))
@@ -192,8 +194,8 @@ impl Hub {
                 Answer::Task(Box::new(self.tasks.cancel(&id, caller.principal.clone()).await?))
             }
             Operation::Resubscribe { id, after } => {
-                let heard = self.tasks.resubscribe(&id, after).await?;
-                return Ok(Reply::Stream(ReplyStream::Task(heard)));
+                let subscription = self.tasks.resubscribe(&id, after).await?;
+                return Ok(Reply::Stream(ReplyStream::Task(subscription)));
             }
             Operation::SetPushConfig { task, push } => {
                 let sent = self.tasks.get(&task).await?.seq;
@@ -231,8 +233,8 @@ impl Hub {
             Operation::ListContexts(query) => Answer::Contexts(self.contexts.list(query).await?),
             Operation::GetContext { id, history_length } => {
                 let found = self.contexts.get(&id, history_length).await?;
-                let (info, said) = found.ok_or_else(|| A2aError::no_context(&id))?;
-                Answer::Context(info, said)
+                let (info, messages) = found.ok_or_else(|| A2aError::no_context(&id))?;
+                Answer::Context(info, messages)
             }
             Operation::DeleteContext { id: context } => {
                 let tasks = self.contexts.forget(&context).await?;
@@ -242,7 +244,7 @@ impl Hub {
                 Answer::Task(Box::new(Box::pin(self.hand_over(caller, request)).await?))
             }
             Operation::Worktree(request) => {
-                let operations = WorktreeOperations::of(&self.tasks)?;
+                let operations = WorktreeOperations::new(&self.tasks)?;
                 Box::pin(operations.perform(request)).await?
             }
             Operation::Topic(request) => {
@@ -272,27 +274,29 @@ impl Hub {
             | Operation::DenyPlugin { .. }
             | Operation::RevokePlugin { .. }
             | Operation::RemovePlugin { .. }
-            | Operation::BackUp { .. }) => Box::pin(self.own(caller, operation)).await?,
+            | Operation::BackUp { .. }) => {
+                Box::pin(self.perform_as_owner(caller, operation)).await?
+            }
             Operation::ListAgents { include_health } => {
                 self.list(&caller.principal, include_health).await
             }
             Operation::FindAgents(query) => {
                 Answer::Found(Box::pin(self.search(&caller.principal, &query)).await?)
             }
-            Operation::GetAgent { id } => self.told(&*self.agent(Some(id))?),
+            Operation::GetAgent { id } => self.describe(&*self.agent(Some(id))?),
             Operation::CheckAgent { id } => {
                 Answer::Health(self.agent(Some(id))?.ask(Instant::now(), true).await?)
             }
             Operation::RegisterAgent { id, component } => {
-                self.told(&*Box::pin(self.plugins.register(&id, component)).await?)
+                self.describe(&*Box::pin(self.plugins.register(&id, component)).await?)
             }
             Operation::DeregisterAgent { id } => {
-                let left = self.plugins.deregister(&id).await;
-                Answer::Deregistered(left.map_err(|why| self.told_of_unknown(why))?)
+                let deregistered = self.plugins.deregister(&id).await;
+                Answer::Deregistered(deregistered.map_err(|why| self.registry_error(why))?)
             }
             Operation::ReloadAgent { id, accept } => {
                 let reloaded = Box::pin(self.plugins.reload(&id, accept.as_deref())).await;
-                self.told(&*reloaded.map_err(|why| self.told_of_unknown(why))?)
+                self.describe(&*reloaded.map_err(|why| self.registry_error(why))?)
             }
             Operation::WatchHub => {
                 return Ok(Reply::Stream(ReplyStream::Hub(self.events.subscribe(&caller.tenant))));
@@ -314,8 +318,8 @@ impl Hub {
             }
             Operation::ListCards => {
                 let listed = self.agents.listed();
-                let seen = listed.iter().filter(|agent| self.sees(&caller.principal, agent));
-                Answer::Cards(seen.map(|agent| card_of(agent)).collect())
+                let visible = listed.iter().filter(|agent| self.sees(&caller.principal, agent));
+                Answer::Cards(visible.map(|agent| card_of(agent)).collect())
             }
         }))
     }
@@ -327,13 +331,14 @@ impl Hub {
             Wait::AtMost(_) => ResponseMode::AtEndOrLater,
             Wait::No => ResponseMode::TaskOnly,
         };
-        let mut heard = self.start(caller, send, response).await?;
-        let task = heard.task().clone();
+        let mut subscription = self.start(caller, send, response).await?;
+        let task = subscription.task().clone();
         let answer = match wait {
-            Wait::ToTheEnd => Some(self.hear_out(&mut heard).await?),
-            Wait::AtMost(patience) => {
-                timeout(patience, self.hear_out(&mut heard)).await.ok().transpose()?
-            }
+            Wait::ToTheEnd => Some(self.wait_until_settled(&mut subscription).await?),
+            Wait::AtMost(max_wait) => timeout(max_wait, self.wait_until_settled(&mut subscription))
+                .await
+                .ok()
+                .transpose()?,
             Wait::No => None,
         };
         Ok(match answer {
@@ -341,7 +346,7 @@ impl Hub {
             Some(answer) => answer,
             None => {
                 let mut task = self.tasks.get(&task).await?.task;
-                if heard.is_repeated() {
+                if subscription.is_repeated() {
                     idempotency::mark(&mut task.metadata);
                 }
                 Answer::Task(Box::new(latest(task, history_length)))
@@ -364,8 +369,8 @@ impl Hub {
             None => match &caller.principal {
                 Principal::AgentTask { task, .. } => {
                     let (hub, by, task) = (self.clone(), caller.clone(), task.clone());
-                    let given = Box::pin(async move { hub.give(&by, &task, *send).await });
-                    self.tasks.see_through(given).await
+                    let submission = Box::pin(async move { hub.give(&by, &task, *send).await });
+                    self.tasks.see_through(submission).await
                 }
                 Principal::Operator
                 | Principal::OperatorHttp
@@ -373,7 +378,7 @@ impl Hub {
                 | Principal::Automation { .. }
                 | Principal::Client(_)
                 | Principal::Anonymous => {
-                    if Inherit::of(send.message.metadata.as_ref())?.is_some() {
+                    if Inherit::from_metadata(send.message.metadata.as_ref())?.is_some() {
                         return Err(nothing_to_inherit().into());
                     }
                     self.start_anew(caller, send, response).await
@@ -404,25 +409,25 @@ impl Hub {
             }
         }
         if let by @ Principal::AgentTask { .. } = &caller.principal {
-            return self.tasks.answer_below(&task, message, by.clone()).await;
+            return self.tasks.answer_descendant(&task, message, by.clone()).await;
         }
         let push = self.receiver(push).await?;
         let (hub, by) = (self.clone(), caller.principal.clone());
-        let room = push.as_ref().map(AdmittedConfig::id);
+        let config_id = push.as_ref().map(AdmittedConfig::id);
         let answered = Box::pin(async move {
             let claim = hub.claim(&by, request.as_ref()).await;
             if claim.as_ref().is_some_and(|claim| claim.task().is_some()) {
                 return hub.tasks.repeat(&task, after.unwrap_or(0)).await;
             }
             // All checks come before the first change.
-            if let Some(id) = room {
+            if let Some(id) = config_id {
                 hub.pushes.require_capacity(&task, id.as_ref()).await?;
             }
-            let heard = hub.tasks.answer(&task, message, client, after, by).await?;
+            let subscription = hub.tasks.answer(&task, message, client, after, by).await?;
             if let Some(claim) = claim {
                 claim.begun(task);
             }
-            Ok(heard)
+            Ok(subscription)
         });
         self.begin(push, answered).await
     }
@@ -452,15 +457,15 @@ impl Hub {
     async fn begin(
         &self,
         push: Option<AdmittedConfig>,
-        heard: impl Future<Output = Result<Subscription, HubError>> + Send + 'static,
+        submission: impl Future<Output = Result<Subscription, HubError>> + Send + 'static,
     ) -> Result<Subscription, HubError> {
         let pushes = self.pushes.clone();
         let begun = async move {
-            let heard = heard.await?;
+            let subscription = submission.await?;
             if let Some(push) = push {
-                pushes.set(heard.task().clone(), push, heard.after()).await?;
+                pushes.set(subscription.task().clone(), push, subscription.after()).await?;
             }
-            Ok(heard)
+            Ok(subscription)
         };
         self.tasks.see_through(begun).await
     }
@@ -496,7 +501,7 @@ impl Hub {
                 breaker: agent.breaker(),
                 load: self.tasks.load(&agent.id),
                 latency_ms: self.routes.latency_ms(&agent.id),
-                kept: agent.kept(),
+                kept: agent.idle_count(),
                 unlisted: agent.is_unlisted(),
             }
         };
@@ -521,7 +526,7 @@ impl Hub {
 
     async fn status(&self) -> Result<HubStatus, HubError> {
         let tallies = self.tasks.tally().await?;
-        let counts = TaskCounts::of(&tallies);
+        let counts = TaskCounts::from_tallies(&tallies);
         let waiting = tallies.iter().filter(|tally| tally.state.is_interrupted());
         let agents = self.briefs();
         let count = |status| agents.iter().filter(|agent| agent.status == status).count();
@@ -548,20 +553,20 @@ impl Hub {
     }
 
     /// Describes an agent, with its known health.
-    fn told(&self, agent: &Agent) -> Answer {
+    fn describe(&self, agent: &Agent) -> Answer {
         Answer::Agent(Box::new(self.agents.info(agent, Some(agent.health()))))
     }
 
     async fn list(&self, caller: &Principal, include_health: bool) -> Answer {
-        let is_seen = |agent: &Agent| self.sees(caller, agent);
+        let is_visible = |agent: &Agent| self.sees(caller, agent);
         Answer::Agents(if include_health {
             let checked = self.agents.check(lately()).await.into_iter();
-            let seen = checked.filter(|(agent, _)| is_seen(agent));
-            seen.map(|(agent, health)| self.agents.info(&agent, Some(health))).collect()
+            let visible = checked.filter(|(agent, _)| is_visible(agent));
+            visible.map(|(agent, health)| self.agents.info(&agent, Some(health))).collect()
         } else {
             let all = self.agents.all();
-            let seen = all.iter().filter(|agent| is_seen(agent));
-            seen.map(|agent| self.agents.info(agent, None)).collect()
+            let visible = all.iter().filter(|agent| is_visible(agent));
+            visible.map(|agent| self.agents.info(agent, None)).collect()
         })
     }
 }
@@ -575,7 +580,7 @@ struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    fn came_to<T>(self, reply: Result<T, impl Into<A2aError>>) -> Result<T, A2aError> {
+    fn finish<T>(self, reply: Result<T, impl Into<A2aError>>) -> Result<T, A2aError> {
         self.metrics.answered(self.operation, reply.is_ok(), self.begun.elapsed());
         reply.map_err(Into::into)
     }

@@ -128,15 +128,15 @@ impl Routes {
     }
 
     /// Chooses the order of agents, and counts the first as used in the round robin.
-    pub fn choose(&self, wanted: Wanted, asked: &RoutingInput<'_>) -> Result<AgentRoute, HubError> {
+    pub fn choose(&self, wanted: Wanted, input: &RoutingInput<'_>) -> Result<AgentRoute, HubError> {
         let (there, balance, round) =
             (self.in_question(&wanted), self.balance(&wanted), wanted.route());
         let mut turns = self.turns.lock();
         let candidates: Vec<_> = there
             .iter()
-            .map(|agent| self.candidate(agent, turns.last(&round, &agent.id), asked))
+            .map(|agent| self.candidate(agent, turns.last(&round, &agent.id), input))
             .collect();
-        let context = asked.message.context_id.as_ref();
+        let context = input.message.context_id.as_ref();
         let choice = routing::choose(&candidates, &wanted, balance, context)
             .map_err(|why| no_candidate(&why))?;
         if let Some(first) = choice.order.first() {
@@ -148,25 +148,25 @@ impl Routes {
         Ok(AgentRoute { routes: self.clone(), wanted, choice, agents, refused: Vec::new() })
     }
 
-    fn candidate(&self, agent: &Agent, last_turn: u64, asked: &RoutingInput<'_>) -> Candidate {
-        let not_taken = agent.card.part_not_taken(asked.message);
+    fn candidate(&self, agent: &Agent, last_turn: u64, input: &RoutingInput<'_>) -> Candidate {
+        let not_taken = agent.card.part_not_taken(input.message);
         let unfit = not_taken.map(|(_, media)| format!("it takes nothing of type {media}"));
         // Only a client that knows which agent it addresses can declare an extension.
         let needs = agent.card.missing_extension(&[]);
         let unfit = unfit.or_else(|| needs.map(|uri| format!("it needs the extension {uri}")));
         Candidate {
             agent: agent.id.clone(),
-            is_granted: (asked.may_call)(&agent.id),
+            is_granted: (input.may_call)(&agent.id),
             skills: agent.card.skills.iter().map(|skill| skill.id.clone()).collect(),
             version: agent.card.version.clone(),
             unfit,
             health: agent.health().status,
-            is_open: agent.is_left_alone(),
+            is_open: agent.is_breaker_open(),
             is_over_quota: agent.is_over_quota(),
-            load: (asked.load)(&agent.id),
+            load: (input.load)(&agent.id),
             latency: self.metrics.latency(&agent.id),
             last_turn,
-            holds_context: asked.holder == Some(&agent.id),
+            holds_context: input.holder == Some(&agent.id),
         }
     }
 
@@ -200,9 +200,9 @@ impl AgentRoute {
     }
 
     /// Routing facts for the task that this agent takes.
-    pub fn told(&self) -> Option<Box<Routing>> {
+    pub fn routing_facts(&self) -> Option<Box<Routing>> {
         let refused: Vec<_> = self.refused.iter().map(|(passed, _)| passed.clone()).collect();
-        self.choice.told(self.refused.len(), &self.wanted, &refused).map(Box::new)
+        self.choice.explain(self.refused.len(), &self.wanted, &refused).map(Box::new)
     }
 
     /// Skips the current agent, which refused before a task began; the next one is tried.
@@ -211,10 +211,10 @@ impl AgentRoute {
     }
 
     /// Skips the current agent, which rejected its task at once.
-    pub fn pass_rejected(&mut self, task: a2a_hub_protocol::id::TaskId, said: &str) {
-        let said = if said.is_empty() { "it did not say why" } else { said };
+    pub fn pass_rejected(&mut self, task: a2a_hub_protocol::id::TaskId, text: &str) {
+        let text = if text.is_empty() { "it did not say why" } else { text };
         let why =
-            A2aError::new(ErrorKind::AgentUnavailable, format!("it rejected the task: {said}"));
+            A2aError::new(ErrorKind::AgentUnavailable, format!("it rejected the task: {text}"));
         self.pass_with(NotChosen::Rejected, why, Some(task));
     }
 
@@ -235,14 +235,14 @@ impl AgentRoute {
 
     /// Error if no agent takes the message.
     pub fn refusal(mut self) -> HubError {
-        if self.choice.left_out.is_empty()
+        if self.choice.excluded.is_empty()
             && let (1, Some((_, only))) = (self.refused.len(), self.refused.first())
         {
             return HubError::from(only.clone());
         }
         let is_busy = self.refused.iter().any(|(passed, _)| passed.reason == NotChosen::Busy);
         let passed = self.refused.drain(..).map(|(passed, _)| passed);
-        let passed: Vec<_> = passed.chain(self.choice.left_out).collect();
+        let passed: Vec<_> = passed.chain(self.choice.excluded).collect();
         let each: Vec<_> = passed.iter().map(|it| format!("`{}`: {}", it.agent, it.why)).collect();
         let text = format!(
             "{} is asked for, and none takes the message: {}",
@@ -283,8 +283,8 @@ fn no_candidate(why: &NoCandidate) -> HubError {
                 .collect();
             refused(ErrorKind::AgentNotFound, why.to_string(), json!({ "older": there }))
         }
-        NoCandidate::AllLeftOut { left_out, .. } => {
-            let details = json!({ "reason": "refused", "passedOver": left_out });
+        NoCandidate::AllExcluded { excluded: passed_over, .. } => {
+            let details = json!({ "reason": "refused", "passedOver": passed_over });
             refused(ErrorKind::AgentUnavailable, why.to_string(), details)
         }
     }

@@ -37,8 +37,8 @@ pub(crate) fn read(answer: &Value) -> Option<Vec<Listed>> {
 }
 
 fn listed(card: &Value) -> Option<Listed> {
-    let line = |of: &Value, name: &str, most: usize| {
-        plain_text::line(of.get(name).and_then(Value::as_str).unwrap_or_default(), most)
+    let line = |of: &Value, name: &str, max_chars: usize| {
+        plain_text::line(of.get(name).and_then(Value::as_str).unwrap_or_default(), max_chars)
     };
     let list = |of: &Value, name: &str| {
         of.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
@@ -69,7 +69,7 @@ fn listed(card: &Value) -> Option<Listed> {
         "defaultOutputModes": lines(card, "defaultOutputModes"),
     });
     let read: AgentCard = serde_json::from_value(card.clone()).ok()?;
-    Some(Listed { description: Description::of(&name, Vec::new(), &read), url, card })
+    Some(Listed { description: Description::new(&name, Vec::new(), &read), url, card })
 }
 
 /// True if the text is a plain HTTP URL. The URL is displayed only, never called.
@@ -105,7 +105,7 @@ mod tests {
             let query = AgentQuery { version, tags, text, allow_older, ..AgentQuery::default() };
             index
                 .find(&query, None)
-                .map(|found| found.hits.iter().map(|hit| hit.place).collect::<Vec<_>>())
+                .map(|found| found.hits.iter().map(|hit| hit.index).collect::<Vec<_>>())
         };
         assert_eq!(find(">=2", false).unwrap(), [1]);
         assert_eq!(find("1", false).unwrap(), [0]);

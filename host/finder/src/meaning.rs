@@ -23,7 +23,7 @@ use std::{
 use tokio::time::{Instant, timeout};
 
 /// Timeout of one search: a caller waits for it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time for which a failed server is skipped.
 const REST: Duration = Duration::from_secs(30);
@@ -32,7 +32,7 @@ const REST: Duration = Duration::from_secs(30);
 const BATCH: usize = 64;
 
 /// Cached vectors: of a thousand cards and as many queries.
-const MAX_KEPT: usize = 2_048;
+const MAX_CACHED: usize = 2_048;
 
 /// Longest vector: larger models have some 4,000 numbers.
 const MAX_LENGTH: usize = 8_192;
@@ -41,7 +41,7 @@ const MAX_LENGTH: usize = 8_192;
 #[derive(Default)]
 pub struct Meaning {
     outbound: Mutex<Option<Outbound>>,
-    kept: Mutex<Vectors>,
+    cache: Mutex<Vectors>,
     /// Time of the next attempt, and the failure that caused the pause.
     rests: Mutex<Option<(Instant, String)>>,
 }
@@ -74,7 +74,7 @@ impl EmbeddedText {
 /// Reason why texts are not compared by meaning.
 #[derive(Debug, thiserror::Error)]
 enum NoVectors {
-    #[error("no answer within {} s", PATIENCE.as_secs())]
+    #[error("no answer within {} s", TIMEOUT.as_secs())]
     Late,
     #[error("{0}")]
     Lost(#[from] a2a_hub_client::ClientError),
@@ -111,11 +111,11 @@ impl Meaning {
     ) -> Result<Vec<f64>, String> {
         let rests = self.rests.lock().clone();
         if let Some((until, why)) = rests.filter(|(until, _)| Instant::now() < *until) {
-            let left = (until - Instant::now()).as_secs() + 1;
-            return Err(format!("{why}; it is tried again in {left} s"));
+            let remaining = (until - Instant::now()).as_secs() + 1;
+            return Err(format!("{why}; it is tried again in {remaining} s"));
         }
         let question = EmbeddedText::new(question.to_owned());
-        let vectors = timeout(PATIENCE, self.vectors(server, secrets, texts, &question)).await;
+        let vectors = timeout(TIMEOUT, self.vectors(server, secrets, texts, &question)).await;
         match vectors.unwrap_or(Err(NoVectors::Late)) {
             Ok(similar) => {
                 *self.rests.lock() = None;
@@ -138,26 +138,26 @@ impl Meaning {
     ) -> Result<Vec<f64>, NoVectors> {
         let all = || std::iter::once(question).chain(texts);
         let mut known: HashMap<Digest, Arc<[f32]>> = {
-            let mut kept = self.kept.lock();
-            if kept.of != *server {
-                *kept = Vectors { of: server.clone(), ..Vectors::default() };
+            let mut cache = self.cache.lock();
+            if cache.of != *server {
+                *cache = Vectors { of: server.clone(), ..Vectors::default() };
             }
             all()
-                .filter_map(|text| Some((text.digest, Arc::clone(kept.all.get(&text.digest)?))))
+                .filter_map(|text| Some((text.digest, Arc::clone(cache.all.get(&text.digest)?))))
                 .collect()
         };
         let missing: Vec<_> = all().filter(|text| !known.contains_key(&text.digest)).collect();
         for batch in missing.chunks(BATCH) {
-            let made = self.ask(server, secrets, batch).await?;
-            let mut kept = self.kept.lock();
-            for (text, vector) in batch.iter().zip(made) {
+            let fetched = self.ask(server, secrets, batch).await?;
+            let mut cache = self.cache.lock();
+            for (text, vector) in batch.iter().zip(fetched) {
                 // Stored at once, because a later batch may time out.
-                kept.keep(server, text.digest, &vector);
+                cache.insert(server, text.digest, &vector);
                 known.insert(text.digest, vector);
             }
         }
-        let asked = known.get(&question.digest).ok_or(NoVectors::Unreadable)?;
-        let similar = texts.iter().map(|text| cosine(asked, known.get(&text.digest)?));
+        let question_vector = known.get(&question.digest).ok_or(NoVectors::Unreadable)?;
+        let similar = texts.iter().map(|text| cosine(question_vector, known.get(&text.digest)?));
         similar.collect::<Option<_>>().ok_or(NoVectors::Unreadable)
     }
 
@@ -177,21 +177,20 @@ impl Meaning {
             request = request.header(AUTHORIZATION, key(secrets, name).await?);
         }
         let outbound = self.outbound.lock().get_or_insert_with(Outbound::unguarded).clone();
-        let answer =
-            fetch(&outbound, request.body(Full::new(Bytes::from(body)))?, PATIENCE).await?;
+        let answer = fetch(&outbound, request.body(Full::new(Bytes::from(body)))?, TIMEOUT).await?;
         if !answer.status().is_success() {
             return Err(NoVectors::Status(answer.status()));
         }
         let answered: Answered =
             foreign::read_as(answer.body()).map_err(|_| NoVectors::Unreadable)?;
-        let mut made = vec![None; texts.len()];
+        let mut vectors = vec![None; texts.len()];
         for Embedded { index, embedding } in answered.data {
             let fits = (1..=MAX_LENGTH).contains(&embedding.len())
                 && embedding.iter().all(|number| number.is_finite());
-            let place = made.get_mut(index).filter(|_| fits).ok_or(NoVectors::Unreadable)?;
-            *place = Some(Arc::from(embedding));
+            let slot = vectors.get_mut(index).filter(|_| fits).ok_or(NoVectors::Unreadable)?;
+            *slot = Some(Arc::from(embedding));
         }
-        made.into_iter().collect::<Option<_>>().ok_or(NoVectors::Unreadable)
+        vectors.into_iter().collect::<Option<_>>().ok_or(NoVectors::Unreadable)
     }
 }
 
@@ -211,13 +210,13 @@ async fn key(secrets: &SecretStore, name: &str) -> Result<HeaderValue, NoVectors
 }
 
 impl Vectors {
-    fn keep(&mut self, of: &Embeddings, known_by: Digest, vector: &Arc<[f32]>) {
+    fn insert(&mut self, of: &Embeddings, known_by: Digest, vector: &Arc<[f32]>) {
         // The operator may have configured another model meanwhile.
         if self.of != *of || self.all.insert(known_by, Arc::clone(vector)).is_some() {
             return;
         }
         self.order.push_back(known_by);
-        if self.order.len() > MAX_KEPT
+        if self.order.len() > MAX_CACHED
             && let Some(oldest) = self.order.pop_front()
         {
             self.all.remove(&oldest);
@@ -352,14 +351,14 @@ mod tests {
         meaning.similar(&server.settings(), &nowhere(), &many, "a").await.unwrap();
         assert_eq!(server.asked.lock().len(), 3);
         let mut kept = Vectors::default();
-        for n in 0..MAX_KEPT + 10 {
-            kept.keep(
+        for n in 0..MAX_CACHED + 10 {
+            kept.insert(
                 &Embeddings::default(),
                 EmbeddedText::new(n.to_string()).digest,
                 &Arc::from([1.0]),
             );
         }
-        assert_eq!((kept.all.len(), kept.order.len()), (MAX_KEPT, MAX_KEPT));
+        assert_eq!((kept.all.len(), kept.order.len()), (MAX_CACHED, MAX_CACHED));
     }
 
     #[tokio::test]
@@ -427,7 +426,7 @@ mod tests {
         let begun = Instant::now();
         let late = meaning.similar(&server.settings(), &nowhere(), &texts(&["a"]), "b").await;
         assert_eq!(late.unwrap_err(), "no answer within 5 s");
-        assert!(begun.elapsed() < PATIENCE * 3);
+        assert!(begun.elapsed() < TIMEOUT * 3);
         let gone = Embeddings { url: Some("http://127.0.0.1:1".to_owned()), ..server.settings() };
         let meaning = Meaning::default();
         assert!(meaning.similar(&gone, &nowhere(), &texts(&["a"]), "b").await.is_err());

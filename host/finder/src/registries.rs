@@ -24,19 +24,19 @@ use std::{
 use tokio::time::{Instant, timeout};
 
 /// Timeout of one registry: a caller waits for it.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Lifetime of a cached answer.
 const FRESH: Duration = Duration::from_secs(30);
 
 /// Number of cached answers.
-const MAX_KEPT: usize = 64;
+const MAX_CACHED: usize = 64;
 
 /// Client of other registries.
 #[derive(Default)]
 pub struct Registries {
     outbound: Mutex<Option<Outbound>>,
-    kept: Mutex<VecDeque<CachedAnswer>>,
+    cache: Mutex<VecDeque<CachedAnswer>>,
     breakers: Mutex<BTreeMap<(AgentId, String), CircuitBreaker>>,
 }
 
@@ -49,7 +49,7 @@ struct CachedAnswer {
 /// Reason why a registry returned no agents.
 #[derive(Debug, thiserror::Error)]
 enum RegistryFailure {
-    #[error("no answer within {} s", PATIENCE.as_secs())]
+    #[error("no answer within {} s", TIMEOUT.as_secs())]
     Late,
     #[error("{0}")]
     Lost(#[from] a2a_hub_client::ClientError),
@@ -78,17 +78,17 @@ impl Registries {
         settings: BreakerSettings,
         query: &AgentQuery,
     ) -> (Vec<(AgentId, Arc<Vec<Listed>>)>, Vec<UnaskedRegistry>) {
-        let asked = registries.iter().map(|(name, registry)| async move {
+        let requests = registries.iter().map(|(name, registry)| async move {
             (name.clone(), self.ask_one(name, registry, settings, query).await)
         });
-        let (mut told, mut untold) = (Vec::new(), Vec::new());
-        for (registry, answer) in join_all(asked).await {
+        let (mut listings, mut untold) = (Vec::new(), Vec::new());
+        for (registry, answer) in join_all(requests).await {
             match answer {
-                Ok(listed) => told.push((registry, listed)),
+                Ok(listed) => listings.push((registry, listed)),
                 Err(why) => untold.push(UnaskedRegistry { registry, why }),
             }
         }
-        (told, untold)
+        (listings, untold)
     }
 
     async fn ask_one(
@@ -103,18 +103,18 @@ impl Registries {
             return Ok(known);
         }
         let key = (name.clone(), registry.url.clone());
-        let judge = |what: &mut dyn FnMut(&mut CircuitBreaker)| {
+        let judge = |apply: &mut dyn FnMut(&mut CircuitBreaker)| {
             let mut breakers = self.breakers.lock();
-            what(breakers.entry(key.clone()).or_insert_with(|| CircuitBreaker::new(settings)));
+            apply(breakers.entry(key.clone()).or_insert_with(|| CircuitBreaker::new(settings)));
         };
         let now = Instant::now().into_std();
         let mut admitted = Ok(());
         judge(&mut |breaker| admitted = breaker.admit(now));
         if let Err(until) = admitted {
-            let left = until.saturating_duration_since(now).as_secs() + 1;
-            return Err(format!("it failed again and again, and is tried again in {left} s"));
+            let remaining = until.saturating_duration_since(now).as_secs() + 1;
+            return Err(format!("it failed again and again, and is tried again in {remaining} s"));
         }
-        let answer = timeout(PATIENCE, self.fetch(registry, &url))
+        let answer = timeout(TIMEOUT, self.fetch(registry, &url))
             .await
             .unwrap_or(Err(RegistryFailure::Late));
         let outcome = match &answer {
@@ -127,7 +127,7 @@ impl Registries {
             tracing::warn!(registry = %name, %why, "a registry tells of no agents");
             why.to_string()
         })?);
-        self.keep(url, &listed);
+        self.store(url, &listed);
         Ok(listed)
     }
 
@@ -144,7 +144,7 @@ impl Registries {
             request = request.header(AUTHORIZATION, token);
         }
         let outbound = self.outbound.lock().get_or_insert_with(Outbound::unguarded).clone();
-        let answer = fetch(&outbound, request.body(Full::new(Bytes::new()))?, PATIENCE).await?;
+        let answer = fetch(&outbound, request.body(Full::new(Bytes::new()))?, TIMEOUT).await?;
         match answer.status() {
             // No agent of that version, reported in the form of A2A.
             StatusCode::NOT_FOUND if is_refusal(answer.body()) => Ok(Vec::new()),
@@ -158,19 +158,19 @@ impl Registries {
 
     fn known(&self, url: &str) -> Option<Arc<Vec<Listed>>> {
         let now = Instant::now();
-        let mut kept = self.kept.lock();
-        kept.retain(|kept| now < kept.until);
-        kept.iter().find(|kept| kept.url == url).map(|kept| Arc::clone(&kept.listed))
+        let mut cache = self.cache.lock();
+        cache.retain(|entry| now < entry.until);
+        cache.iter().find(|entry| entry.url == url).map(|kept| Arc::clone(&kept.listed))
     }
 
-    fn keep(&self, url: String, listed: &Arc<Vec<Listed>>) {
-        let mut kept = self.kept.lock();
-        kept.push_front(CachedAnswer {
+    fn store(&self, url: String, listed: &Arc<Vec<Listed>>) {
+        let mut cache = self.cache.lock();
+        cache.push_front(CachedAnswer {
             url,
             until: Instant::now() + FRESH,
             listed: Arc::clone(listed),
         });
-        kept.truncate(MAX_KEPT);
+        cache.truncate(MAX_CACHED);
     }
 }
 

@@ -128,13 +128,13 @@ impl Submission {
 /// Text form of an input, for agents that accept only text: the text itself if it is the only
 /// member, otherwise one line for each member.
 pub fn readable(input: &Map<String, Value>) -> String {
-    let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let to_text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut members = input.iter();
     if let (Some((_, Value::String(text))), 1) = (members.next(), input.len()) {
         return text.clone();
     }
     let lines: Vec<_> =
-        input.iter().map(|(name, value)| format!("{name}: {}", said(value))).collect();
+        input.iter().map(|(name, value)| format!("{name}: {}", to_text(value))).collect();
     if lines.is_empty() { "{}".to_owned() } else { lines.join("\n") }
 }
 
@@ -171,11 +171,11 @@ fn invalid(violations: &[Violation]) -> A2aError {
 }
 
 fn with_fields(violations: &[Violation], hint: &str) -> A2aError {
-    let told = |Violation { pointer, why }: &Violation| match pointer.as_str() {
+    let describe = |Violation { pointer, why }: &Violation| match pointer.as_str() {
         "" => format!("the request {why}"),
         pointer => format!("`{pointer}` {why}"),
     };
-    let all: Vec<_> = violations.iter().map(told).collect();
+    let all: Vec<_> = violations.iter().map(describe).collect();
     A2aError::new(ErrorKind::InvalidParams, format!("{}{hint}", all.join("; ")))
         .with(json!({ "fields": fields(violations) }))
 }

@@ -66,12 +66,12 @@ pub fn holder(
             };
         }
     }
-    let within = skill.split_once('/').and_then(|(agent, own)| {
+    let within = skill.split_once('/').and_then(|(agent, skill_id)| {
         let candidate = agents.iter().find(|(id, _)| id.as_str() == agent)?;
-        Some((candidate, own))
+        Some((candidate, skill_id))
     });
-    if let Some(((agent, card), own)) = within {
-        return held_by(agent, card, own).map(|own| ((*agent).clone(), own));
+    if let Some(((agent, card), skill_id)) = within {
+        return find_skill(agent, card, skill_id).map(|skill_id| ((*agent).clone(), skill_id));
     }
     let of = |(agent, card): &SkillCandidate<'_>| {
         card.skill_ids().iter().map(|skill| format!("{agent}/{skill}")).collect::<Vec<_>>()
@@ -80,7 +80,7 @@ pub fn holder(
 }
 
 /// Returns the agent's own id of a skill, if it has the skill.
-pub fn held_by(agent: &AgentId, card: &AgentCard, skill: &str) -> Result<String, NoHolder> {
+pub fn find_skill(agent: &AgentId, card: &AgentCard, skill: &str) -> Result<String, NoHolder> {
     let there = card.skill_ids();
     if there.contains(&skill) {
         return Ok(skill.to_owned());
@@ -93,11 +93,11 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() {
         return "none".to_owned();
     }
-    let mut told: Vec<_> = names.iter().take(MAX_NAMED).map(|name| format!("`{name}`")).collect();
+    let mut quoted: Vec<_> = names.iter().take(MAX_NAMED).map(|name| format!("`{name}`")).collect();
     if names.len() > MAX_NAMED {
-        told.push(format!("{} more", names.len() - MAX_NAMED));
+        quoted.push(format!("{} more", names.len() - MAX_NAMED));
     }
-    told.join(", ")
+    quoted.join(", ")
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
         ");
         let none = holder("x", &[], None).unwrap_err().to_string();
         assert_eq!(none, "no agent here has the skill `x`; there are none");
-        assert_eq!(held_by(&chat, &cards[0], "sum").unwrap(), "sum");
-        assert!(held_by(&chat, &cards[0], "browse_extract").is_err());
+        assert_eq!(find_skill(&chat, &cards[0], "sum").unwrap(), "sum");
+        assert!(find_skill(&chat, &cards[0], "browse_extract").is_err());
     }
 }

@@ -20,7 +20,7 @@ pub struct TaskSnapshot {
     /// A2A URL for answers to the task's questions.
     answer_url: String,
     state: TaskState,
-    said: Option<Message>,
+    message: Option<Message>,
     percent: Option<f64>,
     question: Option<Question>,
 }
@@ -29,24 +29,24 @@ impl TaskSnapshot {
     /// State before the first event.
     pub fn new(task: TaskId, answer_url: String) -> Self {
         let state = TaskState::Submitted;
-        Self { task, answer_url, state, said: None, percent: None, question: None }
+        Self { task, answer_url, state, message: None, percent: None, question: None }
     }
 
     /// Applies a status and its metadata.
-    pub fn hear(&mut self, status: &TaskStatus, facts: Option<&Metadata>) {
+    pub fn apply_status(&mut self, status: &TaskStatus, facts: Option<&Metadata>) {
         self.state = status.state;
-        self.said.clone_from(&status.message);
+        self.message.clone_from(&status.message);
         self.percent = progress::percent(facts).or(self.percent);
         if self.state == TaskState::Completed {
             self.percent = Some(100.0);
         }
-        self.question = Question::of(facts).filter(|_| self.state.is_interrupted());
+        self.question = Question::from_metadata(facts).filter(|_| self.state.is_interrupted());
     }
 
     /// Applies a message of the agent, which ends the task.
-    pub fn hear_reply(&mut self, message: &Message) {
+    pub fn apply_reply(&mut self, message: &Message) {
         self.state = TaskState::Completed;
-        self.said = Some(message.clone());
+        self.message = Some(message.clone());
         self.percent = Some(100.0);
     }
 
@@ -56,7 +56,7 @@ impl TaskSnapshot {
     }
 
     /// Creates an update with these artefacts.
-    pub fn told(&self, artefacts: &[Artifact]) -> Value {
+    pub fn to_json(&self, artefacts: &[Artifact]) -> Value {
         let failed = match self.state {
             TaskState::Failed | TaskState::Rejected | TaskState::Canceled => true,
             TaskState::Submitted
@@ -66,66 +66,66 @@ impl TaskSnapshot {
             | TaskState::Completed
             | TaskState::Unknown => false,
         };
-        let said = self.status_message();
-        let mut told = json!({
+        let status_message = self.status_message();
+        let mut update = json!({
             "task_id": self.task,
             "status": self.state.name(),
-            "status_message": said,
-            "progress_percent": self.percent.map(whole),
+            "status_message": status_message,
+            "progress_percent": self.percent.map(round_percent),
             "artefacts": artefacts.iter().map(write_artifact).collect::<Vec<_>>(),
-            "error_message": failed.then_some(said),
+            "error_message": failed.then_some(status_message),
         });
         if let (true, Some(question)) = (self.state.is_interrupted(), &self.question) {
-            told["question"] = json!({
+            update["question"] = json!({
                 "id": question.id,
                 "kind": question.kind,
                 "prompt": self.text(),
                 "answer_url": self.answer_url,
             });
         }
-        told
+        update
     }
 
     /// Creates the last update with all artifacts. If a completed task has none, the agent's final
     /// message becomes its artifact.
-    pub fn told_whole(&self, mut task: Task) -> Value {
-        let said = task.status.message.take().filter(|said| !said.parts.is_empty());
-        if let (TaskState::Completed, true, Some(said)) =
-            (self.state, task.artifacts.is_empty(), said)
+    pub fn to_final_json(&self, mut task: Task) -> Value {
+        let message = task.status.message.take().filter(|message| !message.parts.is_empty());
+        if let (TaskState::Completed, true, Some(message)) =
+            (self.state, task.artifacts.is_empty(), message)
         {
             task.artifacts.push(Artifact {
                 artifact_id: ArtifactId::new(ANSWER),
                 name: None,
                 description: None,
-                parts: said.parts,
-                metadata: said.metadata,
-                extensions: said.extensions,
+                parts: message.parts,
+                metadata: message.metadata,
+                extensions: message.extensions,
             });
         }
-        self.told(&task.artifacts)
+        self.to_json(&task.artifacts)
     }
 
     fn text(&self) -> Option<String> {
-        let said = self.said.as_ref().map(Message::joined_text);
-        said.filter(|said| !said.trim().is_empty())
+        let text = self.message.as_ref().map(Message::joined_text);
+        text.filter(|text| !text.trim().is_empty())
     }
 
     /// Message of the agent, or the default message of the state. For a question it includes
     /// instructions for the answer, because the protocol cannot express them.
     fn status_message(&self) -> String {
-        let said = self.text().unwrap_or_else(|| crate::of_state(self.state).to_owned());
+        let text = self.text().unwrap_or_else(|| crate::of_state(self.state).to_owned());
         if !self.state.is_interrupted() {
-            return said;
+            return text;
         }
         let (task, url) = (&self.task, &self.answer_url);
         format!(
-            "{said} [To answer, send an A2A message with `taskId` \"{task}\" to {url}, method `message/send`; updates go on here.]"
+            "{text} [To answer, send an A2A message with `taskId` \"{task}\" to {url}, method `message/send`; updates go on here.]"
         )
     }
 }
 
 /// Rounds a percentage to an integer.
-fn whole(percent: f64) -> Value {
+fn round_percent(percent: f64) -> Value {
     // The value is from 0 to 100, so its digits parse as an integer.
     serde_json::from_str(&format!("{percent:.0}")).unwrap_or_default()
 }
@@ -152,8 +152,11 @@ mod tests {
     fn update_describes_each_state() {
         let told = |state, said| {
             let mut standing = standing();
-            standing.hear(&status(state, said), json!({"progress": {"percent": 40.4}}).as_object());
-            let told = standing.told(&[]);
+            standing.apply_status(
+                &status(state, said),
+                json!({"progress": {"percent": 40.4}}).as_object(),
+            );
+            let told = standing.to_json(&[]);
             let member = |name: &str| told[name].to_string();
             ["status", "status_message", "progress_percent", "error_message"].map(member).join(" ")
         };
@@ -176,13 +179,13 @@ mod tests {
     #[test]
     fn progress_is_kept_until_next_report() {
         let mut standing = standing();
-        assert_eq!(standing.told(&[])["progress_percent"], Value::Null);
+        assert_eq!(standing.to_json(&[])["progress_percent"], Value::Null);
         let facts = json!({"progress": {"percent": 40}});
-        standing.hear(&status(TaskState::Working, Some("a")), facts.as_object());
-        standing.hear(&status(TaskState::Working, Some("b")), None);
-        assert_eq!(standing.told(&[])["progress_percent"], 40);
-        standing.hear(&status(TaskState::Completed, None), None);
-        assert_eq!(standing.told(&[])["progress_percent"], 100);
+        standing.apply_status(&status(TaskState::Working, Some("a")), facts.as_object());
+        standing.apply_status(&status(TaskState::Working, Some("b")), None);
+        assert_eq!(standing.to_json(&[])["progress_percent"], 40);
+        standing.apply_status(&status(TaskState::Completed, None), None);
+        assert_eq!(standing.to_json(&[])["progress_percent"], 100);
     }
 
     #[test]
@@ -190,8 +193,8 @@ mod tests {
         let mut standing = standing();
         let question = Question::fresh(QuestionKind::Input);
         let facts = Metadata::from_iter([question.member()]);
-        standing.hear(&status(TaskState::InputRequired, Some("Which one?")), Some(&facts));
-        let told = standing.told(&[]);
+        standing.apply_status(&status(TaskState::InputRequired, Some("Which one?")), Some(&facts));
+        let told = standing.to_json(&[]);
         let asked = json!({ "id": question.id, "kind": "input", "prompt": "Which one?", "answer_url": "http://hub/a2a" });
         assert_eq!(told["question"], asked);
         let message = told["status_message"].as_str().unwrap();
@@ -199,8 +202,8 @@ mod tests {
             message.starts_with("Which one? [To answer, send") && message.contains("\"t\""),
             "{message}"
         );
-        standing.hear(&status(TaskState::Working, None), None);
-        assert_eq!(standing.told(&[]).get("question"), None);
+        standing.apply_status(&status(TaskState::Working, None), None);
+        assert_eq!(standing.to_json(&[]).get("question"), None);
     }
 
     #[test]
@@ -215,8 +218,8 @@ mod tests {
         };
         let told = |task: Task| {
             let mut standing = standing();
-            standing.hear(&task.status, None);
-            standing.told_whole(task)["artefacts"].clone()
+            standing.apply_status(&task.status, None);
+            standing.to_final_json(task)["artefacts"].clone()
         };
         let answer = json!([{ "artifactId": "answer", "name": "answer", "parts": [{ "kind": "text", "text": "hello" }] }]);
         assert_eq!(told(task(Vec::new(), TaskState::Completed)), answer);

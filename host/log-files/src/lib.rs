@@ -73,10 +73,10 @@ impl<W: Write> Write for Bounded<W> {
 /// Rotates the log by copying and truncating it. The file stays the same because it is also the
 /// standard error of the hub's process, to which a crash writes its last message.
 fn begin_anew(log: &Path) -> io::Result<()> {
-    let kept = fs::copy(log, log.with_file_name(OLD_LOG_FILE));
+    let copied = fs::copy(log, log.with_file_name(OLD_LOG_FILE));
     // The log is truncated even if the copy fails, most of all on a full disk.
     OpenOptions::new().write(true).open(log)?.set_len(0)?;
-    kept.map(drop)
+    copied.map(drop)
 }
 
 /// Handle of the started log. Dropping it waits until the last lines are written.

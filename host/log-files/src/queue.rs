@@ -68,7 +68,7 @@ impl LineQueue {
 
     /// Waits for the next line and returns it with the number of lines shed since the one before;
     /// `None` once the queue is closed and empty.
-    fn take(&self) -> Option<(Vec<u8>, u64)> {
+    fn next_line(&self) -> Option<(Vec<u8>, u64)> {
         let mut waiting = self.waiting();
         waiting.is_writing = false;
         loop {
@@ -85,14 +85,14 @@ impl LineQueue {
         }
     }
 
-    /// Closes the queue and waits at most `patience` until all queued lines are written. Later
+    /// Closes the queue and waits at most `timeout` until all queued lines are written. Later
     /// lines are shed.
-    pub(crate) fn close(&self, patience: Duration) {
+    pub(crate) fn close(&self, timeout: Duration) {
         let mut waiting = self.waiting();
         waiting.is_closed = true;
         self.0.come.notify_one();
         let is_busy = |waiting: &mut QueuedLines| waiting.is_writing || !waiting.lines.is_empty();
-        self.0.done.wait_while_for(&mut waiting, is_busy, patience);
+        self.0.done.wait_while_for(&mut waiting, is_busy, timeout);
     }
 
     fn waiting(&self) -> MutexGuard<'_, QueuedLines> {
@@ -122,7 +122,7 @@ struct LineWriter<W> {
 impl<W: Write> LineWriter<W> {
     fn run(mut self, queue: &LineQueue, tell: &impl Fn(u64)) {
         let mut lost = 0;
-        while let Some((line, shed)) = queue.take() {
+        while let Some((line, shed)) = queue.next_line() {
             lost += shed;
             match self.write(&line) {
                 Ok(()) if lost > 0 => tell(mem::take(&mut lost)),

@@ -23,13 +23,13 @@ pub struct Narration {
 
 impl Narration {
     /// Adds an event; returns true if the progress should be sent at once.
-    pub fn hear(&mut self, event: &TaskEvent) -> bool {
+    pub fn add(&mut self, event: &TaskEvent) -> bool {
         match event {
             TaskEvent::Status(update) => {
                 self.gather();
-                let said = update.status.message.as_ref().map(|message| message.joined_text());
-                let said = progress::told(update.metadata.as_ref(), said);
-                let line = said.unwrap_or_else(|| update.status.state.name().to_owned());
+                let text = update.status.message.as_ref().map(|message| message.joined_text());
+                let text = progress::status_text(update.metadata.as_ref(), text);
+                let line = text.unwrap_or_else(|| update.status.state.name().to_owned());
                 self.lines.push(plain_text::line(&line, MAX_LINE));
                 true
             }
@@ -47,7 +47,7 @@ impl Narration {
     }
 
     /// Takes the collected lines. Terminal escapes are escaped, because people may see them.
-    pub fn tell(&mut self) -> Vec<String> {
+    pub fn take_lines(&mut self) -> Vec<String> {
         self.gather();
         std::mem::take(&mut self.lines)
     }
@@ -85,11 +85,11 @@ mod tests {
     fn text_is_collected_and_sent_before_status() {
         let mut told = Narration::default();
         assert!(told.is_empty());
-        assert!(!told.hear(&piece("a")) && !told.hear(&piece("b\u{1b}[2J")));
-        assert!(told.hear(&status(Some("thinks\nhard"))));
-        assert!(told.hear(&status(None)));
-        assert_eq!(told.tell(), ["ab\\u{1b}[2J", "thinks hard", "working"]);
-        assert!(told.is_empty() && told.tell().is_empty());
-        assert!(told.hear(&piece(&"x".repeat(ENOUGH))), "that is enough at once");
+        assert!(!told.add(&piece("a")) && !told.add(&piece("b\u{1b}[2J")));
+        assert!(told.add(&status(Some("thinks\nhard"))));
+        assert!(told.add(&status(None)));
+        assert_eq!(told.take_lines(), ["ab\\u{1b}[2J", "thinks hard", "working"]);
+        assert!(told.is_empty() && told.take_lines().is_empty());
+        assert!(told.add(&piece(&"x".repeat(ENOUGH))), "that is enough at once");
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::{
     declared_prompt::{self, DeclaredArgument, DeclaredPrompt},
-    skill_tools::{self, SkillTool, name_below},
+    skill_tools::{self, SkillTool, qualified_name},
 };
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{card::AgentCard, id::AgentId, operation::AgentInfo};
@@ -51,7 +51,7 @@ fn of_agent(info: &AgentInfo) -> Vec<AgentPrompt> {
     let tools = skill_tools::of_card(agent, &card).into_iter();
     let tools = tools.map(|tool| (tool.name.clone(), PromptKind::Skill(Box::new(tool))));
     let declared = card.skills.iter().flat_map(declared_prompt::of_skill).filter_map(|declared| {
-        let name = name_below(agent, &declared.name)?;
+        let name = qualified_name(agent, &declared.name)?;
         Some((name, PromptKind::Declared(Box::new(declared))))
     });
     let mut prompts: Vec<AgentPrompt> = Vec::new();
@@ -73,27 +73,27 @@ impl AgentPrompt {
     /// Entry in the list of prompts.
     pub fn listed(&self) -> Prompt {
         let agent = &self.agent;
-        let quoted = |own: &str| match plain_text::line(own, MAX_DESCRIPTION) {
-            own if own.is_empty() => String::new(),
-            own => format!(" In its own words: \"{own}\""),
+        let quoted = |text: &str| match plain_text::line(text, MAX_DESCRIPTION) {
+            line if line.is_empty() => String::new(),
+            line => format!(" In its own words: \"{line}\""),
         };
-        let (title, what) = match &self.kind {
+        let (title, description) = match &self.kind {
             PromptKind::Agent(card) => {
-                let what = format!("Has the agent `{agent}` do something.");
-                (card.name.as_str(), what + &quoted(&card.description))
+                let description = format!("Has the agent `{agent}` do something.");
+                (card.name.as_str(), description + &quoted(&card.description))
             }
             PromptKind::Skill(tool) => {
-                let what = format!("Has the agent `{agent}` use a skill.");
-                (tool.skill.name.as_str(), what + &quoted(&tool.skill.description))
+                let description = format!("Has the agent `{agent}` use a skill.");
+                (tool.skill.name.as_str(), description + &quoted(&tool.skill.description))
             }
-            PromptKind::Declared(own) => {
-                let what = format!("A prompt of the agent `{agent}`.");
-                let words = own.description.as_deref().unwrap_or_default();
-                (own.title.as_deref().unwrap_or(&own.name), what + &quoted(words))
+            PromptKind::Declared(declared) => {
+                let description = format!("A prompt of the agent `{agent}`.");
+                let words = declared.description.as_deref().unwrap_or_default();
+                (declared.title.as_deref().unwrap_or(&declared.name), description + &quoted(words))
             }
         };
         let arguments = self.arguments().into_iter().map(|argument| argument.listed).collect();
-        let prompt = Prompt::new(&self.name, Some(what), Some(arguments));
+        let prompt = Prompt::new(&self.name, Some(description), Some(arguments));
         prompt.with_title(plain_text::line(title, MAX_TITLE))
     }
 
@@ -102,21 +102,21 @@ impl AgentPrompt {
         let (name, agent) = (&self.name, &self.agent);
         let known = self.arguments();
         let wrong = |why: String| format!("get `{name}`: {why}");
-        for (given, value) in arguments {
-            if !known.iter().any(|argument| argument.listed.name == *given) {
+        for (key, value) in arguments {
+            if !known.iter().any(|argument| argument.listed.name == *key) {
                 let names: Vec<_> =
                     known.iter().map(|argument| format!("`{}`", argument.listed.name)).collect();
-                let given = plain_text::line(given, MAX_TITLE);
+                let key = plain_text::line(key, MAX_TITLE);
                 let takes = if names.is_empty() { "no".to_owned() } else { names.join(", ") };
-                return Err(wrong(format!("unknown argument `{given}`; it takes {takes}")));
+                return Err(wrong(format!("unknown argument `{key}`; it takes {takes}")));
             }
             if !value.is_string() {
-                return Err(wrong(format!("the argument `{given}` must be a string")));
+                return Err(wrong(format!("the argument `{key}` must be a string")));
             }
         }
         for argument in known.iter().map(|argument| &argument.listed) {
-            let given = arguments.get(&argument.name).and_then(Value::as_str).unwrap_or_default();
-            if argument.required == Some(true) && given.trim().is_empty() {
+            let text = arguments.get(&argument.name).and_then(Value::as_str).unwrap_or_default();
+            if argument.required == Some(true) && text.trim().is_empty() {
                 return Err(wrong(format!("the argument `{}` is missing", argument.name)));
             }
         }
@@ -137,9 +137,9 @@ impl AgentPrompt {
                      with the arguments below. Then tell me its result.\n\n{input}"
                 ))]
             }
-            PromptKind::Declared(own) => {
-                let uri = format!("a2a-hub://agents/{agent}/prompts/{}", own.name);
-                let blocks = own.blocks(&uri, arguments);
+            PromptKind::Declared(declared) => {
+                let uri = format!("a2a-hub://agents/{agent}/prompts/{}", declared.name);
+                let blocks = declared.blocks(&uri, arguments);
                 let blocks = blocks
                     .ok_or_else(|| wrong("the arguments make it longer than 1 MiB".into()))?;
                 let by = format!("[a2a-hub] The agent `{agent}` is the author of this prompt:");
@@ -167,7 +167,7 @@ impl AgentPrompt {
                 vec![CompletedArgument { listed, values }]
             }
             PromptKind::Skill(tool) => of_schema(&tool.schema()),
-            PromptKind::Declared(own) => own.arguments.iter().map(of_declared).collect(),
+            PromptKind::Declared(declared) => declared.arguments.iter().map(of_declared).collect(),
         }
     }
 }
@@ -178,33 +178,33 @@ struct CompletedArgument {
     values: Vec<String>,
 }
 
-fn of_declared(own: &DeclaredArgument) -> CompletedArgument {
-    let listed = PromptArgument::new(&own.name).with_required(own.required);
-    let words = own.description.as_deref().map(|own| plain_text::line(own, MAX_DESCRIPTION));
+fn of_declared(argument: &DeclaredArgument) -> CompletedArgument {
+    let listed = PromptArgument::new(&argument.name).with_required(argument.required);
+    let words = argument.description.as_deref().map(|text| plain_text::line(text, MAX_DESCRIPTION));
     let listed = words.into_iter().fold(listed, PromptArgument::with_description);
-    CompletedArgument { listed, values: own.values.clone() }
+    CompletedArgument { listed, values: argument.values.clone() }
 }
 
 fn of_schema(schema: &JsonObject) -> Vec<CompletedArgument> {
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    let of = |(name, own): (&String, &Value)| {
+    let of = |(name, property): (&String, &Value)| {
         let is_required = required.iter().any(|it| it == name);
         let listed = PromptArgument::new(name).with_required(is_required);
-        let words = own["description"].as_str().map(str::to_owned);
+        let words = property["description"].as_str().map(str::to_owned);
         let listed = words.into_iter().fold(listed, PromptArgument::with_description);
-        CompletedArgument { listed, values: values(own) }
+        CompletedArgument { listed, values: values(property) }
     };
     let members = schema.get("properties").and_then(Value::as_object);
     members.into_iter().flatten().map(of).collect()
 }
 
 /// Values that the schema of a member names.
-fn values(own: &Value) -> Vec<String> {
-    let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let named = ["enum", "examples"].map(|keyword| own[keyword].as_array());
-    let one = [own.get("const"), own.get("default")].into_iter().flatten();
-    let mut all: Vec<_> = named.into_iter().flatten().flatten().chain(one).map(said).collect();
-    if own["type"] == "boolean" {
+fn values(schema: &Value) -> Vec<String> {
+    let to_text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let named = ["enum", "examples"].map(|keyword| schema[keyword].as_array());
+    let one = [schema.get("const"), schema.get("default")].into_iter().flatten();
+    let mut all: Vec<_> = named.into_iter().flatten().flatten().chain(one).map(to_text).collect();
+    if schema["type"] == "boolean" {
         all.extend(["true", "false"].map(str::to_owned));
     }
     all
@@ -237,8 +237,8 @@ fn typed(schema: &JsonObject, arguments: &JsonObject) -> Result<Map<String, Valu
         if text.is_empty() {
             continue;
         }
-        let own = schema.get("properties").and_then(|all| all.get(name));
-        let kind = own.and_then(|own| own["type"].as_str());
+        let property = schema.get("properties").and_then(|all| all.get(name));
+        let kind = property.and_then(|property| property["type"].as_str());
         let value = match kind {
             Some(kind @ ("integer" | "number" | "boolean" | "object" | "array")) => {
                 let read: Option<Value> = serde_json::from_str(text.trim()).ok();

@@ -70,8 +70,8 @@ impl RequestIdError {
             Self::IdInUse => {
                 "the `id` is that of another request of this session; give each its own".to_owned()
             }
-            Self::TooMany(most) => format!(
-                "{most} requests of this session have no answer yet; wait for one, or begin another session"
+            Self::TooMany(max) => format!(
+                "{max} requests of this session have no answer yet; wait for one, or begin another session"
             ),
         }
     }

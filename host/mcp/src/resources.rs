@@ -5,7 +5,7 @@ use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::{
     id::TaskId,
     message::{Content, Part},
-    operation::{ListedTask, Operation, TaskPageQuery, TaskPlace},
+    operation::{ListedTask, Operation, TaskCursor, TaskPageQuery},
     task::{Artifact, Task},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -14,7 +14,7 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
 const SCHEME: &str = "a2a-hub://tasks/";
-const BELOW: &str = "/artifacts/";
+const ARTIFACTS: &str = "/artifacts/";
 
 /// Number of tasks on a page of resources.
 const PAGE: usize = 20;
@@ -36,7 +36,7 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 
 /// Operation that lists a page of tasks with their artifacts, the latest change first. Tasks that
 /// begin or change meanwhile precede all pages that follow, so none is on two of them.
-pub fn list(after: Option<TaskPlace>) -> Operation {
+pub fn list(after: Option<TaskCursor>) -> Operation {
     let (agent, context, tenant, state, since) = Default::default();
     Operation::PageTasks(TaskPageQuery {
         agent,
@@ -68,43 +68,49 @@ pub fn task_uri(task: &TaskId) -> String {
 /// URI of an artifact.
 pub fn artifact_uri(task: &TaskId, artifact: &Artifact) -> String {
     let artifact = utf8_percent_encode(artifact.artifact_id.as_str(), UNRESERVED);
-    format!("{}{BELOW}{artifact}", task_uri(task))
+    format!("{}{ARTIFACTS}{artifact}", task_uri(task))
 }
 
 /// Parses a URI; `None` if it is not one of the hub's.
 pub fn read_uri(uri: &str) -> Option<ResourceTarget> {
     let decode = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|it| it.into_owned());
     let rest = uri.strip_prefix(SCHEME)?;
-    let (task, artifact) = match rest.split_once(BELOW) {
+    let (task, artifact) = match rest.split_once(ARTIFACTS) {
         Some((task, artifact)) => (task, Some(decode(artifact)?)),
         None => (rest, None),
     };
-    let is_whole = !task.is_empty() && !task.contains('/');
-    is_whole.then(|| Some(ResourceTarget { task: TaskId::new(decode(task)?), artifact }))?
+    let is_valid = !task.is_empty() && !task.contains('/');
+    is_valid.then(|| Some(ResourceTarget { task: TaskId::new(decode(task)?), artifact }))?
 }
 
 /// Resources of these tasks.
 pub fn of_tasks(tasks: &[ListedTask]) -> Vec<Resource> {
     let of = |listed: &ListedTask| {
         let (agent, task) = (listed.agent.to_string(), &listed.task);
-        task.artifacts.iter().map(|made| of_artifact(task, made, Some(&agent))).collect::<Vec<_>>()
+        task.artifacts
+            .iter()
+            .map(|artifact| of_artifact(task, artifact, Some(&agent)))
+            .collect::<Vec<_>>()
     };
     tasks.iter().flat_map(of).collect()
 }
 
 /// Resource entry of an artifact.
-pub fn of_artifact(task: &Task, made: &Artifact, agent: Option<&str>) -> Resource {
-    let name = made
+pub fn of_artifact(task: &Task, artifact: &Artifact, agent: Option<&str>) -> Resource {
+    let name = artifact
         .name
         .as_deref()
-        .or_else(|| made.parts.iter().find_map(|part| part.filename.as_deref()));
-    let name = plain_text::line(name.unwrap_or_else(|| made.artifact_id.as_str()), 120);
+        .or_else(|| artifact.parts.iter().find_map(|part| part.filename.as_deref()));
+    let name = plain_text::line(name.unwrap_or_else(|| artifact.artifact_id.as_str()), 120);
     let by = agent.map(|agent| format!(" by `{agent}`")).unwrap_or_default();
-    let own =
-        made.description.as_deref().map(|own| format!(": \"{}\"", plain_text::line(own, 200)));
-    let description = format!("Made{by} in task {}{}", task.id, own.unwrap_or_default());
-    let resource = Resource::new(artifact_uri(&task.id, made), name).with_description(description);
-    match &made.parts[..] {
+    let quoted = artifact
+        .description
+        .as_deref()
+        .map(|text| format!(": \"{}\"", plain_text::line(text, 200)));
+    let description = format!("Made{by} in task {}{}", task.id, quoted.unwrap_or_default());
+    let resource =
+        Resource::new(artifact_uri(&task.id, artifact), name).with_description(description);
+    match &artifact.parts[..] {
         [part] => resource.with_mime_type(media(part)),
         _ => resource,
     }
@@ -116,19 +122,20 @@ pub fn templates() -> Vec<ResourceTemplate> {
         ResourceTemplate::new(format!("{SCHEME}{{task_id}}"), "task")
             .with_description("A task as it stands, as JSON of A2A 1.0")
             .with_mime_type("application/json"),
-        ResourceTemplate::new(format!("{SCHEME}{{task_id}}{BELOW}{{artifact_id}}"), "artifact")
+        ResourceTemplate::new(format!("{SCHEME}{{task_id}}{ARTIFACTS}{{artifact_id}}"), "artifact")
             .with_description("What an agent made in a task"),
     ]
 }
 
 /// Contents of a URI's target in this task; `None` if the artifact does not exist.
-pub fn read(task: &Task, place: &ResourceTarget, uri: &str) -> Option<Vec<ResourceContents>> {
-    let Some(wanted) = &place.artifact else {
-        let whole = ResourceContents::text(json!(task).to_string(), uri);
-        return Some(vec![whole.with_mime_type("application/json")]);
+pub fn read(task: &Task, target: &ResourceTarget, uri: &str) -> Option<Vec<ResourceContents>> {
+    let Some(wanted) = &target.artifact else {
+        let resource = ResourceContents::text(json!(task).to_string(), uri);
+        return Some(vec![resource.with_mime_type("application/json")]);
     };
-    let made = task.artifacts.iter().find(|made| made.artifact_id.as_str() == wanted)?;
-    Some(made.parts.iter().map(|part| contents(part, uri)).collect())
+    let artifact =
+        task.artifacts.iter().find(|artifact| artifact.artifact_id.as_str() == wanted)?;
+    Some(artifact.parts.iter().map(|part| contents(part, uri)).collect())
 }
 
 /// Text of a file; `None` if its media type or its bytes are those of no text.

@@ -59,7 +59,7 @@ pub(crate) fn card(agent: &AgentInfo) -> Option<AgentCard> {
 }
 
 /// Name below an agent: `AGENT_NAME`, with a hyphen for what the names of tools do not allow.
-pub(crate) fn name_below(agent: &AgentId, name: &str) -> Option<String> {
+pub(crate) fn qualified_name(agent: &AgentId, name: &str) -> Option<String> {
     let name = if name == agent.as_str() { INPUT } else { name };
     let allowed = |c: char| if is_name(c) { c } else { '-' };
     let name: String = format!("{agent}_{name}").chars().map(allowed).collect();
@@ -80,7 +80,7 @@ pub fn agent_in(name: &str) -> Option<AgentId> {
 pub fn of_card(agent: &AgentId, card: &AgentCard) -> Vec<SkillTool> {
     let mut tools: Vec<SkillTool> = Vec::new();
     for skill in &card.skills {
-        let Some(name) = name_below(agent, &skill.id) else { continue };
+        let Some(name) = qualified_name(agent, &skill.id) else { continue };
         let is_new = tools.iter().all(|tool| tool.name != name);
         if !is_new || !skill.input_schema().is_some_and(is_for_models) {
             continue;

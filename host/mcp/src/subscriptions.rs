@@ -15,7 +15,7 @@ pub struct Subscriptions(Arc<Mutex<BTreeMap<String, TaskId>>>);
 
 impl Subscriptions {
     /// Subscriptions of a request, as far as they name resources of the hub.
-    pub fn of(filter: &SubscriptionFilter) -> Self {
+    pub fn from_filter(filter: &SubscriptionFilter) -> Self {
         let uris = filter.resource_subscriptions.iter().flatten().take(MAX_SUBSCRIPTIONS);
         let named = uris.filter_map(|uri| Some((uri.clone(), resources::read_uri(uri)?.task)));
         Self(Arc::new(Mutex::new(named.collect())))
@@ -71,6 +71,6 @@ mod tests {
         let mut filter = SubscriptionFilter::new();
         let uris = ["a2a-hub://tasks/t/artifacts/a", "file:///etc/passwd"];
         filter.resource_subscriptions = Some(uris.map(str::to_owned).to_vec());
-        assert_eq!(Subscriptions::of(&filter).uris(None), uris[..1]);
+        assert_eq!(Subscriptions::from_filter(&filter).uris(None), uris[..1]);
     }
 }

@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use a2a_hub_agents::EventSink;
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
-    hub::event::{Happened, HubEvent, StreamEnd},
+    hub::event::{HubEvent, HubEventKind, StreamEnd},
     id::TenantId,
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -15,7 +15,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 /// Buffer for slow subscribers. A subscriber that is further behind is disconnected, as a gap would
 /// mislead it.
-const KEPT: usize = 1024;
+const CHANNEL_CAPACITY: usize = 1024;
 
 /// Publisher of hub events. Cheap to clone.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ struct Speaker {
 
 impl Default for Events {
     fn default() -> Self {
-        let sender = Some(broadcast::Sender::new(KEPT));
+        let sender = Some(broadcast::Sender::new(CHANNEL_CAPACITY));
         let speaker = Arc::new(Mutex::new(Speaker { seq: 0, sender }));
         Self { speaker, metrics: Metrics::default() }
     }
@@ -42,22 +42,22 @@ impl Default for Events {
 
 impl Events {
     /// Publishes an event to all subscribers, without waiting for them.
-    pub fn publish(&self, what: Happened) {
-        self.metrics.happened(&what);
+    pub fn publish(&self, event: HubEventKind) {
+        self.metrics.record(&event);
         let mut speaker = self.speaker();
         speaker.seq += 1;
         if let Some(sender) = speaker.sender.as_ref().filter(|sender| sender.receiver_count() > 0) {
             // All subscribers may leave in the meantime.
-            let _ = sender.send(Arc::new(speaker.event(what)));
+            let _ = sender.send(Arc::new(speaker.event(event)));
         }
     }
 
     /// Subscribes to all events from now on, except those of other tenants' tasks.
     pub fn subscribe(&self, tenant: &TenantId) -> Listener {
         let speaker = self.speaker();
-        let first = Some(Arc::new(speaker.event(Happened::Subscribed)));
-        let heard = speaker.sender.as_ref().map(broadcast::Sender::subscribe);
-        Listener { first, tenant: tenant.clone(), heard: heard.ok_or(StreamEnd::HubStopped) }
+        let first = Some(Arc::new(speaker.event(HubEventKind::Subscribed)));
+        let receiver = speaker.sender.as_ref().map(broadcast::Sender::subscribe);
+        Listener { first, tenant: tenant.clone(), receiver: receiver.ok_or(StreamEnd::HubStopped) }
     }
 
     /// Metrics of the hub.
@@ -76,14 +76,14 @@ impl Events {
 }
 
 impl EventSink for Events {
-    fn publish(&self, what: Happened) {
-        Self::publish(self, what);
+    fn publish(&self, event: HubEventKind) {
+        Self::publish(self, event);
     }
 }
 
 impl Speaker {
-    fn event(&self, what: Happened) -> HubEvent {
-        HubEvent { seq: self.seq, timestamp: clock::now(), what }
+    fn event(&self, event: HubEventKind) -> HubEvent {
+        HubEvent { seq: self.seq, timestamp: clock::now(), what: event }
     }
 }
 
@@ -92,7 +92,7 @@ pub struct Listener {
     first: Option<Arc<HubEvent>>,
     tenant: TenantId,
     /// The receiver, or the reason why the stream has ended.
-    heard: Result<broadcast::Receiver<Arc<HubEvent>>, StreamEnd>,
+    receiver: Result<broadcast::Receiver<Arc<HubEvent>>, StreamEnd>,
 }
 
 impl Listener {
@@ -101,16 +101,16 @@ impl Listener {
         if let Some(first) = self.first.take() {
             return Ok(first);
         }
-        let heard = self.heard.as_mut().map_err(|end| *end)?;
+        let receiver = self.receiver.as_mut().map_err(|end| *end)?;
         let end = loop {
-            match heard.recv().await {
+            match receiver.recv().await {
                 Ok(event) if event.what.tenant().is_some_and(|it| *it != self.tenant) => {}
                 Ok(event) => return Ok(event),
                 Err(RecvError::Lagged(_)) => break StreamEnd::TooSlow,
                 Err(RecvError::Closed) => break StreamEnd::HubStopped,
             }
         };
-        self.heard = Err(end);
+        self.receiver = Err(end);
         Err(end)
     }
 }
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use a2a_hub_protocol::id::AgentId;
 
-    fn left() -> Happened {
-        Happened::AgentLeft { agent_id: AgentId::parse("echo").unwrap() }
+    fn left() -> HubEventKind {
+        HubEventKind::AgentLeft { agent_id: AgentId::parse("echo").unwrap() }
     }
 
     #[tokio::test]
@@ -137,7 +137,7 @@ mod tests {
         }
         assert_eq!(listener.next().await, Err(StreamEnd::HubStopped));
         let mut late = events.subscribe(&TenantId::default());
-        assert_eq!(late.next().await.unwrap().what, Happened::Subscribed);
+        assert_eq!(late.next().await.unwrap().what, HubEventKind::Subscribed);
         assert_eq!(late.next().await, Err(StreamEnd::HubStopped));
     }
 
@@ -147,11 +147,11 @@ mod tests {
         let (mut slow, mut quick) =
             (events.subscribe(&TenantId::default()), events.subscribe(&TenantId::default()));
         quick.next().await.unwrap();
-        for seq in 1..=KEPT as u64 + 1 {
+        for seq in 1..=CHANNEL_CAPACITY as u64 + 1 {
             events.publish(left());
             assert_eq!(quick.next().await.unwrap().seq, seq);
         }
-        assert_eq!(slow.next().await.unwrap().what, Happened::Subscribed);
+        assert_eq!(slow.next().await.unwrap().what, HubEventKind::Subscribed);
         assert_eq!(slow.next().await, Err(StreamEnd::TooSlow));
         assert_eq!(slow.next().await, Err(StreamEnd::TooSlow), "and nothing after that");
     }

@@ -11,16 +11,16 @@ use tracing::Span;
 
 /// Span of a task's actor and of all work for the task. Enabled at every log level.
 pub fn of_task(task: &Task, agent: &AgentId) -> Span {
-    let trace = Trace::of(&task.id, task.metadata.as_ref());
-    of(&task.id, agent, Some(&trace.workflow))
+    let trace = Trace::for_task(&task.id, task.metadata.as_ref());
+    new_span(&task.id, agent, Some(&trace.workflow))
 }
 
 /// Span of a task, from its summary.
 pub fn of_head(head: &Head) -> Span {
-    of(&head.task, &head.agent, head.workflow.as_deref())
+    new_span(&head.task, &head.agent, head.workflow.as_deref())
 }
 
-fn of(task: &TaskId, agent: &AgentId, workflow: Option<&str>) -> Span {
+fn new_span(task: &TaskId, agent: &AgentId, workflow: Option<&str>) -> Span {
     let workflow = workflow.filter(|workflow| *workflow != task.as_str());
     tracing::error_span!("task", %task, %agent, workflow)
 }

@@ -3,7 +3,7 @@
 
 use a2a_hub_core::routing::Latency;
 use a2a_hub_protocol::{
-    hub::event::Happened,
+    hub::event::HubEventKind,
     id::{AgentId, TaskId},
     operation::{AgentBrief, BreakerState, HealthStatus, OpenStreams},
 };
@@ -83,12 +83,12 @@ impl Metrics {
     }
 
     /// Counts an event, and measures the duration of tasks from it.
-    pub fn happened(&self, what: &Happened) {
+    pub fn record(&self, event: &HubEventKind) {
         let begun = || self.begun.lock();
-        if let Happened::TaskCreated { task_id, .. } = what {
+        if let HubEventKind::TaskCreated { task_id, .. } = event {
             begun().insert(task_id.clone(), Instant::now());
         }
-        if let Happened::TaskState { task_id, agent_id, state, .. } = what
+        if let HubEventKind::TaskState { task_id, agent_id, state, .. } = event
             && state.is_final()
             && let Some(since) = begun().remove(task_id)
         {
@@ -138,10 +138,10 @@ impl Metrics {
             (labels, long(*tasks))
         });
         gauges(&mut registry, "tasks", "Tasks that the hub keeps", tallied);
-        let of_agents = |told: fn(&AgentBrief) -> bool| {
+        let of_agents = |predicate: fn(&AgentBrief) -> bool| {
             now.agents
                 .iter()
-                .map(move |agent| ([("agent", agent.id.to_string())], i64::from(told(agent))))
+                .map(move |agent| ([("agent", agent.id.to_string())], i64::from(predicate(agent))))
         };
         let works = of_agents(|agent| {
             matches!(agent.status, HealthStatus::Healthy | HealthStatus::Degraded)
@@ -161,20 +161,20 @@ impl Metrics {
             "Tasks of an agent that run or wait for their turn",
             load,
         );
-        let kept =
+        let idle_programs =
             now.agents.iter().map(|agent| ([("agent", agent.id.to_string())], number(agent.kept)));
         gauges(
             &mut registry,
             "agent_kept_programs",
             "Programs of an agent that live between its tasks",
-            kept,
+            idle_programs,
         );
         gauges(&mut registry, "agent_breaker_open", "Whether an agent is left alone (1)", is_open);
         for (name, help, value) in [
             ("guests", "Guests that are alive", number(now.guests.running)),
             ("guests_max", "Guests that may be alive at once", number(now.guests.max)),
             ("streams", "Streams that are open", number(now.streams.open)),
-            ("streams_max", "Streams that may be open at once", number(now.streams.most)),
+            ("streams_max", "Streams that may be open at once", number(now.streams.max)),
             ("store_backlog", "Changes that wait to be stored", number(now.backlog)),
             ("store_up", "Whether what happens can be stored (1)", i64::from(now.can_store)),
         ] {
@@ -185,9 +185,9 @@ impl Metrics {
             size.set(long(bytes));
             registry.register_with_unit("store_size", "What is stored", Unit::Bytes, size);
         }
-        let mut told = String::new();
-        text::encode(&mut told, &registry)?;
-        Ok(told)
+        let mut output = String::new();
+        text::encode(&mut output, &registry)?;
+        Ok(output)
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
             backlog: 0,
             agents: Vec::new(),
             guests: RunCapacity { running: 0, max: 0 },
-            streams: OpenStreams { open: 0, most: 0 },
+            streams: OpenStreams { open: 0, max: 0 },
         }
     }
 
@@ -262,7 +262,7 @@ mod tests {
         let metrics = Metrics::default();
         let (agent, task) = (AgentId::parse("echo").unwrap(), TaskId::new("t"));
         let context_id = ContextId::new("c");
-        metrics.happened(&Happened::TaskCreated {
+        metrics.record(&HubEventKind::TaskCreated {
             task_id: task.clone(),
             context_id: context_id.clone(),
             agent_id: agent.clone(),
@@ -271,7 +271,7 @@ mod tests {
         for state in [TaskState::Working, TaskState::Completed, TaskState::Completed] {
             let (task_id, agent_id) = (task.clone(), agent.clone());
             let context_id = context_id.clone();
-            metrics.happened(&Happened::TaskState { task_id, context_id, agent_id, state });
+            metrics.record(&HubEventKind::TaskState { task_id, context_id, agent_id, state });
         }
         metrics.answered("send_message", true, Duration::from_millis(3));
         metrics.answered("send_message", false, Duration::from_millis(1));
@@ -299,7 +299,7 @@ mod tests {
                 unlisted: false,
             }],
             guests: RunCapacity { running: 1, max: 4_000 },
-            streams: OpenStreams { open: 3, most: 100 },
+            streams: OpenStreams { open: 3, max: 100 },
         };
         let told = metrics.text(&now).unwrap();
         assert!(told.ends_with("# EOF\n"), "{told}");

@@ -24,7 +24,7 @@ struct SpanQueue {
     to: Mutex<Option<mpsc::Sender<TaskSpan>>>,
     lost: AtomicU64,
     /// Reason why none can be exported now.
-    trouble: Mutex<Option<String>>,
+    failure: Mutex<Option<String>>,
     closed: CancellationToken,
 }
 
@@ -36,10 +36,10 @@ impl Spans {
     }
 
     /// Queues the span of a task that is over.
-    pub fn of(&self, agent: &AgentId, task: &Task) {
+    pub fn record(&self, agent: &AgentId, task: &Task) {
         let to = self.0.to.lock();
         let Some(to) = &*to else { return };
-        if let Some(span) = TaskSpan::of(agent, task)
+        if let Some(span) = TaskSpan::for_task(agent, task)
             && to.try_send(span).is_err()
         {
             self.lose(1);
@@ -58,17 +58,17 @@ impl Spans {
 
     /// Sets or clears the reason why spans cannot be exported; returns true if the status has
     /// changed.
-    pub fn note(&self, trouble: Option<String>) -> bool {
-        let mut known = self.0.trouble.lock();
-        let is_new = known.is_some() != trouble.is_some();
-        *known = trouble;
+    pub fn note(&self, failure: Option<String>) -> bool {
+        let mut known = self.0.failure.lock();
+        let is_new = known.is_some() != failure.is_some();
+        *known = failure;
         is_new
     }
 
     /// Reason why spans cannot be exported now, with the number of dropped ones.
-    pub fn trouble(&self) -> Option<String> {
-        let trouble = self.0.trouble.lock().clone()?;
-        Some(format!("{trouble}; {} spans were lost so far", self.lost()))
+    pub fn failure(&self) -> Option<String> {
+        let failure = self.0.failure.lock().clone()?;
+        Some(format!("{failure}; {} spans were lost so far", self.lost()))
     }
 
     /// Closes the queue: the exporter ends after the spans that are left.
@@ -108,20 +108,20 @@ mod tests {
         let agent = AgentId::parse("echo").unwrap();
         let (spans, mut from) = Spans::queue();
         for _ in 0..QUEUE + 3 {
-            spans.of(&agent, &over());
+            spans.record(&agent, &over());
         }
         assert_eq!(spans.lost(), 3);
-        assert_eq!(spans.trouble(), None, "a burst is no trouble");
+        assert_eq!(spans.failure(), None, "a burst is no trouble");
         assert!(spans.note(Some("down".to_owned())) && !spans.note(Some("still down".to_owned())));
-        assert_eq!(spans.trouble().as_deref(), Some("still down; 3 spans were lost so far"));
-        assert!(spans.note(None) && spans.trouble().is_none());
+        assert_eq!(spans.failure().as_deref(), Some("still down; 3 spans were lost so far"));
+        assert!(spans.note(None) && spans.failure().is_none());
         spans.close();
-        spans.of(&agent, &over());
+        spans.record(&agent, &over());
         let mut taken = 0;
         while from.recv().await.is_some() {
             taken += 1;
         }
         assert_eq!((taken, spans.lost()), (QUEUE, 3), "what was there is still sent, and no more");
-        Spans::default().of(&agent, &over());
+        Spans::default().record(&agent, &over());
     }
 }

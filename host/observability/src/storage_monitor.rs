@@ -1,7 +1,7 @@
 //! Store monitor: reports failures and recovery, and probes a failing store.
 
 use crate::hub_events::Events;
-use a2a_hub_protocol::{hub::event::Happened, operation::StorageCondition};
+use a2a_hub_protocol::{hub::event::HubEventKind, operation::StorageCondition};
 use a2a_hub_store::StoreHealth;
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
@@ -11,7 +11,7 @@ const TRY_EVERY: Duration = Duration::from_millis(500);
 
 /// Publishes failures and recovery of the store, and probes it while it fails. Never returns while
 /// the store lives.
-pub async fn look_after(storage: Arc<dyn StoreHealth>, events: Events) {
+pub async fn monitor(storage: Arc<dyn StoreHealth>, events: Events) {
     let mut condition = storage.condition();
     loop {
         let failing = condition.wait_for(StorageCondition::is_failing).await;
@@ -20,14 +20,14 @@ pub async fn look_after(storage: Arc<dyn StoreHealth>, events: Events) {
             return;
         };
         tracing::error!(error, fix, "nothing can be stored; it is tried again until it can");
-        events.publish(Happened::StorageFailing { error, fix });
+        events.publish(HubEventKind::StorageFailing { error, fix });
         while storage.condition().borrow().is_failing() {
             sleep(TRY_EVERY).await;
             // The store's condition reflects the result.
             let _ = storage.probe().await;
         }
         tracing::info!(since, "what happens can be stored again");
-        events.publish(Happened::StorageRecovered { failing_since: since });
+        events.publish(HubEventKind::StorageRecovered { failing_since: since });
     }
 }
 
@@ -43,16 +43,16 @@ mod tests {
         let events = Events::default();
         let mut heard = events.subscribe(&TenantId::default());
         heard.next().await.unwrap();
-        let looking = look_after(storage.clone(), events);
+        let looking = monitor(storage.clone(), events);
         let story = async {
             for _ in 0..2 {
                 storage.refuse(true);
                 assert!(storage.probe().await.is_err());
                 let told = heard.next().await.unwrap();
-                assert!(matches!(told.what, Happened::StorageFailing { .. }), "{told:?}");
+                assert!(matches!(told.what, HubEventKind::StorageFailing { .. }), "{told:?}");
                 storage.refuse(false);
                 let told = heard.next().await.unwrap();
-                assert!(matches!(told.what, Happened::StorageRecovered { .. }), "{told:?}");
+                assert!(matches!(told.what, HubEventKind::StorageRecovered { .. }), "{told:?}");
             }
         };
         tokio::select! {

@@ -18,7 +18,7 @@ use super::{MemoryExceeded, Output, ProgramExit};
 pub const MAX_CHUNK: usize = 64 * 1024;
 
 /// Time that a minder may take to inspect its tree and kill processes.
-const LOOK_WAIT: Duration = Duration::from_secs(3);
+const INSPECTION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Time to wait for more output once the tree is gone. It matters only if a process outside the
 /// tree holds the pipe; what was written before the end is read at any pace.
@@ -36,11 +36,11 @@ pub struct Child {
     /// Tracker for background tasks of the supervisor.
     pub(super) tasks: TaskTracker,
     pub(super) owned: Owned,
-    pub(super) looks: mpsc::Sender<AskedLook>,
+    pub(super) looks: mpsc::Sender<InspectionRequest>,
 }
 
 /// Request to inspect a tree, with the channel for the result.
-pub(super) type AskedLook = (Inspection, oneshot::Sender<InspectionResult>);
+pub(super) type InspectionRequest = (Inspection, oneshot::Sender<InspectionResult>);
 
 /// State of a tree after its background processes were killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,8 +117,8 @@ impl Child {
     pub async fn write_stdin(&mut self, bytes: &[u8]) -> io::Result<()> {
         let closed = || io::Error::new(io::ErrorKind::BrokenPipe, "standard input is closed");
         let stdin = self.stdin.as_ref().ok_or_else(closed)?;
-        let place = stdin.reserve().await.map_err(|_| closed())?;
-        place.send(bytes.to_vec());
+        let permit = stdin.reserve().await.map_err(|_| closed())?;
+        permit.send(bytes.to_vec());
         Ok(())
     }
 
@@ -147,30 +147,31 @@ impl Child {
 
     /// Marks the current processes of the tree as the program's own, which [`Child::prune`] spares.
     /// Before the first call these are the processes at the program's start.
-    pub async fn settle(&self) {
-        self.look(Inspection::Settle).await;
+    pub async fn mark_baseline(&self) {
+        self.inspect(Inspection::Settle).await;
     }
 
     /// Kills all processes of the tree that are not the program's own, regardless of session, group
     /// or parent. None if some survive for a second, if the program is gone, or on a
     /// [`System`](super::System) that lists no processes.
     pub async fn prune(&self) -> Option<Pruned> {
-        let InspectionResult { killed, left, resident } = self.look(Inspection::Prune).await?;
-        (left == 0).then_some(Pruned { killed, resident })
+        let InspectionResult { killed, survivors, resident } =
+            self.inspect(Inspection::Prune).await?;
+        (survivors == 0).then_some(Pruned { killed, resident })
     }
 
     /// Resident memory of the tree, in bytes; none if the program is gone, or on a
     /// [`System`](super::System) that lists no processes.
     pub async fn resident(&self) -> Option<u64> {
-        let resident = self.look(Inspection::Weigh).await?.resident;
+        let resident = self.inspect(Inspection::Weigh).await?.resident;
         (resident > 0).then_some(resident)
     }
 
     /// Has the minder inspect its tree; none if the minder is gone or stuck.
-    async fn look(&self, look: Inspection) -> Option<InspectionResult> {
-        let (told, seen) = oneshot::channel();
-        self.looks.send((look, told)).await.ok()?;
-        timeout(LOOK_WAIT, seen).await.ok()?.ok()
+    async fn inspect(&self, inspection: Inspection) -> Option<InspectionResult> {
+        let (reply, result) = oneshot::channel();
+        self.looks.send((inspection, reply)).await.ok()?;
+        timeout(INSPECTION_TIMEOUT, result).await.ok()?.ok()
     }
 
     /// True once the whole tree is gone and its end is known.

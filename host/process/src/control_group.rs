@@ -30,7 +30,7 @@ const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 const SLACK: u64 = 64 << 20;
 
 /// Processes of a tree that belong to the hub: its init.
-const OWN: u32 = 1;
+const HUB_PROCESSES: u32 = 1;
 
 /// Attempts to remove a group whose processes have just exited, and the pause between them.
 const TRIES: (u32, Duration) = (50, Duration::from_millis(2));
@@ -38,20 +38,20 @@ const TRIES: (u32, Duration) = (50, Duration::from_millis(2));
 /// Takes over the group that this process is alone in, as created by systemd's `Delegate=`: the
 /// process moves one level down, so that groups for trees can be created next to it. Does nothing
 /// if other processes are in the group or permission is missing.
-pub(super) fn take() {
-    let Some(found) = own() else { return };
+pub(super) fn take_over() {
+    let Some(found) = current_group() else { return };
     if delegated(&found).is_none()
         && let Err(why) = take_at(&found, getpid())
     {
         tracing::debug!(group = %found.display(), %why, "the hub's control group is not delegated");
     }
-    if let Some(group) = own().as_deref().and_then(delegated) {
+    if let Some(group) = current_group().as_deref().and_then(delegated) {
         remove_leftovers(&group);
     }
 }
 
 /// Directory of this process's group.
-fn own() -> Option<PathBuf> {
+fn current_group() -> Option<PathBuf> {
     group_of("self")
 }
 
@@ -68,7 +68,7 @@ fn group_of(process: &str) -> Option<PathBuf> {
 /// `memory` and `pids` that were delegated to it.
 pub fn controllers_of_trees(hub: i32) -> Vec<&'static str> {
     let parent = group_of(&hub.to_string()).as_deref().and_then(delegated);
-    parent.map(|parent| given(&parent)).unwrap_or_default()
+    parent.map(|parent| enabled_controllers(&parent)).unwrap_or_default()
 }
 
 /// Mount point of the version 2 hierarchy.
@@ -81,15 +81,15 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
 }
 
 /// Parent of the trees' groups, from the hub's own group.
-fn delegated(own: &Path) -> Option<PathBuf> {
-    let parent = own.parent().filter(|_| own.ends_with(HUB))?;
-    (!given(parent).is_empty()).then(|| parent.to_owned())
+fn delegated(group: &Path) -> Option<PathBuf> {
+    let parent = group.parent().filter(|_| group.ends_with(HUB))?;
+    (!enabled_controllers(parent).is_empty()).then(|| parent.to_owned())
 }
 
 /// Controllers that a group enables for its children.
-fn given(group: &Path) -> Vec<&'static str> {
-    let given = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
-    wanted(&given)
+fn enabled_controllers(group: &Path) -> Vec<&'static str> {
+    let controllers = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
+    wanted(&controllers)
 }
 
 fn wanted(controllers: &str) -> Vec<&'static str> {
@@ -104,22 +104,22 @@ fn write(file: &Path, value: &str) -> io::Result<()> {
     options.open(file)?.write_all(value.as_bytes())
 }
 
-fn take_at(own: &Path, us: Pid) -> io::Result<bool> {
-    let wanted = wanted(&fs::read_to_string(own.join("cgroup.controllers"))?);
+fn take_at(group: &Path, us: Pid) -> io::Result<bool> {
+    let wanted = wanted(&fs::read_to_string(group.join("cgroup.controllers"))?);
     let us = us.to_string();
-    let alone = fs::read_to_string(own.join("cgroup.procs"))?.lines().eq([us.as_str()]);
+    let alone = fs::read_to_string(group.join("cgroup.procs"))?.lines().eq([us.as_str()]);
     if wanted.is_empty() || !alone {
         return Ok(false);
     }
-    let hub = own.join(HUB);
+    let hub = group.join(HUB);
     fs::create_dir(&hub)?;
     let enabled = write(&hub.join("cgroup.procs"), &us).and_then(|()| {
-        let given: Vec<_> = wanted.iter().map(|wanted| format!("+{wanted}")).collect();
-        write(&own.join("cgroup.subtree_control"), &given.join(" "))
+        let changes: Vec<_> = wanted.iter().map(|wanted| format!("+{wanted}")).collect();
+        write(&group.join("cgroup.subtree_control"), &changes.join(" "))
     });
     if let Err(why) = enabled {
         // Restores the previous state.
-        let _ = write(&own.join("cgroup.procs"), &us);
+        let _ = write(&group.join("cgroup.procs"), &us);
         let _ = fs::remove_dir(&hub);
         return Err(why);
     }
@@ -145,7 +145,7 @@ impl TreeGroup {
     /// Creates a group with these limits, if the hub has a delegated group. Called by a minder for
     /// its one tree.
     pub(super) fn make(ceilings: Ceilings) -> Option<Self> {
-        let delegated = delegated(&own()?)?;
+        let delegated = delegated(&current_group()?)?;
         let group = delegated.join(format!("{TREE}{}", getpid()));
         // Leftover of a killed minder with the same pid; a group with processes stays.
         let _ = fs::remove_dir(&group);
@@ -163,13 +163,13 @@ impl TreeGroup {
             // without.
             group.set("memory.oom.group", "1")?;
         }
-        group.set("pids.max", &ceilings.processes.saturating_add(OWN).to_string())?;
+        group.set("pids.max", &ceilings.processes.saturating_add(HUB_PROCESSES).to_string())?;
         Ok(group)
     }
 
     /// Sets a value of a controller, if that was delegated.
-    fn set(&self, what: &str, value: &str) -> io::Result<()> {
-        match write(&self.0.join(what), value) {
+    fn set(&self, file: &str, value: &str) -> io::Result<()> {
+        match write(&self.0.join(file), value) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
             written => written,
         }
@@ -184,8 +184,8 @@ impl TreeGroup {
     pub(super) fn overrun(&self) -> Option<u64> {
         let events = fs::read_to_string(self.0.join("memory.events")).ok()?;
         let times = events.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
-        let most = fs::read_to_string(self.0.join("memory.max")).ok()?;
-        most.trim().parse().ok().filter(|_| times != "0")
+        let limit = fs::read_to_string(self.0.join("memory.max")).ok()?;
+        limit.trim().parse().ok().filter(|_| times != "0")
     }
 }
 

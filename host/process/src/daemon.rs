@@ -85,36 +85,36 @@ pub fn leave_terminal() {
 }
 
 /// Sends SIGTERM to the process `pid` and waits until it has ended; false if it has not within
-/// `patience`.
-pub async fn terminate(pid: i32, patience: Duration) -> io::Result<bool> {
-    ask(pid, Signal::TERM, patience).await
+/// `timeout`.
+pub async fn terminate(pid: i32, timeout: Duration) -> io::Result<bool> {
+    ask(pid, Signal::TERM, timeout).await
 }
 
 /// Repeats the request with SIGINT, for a process that may have got SIGTERM just before: a second
 /// signal of a kind is lost while the first is pending (signal(7)).
-pub async fn terminate_again(pid: i32, patience: Duration) -> io::Result<bool> {
-    ask(pid, Signal::INT, patience).await
+pub async fn terminate_again(pid: i32, timeout: Duration) -> io::Result<bool> {
+    ask(pid, Signal::INT, timeout).await
 }
 
-async fn ask(pid: i32, how: Signal, patience: Duration) -> io::Result<bool> {
+async fn ask(pid: i32, kind: Signal, timeout: Duration) -> io::Result<bool> {
     let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => signal(process, how, patience).await,
+        Ok(process) => signal(process, kind, timeout).await,
         Err(rustix::io::Errno::SRCH) => Ok(true),
         Err(why) => Err(why.into()),
     }
 }
 
 /// Signals a process and waits until it has ended, reaped or not; false if it has not within
-/// `patience`.
-async fn signal(process: OwnedFd, signal: Signal, patience: Duration) -> io::Result<bool> {
+/// `timeout`.
+async fn signal(process: OwnedFd, signal: Signal, timeout: Duration) -> io::Result<bool> {
     match pidfd_send_signal(&process, signal) {
         Ok(()) => {}
         Err(rustix::io::Errno::SRCH) => return Ok(true),
         Err(why) => return Err(why.into()),
     }
     let has_ended = move || {
-        let deadline = now() + patience;
+        let deadline = now() + timeout;
         loop {
             // A pidfd is readable once its process has ended.
             let mut handle = [PollFd::new(&process, PollFlags::IN)];
@@ -179,18 +179,19 @@ pub fn holder(file: &Path) -> Result<Option<HubProcess>, Unproven> {
 
 /// True if a process of this user has this file open.
 fn has_open(pid: Pid, file: &fs::Metadata) -> bool {
-    let own = rustix::process::geteuid().as_raw();
+    let uid = rustix::process::geteuid().as_raw();
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    let is_own = fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == own);
+    let is_same_user =
+        fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == uid);
     let mut files = open.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok());
-    is_own && files.any(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
+    is_same_user && files.any(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
 }
 
 impl HubProcess {
     /// Kills the hub and waits until it is gone; false if it is stuck in the kernel for longer than
-    /// `patience`.
-    pub async fn kill(self, patience: Duration) -> io::Result<bool> {
-        signal(self.process, Signal::KILL, patience).await
+    /// `timeout`.
+    pub async fn kill(self, timeout: Duration) -> io::Result<bool> {
+        signal(self.process, Signal::KILL, timeout).await
     }
 }
 

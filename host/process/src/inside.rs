@@ -5,7 +5,7 @@
 //! module is for commands that change a hub's files while no hub runs.
 
 use super::{
-    MIND, TREE_MARKER,
+    SUPERVISE, TREE_MARKER,
     confine::INIT,
     proc::{self, Process},
 };
@@ -21,20 +21,20 @@ pub fn in_agents_tree() -> bool {
         variable.strip_prefix(TREE_MARKER.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
     };
     let is_marked = environment.split(|byte| *byte == 0).any(is_marker);
-    is_marked || proc::lineage(getpid()).iter().any(minds)
+    is_marked || proc::lineage(getpid()).iter().any(is_minder_or_init)
 }
 
 /// True if this process is `pid` or a descendant of it.
-pub fn is_below(pid: i32) -> bool {
+pub fn is_descendant_of(pid: i32) -> bool {
     let Some(pid) = Pid::from_raw(pid) else { return false };
     proc::lineage(getpid()).iter().any(|process| process.pid == pid)
 }
 
 /// True if a process is a minder or the init of a confined program, by its first argument.
-fn minds(process: &Process) -> bool {
-    let told = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-    let first = told.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-    first == MIND.as_bytes() || first == INIT.as_bytes()
+fn is_minder_or_init(process: &Process) -> bool {
+    let cmdline = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+    let first = cmdline.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+    first == SUPERVISE.as_bytes() || first == INIT.as_bytes()
 }
 
 #[cfg(test)]
@@ -45,8 +45,8 @@ mod tests {
     fn process_is_below_itself_and_parent() {
         let us = getpid().as_raw_pid();
         let parent = rustix::process::getppid().map(Pid::as_raw_pid);
-        assert!(is_below(us) && parent.is_none_or(is_below));
+        assert!(is_descendant_of(us) && parent.is_none_or(is_descendant_of));
         // Above the highest pid of Linux, and zero.
-        assert!(!is_below(1 << 23) && !is_below(0));
+        assert!(!is_descendant_of(1 << 23) && !is_descendant_of(0));
     }
 }

@@ -35,6 +35,7 @@
 //! A program that kills its minder *and* sheds both environment and session escapes, unless it is
 //! confined ([`confine`]): then the kernel kills it with its minder.
 
+mod baseline_processes;
 mod blocking;
 mod child;
 pub mod confine;
@@ -49,7 +50,6 @@ mod lineage;
 pub mod mapped_file;
 mod memory;
 mod minder;
-mod own;
 mod ownership;
 pub mod probe;
 mod proc;
@@ -69,17 +69,17 @@ pub use blocking::{Panicked, run_blocking};
 pub use child::{Child, MAX_CHUNK, Pruned};
 pub use control_group::controllers_of_trees;
 
-pub use errand::errand;
-pub use inside::{in_agents_tree, is_below};
+pub use errand::subcommand;
+pub use inside::{in_agents_tree, is_descendant_of};
 pub use launch::{Launch, SpawnError};
-pub use lineage::{Kin, TreeOwner};
+pub use lineage::{ProcessOrigin, TreeOwner};
 pub use supervisor::Supervisor;
 pub use system::System;
 pub use worker::{WorkError, WorkLimits, Worker, WorkerPriority, work};
 pub use working_directory::WorkingDirectory;
 
 /// First argument that makes this executable a minder.
-pub const MIND: &str = "__mind";
+pub const SUPERVISE: &str = "__mind";
 
 /// Environment variable that names the owner to every program.
 pub const OWNER_MARKER: &str = "A2A_HUB_OWNER";

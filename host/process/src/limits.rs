@@ -6,10 +6,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Least limit on open files for a usable hub: the hub itself needs some 60, each client one, and
 /// each program six.
-const LEAST_FILES: u64 = 256;
+const MIN_FILES: u64 = 256;
 
 /// Limit on open files that suffices for any hub: all admitted clients, and thousands of programs.
-const MOST_FILES: u64 = 65_536;
+const DESIRED_FILES: u64 = 65_536;
 
 /// Least limit on open files for a program, if the system allows it: shells and runtimes abort with
 /// fewer.
@@ -20,7 +20,7 @@ const PROGRAM_FILES: u64 = 1_024;
 pub enum LimitError {
     /// The limit on open files is too low.
     #[error(
-        "open files: at most {0} may be open at once, and the hub and its programs need {LEAST_FILES}; raise the limit \
+        "open files: at most {0} may be open at once, and the hub and its programs need {MIN_FILES}; raise the limit \
          (`ulimit -n 4096`; under systemd, `LimitNOFILE=`)"
     )]
     Files(u64),
@@ -40,10 +40,10 @@ pub fn survive_large_files() -> io::Result<()> {
 /// Raises the hub's limit on open files as far as the system allows, and returns the limit for its
 /// programs: the hub's original one, because some programs iterate over all possible descriptors.
 pub fn raise_open_files() -> Result<u64, LimitError> {
-    let given = getrlimit(Resource::Nofile);
-    let (own, programs) = files(given.current, given.maximum)?;
-    if given.current.is_some_and(|given| given < own) {
-        let raised = Rlimit { current: Some(own), maximum: given.maximum };
+    let original = getrlimit(Resource::Nofile);
+    let (hub, programs) = files(original.current, original.maximum)?;
+    if original.current.is_some_and(|soft| soft < hub) {
+        let raised = Rlimit { current: Some(hub), maximum: original.maximum };
         setrlimit(Resource::Nofile, raised).map_err(|why| LimitError::Raise(why.into()))?;
     }
     Ok(programs)
@@ -52,12 +52,12 @@ pub fn raise_open_files() -> Result<u64, LimitError> {
 /// Limits on open files for the hub and for its programs, from the process's soft and hard limits;
 /// none means no limit.
 fn files(soft: Option<u64>, hard: Option<u64>) -> Result<(u64, u64), LimitError> {
-    let (soft, hard) = (soft.unwrap_or(MOST_FILES), hard.unwrap_or(u64::MAX));
-    let own = soft.max(MOST_FILES).min(hard);
-    if own < LEAST_FILES {
-        return Err(LimitError::Files(own));
+    let (soft, hard) = (soft.unwrap_or(DESIRED_FILES), hard.unwrap_or(u64::MAX));
+    let hub = soft.max(DESIRED_FILES).min(hard);
+    if hub < MIN_FILES {
+        return Err(LimitError::Files(hub));
     }
-    Ok((own, soft.max(PROGRAM_FILES).min(hard)))
+    Ok((hub, soft.max(PROGRAM_FILES).min(hard)))
 }
 
 /// Limit on open files of this process, if any.

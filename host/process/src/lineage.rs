@@ -31,11 +31,11 @@ pub struct TreeOwner {
 
 /// Relation of a process, or of a socket's holder, to this hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kin {
+pub enum ProcessOrigin {
     /// Not below this process: it belongs to the user.
     Outside,
     /// This process itself, if it is only a hub: its requests are on behalf of their initiators.
-    Own,
+    Hub,
     /// Part of a tree that runs on this behalf.
     Tree(TreeOwner),
     /// Below this process and in no known tree; or gone, or not found.
@@ -65,8 +65,8 @@ impl Minders {
         Registered { minders: self.clone(), minder }
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut HashMap<i32, Behalf>) -> T) -> T {
-        look(&mut self.all.lock())
+    fn with<T>(&self, f: impl FnOnce(&mut HashMap<i32, Behalf>) -> T) -> T {
+        f(&mut self.all.lock())
     }
 
     /// Current behalf of a tree; none if it is gone.
@@ -83,58 +83,61 @@ impl Minders {
 
     /// Relation of the process `pid`. `adopts` is true if orphans below this process can only come
     /// from trees.
-    pub(super) fn kin(&self, pid: i32, adopts: bool) -> Kin {
-        let Some(pid) = Pid::from_raw(pid) else { return Kin::Unknown };
+    pub(super) fn origin(&self, pid: i32, adopts: bool) -> ProcessOrigin {
+        let Some(pid) = Pid::from_raw(pid) else { return ProcessOrigin::Unknown };
         let us = getpid();
         if pid == us {
-            return if adopts { Kin::Own } else { Kin::Outside };
+            return if adopts { ProcessOrigin::Hub } else { ProcessOrigin::Outside };
         }
-        let Some(line) = steady_lineage(pid) else { return Kin::Unknown };
-        let Some(below) = line.iter().position(|process| process.pid == us) else {
-            return Kin::Outside;
+        let Some(line) = steady_lineage(pid) else { return ProcessOrigin::Unknown };
+        let Some(index) = line.iter().position(|process| process.pid == us) else {
+            return ProcessOrigin::Outside;
         };
-        match line[..below].iter().rev().find_map(|process| self.owner_of_minder(process.pid)) {
-            Some(behalf) => Kin::Tree(behalf),
-            None if adopts => Kin::Unknown,
-            None => Kin::Outside,
+        match line[..index].iter().rev().find_map(|process| self.owner_of_minder(process.pid)) {
+            Some(behalf) => ProcessOrigin::Tree(behalf),
+            None if adopts => ProcessOrigin::Unknown,
+            None => ProcessOrigin::Outside,
         }
     }
 
     /// Relation of the process `pid`, by its session alone. A process that left its minder's
     /// session cannot be distinguished from the operator, so both are unknown.
-    pub(super) fn kin_by_session(&self, pid: i32, adopts: bool) -> Kin {
-        let Some(pid) = Pid::from_raw(pid) else { return Kin::Unknown };
+    pub(super) fn origin_by_session(&self, pid: i32, adopts: bool) -> ProcessOrigin {
+        let Some(pid) = Pid::from_raw(pid) else { return ProcessOrigin::Unknown };
         if pid == getpid() {
-            return if adopts { Kin::Own } else { Kin::Outside };
+            return if adopts { ProcessOrigin::Hub } else { ProcessOrigin::Outside };
         }
         let minder = proc::session_of(pid).and_then(Pid::from_raw);
-        minder.and_then(|minder| self.owner_of_minder(minder)).map_or(Kin::Unknown, Kin::Tree)
+        minder
+            .and_then(|minder| self.owner_of_minder(minder))
+            .map_or(ProcessOrigin::Unknown, ProcessOrigin::Tree)
     }
 
     /// Relation of the holders of the sockets with these inodes, in order. A holder below this
     /// process takes precedence over others.
-    pub(super) fn kin_of_sockets(&self, inodes: &[u64], adopts: bool) -> Vec<Kin> {
-        let mut look = SocketSearch::new(self, inodes, adopts);
+    pub(super) fn origins_of_sockets(&self, inodes: &[u64], adopts: bool) -> Vec<ProcessOrigin> {
+        let mut search = SocketSearch::new(self, inodes, adopts);
         if !adopts {
             // A program that embeds the hub is probably its client, too.
-            look.at_own();
+            search.check_this_process();
         }
-        let mut below = Vec::new();
+        let mut descendants = Vec::new();
         if self.has_trees() || proc::has_children() != Some(false) {
             // The cost depends on the size of the trees, not on the machine's processes. The full
             // scan below covers what this misses.
-            below = proc::family(getpid());
-            if below.is_empty() {
-                below = proc::descendants(getpid());
+            descendants = proc::family(getpid());
+            if descendants.is_empty() {
+                descendants = proc::descendants(getpid());
             }
         }
-        if !below.is_empty() {
-            look.below_and_beside(&below);
+        if !descendants.is_empty() {
+            search.check_descendants_and_others(&descendants);
         }
         // Last for a standalone hub, which is rarely its own client.
-        look.at_own();
-        let rest = if below.is_empty() { Kin::Outside } else { Kin::Unknown };
-        inodes.iter().map(|inode| look.found.get(inode).unwrap_or(&rest).clone()).collect()
+        search.check_this_process();
+        let rest =
+            if descendants.is_empty() { ProcessOrigin::Outside } else { ProcessOrigin::Unknown };
+        inodes.iter().map(|inode| search.found.get(inode).unwrap_or(&rest).clone()).collect()
     }
 
     /// True if a tree is registered.
@@ -169,19 +172,19 @@ struct SocketSearch<'m> {
     minders: &'m Minders,
     adopts: bool,
     /// Relation of this process's own sockets.
-    ours: Kin,
+    ours: ProcessOrigin,
     wanted: HashSet<u64>,
-    found: HashMap<u64, Kin>,
+    found: HashMap<u64, ProcessOrigin>,
     /// Inodes of the sockets that this process has open.
-    own: LazyCell<HashSet<u64>>,
+    our_inodes: LazyCell<HashSet<u64>>,
 }
 
 impl<'m> SocketSearch<'m> {
     fn new(minders: &'m Minders, inodes: &[u64], adopts: bool) -> Self {
-        let own = LazyCell::new(proc::own_sockets as fn() -> HashSet<u64>);
-        let ours = if adopts { Kin::Own } else { Kin::Outside };
+        let our_inodes = LazyCell::new(proc::open_sockets as fn() -> HashSet<u64>);
+        let ours = if adopts { ProcessOrigin::Hub } else { ProcessOrigin::Outside };
         let wanted = inodes.iter().copied().collect();
-        Self { minders, adopts, ours, wanted, found: HashMap::new(), own }
+        Self { minders, adopts, ours, wanted, found: HashMap::new(), our_inodes }
     }
 
     fn is_over(&self) -> bool {
@@ -189,14 +192,14 @@ impl<'m> SocketSearch<'m> {
     }
 
     /// Checks processes below this one, then others.
-    fn below_and_beside(&mut self, below: &[Process]) {
+    fn check_descendants_and_others(&mut self, descendants: &[Process]) {
         let us = getpid();
-        for holder in below {
+        for holder in descendants {
             self.at(holder.pid, &holder.sockets(), true);
         }
         let recent: Vec<Pid> = self.minders.recent.lock().iter().copied().collect();
         // The full list is read only if no recent process matches.
-        let rest = iter::once_with(|| Self::beside(below)).flatten();
+        let rest = iter::once_with(|| Self::other_processes(descendants)).flatten();
         let mut others = recent.into_iter().chain(rest).filter(|pid| *pid != us);
         while !self.is_over()
             && let Some(holder) = others.next()
@@ -208,50 +211,50 @@ impl<'m> SocketSearch<'m> {
 
     /// Processes outside the known descendants, the most recently started first, as a new client
     /// probably is.
-    fn beside(below: &[Process]) -> impl Iterator<Item = Pid> + use<> {
-        let seen: HashMap<_, _> = below.iter().map(Process::identity).collect();
+    fn other_processes(descendants: &[Process]) -> impl Iterator<Item = Pid> + use<> {
+        let start_times: HashMap<_, _> = descendants.iter().map(Process::identity).collect();
         let latest_first = proc::pids().into_iter().rev();
         let (known, others): (Vec<_>, Vec<_>) =
-            latest_first.partition(|pid| seen.contains_key(pid));
+            latest_first.partition(|pid| start_times.contains_key(pid));
         // A process that reuses the pid of a known one is checked like any other.
         let is_another = move |pid: &Pid| {
             let now = Process::read(*pid).map(|process| process.identity());
-            now.is_some_and(|(_, started)| seen.get(pid) != Some(&started))
+            now.is_some_and(|(_, started)| start_times.get(pid) != Some(&started))
         };
         others.into_iter().chain(known.into_iter().filter(is_another))
     }
 
     /// Checks the sockets of this process.
-    fn at_own(&mut self) {
+    fn check_this_process(&mut self) {
         if self.is_over() {
             return;
         }
-        let own = self.wanted.extract_if(|inode| self.own.contains(inode));
-        self.found.extend(own.map(|inode| (inode, self.ours.clone())));
+        let matched = self.wanted.extract_if(|inode| self.our_inodes.contains(inode));
+        self.found.extend(matched.map(|inode| (inode, self.ours.clone())));
     }
 
     /// Checks the sockets of a process. One that is not below this process counts only if it has
     /// the same user.
-    fn at(&mut self, holder: Pid, sockets: &[u64], is_below: bool) {
+    fn at(&mut self, holder: Pid, sockets: &[u64], is_descendant: bool) {
         let is_wanted = |inode: &&u64| self.wanted.contains(inode);
-        let held: Vec<u64> = sockets.iter().filter(is_wanted).copied().collect();
-        if held.is_empty() || !is_below && !proc::is_own(holder) {
+        let matching: Vec<u64> = sockets.iter().filter(is_wanted).copied().collect();
+        if matching.is_empty() || !is_descendant && !proc::is_same_user(holder) {
             return;
         }
-        let mut kin = self.minders.kin(holder.as_raw_pid(), self.adopts);
-        if kin == Kin::Outside && is_below && self.adopts {
+        let mut origin = self.minders.origin(holder.as_raw_pid(), self.adopts);
+        if origin == ProcessOrigin::Outside && is_descendant && self.adopts {
             // It ended between the two reads; it was below this process.
-            kin = Kin::Unknown;
+            origin = ProcessOrigin::Unknown;
         }
-        if kin == Kin::Outside && !is_below {
+        if origin == ProcessOrigin::Outside && !is_descendant {
             self.minders.had(holder);
         }
-        for inode in held {
+        for inode in matching {
             self.wanted.remove(&inode);
             // A child before `exec` has inherited all open sockets, so those that are this
             // process's own do not count as the child's.
-            let is_own = kin != Kin::Outside && self.own.contains(&inode);
-            self.found.insert(inode, if is_own { self.ours.clone() } else { kin.clone() });
+            let is_ours = origin != ProcessOrigin::Outside && self.our_inodes.contains(&inode);
+            self.found.insert(inode, if is_ours { self.ours.clone() } else { origin.clone() });
         }
     }
 }
@@ -277,9 +280,9 @@ impl Drop for Registered {
 fn steady_lineage(pid: Pid) -> Option<Vec<Process>> {
     (0..LOOKS).find_map(|_| {
         let line = proc::lineage(pid);
-        let is_whole = line.last().is_some_and(Process::has_no_parent);
+        let is_complete = line.last().is_some_and(Process::has_no_parent);
         let is_steady = line.windows(2).all(|pair| !pair[1].is_younger_than(&pair[0]));
-        (is_whole && is_steady).then_some(line)
+        (is_complete && is_steady).then_some(line)
     })
 }
 
@@ -309,21 +312,33 @@ mod tests {
         let minders = Minders::default();
         let mut below = child();
         let pid = i32::try_from(below.id()).unwrap();
-        assert_eq!(minders.kin(pid, true), Kin::Unknown, "an orphan of some tree");
-        assert_eq!(minders.kin(pid, false), Kin::Outside, "a child of who embeds the hub");
+        assert_eq!(minders.origin(pid, true), ProcessOrigin::Unknown, "an orphan of some tree");
+        assert_eq!(
+            minders.origin(pid, false),
+            ProcessOrigin::Outside,
+            "a child of who embeds the hub"
+        );
         let registered = minders.register(Pid::from_raw(pid), shared());
-        assert_eq!(minders.kin(pid, true), Kin::Tree(behalf()));
+        assert_eq!(minders.origin(pid, true), ProcessOrigin::Tree(behalf()));
         drop(registered);
-        assert_eq!(minders.kin(pid, true), Kin::Unknown, "its minder is gone");
+        assert_eq!(minders.origin(pid, true), ProcessOrigin::Unknown, "its minder is gone");
 
-        assert_eq!(minders.kin(getpid().as_raw_pid(), true), Kin::Own, "it is us");
-        assert_eq!(minders.kin(getpid().as_raw_pid(), false), Kin::Outside, "who embeds the hub");
+        assert_eq!(minders.origin(getpid().as_raw_pid(), true), ProcessOrigin::Hub, "it is us");
+        assert_eq!(
+            minders.origin(getpid().as_raw_pid(), false),
+            ProcessOrigin::Outside,
+            "who embeds the hub"
+        );
         let above = Process::read(getpid()).map(|us| us.parent());
-        assert_eq!(above.map(|above| minders.kin(above, true)), Some(Kin::Outside), "above us");
+        assert_eq!(
+            above.map(|above| minders.origin(above, true)),
+            Some(ProcessOrigin::Outside),
+            "above us"
+        );
         below.kill().unwrap();
         below.wait().unwrap();
-        assert_eq!(minders.kin(pid, true), Kin::Unknown, "gone");
-        assert_eq!(minders.kin(0, true), Kin::Unknown);
+        assert_eq!(minders.origin(pid, true), ProcessOrigin::Unknown, "gone");
+        assert_eq!(minders.origin(0, true), ProcessOrigin::Unknown);
     }
 
     fn inode_of(socket: &TcpStream) -> u64 {
@@ -345,9 +360,9 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let inode = inode_of(&client);
         let mut idle = child();
-        let whose = |adopts| minders.kin_of_sockets(&[inode], adopts).remove(0);
-        assert_eq!(whose(false), Kin::Outside, "ours, beside a child");
-        assert_eq!(whose(true), Kin::Own);
+        let whose = |adopts| minders.origins_of_sockets(&[inode], adopts).remove(0);
+        assert_eq!(whose(false), ProcessOrigin::Outside, "ours, beside a child");
+        assert_eq!(whose(true), ProcessOrigin::Hub);
 
         #[expect(clippy::disallowed_methods, reason = "a child without a supervisor")]
         let holder = Command::new("/bin/sleep")
@@ -360,22 +375,22 @@ mod tests {
         let mut inherits = copy_in_a_child(&both);
         let inherited = minders.register(Some(Pid::from_child(&inherits)), shared());
         assert_eq!(
-            minders.kin_of_sockets(&[inode_of(&both)], false),
-            [Kin::Outside],
+            minders.origins_of_sockets(&[inode_of(&both)], false),
+            [ProcessOrigin::Outside],
             "ours, although a child has it, too"
         );
         inherits.kill().unwrap();
         inherits.wait().unwrap();
         drop(inherited);
         let registered = minders.register(Some(pid), shared());
-        assert_eq!(whose(true), Kin::Tree(behalf()));
+        assert_eq!(whose(true), ProcessOrigin::Tree(behalf()));
         drop(registered);
-        assert_eq!(whose(true), Kin::Unknown);
+        assert_eq!(whose(true), ProcessOrigin::Unknown);
         for child in [&mut holder, &mut idle] {
             child.kill().unwrap();
         }
         holder.wait().unwrap();
-        assert_eq!(whose(true), Kin::Unknown, "nobody holds it");
+        assert_eq!(whose(true), ProcessOrigin::Unknown, "nobody holds it");
         idle.wait().unwrap();
     }
 
@@ -396,24 +411,24 @@ mod tests {
             let pid = String::from_utf8(told.unwrap().stdout).unwrap().trim().parse().unwrap();
             (Pid::from_raw(pid).unwrap(), inode)
         };
-        let whose = |inode| minders.kin_of_sockets(&[inode], true).remove(0);
+        let whose = |inode| minders.origins_of_sockets(&[inode], true).remove(0);
         let recent = || minders.recent.lock().iter().copied().collect::<Vec<_>>();
         let ((first, its), (second, others)) = (hold(connect()), hold(connect()));
-        assert_eq!((whose(its), recent()), (Kin::Outside, vec![first]));
-        assert_eq!((whose(others), recent()), (Kin::Outside, vec![second, first]));
-        assert_eq!((whose(its), recent()), (Kin::Outside, vec![first, second]));
+        assert_eq!((whose(its), recent()), (ProcessOrigin::Outside, vec![first]));
+        assert_eq!((whose(others), recent()), (ProcessOrigin::Outside, vec![second, first]));
+        assert_eq!((whose(its), recent()), (ProcessOrigin::Outside, vec![first, second]));
 
         // A process that reuses a client's pid is checked like any other.
         minders.had(Pid::from_child(&idle));
         let ours = connect();
-        assert_eq!(whose(inode_of(&ours)), Kin::Own);
+        assert_eq!(whose(inode_of(&ours)), ProcessOrigin::Hub);
         for pid in [first, second] {
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
             while Process::read(pid).is_some_and(|it| !it.has_ended()) {
                 proc::pause(proc::SWEEP_PAUSE);
             }
         }
-        assert_eq!(whose(its), Kin::Unknown, "nobody holds it");
+        assert_eq!(whose(its), ProcessOrigin::Unknown, "nobody holds it");
         (0..2 * i32::try_from(RECENT).unwrap())
             .for_each(|pid| minders.had(Pid::from_raw(pid + 1).unwrap()));
         assert_eq!(recent().len(), RECENT);

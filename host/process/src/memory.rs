@@ -32,7 +32,7 @@ pub(super) struct MemoryWatch {
     /// Time of the next measurement.
     at: Instant,
     /// Memory files at the last measurement that could inspect the whole tree.
-    seen: FileBytes,
+    last: FileBytes,
 }
 
 /// Bytes of memory files.
@@ -44,8 +44,8 @@ struct FileBytes {
 
 impl MemoryWatch {
     pub(super) fn new(limit: u64) -> Self {
-        let seen = FileBytes { of_tree: 0, of_machine: proc::files_in_memory() };
-        Self { limit: limit.saturating_add(SLACK), at: now(), seen }
+        let last = FileBytes { of_tree: 0, of_machine: proc::files_in_memory() };
+        Self { limit: limit.saturating_add(SLACK), at: now(), last }
     }
 
     /// Time until the next measurement.
@@ -69,30 +69,30 @@ impl MemoryWatch {
     /// a program that it may not read) is charged for all growth of memory files on the machine
     /// since.
     fn taken(&mut self, family: &[Process]) -> u64 {
-        let (files, of_machine) = (held(family), proc::files_in_memory());
+        let (files, of_machine) = (memory_file_bytes(family), proc::files_in_memory());
         let taken = taken(family, files, self.limit);
         // The init, the minder's only child, is not the program's; it hides its descriptors from
         // everybody.
         let minder = getpid();
         let mut programs = family.iter().filter(|process| !process.is_child_of(minder));
         if !programs.any(Process::hides_descriptors) {
-            self.seen = FileBytes { of_tree: files, of_machine };
+            self.last = FileBytes { of_tree: files, of_machine };
             return taken;
         }
-        let hidden = of_machine.saturating_sub(self.seen.of_machine);
-        let own = family.iter().map(Process::own_memory).fold(0, u64::saturating_add);
-        taken.max(own.saturating_add(self.seen.of_tree).saturating_add(hidden))
+        let hidden = of_machine.saturating_sub(self.last.of_machine);
+        let private = family.iter().map(Process::private_memory).fold(0, u64::saturating_add);
+        taken.max(private.saturating_add(self.last.of_tree).saturating_add(hidden))
     }
 }
 
-/// Pause after a measurement that took `look`, with `room` bytes of capacity left.
-fn pause(room: u64, look: Duration) -> Duration {
-    let full = Duration::from_millis(room.saturating_mul(1000) / FASTEST);
-    full.clamp(PAUSES.0, PAUSES.1).max(look.saturating_mul(REST))
+/// Pause after a measurement that took `elapsed`, with `free_bytes` bytes of capacity left.
+fn pause(free_bytes: u64, elapsed: Duration) -> Duration {
+    let full = Duration::from_millis(free_bytes.saturating_mul(1000) / FASTEST);
+    full.clamp(PAUSES.0, PAUSES.1).max(elapsed.saturating_mul(REST))
 }
 
 /// Bytes of the memory files that these processes hold open; each file counts once.
-fn held(family: &[Process]) -> u64 {
+fn memory_file_bytes(family: &[Process]) -> u64 {
     let files: HashMap<_, _> = family.iter().flat_map(Process::memory_files).collect();
     files.into_values().fold(0, u64::saturating_add)
 }
@@ -102,8 +102,8 @@ fn held(family: &[Process]) -> u64 {
 fn taken(family: &[Process], files: u64, limit: u64) -> u64 {
     let sum =
         |bytes: fn(&Process) -> u64| family.iter().map(bytes).fold(files, u64::saturating_add);
-    let most = sum(Process::memory);
-    if most > limit { sum(Process::share_of_memory) } else { most }
+    let upper_bound = sum(Process::memory);
+    if upper_bound > limit { sum(Process::share_of_memory) } else { upper_bound }
 }
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
         std::io::Write::write_all(&mut file, &[1; 3 << 20]).unwrap();
         let twice = file.try_clone().unwrap();
         assert_eq!(us().memory_files().iter().filter(|(_, bytes)| *bytes == 3 << 20).count(), 2);
-        assert!((3 << 20..512 << 20).contains(&taken(&[us()], held(&[us()]), 0)));
+        assert!((3 << 20..512 << 20).contains(&taken(&[us()], memory_file_bytes(&[us()]), 0)));
         drop(twice);
     }
 }

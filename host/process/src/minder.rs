@@ -17,11 +17,11 @@ use rustix::process::{
 };
 
 use super::ProgramExit;
+use super::baseline_processes::BaselineProcesses;
 use super::confine::{INIT, NotConfined, enter_namespaces};
 use super::control_group::TreeGroup;
 use super::inherited::InheritedDescriptors;
 use super::memory::MemoryWatch;
-use super::own::Own;
 use super::proc::{now, wait_for};
 use super::system::{OperatingSystem, System};
 use super::wire::{
@@ -36,15 +36,15 @@ const MAX_ORDER: usize = 1024;
 
 /// Runs as a minder. `args` are those after [`MIND`](super::MIND); standard input is the socket to
 /// the hub.
-pub(super) fn mind(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match try_mind(args) {
+pub(super) fn supervise(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match try_supervise(args) {
         Ok(()) => ExitCode::SUCCESS,
         // No channel for the error is left: the hub sees the socket close.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
+fn try_supervise(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let inherited = InheritedDescriptors::of_now()?;
     setsid()?;
     let mut hub = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -59,7 +59,7 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
     let system = system.calls();
-    system.adopt_orphans()?;
+    system.become_subreaper()?;
     if open_files > 0 {
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(open_files), ..limit })?;
@@ -85,11 +85,11 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         }
     };
     // If the hub is gone, the end of its orders shows that below.
-    let told = tell(&mut hub, &report);
-    let Ok(Started { program, init }) = started else { return told };
+    let sent = send_report(&mut hub, &report);
+    let Ok(Started { program, init }) = started else { return sent };
 
     let unread = Vec::new();
-    let own = Own::of_now(system);
+    let baseline = BaselineProcesses::of_now(system);
     let memory = limit.map(MemoryWatch::new);
     let exit = None;
     let mut minder = Minder {
@@ -101,15 +101,15 @@ fn try_mind(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         init,
         grace,
         exit,
-        own,
+        baseline,
         memory,
         group,
     };
     // Without a handle the program's end cannot be observed, so it is killed now.
     let _ = minder.watch();
-    let left = minder.sweep();
+    let survivors = minder.sweep();
     let exit = minder.exit.unwrap_or(ProgramExit::KILLED);
-    tell(&mut minder.hub, &MinderReport::Ended { exit, left })
+    send_report(&mut minder.hub, &MinderReport::Ended { exit, survivors })
 }
 
 /// A started program, or the init of one.
@@ -212,7 +212,7 @@ struct Minder {
     grace: Duration,
     exit: Option<ProgramExit>,
     /// Processes that count as the program itself and its helpers.
-    own: Own,
+    baseline: BaselineProcesses,
     /// Check of the tree's memory limit.
     memory: Option<MemoryWatch>,
     /// Control group with the kernel's limits, if any.
@@ -226,9 +226,9 @@ impl Minder {
         let program = self.system.end_of(self.program)?;
         let mut kill_at: Option<Instant> = None;
         while self.exit.is_none() && kill_at.is_none_or(|at| now() < at) {
-            let patience = kill_at.map_or(REAP_EVERY, |at| at.saturating_duration_since(now()));
-            let look = self.memory.as_ref().map_or(REAP_EVERY, MemoryWatch::due);
-            if self.wait(&program, patience.min(look).min(REAP_EVERY)) {
+            let timeout = kill_at.map_or(REAP_EVERY, |at| at.saturating_duration_since(now()));
+            let next_check = self.memory.as_ref().map_or(REAP_EVERY, MemoryWatch::due);
+            if self.wait(&program, timeout.min(next_check).min(REAP_EVERY)) {
                 for order in self.orders() {
                     // If the group is gone already, nobody is left to signal.
                     match order {
@@ -243,31 +243,31 @@ impl Minder {
                             let at = now() + grace;
                             kill_at = Some(kill_at.map_or(at, |before| before.min(at)));
                         }
-                        MinderOrder::Look(look) => {
-                            let seen = self.own.look(look);
+                        MinderOrder::Inspect(inspection) => {
+                            let result = self.baseline.inspect(inspection);
                             // If the hub is gone, the end of its orders shows that.
-                            let _ = tell(&mut self.hub, &MinderReport::Seen(seen));
+                            let _ = send_report(&mut self.hub, &MinderReport::Inspected(result));
                         }
                     }
                 }
             }
             self.reap();
             if let Some(taken) = self.memory.as_mut().and_then(MemoryWatch::exceeded) {
-                return tell(&mut self.hub, &MinderReport::MemoryExceeded(taken));
+                return send_report(&mut self.hub, &MinderReport::MemoryExceeded(taken));
             }
         }
         match self.group.as_ref().and_then(TreeGroup::overrun) {
-            Some(taken) => tell(&mut self.hub, &MinderReport::MemoryExceeded(taken)),
+            Some(taken) => send_report(&mut self.hub, &MinderReport::MemoryExceeded(taken)),
             None => Ok(()),
         }
     }
 
     /// Waits for the program's exit or data from the hub; true for the latter.
-    fn wait(&self, program: &OwnedFd, at_most: Duration) -> bool {
+    fn wait(&self, program: &OwnedFd, timeout: Duration) -> bool {
         let mut fds = [PollFd::new(program, PollFlags::IN), PollFd::new(&self.hub, PollFlags::IN)];
         // A closed socket would be ready without end.
         let watched = if self.hub_lives { 2 } else { 1 };
-        wait_for(&mut fds[..watched], at_most);
+        wait_for(&mut fds[..watched], timeout);
         !fds[1].revents().is_empty()
     }
 
@@ -317,12 +317,12 @@ impl Minder {
     /// Kills and reaps until no process of the tree is left; returns the number of survivors.
     fn sweep(&mut self) -> usize {
         let (system, program) = (self.system, self.program);
-        system.kill_below(program, &mut || self.reap())
+        system.kill_descendants(program, &mut || self.reap())
     }
 }
 
 /// Sends a report to the hub in one write: each write would wake it.
-fn tell(mut hub: impl Write, report: &MinderReport) -> io::Result<()> {
+fn send_report(mut hub: impl Write, report: &MinderReport) -> io::Result<()> {
     hub.write_all(format!("{report}\n").as_bytes())
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Owned {
     trees: watch::Sender<LiveTrees>,
     behalf: Behalf,
     /// Set once the tree is gone.
-    is_gone: Arc<AtomicBool>,
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Owned {
@@ -51,7 +51,7 @@ impl Owned {
     pub(super) fn pass_to(&self, owner: &str) -> bool {
         self.trees.send_if_modified(|trees| {
             // The end is set under the same lock.
-            if self.is_gone.load(Ordering::Relaxed) {
+            if self.has_ended.load(Ordering::Relaxed) {
                 return false;
             }
             let mut behalf = self.behalf.lock();
@@ -69,7 +69,7 @@ pub(super) struct Lease(Owned);
 
 impl Lease {
     /// Registers a tree; none once starts are refused.
-    pub(super) fn take(
+    pub(super) fn acquire(
         trees: &watch::Sender<LiveTrees>,
         behalf: TreeOwner,
     ) -> Option<(Owned, Self)> {
@@ -80,7 +80,7 @@ impl Lease {
             !trees.closed
         });
         let behalf = Arc::new(Mutex::new(behalf));
-        let owned = Owned { trees: trees.clone(), behalf, is_gone: Arc::default() };
+        let owned = Owned { trees: trees.clone(), behalf, has_ended: Arc::default() };
         taken.then(|| (owned.clone(), Self(owned)))
     }
 }
@@ -88,7 +88,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.0.trees.send_modify(|trees| {
-            self.0.is_gone.store(true, Ordering::Relaxed);
+            self.0.has_ended.store(true, Ordering::Relaxed);
             trees.remove(&self.0.behalf.lock().owner);
         });
     }
@@ -106,8 +106,8 @@ mod tests {
             owner: owner.to_owned(),
             tree: "1.0".to_owned(),
         };
-        let (owned, lease) = Lease::take(&trees, behalf("one")).unwrap();
-        let (_, other) = Lease::take(&trees, behalf("one")).unwrap();
+        let (owned, lease) = Lease::acquire(&trees, behalf("one")).unwrap();
+        let (_, other) = Lease::acquire(&trees, behalf("one")).unwrap();
         let counted = |owner: &str| trees.borrow().by_owner.get(owner).copied();
         assert_eq!(counted("one"), Some(2));
         assert!(owned.pass_to("two"));
@@ -120,6 +120,6 @@ mod tests {
         drop(other);
         assert!(trees.borrow().by_owner.is_empty());
         trees.send_modify(|trees| trees.closed = true);
-        assert!(Lease::take(&trees, behalf("late")).is_none());
+        assert!(Lease::acquire(&trees, behalf("late")).is_none());
     }
 }

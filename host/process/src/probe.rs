@@ -4,7 +4,7 @@ use std::{io, path::Path, process::Stdio, time::Duration};
 
 /// Timeout of the query. Some CLIs start two runtimes before they print their version, which takes
 /// half a minute on a machine that has never read them from its disk.
-const PATIENCE: Duration = Duration::from_secs(45);
+const TIMEOUT: Duration = Duration::from_secs(45);
 
 /// First line that `program` prints with these arguments. Fails if the program fails or takes too
 /// long.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(45);
 pub async fn first_line(program: &Path, args: &[&str]) -> io::Result<String> {
     let mut command = tokio::process::Command::new(program);
     command.args(args).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let answered = tokio::time::timeout(PATIENCE, command.output()).await;
+    let answered = tokio::time::timeout(TIMEOUT, command.output()).await;
     let output = answered.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     if !output.status.success() {
         return Err(io::Error::other(format!("it ended with {}", output.status)));
@@ -66,7 +66,7 @@ mod tests {
         fs::remove_file(&go).unwrap();
         let mut never = pin!(first_line(Path::new("/bin/sh"), &args));
         assert!(goes_on(&mut never).await);
-        advance(PATIENCE + Duration::from_secs(1)).await;
+        advance(TIMEOUT + Duration::from_secs(1)).await;
         assert_eq!(never.await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop(release);
         assert!(clock.await.is_ok());

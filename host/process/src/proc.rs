@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, getpid, pidfd_open, pidfd_send_signal};
 
-use super::procfs::{ProcDirectory, told};
+use super::procfs::{ProcDirectory, read_file};
 use super::{SWEEP_WAIT, TREE_MARKER};
 
 /// Pause between two scans of the table: a killed process needs about this long to leave it.
@@ -40,7 +40,7 @@ pub(super) struct Process {
 impl Process {
     /// Row of `pid`, if it exists.
     pub(super) fn read(pid: Pid) -> Option<Self> {
-        Self::parse(pid, &told(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(pid, &read_file(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// Parses `pid (name) state parent group session …`; the name may contain spaces, brackets and
@@ -62,13 +62,13 @@ impl Process {
     }
 
     /// Path below `/proc`: that of a live thread if the first one has ended.
-    fn place(&self) -> String {
+    fn proc_path(&self) -> String {
         let process = self.pid;
         if !self.goes_on_without_first {
             return process.to_string();
         }
         let goes_on = |thread: &String| {
-            let stat = told(format!("/proc/{thread}/stat")).ok();
+            let stat = read_file(format!("/proc/{thread}/stat")).ok();
             stat.and_then(|stat| Self::parse(process, &stat)).is_some_and(|it| !it.first_ended())
         };
         let mut places =
@@ -111,17 +111,18 @@ impl Process {
 
     /// Resident memory, in bytes.
     pub(super) fn resident(&self) -> u64 {
-        kilobytes(self.place(), "status", &["VmRSS"]).unwrap_or(0)
+        kilobytes(self.proc_path(), "status", &["VmRSS"]).unwrap_or(0)
     }
 
     /// Memory without files, in bytes: resident and swapped, private and shared, with page tables.
     pub(super) fn memory(&self) -> u64 {
-        kilobytes(self.place(), "status", &["RssAnon", "RssShmem", "VmSwap", "VmPTE"]).unwrap_or(0)
+        kilobytes(self.proc_path(), "status", &["RssAnon", "RssShmem", "VmSwap", "VmPTE"])
+            .unwrap_or(0)
     }
 
     /// Memory that is neither file-backed nor shared, in bytes, with page tables.
-    pub(super) fn own_memory(&self) -> u64 {
-        kilobytes(self.place(), "status", &["RssAnon", "VmPTE"]).unwrap_or(0)
+    pub(super) fn private_memory(&self) -> u64 {
+        kilobytes(self.proc_path(), "status", &["RssAnon", "VmPTE"]).unwrap_or(0)
     }
 
     /// Same as [`memory`](Self::memory), with shared memory divided equally among its users. Takes
@@ -143,7 +144,7 @@ impl Process {
         for open in self.tables().filter_map(|table| ProcDirectory::open(table).ok()) {
             open.each(|name| {
                 let is_memory = open.link(name, |link| link.starts_with(b"/memfd:").then_some(()));
-                files.extend(is_memory.and_then(|()| open.behind(name)).map(|file| {
+                files.extend(is_memory.and_then(|()| open.target_metadata(name)).map(|file| {
                     let blocks = u64::try_from(file.st_blocks).unwrap_or(0);
                     ((file.st_dev, file.st_ino), blocks.saturating_mul(512)) // units of `stat(2)`
                 }));
@@ -154,7 +155,7 @@ impl Process {
 
     /// True if the process denies other processes of its user access to its descriptors.
     pub(super) fn hides_descriptors(&self) -> bool {
-        match ProcDirectory::open(format!("/proc/{}/fd", self.place())) {
+        match ProcDirectory::open(format!("/proc/{}/fd", self.proc_path())) {
             Ok(open) => open.hides_links(),
             Err(why) => why.kind() == io::ErrorKind::PermissionDenied,
         }
@@ -202,7 +203,7 @@ impl Process {
     }
 
     /// True if the process was started with this variable (`NAME=value`).
-    pub(super) fn was_given(&self, variable: &[u8]) -> bool {
+    pub(super) fn has_variable(&self, variable: &[u8]) -> bool {
         self.environ().split(|byte| *byte == 0).any(|entry| entry == variable)
     }
 
@@ -214,13 +215,13 @@ impl Process {
 
     /// Environment at the process's start; empty if the process is gone or not accessible.
     fn environ(&self) -> Vec<u8> {
-        told(format!("/proc/{}/environ", self.place())).unwrap_or_default()
+        read_file(format!("/proc/{}/environ", self.proc_path())).unwrap_or_default()
     }
 
     /// True if the process runs as the same user as this one; other users' processes are never
     /// ours.
-    pub(super) fn is_own(&self) -> bool {
-        is_own(self.pid)
+    pub(super) fn is_same_user(&self) -> bool {
+        is_same_user(self.pid)
     }
 }
 
@@ -231,29 +232,29 @@ fn threads(process: Pid) -> Vec<i32> {
 }
 
 /// True if a process runs as the same user as this one.
-pub(super) fn is_own(pid: Pid) -> bool {
+pub(super) fn is_same_user(pid: Pid) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok_and(|entry| entry.uid() == geteuid().as_raw())
 }
 
 /// Bytes of memory files on the machine (`tmpfs`, `memfd_create`, shared memory), plus all swapped
 /// memory, part of which may be theirs. 0 if the kernel does not report it.
 pub(super) fn files_in_memory() -> u64 {
-    let told = told("/proc/meminfo").unwrap_or_default();
-    sum_of_kilobytes(&told, &["Shmem", "SwapTotal"])
-        .saturating_sub(sum_of_kilobytes(&told, &["SwapFree"]))
+    let meminfo = read_file("/proc/meminfo").unwrap_or_default();
+    sum_of_kilobytes(&meminfo, &["Shmem", "SwapTotal"])
+        .saturating_sub(sum_of_kilobytes(&meminfo, &["SwapFree"]))
 }
 
 /// Sum, in bytes, of these rows of a file of `/proc/<process>`, which reports kilobytes; none if
 /// the file is gone or not accessible. An arbitrary process name in the file does not disturb the
 /// other rows.
 pub(super) fn kilobytes(process: impl Display, file: &str, names: &[&str]) -> Option<u64> {
-    Some(sum_of_kilobytes(&told(format!("/proc/{process}/{file}")).ok()?, names))
+    Some(sum_of_kilobytes(&read_file(format!("/proc/{process}/{file}")).ok()?, names))
 }
 
 /// Sum, in bytes, of the rows with these names.
-fn sum_of_kilobytes(told: &[u8], names: &[&str]) -> u64 {
-    let told = String::from_utf8_lossy(told);
-    let rows = told.lines().filter_map(|line| line.split_once(':'));
+fn sum_of_kilobytes(content: &[u8], names: &[&str]) -> u64 {
+    let content = String::from_utf8_lossy(content);
+    let rows = content.lines().filter_map(|line| line.split_once(':'));
     let rows = rows.filter(|(name, _)| names.contains(name));
     let number = |value: &str| value.trim().strip_suffix(" kB")?.parse::<u64>().ok();
     let sum = rows.filter_map(|(_, value)| number(value)).fold(0, u64::saturating_add);
@@ -261,7 +262,7 @@ fn sum_of_kilobytes(told: &[u8], names: &[&str]) -> u64 {
 }
 
 /// Inodes of the sockets that this process has open.
-pub(super) fn own_sockets() -> HashSet<u64> {
+pub(super) fn open_sockets() -> HashSet<u64> {
     sockets_at("/proc/self/fd").into_iter().collect()
 }
 
@@ -323,7 +324,7 @@ pub(super) fn has_children() -> Option<bool> {
     let threads = ProcDirectory::open("/proc/self/task").ok()?;
     let before = threads.numbers();
     for thread in &before {
-        if !threads.told(format!("{thread}/children")).ok()?.is_empty() {
+        if !threads.read_file(format!("{thread}/children")).ok()?.is_empty() {
             return Some(true);
         }
     }
@@ -339,20 +340,20 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
         return descendants(root);
     }
     let (mut known, mut family) = (HashSet::new(), Vec::new());
-    let mut below = |mut asked: Vec<Pid>| {
-        while let Some(pid) = asked.pop() {
+    let mut add_descendants = |mut pending: Vec<Pid>| {
+        while let Some(pid) = pending.pop() {
             let Some(child) = Process::read(pid) else { continue };
             if known.insert(child.identity()) {
-                asked.extend(children(pid));
+                pending.extend(children(pid));
                 family.push(child);
             }
         }
     };
-    below(children(root));
+    add_descendants(children(root));
     // The first thread of `root` is read again at the end: it adopts orphans, and the children of
     // threads that ended meanwhile.
     let first = ProcDirectory::open(format!("/proc/{root}/task"));
-    below(
+    add_descendants(
         first
             .map_or_else(|_| Vec::new(), |threads| children_of_thread(&threads, root.as_raw_pid())),
     );
@@ -370,8 +371,8 @@ fn children(parent: Pid) -> Vec<Pid> {
 
 /// Children of one of these threads: those that it started, and adopted orphans.
 fn children_of_thread(threads: &ProcDirectory, thread: i32) -> Vec<Pid> {
-    let told = threads.told(format!("{thread}/children")).unwrap_or_default();
-    let numbers = str::from_utf8(&told).unwrap_or_default().split_ascii_whitespace();
+    let content = threads.read_file(format!("{thread}/children")).unwrap_or_default();
+    let numbers = str::from_utf8(&content).unwrap_or_default().split_ascii_whitespace();
     numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
@@ -401,7 +402,10 @@ pub(super) fn sweep(belongs: impl Fn(&Process) -> bool) -> usize {
         let spared: Vec<_> = lineage(getpid()).iter().map(|process| process.pid).collect();
         let mut found = all();
         found.retain(|process| {
-            !process.ended && !spared.contains(&process.pid) && process.is_own() && belongs(process)
+            !process.ended
+                && !spared.contains(&process.pid)
+                && process.is_same_user()
+                && belongs(process)
         });
         if found.is_empty() || now() > deadline {
             return killed.len();
@@ -430,11 +434,11 @@ pub(super) fn variable(name: &str, value: &Path) -> Vec<u8> {
 }
 
 /// Waits until one of `fds` is ready, or for this long.
-pub(super) fn wait_for(fds: &mut [PollFd<'_>], at_most: Duration) {
+pub(super) fn wait_for(fds: &mut [PollFd<'_>], timeout: Duration) {
     // Both errors (interrupted; a duration beyond the clock's range) only make the caller check
     // early.
-    if let Ok(at_most) = Timespec::try_from(at_most) {
-        let _ = poll(fds, Some(&at_most));
+    if let Ok(timeout) = Timespec::try_from(timeout) {
+        let _ = poll(fds, Some(&timeout));
     }
 }
 
@@ -536,7 +540,7 @@ mod tests {
     #[test]
     fn table_contains_own_process_and_ancestors() {
         let us = Process::read(getpid()).unwrap();
-        assert!(all().contains(&us) && us.is_own());
+        assert!(all().contains(&us) && us.is_same_user());
         assert!(
             lineage(us.pid).iter().any(|it| it.pid.as_raw_pid() == us.parent) || us.parent == 0
         );

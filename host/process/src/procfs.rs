@@ -31,14 +31,14 @@ impl ProcDirectory {
         Ok(Self(openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Calls `look` for each readable entry.
-    pub(super) fn each(&self, mut look: impl FnMut(&CStr)) {
+    /// Calls `f` for each readable entry.
+    pub(super) fn each(&self, mut f: impl FnMut(&CStr)) {
         let mut buffer = [const { MaybeUninit::uninit() }; ENTRIES];
         let mut entries = RawDir::new(&self.0, &mut buffer);
         while let Some(Ok(entry)) = entries.next() {
             let name = entry.file_name();
             if !name.to_bytes().starts_with(b".") {
-                look(name);
+                f(name);
             }
         }
     }
@@ -51,15 +51,15 @@ impl ProcDirectory {
     }
 
     /// Content of a file in the directory.
-    pub(super) fn told(&self, file: impl Arg) -> io::Result<Vec<u8>> {
-        told_at(self.0.as_fd(), file)
+    pub(super) fn read_file(&self, file: impl Arg) -> io::Result<Vec<u8>> {
+        read_file_at(self.0.as_fd(), file)
     }
 
-    /// Passes the start of a link's target to `look`; none if the link is gone.
-    pub(super) fn link<T>(&self, name: &CStr, look: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    /// Passes the start of a link's target to `f`; none if the link is gone.
+    pub(super) fn link<T>(&self, name: &CStr, f: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let mut buffer = [const { MaybeUninit::uninit() }; LINK];
         let (link, _) = readlinkat_raw(&self.0, name, &mut buffer).ok()?;
-        look(link)
+        f(link)
     }
 
     /// True if link targets are denied: opening the directory and following its links are separate
@@ -77,14 +77,14 @@ impl ProcDirectory {
     }
 
     /// Metadata of a link's target.
-    pub(super) fn behind(&self, name: &CStr) -> Option<Stat> {
+    pub(super) fn target_metadata(&self, name: &CStr) -> Option<Stat> {
         statat(&self.0, name, AtFlags::empty()).ok()
     }
 }
 
 /// Content of a file of `/proc`.
-pub(super) fn told(file: impl Arg) -> io::Result<Vec<u8>> {
-    told_at(CWD, file)
+pub(super) fn read_file(file: impl Arg) -> io::Result<Vec<u8>> {
+    read_file_at(CWD, file)
 }
 
 /// Reads a file. `fs::read` would query the length first, which is reported as 0, read in pieces of
@@ -92,15 +92,15 @@ pub(super) fn told(file: impl Arg) -> io::Result<Vec<u8>> {
 /// kernel collects its text in a page and returns it on request (`seq_read_iter`), so that it fills
 /// any buffer that is smaller than a page by the longest line. A larger buffer might stay partly
 /// empty although more text follows.
-fn told_at(directory: BorrowedFd<'_>, file: impl Arg) -> io::Result<Vec<u8>> {
+fn read_file_at(directory: BorrowedFd<'_>, file: impl Arg) -> io::Result<Vec<u8>> {
     let file = openat(directory, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut told = Vec::new();
+    let mut content = Vec::new();
     let mut buffer = [const { MaybeUninit::uninit() }; PIECE];
     loop {
         let (piece, rest) = read(&file, &mut buffer)?;
-        told.extend_from_slice(piece);
+        content.extend_from_slice(piece);
         if !rest.is_empty() {
-            return Ok(told);
+            return Ok(content);
         }
     }
 }
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn content_equals_plain_read() {
         for file in ["/proc/filesystems", "/proc/self/environ", "/proc/self/limits"] {
-            assert_eq!(told(file).unwrap(), fs::read(file).unwrap());
+            assert_eq!(read_file(file).unwrap(), fs::read(file).unwrap());
         }
-        assert!(told("/proc/self/nothing").is_err());
+        assert!(read_file("/proc/self/nothing").is_err());
     }
 
     /// Several pages long, in lines: the kernel returns it in pages that are not quite full.
@@ -128,7 +128,7 @@ mod tests {
             (0..150).for_each(|_| drop(scope.spawn(|| barrier.wait())));
             // Each thread has a stack and a guard. Concurrent tests may map memory as well.
             let lines = |file: Vec<u8>| file.iter().filter(|byte| **byte == b'\n').count();
-            let ours = lines(told("/proc/self/maps").unwrap());
+            let ours = lines(read_file("/proc/self/maps").unwrap());
             let theirs = lines(fs::read("/proc/self/maps").unwrap());
             barrier.wait();
             assert!(theirs > 300 && ours.abs_diff(theirs) < 30, "{ours} lines of {theirs}");
@@ -144,14 +144,17 @@ mod tests {
 
         let directory = ProcDirectory::open("/proc/self").unwrap();
         assert!(
-            directory.told("stat").unwrap().starts_with(std::process::id().to_string().as_bytes())
+            directory
+                .read_file("stat")
+                .unwrap()
+                .starts_with(std::process::id().to_string().as_bytes())
         );
         let program = std::env::current_exe().unwrap();
         let begins = |link: &[u8]| Some(program.as_os_str().as_encoded_bytes().starts_with(link));
         assert_eq!(directory.link(c"exe", begins), Some(true));
         assert_eq!(directory.link(c"stat", begins), None, "no link");
         use std::os::unix::fs::MetadataExt as _;
-        let behind = directory.behind(c"exe").map(|file| file.st_ino);
+        let behind = directory.target_metadata(c"exe").map(|file| file.st_ino);
         assert_eq!(behind, Some(fs::metadata(&program).unwrap().ino()));
         assert!(ProcDirectory::open("/proc/self/stat").is_err());
     }

@@ -110,7 +110,7 @@ fn search(theirs: SocketAddr, ours: SocketAddr) -> Option<SocketOwner> {
 
 /// Finds the owner of the socket bound to `theirs` and connected to `ours` in a table.
 fn listed(table: impl BufRead, theirs: SocketAddr, ours: SocketAddr) -> Option<SocketOwner> {
-    let ends = [[narrow(theirs), narrow(ours)], [wide(theirs), wide(ours)]];
+    let ends = [[tcp4_key(theirs), tcp4_key(ours)], [tcp6_key(theirs), tcp6_key(ours)]];
     table.lines().skip(1).map_while(Result::ok).find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let [_, local, remote, _, _, _, _, user, _, inode, ..] = fields[..] else { return None };
@@ -122,15 +122,15 @@ fn listed(table: impl BufRead, theirs: SocketAddr, ours: SocketAddr) -> Option<S
 }
 
 /// Formats an address as in `/proc/net/tcp`: each four bytes as one number in native byte order.
-fn narrow(at: SocketAddr) -> String {
+fn tcp4_key(at: SocketAddr) -> String {
     match at.ip() {
         IpAddr::V4(ip) => format!("{}:{:04X}", word(ip), at.port()),
-        IpAddr::V6(_) => wide(at),
+        IpAddr::V6(_) => tcp6_key(at),
     }
 }
 
 /// Formats an address as in `/proc/net/tcp6`, where IPv4 addresses are mapped.
-fn wide(at: SocketAddr) -> String {
+fn tcp6_key(at: SocketAddr) -> String {
     let ip = match at.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,

@@ -14,7 +14,9 @@ use super::confine::{Confinement, NotConfined, Support};
 use super::lineage::{Minders, TreeOwner};
 use super::ownership::{Lease, LiveTrees, Owned};
 use super::tree::{self, TreeSettings};
-use super::{Child, DATA_MARKER, Kin, Launch, Output, SpawnError, System, WorkingDirectory, proc};
+use super::{
+    Child, DATA_MARKER, Launch, Output, ProcessOrigin, SpawnError, System, WorkingDirectory, proc,
+};
 
 /// Number of the next tree, unique within this process.
 static NEXT_TREE: AtomicU64 = AtomicU64::new(0);
@@ -88,23 +90,23 @@ impl Supervisor {
     /// Relation of the process `pid` to this hub. Reads `/proc`: tens of microseconds. A system
     /// that lists no processes recognizes this process and the sessions of minders; all others are
     /// [`Kin::Unknown`], because an escaped program looks like the operator.
-    pub fn kin(&self, pid: i32) -> Kin {
+    pub fn origin(&self, pid: i32) -> ProcessOrigin {
         let TreeSettings { minders, system, adopts, .. } = &*self.settings;
         match system.calls().lists_processes() {
-            true => minders.kin(pid, *adopts),
-            false => minders.kin_by_session(pid, *adopts),
+            true => minders.origin(pid, *adopts),
+            false => minders.origin_by_session(pid, *adopts),
         }
     }
 
     /// Relation of the holders of the sockets with these inodes, in order. One call reads this
     /// process's descriptors once, and those of all processes of this user while programs run: some
     /// milliseconds, independent of the number of inodes.
-    pub fn kin_of_sockets(&self, inodes: &[u64]) -> Vec<Kin> {
+    pub fn origins_of_sockets(&self, inodes: &[u64]) -> Vec<ProcessOrigin> {
         let TreeSettings { minders, system, adopts, .. } = &*self.settings;
         match system.calls().lists_processes() {
-            true => minders.kin_of_sockets(inodes, *adopts),
+            true => minders.origins_of_sockets(inodes, *adopts),
             // The holder of a socket is found by no other means.
-            false => vec![Kin::Unknown; inodes.len()],
+            false => vec![ProcessOrigin::Unknown; inodes.len()],
         }
     }
 
@@ -121,25 +123,25 @@ impl Supervisor {
         self.spawn_holding(launch, ()).await
     }
 
-    /// Starts a program like [`Supervisor::spawn`]; `held` is dropped once the whole tree is gone.
+    /// Starts a program like [`Supervisor::spawn`]; `guard` is dropped once the whole tree is gone.
     ///
     /// # Errors
     /// As [`Supervisor::spawn`].
     pub async fn spawn_holding(
         &self,
         launch: Launch,
-        held: impl Send + 'static,
+        guard: impl Send + 'static,
     ) -> Result<Child, SpawnError> {
-        // In this order: when a wait for the owner's end returns, `held` is dropped already.
+        // In this order: when a wait for the owner's end returns, `guard` is dropped already.
         let (owned, lease) = self.lease(&launch)?;
-        self.start(Arc::clone(&self.settings), launch, (owned, (held, lease))).await
+        self.start(Arc::clone(&self.settings), launch, (owned, (guard, lease))).await
     }
 
     /// Registers the tree among the live ones.
     fn lease(&self, launch: &Launch) -> Result<(Owned, Lease), SpawnError> {
         let tree = format!("{}.{}", std::process::id(), NEXT_TREE.fetch_add(1, Ordering::Relaxed));
         let behalf = TreeOwner { agent: launch.agent.clone(), owner: launch.owner.clone(), tree };
-        Lease::take(&self.trees, behalf)
+        Lease::acquire(&self.trees, behalf)
             .ok_or_else(|| SpawnError::ShuttingDown { program: launch.program.clone() })
     }
 

@@ -23,14 +23,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::child::{AskedLook, End, Ending};
+use super::child::{End, Ending, InspectionRequest};
 use super::launch::{Launch, SpawnError};
 use super::lineage::{Behalf, Minders, Registered};
 use super::ownership::Owned;
 use super::system::LostTree;
 use super::wire::{FrameBody, MinderOrder, MinderReport, Pipes, encode_env, send_pipes};
 use super::{
-    Child, DATA_MARKER, MIND, MemoryExceeded, OWNER_MARKER, ProgramExit, SWEEP_WAIT, System,
+    Child, DATA_MARKER, MemoryExceeded, OWNER_MARKER, ProgramExit, SUPERVISE, SWEEP_WAIT, System,
     TREE_MARKER, proc,
 };
 
@@ -114,7 +114,7 @@ pub(super) async fn run<Lease>(
     let (exited, exit) = oneshot::channel();
     let (stdin, writes) = mpsc::channel(1);
     let interrupt = Arc::new(Notify::new());
-    let (looks, asked) = mpsc::channel(1);
+    let (looks, requests) = mpsc::channel(1);
     let child = Child {
         stdout: Some(pipes.stdout),
         stderr: Some(pipes.stderr),
@@ -130,10 +130,10 @@ pub(super) async fn run<Lease>(
     let _ = started.send(Ok(child));
 
     let ended = tokio::select! {
-        ended = tree.tend(&interrupt, &end, asked) => ended,
+        ended = tree.tend(&interrupt, &end, requests) => ended,
         never = feed(pipes.stdin, writes) => match never {},
     };
-    let end = tree.fell(ended).await;
+    let end = tree.finish(ended).await;
     drop(lease);
     let _ = exited.send(end); // the child may have been dropped
 }
@@ -214,7 +214,7 @@ impl OwnedTree {
             }
             Ok(
                 MinderReport::Ended { .. }
-                | MinderReport::Seen(_)
+                | MinderReport::Inspected(_)
                 | MinderReport::MemoryExceeded(_),
             ) => SpawnError::Minder { minder: minder(), source: io::ErrorKind::InvalidData.into() },
             Err(source) => SpawnError::Minder { minder: minder(), source },
@@ -236,11 +236,11 @@ impl OwnedTree {
         &mut self,
         interrupt: &Notify,
         end: &CancellationToken,
-        mut looks: mpsc::Receiver<AskedLook>,
+        mut looks: mpsc::Receiver<InspectionRequest>,
     ) -> Option<MinderReport> {
         let (grace, hurry) = (self.settings.grace, self.settings.hurry.clone());
         let (mut deadline, mut is_hurried) = (None, false);
-        let mut asked = VecDeque::new();
+        let mut replies = VecDeque::new();
         loop {
             let overdue = async {
                 match deadline {
@@ -250,8 +250,8 @@ impl OwnedTree {
             };
             let order = tokio::select! {
                 line = self.reports.next_line() => match line.ok()??.parse().ok()? {
-                    MinderReport::Seen(seen) => {
-                        if let Some(told) = asked.pop_front() {
+                    MinderReport::Inspected(seen) => {
+                        if let Some(told) = replies.pop_front() {
                             // The requester may have left.
                             let _ = oneshot::Sender::send(told, seen);
                         }
@@ -268,8 +268,8 @@ impl OwnedTree {
                     | MinderReport::Ended { .. }) => return Some(last),
                 },
                 Some((look, told)) = looks.recv() => {
-                    asked.push_back(told);
-                    MinderOrder::Look(look)
+                    replies.push_back(told);
+                    MinderOrder::Inspect(look)
                 }
                 () = overdue => return None,
                 () = interrupt.notified() => MinderOrder::Interrupt,
@@ -295,7 +295,7 @@ impl OwnedTree {
     }
 
     /// Waits until the tree is gone; returns the program's exit and any excess of memory.
-    async fn fell(mut self, last: Option<MinderReport>) -> End {
+    async fn finish(mut self, last: Option<MinderReport>) -> End {
         let (owner, exceeded) = (&self.owner, self.exceeded);
         if let Some(MemoryExceeded { taken, limit }) = exceeded {
             tracing::warn!(
@@ -305,11 +305,11 @@ impl OwnedTree {
                 "a program took more memory than it may with all it started, and was ended"
             );
         }
-        if let Some(MinderReport::Ended { exit, left }) = last {
-            if left > 0 {
+        if let Some(MinderReport::Ended { exit, survivors }) = last {
+            if survivors > 0 {
                 tracing::warn!(
                     owner,
-                    left,
+                    survivors,
                     "processes are stuck in the kernel and could not be killed"
                 );
             }
@@ -377,7 +377,7 @@ fn minder(
     let mut command = Command::new(&settings.minder);
     command
         .arg0("a2a-hub")
-        .arg(MIND)
+        .arg(SUPERVISE)
         .arg(settings.grace.as_millis().to_string())
         .arg(settings.open_files.unwrap_or_default().to_string())
         .arg(settings.system.word())
@@ -394,8 +394,8 @@ fn minder(
 
 /// Environment of the program; the markers come last and take precedence.
 fn environment(launch: &Launch, markers: [(&str, &OsStr); 3]) -> Vec<u8> {
-    let given = launch.env.iter().map(|(name, value)| (name.as_str(), OsStr::new(value)));
-    encode_env(given.chain(markers))
+    let vars = launch.env.iter().map(|(name, value)| (name.as_str(), OsStr::new(value)));
+    encode_env(vars.chain(markers))
 }
 
 /// Three pipes with close-on-exec at both ends.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::{task::spawn_blocking, time::sleep};
 
 /// Interval of the check: memory of ended agents is released within ten seconds.
-const LOOK: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Least amount that is worth the time, in bytes.
 const WORTH: u64 = 4 << 20;
@@ -14,10 +14,10 @@ const WORTH: u64 = 4 << 20;
 /// Releases memory once after the start, then periodically after work. Returns only if that work
 /// panics.
 pub async fn give_back() {
-    let (mut least, mut was_in_vain) = (None::<u64>, false);
+    let (mut lowest, mut was_in_vain) = (None::<u64>, false);
     loop {
-        let before = own();
-        let is_worth = least.is_none_or(|least| before > least.saturating_add(WORTH));
+        let before = anonymous_bytes();
+        let is_worth = lowest.is_none_or(|lowest| before > lowest.saturating_add(WORTH));
         // Memory in use cannot be released, and the attempt costs a few milliseconds: after a
         // futile attempt, one check is skipped.
         if !std::mem::take(&mut was_in_vain) && is_worth {
@@ -25,18 +25,18 @@ pub async fn give_back() {
             if spawn_blocking(trim).await.is_err() {
                 return;
             }
-            let after = own();
-            was_in_vain = least.is_some() && before.saturating_sub(after) <= WORTH;
-            least = Some(least.map_or(after, |least| least.min(after)));
+            let after = anonymous_bytes();
+            was_in_vain = lowest.is_some() && before.saturating_sub(after) <= WORTH;
+            lowest = Some(lowest.map_or(after, |least| least.min(after)));
         } else {
-            least = least.map(|least| least.min(before));
+            lowest = lowest.map(|least| least.min(before));
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Anonymous memory of this process, in bytes; 0 if the system does not report it.
-fn own() -> u64 {
+fn anonymous_bytes() -> u64 {
     kilobytes("self", "status", &["RssAnon"]).unwrap_or(0)
 }
 
@@ -66,14 +66,14 @@ mod tests {
     async fn fragmented_free_memory_is_released() {
         let giving = give_back();
         let using = async {
-            sleep(2 * LOOK).await;
-            let base = own();
+            sleep(2 * POLL_INTERVAL).await;
+            let base = anonymous_bytes();
             // Every thousandth stays, so that the allocator cannot simply shrink its heap.
             let taken: Vec<_> = (0_u32..400_000).map(|n| vec![n; 100]).collect();
-            assert!(own() > base + (128 << 20), "{}", own() - base);
+            assert!(anonymous_bytes() > base + (128 << 20), "{}", anonymous_bytes() - base);
             let kept: Vec<_> = taken.into_iter().step_by(1000).collect();
-            sleep(5 * LOOK).await;
-            let left = own().saturating_sub(base);
+            sleep(5 * POLL_INTERVAL).await;
+            let left = anonymous_bytes().saturating_sub(base);
             assert!(left < 32 << 20, "{left} bytes are kept for {}", kept.len());
         };
         tokio::select! {

@@ -36,7 +36,7 @@ pub(super) enum MinderOrder {
     /// SIGTERM to the program's group, and SIGKILL to all after this time.
     End(Duration),
     /// Inspection of the tree, with a report.
-    Look(Inspection),
+    Inspect(Inspection),
 }
 
 /// Action of a minder's inspection.
@@ -56,7 +56,7 @@ pub(super) struct InspectionResult {
     /// Number of processes that the minder killed.
     pub(super) killed: usize,
     /// Number of processes that the minder should have killed and that still exist.
-    pub(super) left: usize,
+    pub(super) survivors: usize,
     /// Resident memory of the tree, in bytes; shared memory is counted for each process.
     pub(super) resident: u64,
 }
@@ -73,11 +73,11 @@ pub(super) enum MinderReport {
     Failed(i32),
     /// The program was not started, because it could not be confined.
     NotConfined(NotConfined),
-    /// The program exited and its tree is gone, except for `left` processes that even SIGKILL could
+    /// The program exited and its tree is gone, except for `survivors` processes that even SIGKILL could
     /// not end in time.
-    Ended { exit: ProgramExit, left: usize },
+    Ended { exit: ProgramExit, survivors: usize },
     /// Result of an inspection.
-    Seen(InspectionResult),
+    Inspected(InspectionResult),
     /// The tree uses this many bytes of memory, more than its limit, and is being killed.
     MemoryExceeded(u64),
 }
@@ -87,9 +87,9 @@ impl fmt::Display for MinderOrder {
         match self {
             Self::Interrupt => f.write_str("interrupt"),
             Self::End(grace) => write!(f, "end {}", grace.as_millis()),
-            Self::Look(Inspection::Settle) => f.write_str("settle"),
-            Self::Look(Inspection::Prune) => f.write_str("prune"),
-            Self::Look(Inspection::Weigh) => f.write_str("weigh"),
+            Self::Inspect(Inspection::Settle) => f.write_str("settle"),
+            Self::Inspect(Inspection::Prune) => f.write_str("prune"),
+            Self::Inspect(Inspection::Weigh) => f.write_str("weigh"),
         }
     }
 }
@@ -100,9 +100,9 @@ impl FromStr for MinderOrder {
     fn from_str(line: &str) -> Result<Self, ParseError> {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             ["interrupt"] => Ok(Self::Interrupt),
-            ["settle"] => Ok(Self::Look(Inspection::Settle)),
-            ["prune"] => Ok(Self::Look(Inspection::Prune)),
-            ["weigh"] => Ok(Self::Look(Inspection::Weigh)),
+            ["settle"] => Ok(Self::Inspect(Inspection::Settle)),
+            ["prune"] => Ok(Self::Inspect(Inspection::Prune)),
+            ["weigh"] => Ok(Self::Inspect(Inspection::Weigh)),
             ["end", millis] => Ok(Self::End(Duration::from_millis(number(millis)?))),
             _ => Err(ParseError),
         }
@@ -118,14 +118,14 @@ impl fmt::Display for MinderReport {
             Self::NotConfined(NotConfined { step, errno, path }) => {
                 write!(f, "unconfined {} {errno} {path}", step.word())
             }
-            Self::Ended { exit: ProgramExit::Code(code), left } => {
-                write!(f, "ended code {code} {left}")
+            Self::Ended { exit: ProgramExit::Code(code), survivors } => {
+                write!(f, "ended code {code} {survivors}")
             }
-            Self::Ended { exit: ProgramExit::Signal(signal), left } => {
-                write!(f, "ended signal {signal} {left}")
+            Self::Ended { exit: ProgramExit::Signal(signal), survivors } => {
+                write!(f, "ended signal {signal} {survivors}")
             }
-            Self::Seen(InspectionResult { killed, left, resident }) => {
-                write!(f, "seen {killed} {left} {resident}")
+            Self::Inspected(InspectionResult { killed, survivors, resident }) => {
+                write!(f, "seen {killed} {survivors} {resident}")
             }
             Self::MemoryExceeded(taken) => write!(f, "memory {taken}"),
         }
@@ -146,16 +146,18 @@ impl FromStr for MinderReport {
             ["started"] => Ok(Self::Started { group: None }),
             ["started", group] => Ok(Self::Started { group: Some(number(group)?) }),
             ["failed", errno] => Ok(Self::Failed(number(errno)?)),
-            ["ended", "code", code, left] => {
-                Ok(Self::Ended { exit: ProgramExit::Code(number(code)?), left: number(left)? })
-            }
-            ["ended", "signal", signal, left] => {
-                Ok(Self::Ended { exit: ProgramExit::Signal(number(signal)?), left: number(left)? })
-            }
+            ["ended", "code", code, survivors] => Ok(Self::Ended {
+                exit: ProgramExit::Code(number(code)?),
+                survivors: number(survivors)?,
+            }),
+            ["ended", "signal", signal, survivors] => Ok(Self::Ended {
+                exit: ProgramExit::Signal(number(signal)?),
+                survivors: number(survivors)?,
+            }),
             ["memory", taken] => Ok(Self::MemoryExceeded(number(taken)?)),
-            ["seen", killed, left, resident] => Ok(Self::Seen(InspectionResult {
+            ["seen", killed, survivors, resident] => Ok(Self::Inspected(InspectionResult {
                 killed: number(killed)?,
-                left: number(left)?,
+                survivors: number(survivors)?,
                 resident: number(resident)?,
             })),
             _ => Err(ParseError),
@@ -283,7 +285,7 @@ mod tests {
     #[test]
     fn orders_and_reports_round_trip() {
         let looks =
-            [Inspection::Settle, Inspection::Prune, Inspection::Weigh].map(MinderOrder::Look);
+            [Inspection::Settle, Inspection::Prune, Inspection::Weigh].map(MinderOrder::Inspect);
         for order in [MinderOrder::Interrupt, MinderOrder::End(Duration::from_millis(2500))]
             .iter()
             .chain(&looks)
@@ -304,9 +306,13 @@ mod tests {
                 errno: 1,
                 path: String::new(),
             }),
-            MinderReport::Ended { exit: ProgramExit::Code(-1), left: 0 },
-            MinderReport::Ended { exit: ProgramExit::Signal(9), left: 3 },
-            MinderReport::Seen(InspectionResult { killed: 2, left: 0, resident: 1 << 40 }),
+            MinderReport::Ended { exit: ProgramExit::Code(-1), survivors: 0 },
+            MinderReport::Ended { exit: ProgramExit::Signal(9), survivors: 3 },
+            MinderReport::Inspected(InspectionResult {
+                killed: 2,
+                survivors: 0,
+                resident: 1 << 40,
+            }),
             MinderReport::MemoryExceeded(1 << 40),
         ] {
             assert_eq!(report.to_string().parse(), Ok(report));

@@ -11,7 +11,7 @@
 //! closes. It opens no file and no connection, which the kernel enforces (seccomp), and its
 //! environment has only the number of threads.
 
-use crate::procfs::told;
+use crate::procfs::read_file;
 use bytes::Bytes;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, nice, setrlimit};
 use std::{
@@ -46,7 +46,7 @@ const LAST_WORDS: u64 = 4 << 10;
 const NO_MEMORY: &str = "memory allocation of";
 
 /// Interval at which a worker's CPU time is read.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Executable that becomes a worker if its first argument is `word`.
 #[derive(Clone, Debug)]
@@ -209,7 +209,7 @@ async fn stuck(pid: Option<u32>, stall: Duration) {
     let Some(pid) = pid else { return pending().await };
     let (mut used, mut since) = (None, Instant::now());
     loop {
-        sleep(LOOK.min(stall)).await;
+        sleep(POLL_INTERVAL.min(stall)).await;
         let now = cpu_ticks(pid);
         if now.is_none() || now != used {
             (used, since) = (now, Instant::now());
@@ -221,7 +221,7 @@ async fn stuck(pid: Option<u32>, stall: Duration) {
 
 /// CPU time of all threads of a process, in clock ticks; none if it cannot be read.
 fn cpu_ticks(pid: u32) -> Option<u64> {
-    let stat = told(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read_file(format!("/proc/{pid}/stat")).ok()?;
     // The name before the last bracket may contain spaces and brackets.
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields = str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace().skip(11);
@@ -248,7 +248,7 @@ const REFUSED: u8 = 0;
 async fn converse(
     socket: &mut UnixStream,
     input: &[u8],
-    most: u64,
+    max_bytes: u64,
 ) -> io::Result<Option<WorkerReply>> {
     let (mut read, mut write) = socket.split();
     let send = async {
@@ -258,13 +258,13 @@ async fn converse(
     let receive = async {
         let verdict = read.read_u8().await?;
         let length = read.read_u64().await?;
-        if length > most {
+        if length > max_bytes {
             return Ok(Some(WorkerReply::TooLong));
         }
         let mut bytes = Vec::new();
         read.take(length).read_to_end(&mut bytes).await?;
-        let is_whole = bytes.len() as u64 == length;
-        Ok(is_whole.then_some(if verdict == DONE {
+        let is_complete = bytes.len() as u64 == length;
+        Ok(is_complete.then_some(if verdict == DONE {
             WorkerReply::Done(bytes)
         } else {
             WorkerReply::Refused(bytes)
@@ -280,21 +280,21 @@ async fn converse(
 
 /// Reads the start of a stream; the rest is read and discarded, so that the writer does not block.
 async fn read_some(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     if let Some(mut from) = from {
         // Unreadable text counts as empty.
-        let _ = (&mut from).take(LAST_WORDS).read_to_end(&mut said).await;
+        let _ = (&mut from).take(LAST_WORDS).read_to_end(&mut output).await;
         let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
     }
-    said
+    output
 }
 
 fn why_it_ended(status: ExitStatus, last_words: &[u8], limits: WorkLimits) -> WorkError {
-    let said = String::from_utf8_lossy(last_words);
+    let stderr = String::from_utf8_lossy(last_words);
     if status.signal() == Some(Signal::XCPU.as_raw()) {
         return WorkError::Cpu(limits.cpu);
     }
-    if said.contains(NO_MEMORY) {
+    if stderr.contains(NO_MEMORY) {
         return WorkError::Memory(limits.memory);
     }
     if status.signal() == Some(Signal::KILL.as_raw()) {
@@ -306,12 +306,12 @@ fn why_it_ended(status: ExitStatus, last_words: &[u8], limits: WorkLimits) -> Wo
             ),
         };
     }
-    if said.contains("panicked at") {
+    if stderr.contains("panicked at") {
         // Quoted, because the text may contain outside input.
-        tracing::warn!(panic = ?said, "a worker panicked");
+        tracing::warn!(panic = ?stderr, "a worker panicked");
         return WorkError::Crashed("it panicked; the hub's log has the panic's text".to_owned());
     }
-    let first = said.lines().next().unwrap_or_default().trim();
+    let first = stderr.lines().next().unwrap_or_default().trim();
     WorkError::Crashed(if first.is_empty() { status.to_string() } else { first.to_owned() })
 }
 
@@ -368,10 +368,10 @@ fn try_work(
 
 /// Sets a limit, with the hard limit `beyond` it, at which the system kills; never above the
 /// current maximum.
-fn limit(resource: Resource, most: u64, beyond: u64) -> io::Result<()> {
+fn limit(resource: Resource, soft: u64, beyond: u64) -> io::Result<()> {
     let maximum = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-    let hard = most.saturating_add(beyond).min(maximum);
-    setrlimit(resource, Rlimit { current: Some(most.min(hard)), maximum: Some(hard) })?;
+    let hard = soft.saturating_add(beyond).min(maximum);
+    setrlimit(resource, Rlimit { current: Some(soft.min(hard)), maximum: Some(hard) })?;
     Ok(())
 }
 

@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 use std::{fs, path::Path, process::Stdio, sync::Arc};
 
 use a2a_hub_process::{
-    Child, Launch, MAX_CHUNK, MIND, Output, ProgramExit, SpawnError, Supervisor, System,
+    Child, Launch, MAX_CHUNK, Output, ProgramExit, SUPERVISE, SpawnError, Supervisor, System,
     WorkingDirectory,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -347,7 +347,7 @@ async fn unread_output_blocks_the_program(system: System) {
         assert!(!chunk.is_empty() && chunk.len() <= MAX_CHUNK);
     }
     let yes = count_reaches(hub.data.path(), 1, "/usr/bin/yes").await;
-    let yes = yes.into_iter().find(|it| !it.command.contains(MIND)).unwrap().pid;
+    let yes = yes.into_iter().find(|it| !it.command.contains(SUPERVISE)).unwrap().pid;
     // `wchar` counts the written bytes: constant once its pipe is full.
     let written = || fs::read_to_string(format!("/proc/{yes}/io")).unwrap();
     let deadline = Instant::now() + PATIENCE;
@@ -384,7 +384,7 @@ async fn stranger_holding_pipe_loses_no_output(system: System) {
     let hub = Fixture::new(system);
     let mut child = hub.sh("read line; echo last words; exit 3").await;
     let program = count_reaches(hub.data.path(), 2, "last words").await;
-    let program = program.into_iter().find(|it| !it.command.contains(MIND)).unwrap();
+    let program = program.into_iter().find(|it| !it.command.contains(SUPERVISE)).unwrap();
     let stranger = fs::OpenOptions::new().write(true).open(format!("/proc/{}/fd/1", program.pid));
     child.write_stdin(b"go\n").await.unwrap();
     timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();

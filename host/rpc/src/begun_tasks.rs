@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// A started or resumed task with its event stream.
 pub struct Begun {
     /// Events of the task.
-    pub heard: ReplyStream,
+    pub events: ReplyStream,
     /// Id of the task.
     pub task: TaskId,
     /// Cancels the task when it is dropped.
@@ -61,11 +61,11 @@ impl Dispatcher {
         let (dispatcher, caller, stop) = (self.clone(), caller.clone(), stop.clone());
         let begun = async move {
             let (reply, permit) = dispatcher.ask(&caller, operation).await?;
-            let Reply::Stream(heard) = reply else { return Err(unexpected()) };
-            let ReplyStream::Task(of) = &heard else { return Err(unexpected()) };
+            let Reply::Stream(events) = reply else { return Err(unexpected()) };
+            let ReplyStream::Task(of) = &events else { return Err(unexpected()) };
             let (hub, task) = (dispatcher.hub().clone(), of.task().clone());
             let guard = CancelOnDrop { hub, caller, task: Some(task.clone()), stop };
-            Ok(Begun { heard, task, guard, permit })
+            Ok(Begun { events, task, guard, permit })
         };
         self.hub().see_through(begun).await
     }

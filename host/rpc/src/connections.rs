@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 /// Accepted connections that may wait for the lookup of their process. These take descriptors, and
 /// do not count in the quota. One lookup answers for all that wait, so an endpoint with more
 /// connections accepts more of them at once.
-const LEAST_ARRIVALS: usize = 8;
-const MOST_ARRIVALS: usize = 256;
+const MIN_ARRIVALS: usize = 8;
+const MAX_ARRIVALS: usize = 256;
 
 /// Grace period of a new or just answered connection before it counts as idle: its next request may
 /// be on its way.
@@ -38,7 +38,7 @@ pub struct Connections(Arc<ConnectionsInner>);
 struct ConnectionsInner {
     quota: Mutex<ConnectionQuota<Arc<Activity>>>,
     /// Timeout for slow clients.
-    patience: Duration,
+    timeout: Duration,
     arrivals: Arc<Semaphore>,
     /// Set while `accept` fails, after the failure was logged.
     is_accept_failing: Mutex<bool>,
@@ -82,15 +82,15 @@ impl fmt::Display for CloseReason {
 }
 
 impl Connections {
-    /// Creates the state of an endpoint with at most `most` connections, and a timeout for slow
+    /// Creates the state of an endpoint with at most `max` connections, and a timeout for slow
     /// clients.
-    pub fn new(most: usize, patience: Duration) -> Self {
-        let quota = Mutex::new(ConnectionQuota::new(Unit::Connections, most));
-        let arrivals = (most / 16).clamp(LEAST_ARRIVALS, MOST_ARRIVALS);
+    pub fn new(max: usize, timeout: Duration) -> Self {
+        let quota = Mutex::new(ConnectionQuota::new(Unit::Connections, max));
+        let arrivals = (max / 16).clamp(MIN_ARRIVALS, MAX_ARRIVALS);
         let arrivals = Arc::new(Semaphore::new(arrivals));
         Self(Arc::new(ConnectionsInner {
             quota,
-            patience,
+            timeout,
             arrivals,
             is_accept_failing: Mutex::new(false),
         }))
@@ -106,7 +106,7 @@ impl Connections {
     /// Admits a connection of this principal, in place of an idle one if a limit is reached.
     pub fn admit(&self, principal: Option<&Principal>) -> Result<OpenConnection, QuotaReached> {
         let holder = Holder::from(principal);
-        let limit = idle_limit(&holder, self.0.patience);
+        let limit = idle_limit(&holder, self.0.timeout);
         let gives_way = CancellationToken::new();
         let activity = Arc::new(Activity { requests: Mutex::new((0, Instant::now())), gives_way });
         let newcomer = || Arc::clone(&activity);
@@ -209,7 +209,7 @@ impl OpenConnection {
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.connections.0.quota.lock().leave(self.key);
+        self.connections.0.quota.lock().release(self.key);
     }
 }
 

@@ -18,9 +18,9 @@ use a2a_hub_core::{
     },
     text::duration::Span,
 };
-use a2a_hub_engine::{ClientContext, Hub, Looked, Reply};
+use a2a_hub_engine::{ClientContext, Hub, Reply, TaskView};
 use a2a_hub_protocol::{
-    binding::jsonrpc::Beside,
+    binding::jsonrpc::ParamsSource,
     card::Endpoints,
     dialect::{Dialect, Wire},
     error::{A2aError, ErrorKind},
@@ -40,7 +40,7 @@ pub const HUB: &str = "/a2a";
 
 /// Least number of HTTP connections that are admitted, if descriptors allow it. Each costs some ten
 /// kilobytes.
-const LEAST_HTTP_CONNECTIONS: SharedResource = SharedResource::HttpConnections;
+const MIN_HTTP_CONNECTIONS: SharedResource = SharedResource::HttpConnections;
 
 /// Number of admitted connections to the unix socket, if descriptors allow it. Each costs a few
 /// kilobytes.
@@ -54,7 +54,7 @@ pub struct Dispatcher {
     streams: StreamQuota,
     connections: ConnectionBudget,
     long_answers: LongAnswers,
-    patience: Duration,
+    timeout: Duration,
     lineage: Lineages,
     /// True if the hub offers the extension for generations.
     generations: bool,
@@ -83,7 +83,7 @@ pub struct RequestContext<'a> {
     pub url: &'a str,
     /// Number of the last event that the client received before it lost its connection
     /// (`Last-Event-ID`).
-    pub heard: Option<u64>,
+    pub last_event_id: Option<u64>,
     /// Dialect of requests whose method does not determine one.
     pub spelled: Dialect,
     /// Addresses of the endpoint for official A2A; none where no A2A card is served.
@@ -97,14 +97,14 @@ pub struct RequestContext<'a> {
     /// Version that the client names; an error if the hub does not speak it.
     pub version: Result<Option<Version>, A2aError>,
     /// Source of the agent, the extensions and the version: the headers, or the request's metadata.
-    pub beside: Beside,
+    pub source: ParamsSource,
     /// Trace of the client, sent along with its request.
     pub trace: TraceContext,
 }
 
 /// Agent and tenant to which a request is addressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RequestTarget {
     /// Addressed agent; `None` for the hub.
     pub agent: Option<AgentId>,
     /// Tenant of the caller.
@@ -130,18 +130,18 @@ impl Active {
 
 impl<'a> RequestContext<'a> {
     /// Creates the context of a request in the Local Hub's dialect.
-    pub fn of_hub(caller: Principal, url: &'a str, heard: Option<u64>) -> Self {
+    pub fn of_hub(caller: Principal, url: &'a str, last_event_id: Option<u64>) -> Self {
         Self {
             caller,
             url,
-            heard,
+            last_event_id,
             spelled: Dialect::Hub,
             endpoints: None,
             agent: None,
             extensions: Vec::new(),
             active: Active::default(),
             version: Ok(None),
-            beside: Beside::Headers,
+            source: ParamsSource::Headers,
             trace: TraceContext::default(),
         }
     }
@@ -171,7 +171,7 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Describes the client as a client of this version of official A2A, at an agent or the hub.
-    pub fn visit(&self, wire: Wire, agent: Option<AgentId>) -> ClientContext {
+    pub fn client_context(&self, wire: Wire, agent: Option<AgentId>) -> ClientContext {
         ClientContext { agent, version: wire.version, extensions: self.extensions.clone() }
     }
 }
@@ -208,15 +208,15 @@ impl Dispatcher {
         hub: Hub,
         public_endpoints: PublicEndpoints,
         max_streams: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
         let (public_endpoints, streams) =
             (Arc::new(public_endpoints), StreamQuota::new(max_streams));
         let lineage = Arc::new(NoLineage);
         // One connection for each stream, and as many for all other requests.
-        let [least_http, socket] = [LEAST_HTTP_CONNECTIONS, SOCKET_CONNECTIONS]
-            .map(|resource| usize::try_from(resource.default_most()).unwrap_or(usize::MAX));
-        let http = max_streams.saturating_mul(2).max(least_http);
+        let [min_http, socket] = [MIN_HTTP_CONNECTIONS, SOCKET_CONNECTIONS]
+            .map(|resource| usize::try_from(resource.default_total()).unwrap_or(usize::MAX));
+        let http = max_streams.saturating_mul(2).max(min_http);
         let connections = ConnectionBudget { http, socket };
         let long_answers = LongAnswers::default();
         let generations = false;
@@ -226,7 +226,7 @@ impl Dispatcher {
             streams,
             connections,
             long_answers,
-            patience,
+            timeout,
             lineage,
             generations,
         }
@@ -283,8 +283,8 @@ impl Dispatcher {
     }
 
     /// Timeout for slow reads and writes of a client.
-    pub fn patience(&self) -> Duration {
-        self.patience
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// The hub behind the dispatcher.
@@ -314,27 +314,27 @@ impl Dispatcher {
     /// Resolves the `tenant` of a request without a path: a tenant of the hub, an agent, or both,
     /// separated by a slash. An unknown name is an error, because a message for one agent must not
     /// go to another.
-    pub fn of_tenant(&self, said: Option<&str>) -> Result<(Option<AgentId>, TenantId), A2aError> {
-        let Some(said) = said.filter(|said| !said.is_empty()) else {
+    pub fn of_tenant(&self, value: Option<&str>) -> Result<(Option<AgentId>, TenantId), A2aError> {
+        let Some(value) = value.filter(|said| !said.is_empty()) else {
             return Ok((None, TenantId::default()));
         };
         let agent = |name: &str| {
             AgentId::parse(name).ok().and_then(|name| self.hub.named(&name).ok()).ok_or_else(|| {
                 let near = self.hub.did_you_mean(name);
                 let why = format!(
-                    "the tenant `{said}` is no agent; {near}leave it out to speak to the hub, or take it from an agent's card"
+                    "the tenant `{value}` is no agent; {near}leave it out to speak to the hub, or take it from an agent's card"
                 );
                 A2aError::new(ErrorKind::AgentNotFound, why)
             })
         };
-        let both = said
+        let both = value
             .split_once('/')
             .and_then(|(tenant, name)| Some((TenantId::parse(tenant).ok()?, name)));
         match both {
             Some((tenant, name)) => Ok((Some(agent(name)?), tenant)),
-            None => match TenantId::parse(said).ok().filter(|tenant| self.hub.is_tenant(tenant)) {
+            None => match TenantId::parse(value).ok().filter(|tenant| self.hub.is_tenant(tenant)) {
                 Some(tenant) => Ok((None, tenant)),
-                None => Ok((Some(agent(said)?), TenantId::default())),
+                None => Ok((Some(agent(value)?), TenantId::default())),
             },
         }
     }
@@ -342,18 +342,18 @@ impl Dispatcher {
     /// Resolves the `tenant` of a request of official A2A whose path names the agent. A hub without
     /// tenants accepts any value as the default tenant, because the value is opaque to clients
     /// there.
-    pub fn opaque_tenant(&self, said: Option<&str>) -> Result<TenantId, A2aError> {
-        self.tenant(said.filter(|_| self.hub.has_tenants()))
+    pub fn opaque_tenant(&self, value: Option<&str>) -> Result<TenantId, A2aError> {
+        self.tenant(value.filter(|_| self.hub.has_tenants()))
     }
 
     /// Resolves the `tenant` of a request in the hub's dialect: a name of no tenant is refused when
     /// the request is carried out. The name of an agent means the default tenant, because clients
     /// may copy it from the agent's card.
-    pub fn tenant(&self, said: Option<&str>) -> Result<TenantId, A2aError> {
-        let Some(said) = said.filter(|said| !said.is_empty()) else {
+    pub fn tenant(&self, value: Option<&str>) -> Result<TenantId, A2aError> {
+        let Some(value) = value.filter(|said| !said.is_empty()) else {
             return Ok(TenantId::default());
         };
-        let name = said.split_once('/').map_or(said, |(tenant, _)| tenant);
+        let name = value.split_once('/').map_or(value, |(tenant, _)| tenant);
         let tenant =
             TenantId::parse(name).map_err(|why| A2aError::invalid("tenant", why.to_string()))?;
         let is_agent = || AgentId::parse(name).is_ok_and(|agent| self.hub.named(&agent).is_ok());
@@ -362,9 +362,13 @@ impl Dispatcher {
 
     /// Resolves the `tenant` of a request of official A2A to an agent and a tenant. Where the URL
     /// names no agent, the tenant may, as over gRPC; otherwise both must name the same one.
-    pub fn place(&self, said: Option<&str>, at: Option<&AgentId>) -> Result<Place, A2aError> {
-        let tenant = self.opaque_tenant(said)?;
-        let named = said.and_then(|said| self.agent_of_tenant(said));
+    pub fn resolve_target(
+        &self,
+        value: Option<&str>,
+        at: Option<&AgentId>,
+    ) -> Result<RequestTarget, A2aError> {
+        let tenant = self.opaque_tenant(value)?;
+        let named = value.and_then(|value| self.agent_of_tenant(value));
         if let (Some(at), Some(named)) = (at, &named)
             && at != named
         {
@@ -373,15 +377,15 @@ impl Dispatcher {
             );
             return Err(A2aError::invalid("tenant", why));
         }
-        Ok(Place { agent: at.cloned().or(named), tenant })
+        Ok(RequestTarget { agent: at.cloned().or(named), tenant })
     }
 
     /// Agent that a `tenant` names, alone or after a tenant and a slash. Other texts are opaque.
-    fn agent_of_tenant(&self, said: &str) -> Option<AgentId> {
-        if TenantId::parse(said).is_ok_and(|tenant| self.hub.is_tenant(&tenant)) {
+    fn agent_of_tenant(&self, value: &str) -> Option<AgentId> {
+        if TenantId::parse(value).is_ok_and(|tenant| self.hub.is_tenant(&tenant)) {
             return None;
         }
-        let name = said.split_once('/').map_or(said, |(_, name)| name);
+        let name = value.split_once('/').map_or(value, |(_, name)| name);
         self.hub.named(&AgentId::parse(name).ok()?).ok()
     }
 
@@ -403,17 +407,17 @@ impl Dispatcher {
         &self,
         dialect: Dialect,
         operation: Operation,
-        place: Place,
+        target: RequestTarget,
         of: &RequestContext<'_>,
     ) -> Spelled {
-        caught(self.spelled(dialect, operation, place, of)).await.map_err(Into::into).flatten()
+        caught(self.spelled(dialect, operation, target, of)).await.map_err(Into::into).flatten()
     }
 
     async fn spelled(
         &self,
         dialect: Dialect,
         mut operation: Operation,
-        Place { agent, tenant }: Place,
+        RequestTarget { agent, tenant }: RequestTarget,
         of: &RequestContext<'_>,
     ) -> Spelled {
         of.require_version(dialect, Some(&operation))?;
@@ -425,28 +429,28 @@ impl Dispatcher {
         }
         let permit = operation.streams().then(|| self.admit(&of.caller)).transpose()?;
         if operation.resumes() {
-            operation.go_on_after(of.heard);
+            operation.go_on_after(of.last_event_id);
         }
         operation.in_trace(&of.trace);
         let official = match dialect {
             Dialect::Hub => None,
             Dialect::Official(Wire { version, binding }) => Some((version, binding)),
         };
-        operation.came_by(official, of.beside == Beside::Metadata);
+        operation.set_transport(official, of.source == ParamsSource::Metadata);
         let sent = matches!(operation, Operation::SendMessage(_));
         let caller = Caller { principal: of.caller.clone(), tenant };
         let (is_text, numbers) = (spells_text(dialect), self.numbers(dialect, of));
         if let (Operation::GetTask { id, history_length: None }, true, false) =
             (&operation, is_text, numbers)
         {
-            return Ok(Reply::One(self.look(dialect, caller, (agent, id), of).await?));
+            return Ok(Reply::One(self.read_task(dialect, caller, (agent, id), of).await?));
         }
         let reply = match dialect {
             Dialect::Hub => self.hub.handle(caller, None, operation).await,
             Dialect::Official(wire) => {
-                let visit = self.visit(of, wire, agent.clone());
-                of.active.add(self.hub.activated(&visit, &operation).await);
-                self.for_client(caller, &visit, operation, (of, numbers)).await
+                let client_context = self.client_context(of, wire, agent.clone());
+                of.active.add(self.hub.activated(&client_context, &operation).await);
+                self.for_client(caller, &client_context, operation, (of, numbers)).await
             }
         };
         Ok(match (reply?, dialect) {
@@ -476,42 +480,44 @@ impl Dispatcher {
                     }
                 })
             }
-            (Reply::Stream(heard), dialect) => {
-                let stream = TaskStream::new(dialect, heard, permit);
+            (Reply::Stream(events), dialect) => {
+                let stream = TaskStream::new(dialect, events, permit);
                 Reply::Stream(Box::new(stream.with_generations(numbers)))
             }
         })
     }
 
     /// Reads a task in its current state. A finished task is passed on as stored.
-    async fn look(
+    async fn read_task(
         &self,
         dialect: Dialect,
         caller: Caller,
         (agent, task): (Option<AgentId>, &TaskId),
         of: &RequestContext<'_>,
     ) -> Result<SpelledAnswer, A2aError> {
-        let visit = match dialect {
+        let client_context = match dialect {
             Dialect::Hub => None,
-            Dialect::Official(wire) => Some(self.visit(of, wire, agent)),
+            Dialect::Official(wire) => Some(self.client_context(of, wire, agent)),
         };
         let get = Operation::GetTask { id: task.clone(), history_length: None };
-        if let Some(visit) = &visit {
-            of.active.add(self.hub.activated(visit, &get).await);
+        if let Some(client_context) = &client_context {
+            of.active.add(self.hub.activated(client_context, &get).await);
         }
-        Ok(SpelledAnswer::Text(match self.hub.look(caller, visit.as_ref(), get).await? {
-            Looked::Finished(task) => {
-                let broken = |why: serde_json::Error| {
-                    tracing::error!(%why, "a task that is kept cannot be read");
-                    A2aError::new(ErrorKind::Internal, "the task that is kept cannot be read")
-                };
-                task.text(dialect).map_err(broken)?.as_bytes().to_vec()
-            }
-            Looked::Task(stored) => {
-                let answer = Answer::Task(Box::new(stored.task));
-                self.long_answers.text(dialect, answer, false).await?.unwrap_or_default()
-            }
-        }))
+        Ok(SpelledAnswer::Text(
+            match self.hub.view_task(caller, client_context.as_ref(), get).await? {
+                TaskView::Finished(task) => {
+                    let broken = |why: serde_json::Error| {
+                        tracing::error!(%why, "a task that is kept cannot be read");
+                        A2aError::new(ErrorKind::Internal, "the task that is kept cannot be read")
+                    };
+                    task.text(dialect).map_err(broken)?.as_bytes().to_vec()
+                }
+                TaskView::Task(stored) => {
+                    let answer = Answer::Task(Box::new(stored.task));
+                    self.long_answers.text(dialect, answer, false).await?.unwrap_or_default()
+                }
+            },
+        ))
     }
 
     /// Carries out an operation for an endpoint that writes its own answers. A stream counts in the
@@ -529,11 +535,11 @@ impl Dispatcher {
     /// Takes a permit from the stream quota for this principal.
     pub fn admit(&self, caller: &Principal) -> Result<StreamPermit, OperationRefusal> {
         self.streams.open(caller).map_err(|reached| {
-            let (QuotaReached::Own { most, .. }
-            | QuotaReached::Shared { most, .. }
-            | QuotaReached::All { most, .. }) = reached;
+            let (QuotaReached::PerHolder { limit: max, .. }
+            | QuotaReached::Shared { max, .. }
+            | QuotaReached::All { max, .. }) = reached;
             let why = A2aError::new(ErrorKind::AgentUnavailable, reached.to_string());
-            OperationRefusal { why: why.with(json!({ "limit": most })), is_busy: true }
+            OperationRefusal { why: why.with(json!({ "limit": max })), is_busy: true }
         })
     }
 }
@@ -575,10 +581,10 @@ fn has_port(host: &str) -> bool {
 }
 
 /// Error for a client that did not finish sending before the timeout.
-pub fn dawdled(what: &str, patience: Duration) -> A2aError {
-    let patience = Span(patience);
+pub fn request_timeout(subject: &str, timeout: Duration) -> A2aError {
+    let timeout = Span(timeout);
     let why = format!(
-        "the {what} did not come to its end within {patience}; send it in one go, or raise `clients.timeout_ms`"
+        "the {subject} did not come to its end within {timeout}; send it in one go, or raise `clients.timeout_ms`"
     );
     A2aError::new(ErrorKind::InvalidRequest, why)
 }

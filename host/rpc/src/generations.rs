@@ -38,15 +38,15 @@ impl Dispatcher {
     }
 
     /// Describes the client of a request, without an extension that the hub does not offer.
-    pub(crate) fn visit(
+    pub(crate) fn client_context(
         &self,
         of: &RequestContext<'_>,
         wire: Wire,
         agent: Option<AgentId>,
     ) -> ClientContext {
-        let mut visit = of.visit(wire, agent);
-        visit.extensions.retain(|uri| self.has_generations() || uri != EXTENSION);
-        visit
+        let mut client_context = of.client_context(wire, agent);
+        client_context.extensions.retain(|uri| self.has_generations() || uri != EXTENSION);
+        client_context
     }
 
     /// Declares the extension in a card, if the hub offers it.
@@ -55,11 +55,11 @@ impl Dispatcher {
             return;
         }
         let about = "Generation of tasks and events, after a draft of A2A 1.1";
-        let own = json!({ "uri": EXTENSION, "description": about, "required": false });
+        let extension = json!({ "uri": EXTENSION, "description": about, "required": false });
         let Some(capabilities) = card.get_mut("capabilities") else { return };
         match capabilities.get_mut("extensions").and_then(Value::as_array_mut) {
-            Some(all) => all.push(own),
-            None => member::set(capabilities, "extensions", json!([own])),
+            Some(all) => all.push(extension),
+            None => member::set(capabilities, "extensions", json!([extension])),
         }
     }
 
@@ -68,35 +68,35 @@ impl Dispatcher {
     pub(crate) async fn for_client(
         &self,
         caller: Caller,
-        visit: &ClientContext,
+        client_context: &ClientContext,
         operation: Operation,
         (of, numbers): (&RequestContext<'_>, bool),
     ) -> Result<Reply, A2aError> {
         if !numbers {
-            return self.hub().handle(caller, Some(visit), operation).await;
+            return self.hub().handle(caller, Some(client_context), operation).await;
         }
         let mut history_length = None;
         if let Operation::GetTask { id, history_length } = &operation {
-            let (history_length, known) = (*history_length, of.heard);
+            let (history_length, known) = (*history_length, of.last_event_id);
             let timeline = history_length != Some(0);
             let read = TaskRead { id, history_length, known, timeline };
-            let task = Box::pin(self.numbered(&caller, visit, read)).await?;
+            let task = Box::pin(self.numbered(&caller, client_context, read)).await?;
             return Ok(Reply::One(Answer::Task(Box::new(task))));
         }
         if let Operation::SendMessage(send) | Operation::StreamMessage(send) = &operation {
             history_length = send.history_length;
             let is_new = send.message.task_id.is_none();
             if is_new && generation::expected(&send.message)?.is_some() {
-                let place = format!("message.metadata.{EXTENSION}.ifGenerationMatch");
+                let path = format!("message.metadata.{EXTENSION}.ifGenerationMatch");
                 let why = "names the generation of a task, and the message has no `taskId`";
-                return Err(A2aError::invalid(&place, why));
+                return Err(A2aError::invalid(&path, why));
             }
         }
-        let reply = self.hub().handle(caller.clone(), Some(visit), operation).await?;
+        let reply = self.hub().handle(caller.clone(), Some(client_context), operation).await?;
         let Reply::One(Answer::Task(task)) = &reply else { return Ok(reply) };
         let (id, known, timeline) = (&task.id, None, false);
         let read = TaskRead { id, history_length, known, timeline };
-        let task = Box::pin(self.numbered(&caller, visit, read)).await?;
+        let task = Box::pin(self.numbered(&caller, client_context, read)).await?;
         Ok(Reply::One(Answer::Task(Box::new(task))))
     }
 
@@ -105,28 +105,28 @@ impl Dispatcher {
     async fn numbered(
         &self,
         caller: &Caller,
-        visit: &ClientContext,
+        client_context: &ClientContext,
         read: TaskRead<'_>,
     ) -> Result<Task, A2aError> {
         let TaskRead { id, history_length, known, timeline } = read;
         let get = || Operation::GetTask { id: id.clone(), history_length };
         // The access of this caller at this endpoint is checked first.
-        self.hub().handle(caller.clone(), Some(visit), get()).await?;
-        let (mut generation, heard) = self.generation(caller, id).await?;
+        self.hub().handle(caller.clone(), Some(client_context), get()).await?;
+        let (mut generation, events) = self.generation(caller, id).await?;
         if known == Some(generation) {
             let _permit = self.admit(&caller.principal).map_err(|refused| refused.why)?;
-            if let ReplyStream::Task(mut heard) = heard.to_the_end() {
-                let _ = timeout(LONG_POLL, heard.next()).await;
+            if let ReplyStream::Task(mut events) = events.to_the_end() {
+                let _ = timeout(LONG_POLL, events.next()).await;
             }
             generation = self.generation(caller, id).await?.0;
         }
-        let said = match timeline {
-            true => self.timeline(caller, id, generation).await?.told(generation),
+        let annotation = match timeline {
+            true => self.timeline(caller, id, generation).await?.to_json(generation),
             false => json!({ "generation": generation }),
         };
-        let reply = self.hub().handle(caller.clone(), Some(visit), get()).await?;
+        let reply = self.hub().handle(caller.clone(), Some(client_context), get()).await?;
         let Reply::One(Answer::Task(mut task)) = reply else { return Err(no_task_answer()) };
-        generation::note(&mut task.metadata, said);
+        generation::note(&mut task.metadata, annotation);
         Ok(*task)
     }
 
@@ -137,17 +137,17 @@ impl Dispatcher {
         id: &TaskId,
     ) -> Result<(u64, ReplyStream), A2aError> {
         let listen = |after| Operation::Resubscribe { id: id.clone(), after };
-        let heard = self.hub().handle(caller.clone(), None, listen(None)).await?;
-        let Reply::Stream(ReplyStream::Task(mut heard)) = heard else {
+        let reply = self.hub().handle(caller.clone(), None, listen(None)).await?;
+        let Reply::Stream(ReplyStream::Task(mut events)) = reply else {
             return Err(no_task_answer());
         };
-        let generation = match heard.next().await {
+        let generation = match events.next().await {
             Some(Ok(event)) => event.seq,
             Some(Err(_)) | None => return Err(no_task_answer()),
         };
-        let heard = self.hub().handle(caller.clone(), None, listen(Some(generation))).await?;
-        match heard {
-            Reply::Stream(heard) => Ok((generation, heard)),
+        let reply = self.hub().handle(caller.clone(), None, listen(Some(generation))).await?;
+        match reply {
+            Reply::Stream(events) => Ok((generation, events)),
             Reply::One(_) => Err(no_task_answer()),
         }
     }
@@ -160,13 +160,13 @@ impl Dispatcher {
         generation: u64,
     ) -> Result<TaskTimeline, A2aError> {
         let all = Operation::Resubscribe { id: id.clone(), after: Some(0) };
-        let heard = self.hub().handle(caller.clone(), None, all).await?;
-        let Reply::Stream(heard) = heard else { return Err(no_task_answer()) };
-        let ReplyStream::Task(mut heard) = heard.to_the_end() else {
+        let reply = self.hub().handle(caller.clone(), None, all).await?;
+        let Reply::Stream(events) = reply else { return Err(no_task_answer()) };
+        let ReplyStream::Task(mut events) = events.to_the_end() else {
             return Err(no_task_answer());
         };
         let mut timeline = TaskTimeline::default();
-        while let Some(event) = heard.next().await {
+        while let Some(event) = events.next().await {
             let event = event.map_err(|_| no_task_answer())?;
             timeline.add(&event);
             if event.seq >= generation {

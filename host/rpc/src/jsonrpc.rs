@@ -1,14 +1,14 @@
 //! Execution of JSON-RPC 2.0 requests, in any dialect and over any transport.
 
 use crate::{
-    dispatcher::{Dispatcher, OperationRefusal, Place, RequestContext, SpelledAnswer},
+    dispatcher::{Dispatcher, OperationRefusal, RequestContext, RequestTarget, SpelledAnswer},
     task_stream::{Item, ItemContent, TaskStream},
 };
 use a2a_hub_core::scheduling::connection_quota::QuotaReached;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     binding::{
-        jsonrpc::{Beside, Envelope, Frame},
+        jsonrpc::{Envelope, Frame, ParamsSource},
         service_params::{self, ServiceParams},
     },
     dialect::{self, Dialect, jsonrpc::Request},
@@ -41,7 +41,7 @@ impl Dispatcher {
     /// Executes a request and encodes the answer. The input is dropped after parsing, because a
     /// task may take days, and parts of a request keep a connection's buffer alive.
     pub async fn respond(&self, sent: impl AsRef<[u8]>, of: &RequestContext<'_>) -> Enveloped {
-        let read = dialect::jsonrpc::read(sent.as_ref(), of.spelled, of.beside);
+        let read = dialect::jsonrpc::read(sent.as_ref(), of.spelled, of.source);
         drop(sent);
         match read {
             Frame::One(request) => self.one(*request, of).await,
@@ -51,34 +51,34 @@ impl Dispatcher {
 
     async fn one(&self, request: Request, of: &RequestContext<'_>) -> Enveloped {
         let Request { id, dialect, tenant, service_params, operation } = request;
-        let said = tenant.as_deref();
-        let place = match (of.beside, dialect) {
-            (Beside::Metadata, Dialect::Official(_)) => {
-                self.of_tenant(said).map(|(agent, tenant)| {
-                    let own = in_metadata(of, service_params, agent.clone());
-                    (Some(own), Place { agent, tenant })
+        let tenant_param = tenant.as_deref();
+        let target = match (of.source, dialect) {
+            (ParamsSource::Metadata, Dialect::Official(_)) => {
+                self.of_tenant(tenant_param).map(|(agent, tenant)| {
+                    let context = in_metadata(of, service_params, agent.clone());
+                    (Some(context), RequestTarget { agent, tenant })
                 })
             }
-            (Beside::Headers, Dialect::Official(_)) => {
-                self.place(said, of.agent.as_ref()).map(|place| (None, place))
+            (ParamsSource::Headers, Dialect::Official(_)) => {
+                self.resolve_target(tenant_param, of.agent.as_ref()).map(|target| (None, target))
             }
-            (_, Dialect::Hub) => {
-                self.tenant(said).map(|tenant| (None, Place { agent: None, tenant }))
-            }
+            (_, Dialect::Hub) => self
+                .tenant(tenant_param)
+                .map(|tenant| (None, RequestTarget { agent: None, tenant })),
         };
-        let own = place.as_ref().ok().and_then(|(own, _)| own.as_ref());
-        let of = own.unwrap_or(of);
-        let spelled = match (operation, &place) {
+        let context = target.as_ref().ok().and_then(|(context, _)| context.as_ref());
+        let of = context.unwrap_or(of);
+        let spelled = match (operation, &target) {
             (Err(why), _) => Err(of.unreadable(dialect, why).into()),
             (Ok(_), Err(why)) => Err(why.clone().into()),
-            (Ok(operation), Ok((_, place))) => {
-                self.carry_out(dialect, operation, place.clone(), of).await
+            (Ok(operation), Ok((_, target))) => {
+                self.carry_out(dialect, operation, target.clone(), of).await
             }
         };
         let Some(id) = id else { return Ok(None) };
-        let service_params = match of.beside {
-            Beside::Metadata => service_params::activated(&of.active.all()),
-            Beside::Headers => None,
+        let service_params = match of.source {
+            ParamsSource::Metadata => service_params::activated(&of.active.all()),
+            ParamsSource::Headers => None,
         };
         let envelope = Envelope { id, service_params };
         match spelled {
@@ -118,17 +118,17 @@ impl Dispatcher {
 /// agent.
 fn in_metadata<'a>(
     of: &RequestContext<'a>,
-    said: Option<ServiceParams>,
+    params: Option<ServiceParams>,
     agent: Option<AgentId>,
 ) -> RequestContext<'a> {
-    let said = said.unwrap_or_default();
+    let params = params.unwrap_or_default();
     RequestContext {
         agent,
-        extensions: said.extensions,
-        version: check_version(said.version.as_deref()),
-        beside: of.beside,
-        trace: said.trace,
-        ..RequestContext::of_hub(of.caller.clone(), of.url, of.heard)
+        extensions: params.extensions,
+        version: check_version(params.version.as_deref()),
+        source: of.source,
+        trace: params.trace,
+        ..RequestContext::of_hub(of.caller.clone(), of.url, of.last_event_id)
     }
 }
 
@@ -158,7 +158,7 @@ pub fn unreadable(dialect: Dialect, why: &A2aError) -> Vec<u8> {
 }
 
 /// Answer to every request on a refused connection, in the hub's own dialect.
-pub fn no_room(why: &QuotaReached) -> Vec<u8> {
+pub fn quota_error(why: &QuotaReached) -> Vec<u8> {
     unreadable(Dialect::Hub, &A2aError::new(ErrorKind::AgentUnavailable, why.to_string()))
 }
 
@@ -190,10 +190,10 @@ impl Stream {
 
     /// Next answer; `None` at the end.
     pub async fn next(&mut self) -> Option<Update> {
-        let Item { number, told } = self.stream.next().await?;
-        self.failed = told.is_err();
+        let Item { number, content } = self.stream.next().await?;
+        self.failed = content.is_err();
         let is_error = self.failed && self.around.is_none();
-        let text = match (told, &self.around) {
+        let text = match (content, &self.around) {
             (Ok(ItemContent::Event(event)), Some((opening, _))) => {
                 let mut text = Vec::with_capacity(opening.len() + USUAL);
                 text.extend_from_slice(opening);
@@ -206,8 +206,8 @@ impl Stream {
                 event.write(self.dialect, &mut text);
                 text
             }
-            (Ok(ItemContent::Value(told)), Some((_, envelope))) => envelope.result(&told),
-            (Ok(ItemContent::Value(told)), None) => line(&told),
+            (Ok(ItemContent::Value(value)), Some((_, envelope))) => envelope.result(&value),
+            (Ok(ItemContent::Value(value)), None) => line(&value),
             (Err(why), Some((_, envelope))) => envelope.error(&self.dialect.write_error(&why)),
             (Err(why), None) => line(&self.dialect.write_rest_error(&why)),
         };
@@ -217,12 +217,12 @@ impl Stream {
     /// Final answer for transports that cannot signal the end of a stream; `None` after an error,
     /// and for streams other than a task's.
     pub fn end(&self) -> Option<Vec<u8>> {
-        let (ReplyStream::Task(heard), Some((_, envelope)), false) =
-            (self.stream.heard(), &self.around, self.failed)
+        let (ReplyStream::Task(events), Some((_, envelope)), false) =
+            (self.stream.events(), &self.around, self.failed)
         else {
             return None;
         };
-        let (task, context) = (heard.task(), heard.context());
+        let (task, context) = (events.task(), events.context());
         let end = json!({ "kind": "stream-end", "taskId": task, "contextId": context });
         Some(envelope.result(&end))
     }

@@ -1,7 +1,7 @@
 //! Reader for a client's lines (NDJSON), with a maximum length and a deadline for each line, to
 //! withstand slow clients (slow loris).
 
-use crate::dispatcher::dawdled;
+use crate::dispatcher::request_timeout;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use bytes::{Bytes, BytesMut};
 use std::{io, time::Duration};
@@ -21,7 +21,7 @@ pub struct LineReader<R> {
     /// Bytes that are not part of a complete line yet.
     buffer: BytesMut,
     /// Maximum time from a line's first bytes to its end.
-    patience: Duration,
+    timeout: Duration,
     /// Deadline of the current line.
     deadline: Option<Instant>,
     /// True if the last read ended inside a line.
@@ -32,12 +32,12 @@ pub struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Creates a reader for lines of at most `max` bytes.
-    pub fn new(read: R, max: usize, patience: Duration) -> Self {
+    pub fn new(read: R, max: usize, timeout: Duration) -> Self {
         Self {
             read,
             codec: AnyDelimiterCodec::new_with_max_length(b"\n".into(), b"\n".into(), max),
             buffer: BytesMut::new(),
-            patience,
+            timeout,
             deadline: None,
             is_within: false,
             is_over: false,
@@ -78,7 +78,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.buffer.reserve(READ);
             let Ok(read) = self.read().await else {
                 self.is_over = true;
-                return Err(dawdled("line", self.patience));
+                return Err(request_timeout("line", self.timeout));
             };
             // A read error or the end of the input.
             let Ok(1..) = read else {
@@ -96,7 +96,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         if !self.is_within {
             return Ok(self.read.read_buf(&mut self.buffer).await);
         }
-        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.patience);
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.timeout);
         timeout_at(deadline, self.read.read_buf(&mut self.buffer)).await
     }
 
@@ -203,7 +203,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn unfinished_line_times_out_unlike_silence() {
-        let dawdled = dawdled("line", PATIENCE).message;
+        let dawdled = request_timeout("line", PATIENCE).message;
         let long = "the line is longer than 3 bytes; it was left out";
         assert_eq!(silent_after("").await, ["heard still"]);
         assert_eq!(silent_after("ab\n").await, ["ab", "heard still"]);

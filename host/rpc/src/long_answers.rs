@@ -59,9 +59,9 @@ fn bytes_of(answer: &Answer) -> usize {
 }
 
 fn bytes_of_task(task: &Task) -> usize {
-    let said = task.history.iter().chain(&task.status.message).map(bytes_of_message);
-    let made = task.artifacts.iter().map(|artifact| bytes_of_parts(&artifact.parts));
-    said.chain(made).sum()
+    let messages = task.history.iter().chain(&task.status.message).map(bytes_of_message);
+    let artifacts = task.artifacts.iter().map(|artifact| bytes_of_parts(&artifact.parts));
+    messages.chain(artifacts).sum()
 }
 
 fn bytes_of_message(message: &Message) -> usize {

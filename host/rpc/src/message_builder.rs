@@ -53,10 +53,10 @@ impl Beginning<'_> {
 /// Builds the answer to a task's question, or to its current one if `question` is `None`.
 pub fn answer(
     task: &TaskId,
-    said: Vec<Value>,
+    parts: Vec<Value>,
     question: Option<&str>,
 ) -> Result<Operation, A2aError> {
-    let mut message = message(said);
+    let mut message = message(parts);
     member::set(&mut message, "taskId", json!(task));
     if let Some(question) = question {
         member::set(&mut message, "metadata", json!({ QUESTION: question }));
@@ -72,8 +72,8 @@ pub fn data(data: &Value, as_text: Option<&str>) -> Vec<Value> {
 }
 
 /// Wraps a text as message parts.
-pub fn text(said: &str) -> Vec<Value> {
-    vec![json!({ "kind": "text", "text": said })]
+pub fn text(content: &str) -> Vec<Value> {
+    vec![json!({ "kind": "text", "text": content })]
 }
 
 fn message(parts: Vec<Value>) -> Value {

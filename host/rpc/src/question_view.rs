@@ -16,12 +16,13 @@ const MAX_FORM: usize = 16_384;
 
 /// Id of a waiting task's question.
 pub fn id(task: &Task) -> Option<String> {
-    Question::of(task.metadata.as_ref()).map(|question| question.id.as_str().to_owned())
+    Question::from_metadata(task.metadata.as_ref()).map(|question| question.id.as_str().to_owned())
 }
 
 /// Kind of answer that a task waits for.
 pub fn kind(task: &Task) -> QuestionKind {
-    Question::of(task.metadata.as_ref()).map_or(QuestionKind::Input, |question| question.kind)
+    Question::from_metadata(task.metadata.as_ref())
+        .map_or(QuestionKind::Input, |question| question.kind)
 }
 
 /// Text of a task's latest status message.

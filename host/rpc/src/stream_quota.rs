@@ -13,9 +13,9 @@ use std::sync::Arc;
 pub struct StreamQuota(Arc<Mutex<ConnectionQuota<()>>>);
 
 impl StreamQuota {
-    /// Creates a quota of `most` open streams.
-    pub fn new(most: usize) -> Self {
-        Self(Arc::new(Mutex::new(ConnectionQuota::new(Unit::Streams, most))))
+    /// Creates a quota of `max` open streams.
+    pub fn new(max: usize) -> Self {
+        Self(Arc::new(Mutex::new(ConnectionQuota::new(Unit::Streams, max))))
     }
 
     /// Takes a permit for one more stream of this principal.
@@ -29,7 +29,7 @@ impl StreamQuota {
     /// Number of open streams, and their limit.
     pub fn count(&self) -> OpenStreams {
         let streams = self.0.lock();
-        OpenStreams { open: streams.open(), most: streams.most() }
+        OpenStreams { open: streams.open(), max: streams.limit() }
     }
 }
 
@@ -41,6 +41,6 @@ pub struct StreamPermit {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        self.streams.0.lock().leave(self.key);
+        self.streams.0.lock().release(self.key);
     }
 }

@@ -4,7 +4,7 @@ use crate::stream_quota::StreamPermit;
 use a2a_hub_conversations::generation;
 use a2a_hub_engine::ReplyStream;
 use a2a_hub_protocol::{
-    dialect::{Dialect, HeardEvent},
+    dialect::{Dialect, EncodedEvent},
     error::{A2aError, ErrorKind},
     event::{SequencedEvent, StatusUpdate, TaskEvent},
     hub::event::HubEvent,
@@ -23,11 +23,11 @@ const UNDECIDED: Duration = Duration::from_millis(250);
 /// A stream of events for one client. `next` is cancel-safe.
 pub struct TaskStream {
     dialect: Dialect,
-    heard: ReplyStream,
+    events: ReplyStream,
     /// Deadline for the decision between message and task; `None` after the decision.
     undecided: Option<Instant>,
     /// Events received before the decision.
-    held: VecDeque<Arc<HeardEvent>>,
+    buffered: VecDeque<Arc<EncodedEvent>>,
     /// Time of the task's last status change.
     since: String,
     over: bool,
@@ -41,30 +41,30 @@ pub struct Item {
     /// Sequence number of the event, after which a client can resume.
     pub number: Option<u64>,
     /// Content of the item, or the error that ends the stream.
-    pub told: Result<ItemContent, A2aError>,
+    pub content: Result<ItemContent, A2aError>,
 }
 
 /// Content of an item before it is encoded.
 pub enum ItemContent {
     /// Event of a task, but never the client's own message.
-    Event(Arc<HeardEvent>),
+    Event(Arc<EncodedEvent>),
     /// Event of the hub.
     Value(Value),
 }
 
 impl TaskStream {
-    /// Creates a stream of the events in `heard`. Only the answer to a message that created a task
+    /// Creates a stream of the events in `events`. Only the answer to a message that created a task
     /// may be a direct message.
-    pub fn new(dialect: Dialect, heard: ReplyStream, permit: Option<StreamPermit>) -> Self {
-        let may_be_message = match &heard {
-            ReplyStream::Task(heard) => heard.may_be_message() && dialect != Dialect::Hub,
+    pub fn new(dialect: Dialect, events: ReplyStream, permit: Option<StreamPermit>) -> Self {
+        let may_be_message = match &events {
+            ReplyStream::Task(events) => events.may_be_message() && dialect != Dialect::Hub,
             ReplyStream::Hub(_) => false,
         };
         Self {
             dialect,
-            heard,
+            events,
             undecided: may_be_message.then(|| Instant::now() + UNDECIDED),
-            held: VecDeque::new(),
+            buffered: VecDeque::new(),
             since: String::new(),
             over: false,
             generations: false,
@@ -79,8 +79,8 @@ impl TaskStream {
     }
 
     /// Underlying event stream.
-    pub fn heard(&self) -> &ReplyStream {
-        &self.heard
+    pub fn events(&self) -> &ReplyStream {
+        &self.events
     }
 
     /// Next item; `None` at the end.
@@ -88,10 +88,10 @@ impl TaskStream {
         if self.over {
             return None;
         }
-        match &mut self.heard {
+        match &mut self.events {
             ReplyStream::Task(_) => {}
-            ReplyStream::Hub(heard) => {
-                let told = match heard.next().await {
+            ReplyStream::Hub(events) => {
+                let value = match events.next().await {
                     Ok(event) => hub_event(&event),
                     // Sent on every transport: further events exist, and the client should
                     // subscribe again.
@@ -100,7 +100,7 @@ impl TaskStream {
                         json!({ "kind": "stream-end", "reason": end, "retryable": true })
                     }
                 };
-                return Some(Item { number: None, told: Ok(ItemContent::Value(told)) });
+                return Some(Item { number: None, content: Ok(ItemContent::Value(value)) });
             }
         }
         loop {
@@ -111,22 +111,22 @@ impl TaskStream {
                         let number = Some(event.seq);
                         let mut event = self.official(event);
                         if self.generations {
-                            event = Arc::new(HeardEvent::new(generation::of_event(&event)));
+                            event = Arc::new(EncodedEvent::new(generation::of_event(&event)));
                         }
-                        let told = Ok(ItemContent::Event(event));
-                        return Some(Item { number, told });
+                        let content = Ok(ItemContent::Event(event));
+                        return Some(Item { number, content });
                     }
                 }
-                Err(why) => return Some(Item { number: None, told: Err(why) }),
+                Err(why) => return Some(Item { number: None, content: Err(why) }),
             }
         }
     }
 
     /// Next event, after the decision between message and task.
-    async fn next_event(&mut self) -> Option<Result<Arc<HeardEvent>, A2aError>> {
-        let ReplyStream::Task(heard) = &mut self.heard else { return None };
+    async fn next_event(&mut self) -> Option<Result<Arc<EncodedEvent>, A2aError>> {
+        let ReplyStream::Task(events) = &mut self.events else { return None };
         while let Some(until) = self.undecided {
-            match timeout_at(until, heard.next()).await {
+            match timeout_at(until, events.next()).await {
                 Ok(Some(Ok(event))) => {
                     if let TaskEvent::Reply(_) = event.event {
                         self.undecided = None;
@@ -136,25 +136,25 @@ impl TaskStream {
                     if !is_quiet(&event.event) {
                         self.undecided = None;
                     }
-                    self.held.push_back(event);
+                    self.buffered.push_back(event);
                 }
                 Ok(Some(Err(why))) => {
                     self.undecided = None;
-                    self.held.clear();
-                    return Some(Err(broken(heard.task(), &why)));
+                    self.buffered.clear();
+                    return Some(Err(broken(events.task(), &why)));
                 }
                 Ok(None) | Err(_) => self.undecided = None,
             }
         }
-        match self.held.pop_front() {
+        match self.buffered.pop_front() {
             Some(event) => Some(Ok(event)),
-            None => Some(heard.next().await?.map_err(|why| broken(heard.task(), &why))),
+            None => Some(events.next().await?.map_err(|why| broken(events.task(), &why))),
         }
     }
 
     /// Adapts an event to official A2A, where a stream that began with a task ends with one: the
     /// agent's message becomes its last status.
-    fn official(&mut self, event: Arc<HeardEvent>) -> Arc<HeardEvent> {
+    fn official(&mut self, event: Arc<EncodedEvent>) -> Arc<EncodedEvent> {
         match &event.event {
             TaskEvent::Created(created) => self.since.clone_from(&created.task.status.timestamp),
             TaskEvent::Status(update) => self.since.clone_from(&update.status.timestamp),
@@ -162,7 +162,7 @@ impl TaskStream {
                 let (message, timestamp) = (Some(message.clone()), self.since.clone());
                 let status = TaskStatus { state: TaskState::Completed, message, timestamp };
                 let last = TaskEvent::Status(StatusUpdate { status, metadata: None });
-                return Arc::new(HeardEvent::new(SequencedEvent {
+                return Arc::new(EncodedEvent::new(SequencedEvent {
                     task: event.task.clone(),
                     context: event.context.clone(),
                     seq: event.seq,
@@ -187,9 +187,9 @@ fn is_quiet(event: &TaskEvent) -> bool {
 }
 
 fn hub_event(event: &HubEvent) -> Value {
-    let mut told = json!(event);
-    member::set(&mut told, "kind", "hub-event");
-    told
+    let mut value = json!(event);
+    member::set(&mut value, "kind", "hub-event");
+    value
 }
 
 fn broken(task: &TaskId, why: &impl Display) -> A2aError {

@@ -17,15 +17,15 @@ use tokio::{
 /// events that the client missed.
 pub struct WriteTimeout<C> {
     connection: C,
-    patience: Duration,
+    timeout: Duration,
     /// End of the timeout, while a write is pending.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<C> WriteTimeout<C> {
-    /// Wraps a connection; `patience` is the longest time of one write.
-    pub fn new(connection: C, patience: Duration) -> Self {
-        Self { connection, patience, deadline: None }
+    /// Wraps a connection; `timeout` is the longest time of one write.
+    pub fn new(connection: C, timeout: Duration) -> Self {
+        Self { connection, timeout, deadline: None }
     }
 
     /// The underlying connection, to identify its peer.
@@ -43,10 +43,10 @@ impl<C> WriteTimeout<C> {
             self.deadline = None;
             return written;
         }
-        let patience = self.patience;
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let timeout = self.timeout;
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(timeout)));
         ready!(deadline.as_mut().poll(cx));
-        let why = format!("the client took nothing for {}", Span(patience));
+        let why = format!("the client took nothing for {}", Span(timeout));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
 }

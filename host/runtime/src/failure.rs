@@ -63,14 +63,14 @@ pub struct Crash {
 
 impl Crash {
     /// Crash by a WebAssembly trap.
-    pub fn trap(what: impl Into<String>) -> Self {
-        Self { what: what.into(), panic: None }
+    pub fn trap(kind: impl Into<String>) -> Self {
+        Self { what: kind.into(), panic: None }
     }
 
     /// Crash by a panic with this text.
     pub fn panic(text: impl Into<String>) -> Self {
-        let what = "it panicked; the hub's log has the panic's text".to_owned();
-        Self { what, panic: Some(text.into()) }
+        let kind = "it panicked; the hub's log has the panic's text".to_owned();
+        Self { what: kind, panic: Some(text.into()) }
     }
 }
 

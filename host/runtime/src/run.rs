@@ -31,7 +31,7 @@ pub struct Call {
     /// Resource limits.
     pub limits: Limits,
     /// Effective capabilities: those that it requests and the operator grants.
-    pub held: Arc<EffectiveGrant>,
+    pub grant: Arc<EffectiveGrant>,
     /// Ports of those capabilities.
     pub ports: Arc<Ports>,
     /// Secrets to redact from its output.
@@ -45,7 +45,7 @@ pub struct Call {
 impl Call {
     /// Creates a call without capabilities.
     pub fn bare(agent: AgentId, limits: Limits) -> Self {
-        let (held, ports, secrets, client) = Default::default();
-        Self { agent, limits, held, ports, secrets, working_directory: None, client }
+        let (grant, ports, secrets, client) = Default::default();
+        Self { agent, limits, grant, ports, secrets, working_directory: None, client }
     }
 }

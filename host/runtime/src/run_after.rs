@@ -75,9 +75,9 @@ impl Run for RunAfter {
         }
     }
 
-    async fn leave(&mut self) -> bool {
+    async fn detach(&mut self) -> bool {
         match &mut self.stage {
-            Stage::Running(run) => run.leave().await,
+            Stage::Running(run) => run.detach().await,
             Stage::Before(..) | Stage::Over => false,
         }
     }

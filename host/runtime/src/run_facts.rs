@@ -5,7 +5,7 @@ use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
     event::TaskEvent,
     message::{Message, Metadata, Role},
-    question::{QUESTION, Question as Asked},
+    question::{QUESTION, Question as AgentQuestion},
 };
 use std::collections::VecDeque;
 
@@ -15,9 +15,9 @@ pub struct RunFacts {
     /// Output of the agent.
     pub emitted: Vec<Emitted>,
     /// Answers of the client.
-    pub answers: VecDeque<(Asked, Message)>,
+    pub answers: VecDeque<(AgentQuestion, Message)>,
     /// Question that is open.
-    open: Option<Asked>,
+    open: Option<AgentQuestion>,
     /// True if the run is over, and the next has not begun.
     pub is_over: bool,
 }
@@ -34,9 +34,11 @@ impl RunFacts {
             TaskEvent::Status(update) => {
                 let state = update.status.state;
                 let facts = update.metadata.as_ref();
-                self.is_over |= facts.is_some_and(|facts| facts.contains_key(metadata::UNHEARD));
+                self.is_over |=
+                    facts.is_some_and(|facts| facts.contains_key(metadata::PENDING_MESSAGES));
                 if state.is_interrupted() {
-                    self.open = Asked::of(facts).filter(|_| update.status.message.is_some());
+                    self.open = AgentQuestion::from_metadata(facts)
+                        .filter(|_| update.status.message.is_some());
                     return;
                 }
                 if facts.is_some_and(|facts| facts.contains_key(QUESTION)) {
@@ -49,7 +51,7 @@ impl RunFacts {
                 }
             }
             TaskEvent::Input(message) if message.role == Role::User => {
-                self.answers.extend(self.open.take().map(|asked| (asked, message)));
+                self.answers.extend(self.open.take().map(|question| (question, message)));
             }
             TaskEvent::Input(_) | TaskEvent::Created(_) | TaskEvent::Reply(_) => {}
         }

@@ -62,9 +62,9 @@ impl Run for RunThen {
         }
     }
 
-    async fn leave(&mut self) -> bool {
+    async fn detach(&mut self) -> bool {
         match &mut self.stage {
-            ThenStage::Running(run, _) => run.leave().await,
+            ThenStage::Running(run, _) => run.detach().await,
             ThenStage::After(_) | ThenStage::Over => false,
         }
     }

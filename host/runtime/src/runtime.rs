@@ -89,7 +89,7 @@ pub trait Run: Send {
 
     /// Disconnects from the run; returns true if the agent continues regardless, so that the next
     /// process can follow it.
-    async fn leave(&mut self) -> bool {
+    async fn detach(&mut self) -> bool {
         false
     }
 

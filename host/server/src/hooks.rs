@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 
 /// Route of the webhooks. It needs no token: the signature of a request is its right.
 pub(crate) fn routes() -> Router<Dispatcher> {
-    Router::new().route(&format!("{HOOKS}{{name}}"), post(take))
+    Router::new().route(&format!("{HOOKS}{{name}}"), post(receive))
 }
 
-async fn take(
+async fn receive(
     State(dispatcher): State<Dispatcher>,
     Path(name): Path<String>,
     request: Request,
@@ -69,7 +69,7 @@ fn refused(why: &WebhookRefusal) -> Response {
             | WebhookError::Signature
             | WebhookError::Age,
         ) => StatusCode::UNAUTHORIZED,
-        WebhookRefusal::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        WebhookRefusal::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         WebhookRefusal::Secret | WebhookRefusal::Interrupted | WebhookRefusal::Storage(_) => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -77,9 +77,9 @@ fn refused(why: &WebhookRefusal) -> Response {
     // The details of the store are the operator's.
     let is_storage = matches!(why, WebhookRefusal::Storage(_));
     let text = if is_storage { "the event cannot be stored now".into() } else { why.to_string() };
-    let told = plain_error(status, &text);
+    let response = plain_error(status, &text);
     let is_later =
         matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let again = is_later.then(|| [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]);
-    (again, told).into_response()
+    (again, response).into_response()
 }

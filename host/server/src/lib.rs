@@ -3,12 +3,12 @@
 
 mod a2a;
 mod acp;
+mod agent_form;
 mod five_step;
 mod hooks;
 mod http;
 mod mcp;
 mod monitoring;
-mod own_form;
 mod starting;
 #[cfg(test)]
 mod tests;

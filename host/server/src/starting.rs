@@ -31,13 +31,13 @@ const WAIT: Duration = Duration::from_secs(20);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Interval at which a waiting connection is looked at.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Bytes of a request that are looked at: the requests that are answered are shorter.
-const SEEN: usize = 4 << 10;
+const MAX_PEEK: usize = 4 << 10;
 
 /// Most connections that wait at once; further ones wait in the kernel.
-const MOST: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// Reason of a refusal.
 const STARTING: &str = "starting";
@@ -52,11 +52,11 @@ pub(crate) enum StartReaction {
     Later(Vec<u8>),
 }
 
-/// Accepts connections until `started`, and answers what `look` answers. Returns the connections
+/// Accepts connections until `started`, and answers what `reaction` answers. Returns the connections
 /// that the hub has to serve.
-pub(crate) async fn hold<S>(
+pub(crate) async fn accept_until_started<S>(
     accept: impl AsyncFn() -> io::Result<S>,
-    look: impl Fn(&[u8]) -> StartReaction + Clone + Send + 'static,
+    reaction: impl Fn(&[u8]) -> StartReaction + Clone + Send + 'static,
     started: CancellationToken,
 ) -> Vec<S>
 where
@@ -66,14 +66,14 @@ where
     let mut to_serve = Vec::new();
     while !started.is_cancelled() {
         tokio::select! {
-            accepted = accept(), if waiting.len() < MOST => match accepted {
+            accepted = accept(), if waiting.len() < MAX_WAITING => match accepted {
                 Ok(stream) => {
-                    waiting.spawn(attend(stream, look.clone(), started.clone()));
+                    waiting.spawn(attend(stream, reaction.clone(), started.clone()));
                 }
                 // A lack of descriptors, for example.
                 Err(why) => {
                     tracing::debug!(%why, "cannot accept a connection during the start");
-                    sleep(LOOK).await;
+                    sleep(POLL_INTERVAL).await;
                 }
             },
             // A connection that ended makes room. At the end of the start, it is one to serve.
@@ -88,7 +88,7 @@ where
 /// Answers one connection until `started`; none if it has ended.
 async fn attend<S>(
     mut stream: S,
-    look: impl Fn(&[u8]) -> StartReaction,
+    reaction: impl Fn(&[u8]) -> StartReaction,
     started: CancellationToken,
 ) -> Option<S>
 where
@@ -100,7 +100,7 @@ where
         if has_ended {
             return None;
         }
-        match look(&bytes) {
+        match reaction(&bytes) {
             StartReaction::Now(length, answer) => {
                 let mut taken = vec![0; length];
                 stream.read_exact(&mut taken).await.ok()?;
@@ -119,7 +119,7 @@ where
             StartReaction::Incomplete => {}
         }
         tokio::select! {
-            () = sleep(LOOK) => {}
+            () = sleep(POLL_INTERVAL) => {}
             () = started.cancelled() => return Some(stream),
         }
     }
@@ -138,7 +138,7 @@ where
 
 /// Bytes that have arrived, and true if the client has ended the connection.
 fn peek(stream: &impl AsFd) -> (Vec<u8>, bool) {
-    let mut bytes = vec![0; SEEN];
+    let mut bytes = vec![0; MAX_PEEK];
     match rustix::net::recv(stream, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
         Ok((_, length)) => {
             bytes.truncate(length);
@@ -217,7 +217,10 @@ mod tests {
                 };
                 Ok(hub)
             };
-            assert_eq!(hold(accept, look, started.clone()).await.len(), clients.len());
+            assert_eq!(
+                accept_until_started(accept, look, started.clone()).await.len(),
+                clients.len()
+            );
         }
     }
 

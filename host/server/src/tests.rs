@@ -142,7 +142,7 @@ async fn play(stage: Stage) -> Ended {
             Err(why) => Ended::Failed(why),
         },
         PANIC => {
-            let _ = stage.say(PANIC).await;
+            let _ = stage.report_working(PANIC).await;
             stage.cancelled.cancelled().await;
             Ended::Failed(Failure::Cancelled)
         }
@@ -166,7 +166,7 @@ async fn hub(dir: &Path, tenants: BTreeSet<TenantId>, agent: Native, skills: Vec
         supervisor: Supervisor::new("/nonexistent".into(), dir.to_owned(), Duration::ZERO),
         storage: storage.clone(),
         events: Arc::new(events.clone()),
-        door: None,
+        hub_access: None,
     });
     let routes = Routes::new(agents.clone(), &events);
     let tasks = Tasks::new(storage.clone(), events.clone(), Directory::new(routes.clone()));

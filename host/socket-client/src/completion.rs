@@ -17,7 +17,7 @@ use tokio::time::timeout;
 pub const VARIABLE: &str = "_A2A_HUB_COMPLETE";
 
 /// Timeout of a request to the hub, short because the user has pressed a key and waits.
-const PATIENCE: Duration = Duration::from_millis(500);
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Maximum number of candidates; the newest come first.
 const OFFERED: usize = 50;
@@ -28,7 +28,7 @@ const COLUMNS: usize = 60;
 /// Completes ids of the hub's agents.
 pub fn agents() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let mut agents = asked("hub/agents/list", json!({}));
+        let mut agents = call_hub("hub/agents/list", json!({}));
         if let Some(all) = agents.as_array_mut() {
             all.retain(is_listed);
         }
@@ -44,7 +44,7 @@ pub fn is_listed(agent: &Value) -> bool {
 /// Completes ids of the hub's plug-ins, also of those that have not joined.
 pub fn plugins() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let mut plugins = asked("hub/plugins/list", json!({}));
+        let mut plugins = call_hub("hub/plugins/list", json!({}));
         for plugin in plugins.as_array_mut().into_iter().flatten() {
             let id = member::take(plugin, "agentId");
             member::set(plugin, "id", id);
@@ -58,9 +58,10 @@ pub fn tasks() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let params = json!({ "limit": OFFERED, "historyLength": 1 });
         candidates("hub/tasks/list", params, |task| {
-            let said = list(&task["history"]).first().map(|said| parts_text(&said["parts"]));
+            let request =
+                list(&task["history"]).first().map(|message| parts_text(&message["parts"]));
             let state = text(&task["status"]["state"]);
-            format!("{} {state}: {}", text(&task["agentId"]), said.unwrap_or_default())
+            format!("{} {state}: {}", text(&task["agentId"]), request.unwrap_or_default())
         })
     })
 }
@@ -70,8 +71,8 @@ pub fn waiting_tasks() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let params = json!({ "limit": OFFERED, "state": "input-required", "historyLength": 0 });
         candidates("hub/tasks/list", params, |task| {
-            let asked = parts_text(&task["status"]["message"]["parts"]);
-            format!("{} asks: {asked}", text(&task["agentId"]))
+            let question = parts_text(&task["status"]["message"]["parts"]);
+            format!("{} asks: {question}", text(&task["agentId"]))
         })
     })
 }
@@ -79,10 +80,10 @@ pub fn waiting_tasks() -> ArgValueCandidates {
 /// Completes names of flows, also of those that are held back.
 pub fn flows() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let mut flows = asked("hub/agents/list", json!({}));
+        let mut flows = call_hub("hub/agents/list", json!({}));
         if let Some(all) = flows.as_array_mut() {
             all.retain(|agent| is_listed(agent) && text(&agent["source"]).starts_with("flows/"));
-            let status = asked("hub/status", json!({}));
+            let status = call_hub("hub/status", json!({}));
             let known = |name: &str, all: &[Value]| all.iter().any(|flow| flow["id"] == name);
             for refused in list(&status["rejectedPlugins"]) {
                 let file = text(&refused["file"]).strip_prefix("flows/");
@@ -112,17 +113,18 @@ fn candidates(
     params: Value,
     about: impl Fn(&Value) -> String,
 ) -> Vec<CompletionCandidate> {
-    offered(&asked(method, params), about)
+    offered(&call_hub(method, params), about)
 }
 
 /// Calls the hub; returns JSON null if it does not answer, because an error would not be visible.
-fn asked(method: &str, params: Value) -> Value {
-    let asked = async {
+fn call_hub(method: &str, params: Value) -> Value {
+    let request = async {
         let settings = Settings::load(None, &[])?;
         let mut client = Client::to(&settings.config.socket.path).await?;
         client.call(method, params).await
     };
-    let listed = block_on(async { timeout(PATIENCE, asked).await.context("ask the hub")? });
+    let listed =
+        block_on(async { timeout(REQUEST_TIMEOUT, request).await.context("ask the hub")? });
     listed.unwrap_or_default()
 }
 

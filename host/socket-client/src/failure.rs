@@ -117,9 +117,9 @@ impl CommandError {
 
     /// Extracts the command error from any error: the outermost cause with a reason determines it,
     /// and the message contains the whole chain.
-    pub fn of(why: &anyhow::Error) -> Self {
+    pub fn from_error(why: &anyhow::Error) -> Self {
         let message = format!("{why:#}");
-        let told = why.chain().find_map(|cause| {
+        let error = why.chain().find_map(|cause| {
             if let Some(Self { code, reason, fix, known, .. }) = cause.downcast_ref() {
                 let (reason, fix, known) = (reason.clone(), fix.clone(), known.clone());
                 return Some(Self { code: *code, reason, message: String::new(), fix, known });
@@ -138,7 +138,7 @@ impl CommandError {
             }
             cause.is::<ConfigError>().then(|| Self::new(CONFIGURATION, ""))
         });
-        Self { message, ..told.unwrap_or_else(|| Self::new(FAILED, "")) }
+        Self { message, ..error.unwrap_or_else(|| Self::new(FAILED, "")) }
     }
 
     /// Returns the JSON object for programs: `error`, the further facts, and the exit status of the
@@ -169,7 +169,7 @@ fn authoring(kind: FailureKind) -> &'static str {
 
 /// Formats any error for people: the command that fixes it stands on a separate line.
 pub fn to_text(why: &anyhow::Error) -> String {
-    let CommandError { message, fix, .. } = CommandError::of(why);
+    let CommandError { message, fix, .. } = CommandError::from_error(why);
     let help = fix.map(|fix| format!("\n{HELPS}{fix}")).unwrap_or_default();
     format!("{BLAMES}{message}{help}")
 }
@@ -187,7 +187,7 @@ pub fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
     if scheme == ExitScheme::Hub {
         return Exit::Fault as u8;
     }
-    let of = CommandError::of(why);
+    let of = CommandError::from_error(why);
     let unreachable = [
         HUB_NOT_RUNNING,
         HUB_HANGS,
@@ -208,7 +208,7 @@ pub fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
 
 /// Converts any error to the JSON object for programs.
 pub fn to_json(why: &anyhow::Error, exit: Exit) -> Value {
-    CommandError::of(why).to_json(exit)
+    CommandError::from_error(why).to_json(exit)
 }
 
 /// Converts a command-line error to the JSON object for programs.
@@ -270,7 +270,8 @@ mod tests {
     fn failure_json_includes_task_facts() {
         let known = Map::from_iter([("taskId".to_owned(), json!("t"))]);
         let why = CommandError::new(CONNECTION_LOST, "the hub hung up").mended_by("a2a-hub status");
-        let why = CommandError::of(&why.into()).knowing(known).saying("; the task may go on");
+        let why =
+            CommandError::from_error(&why.into()).knowing(known).saying("; the task may go on");
         insta::assert_snapshot!(to_json(&why.into(), Exit::Fault), @r#"{"error":{"code":null,"fix":"a2a-hub status","message":"the hub hung up; the task may go on","reason":"CONNECTION_LOST"},"exit":2,"taskId":"t"}"#);
     }
 }

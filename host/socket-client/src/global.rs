@@ -107,14 +107,14 @@ impl Global {
         Console::new(Wish { raw: self.raw, plain: self.plain || is_colourless() })
     }
 
-    /// Starts a progress line for `who`; `wanted` is false if it would interfere with the output.
-    pub fn progress(&self, who: &str, wanted: bool) -> ProgressLine {
+    /// Starts a progress line for `subject`; `wanted` is false if it would interfere with the output.
+    pub fn progress(&self, subject: &str, wanted: bool) -> ProgressLine {
         let printing = match (self.format, self.verbose) {
             (Format::Json, _) => ProgressOutput::Nothing,
             (Format::Pretty, true) => ProgressOutput::Messages,
             (Format::Pretty, false) => ProgressOutput::Line,
         };
-        ProgressLine::new(self.console(), who, wanted, printing)
+        ProgressLine::new(self.console(), subject, wanted, printing)
     }
 
     /// Refuses a configuration file that `--config` names and that is missing, also for commands
@@ -146,12 +146,12 @@ impl Global {
         let (socket, data_dir) = (["socket", "path"], ["data_dir"]);
         let by_directory =
             settings.is_on_the_command_line(&data_dir) && !settings.is_on_the_command_line(&socket);
-        if settings.is_above_the_file(&socket) && !by_directory {
+        if settings.overrides_file(&socket) && !by_directory {
             return Ok(settings.config.socket.path);
         }
         let dir = settings.config.data_dir()?;
-        let hub = running_hub::of(dir);
-        if hub.is_none() && settings.is_above_the_file(&data_dir) {
+        let hub = running_hub::read_if_running(dir);
+        if hub.is_none() && settings.overrides_file(&data_dir) {
             let why = format!(
                 "connect to the hub: no hub uses the data directory {}; `a2a-hub start` starts one \
                  there",
@@ -173,7 +173,7 @@ impl Global {
             let without = Self { config: Some("/dev/null".into()), ..self.clone() };
             let found = without.settings(Vec::new()).ok();
             let runs = |it: &Settings| {
-                it.config.data_dir().is_ok_and(|dir| running_hub::of(dir).is_some())
+                it.config.data_dir().is_ok_and(|dir| running_hub::read_if_running(dir).is_some())
             };
             found.filter(runs).ok_or(error)
         })

@@ -28,18 +28,18 @@ use tokio::{
 };
 
 /// Timeout of the first answer and of lookups. A healthy hub answers within milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time that a command waits for a starting hub if no terminal shows the progress. A user sees it,
 /// and decides how long to wait.
 const START_WAIT: Duration = Duration::from_secs(60);
 
 /// Interval at which a starting hub is asked for its progress.
-pub const START_LOOK: Duration = Duration::from_millis(250);
+pub const START_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Methods that only look something up, and therefore time out. All others take the time that
 /// agents, programs and clients take.
-const LOOKED_UP: [&str; 8] = [
+const LOOKUP_METHODS: [&str; 8] = [
     "hub/agents/get",
     "hub/contexts/get",
     "hub/contexts/list",
@@ -51,21 +51,21 @@ const LOOKED_UP: [&str; 8] = [
 ];
 
 /// Error for a hub that does not answer, with the command that ends it.
-fn hangs(pid: Option<i32>, patience: Duration) -> CommandError {
-    let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+fn hangs(pid: Option<i32>, timeout: Duration) -> CommandError {
+    let process = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     let why = format!(
-        "the hub{who} hangs: it has not answered for {}; `a2a-hub stop --force` kills it, then \
+        "the hub{process} hangs: it has not answered for {}; `a2a-hub stop --force` kills it, then \
          `a2a-hub start` starts it again",
-        Span(patience)
+        Span(timeout)
     );
     CommandError::new(HUB_HANGS, why).mended_by("a2a-hub stop --force")
 }
 
 /// Error for a hub that is still starting.
 fn still_starting(pid: Option<i32>, start: &str) -> CommandError {
-    let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    let process = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     let why = format!(
-        "connect to the hub: it{who} is still starting: {start}; try again when `a2a-hub status` \
+        "connect to the hub: it{process} is still starting: {start}; try again when `a2a-hub status` \
          says that it is up"
     );
     CommandError::new(HUB_STARTING, why).mended_by("a2a-hub status")
@@ -102,7 +102,7 @@ pub struct Client {
 /// Process id and socket of the hub that owns this data directory.
 fn owner(global: &Global) -> Option<(i32, PathBuf)> {
     let dir = global.data_dir().ok()?;
-    let run = running_hub::of(&dir)?;
+    let run = running_hub::read_if_running(&dir)?;
     let socket = running_hub::socket(&run)?;
     // A hub that is starting or stopping is no problem.
     let holder = daemon::holder(&dir.join(LOCK_FILE)).ok()??;
@@ -113,11 +113,11 @@ fn owner(global: &Global) -> Option<(i32, PathBuf)> {
 /// on another one.
 fn not_reached(path: &Path, is_option: bool, owner: Option<(i32, PathBuf)>) -> CommandError {
     let is_same = |socket: &Path| std::path::absolute(path).is_ok_and(|path| path == socket);
-    let given = path.display();
+    let socket_path = path.display();
     let (why, mend) = match owner {
         Some((pid, socket)) if is_same(&socket) => (
             format!(
-                "it runs (process {pid}), but its socket {given} was removed; `a2a-hub stop \
+                "it runs (process {pid}), but its socket {socket_path} was removed; `a2a-hub stop \
                  --force` stops it"
             ),
             "a2a-hub stop --force".to_owned(),
@@ -127,13 +127,13 @@ fn not_reached(path: &Path, is_option: bool, owner: Option<(i32, PathBuf)>) -> C
             let way = if is_option { "leave `--socket` out" } else { "give `--socket` with it" };
             let mend = format!("a2a-hub --socket {} status", shell_word(&listens.to_string()));
             let why = format!(
-                "nothing listens on {given}; the hub of this data directory (process {pid}) \
+                "nothing listens on {socket_path}; the hub of this data directory (process {pid}) \
                  listens on {listens}; {way}"
             );
             (why, mend)
         }
         None => {
-            let why = format!("nothing listens on {given}; start it with `a2a-hub start`");
+            let why = format!("nothing listens on {socket_path}; start it with `a2a-hub start`");
             (why, "a2a-hub start".to_owned())
         }
     };
@@ -144,33 +144,33 @@ impl Client {
     /// Connects to the hub that `global` names and waits for its first answer, at most for
     /// five seconds, and longer while it says that it is starting.
     pub async fn connect(global: &Global) -> anyhow::Result<Self> {
-        Self::connect_within(global, PATIENCE).await
+        Self::connect_within(global, ANSWER_TIMEOUT).await
     }
 
     /// Connects with another timeout, for callers that wait for a hub that is starting.
-    pub async fn connect_within(global: &Global, patience: Duration) -> anyhow::Result<Self> {
+    pub async fn connect_within(global: &Global, timeout: Duration) -> anyhow::Result<Self> {
         let (mut progress, begun) = (global.progress("the hub", true), Instant::now());
         loop {
-            let mut client = Self::reach(global, patience).await?;
-            let Some(start) = client.greet_within(patience).await? else { return Ok(client) };
+            let mut client = Self::reach(global, timeout).await?;
+            let Some(start) = client.greet_within(timeout).await? else { return Ok(client) };
             if !progress.is_visible() && begun.elapsed() >= START_WAIT {
                 return Err(still_starting(client.pid, &start).into());
             }
             // Its answers to other requests are worth waiting for on a new connection only.
             drop(client);
-            progress.during(&format!("starting: {start}"), sleep(START_LOOK)).await;
+            progress.during(&format!("starting: {start}"), sleep(START_POLL_INTERVAL)).await;
         }
     }
 
     /// Connects to the hub even if it is still starting, when it answers `hub/status` only.
     pub async fn connect_to_any(global: &Global) -> anyhow::Result<Self> {
-        let mut client = Self::reach(global, PATIENCE).await?;
+        let mut client = Self::reach(global, ANSWER_TIMEOUT).await?;
         client.greet().await?;
         Ok(client)
     }
 
     /// Connects without waiting for an answer.
-    async fn reach(global: &Global, patience: Duration) -> anyhow::Result<Self> {
+    async fn reach(global: &Global, timeout: Duration) -> anyhow::Result<Self> {
         let path = global.socket_path()?;
         let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         let mut client = Self::to(&path).await.map_err(|why| {
@@ -178,7 +178,7 @@ impl Client {
                 not_reached(&path, global.socket.is_some(), owner(global)).into()
             } else if why.kind() == io::ErrorKind::WouldBlock {
                 // The listen backlog is full.
-                hangs(None, patience).into()
+                hangs(None, timeout).into()
             } else {
                 anyhow!("connect to the hub on {}: {why}", path.display())
             }
@@ -190,16 +190,16 @@ impl Client {
     /// Waits until the hub answers, even with an error: a hub that answers once will answer other
     /// requests. Returns the progress of a hub that is starting.
     pub async fn greet(&mut self) -> anyhow::Result<Option<String>> {
-        self.greet_within(PATIENCE).await
+        self.greet_within(ANSWER_TIMEOUT).await
     }
 
-    async fn greet_within(&mut self, patience: Duration) -> anyhow::Result<Option<String>> {
+    async fn greet_within(&mut self, max_wait: Duration) -> anyhow::Result<Option<String>> {
         let pid = self.pid;
-        let answered = timeout(patience, async {
+        let answered = timeout(max_wait, async {
             self.ask("hub/ping", json!({})).await?;
             self.next().await
         });
-        let (_, pong) = answered.await.map_err(|_| hangs(pid, patience))??;
+        let (_, pong) = answered.await.map_err(|_| hangs(pid, max_wait))??;
         Ok(pong.ok().and_then(|pong| start_text(&pong)))
     }
 
@@ -230,12 +230,12 @@ impl Client {
     /// Calls a method and returns its result. Fails with `HUB_HANGS` if a lookup exceeds
     /// five seconds.
     pub async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
-        if !LOOKED_UP.contains(&method) {
+        if !LOOKUP_METHODS.contains(&method) {
             return self.answered(method, params).await;
         }
         let pid = self.pid;
-        let answered = timeout(PATIENCE, self.answered(method, params)).await;
-        answered.map_err(|_| hangs(pid, PATIENCE))?
+        let answered = timeout(ANSWER_TIMEOUT, self.answered(method, params)).await;
+        answered.map_err(|_| hangs(pid, ANSWER_TIMEOUT))?
     }
 
     async fn answered(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
@@ -359,7 +359,7 @@ mod tests {
         let why = client.call("hub/status", json!({})).await.unwrap_err();
         assert_eq!(why.to_string(), "no room");
         let why = client.call("hub/status", json!({})).await.unwrap_err();
-        assert!(CommandError::of(&why).is(CONNECTION_LOST), "{why}");
+        assert!(CommandError::from_error(&why).is(CONNECTION_LOST), "{why}");
     }
 
     /// The hub in this test accepts requests and never answers.
@@ -370,11 +370,11 @@ mod tests {
         let _hub = UnixListener::bind(&path).unwrap();
         let mut client = Client::to(&path).await.unwrap();
         let begun = Instant::now();
-        for method in LOOKED_UP {
+        for method in LOOKUP_METHODS {
             let why = client.call(method, json!({})).await.unwrap_err();
-            assert!(CommandError::of(&why).is(HUB_HANGS), "{method}: {why}");
+            assert!(CommandError::from_error(&why).is(HUB_HANGS), "{method}: {why}");
         }
-        assert_eq!(begun.elapsed().as_secs(), 5 * LOOKED_UP.len() as u64);
+        assert_eq!(begun.elapsed().as_secs(), 5 * LOOKUP_METHODS.len() as u64);
         let sent = client.call("message/send", json!({}));
         assert!(timeout(Duration::from_secs(3600), sent).await.is_err(), "agents take their time");
     }

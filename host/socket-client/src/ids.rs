@@ -24,13 +24,13 @@ const UNIQUE: usize = 4;
 const SEARCHED: usize = 1_000;
 
 /// Length of a whole UUID.
-const WHOLE: usize = "01a1fc8f-a111-7715-9c95-8a642d72e498".len();
+const UUID_LENGTH: usize = "01a1fc8f-a111-7715-9c95-8a642d72e498".len();
 
 /// Maximum number of candidates in the error about an ambiguous prefix.
 const NAMED: usize = 8;
 
 /// Number of conversations that are searched for ids that the hub generated.
-const MANY: usize = 100;
+const SEARCH_LIMIT: usize = 100;
 
 /// Kind of the resolved object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +59,12 @@ impl Kind {
 
 /// Returns the displayed part of `id` among `others`: the end of a UUID, or else the beginning.
 pub fn short<'i>(id: &'i str, others: &(impl Iterator<Item = &'i str> + Clone)) -> Short<'i> {
-    if is_given(id) {
+    if is_generated(id) {
         let is_shared = |length: usize| {
             others.clone().any(|other| other != id && other.ends_with(&id[id.len() - length..]))
         };
-        let unique = (UNIQUE..WHOLE).find(|&length| !is_shared(length)).unwrap_or(WHOLE);
+        let unique =
+            (UNIQUE..UUID_LENGTH).find(|&length| !is_shared(length)).unwrap_or(UUID_LENGTH);
         return Short { text: &id[id.len() - unique.max(END)..], unique };
     }
     let mut end = id.floor_char_boundary(SHORT);
@@ -83,24 +84,24 @@ fn is_of_uuid(name: &str) -> bool {
 /// generated can be abbreviated. An id that a client chose is used as typed, because a new one may
 /// be a prefix of an existing one.
 pub async fn resolve_or_new(client: &mut Client, typed: &str) -> anyhow::Result<String> {
-    if !is_of_uuid(typed) || typed.len() >= WHOLE {
+    if !is_of_uuid(typed) || typed.len() >= UUID_LENGTH {
         return Ok(typed.to_owned());
     }
     if typed.is_empty() || is_context(client, typed).await {
         return Ok(typed.to_owned());
     }
-    let params = json!({ "idPrefix": typed, "limit": MANY });
+    let params = json!({ "idPrefix": typed, "limit": SEARCH_LIMIT });
     let found = match client.call(Kind::Context.method(), params).await {
         // A program that an agent started may not list conversations: it types whole ids.
-        Err(why) if CommandError::of(&why).is_denied() => return Ok(typed.to_owned()),
+        Err(why) if CommandError::from_error(&why).is_denied() => return Ok(typed.to_owned()),
         found => found?,
     };
-    let mut given: Vec<_> =
-        list(&found).iter().filter(|one| is_given(text(&one["id"]))).cloned().collect();
-    if given.len() != 1 {
-        add_ends(client, Kind::Context, typed, &mut given).await?;
+    let mut generated: Vec<_> =
+        list(&found).iter().filter(|one| is_generated(text(&one["id"]))).cloned().collect();
+    if generated.len() != 1 {
+        add_ends(client, Kind::Context, typed, &mut generated).await?;
     }
-    Ok(chosen(Kind::Context, typed, &given, Timestamp::now())?)
+    Ok(chosen(Kind::Context, typed, &generated, Timestamp::now())?)
 }
 
 /// Adds the generated ids that end with `typed`; a single one takes precedence over ids that begin
@@ -120,7 +121,7 @@ async fn add_ends(
     }
     let is_meant = |one: &&Value| {
         let id = text(&one["id"]);
-        is_given(id) && id.ends_with(typed)
+        is_generated(id) && id.ends_with(typed)
     };
     let all = client.call(kind.method(), params).await?;
     let ends: Vec<_> = list(&all).iter().filter(is_meant).cloned().collect();
@@ -136,7 +137,7 @@ pub async fn is_known_context(client: &mut Client, name: &str) -> bool {
     let itself = json!({ "contextId": name, "historyLength": 0 });
     match client.call("hub/contexts/get", itself).await {
         Ok(_) => true,
-        Err(why) => CommandError::of(&why).is_denied(),
+        Err(why) => CommandError::from_error(&why).is_denied(),
     }
 }
 
@@ -152,14 +153,14 @@ pub fn may_be_id(typed: &str) -> bool {
 }
 
 /// True if `name` has the form of an id that the hub generates.
-fn is_given(name: &str) -> bool {
-    name.len() == WHOLE && is_of_uuid(name)
+fn is_generated(name: &str) -> bool {
+    name.len() == UUID_LENGTH && is_of_uuid(name)
 }
 
 /// Resolves a beginning or an end to an id. Text without a match is returned unchanged, so that the
 /// hub reports the error.
 pub async fn resolve(client: &mut Client, kind: Kind, typed: &str) -> anyhow::Result<String> {
-    if typed.len() >= WHOLE || typed.is_empty() {
+    if typed.len() >= UUID_LENGTH || typed.is_empty() {
         return Ok(typed.to_owned());
     }
     // One message shows the subject of a task.
@@ -169,8 +170,8 @@ pub async fn resolve(client: &mut Client, kind: Kind, typed: &str) -> anyhow::Re
         Kind::Context => json!({ "idPrefix": typed, "limit": NAMED + 1 }),
     };
     let found = match client.call(kind.method(), params).await {
-        Err(why) if kind == Kind::Task && CommandError::of(&why).is_denied() => {
-            in_own_tree(client, typed).await.ok_or(why)?
+        Err(why) if kind == Kind::Task && CommandError::from_error(&why).is_denied() => {
+            find_in_task_tree(client, typed).await.ok_or(why)?
         }
         found => found?,
     };
@@ -181,7 +182,7 @@ pub async fn resolve(client: &mut Client, kind: Kind, typed: &str) -> anyhow::Re
     let mut found = list(&found).to_vec();
     if found.len() != 1 && !found.iter().any(|one| one["id"] == typed) {
         match add_ends(client, kind, typed, &mut found).await {
-            Err(why) if CommandError::of(&why).is_denied() => {}
+            Err(why) if CommandError::from_error(&why).is_denied() => {}
             added => added?,
         }
     }
@@ -190,9 +191,9 @@ pub async fn resolve(client: &mut Client, kind: Kind, typed: &str) -> anyhow::Re
 
 /// Returns the tasks that begin or end with `typed` in the tree of the task that this program
 /// belongs to; `None` if no agent started it.
-async fn in_own_tree(client: &mut Client, typed: &str) -> Option<Value> {
-    let (_, own) = environment(&[OWNER_MARKER.to_owned()].into()).pop()?;
-    let tree = client.call("hub/tasks/tree", json!({ "id": own })).await.ok()?;
+async fn find_in_task_tree(client: &mut Client, typed: &str) -> Option<Value> {
+    let (_, task_id) = environment(&[OWNER_MARKER.to_owned()].into()).pop()?;
+    let tree = client.call("hub/tasks/tree", json!({ "id": task_id })).await.ok()?;
     let is_meant = |task: &&Value| {
         let id = text(&task["id"]);
         id.starts_with(typed) || (typed.len() >= UNIQUE && id.ends_with(typed))
@@ -237,9 +238,10 @@ fn chosen(
 fn about(kind: Kind, one: &Value, now: Timestamp) -> String {
     match kind {
         Kind::Task => {
-            let said = list(&one["history"]).first().map(|said| first_words(&said["parts"]));
+            let request =
+                list(&one["history"]).first().map(|message| first_words(&message["parts"]));
             let when = ago(&one["status"]["timestamp"], now);
-            format!("{}, {when}: {}", text(&one["agentId"]), said.unwrap_or_default())
+            format!("{}, {when}: {}", text(&one["agentId"]), request.unwrap_or_default())
         }
         Kind::Context => {
             let agents: Vec<_> = list(&one["agents"]).iter().map(text).collect();

@@ -25,7 +25,7 @@ pub fn written_down(dir: &Path) -> io::Result<Value> {
 }
 
 /// Reads the run file if the process of its `pid` exists.
-pub fn of(dir: &Path) -> Option<Value> {
+pub fn read_if_running(dir: &Path) -> Option<Value> {
     let run = written_down(dir).ok()?;
     let pid = run["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?))?;
     // EPERM also means that the process exists.
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn run_file_of_dead_process_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
-        let socket = |dir: &Path| socket(&of(dir)?);
+        let socket = |dir: &Path| socket(&read_if_running(dir)?);
         assert_eq!(socket(dir.path()), None);
         let write = |run: Value| fs::write(dir.path().join(RUN_FILE), run.to_string()).unwrap();
         write(json!({ "pid": std::process::id(), "socket": "/a" }));

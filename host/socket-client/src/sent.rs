@@ -22,7 +22,7 @@ const PAGE: usize = 25;
 const SEARCHED: usize = 2_000;
 
 /// Largest number of characters of a request that is shown in a note.
-const MAX_ASKED: usize = 60;
+const MAX_REQUEST_LENGTH: usize = 60;
 
 /// Tasks of a list without those that nobody sent, newest first.
 #[derive(Debug, Default)]
@@ -30,16 +30,16 @@ pub struct SentTasks {
     /// The tasks, as the hub lists them.
     pub tasks: Vec<Value>,
     /// Number of tasks below each task that has some.
-    pub below: BTreeMap<String, usize>,
+    pub descendants: BTreeMap<String, usize>,
 }
 
 /// True for a task that somebody sent.
 pub fn is_sent(task: &Value) -> bool {
     let facts = &task["metadata"];
-    let asked = list(&task["history"]).iter().flat_map(|said| list(&said["parts"]));
+    let parts = list(&task["history"]).iter().flat_map(|message| list(&message["parts"]));
     let reads_record = |data: &Value| data["record"] == true || data["confirm"].is_object();
     [PARENT_TASK, SCHEDULE, TRIGGER].iter().all(|name| facts[name].is_null())
-        && !asked.take(1).any(|part| reads_record(&part["data"]))
+        && !parts.take(1).any(|part| reads_record(&part["data"]))
 }
 
 /// True if a task, in the JSON of A2A 0.3, waits for its client.
@@ -54,7 +54,7 @@ pub fn is_for_people(task: &Value) -> bool {
 }
 
 impl SentTasks {
-    /// Requests tasks until `most` of them are wanted. `query` has the conditions of
+    /// Requests tasks until `limit` of them are wanted. `query` has the conditions of
     /// `hub/tasks/list`, without `limit` and `offset`.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl SentTasks {
     pub async fn find(
         client: &mut Client,
         query: &Value,
-        most: usize,
+        limit: usize,
         is_wanted: fn(&Value) -> bool,
     ) -> anyhow::Result<Self> {
         let mut found = Self::default();
@@ -76,16 +76,16 @@ impl SentTasks {
             let listed = client.call("hub/tasks/list", query).await?;
             for task in list(&listed) {
                 let id = text(&task["id"]);
-                let below = children.remove(id).unwrap_or_default();
+                let count = children.remove(id).unwrap_or_default();
                 if let Some(parent) = task["metadata"][PARENT_TASK].as_str() {
-                    *children.entry(parent.to_owned()).or_default() += below + 1;
+                    *children.entry(parent.to_owned()).or_default() += count + 1;
                 }
                 if is_wanted(task) {
-                    if below > 0 {
-                        found.below.insert(id.to_owned(), below);
+                    if count > 0 {
+                        found.descendants.insert(id.to_owned(), count);
                     }
                     found.tasks.push(task.clone());
-                    if found.tasks.len() == most {
+                    if found.tasks.len() == limit {
                         return Ok(found);
                     }
                 }
@@ -146,15 +146,15 @@ pub fn agent_name(id: &str) -> &str {
 
 /// Notes which task a command takes that names none: its id, agent and request.
 pub fn note_taken(global: &Global, task: &Value) {
-    let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
-    let asked = line(&asked.unwrap_or_default(), MAX_ASKED);
+    let request = list(&task["history"]).first().map(|message| first_words(&message["parts"]));
+    let request = line(&request.unwrap_or_default(), MAX_REQUEST_LENGTH);
     let (id, agent) = (
         ids::short(text(&task["id"]), &std::iter::empty()).text,
         agent_name(text(&task["agentId"])),
     );
     // Only lists name the agent.
-    let agent = Some(line(agent, MAX_ASKED)).filter(|agent| !agent.is_empty());
-    let words = [Some(format!("task {id}")), agent, Some(format!("`{asked}`"))];
+    let agent = Some(line(agent, MAX_REQUEST_LENGTH)).filter(|agent| !agent.is_empty());
+    let words = [Some(format!("task {id}")), agent, Some(format!("`{request}`"))];
     let words: Vec<_> = words.into_iter().flatten().collect();
     global.console().note(Text::styled(FAINT, words.join(", ")));
 }

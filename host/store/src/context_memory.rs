@@ -6,7 +6,7 @@ use a2a_hub_core::{
     context_memory::{
         encoding::encoded_bytes,
         model::{
-            Change, ITEM_OVERHEAD, Item, MemoryPlace, MemoryRoom, WORD_OVERHEAD, WorkingMemory,
+            Change, ITEM_OVERHEAD, Item, MemoryCapacity, MemoryKey, WORD_OVERHEAD, WorkingMemory,
         },
         retrieval::words_of,
     },
@@ -43,8 +43,8 @@ impl Indexed {
     pub(crate) fn bytes(&self) -> u64 {
         let Item { id, kind, data, metadata } = &self.item;
         let about = metadata.as_ref().map_or(0, encoded_bytes);
-        let held = id.len() + kind.len() + encoded_bytes(data) + about;
-        held as u64 + ITEM_OVERHEAD + self.counts.len() as u64 * WORD_OVERHEAD
+        let content_bytes = id.len() + kind.len() + encoded_bytes(data) + about;
+        content_bytes as u64 + ITEM_OVERHEAD + self.counts.len() as u64 * WORD_OVERHEAD
     }
 }
 
@@ -74,18 +74,18 @@ pub(crate) fn of_items(changes: Vec<Change>) -> Vec<(String, Option<Indexed>)> {
 
 /// Refuses a change that exceeds the limits. A change that reduces the size is never refused.
 pub(crate) fn require_within_limits(
-    place: &MemoryPlace,
+    scope: &MemoryKey,
     before: Size,
     after: Size,
     values: u64,
-    room: MemoryRoom,
+    limits: MemoryCapacity,
 ) -> Result<(), StorageError> {
-    let (owner, would_hold) = (place.owner.clone(), after.bytes + values);
-    if after.bytes > before.bytes && would_hold > room.max_bytes {
-        return Err(StorageError::Full { owner, would_hold, max_bytes: room.max_bytes });
+    let (owner, would_hold) = (scope.owner.clone(), after.bytes + values);
+    if after.bytes > before.bytes && would_hold > limits.max_bytes {
+        return Err(StorageError::Full { owner, would_hold, max_bytes: limits.max_bytes });
     }
-    if after.items > before.items && after.items > room.max_items {
-        let (would_hold, max_items) = (after.items, room.max_items);
+    if after.items > before.items && after.items > limits.max_items {
+        let (would_hold, max_items) = (after.items, limits.max_items);
         return Err(StorageError::FullOfItems { owner, would_hold, max_items });
     }
     Ok(())

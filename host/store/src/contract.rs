@@ -28,7 +28,7 @@ use a2a_hub_protocol::{
     event::TaskEvent,
     id::{ContextId, PushConfigId, TaskId},
     message::{MAX_DEPTH, Message, Part, Role},
-    operation::{TaskPageQuery, TaskPlace},
+    operation::{TaskCursor, TaskPageQuery},
     push::{PushAuthentication, PushConfig, PushForm, Secret},
     task::TaskState,
 };
@@ -78,8 +78,8 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
 }
 
 async fn texts(storage: &impl Storage, context: &str, limit: usize) -> Vec<String> {
-    let said = storage.conversation(&ContextId::new(context), limit).await.unwrap();
-    said.iter().map(Message::joined_text).collect()
+    let messages = storage.conversation(&ContextId::new(context), limit).await.unwrap();
+    messages.iter().map(Message::joined_text).collect()
 }
 
 async fn log_reads_as_written(storage: &impl Storage) {
@@ -132,8 +132,8 @@ async fn principal_is_stored_with_events(storage: &impl Storage) {
     storage.append_by(&task, 0, begins, Some(&operator)).await.unwrap();
     let canceled = vec![chunk("x"), status(TaskState::Canceled, 3, None)];
     storage.append_by(&task, 2, canceled, Some(&client)).await.unwrap();
-    let asked = vec![(1, operator), (3, client.clone()), (4, client)];
-    assert_eq!(storage.askers(&task).await, Ok(asked));
+    let expected = vec![(1, operator), (3, client.clone()), (4, client)];
+    assert_eq!(storage.askers(&task).await, Ok(expected));
     storage.forget_tasks(vec![task.clone()]).await.unwrap();
     assert_eq!(storage.askers(&task).await, Ok(Vec::new()));
 }
@@ -273,7 +273,7 @@ async fn heads_match_filters(storage: &impl Storage) {
     }
 
     let all = HeadFilter::default();
-    let left = HeadFilter { context: Some(ContextId::new("left")), ..all.clone() };
+    let in_context = HeadFilter { context: Some(ContextId::new("left")), ..all.clone() };
     let in_state = |state| HeadFilter { state: Some(state), ..all.clone() };
     let prefix = |prefix: &str| HeadFilter { id_prefix: Some(prefix.to_owned()), ..all.clone() };
     let of = |name| HeadFilter { agent: Some(agent(name)), ..all.clone() };
@@ -293,8 +293,8 @@ async fn heads_match_filters(storage: &impl Storage) {
         (all.clone(), &[5, 4, 3, 2, 1, 0]),
         (HeadFilter { limit: 2, offset: 1, ..all.clone() }, &[4, 3]),
         (HeadFilter { limit: 0, ..all.clone() }, &[]),
-        (left.clone(), &[3, 2, 1, 0]),
-        (HeadFilter { live_only: true, limit: 1, offset: 1, ..left }, &[0]),
+        (in_context.clone(), &[3, 2, 1, 0]),
+        (HeadFilter { live_only: true, limit: 1, offset: 1, ..in_context }, &[0]),
         (HeadFilter { live_only: true, ..all.clone() }, &[5, 4, 3, 0]),
         (in_state(TaskState::Working), &[4, 3, 0]),
         (in_state(TaskState::Failed), &[2]),
@@ -323,10 +323,10 @@ async fn conversation_contains_final_tasks_messages(storage: &impl Storage) {
         end.push(status(TaskState::Completed, 3, Some(&text)));
         storage.append(&ids[n], 2, end).await.unwrap();
     }
-    let said = [0, 1].map(|n| [format!("do {}", ids[n]), format!("did {}", ids[n])]).concat();
+    let expected = [0, 1].map(|n| [format!("do {}", ids[n]), format!("did {}", ids[n])]).concat();
     for limit in [0, 1, 3, 4, 100] {
-        let latest = said.len().saturating_sub(limit);
-        assert_eq!(texts(storage, "ours", limit).await, said[latest..]);
+        let latest = expected.len().saturating_sub(limit);
+        assert_eq!(texts(storage, "ours", limit).await, expected[latest..]);
     }
     assert_eq!(texts(storage, "nobody's", 10).await, [""; 0]);
 }
@@ -355,17 +355,17 @@ async fn pages_follow_cursor(storage: &impl Storage) {
         history_length: None,
         include_artifacts: false,
     };
-    let mut seen = Vec::new();
+    let mut paged = Vec::new();
     let mut query = all.clone();
     loop {
         let page = storage.page(&query).await.unwrap();
         assert_eq!(page.total, 7, "before paging");
         let Some(last) = page.heads.last() else { break };
-        query.after = Some(TaskPlace { updated: last.updated.clone(), id: last.task.clone() });
-        seen.extend(page.heads.into_iter().map(|head| head.task));
+        query.after = Some(TaskCursor { updated: last.updated.clone(), id: last.task.clone() });
+        paged.extend(page.heads.into_iter().map(|head| head.task));
     }
     let wanted = [6, 3, 0, 5, 4, 2, 1].map(|n| ids[n].clone());
-    assert_eq!(seen, wanted);
+    assert_eq!(paged, wanted);
 
     let found = |query: TaskPageQuery| async move {
         let page = storage.page(&query).await.unwrap();
@@ -466,7 +466,7 @@ async fn push_configs_live_with_their_task(storage: &impl Storage) {
     for id in [&task, &other] {
         storage.append(id, 0, vec![created(id, "c"), working()]).await.unwrap();
     }
-    let whole = PushConfig {
+    let full = PushConfig {
         token: Some(Secret::new("t")),
         authentication: Some(PushAuthentication {
             scheme: "Bearer".into(),
@@ -475,12 +475,12 @@ async fn push_configs_live_with_their_task(storage: &impl Storage) {
         form: PushForm::V03,
         ..push(&task, "b")
     };
-    for config in [whole.clone(), push(&task, "a"), push(&other, "a")] {
+    for config in [full.clone(), push(&task, "a"), push(&other, "a")] {
         assert_eq!(storage.set_push(config, 1).await, Ok(true));
     }
     let its = PushFilter { task: Some(task.clone()), ..PushFilter::default() };
     let found = storage.pushes(its.clone()).await.unwrap();
-    assert_eq!(found[0].config, whole, "the first that was set comes first");
+    assert_eq!(found[0].config, full, "the first that was set comes first");
     assert_eq!((found.len(), &found[1].config, found[1].last), (2, &push(&task, "a"), 2));
 
     storage.delete_push(&task, &PushConfigId::new("b")).await.unwrap();
@@ -497,15 +497,15 @@ async fn push_cursor_never_goes_back(storage: &impl Storage) {
     let (task, id) = (TaskId::fresh(), PushConfigId::new("a"));
     storage.append(&task, 0, vec![created(&task, "c"), working()]).await.unwrap();
     storage.set_push(push(&task, "a"), 0).await.unwrap();
-    let went = |sent, trouble| storage.push_went(&task, &id, Progress { sent, trouble });
-    let trouble = |dead: bool| {
+    let went = |sent, failure| storage.push_went(&task, &id, Progress { sent, failure });
+    let delivery_failure = |dead: bool| {
         let again = (!dead).then(|| at(2));
         Some(DeliveryFailure { attempts: 3, since: at(1), error: "refused".into(), again, dead })
     };
     went(2, None).await.unwrap();
-    went(1, trouble(false)).await.unwrap();
+    went(1, delivery_failure(false)).await.unwrap();
     let known = async || storage.pushes(PushFilter::default()).await.unwrap().remove(0).progress;
-    assert_eq!(known().await, Progress { sent: 2, trouble: trouble(false) });
+    assert_eq!(known().await, Progress { sent: 2, failure: delivery_failure(false) });
 
     let open = PushFilter { open_only: true, ..PushFilter::default() };
     let dead = PushFilter { dead_only: true, ..PushFilter::default() };
@@ -513,11 +513,11 @@ async fn push_cursor_never_goes_back(storage: &impl Storage) {
     storage.append(&task, 2, vec![status(TaskState::Completed, 2, None)]).await.unwrap();
     assert_eq!(pushes(storage, open.clone()).await.len(), 1, "it was not told that it is");
     assert_eq!(pushes(storage, dead.clone()).await, []);
-    went(2, trouble(true)).await.unwrap();
+    went(2, delivery_failure(true)).await.unwrap();
     assert_eq!(pushes(storage, dead.clone()).await.len(), 1);
     // Replacing the config keeps its cursor.
     storage.set_push(push(&task, "a"), 0).await.unwrap();
-    assert_eq!(known().await, Progress { sent: 2, trouble: None });
+    assert_eq!(known().await, Progress { sent: 2, failure: None });
     went(3, None).await.unwrap();
     assert_eq!(pushes(storage, open).await, []);
     storage.push_went(&task, &PushConfigId::new("gone"), Progress::default()).await.unwrap();

@@ -50,10 +50,10 @@ pub enum StorageError {
     #[error("begin the log of task {0} with anything but its creation")]
     Uncreated(TaskId),
     /// Stored data is corrupt.
-    #[error("read {what}: {why}; restore the data directory from a backup, or move it away")]
+    #[error("read {subject}: {why}; restore the data directory from a backup, or move it away")]
     Corrupt {
         /// Data that was read, such as a task by its id.
-        what: String,
+        subject: String,
         /// Reason.
         why: String,
     },

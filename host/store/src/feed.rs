@@ -3,7 +3,7 @@
 use crate::{StorageError, TaskLog};
 use a2a_hub_core::task::idempotency;
 use a2a_hub_protocol::{
-    dialect::HeardEvent,
+    dialect::EncodedEvent,
     event::{Created, SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, TaskId},
     task::{Task, TaskState},
@@ -32,7 +32,7 @@ struct AtHand {
     seq: u64,
     /// Events, each with the number of subscribers that have yet to take it; this number never
     /// falls from one event to the next.
-    events: VecDeque<(Arc<HeardEvent>, usize)>,
+    events: VecDeque<(Arc<EncodedEvent>, usize)>,
     listeners: usize,
 }
 
@@ -42,27 +42,27 @@ impl AtHand {
             self.events.clear();
         }
         self.seq = event.seq;
-        let heard = match self.listeners {
+        let entry = match self.listeners {
             0 => return,
-            1 => HeardEvent::new(event),
-            _ => HeardEvent::shared(event),
+            1 => EncodedEvent::new(event),
+            _ => EncodedEvent::shared(event),
         };
-        self.events.push_back((Arc::new(heard), self.listeners));
+        self.events.push_back((Arc::new(entry), self.listeners));
         if self.events.len() > RECENT {
             self.events.pop_front();
         }
     }
 
     /// Index of the first event after number `after`.
-    fn place(&self, after: u64) -> usize {
-        let behind = usize::try_from(self.seq.saturating_sub(after)).unwrap_or(usize::MAX);
-        self.events.len().saturating_sub(behind)
+    fn index_after(&self, after: u64) -> usize {
+        let lag = usize::try_from(self.seq.saturating_sub(after)).unwrap_or(usize::MAX);
+        self.events.len().saturating_sub(lag)
     }
 
     /// Releases one subscriber's claim on the events after number `from`, up to number `to`.
     fn let_go(&mut self, from: u64, to: u64) {
-        let gone = self.place(from)..self.place(to);
-        for (_, listeners) in self.events.range_mut(gone) {
+        let released = self.index_after(from)..self.index_after(to);
+        for (_, listeners) in self.events.range_mut(released) {
             *listeners -= 1;
         }
         while self.events.pop_front_if(|(_, listeners)| *listeners == 0).is_some() {}
@@ -107,14 +107,14 @@ impl FeedHandle {
         after: u64,
     ) -> Subscription {
         let pages = VecDeque::new();
-        let place = FeedCursor::at(self.0.clone(), after);
+        let cursor = FeedCursor::at(self.0.clone(), after);
         let end = EndsAt::Interrupted;
         let (repeated, may_be_message, over, lent) = (false, false, false, None);
         Subscription {
             task,
             context,
             storage,
-            place,
+            cursor,
             after,
             pages,
             end,
@@ -144,23 +144,23 @@ impl FeedCursor {
             let at_hand = feed.borrow();
             let mut at_hand = at_hand.lock();
             at_hand.listeners += 1;
-            let place = at_hand.place(after);
-            at_hand.events.range_mut(place..).for_each(|(_, listeners)| *listeners += 1);
+            let start = at_hand.index_after(after);
+            at_hand.events.range_mut(start..).for_each(|(_, listeners)| *listeners += 1);
             after.min(at_hand.seq)
         };
         Self { feed, taken }
     }
 
     /// Next event after `after`; releases the events up to `after`.
-    fn look(&mut self, after: u64) -> NextEvent {
+    fn next_after(&mut self, after: u64) -> NextEvent {
         let at_hand = self.feed.borrow_and_update();
         let mut at_hand = at_hand.lock();
-        let (found, taken) = match at_hand.events.get(at_hand.place(after)) {
+        let (found, taken) = match at_hand.events.get(at_hand.index_after(after)) {
             _ if after >= at_hand.seq => (NextEvent::Nothing, at_hand.seq),
             Some((event, _)) if event.seq == after + 1 => {
                 (NextEvent::Event(Arc::clone(event)), after + 1)
             }
-            Some(_) | None => (NextEvent::Behind, after),
+            Some(_) | None => (NextEvent::Lagged, after),
         };
         if taken > self.taken {
             at_hand.let_go(self.taken, taken);
@@ -226,11 +226,11 @@ pub struct Subscription {
     task: TaskId,
     context: ContextId,
     storage: Arc<dyn TaskLog>,
-    place: FeedCursor,
+    cursor: FeedCursor,
     /// Number of the last event that was taken.
     after: u64,
     /// Events read from the log and not yet taken.
-    pages: VecDeque<Arc<HeardEvent>>,
+    pages: VecDeque<Arc<EncodedEvent>>,
     end: EndsAt,
     /// True if it answers a repeated request.
     repeated: bool,
@@ -251,9 +251,9 @@ pub trait Lent: Send + Sync {
 
 /// Result of looking for the next event.
 enum NextEvent {
-    Event(Arc<HeardEvent>),
+    Event(Arc<EncodedEvent>),
     /// The subscriber is further behind than the buffer.
-    Behind,
+    Lagged,
     Nothing,
 }
 
@@ -261,11 +261,11 @@ impl Subscription {
     /// Prepends a snapshot of the task as of event `seq`.
     #[must_use]
     pub fn opening(mut self, agent: AgentId, task: Task, seq: u64) -> Self {
-        let created = Created::of(agent, task);
+        let created = Created::new(agent, task);
         let (task, context) = (self.task.clone(), self.context.clone());
         let event = TaskEvent::Created(Box::new(created));
         let first = SequencedEvent { task, context, seq, event };
-        self.pages.push_front(Arc::new(HeardEvent::new(first)));
+        self.pages.push_front(Arc::new(EncodedEvent::new(first)));
         self
     }
 
@@ -330,7 +330,7 @@ impl Subscription {
 
     /// Next event. None after the event at which the stream ends, or if the hub stops before; the
     /// log has the rest then.
-    pub async fn next(&mut self) -> Option<Result<Arc<HeardEvent>, StorageError>> {
+    pub async fn next(&mut self) -> Option<Result<Arc<EncodedEvent>, StorageError>> {
         while !self.over {
             if let Some(event) = self.pages.front() {
                 if self.lent.is_some() && self.ends_with(event) {
@@ -340,20 +340,20 @@ impl Subscription {
                     self.lent = None;
                 }
                 let event = self.pages.pop_front()?;
-                return Some(Ok(self.take(event)));
+                return Some(Ok(self.advance(event)));
             }
-            match self.place.look(self.after) {
+            match self.cursor.next_after(self.after) {
                 NextEvent::Event(event) => self.pages.push_back(event),
-                NextEvent::Behind => {
+                NextEvent::Lagged => {
                     match self.storage.events(&self.task, self.after, PAGE).await {
                         // The task was deleted.
                         Ok(events) if events.is_empty() => self.over = true,
                         Ok(events) => {
                             let last = events.last().map_or(self.after, |event| event.seq);
-                            self.place.pass(last);
+                            self.cursor.pass(last);
                             self.pages = events
                                 .into_iter()
-                                .map(|event| Arc::new(HeardEvent::new(event)))
+                                .map(|event| Arc::new(EncodedEvent::new(event)))
                                 .collect();
                         }
                         Err(why) => {
@@ -363,7 +363,7 @@ impl Subscription {
                     }
                 }
                 // The actor is gone and all its events were taken.
-                NextEvent::Nothing => self.place.feed.changed().await.ok()?,
+                NextEvent::Nothing => self.cursor.feed.changed().await.ok()?,
             }
         }
         None
@@ -373,11 +373,11 @@ impl Subscription {
     fn ends_with(&self, event: &SequencedEvent) -> bool {
         let state = state_after(&event.event);
         // A late subscriber skips past questions that were answered.
-        let is_latest = self.place.seq() <= event.seq;
+        let is_latest = self.cursor.seq() <= event.seq;
         state.is_some_and(|state| state.is_final() || (is_latest && self.end.is_at(state)))
     }
 
-    fn take(&mut self, event: Arc<HeardEvent>) -> Arc<HeardEvent> {
+    fn advance(&mut self, event: Arc<EncodedEvent>) -> Arc<EncodedEvent> {
         self.after = event.seq;
         self.over = self.ends_with(&event);
         if self.repeated { marked(event) } else { event }
@@ -385,7 +385,7 @@ impl Subscription {
 }
 
 /// Marks the event as the answer to a repeated request.
-fn marked(event: Arc<HeardEvent>) -> Arc<HeardEvent> {
+fn marked(event: Arc<EncodedEvent>) -> Arc<EncodedEvent> {
     let mut marked = SequencedEvent::clone(&event);
     let facts = match &mut marked.event {
         TaskEvent::Created(created) => &mut created.task.metadata,
@@ -393,7 +393,7 @@ fn marked(event: Arc<HeardEvent>) -> Arc<HeardEvent> {
         TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => return event,
     };
     idempotency::mark(facts);
-    Arc::new(HeardEvent::new(marked))
+    Arc::new(EncodedEvent::new(marked))
 }
 
 /// State of the task after the event, if the event sets one.
@@ -437,7 +437,7 @@ mod tests {
             metadata: None,
         };
         let agent = AgentId::parse("echo").unwrap();
-        let created = Created::of(agent, task.clone());
+        let created = Created::new(agent, task.clone());
         let created = TaskEvent::Created(Box::new(created));
         let feed = Feed::new(0);
         let middle = (2..events).map(|_| update(TaskState::Working));

@@ -18,35 +18,36 @@ const STEADY: Duration = Duration::from_millis(500);
 const BELIEVED: Duration = Duration::from_secs(1);
 
 /// Time limit of a probe. A slower disk delays everyone.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Record of a store's condition.
 #[derive(Debug)]
 pub(super) struct Judgement {
-    told: watch::Sender<StorageCondition>,
+    condition: watch::Sender<StorageCondition>,
     /// Time of the last failed write.
     failed: Mutex<Option<Instant>>,
 }
 
 impl Default for Judgement {
     fn default() -> Self {
-        Self { told: watch::Sender::new(StorageCondition::Ok), failed: Mutex::default() }
+        Self { condition: watch::Sender::new(StorageCondition::Ok), failed: Mutex::default() }
     }
 }
 
 impl Judgement {
     /// Watches the condition.
     pub(super) fn listen(&self) -> watch::Receiver<StorageCondition> {
-        self.told.subscribe()
+        self.condition.subscribe()
     }
 
     /// Records a successful write.
     pub(super) fn wrote(&self) {
-        self.told.send_if_modified(|told| {
+        self.condition.send_if_modified(|condition| {
             let failed = *self.failed.lock();
-            let is_better = told.is_failing() && failed.is_none_or(|at| at.elapsed() >= STEADY);
+            let is_better =
+                condition.is_failing() && failed.is_none_or(|at| at.elapsed() >= STEADY);
             if is_better {
-                *told = StorageCondition::Ok;
+                *condition = StorageCondition::Ok;
             }
             is_better
         });
@@ -56,14 +57,14 @@ impl Judgement {
     /// condition.
     pub(super) fn failed(&self, error: &str, fix: &str) -> bool {
         *self.failed.lock() = Some(Instant::now());
-        self.told.send_if_modified(|told| {
-            let since = match told {
+        self.condition.send_if_modified(|condition| {
+            let since = match condition {
                 StorageCondition::Failing { error: known, .. } if known == error => return false,
                 StorageCondition::Failing { since, .. } => since.clone(),
                 StorageCondition::Ok => now(),
             };
             let (error, fix) = (error.to_owned(), fix.to_owned());
-            *told = StorageCondition::Failing { since, error, fix };
+            *condition = StorageCondition::Failing { since, error, fix };
             true
         })
     }
@@ -87,7 +88,7 @@ struct HealthCheck {
 
 impl Readiness {
     /// Creates the health check of `storage`, which runs on request.
-    pub fn of(storage: Arc<dyn StoreHealth>) -> Self {
+    pub fn new(storage: Arc<dyn StoreHealth>) -> Self {
         Self(Arc::new(HealthCheck { storage, answer: AsyncMutex::default() }))
     }
 
@@ -105,13 +106,13 @@ impl Readiness {
         {
             return condition.clone();
         }
-        let condition = match timeout(PATIENCE, storage.probe()).await {
+        let condition = match timeout(TIMEOUT, storage.probe()).await {
             // The store itself records a failure, and reports recovery within a second.
             Ok(Err(_)) => return known(),
             Ok(Ok(())) => known(),
             Err(_) => StorageCondition::Failing {
                 since: now(),
-                error: format!("a write has taken longer than {}", Span(PATIENCE)),
+                error: format!("a write has taken longer than {}", Span(TIMEOUT)),
                 fix: "see whether the disk of the data directory hangs, or another program holds the database"
                     .to_owned(),
             },
@@ -139,7 +140,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn condition_does_not_flap_between_writes() {
         let judgement = Judgement::default();
-        let is_failing = || judgement.told.borrow().is_failing();
+        let is_failing = || judgement.condition.borrow().is_failing();
         judgement.wrote();
         assert!(!is_failing());
         for _ in 0..3 {
@@ -157,12 +158,13 @@ mod tests {
     async fn repeated_failure_keeps_its_start_time() {
         let judgement = Judgement::default();
         assert!(judgement.failed("full", "make room"));
-        let StorageCondition::Failing { since: begun, .. } = judgement.told.borrow().clone() else {
+        let StorageCondition::Failing { since: begun, .. } = judgement.condition.borrow().clone()
+        else {
             panic!("it fails")
         };
         assert!(!judgement.failed("full", "make room"));
         assert!(judgement.failed("read-only", "let it write"), "another cause");
-        let known = judgement.told.borrow().clone();
+        let known = judgement.condition.borrow().clone();
         let (error, fix) = ("read-only".to_owned(), "let it write".to_owned());
         assert_eq!(known, StorageCondition::Failing { since: begun, error, fix });
     }
@@ -170,7 +172,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn probe_result_is_cached_for_one_second() {
         let storage = Arc::new(MemoryStorage::default());
-        let readiness = Readiness::of(storage.clone());
+        let readiness = Readiness::new(storage.clone());
         assert_eq!(readiness.now().await, StorageCondition::Ok);
         storage.refuse(true);
         assert_eq!(readiness.now().await, StorageCondition::Ok, "asked just now");

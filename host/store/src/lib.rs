@@ -26,7 +26,7 @@ pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
-    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::{
@@ -98,8 +98,8 @@ pub trait TaskLog: Send + Sync {
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError>;
 
     /// View of a task for clients; a finished task may be returned as text.
-    async fn look(&self, task: &TaskId) -> Result<Option<Looked>, StorageError> {
-        Ok(self.task(task).await?.map(|stored| Looked::Task(Box::new(stored))))
+    async fn view(&self, task: &TaskId) -> Result<Option<TaskView>, StorageError> {
+        Ok(self.task(task).await?.map(|stored| TaskView::Task(Box::new(stored))))
     }
 
     /// Deletes the finished ones of these tasks, with logs and configs; returns their number. An
@@ -117,7 +117,7 @@ pub struct BegunRequest {
     /// Caller that made it; none if it was not stored.
     pub by: Option<Principal>,
     /// Time (RFC 3339).
-    pub made: String,
+    pub created: String,
 }
 
 /// Queries over all tasks: lists, conversations, counts. Derived from the logs.
@@ -168,7 +168,7 @@ pub trait TaskIndex: Send + Sync {
 
     /// Number of tasks.
     async fn counts(&self) -> Result<TaskCounts, StorageError> {
-        Ok(TaskCounts::of(&self.tally().await?))
+        Ok(TaskCounts::from_tallies(&self.tally().await?))
     }
 
     /// Size of all stored data in bytes, without the free space that deleted data leaves.
@@ -228,28 +228,27 @@ pub trait AgentMemory: Send + Sync {
 #[async_trait::async_trait]
 pub trait ContextMemory: Send + Sync {
     /// Working memory of a place; empty if it has none.
-    async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError>;
+    async fn working(&self, scope: &MemoryKey) -> Result<WorkingMemory, StorageError>;
 
-    /// Applies changes in order: all durably, or none if the owner's total would exceed `room`.
+    /// Applies changes in order: all durably, or none if the owner's total would exceed `limits`.
     async fn change(
         &self,
-        place: &MemoryPlace,
+        scope: &MemoryKey,
         changes: Vec<Change>,
-        room: MemoryRoom,
+        limits: MemoryCapacity,
     ) -> Result<(), StorageError>;
 
     /// Items of a place that match a search, best first.
-    async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError>;
+    async fn search(&self, scope: &MemoryKey, search: Search) -> Result<Vec<Item>, StorageError>;
 
     /// The existing ones of these items at a place, in that order.
-    async fn named(&self, place: &MemoryPlace, ids: Vec<String>)
-    -> Result<Vec<Item>, StorageError>;
+    async fn named(&self, scope: &MemoryKey, ids: Vec<String>) -> Result<Vec<Item>, StorageError>;
 
     /// Deletes the memory of a place whose conversation has no tasks: nobody will read it.
-    async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError>;
+    async fn abandon(&self, scope: &MemoryKey) -> Result<(), StorageError>;
 
     /// Deletes all context memories of an installation.
-    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError>;
+    async fn forget_context_memories(&self, owner: &InstallationId) -> Result<(), StorageError>;
 }
 
 /// Search for items of a place.
@@ -364,14 +363,14 @@ pub struct StoredTask {
 
 /// View of a task for clients.
 #[derive(Clone, Debug)]
-pub enum Looked {
+pub enum TaskView {
     /// Finished, and available as text.
     Finished(Arc<FinishedTask>),
     /// Folded from its log.
     Task(Box<StoredTask>),
 }
 
-impl Looked {
+impl TaskView {
     /// Agent of the task.
     pub fn agent(&self) -> &AgentId {
         match self {
@@ -505,7 +504,7 @@ pub struct TaskCounts {
 
 impl TaskCounts {
     /// Sums the tasks of all agents.
-    pub fn of(tallies: &[Tally]) -> Self {
+    pub fn from_tallies(tallies: &[Tally]) -> Self {
         let sum = |counted: fn(&Tally) -> bool| {
             tallies.iter().filter(|tally| counted(tally)).map(|tally| tally.tasks).sum()
         };

@@ -36,7 +36,7 @@ pub(super) fn extend(
         (None, []) => return Err(StorageError::Uncreated(task.clone())),
     };
     for event in rest {
-        take(&mut head, event)?;
+        apply(&mut head, event)?;
     }
     Ok(head)
 }
@@ -63,7 +63,7 @@ fn begin(task: &TaskId, first: &TaskEvent) -> Result<Head, StorageError> {
     }
 }
 
-fn take(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
+fn apply(head: &mut Head, event: &TaskEvent) -> Result<(), IllegalEvent> {
     let from = head.state;
     if from.is_final() {
         return Err(IllegalEvent::Over(from));
@@ -117,7 +117,7 @@ pub fn fold_page<E: Borrow<TaskEvent>>(
     known: Option<TaskFold>,
     events: impl IntoIterator<Item = E>,
 ) -> Result<TaskFold, StorageError> {
-    let corrupt = |why| StorageError::Corrupt { what: format!("the log of task {id}"), why };
+    let corrupt = |why| StorageError::Corrupt { subject: format!("the log of task {id}"), why };
     let mut known = known;
     for event in events {
         match (&mut known, event.borrow()) {
@@ -151,8 +151,8 @@ pub(super) fn context_of(head: &Head) -> ContextInfo {
 /// Adds a newer task to the summary of its conversation.
 pub(super) fn join(info: &mut ContextInfo, newer: &Head) {
     info.task_count += 1;
-    if let Err(place) = info.agents.binary_search(&newer.agent) {
-        info.agents.insert(place, newer.agent.clone());
+    if let Err(index) = info.agents.binary_search(&newer.agent) {
+        info.agents.insert(index, newer.agent.clone());
     }
     info.updated_at = newer.updated.clone().max(std::mem::take(&mut info.updated_at));
     info.last_state = newer.state;
@@ -177,8 +177,8 @@ impl Conversation {
     }
 
     pub(super) fn add(&mut self, task: Task) {
-        let said = task.history.into_iter().chain(task.status.message);
-        self.newest_first.extend(said.collect::<Vec<_>>().into_iter().rev());
+        let messages = task.history.into_iter().chain(task.status.message);
+        self.newest_first.extend(messages.collect::<Vec<_>>().into_iter().rev());
     }
 
     pub(super) fn oldest_first(mut self) -> Vec<Message> {

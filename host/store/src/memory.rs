@@ -16,7 +16,7 @@ use crate::health::Judgement;
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
-    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     plugin::installation::InstallationId,
     task::state::IllegalEvent,
 };
@@ -29,7 +29,7 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 use a2a_hub_triggers::plan::TriggerState;
-use context_memory::MemoryOfPlace;
+use context_memory::IndexedMemory;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,7 +43,7 @@ use topics::TopicsOfTenant;
 /// Store in memory, with an optional limit after which writes fail, for tests of failures.
 #[derive(Debug)]
 pub struct MemoryStorage {
-    kept: Mutex<Stored>,
+    inner: Mutex<Stored>,
     max_events: u64,
     judgement: Judgement,
 }
@@ -52,7 +52,7 @@ pub struct MemoryStorage {
 struct Stored {
     logs: BTreeMap<TaskId, MemoryLog>,
     memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
-    minds: BTreeMap<MemoryPlace, MemoryOfPlace>,
+    context_memories: BTreeMap<MemoryKey, IndexedMemory>,
     /// In the order in which they were first set.
     pushes: Vec<(PushConfig, Progress)>,
     schedules: BTreeMap<String, schedule::State>,
@@ -74,33 +74,33 @@ struct MemoryLog {
 impl MemoryStorage {
     /// Creates a store that fails after `max_events` events of a task.
     pub fn failing_after(max_events: u64) -> Self {
-        Self { kept: Mutex::default(), max_events, judgement: Judgement::default() }
+        Self { inner: Mutex::default(), max_events, judgement: Judgement::default() }
     }
 
     /// Sets whether all writes are refused.
     pub fn refuse(&self, refuses: bool) {
-        self.kept().refuses = refuses;
+        self.lock().refuses = refuses;
     }
 
     /// Number of probes so far.
     pub fn probes(&self) -> u32 {
-        self.kept().probes
+        self.lock().probes
     }
 
     /// Locks the content for a write.
     fn to_write(&self) -> Result<MutexGuard<'_, Stored>, StorageError> {
-        let kept = self.kept();
-        if kept.refuses {
+        let inner = self.lock();
+        if inner.refuses {
             let (why, fix) = ("it was told to take nothing", "tell it to take everything");
             self.judgement.failed(why, fix);
             return Err(StorageError::Unavailable(format!("{why}; {fix}")));
         }
         self.judgement.wrote();
-        Ok(kept)
+        Ok(inner)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Stored> {
-        self.kept.lock()
+    fn lock(&self) -> MutexGuard<'_, Stored> {
+        self.inner.lock()
     }
 }
 
@@ -113,8 +113,8 @@ impl Default for MemoryStorage {
 impl Stored {
     /// True if a task may be deleted: it is over, and so are all its ancestors.
     fn may_go(&self, head: &Head) -> bool {
-        let above = |head: &&Head| self.logs.get(head.parent.as_ref()?).map(|log| &log.head);
-        iter::successors(Some(head), above).all(|head| head.state.is_final())
+        let parent_of = |head: &&Head| self.logs.get(head.parent.as_ref()?).map(|log| &log.head);
+        iter::successors(Some(head), parent_of).all(|head| head.state.is_final())
     }
 }
 
@@ -135,15 +135,15 @@ impl TaskLog for MemoryStorage {
         events: Vec<Arc<TaskEvent>>,
         by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
-        let mut kept = self.to_write()?;
-        let known = kept.logs.get(task).map(|log| log.head.clone());
+        let mut inner = self.to_write()?;
+        let known = inner.logs.get(task).map(|log| log.head.clone());
         let head = log::extend(known, task, expected, &events)?;
         let seq = head.seq;
         if seq > self.max_events {
             let why = format!("it was told to fail after {} events", self.max_events);
             return Err(StorageError::Unavailable(why));
         }
-        let log = kept.logs.entry(task.clone()).or_insert_with(|| MemoryLog {
+        let log = inner.logs.entry(task.clone()).or_insert_with(|| MemoryLog {
             head: head.clone(),
             events: Vec::new(),
             askers: Vec::new(),
@@ -153,15 +153,15 @@ impl TaskLog for MemoryStorage {
         if log.head.state.is_final() {
             log.journal.clear();
         }
-        let asked = if expected == 0 { 1..=1 } else { expected + 1..=seq };
-        let numbers = asked.filter_map(|seq| Some((seq, by.cloned()?)));
+        let requested = if expected == 0 { 1..=1 } else { expected + 1..=seq };
+        let numbers = requested.filter_map(|seq| Some((seq, by.cloned()?)));
         log.askers.extend(numbers);
         log.events.extend(events);
         Ok(seq)
     }
 
     async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
-        Ok(self.kept().logs.get(task).map(|log| log.askers.clone()).unwrap_or_default())
+        Ok(self.lock().logs.get(task).map(|log| log.askers.clone()).unwrap_or_default())
     }
 
     async fn events(
@@ -170,8 +170,8 @@ impl TaskLog for MemoryStorage {
         after: u64,
         limit: usize,
     ) -> Result<Vec<SequencedEvent>, StorageError> {
-        let kept = self.kept();
-        let Some(log) = kept.logs.get(task) else { return Ok(Vec::new()) };
+        let inner = self.lock();
+        let Some(log) = inner.logs.get(task) else { return Ok(Vec::new()) };
         let numbered = (1..).zip(&log.events).filter(|(seq, _)| *seq > after).take(limit);
         Ok(numbered
             .map(|(seq, event)| SequencedEvent {
@@ -184,15 +184,15 @@ impl TaskLog for MemoryStorage {
     }
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
-        self.kept().logs.get(task).map(MemoryLog::fold).transpose()
+        self.lock().logs.get(task).map(MemoryLog::fold).transpose()
     }
 
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
-        let mut kept = self.kept();
-        let before = kept.logs.len();
-        let may_go = |id: &&TaskId| kept.logs.get(*id).is_some_and(|log| kept.may_go(&log.head));
+        let mut inner = self.lock();
+        let before = inner.logs.len();
+        let may_go = |id: &&TaskId| inner.logs.get(*id).is_some_and(|log| inner.may_go(&log.head));
         let going: BTreeSet<_> = tasks.iter().filter(may_go).collect();
-        let Stored { logs, pushes, minds, .. } = &mut *kept;
+        let Stored { logs, pushes, context_memories, .. } = &mut *inner;
         let mut contexts = Vec::new();
         logs.retain(|id, log| {
             let goes = going.contains(id);
@@ -200,7 +200,7 @@ impl TaskLog for MemoryStorage {
             !goes
         });
         contexts.retain(|context| !logs.values().any(|log| log.head.context == *context));
-        minds.retain(|place, _| !contexts.contains(&place.context));
+        context_memories.retain(|scope, _| !contexts.contains(&scope.context));
         pushes.retain(|(config, _)| logs.contains_key(&config.task));
         Ok(before - logs.len())
     }
@@ -209,12 +209,12 @@ impl TaskLog for MemoryStorage {
 #[async_trait::async_trait]
 impl TaskIndex for MemoryStorage {
     async fn head(&self, task: &TaskId) -> Result<Option<Head>, StorageError> {
-        Ok(self.kept().logs.get(task).map(|log| log.head.clone()))
+        Ok(self.lock().logs.get(task).map(|log| log.head.clone()))
     }
 
     async fn has_tenants(&self) -> Result<bool, StorageError> {
-        let kept = self.kept();
-        Ok(kept.logs.values().any(|log| !log.head.context.tenant().is_default()))
+        let inner = self.lock();
+        Ok(inner.logs.values().any(|log| !log.head.context.tenant().is_default()))
     }
 
     async fn heads(&self, filter: HeadFilter) -> Result<Vec<Head>, StorageError> {
@@ -233,15 +233,15 @@ impl TaskIndex for MemoryStorage {
                 && filter.state.is_none_or(|state| head.state == state)
                 && !(filter.live_only && head.state.is_final())
         };
-        let kept = self.kept();
-        let newest_first = kept.logs.values().rev().map(|log| &log.head);
+        let inner = self.lock();
+        let newest_first = inner.logs.values().rev().map(|log| &log.head);
         let page = newest_first.filter(matches).skip(filter.offset).take(filter.limit);
         Ok(page.cloned().collect())
     }
 
     async fn requests(&self, since: &str, limit: usize) -> Result<Vec<BegunRequest>, StorageError> {
-        let kept = self.kept();
-        let latest = kept.logs.values().rev().filter(|log| log.head.updated.as_str() >= since);
+        let inner = self.lock();
+        let latest = inner.logs.values().rev().filter(|log| log.head.updated.as_str() >= since);
         let latest = latest.take(limit).filter(|log| log.head.created.as_str() >= since);
         let mut requests: Vec<_> = latest
             .filter_map(|MemoryLog { head, events, askers, .. }| {
@@ -250,7 +250,7 @@ impl TaskIndex for MemoryStorage {
                     fingerprint: created.request.clone()?,
                     task: head.task.clone(),
                     by: askers.first().filter(|(seq, _)| *seq == 1).map(|(_, by)| by.clone()),
-                    made: head.created.clone(),
+                    created: head.created.clone(),
                 })
             })
             .collect();
@@ -266,21 +266,21 @@ impl TaskIndex for MemoryStorage {
                 && query.state.is_none_or(|state| head.state == state)
                 && query.since.as_ref().is_none_or(|since| head.updated >= *since)
         };
-        let place = |head: &Head| (head.updated.clone(), head.task.clone());
-        let kept = self.kept();
-        let mut found: Vec<_> = kept.logs.values().map(|log| &log.head).filter(matches).collect();
-        found.sort_by_key(|head| std::cmp::Reverse(place(head)));
+        let sort_key = |head: &Head| (head.updated.clone(), head.task.clone());
+        let inner = self.lock();
+        let mut found: Vec<_> = inner.logs.values().map(|log| &log.head).filter(matches).collect();
+        found.sort_by_key(|head| std::cmp::Reverse(sort_key(head)));
         let total = found.len() as u64;
         let after = query.after.clone().map(|after| (after.updated, after.id));
         let rest =
-            found.into_iter().filter(|head| after.as_ref().is_none_or(|it| place(head) < *it));
+            found.into_iter().filter(|head| after.as_ref().is_none_or(|it| sort_key(head) < *it));
         Ok(HeadPage { heads: rest.take(query.size).cloned().collect(), total })
     }
 
     async fn contexts(&self, filter: ContextFilter) -> Result<Vec<ContextInfo>, StorageError> {
-        let kept = self.kept();
+        let inner = self.lock();
         let mut found: Vec<(&TaskId, ContextInfo)> = Vec::new();
-        for log in kept.logs.values() {
+        for log in inner.logs.values() {
             let head = &log.head;
             match found.iter_mut().find(|(_, info)| info.id == head.context) {
                 Some((newest, info)) => {
@@ -292,7 +292,7 @@ impl TaskIndex for MemoryStorage {
         }
         found.sort_by(|(one, _), (other, _)| other.cmp(one));
         let is_live = |info: &ContextInfo| {
-            let mut heads = kept.logs.values().map(|log| &log.head);
+            let mut heads = inner.logs.values().map(|log| &log.head);
             heads.any(|head| head.context == info.id && !head.state.is_final())
         };
         let of_prefix = || filter.id_prefix.as_ref().map(|_| TenantId::default());
@@ -317,9 +317,9 @@ impl TaskIndex for MemoryStorage {
         before: Option<&str>,
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError> {
-        let kept = self.kept();
-        let heads = kept.logs.values().map(|log| &log.head);
-        let over = heads.filter(|head| kept.may_go(head));
+        let inner = self.lock();
+        let heads = inner.logs.values().map(|log| &log.head);
+        let over = heads.filter(|head| inner.may_go(head));
         let old = over.filter(|head| before.is_none_or(|time| head.updated.as_str() < time));
         Ok(old.take(limit).map(|head| head.task.clone()).collect())
     }
@@ -329,21 +329,21 @@ impl TaskIndex for MemoryStorage {
         context: &ContextId,
         limit: usize,
     ) -> Result<Vec<Message>, StorageError> {
-        let mut said = Conversation::new(limit);
-        for log in self.kept().logs.values().rev() {
-            if said.is_enough() {
+        let mut conversation = Conversation::new(limit);
+        for log in self.lock().logs.values().rev() {
+            if conversation.is_enough() {
                 break;
             }
             if log.head.context == *context && log.head.state.is_final() {
-                said.add(log.fold()?.task);
+                conversation.add(log.fold()?.task);
             }
         }
-        Ok(said.oldest_first())
+        Ok(conversation.oldest_first())
     }
 
     async fn tally(&self) -> Result<Vec<Tally>, StorageError> {
         let mut tallied = BTreeMap::new();
-        for MemoryLog { head, .. } in self.kept().logs.values() {
+        for MemoryLog { head, .. } in self.lock().logs.values() {
             *tallied.entry((head.agent.clone(), head.state.name())).or_default() += 1;
         }
         let known = |((agent, state), tasks)| {
@@ -353,8 +353,8 @@ impl TaskIndex for MemoryStorage {
     }
 
     async fn size(&self) -> Result<u64, StorageError> {
-        let kept = self.kept();
-        let events = kept.logs.values().flat_map(|log| &log.events);
+        let inner = self.lock();
+        let events = inner.logs.values().flat_map(|log| &log.events);
         // Approximates the size in SQLite.
         let written =
             events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
@@ -365,26 +365,26 @@ impl TaskIndex for MemoryStorage {
 #[async_trait::async_trait]
 impl Outbox for MemoryStorage {
     async fn set_push(&self, config: PushConfig, sent: u64) -> Result<bool, StorageError> {
-        let mut kept = self.to_write()?;
-        if !kept.logs.contains_key(&config.task) {
+        let mut inner = self.to_write()?;
+        if !inner.logs.contains_key(&config.task) {
             return Ok(false);
         }
         let same = |known: &PushConfig| (&known.task, &known.id) == (&config.task, &config.id);
-        match kept.pushes.iter_mut().find(|(known, _)| same(known)) {
+        match inner.pushes.iter_mut().find(|(known, _)| same(known)) {
             Some((known, progress)) => {
                 *known = config;
-                progress.trouble = None;
+                progress.failure = None;
             }
-            None => kept.pushes.push((config, Progress { sent, trouble: None })),
+            None => inner.pushes.push((config, Progress { sent, failure: None })),
         }
         Ok(true)
     }
 
     async fn pushes(&self, filter: PushFilter) -> Result<Vec<StoredPush>, StorageError> {
-        let kept = self.kept();
+        let inner = self.lock();
         let mut found = Vec::new();
-        for (config, progress) in &kept.pushes {
-            let Some(MemoryLog { head, .. }) = kept.logs.get(&config.task) else { continue };
+        for (config, progress) in &inner.pushes {
+            let Some(MemoryLog { head, .. }) = inner.logs.get(&config.task) else { continue };
             let is_open = progress.sent < head.seq || !head.state.is_final();
             if filter.task.as_ref().is_none_or(|task| config.task == *task)
                 && filter.tenant.as_ref().is_none_or(|tenant| head.context.tenant() == tenant)
@@ -407,9 +407,9 @@ impl Outbox for MemoryStorage {
         id: &PushConfigId,
         progress: Progress,
     ) -> Result<(), StorageError> {
-        let mut kept = self.to_write()?;
+        let mut inner = self.to_write()?;
         let same = |known: &PushConfig| (&known.task, &known.id) == (task, id);
-        if let Some((_, known)) = kept.pushes.iter_mut().find(|(known, _)| same(known)) {
+        if let Some((_, known)) = inner.pushes.iter_mut().find(|(known, _)| same(known)) {
             *known = Progress { sent: progress.sent.max(known.sent), ..progress };
         }
         Ok(())
@@ -428,7 +428,7 @@ impl AgentMemory for MemoryStorage {
         owner: &InstallationId,
         key: &str,
     ) -> Result<Option<Vec<u8>>, StorageError> {
-        Ok(self.kept().memories.get(owner).and_then(|memory| memory.get(key)).cloned())
+        Ok(self.lock().memories.get(owner).and_then(|memory| memory.get(key)).cloned())
     }
 
     async fn remember(
@@ -438,13 +438,13 @@ impl AgentMemory for MemoryStorage {
         value: Vec<u8>,
         max_bytes: u64,
     ) -> Result<(), StorageError> {
-        let mut kept = self.to_write()?;
-        let Stored { memories, minds, .. } = &mut *kept;
+        let mut inner = self.to_write()?;
+        let Stored { memories, context_memories, .. } = &mut *inner;
         let memory = memories.entry(owner.clone()).or_default();
         let others = memory.iter().filter(|(known, _)| *known != key);
         let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
         let values = (others + key.len() + value.len()) as u64;
-        let would_hold = values + context_memory::size(minds, owner).bytes;
+        let would_hold = values + context_memory::size(context_memories, owner).bytes;
         if would_hold > max_bytes {
             return Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes });
         }
@@ -464,72 +464,73 @@ impl AgentMemory for MemoryStorage {
         owner: &InstallationId,
         prefix: &str,
     ) -> Result<Vec<String>, StorageError> {
-        let kept = self.kept();
-        let keys = kept.memories.get(owner).into_iter().flat_map(BTreeMap::keys);
+        let inner = self.lock();
+        let keys = inner.memories.get(owner).into_iter().flat_map(BTreeMap::keys);
         Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
     }
 }
 
 #[async_trait::async_trait]
 impl ContextMemory for MemoryStorage {
-    async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError> {
-        Ok(self.kept().minds.get(place).map(MemoryOfPlace::working).unwrap_or_default())
+    async fn working(&self, scope: &MemoryKey) -> Result<WorkingMemory, StorageError> {
+        Ok(self.lock().context_memories.get(scope).map(IndexedMemory::working).unwrap_or_default())
     }
 
     async fn change(
         &self,
-        place: &MemoryPlace,
+        scope: &MemoryKey,
         changes: Vec<Change>,
-        room: MemoryRoom,
+        limits: MemoryCapacity,
     ) -> Result<(), StorageError> {
-        let mut kept = self.to_write()?;
-        let Stored { minds, memories, .. } = &mut *kept;
-        let mut mind = minds.get(place).cloned().unwrap_or_default();
-        mind.change(changes);
-        let values = memories.get(&place.owner).into_iter().flatten();
+        let mut inner = self.to_write()?;
+        let Stored { context_memories, memories, .. } = &mut *inner;
+        let mut memory = context_memories.get(scope).cloned().unwrap_or_default();
+        memory.change(changes);
+        let values = memories.get(&scope.owner).into_iter().flatten();
         let values = values.map(|(key, value)| (key.len() + value.len()) as u64).sum();
-        let before = context_memory::size(minds, &place.owner);
-        let old = minds.insert(place.clone(), mind);
+        let before = context_memory::size(context_memories, &scope.owner);
+        let old = context_memories.insert(scope.clone(), memory);
         let fits = require_within_limits(
-            place,
+            scope,
             before,
-            context_memory::size(minds, &place.owner),
+            context_memory::size(context_memories, &scope.owner),
             values,
-            room,
+            limits,
         );
         if fits.is_err() {
             match old {
-                Some(old) => minds.insert(place.clone(), old),
-                None => minds.remove(place),
+                Some(old) => context_memories.insert(scope.clone(), old),
+                None => context_memories.remove(scope),
             };
         }
         fits
     }
 
-    async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError> {
-        let mut kept = self.kept();
-        let Some(mind) = kept.minds.get_mut(place) else { return Ok(Vec::new()) };
-        Ok(mind.search(&search.query, search.limit, search.is_use))
+    async fn search(&self, scope: &MemoryKey, search: Search) -> Result<Vec<Item>, StorageError> {
+        let mut inner = self.lock();
+        let Some(memory) = inner.context_memories.get_mut(scope) else { return Ok(Vec::new()) };
+        Ok(memory.search(&search.query, search.limit, search.is_use))
     }
 
-    async fn named(
-        &self,
-        place: &MemoryPlace,
-        ids: Vec<String>,
-    ) -> Result<Vec<Item>, StorageError> {
-        Ok(self.kept().minds.get(place).map(|mind| mind.named(&ids)).unwrap_or_default())
+    async fn named(&self, scope: &MemoryKey, ids: Vec<String>) -> Result<Vec<Item>, StorageError> {
+        Ok(self
+            .lock()
+            .context_memories
+            .get(scope)
+            .map(|memory| memory.named(&ids))
+            .unwrap_or_default())
     }
 
-    async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
-        let mut kept = self.to_write()?;
-        if !kept.logs.values().any(|log| log.head.context == place.context) {
-            kept.minds.remove(place);
+    async fn abandon(&self, scope: &MemoryKey) -> Result<(), StorageError> {
+        let mut inner = self.to_write()?;
+        if !inner.logs.values().any(|log| log.head.context == scope.context) {
+            inner.context_memories.remove(scope);
         }
         Ok(())
     }
 
-    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError> {
-        self.to_write()?.minds.retain(|place, _| place.owner != *owner);
+    async fn forget_context_memories(&self, owner: &InstallationId) -> Result<(), StorageError> {
+        self.to_write()?.context_memories.retain(|scope, _| scope.owner != *owner);
         Ok(())
     }
 }
@@ -542,8 +543,8 @@ impl RunJournal for MemoryStorage {
         expected: u64,
         entry: String,
     ) -> Result<(), StorageError> {
-        let mut kept = self.to_write()?;
-        let Some(log) = kept.logs.get_mut(task) else {
+        let mut inner = self.to_write()?;
+        let Some(log) = inner.logs.get_mut(task) else {
             return Err(StorageError::Uncreated(task.clone()));
         };
         if log.head.state.is_final() {
@@ -560,14 +561,14 @@ impl RunJournal for MemoryStorage {
     }
 
     async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
-        Ok(self.kept().logs.get(task).map(|log| log.journal.clone()).unwrap_or_default())
+        Ok(self.lock().logs.get(task).map(|log| log.journal.clone()).unwrap_or_default())
     }
 }
 
 #[async_trait::async_trait]
 impl StoreHealth for MemoryStorage {
     async fn probe(&self) -> Result<(), StorageError> {
-        self.kept().probes += 1;
+        self.lock().probes += 1;
         self.to_write().map(drop)
     }
 

@@ -23,7 +23,7 @@ pub struct Progress {
     /// Cursor: number of the last event that is done.
     pub sent: u64,
     /// Failure of the next event, if it fails.
-    pub trouble: Option<DeliveryFailure>,
+    pub failure: Option<DeliveryFailure>,
 }
 
 /// Failure of an event's delivery.
@@ -66,6 +66,6 @@ impl Default for PushFilter {
 impl Progress {
     /// True if delivery was abandoned; nothing is sent until a retry is requested.
     pub fn is_dead(&self) -> bool {
-        self.trouble.as_ref().is_some_and(|trouble| trouble.dead)
+        self.failure.as_ref().is_some_and(|failure| failure.dead)
     }
 }

@@ -15,14 +15,14 @@ mod topics;
 
 use super::{
     AgentMemory, BackupError, BegunRequest, ContextFilter, ContextMemory, Copied, Copies,
-    CursorUse, Head, HeadFilter, HeadPage, Looked, NewTopicMessage, Outbox, Progress, PushFilter,
+    CursorUse, Head, HeadFilter, HeadPage, NewTopicMessage, Outbox, Progress, PushFilter,
     RunJournal, ScheduleStates, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
-    TaskIndex, TaskLog, TopicQuery, TopicStore, TriggerStates,
+    TaskIndex, TaskLog, TaskView, TopicQuery, TopicStore, TriggerStates,
 };
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
-    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::{
@@ -35,7 +35,7 @@ use a2a_hub_protocol::{
 use a2a_hub_topics::{CursorName, PublishedMessage, TopicList, TopicName, TopicPage, TopicRules};
 use a2a_hub_triggers::plan::TriggerState;
 use automation::{SCHEDULES, TRIGGERS};
-pub use backup::{Examined, back_up, check, examine, kept_logs, restore};
+pub use backup::{Examined, back_up, check, examine, restore, retained_logs};
 use db::{
     checkpointer::Checkpointer, per_runtime::Lanes, readers::Readers, write_queue::Length,
     writer::Writer,
@@ -91,7 +91,7 @@ impl SqliteStorage {
         let checkpointer = Checkpointer::start(db::schema::open_for_checkpoints(&file)?)?;
         let writer = Writer::start(db, checkpointer)?;
         let bulks = Lanes::new(Semaphore::new(1), Semaphore::new(1));
-        let readers = Arc::new(Readers::of(file));
+        let readers = Arc::new(Readers::new(file));
         let lately = Arc::default();
         let dir = dir.to_owned();
         Ok(Self { readers, writer, bulks, lately, losses, dir, _lock: lock })
@@ -103,9 +103,9 @@ impl SqliteStorage {
     }
 
     /// Caches folded tasks for the next reader. A failure loses nothing.
-    fn keep(&self, folds: Vec<log::events::Fold>) {
+    fn store_folds(&self, folds: Vec<log::events::Fold>) {
         if !folds.is_empty() {
-            self.writer.offer(move |db| log::events::keep(db, &folds));
+            self.writer.offer(move |db| log::events::store_folds(db, &folds));
         }
     }
 }
@@ -122,7 +122,7 @@ impl TaskLog for SqliteStorage {
         let addition = log::events::Addition::new(task.clone(), expected, events, by)?;
         let bytes = addition.bytes();
         let _alone = if bytes > BULK { self.bulks.of_caller().acquire().await.ok() } else { None };
-        let length = Length::of(addition.events(), bytes);
+        let length = Length::from_size(addition.events(), bytes);
         self.writer.write_of(length, move |db| addition.append(db)).await
     }
 
@@ -145,30 +145,30 @@ impl TaskLog for SqliteStorage {
         let task = task.clone();
         let found = self.readers.read(move |db| log::events::task(db, &task)).await?;
         Ok(found.map(|(stored, fold)| {
-            self.keep(fold.into_iter().collect());
+            self.store_folds(fold.into_iter().collect());
             stored
         }))
     }
 
-    async fn look(&self, task: &TaskId) -> Result<Option<Looked>, StorageError> {
+    async fn view(&self, task: &TaskId) -> Result<Option<TaskView>, StorageError> {
         if let Some(known) = self.lately.find(task) {
-            return Ok(Some(Looked::Finished(known)));
+            return Ok(Some(TaskView::Finished(known)));
         }
         let (id, forgotten) = (task.clone(), self.lately.forgotten());
-        let found = self.readers.read(move |db| log::finished_tasks::look(db, &id)).await?;
-        let Some((looked, worth)) = found else { return Ok(None) };
-        if let Looked::Finished(finished) = &looked {
-            self.lately.keep(task, finished, forgotten);
+        let found = self.readers.read(move |db| log::finished_tasks::view(db, &id)).await?;
+        let Some((view, worth)) = found else { return Ok(None) };
+        if let TaskView::Finished(finished) = &view {
+            self.lately.cache(task, finished, forgotten);
         }
         match worth {
             Worth::Nothing => {}
             Worth::Text(finished) => {
                 let id = task.clone();
-                self.writer.offer(move |db| log::finished_tasks::keep(db, &id, &finished));
+                self.writer.offer(move |db| log::finished_tasks::store_text(db, &id, &finished));
             }
-            Worth::Fold(fold) => self.keep(vec![fold]),
+            Worth::Fold(fold) => self.store_folds(vec![fold]),
         }
-        Ok(Some(looked))
+        Ok(Some(view))
     }
 
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
@@ -227,9 +227,9 @@ impl TaskIndex for SqliteStorage {
     ) -> Result<Vec<Message>, StorageError> {
         let context = context.clone();
         let read = move |db: &_| log::events::conversation(db, &context, limit);
-        let (said, folds) = self.readers.read(read).await?;
-        self.keep(folds);
-        Ok(said)
+        let (messages, folds) = self.readers.read(read).await?;
+        self.store_folds(folds);
+        Ok(messages)
     }
 
     async fn whose(&self, task: &TaskId) -> Result<Option<(AgentId, ContextId)>, StorageError> {
@@ -260,7 +260,7 @@ impl RunJournal for SqliteStorage {
         expected: u64,
         entry: String,
     ) -> Result<(), StorageError> {
-        let (task, length) = (task.clone(), Length::of(1, entry.len()));
+        let (task, length) = (task.clone(), Length::from_size(1, entry.len()));
         let record = move |db: &_| journals::record(db, &task, expected, &entry);
         self.writer.write_of(length, record).await
     }
@@ -314,7 +314,7 @@ impl TopicStore for SqliteStorage {
         rules: TopicRules,
     ) -> Result<PublishedMessage, StorageError> {
         let (tenant, written) = (tenant.clone(), topics::written(&message)?);
-        let length = Length::of(1, written.len());
+        let length = Length::from_size(1, written.len());
         let publish =
             move |db: &_| topics::publish(db, tenant.as_str(), &message, &written, &rules);
         self.writer.write_of(length, publish).await
@@ -415,7 +415,7 @@ impl AgentMemory for SqliteStorage {
         max_bytes: u64,
     ) -> Result<(), StorageError> {
         let (owner, key) = (owner.clone(), key.to_owned());
-        let length = Length::of(1, value.len());
+        let length = Length::from_size(1, value.len());
         let write = move |db: &_| memories::remember(db, &owner, &key, &value, max_bytes);
         self.writer.write_of(length, write).await
     }
@@ -437,26 +437,26 @@ impl AgentMemory for SqliteStorage {
 
 #[async_trait::async_trait]
 impl ContextMemory for SqliteStorage {
-    async fn working(&self, place: &MemoryPlace) -> Result<WorkingMemory, StorageError> {
-        let place = place.clone();
-        self.readers.read(move |db| context_memory::table::working(db, &place)).await
+    async fn working(&self, scope: &MemoryKey) -> Result<WorkingMemory, StorageError> {
+        let scope = scope.clone();
+        self.readers.read(move |db| context_memory::table::working(db, &scope)).await
     }
 
     async fn change(
         &self,
-        place: &MemoryPlace,
+        scope: &MemoryKey,
         changes: Vec<Change>,
-        room: MemoryRoom,
+        limits: MemoryCapacity,
     ) -> Result<(), StorageError> {
-        let place = place.clone();
+        let scope = scope.clone();
         // An item has one row for each of its words.
-        let change = move |db: &_| context_memory::table::change(db, &place, changes, room);
+        let change = move |db: &_| context_memory::table::change(db, &scope, changes, limits);
         self.writer.write_of(Length::Long, change).await
     }
 
-    async fn search(&self, place: &MemoryPlace, search: Search) -> Result<Vec<Item>, StorageError> {
-        let place = place.clone();
-        let read = move |db: &_| context_memory::table::search(db, &place, &search);
+    async fn search(&self, scope: &MemoryKey, search: Search) -> Result<Vec<Item>, StorageError> {
+        let scope = scope.clone();
+        let read = move |db: &_| context_memory::table::search(db, &scope, &search);
         let (found, used) = self.readers.read(read).await?;
         if used.len() > 1 {
             self.writer.offer(move |db| context_memory::table::associate(db, &used));
@@ -464,23 +464,19 @@ impl ContextMemory for SqliteStorage {
         Ok(found)
     }
 
-    async fn named(
-        &self,
-        place: &MemoryPlace,
-        ids: Vec<String>,
-    ) -> Result<Vec<Item>, StorageError> {
-        let place = place.clone();
-        self.readers.read(move |db| context_memory::table::named(db, &place, &ids)).await
+    async fn named(&self, scope: &MemoryKey, ids: Vec<String>) -> Result<Vec<Item>, StorageError> {
+        let scope = scope.clone();
+        self.readers.read(move |db| context_memory::table::named(db, &scope, &ids)).await
     }
 
-    async fn abandon(&self, place: &MemoryPlace) -> Result<(), StorageError> {
-        let place = place.clone();
-        self.writer.write(move |db| context_memory::table::abandon(db, &place)).await?;
+    async fn abandon(&self, scope: &MemoryKey) -> Result<(), StorageError> {
+        let scope = scope.clone();
+        self.writer.write(move |db| context_memory::table::abandon(db, &scope)).await?;
         while self.writer.write_of(Length::Long, context_memory::table::sweep).await? {}
         Ok(())
     }
 
-    async fn forget_mind(&self, owner: &InstallationId) -> Result<(), StorageError> {
+    async fn forget_context_memories(&self, owner: &InstallationId) -> Result<(), StorageError> {
         let owner = owner.clone();
         self.writer.write(move |db| context_memory::table::forget(db, &owner)).await?;
         while self.writer.write_of(Length::Long, context_memory::table::sweep).await? {}

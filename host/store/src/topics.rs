@@ -62,8 +62,8 @@ pub(crate) fn publisher_beyond(
     publishers: &[(String, u64, u64)],
 ) -> Option<&str> {
     let (shares, is_by_number) = match limit {
-        RetentionLimit::Messages(most) => (SharedResource::TopicMessages.shares(most), true),
-        RetentionLimit::Bytes(most) => (SharedResource::TopicBytes.shares(most), false),
+        RetentionLimit::Messages(max) => (SharedResource::TopicMessages.shares(max), true),
+        RetentionLimit::Bytes(max) => (SharedResource::TopicBytes.shares(max), false),
     };
     let units = publishers.iter().map(|(owner, messages, bytes)| {
         (Holder::of_identity(owner), if is_by_number { *messages } else { *bytes })

@@ -5,7 +5,7 @@
 use crate::{
     markdown_stream::ScreenSize,
     pager::read_by,
-    text::{Look, Text},
+    text::{RenderOptions, Text},
 };
 use a2a_hub_core::text::terminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +18,7 @@ use std::{
 use tokio::time::sleep;
 
 /// Interval at which a closed standard output is polled for.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Interval at which a terminal is polled for a line that the user typed.
 const KEYS: Duration = Duration::from_millis(30);
@@ -50,11 +50,11 @@ pub struct Console {
 struct Outlet {
     /// Width of the terminal, in columns; `None` for a pipe or a file.
     columns: Option<usize>,
-    look: Look,
+    render_options: RenderOptions,
 }
 
 impl Outlet {
-    fn of(stream: &(impl IsTerminal + AsFd), wish: Wish) -> Self {
+    fn for_stream(stream: &(impl IsTerminal + AsFd), wish: Wish) -> Self {
         let columns = stream.is_terminal().then(|| {
             let size = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
             size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
@@ -66,12 +66,12 @@ impl Outlet {
         let is_terminal = columns.is_some();
         let cleaned = is_terminal && !wish.raw;
         let coloured = is_terminal && !wish.plain && !wish.raw;
-        Self { columns, look: Look { cleaned, coloured } }
+        Self { columns, render_options: RenderOptions { cleaned, coloured } }
     }
 
     /// Wraps sentences at the terminal's width; nothing where every byte is printed unchanged.
     fn fitted(self, text: Text) -> Text {
-        match self.columns.filter(|_| self.look.cleaned) {
+        match self.columns.filter(|_| self.render_options.cleaned) {
             Some(columns) => text.wrapped(columns),
             None => text,
         }
@@ -79,19 +79,26 @@ impl Outlet {
 
     /// Returns JSON text as it is printed to this stream.
     fn json(self, json: &str) -> String {
-        if self.look.cleaned { terminal::clean_json(json).into_owned() } else { json.to_owned() }
+        if self.render_options.cleaned {
+            terminal::clean_json(json).into_owned()
+        } else {
+            json.to_owned()
+        }
     }
 }
 
 impl Console {
     /// Creates the console of this process.
     pub fn new(wish: Wish) -> Self {
-        Self { out: Outlet::of(&io::stdout(), wish), err: Outlet::of(&io::stderr(), wish) }
+        Self {
+            out: Outlet::for_stream(&io::stdout(), wish),
+            err: Outlet::for_stream(&io::stderr(), wish),
+        }
     }
 
     /// Prints a result. Standard output holds nothing but results.
     pub fn print(self, text: &Text) -> io::Result<()> {
-        print(&text.shown(self.out.look))
+        print(&text.render(self.out.render_options))
     }
 
     /// Prints the bytes of a result as they are. To be used where standard output is no terminal.
@@ -120,7 +127,7 @@ impl Console {
     ///
     /// Standard output cannot be written.
     pub fn page(self, text: &Text, pager: &str) -> io::Result<()> {
-        let page = text.shown(self.out.look);
+        let page = text.render(self.out.render_options);
         let is_read = self.out.columns.is_some()
             && io::stdin().is_terminal()
             && read_by("sh", &["-c", pager], &page);
@@ -139,17 +146,17 @@ impl Console {
 
     /// Prints a note on standard error, as a line.
     pub fn note(self, text: impl Into<Text>) {
-        self.say(&self.err.fitted(text.into()), "\n");
+        self.write_stderr(&self.err.fitted(text.into()), "\n");
     }
 
     /// Prints a prompt on standard error, without a line break.
     pub fn prompt(self, text: &Text) {
-        self.say(text, "");
+        self.write_stderr(text, "");
     }
 
     /// Prints a transient line on standard error.
     pub fn draw(self, line: &Text) {
-        self.say(line, "");
+        self.write_stderr(line, "");
     }
 
     /// Erases the transient line.
@@ -158,14 +165,14 @@ impl Console {
         let _ = write!(io::stderr(), "\r\x1b[2K");
     }
 
-    fn say(self, text: &Text, end: &str) {
+    fn write_stderr(self, text: &Text, end: &str) {
         // An error of standard error cannot be reported anywhere.
-        let _ = write!(io::stderr(), "{}{end}", text.shown(self.err.look));
+        let _ = write!(io::stderr(), "{}{end}", text.render(self.err.render_options));
     }
 
     /// Prints a formatted event of the hub's log, as a line on standard error.
     pub fn log(self, event: &Text) -> io::Result<()> {
-        writeln!(io::stderr(), "{}", event.shown(self.err.look))
+        writeln!(io::stderr(), "{}", event.render(self.err.render_options))
     }
 
     /// Prints a JSON event of the hub's log, as a line on standard error.
@@ -180,19 +187,19 @@ impl Console {
 
     /// Width at which Markdown is rendered; `None` if Markdown is printed verbatim.
     pub fn columns_for_markdown(self) -> Option<usize> {
-        self.out.columns.filter(|_| self.out.look.coloured)
+        self.out.columns.filter(|_| self.out.render_options.coloured)
     }
 
     /// Size of the terminal that standard output is, as it is now; columns as [`Self::columns`] of
     /// a terminal that reports none.
     pub fn screen(self) -> ScreenSize {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-        let given = |of: fn(&rustix::termios::Winsize) -> u16, default: usize| {
+        let dimension = |of: fn(&rustix::termios::Winsize) -> u16, default: usize| {
             size.as_ref().map(|size| usize::from(of(size))).filter(|it| *it > 0).unwrap_or(default)
         };
         ScreenSize {
-            columns: given(|size| size.ws_col, self.out.columns.unwrap_or(COLUMNS)),
-            rows: given(|size| size.ws_row, ROWS),
+            columns: dimension(|size| size.ws_col, self.out.columns.unwrap_or(COLUMNS)),
+            rows: dimension(|size| size.ws_row, ROWS),
         }
     }
 
@@ -217,21 +224,21 @@ impl Console {
 
     /// True if standard error can erase a transient line.
     pub fn can_take_back(self) -> bool {
-        self.err.look.coloured
+        self.err.render_options.coloured
     }
 
     /// Waits until standard output is closed by its reader; never returns while it is open or if
     /// that cannot be determined.
     pub async fn unread(self) {
-        let gone = || {
+        let is_closed = || {
             let out = io::stdout();
             let mut watched = [PollFd::new(&out, PollFlags::empty())];
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
             poll(&mut watched, Some(&now)).is_ok()
                 && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
         };
-        while !gone() {
-            sleep(LOOK).await;
+        while !is_closed() {
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -267,7 +274,7 @@ mod tests {
     const WISH: Wish = Wish { raw: false, plain: false };
 
     fn look(columns: Option<usize>, wish: Wish) -> (bool, bool) {
-        let Look { cleaned, coloured } = Outlet::new(columns, wish).look;
+        let RenderOptions { cleaned, coloured } = Outlet::new(columns, wish).render_options;
         (cleaned, coloured)
     }
 

@@ -7,37 +7,43 @@ use crate::{
 };
 
 /// Minimum width, in columns, that is assumed of a terminal.
-pub const LEAST: usize = 20;
+pub const MIN_COLUMNS: usize = 20;
 
 /// Formats the progress line: one column narrower than the terminal, because a wrapped line cannot
 /// be erased.
-pub fn progress_line(frame: char, who: &str, seconds: u64, said: &str, columns: usize) -> Text {
-    let doing = if said.trim().is_empty() { "running, Ctrl-C cancels" } else { said };
-    let line = fold(&format!("{frame} {who} · {} · {doing}", duration(seconds)));
-    Text::styled(FAINT, cut(&line, columns.max(LEAST) - 1))
+pub fn progress_line(
+    frame: char,
+    subject: &str,
+    seconds: u64,
+    message: &str,
+    columns: usize,
+) -> Text {
+    let doing = if message.trim().is_empty() { "running, Ctrl-C cancels" } else { message };
+    let line = fold(&format!("{frame} {subject} · {} · {doing}", duration(seconds)));
+    Text::styled(FAINT, cut(&line, columns.max(MIN_COLUMNS) - 1))
 }
 
 /// Most columns of the latest message in a note about silence.
-const MAX_SAID: usize = 200;
+const MAX_NOTE_COLUMNS: usize = 200;
 
 /// Formats the note about what a command waits for, where no progress line is visible.
-pub fn silence_note(who: &str, seconds: u64, said: &str) -> Text {
-    let doing = if said.trim().is_empty() { String::new() } else { format!(": {said}") };
-    let line = fold(&format!("still waiting: {who}, {}{doing}", duration(seconds)));
-    Text::styled(FAINT, cut(&line, MAX_SAID))
+pub fn silence_note(subject: &str, seconds: u64, message: &str) -> Text {
+    let doing = if message.trim().is_empty() { String::new() } else { format!(": {message}") };
+    let line = fold(&format!("still waiting: {subject}, {}{doing}", duration(seconds)));
+    Text::styled(FAINT, cut(&line, MAX_NOTE_COLUMNS))
 }
 
 /// Formats a progress message; each line is recognisable as the agent's.
-pub fn status_text(said: &str) -> String {
-    let lines = said.lines().enumerate();
+pub fn status_text(message: &str) -> String {
+    let lines = message.lines().enumerate();
     let lines = lines.map(|(n, line)| format!("{} {line}", if n == 0 { '·' } else { ' ' }));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Formats an agent's message for a terminal of `columns` on which the hub prints as well: a bar
 /// precedes each line.
-pub fn quoted(said: &str, columns: usize) -> Text {
-    let lines = wrapped(said, columns.max(LEAST) - "│ ".chars().count());
+pub fn quoted(message: &str, columns: usize) -> Text {
+    let lines = wrapped(message, columns.max(MIN_COLUMNS) - "│ ".chars().count());
     let mut text = Text::new();
     for line in lines {
         text.push(FAINT, "│ ");
@@ -49,11 +55,11 @@ pub fn quoted(said: &str, columns: usize) -> Text {
 /// Formats a question of `agent` for a terminal of `columns`. Each line begins with a mark that
 /// agents' output cannot contain, and the agent's words follow a bar: an agent cannot imitate the
 /// hub.
-pub fn question(agent: &str, said: &str, columns: usize) -> Text {
+pub fn question(agent: &str, message: &str, columns: usize) -> Text {
     let mut text = Text::new();
     text.mark();
     text.push(PLAIN, &format!("{agent} asks:\n"));
-    for line in wrapped(said, columns.max(LEAST) - "┇ │ ".chars().count()) {
+    for line in wrapped(message, columns.max(MIN_COLUMNS) - "┇ │ ".chars().count()) {
         text.mark();
         text.push(FAINT, "│ ");
         text.push(PLAIN, &format!("{line}\n"));
@@ -74,7 +80,7 @@ mod tests {
             note("reads\n\u{1b}[2Ja.rs"),
             "still waiting: codex, 1 min: reads \\u{1b}[2Ja.rs"
         );
-        assert!(note(&"x".repeat(900)).chars().count() <= MAX_SAID);
+        assert!(note(&"x".repeat(900)).chars().count() <= MAX_NOTE_COLUMNS);
     }
 
     #[test]
@@ -88,7 +94,7 @@ mod tests {
         for who in ["a".repeat(200), "漢".repeat(200), "\x1b".repeat(200), "a\nb\r".repeat(99)] {
             for columns in [0, 30, 80] {
                 let line = line(&who, &who, columns);
-                assert!(line.width() < columns.max(LEAST), "{line}");
+                assert!(line.width() < columns.max(MIN_COLUMNS), "{line}");
                 assert!(!line.contains('\n'), "{line}");
             }
         }

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 /// Describes a plug-in's state in one line: JSON null if the hub no longer knows the plug-in,
 /// `None` if no hub runs.
-pub fn line(standing: Option<&Value>) -> String {
-    let Some(plugin) = standing else {
+pub fn line(state: Option<&Value>) -> String {
+    let Some(plugin) = state else {
         return "no hub runs; the change applies from its next start".to_owned();
     };
     if plugin.is_null() {
@@ -33,15 +33,15 @@ pub fn line(standing: Option<&Value>) -> String {
 }
 
 /// Like [`line`], below a list of what the plug-in asks for: names no permission again.
-pub fn line_below_requests(standing: Option<&Value>) -> String {
-    let is_loaded = standing.is_some_and(|plugin| {
+pub fn line_after_requests(state: Option<&Value>) -> String {
+    let is_loaded = state.is_some_and(|plugin| {
         !is_compiling(plugin) && plugin["error"].is_null() && plugin["joined"] != false
     });
-    let missing = standing.map_or(0, |plugin| list(&plugin["notGranted"]).len());
+    let missing = state.map_or(0, |plugin| list(&plugin["notGranted"]).len());
     match missing {
         1 if is_loaded => "in effect now, without one of these permissions".to_owned(),
         2.. if is_loaded => format!("in effect now, without {missing} of these permissions"),
-        _ => line(standing),
+        _ => line(state),
     }
 }
 
@@ -61,8 +61,8 @@ pub fn compiling(plugin: &Value) -> String {
 }
 
 /// True if the hub refused to load the plug-in.
-pub fn is_refused(standing: Option<&Value>) -> bool {
-    standing.is_some_and(|plugin| plugin["error"].is_string() && plugin["joined"] != true)
+pub fn is_refused(state: Option<&Value>) -> bool {
+    state.is_some_and(|plugin| plugin["error"].is_string() && plugin["joined"] != true)
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
         let lacks = json!({ "notGranted": [{ "what": "run `git`" }, { "what": "remember" }] });
         assert_eq!(line(Some(&lacks)), "in effect now; the plug-in may not run `git`, remember");
         let below = "in effect now, without 2 of these permissions";
-        assert_eq!(line_below_requests(Some(&lacks)), below);
+        assert_eq!(line_after_requests(Some(&lacks)), below);
         assert!(line(Some(&json!({ "notGranted": [] }))).ends_with("has all that it asks for"));
     }
 }

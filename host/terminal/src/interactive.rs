@@ -2,7 +2,7 @@
 
 use crate::{
     console::Console,
-    dialogue::{LEAST, progress_line, silence_note, status_text},
+    dialogue::{MIN_COLUMNS, progress_line, silence_note, status_text},
     text::{FAINT, PLAIN, Text},
     width::wrapped,
 };
@@ -41,7 +41,7 @@ pub enum ProgressOutput {
 /// visible.
 pub struct ProgressLine {
     console: Console,
-    who: String,
+    subject: String,
     since: Instant,
     ticks: Interval,
     drawn: bool,
@@ -52,17 +52,17 @@ pub struct ProgressLine {
     /// standard error is.
     keeps: bool,
     /// Latest message of the agent.
-    said: String,
+    message: String,
     /// Time of the next note where the line is not visible, and the silence before it; `None` if
     /// no note is wanted.
     next_note: Option<(Instant, Duration)>,
 }
 
 impl ProgressLine {
-    /// Starts a progress line for `who`. It is visible only if `shown`, and if the terminal can
+    /// Starts a progress line for `subject`. It is visible only if `shown`, and if the terminal can
     /// erase it.
     #[must_use]
-    pub fn new(console: Console, who: &str, shown: bool, printing: ProgressOutput) -> Self {
+    pub fn new(console: Console, subject: &str, shown: bool, printing: ProgressOutput) -> Self {
         let is_for_people = printing != ProgressOutput::Nothing;
         let is_noted = shown && is_for_people && !console.can_take_back();
         let shown = shown && is_for_people && console.can_take_back();
@@ -70,29 +70,29 @@ impl ProgressLine {
         let next_note = is_noted.then_some((since + SILENCE, SILENCE));
         Self {
             console,
-            who: who.to_owned(),
+            subject: subject.to_owned(),
             since,
             ticks: interval_at(since + QUIET, TICK),
             drawn: false,
             frame: 0,
             shown,
             keeps: is_for_people && (!shown || printing == ProgressOutput::Messages),
-            said: String::new(),
+            message: String::new(),
             next_note,
         }
     }
 
     /// Shows a progress message of the agent, if any.
-    pub fn says(&mut self, said: Option<String>) {
-        let Some(said) = said else { return };
+    pub fn says(&mut self, message: Option<String>) {
+        let Some(message) = message else { return };
         if self.keeps {
             self.clear();
-            self.console.note(status_text(&said));
+            self.console.note(status_text(&message));
             if let Some((next, silence)) = &mut self.next_note {
                 *next = Instant::now() + *silence;
             }
         }
-        self.said = said;
+        self.message = message;
     }
 
     /// Prints a line that stays above the progress line, such as one about an ended tool call.
@@ -103,7 +103,7 @@ impl ProgressLine {
 
     /// Awaits `work`, and shows `doing` in the line until then.
     pub async fn during<T>(&mut self, doing: &str, work: impl Future<Output = T>) -> T {
-        doing.clone_into(&mut self.said);
+        doing.clone_into(&mut self.message);
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -120,7 +120,7 @@ impl ProgressLine {
     }
 
     /// True if the agent's messages are printed and stay visible.
-    pub fn keeps_what_is_said(&self) -> bool {
+    pub fn keeps_messages(&self) -> bool {
         self.keeps
     }
 
@@ -147,16 +147,17 @@ impl ProgressLine {
     pub fn draw(&mut self) {
         if let Some((_, silence)) = self.next_note {
             let seconds = self.since.elapsed().as_secs();
-            self.console.note(silence_note(&self.who, seconds, &self.said));
+            self.console.note(silence_note(&self.subject, seconds, &self.message));
             self.next_note = Some((Instant::now() + silence * 2, silence * 2));
             return;
         }
         self.clear();
         self.frame = (self.frame + 1) % FRAMES.len();
         self.drawn = true;
-        let columns = self.console.stderr_columns().unwrap_or(LEAST);
+        let columns = self.console.stderr_columns().unwrap_or(MIN_COLUMNS);
         let seconds = self.since.elapsed().as_secs();
-        let line = progress_line(FRAMES[self.frame], &self.who, seconds, &self.said, columns);
+        let line =
+            progress_line(FRAMES[self.frame], &self.subject, seconds, &self.message, columns);
         self.console.draw(&line);
     }
 
@@ -220,7 +221,7 @@ pub async fn ask_unless<T>(
 ) -> anyhow::Result<Prompted<T>> {
     let mut prompt = Text::new();
     let columns = console.stderr_columns().map_or(usize::MAX, |columns| columns.saturating_sub(3));
-    for line in wrapped(hint, columns.max(LEAST)) {
+    for line in wrapped(hint, columns.max(MIN_COLUMNS)) {
         prompt.mark();
         prompt.push(FAINT, &format!("{line}\n"));
     }

@@ -22,7 +22,7 @@ pub fn render(markdown: &str, columns: usize) -> Text {
     let mut page = MarkdownPage::new(&source, columns.min(WIDEST));
     let parser = Parser::new_ext(&source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
     for (event, range) in parser.into_offset_iter() {
-        page.take(event, range);
+        page.push_event(event, range);
     }
     page.end_line();
     page.out
@@ -72,24 +72,24 @@ impl<'s> MarkdownPage<'s> {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+    fn push_event(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(tag) => self.start(tag, range),
             Event::End(tag) => self.end(tag, range),
-            Event::Text(text) => self.say(&text),
+            Event::Text(text) => self.push_plain(&text),
             Event::Code(code) => self.say_as(CODE, &code),
-            Event::SoftBreak | Event::HardBreak => self.say("\n"),
+            Event::SoftBreak | Event::HardBreak => self.push_plain("\n"),
             Event::Rule => {
                 self.begin_block();
                 self.say_as(FAINT, &"─".repeat(self.columns.min(40)));
                 self.end_block();
             }
-            Event::TaskListMarker(done) => self.say(if done { "[x] " } else { "[ ] " }),
+            Event::TaskListMarker(done) => self.push_plain(if done { "[x] " } else { "[ ] " }),
             Event::Html(text)
             | Event::InlineHtml(text)
             | Event::InlineMath(text)
             | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => self.say(&text),
+            | Event::FootnoteReference(text) => self.push_plain(&text),
         }
     }
 
@@ -206,8 +206,8 @@ impl<'s> MarkdownPage<'s> {
                 self.styles.pop();
                 let link = self.links.pop().unwrap_or_default();
                 // The target is always shown, because the text of a link may claim another one.
-                let said = self.line.last().is_some_and(|(_, words)| *words == link);
-                if !said && !link.is_empty() {
+                let is_shown = self.line.last().is_some_and(|(_, words)| *words == link);
+                if !is_shown && !link.is_empty() {
                     self.say_as(FAINT, &format!(" ({link})"));
                 }
             }
@@ -228,18 +228,18 @@ impl<'s> MarkdownPage<'s> {
     fn emphasise(&mut self, style: Style, mark: &str, range: Range<usize>) {
         self.styles.push(style);
         if self.source[range].starts_with(mark) {
-            self.say(mark);
+            self.push_plain(mark);
         }
     }
 
     fn end_emphasis(&mut self, mark: &str, range: Range<usize>) {
         if self.source[range].starts_with(mark) {
-            self.say(mark);
+            self.push_plain(mark);
         }
         self.styles.pop();
     }
 
-    fn say(&mut self, words: &str) {
+    fn push_plain(&mut self, words: &str) {
         self.say_as(PLAIN, words);
     }
 
@@ -342,7 +342,7 @@ impl Blocks {
     }
 
     /// Returns the rest at the end of the stream.
-    pub fn rest(&mut self) -> String {
+    pub fn take_pending(&mut self) -> String {
         std::mem::take(&mut self.pending)
     }
 }
@@ -376,7 +376,7 @@ fn last_boundary(markdown: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::Look;
+    use crate::text::RenderOptions;
     use proptest::prelude::*;
 
     const ANSWER: &str = "# What I *changed*\n\nThe test failed because `retry` never **stopped**: `__init__` and my_name_here \
@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn markdown_marks_become_ansi_styles() {
         let shown = render("# A *b* c\n**bold** `code`", 80);
-        let shown = shown.shown(Look { cleaned: true, coloured: true });
+        let shown = shown.render(RenderOptions { cleaned: true, coloured: true });
         insta::assert_debug_snapshot!(shown, @r#""\u{1b}[1m\u{1b}[4mA\u{1b}[0m \u{1b}[1m\u{1b}[3m\u{1b}[4mb\u{1b}[0m \u{1b}[1m\u{1b}[4mc\u{1b}[0m\n\n\u{1b}[1mbold\u{1b}[0m \u{1b}[33mcode\u{1b}[0m\n""#);
     }
 
@@ -451,13 +451,13 @@ mod tests {
             shown,
             ["", "", "one\n\ntwo\n\n", "```\na\n\nb\n```\n\n", "- x\n\n  y\n\n- z\n\n"]
         );
-        assert_eq!(blocks.rest(), "end");
+        assert_eq!(blocks.take_pending(), "end");
     }
 
     proptest! {
         #[test]
         fn arbitrary_markdown_never_panics(text in "([-#>*_`~|\\[\\]()<!0-9. \n\t]|[a-c漢\u{1b}]){0,80}", columns in 0_usize..90) {
-            let shown = render(&text, columns).shown(Look { cleaned: true, coloured: false });
+            let shown = render(&text, columns).render(RenderOptions { cleaned: true, coloured: false });
             let obeyed = shown.contains('\x1b');
             prop_assert!(!obeyed, "{shown:?}");
         }
@@ -466,7 +466,7 @@ mod tests {
         fn streamed_pieces_concatenate_to_input(pieces in prop::collection::vec("[-`a \n]{0,12}", 0..8)) {
             let mut blocks = Blocks::default();
             let mut shown: String = pieces.iter().map(|piece| blocks.push(piece)).collect();
-            shown += &blocks.rest();
+            shown += &blocks.take_pending();
             prop_assert_eq!(shown, pieces.concat());
         }
     }

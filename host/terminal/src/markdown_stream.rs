@@ -3,7 +3,7 @@
 
 use crate::{
     markdown::{Blocks, render},
-    text::{Look, Text},
+    text::{RenderOptions, Text},
 };
 use std::fmt::Write as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -16,7 +16,7 @@ const FREE_ROWS: usize = 3;
 const MAX_DRAWS_PER_DOUBLING: usize = 64;
 
 /// Look of streamed Markdown: it is only drawn on terminals with colours.
-const LOOK: Look = Look { cleaned: true, coloured: true };
+const RENDER_OPTIONS: RenderOptions = RenderOptions { cleaned: true, coloured: true };
 
 /// Size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl MarkdownStream {
     /// Adds a piece; returns the characters and codes to print.
     pub fn push(&mut self, piece: &str, screen: ScreenSize) -> String {
         let complete = self.blocks.push(piece);
-        let mut out = self.whole(&complete, screen);
+        let mut out = self.draw_complete(&complete, screen);
         let size = self.blocks.open().len();
         let has_grown = size.abs_diff(self.drawn_size) >= size / MAX_DRAWS_PER_DOUBLING;
         if has_grown && !self.blocks.open().trim().is_empty() {
@@ -72,12 +72,12 @@ impl MarkdownStream {
 
     /// Ends the answer; returns the characters and codes to print.
     pub fn end(&mut self, screen: ScreenSize) -> String {
-        let rest = self.blocks.rest();
-        self.whole(&rest, screen)
+        let rest = self.blocks.take_pending();
+        self.draw_complete(&rest, screen)
     }
 
     /// Prints whole Markdown in place of the open block, or below what was printed.
-    pub fn whole(&mut self, markdown: &str, screen: ScreenSize) -> String {
+    pub fn draw_complete(&mut self, markdown: &str, screen: ScreenSize) -> String {
         if markdown.trim().is_empty() {
             return String::new();
         }
@@ -93,9 +93,9 @@ impl MarkdownStream {
 
     /// Takes the open block off the screen, so that something else can be printed in its place.
     pub fn hide(&mut self, screen: ScreenSize) -> String {
-        let kept = self.fixed.min(self.drawn.len());
-        let out = erase(&self.drawn[kept..], screen.columns);
-        self.drawn.truncate(kept);
+        let retained = self.fixed.min(self.drawn.len());
+        let out = erase(&self.drawn[retained..], screen.columns);
+        self.drawn.truncate(retained);
         self.drawn_size = 0;
         out
     }
@@ -136,11 +136,11 @@ impl MarkdownStream {
 
     /// Fixes the lines above those that are surely on the screen.
     fn fix_beyond(&mut self, screen: ScreenSize) {
-        let mut room = screen.rows.saturating_sub(FREE_ROWS).max(1);
+        let mut free_rows = screen.rows.saturating_sub(FREE_ROWS).max(1);
         let mut first = self.drawn.len();
         while let Some(line) = first.checked_sub(1).map(|at| &self.drawn[at]) {
-            match room.checked_sub(line.rows(screen.columns)) {
-                Some(left) => room = left,
+            match free_rows.checked_sub(line.rows(screen.columns)) {
+                Some(remaining) => free_rows = remaining,
                 None => break,
             }
             first -= 1;
@@ -176,8 +176,8 @@ fn lines(markdown: &str, columns: usize, is_more: bool) -> Vec<StyledLine> {
     }
     let mut text = Text::from(if is_more { "\n" } else { "" });
     text.append(rendered);
-    let plain = text.shown(Look { coloured: false, ..LOOK });
-    let shown = text.shown(LOOK);
+    let plain = text.render(RenderOptions { coloured: false, ..RENDER_OPTIONS });
+    let shown = text.render(RENDER_OPTIONS);
     let lines = shown.lines().zip(plain.lines());
     let lines = lines.map(|(shown, plain)| {
         let width = plain.width();
@@ -334,7 +334,7 @@ mod tests {
             let shown = streamed(&pieces, screen).pop().unwrap();
             let mut blocks = Blocks::default();
             let mut parts: Vec<String> = pieces.iter().map(|piece| blocks.push(piece)).collect();
-            parts.push(blocks.rest());
+            parts.push(blocks.take_pending());
             let mut expected = String::new();
             for part in parts.iter().filter(|part| !part.trim().is_empty()) {
                 let is_more = !expected.is_empty();

@@ -24,7 +24,7 @@ pub fn counted(number: usize, noun: &str) -> String {
 /// Returns the first line of a message that is not blank. Of data for a flow or a script, these are
 /// the words that a person gave: the flow's text, and the script's command.
 pub fn first_words(parts: &Value) -> String {
-    let lines = list(parts).iter().map(|part| match asked_words(&part["data"]) {
+    let lines = list(parts).iter().map(|part| match request_words(&part["data"]) {
         Some(words) if part["kind"] == "data" => words,
         Some(_) | None => part_text(part),
     });
@@ -34,7 +34,7 @@ pub fn first_words(parts: &Value) -> String {
 }
 
 /// Words of a request to run a flow file or a script; none of other data.
-fn asked_words(data: &Value) -> Option<String> {
+fn request_words(data: &Value) -> Option<String> {
     if data["do"] == "run" && data["flow"].is_string() {
         let input = || data.get("input").map(Value::to_string);
         return data["text"].as_str().map(str::to_owned).or_else(input);
@@ -101,14 +101,14 @@ pub fn routing_lines(routing: &Value) -> Vec<String> {
         return Vec::new();
     }
     let of = |name: &str| routing[name].as_str().map(|it| line(it, MAX_ROUTING));
-    let asked = [("named", "of"), ("skill", "with the skill"), ("version", "in version")];
-    let asked =
-        asked.into_iter().filter_map(|(name, word)| Some(format!(" {word} `{}`", of(name)?)));
-    let asked: String = asked.collect();
+    let criteria = [("named", "of"), ("skill", "with the skill"), ("version", "in version")];
+    let criteria =
+        criteria.into_iter().filter_map(|(name, word)| Some(format!(" {word} `{}`", of(name)?)));
+    let criteria: String = criteria.collect();
     let balance = of("balance").unwrap_or_default();
     let chosen = of("agent").unwrap_or_default();
     let older = if routing["older"] == true { ", an older version" } else { "" };
-    let mut lines = vec![format!("agent    {chosen}{older}: one{asked}, by {balance}")];
+    let mut lines = vec![format!("agent    {chosen}{older}: one{criteria}, by {balance}")];
     lines.extend(list(&routing["passedOver"]).iter().map(|it| {
         let [agent, why] = ["agent", "why"].map(|name| line(text(&it[name]), MAX_ROUTING));
         let task = it["task"].as_str().map(|id| format!(" (task {})", line(id, MAX_ROUTING)));
@@ -207,7 +207,7 @@ pub fn past(timestamp: &Value, now: Timestamp, columns: Option<usize>) -> String
     match timestamp.as_str() {
         None => "-".to_owned(),
         Some(_) if columns.is_some() => ago(timestamp, now),
-        Some(whole) => whole.to_owned(),
+        Some(full) => full.to_owned(),
     }
 }
 

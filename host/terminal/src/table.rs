@@ -11,9 +11,9 @@ use unicode_width::UnicodeWidthStr as _;
 const GAP: &str = "  ";
 
 /// Minimum width of a column that is shrunk.
-const LEAST: usize = 8;
+const MIN_WIDTH: usize = 8;
 
-/// Minimum width of a column on a terminal that is too narrow even for columns of [`LEAST`].
+/// Minimum width of a column on a terminal that is too narrow even for columns of [`MIN_WIDTH`].
 const NARROW: usize = 4;
 
 /// Style of the part of an id that suffices to name it.
@@ -28,7 +28,7 @@ pub struct Table {
 struct TableRow {
     cells: Vec<Cell>,
     /// Indented lines below the row.
-    below: Vec<String>,
+    notes: Vec<String>,
 }
 
 /// Displayed part of an id.
@@ -113,13 +113,13 @@ impl Table {
     pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
         let mut cells = cells.into();
         cells.truncate(self.headers.len());
-        self.rows.push(TableRow { cells, below: Vec::new() });
+        self.rows.push(TableRow { cells, notes: Vec::new() });
     }
 
     /// Adds a line below the last row.
-    pub fn below(&mut self, line: impl Into<String>) {
+    pub fn add_note(&mut self, line: impl Into<String>) {
         if let Some(row) = self.rows.last_mut() {
-            row.below.push(line.into());
+            row.notes.push(line.into());
         }
     }
 
@@ -135,11 +135,11 @@ impl Table {
     /// `cut` and `awk`.
     fn separated(&self) -> Text {
         let mut out = Text::new();
-        for TableRow { cells, below } in &self.rows {
+        for TableRow { cells, notes } in &self.rows {
             let cells: Vec<_> =
                 cells.iter().map(|cell| cell.branch.clone() + &one_line(&cell.words)).collect();
             out.push(PLAIN, &(cells.join("\t") + "\n"));
-            for line in below {
+            for line in notes {
                 out.push(PLAIN, &format!("\t{}\n", one_line(line)));
             }
         }
@@ -152,11 +152,11 @@ impl Table {
         let header = self.headers.iter().zip(&widths);
         let header = header.map(|(header, width)| vec![(FAINT, cut(&fold(header), *width))]);
         line(&mut out, header, &widths);
-        for TableRow { cells, below } in &self.rows {
+        for TableRow { cells, notes } in &self.rows {
             let cells = cells.iter().zip(&widths).map(|(cell, width)| cell.pieces(*width));
             line(&mut out, cells, &widths);
-            for said in below {
-                for line in wrapped(&one_line(said), columns.saturating_sub(4).max(LEAST)) {
+            for note in notes {
+                for line in wrapped(&one_line(note), columns.saturating_sub(4).max(MIN_WIDTH)) {
                     out.push(PLAIN, &format!("    {line}\n"));
                 }
             }
@@ -176,9 +176,9 @@ impl Table {
             }
         }
         let gaps = GAP.len() * widths.len().saturating_sub(1);
-        for least in [LEAST, NARROW] {
+        for min_width in [MIN_WIDTH, NARROW] {
             while widths.iter().sum::<usize>() + gaps > columns {
-                let wide = (0..widths.len()).filter(|&at| gives_way[at] && widths[at] > least);
+                let wide = (0..widths.len()).filter(|&at| gives_way[at] && widths[at] > min_width);
                 let Some(widest) = wide.max_by_key(|&at| widths[at]) else { break };
                 widths[widest] -= 1;
             }
@@ -221,7 +221,7 @@ mod tests {
             "completed".into(),
             "翻訳してください、この長い文章を全部".into(),
         ]);
-        table.below("failed 5 times: connection refused");
+        table.add_note("failed 5 times: connection refused");
         table.row([Cell::named("x\x1b[2J", "x\x1b[2J"), "".into(), "a\tb\u{202e}".into()]);
         table
     }
@@ -265,7 +265,7 @@ mod tests {
             let mut table = Table::new(["ONE", "OTHER"]);
             for (one, other) in cells {
                 table.row([one.into(), other.into()]);
-                table.below("漢".repeat(70));
+                table.add_note("漢".repeat(70));
             }
             for line in table.text(Some(columns)).words().lines() {
                 prop_assert!(line.width() <= columns, "{line:?}");

@@ -16,7 +16,7 @@ pub const SHORT_WORKTREE: &str = "<worktree>";
 
 /// State of a task according to its events, in the JSON of A2A 0.3.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct TaskStateSnapshot {
     /// Id of the task, once known; `None` if the agent answered with a message.
     pub task: Option<String>,
     /// Id of the conversation, once known.
@@ -33,9 +33,9 @@ pub struct Told {
     pub exit: Option<Exit>,
 }
 
-impl Told {
+impl TaskStateSnapshot {
     /// Processes an event of a stream, or a complete task.
-    pub fn take(&mut self, event: &Value) {
+    pub fn apply(&mut self, event: &Value) {
         let name = |value: &Value| value.as_str().map(str::to_owned);
         match event["kind"].as_str() {
             Some("task") => {
@@ -104,13 +104,13 @@ impl Told {
 
     /// Returns the agents that relay the pending question, ending with the one that asks; empty if
     /// the task's own agent asks.
-    pub fn asked_through(&self) -> Vec<&str> {
+    pub fn relay_path(&self) -> Vec<&str> {
         let path = self.metadata.get("question").and_then(|question| question["path"].as_array());
         path.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Returns the text of the pending question, without the hub's note of who asks.
-    pub fn asked(&self) -> Option<String> {
+    pub fn question_text(&self) -> Option<String> {
         let mut message = self.message.clone()?;
         if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
             parts.retain(|part| part["metadata"]["note"] != "asked_by");
@@ -190,7 +190,7 @@ impl Told {
     }
 
     /// Returns the text of the agent's last message, if any.
-    pub fn said(&self) -> Option<String> {
+    pub fn last_message(&self) -> Option<String> {
         self.message.as_ref().map(message_text)
     }
 
@@ -198,35 +198,35 @@ impl Told {
     /// the whole of it, its beginning or its end, or sentences of it behind a heading such as
     /// "`a.txt`: ".
     pub fn last_words(&self) -> Option<String> {
-        let words = self.said().filter(|words| !words.trim().is_empty())?;
-        let made = self.artifacts.iter().map(|made| one_line(&parts_text(&made["parts"])));
-        let made: Vec<_> = made.filter(|made| !made.is_empty()).collect();
-        let said = one_line(&words);
-        let headed = said.split_once(": ").map(|(_, rest)| rest);
+        let words = self.last_message().filter(|words| !words.trim().is_empty())?;
+        let texts = self.artifacts.iter().map(|artifact| one_line(&parts_text(&artifact["parts"])));
+        let texts: Vec<_> = texts.filter(|made| !made.is_empty()).collect();
+        let message = one_line(&words);
+        let headed = message.split_once(": ").map(|(_, rest)| rest);
         let headed = headed.filter(|rest| rest.contains(' ') && rest.ends_with(['.', '!']));
-        let is_repeated = |made: &str| {
-            made == said
-                || made.strip_prefix(&said).is_some_and(|rest| rest.starts_with(' '))
-                || made.strip_suffix(&said).is_some_and(|rest| rest.ends_with(' '))
-                || headed.is_some_and(|rest| contains_words(made, rest))
+        let is_repeated = |text: &str| {
+            text == message
+                || text.strip_prefix(&message).is_some_and(|rest| rest.starts_with(' '))
+                || text.strip_suffix(&message).is_some_and(|rest| rest.ends_with(' '))
+                || headed.is_some_and(|rest| contains_words(text, rest))
         };
-        let repeats = is_repeated(&made.join(" ")) || made.iter().any(|made| is_repeated(made));
+        let repeats = is_repeated(&texts.join(" ")) || texts.iter().any(|made| is_repeated(made));
         (!repeats).then_some(words)
     }
 
     /// True if an artifact contains more than files.
-    pub fn made_text(&self) -> bool {
-        let mut parts = self.artifacts.iter().flat_map(|made| list(&made["parts"]));
+    pub fn has_text(&self) -> bool {
+        let mut parts = self.artifacts.iter().flat_map(|artifact| list(&artifact["parts"]));
         parts.any(|part| part["kind"] != "file")
     }
 
     /// Iterates over the parts of all artifacts and of the last message, each with its artifact's
     /// name.
     pub fn parts(&self) -> impl Iterator<Item = (Option<&str>, &Value)> {
-        let said = self.message.iter().map(|message| (None, message));
-        let made = self.artifacts.iter().map(|made| (made["name"].as_str(), made));
-        made.chain(said).flat_map(|(name, whole)| {
-            whole["parts"].as_array().into_iter().flatten().map(move |part| (name, part))
+        let last_message = self.message.iter().map(|message| (None, message));
+        let artifacts = self.artifacts.iter().map(|artifact| (artifact["name"].as_str(), artifact));
+        artifacts.chain(last_message).flat_map(|(name, value)| {
+            value["parts"].as_array().into_iter().flatten().map(move |part| (name, part))
         })
     }
 
@@ -241,17 +241,17 @@ impl Told {
     }
 
     /// Returns the whole task as JSON members, with `message` as the agent's last message.
-    pub fn whole(&self, message: Option<&str>, exit: Exit) -> Map<String, Value> {
+    pub fn json_members(&self, message: Option<&str>, exit: Exit) -> Map<String, Value> {
         let parts = self.message.as_ref().map(|message| &message["parts"]);
-        let mut whole = self.known();
-        whole.append(&mut object([
+        let mut members = self.known();
+        members.append(&mut object([
             ("message", json!(message)),
             ("parts", json!(parts)),
             ("artifacts", json!(self.artifacts)),
             ("metadata", json!(self.metadata)),
             ("exit", json!(exit as u8)),
         ]));
-        whole
+        members
     }
 }
 
@@ -299,20 +299,20 @@ fn append(parts: &mut Vec<Value>, part: &Value) {
 }
 
 /// Returns the progress message of a stream event, with the reported progress.
-pub fn said_at_work(event: &Value) -> Option<String> {
+pub fn progress_message(event: &Value) -> Option<String> {
     let status = &event["status"];
     if status["state"] != "working" {
         return None;
     }
-    let said = status["message"].is_object().then(|| parts_text(&status["message"]["parts"]));
-    progress::told(event["metadata"].as_object(), said)
+    let message = status["message"].is_object().then(|| parts_text(&status["message"]["parts"]));
+    progress::status_text(event["metadata"].as_object(), message)
 }
 
 /// Combines the agent's failure message with the agent's suggested fix.
-pub fn with_fix(said: String, fix: Option<&str>) -> String {
+pub fn with_fix(message: String, fix: Option<&str>) -> String {
     match fix.filter(|fix| !fix.trim().is_empty()) {
-        Some(fix) => format!("{said}\nfix: {fix}"),
-        None => said,
+        Some(fix) => format!("{message}\nfix: {fix}"),
+        None => message,
     }
 }
 
@@ -334,7 +334,7 @@ mod tests {
             "artifact": { "artifactId": "a", "name": "notes", "parts": [part] } })
     }
 
-    fn made(told: &Told) -> String {
+    fn made(told: &TaskStateSnapshot) -> String {
         told.artifacts.iter().map(|made| parts_text(&made["parts"])).collect()
     }
 
@@ -349,8 +349,8 @@ mod tests {
     fn streamed_pieces_accumulate_to_task() {
         let text = |text: &str| json!({ "kind": "text", "text": text });
         let file = json!({ "kind": "file", "file": { "name": "a.bin", "bytes": "AP8=" } });
-        let mut told = Told::default();
-        told.take(&json!({ "kind": "task", "id": "t", "contextId": "c", "status": { "state": "submitted" } }));
+        let mut told = TaskStateSnapshot::default();
+        told.apply(&json!({ "kind": "task", "id": "t", "contextId": "c", "status": { "state": "submitted" } }));
         for event in [
             status("working", Some("thinking")),
             chunk(text("one "), false),
@@ -358,12 +358,12 @@ mod tests {
             chunk(file, true),
             chunk(text("three"), true),
         ] {
-            told.take(&event);
+            told.apply(&event);
         }
-        assert_eq!((told.exit, told.said()), (None, None), "it is at work");
-        told.take(&status("completed", Some("done")));
+        assert_eq!((told.exit, told.last_message()), (None, None), "it is at work");
+        told.apply(&status("completed", Some("done")));
         assert_eq!(told.last_words().as_deref(), Some("done"));
-        insta::assert_snapshot!(Value::Object(told.whole(told.said().as_deref(), Exit::Done)), @r#"{"artifacts":[{"artifactId":"a","name":"notes","parts":[{"kind":"text","text":"one two"},{"file":{"bytes":"AP8=","name":"a.bin"},"kind":"file"},{"kind":"text","text":"three"}]}],"contextId":"c","exit":0,"message":"done","metadata":{"completed":1,"working":1},"parts":[{"kind":"text","text":"done"}],"state":"completed","taskId":"t"}"#);
+        insta::assert_snapshot!(Value::Object(told.json_members(told.last_message().as_deref(), Exit::Done)), @r#"{"artifacts":[{"artifactId":"a","name":"notes","parts":[{"kind":"text","text":"one two"},{"file":{"bytes":"AP8=","name":"a.bin"},"kind":"file"},{"kind":"text","text":"three"}]}],"contextId":"c","exit":0,"message":"done","metadata":{"completed":1,"working":1},"parts":[{"kind":"text","text":"done"}],"state":"completed","taskId":"t"}"#);
     }
 
     #[test]
@@ -381,14 +381,14 @@ mod tests {
             (task("working", Some(json!([text("one "), text("and ")]))), "one and two"),
             (task("working", Some(json!([text("other ")]))), "other two"),
         ] {
-            let mut told = Told::default();
-            told.take(&chunk(text("one "), false));
-            told.take(&repeated);
-            told.take(&chunk(text("two"), true));
-            told.take(&task("completed", None));
+            let mut told = TaskStateSnapshot::default();
+            told.apply(&chunk(text("one "), false));
+            told.apply(&repeated);
+            told.apply(&chunk(text("two"), true));
+            told.apply(&task("completed", None));
             assert_eq!(made(&told), expected, "{repeated}");
             assert_eq!(told.context.as_deref(), Some("c"), "an empty id names no conversation");
-            told.take(&task("completed", Some(json!([text("one")]))));
+            told.apply(&task("completed", Some(json!([text("one")]))));
             assert_eq!(made(&told), "one", "the last state counts");
         }
     }
@@ -403,31 +403,34 @@ mod tests {
         let question = json!({ "id": "q", "kind": "permission", "path": ["a", "b"] });
         let message =
             json!({ "parts": parts, "metadata": { "question": { "kind": "permission" } } });
-        let mut told = Told::default();
-        told.take(&json!({ "kind": "status-update", "taskId": "t", "contextId": "c",
+        let mut told = TaskStateSnapshot::default();
+        told.apply(&json!({ "kind": "status-update", "taskId": "t", "contextId": "c",
             "status": { "state": "input-required", "message": message },
             "metadata": { "question": question } }));
-        assert_eq!(told.asked_through(), ["a", "b"]);
-        assert_eq!(told.asked().as_deref(), Some("May I?"));
-        assert_eq!(told.said().as_deref(), Some("a > b asks:\nMay I?"));
+        assert_eq!(told.relay_path(), ["a", "b"]);
+        assert_eq!(told.question_text().as_deref(), Some("May I?"));
+        assert_eq!(told.last_message().as_deref(), Some("a > b asks:\nMay I?"));
         assert_eq!(told.question(), Some("q"));
     }
 
     #[test]
     fn working_status_clears_exit() {
-        let mut told = Told::default();
-        told.take(&status("input-required", Some("which?")));
-        assert_eq!((told.exit, told.said().as_deref()), (Some(Exit::NeedsInput), Some("which?")));
-        told.take(&status("working", None));
+        let mut told = TaskStateSnapshot::default();
+        told.apply(&status("input-required", Some("which?")));
+        assert_eq!(
+            (told.exit, told.last_message().as_deref()),
+            (Some(Exit::NeedsInput), Some("which?"))
+        );
+        told.apply(&status("working", None));
         assert_eq!(told.exit, None);
     }
 
     #[test]
     fn last_words_omit_repeated_artifact_text() {
         let words = |made: &str, said: &str| {
-            let mut told = Told::default();
-            told.take(&chunk(json!({ "kind": "text", "text": made }), false));
-            told.take(&status("completed", Some(said)));
+            let mut told = TaskStateSnapshot::default();
+            told.apply(&chunk(json!({ "kind": "text", "text": made }), false));
+            told.apply(&status("completed", Some(said)));
             told.last_words().is_some()
         };
         let all = [
@@ -447,10 +450,10 @@ mod tests {
 
     #[test]
     fn worktree_is_named_by_repository() {
-        let mut told = Told::default();
+        let mut told = TaskStateSnapshot::default();
         let asked = "write /d/worktrees/t/tree/src/a.rs, not /d/worktrees/t/tree.bak?";
         assert_eq!(told.with_short_paths(asked), asked);
-        told.take(&json!({ "kind": "task", "id": "t", "status": { "state": "working" },
+        told.apply(&json!({ "kind": "task", "id": "t", "status": { "state": "working" },
             "metadata": { "worktree": { "path": "/d/worktrees/t/tree", "repository": "/src/shop" } } }));
         let short = "write <worktree>/src/a.rs, not /d/worktrees/t/tree.bak?\n(<worktree> is a worktree of /src/shop)";
         assert_eq!(told.with_short_paths(asked), short);
@@ -464,8 +467,8 @@ mod tests {
             let status = json!({ "state": state, "message": { "parts": [{ "kind": "text", "text": said }] } });
             json!({ "kind": "status-update", "status": status, "metadata": { "progress": { "percent": 40 } } })
         };
-        assert_eq!(said_at_work(&event("working", "compiles")).unwrap(), "40 % · compiles");
-        assert_eq!(said_at_work(&event("completed", "done")), None);
+        assert_eq!(progress_message(&event("working", "compiles")).unwrap(), "40 % · compiles");
+        assert_eq!(progress_message(&event("completed", "done")), None);
     }
 
     #[test]

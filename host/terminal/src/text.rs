@@ -32,7 +32,7 @@ enum TextPiece {
 
 /// Form in which text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct RenderOptions {
     /// True if control characters are shown as escapes.
     pub cleaned: bool,
     /// True if styles are written.
@@ -85,27 +85,27 @@ impl Text {
 
     /// Returns the words without styles.
     pub fn words(&self) -> String {
-        self.shown(Look { cleaned: false, coloured: false })
+        self.render(RenderOptions { cleaned: false, coloured: false })
     }
 
     /// Renders the text.
-    pub fn shown(&self, look: Look) -> String {
+    pub fn render(&self, options: RenderOptions) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
-                TextPiece::Words(style, words) if look.cleaned => {
-                    dress(&mut out, *style, &terminal::clean(words), look);
+                TextPiece::Words(style, words) if options.cleaned => {
+                    dress(&mut out, *style, &terminal::clean(words), options);
                 }
-                TextPiece::Words(style, words) => dress(&mut out, *style, words, look),
-                TextPiece::Mark => dress(&mut out, HUB, &format!("{} ", terminal::MARK), look),
+                TextPiece::Words(style, words) => dress(&mut out, *style, words, options),
+                TextPiece::Mark => dress(&mut out, HUB, &format!("{} ", terminal::MARK), options),
             }
         }
         out
     }
 }
 
-fn dress(out: &mut String, style: Style, words: &str, look: Look) {
-    if look.coloured && !style.is_plain() && !words.is_empty() {
+fn dress(out: &mut String, style: Style, words: &str, options: RenderOptions) {
+    if options.coloured && !style.is_plain() && !words.is_empty() {
         *out += &format!("{style}{words}{style:#}");
     } else {
         *out += words;
@@ -169,7 +169,7 @@ mod tests {
         text.push(PLAIN, "\n");
         text.mark();
         text.push(PLAIN, "┇ forged");
-        let shown = |cleaned, coloured| text.shown(Look { cleaned, coloured });
+        let shown = |cleaned, coloured| text.render(RenderOptions { cleaned, coloured });
         insta::assert_debug_snapshot!(shown(true, true), @r#""said: \\u{1b}[2J\\u{202e}x \u{1b}[36mwor\\u{1b}]0;king\u{1b}[0m\n\u{1b}[1m\u{1b}[36m┇ \u{1b}[0m\\u{2507} forged""#);
         insta::assert_debug_snapshot!(shown(true, false), @r#""said: \\u{1b}[2J\\u{202e}x wor\\u{1b}]0;king\n┇ \\u{2507} forged""#);
         assert_eq!(shown(false, false), "said: \x1b[2J\u{202e}x wor\x1b]0;king\n┇ ┇ forged");

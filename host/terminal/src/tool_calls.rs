@@ -1,6 +1,6 @@
 //! Tool calls of an agent at work: a line about each one that has ended.
 
-use crate::task_snapshot::said_at_work;
+use crate::task_snapshot::progress_message;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ pub struct ToolCalls(BTreeMap<String, String>);
 
 impl ToolCalls {
     /// Returns the line about the call that an event of a task ends, if it ends one.
-    pub fn take(&mut self, event: &Value) -> Option<String> {
+    pub fn apply(&mut self, event: &Value) -> Option<String> {
         let tool = &event["metadata"]["tool"];
         let id = tool["id"].as_str()?;
-        if let Some(begun) = said_at_work(event)
+        if let Some(begun) = progress_message(event)
             && (self.0.len() < MAX_OPEN || self.0.contains_key(id))
         {
             self.0.insert(id.to_owned(), begun);
@@ -44,18 +44,18 @@ mod tests {
     #[test]
     fn ended_call_has_line_of_its_begin() {
         let mut calls = ToolCalls::default();
-        assert_eq!(calls.take(&event("1", "in_progress", Some("runs ls"))), None);
-        assert_eq!(calls.take(&event("2", "in_progress", Some("reads a"))), None);
-        assert_eq!(calls.take(&event("2", "failed", None)).as_deref(), Some("✗ reads a"));
-        assert_eq!(calls.take(&event("1", "completed", None)).as_deref(), Some("✓ runs ls"));
-        assert_eq!(calls.take(&event("1", "completed", None)), None);
-        assert_eq!(calls.take(&json!({ "metadata": { "tool": null } })), None);
+        assert_eq!(calls.apply(&event("1", "in_progress", Some("runs ls"))), None);
+        assert_eq!(calls.apply(&event("2", "in_progress", Some("reads a"))), None);
+        assert_eq!(calls.apply(&event("2", "failed", None)).as_deref(), Some("✗ reads a"));
+        assert_eq!(calls.apply(&event("1", "completed", None)).as_deref(), Some("✓ runs ls"));
+        assert_eq!(calls.apply(&event("1", "completed", None)), None);
+        assert_eq!(calls.apply(&json!({ "metadata": { "tool": null } })), None);
     }
 
     #[test]
     fn flood_of_open_calls_is_bounded() {
         let mut calls = ToolCalls::default();
-        (0..1_000).for_each(|id| drop(calls.take(&event(&id.to_string(), "pending", Some("x")))));
+        (0..1_000).for_each(|id| drop(calls.apply(&event(&id.to_string(), "pending", Some("x")))));
         assert_eq!(calls.0.len(), MAX_OPEN);
     }
 }

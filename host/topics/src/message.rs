@@ -38,7 +38,7 @@ impl TopicBody {
     /// # Errors
     ///
     /// See [`TopicBodyError`].
-    pub fn of(text: Option<String>, data: Option<Value>) -> Result<Self, TopicBodyError> {
+    pub fn new(text: Option<String>, data: Option<Value>) -> Result<Self, TopicBodyError> {
         let body = match (text, data) {
             (Some(text), None) => Self::Text(text),
             (None, Some(data)) => Self::Data(data),
@@ -135,20 +135,20 @@ mod tests {
     #[test]
     fn body_is_one_of_two_and_bounded() {
         let large = "x".repeat(MAX_BODY + 1);
-        assert_eq!(TopicBody::of(None, None), Err(TopicBodyError::NotOne));
+        assert_eq!(TopicBody::new(None, None), Err(TopicBodyError::NotOne));
         assert_eq!(
-            TopicBody::of(Some(String::new()), Some(Value::Null)),
+            TopicBody::new(Some(String::new()), Some(Value::Null)),
             Err(TopicBodyError::NotOne)
         );
         assert_eq!(
-            TopicBody::of(Some(large.clone()), None),
+            TopicBody::new(Some(large.clone()), None),
             Err(TopicBodyError::TooLarge(MAX_BODY + 1))
         );
         assert_eq!(
-            TopicBody::of(None, Some(json!(large))),
+            TopicBody::new(None, Some(json!(large))),
             Err(TopicBodyError::TooLarge(MAX_BODY + 3))
         );
-        assert!(TopicBody::of(Some("x".repeat(MAX_BODY)), None).is_ok());
-        assert_eq!(TopicBody::of(None, Some(Value::Null)), Ok(TopicBody::Data(Value::Null)));
+        assert!(TopicBody::new(Some("x".repeat(MAX_BODY)), None).is_ok());
+        assert_eq!(TopicBody::new(None, Some(Value::Null)), Ok(TopicBody::Data(Value::Null)));
     }
 }

@@ -69,7 +69,7 @@ impl TryFrom<PublishParams> for TopicRequest {
 
     fn try_from(params: PublishParams) -> Result<Self, TopicBodyError> {
         let PublishParams { topic, text, data } = params;
-        Ok(Self::Publish { topic, body: TopicBody::of(text, data)? })
+        Ok(Self::Publish { topic, body: TopicBody::new(text, data)? })
     }
 }
 

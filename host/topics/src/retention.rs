@@ -33,9 +33,9 @@ impl TopicRules {
 
     /// Limit that a full topic with this many messages exceeds.
     pub fn shared_by(&self, messages: u64) -> RetentionLimit {
-        let most = self.keep_messages.max(1);
-        if messages > most {
-            RetentionLimit::Messages(most)
+        let limit = self.keep_messages.max(1);
+        if messages > limit {
+            RetentionLimit::Messages(limit)
         } else {
             RetentionLimit::Bytes(self.keep_bytes)
         }

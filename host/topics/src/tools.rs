@@ -64,8 +64,8 @@ fn stored() -> TopicStart {
 /// All tools.
 pub fn topic_tools() -> [TopicTool; 3] {
     let object = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
-    let text = |what: &str| json!({ "type": "string", "description": what });
-    let number = |what: &str, most: u64| json!({ "type": "integer", "minimum": 0, "maximum": most, "description": what });
+    let text = |summary: &str| json!({ "type": "string", "description": summary });
+    let number = |summary: &str, max: u64| json!({ "type": "integer", "minimum": 0, "maximum": max, "description": summary });
     let publish = json!({
         "topic": text("Levels between slashes, such as builds/main/failed. It begins to exist with its first message"),
         "text": text("Text of the message; or `data`"),
@@ -171,12 +171,13 @@ fn read(arguments: Value) -> Result<TopicRequest, String> {
 
 /// Wait in milliseconds; models write `5` and `5.0`.
 fn wait_ms(seconds: f64) -> Result<u64, String> {
-    let most = MAX_WAIT_MS / 1_000;
-    let waits = (0..=most)
+    let max_seconds = MAX_WAIT_MS / 1_000;
+    let waits = (0..=max_seconds)
         .rev()
-        .find(|whole| u32::try_from(*whole).is_ok_and(|whole| f64::from(whole) <= seconds));
-    let why = || format!("`wait_seconds` is a number from 0 to {most}, and here is {seconds}");
-    waits.map(|whole| whole * 1_000).ok_or_else(why)
+        .find(|rounded| u32::try_from(*rounded).is_ok_and(|whole| f64::from(whole) <= seconds));
+    let why =
+        || format!("`wait_seconds` is a number from 0 to {max_seconds}, and here is {seconds}");
+    waits.map(|rounded| rounded * 1_000).ok_or_else(why)
 }
 
 /// Answer for a model. Messages beyond the most bytes are left for the next call, and a message
@@ -248,10 +249,10 @@ mod tests {
     #[test]
     fn arguments_become_requests() {
         let topic = TopicName::parse("a/b").unwrap();
-        let text = |text: &str| TopicBody::of(Some(text.to_owned()), None).unwrap();
+        let text = |text: &str| TopicBody::new(Some(text.to_owned()), None).unwrap();
         let publish = TopicRequest::Publish { topic: topic.clone(), body: text("hi") };
         assert_eq!(call(PUBLISH, &json!({ "topic": "a/b", "text": "hi" })), Ok(publish));
-        let null = TopicBody::of(None, Some(Value::Null)).unwrap();
+        let null = TopicBody::new(None, Some(Value::Null)).unwrap();
         let publish = TopicRequest::Publish { topic, body: null };
         assert_eq!(call(PUBLISH, &json!({ "topic": "a/b", "data": null })), Ok(publish));
         let Ok(TopicRequest::Read(read)) = call(READ, &json!({ "pattern": "a/#" })) else {

@@ -2,8 +2,8 @@
 
 use crate::{
     glob::Globs,
-    happening::{FileChange, FileEvent, Happening},
     read_bounded::{BoundedWalk, WalkError, directory},
+    trigger_event::{FileChange, FileEvent, TriggerEvent},
 };
 use std::{collections::BTreeMap, io, path::Path};
 
@@ -55,7 +55,7 @@ impl WatchedFiles {
         let shown = || root.display().to_string();
         let mut found = BTreeMap::new();
         let enters =
-            |path: &str| path.rsplit('/').next() != Some(".git") && globs.may_match_below(path);
+            |path: &str| path.rsplit('/').next() != Some(".git") && globs.may_match_in(path);
         let root_fd = directory(root).map_err(|why| FilesError::Io { directory: shown(), why })?;
         let mut is_over = false;
         let walked =
@@ -81,17 +81,17 @@ impl WatchedFiles {
     }
 
     /// Changes that lead from this look to a later one.
-    pub fn changes_to(&self, later: &Self) -> Vec<Happening> {
+    pub fn changes_to(&self, later: &Self) -> Vec<TriggerEvent> {
         let of_path = |path: &String| match (self.0.get(path), later.0.get(path)) {
             (None, Some(_)) => Some(FileChange::Created),
             (Some(_), None) => Some(FileChange::Removed),
             (Some(before), Some(after)) if before != after => Some(FileChange::Changed),
             (Some(_), Some(_)) | (None, None) => None,
         };
-        let gone = self.0.keys().filter(|path| !later.0.contains_key(*path));
-        let paths = later.0.keys().chain(gone);
+        let removed = self.0.keys().filter(|path| !later.0.contains_key(*path));
+        let paths = later.0.keys().chain(removed);
         let changed = paths.filter_map(|path| {
-            Some(Happening::File(FileEvent { path: path.clone(), change: of_path(path)? }))
+            Some(TriggerEvent::File(FileEvent { path: path.clone(), change: of_path(path)? }))
         });
         changed.collect()
     }
@@ -102,13 +102,13 @@ mod tests {
     use super::*;
     use std::{fs, os::unix::fs::symlink};
 
-    fn told(changes: &[Happening]) -> Vec<String> {
-        let word = |change: &Happening| match change {
-            Happening::File(FileEvent { path, change }) => format!("{path} {change:?}"),
-            Happening::Commit(_)
-            | Happening::Task(_)
-            | Happening::Webhook(_)
-            | Happening::Topic(_) => unreachable!(),
+    fn told(changes: &[TriggerEvent]) -> Vec<String> {
+        let word = |change: &TriggerEvent| match change {
+            TriggerEvent::File(FileEvent { path, change }) => format!("{path} {change:?}"),
+            TriggerEvent::Commit(_)
+            | TriggerEvent::Task(_)
+            | TriggerEvent::Webhook(_)
+            | TriggerEvent::Topic(_) => unreachable!(),
         };
         changes.iter().map(word).collect()
     }

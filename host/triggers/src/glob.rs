@@ -80,7 +80,7 @@ impl Globs {
     }
 
     /// True if something below a directory may match, so that the directory must be read.
-    pub fn may_match_below(&self, dir: &str) -> bool {
+    pub fn may_match_in(&self, dir: &str) -> bool {
         let path: Vec<&[u8]> = dir.split('/').map(str::as_bytes).collect();
         let mut is_needed = false;
         for pattern in &self.0 {
@@ -243,7 +243,7 @@ mod tests {
             (&["*/a/b"], "q/b", false),
         ] {
             let globs = Globs::parse(patterns).unwrap();
-            assert_eq!(globs.may_match_below(dir), expected, "{patterns:?} {dir}");
+            assert_eq!(globs.may_match_in(dir), expected, "{patterns:?} {dir}");
         }
     }
 
@@ -281,14 +281,14 @@ mod tests {
         ) {
             if let Ok(globs) = Globs::parse(&patterns) {
                 let is_match = globs.matches(&format!("{dir}/{below}"));
-                prop_assert!(!is_match || globs.may_match_below(&dir));
+                prop_assert!(!is_match || globs.may_match_in(&dir));
             }
         }
 
         #[test]
         fn any_pattern_and_path_are_handled(pattern in ".{0,40}", path in ".{0,40}") {
             if let Ok(globs) = Globs::parse(&[pattern]) {
-                let _ = (globs.matches(&path), globs.may_match_below(&path));
+                let _ = (globs.matches(&path), globs.may_match_in(&path));
             }
         }
     }

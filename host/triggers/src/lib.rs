@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! commits, files, tasks, webhooks ──► observed ──► pending ──► step: start, skip, stop
-//!     refs, files, webhook           happening     state       plan (debounce, overlap, limit)
+//!     refs, files, webhook           trigger_event state       plan (debounce, overlap, limit)
 //! ```
 //!
 //! [`refs`] and [`files`] read the disk; they start no program, follow no link, and are bounded.
@@ -10,8 +10,8 @@
 
 pub mod files;
 pub mod glob;
-pub mod happening;
 pub mod plan;
 mod read_bounded;
 pub mod refs;
+pub mod trigger_event;
 pub mod webhook;

@@ -14,8 +14,8 @@
 //! trigger until the operator resumes it.
 
 use crate::{
-    happening::{Happening, Happenings},
     refs::{self, Heads},
+    trigger_event::{Happenings, TriggerEvent},
 };
 use a2a_hub_clock::schedule::Overlap;
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ pub enum DeliveryNews {
     /// It was taken before.
     Repeated,
     /// Too many came within the last minutes.
-    TooMany,
+    RateLimited,
 }
 
 /// Group of events that gets one run.
@@ -165,7 +165,7 @@ impl TriggerState {
     }
 
     /// Replaces the known branches; returns the events in between.
-    pub fn see_heads(&mut self, heads: Heads) -> Vec<Happening> {
+    pub fn see_heads(&mut self, heads: Heads) -> Vec<TriggerEvent> {
         let changes = self.heads.as_ref().map(|before| refs::changes(before, &heads));
         self.heads = Some(heads);
         changes.unwrap_or_default()
@@ -180,7 +180,7 @@ impl TriggerState {
         let is_full = self.deliveries.len() >= MAX_DELIVERIES;
         if let Some(oldest) = self.deliveries.first().filter(|_| is_full) {
             if (0..DELIVERY_PERIOD_MS).contains(&now_ms.saturating_sub(oldest.at_ms)) {
-                return DeliveryNews::TooMany;
+                return DeliveryNews::RateLimited;
             }
             self.deliveries.remove(0);
         }
@@ -193,16 +193,16 @@ impl TriggerState {
     pub fn observe(
         &mut self,
         plan: &TriggerPlan,
-        events: Vec<Happening>,
+        events: Vec<TriggerEvent>,
         is_running: bool,
         now_ms: i64,
     ) -> bool {
-        let was_held = self.held;
+        let was_busy = self.held;
         self.held &= is_running;
         if events.is_empty() || !self.is_active() {
             return false;
         }
-        if plan.overlap == Overlap::Skip && (was_held || is_running) {
+        if plan.overlap == Overlap::Skip && (was_busy || is_running) {
             self.note = Some(skipped(events.len()));
             return false;
         }

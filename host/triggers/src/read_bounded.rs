@@ -47,8 +47,12 @@ pub(crate) fn directory_in(parent: impl AsFd, name: &str) -> io::Result<Option<O
     }
 }
 
-/// Reads a plain file of at most `most` bytes; `None` if it does not exist.
-pub(crate) fn file_in(parent: impl AsFd, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+/// Reads a plain file of at most `max_bytes` bytes; `None` if it does not exist.
+pub(crate) fn file_in(
+    parent: impl AsFd,
+    name: &str,
+    max_bytes: u64,
+) -> io::Result<Option<Vec<u8>>> {
     // Without `NONBLOCK`, opening a pipe that somebody put there would wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(parent, name, flags, Mode::empty()) {
@@ -62,15 +66,15 @@ pub(crate) fn file_in(parent: impl AsFd, name: &str, most: u64) -> io::Result<Op
         return Err(io::Error::other(format!("`{name}` is no plain file")));
     }
     let mut bytes = Vec::new();
-    File::from(file).take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("`{name}` has more than {most} bytes")));
+    File::from(file).take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(io::Error::other(format!("`{name}` has more than {max_bytes} bytes")));
     }
     Ok(Some(bytes))
 }
 
 /// Called with the path of a plain file, its directory, its name there, and its metadata.
-pub(crate) type FileVisit<'v> =
+pub(crate) type FileVisitor<'v> =
     dyn FnMut(String, &OwnedFd, &str, &Stat) -> Result<(), WalkError> + 'v;
 
 /// Walk of a tree of directories, bounded in entries and depth.
@@ -78,33 +82,33 @@ pub(crate) struct BoundedWalk<'a> {
     /// Tests if a directory must be read, by its path below the first one.
     pub(crate) enters: &'a dyn Fn(&str) -> bool,
     /// Maximum number of entries.
-    pub(crate) most: usize,
+    pub(crate) max_entries: usize,
     entries: usize,
 }
 
 impl<'a> BoundedWalk<'a> {
-    pub(crate) fn new(most: usize, enters: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { enters, most, entries: 0 }
+    pub(crate) fn new(max_entries: usize, enters: &'a dyn Fn(&str) -> bool) -> Self {
+        Self { enters, max_entries, entries: 0 }
     }
 
-    /// Calls `visit` for each plain file. Leaves out what vanishes meanwhile, and directories that
+    /// Calls `on_file` for each plain file. Leaves out what vanishes meanwhile, and directories that
     /// this user may not read.
     pub(crate) fn run(
         &mut self,
         dir: impl AsFd,
-        visit: &mut FileVisit<'_>,
+        on_file: &mut FileVisitor<'_>,
     ) -> Result<(), WalkError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = openat(dir, ".", flags, Mode::empty())?;
-        self.descend(&dir, "", 0, visit)
+        self.descend(&dir, "", 0, on_file)
     }
 
     fn descend(
         &mut self,
         dir: &OwnedFd,
-        above: &str,
+        parent: &str,
         depth: usize,
-        visit: &mut FileVisit<'_>,
+        on_file: &mut FileVisitor<'_>,
     ) -> Result<(), WalkError> {
         for entry in Dir::read_from(dir)? {
             let entry = entry?;
@@ -113,12 +117,12 @@ impl<'a> BoundedWalk<'a> {
                 continue;
             }
             self.entries += 1;
-            if self.entries > self.most {
-                return Err(WalkError::TooMany(self.most));
+            if self.entries > self.max_entries {
+                return Err(WalkError::TooMany(self.max_entries));
             }
             // A name that is not UTF-8 cannot be written in JSON, and no pattern matches it.
             let Ok(name) = name.to_str() else { continue };
-            let path = if above.is_empty() { name.to_owned() } else { format!("{above}/{name}") };
+            let path = if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") };
             let stat = match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,
@@ -126,10 +130,10 @@ impl<'a> BoundedWalk<'a> {
             };
             let kind = FileType::from_raw_mode(stat.st_mode);
             if kind.is_file() {
-                visit(path, dir, name, &stat)?;
+                on_file(path, dir, name, &stat)?;
             } else if kind.is_dir() && depth < MAX_DEPTH && (self.enters)(&path) {
                 match directory_in(dir, name) {
-                    Ok(Some(below)) => self.descend(&below, &path, depth + 1, visit)?,
+                    Ok(Some(child)) => self.descend(&child, &path, depth + 1, on_file)?,
                     Ok(None) => {}
                     Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {}
                     Err(why) => return Err(why.into()),

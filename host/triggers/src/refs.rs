@@ -6,8 +6,8 @@
 
 use crate::{
     glob::Globs,
-    happening::{CommitEvent, Happening},
     read_bounded::{BoundedWalk, WalkError, directory, directory_in, file_in},
+    trigger_event::{CommitEvent, TriggerEvent},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -88,14 +88,14 @@ pub fn read(root: &Path, globs: &Globs) -> Result<Heads, RefsError> {
 
 /// Branches with another commit than before. A new branch at a commit that another branch already
 /// had holds no new commit.
-pub fn changes(before: &Heads, after: &Heads) -> Vec<Happening> {
+pub fn changes(before: &Heads, after: &Heads) -> Vec<TriggerEvent> {
     let known: BTreeSet<_> = before.values().collect();
     let changed = after.iter().filter(|(branch, commit)| match before.get(*branch) {
         Some(old) => old != *commit,
         None => !known.contains(commit),
     });
     let event = |(branch, commit): (&String, &String)| {
-        Happening::Commit(CommitEvent {
+        TriggerEvent::Commit(CommitEvent {
             branch: branch.clone(),
             before: before.get(branch).cloned(),
             after: commit.clone(),
@@ -144,8 +144,8 @@ fn linked(root: &Path, link: &[u8]) -> Result<OwnedFd, RefsError> {
         Ok(bytes.as_deref().and_then(line).map(|path| to.join(path)))
     };
     let back = named("gitdir")?.ok_or_else(not_linked)?;
-    let (back, own) = (fs::canonicalize(back), fs::canonicalize(root.join(".git")));
-    if back.map_err(failed)? != own.map_err(failed)? {
+    let (back, dot_git) = (fs::canonicalize(back), fs::canonicalize(root.join(".git")));
+    if back.map_err(failed)? != dot_git.map_err(failed)? {
         return Err(not_linked());
     }
     let common = named("commondir")?.ok_or_else(not_linked)?;
@@ -156,7 +156,7 @@ fn linked(root: &Path, link: &[u8]) -> Result<OwnedFd, RefsError> {
 fn unpacked(common: &OwnedFd, globs: &Globs, heads: &mut Heads) -> Result<(), WalkError> {
     let Some(refs) = directory_in(common, "refs")? else { return Ok(()) };
     let Some(branches) = directory_in(&refs, "heads")? else { return Ok(()) };
-    let enters = |path: &str| globs.may_match_below(path);
+    let enters = |path: &str| globs.may_match_in(path);
     BoundedWalk::new(MAX_ENTRIES, &enters).run(branches, &mut |branch, dir, name, _| {
         // git writes a ref to a file of this name, and renames it.
         if name.ends_with(".lock") || !globs.matches(&branch) {
@@ -309,7 +309,7 @@ mod tests {
                 .map(|(branch, before, after): &(&str, Option<&str>, &str)| {
                     let before = before.map(str::to_owned);
                     let (branch, after) = ((*branch).to_owned(), (*after).to_owned());
-                    Happening::Commit(CommitEvent { branch, before, after })
+                    TriggerEvent::Commit(CommitEvent { branch, before, after })
                 })
                 .collect();
             assert_eq!(changes(&before, &after), expected, "{after:?}");

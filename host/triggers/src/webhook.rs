@@ -1,6 +1,6 @@
 //! Webhooks from outside: the check of a signature, and the event that a request reports.
 
-use crate::happening::WebhookEvent;
+use crate::trigger_event::WebhookEvent;
 use a2a_hub_protocol::foreign;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::{
@@ -115,12 +115,12 @@ fn standard(
     let decoded = encoded.and_then(|encoded| STANDARD.decode(encoded).ok());
     let key = hmac::Key::new(hmac::HMAC_SHA256, decoded.as_deref().unwrap_or(secret.as_bytes()));
     let signed = [format!("{id}.{sent}.").as_bytes(), &request.body].concat();
-    let mut given = signatures.split(' ').filter_map(|it| it.strip_prefix("v1,"));
+    let mut candidates = signatures.split(' ').filter_map(|it| it.strip_prefix("v1,"));
     let is_valid = |signature: &str| {
         let signature = STANDARD.decode(signature);
         signature.is_ok_and(|signature| hmac::verify(&key, &signed, &signature).is_ok())
     };
-    if !given.any(is_valid) {
+    if !candidates.any(is_valid) {
         return Err(WebhookError::Signature);
     }
     let sent: i64 = sent.parse().map_err(|_| WebhookError::Unreadable("webhook-timestamp"))?;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use url::Url;
 
 /// Time limit of the whole answer; short, since a client waits for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Largest answer in bytes; a token has 64.
 const MAX_ANSWER: usize = 1 << 10;
@@ -34,7 +34,7 @@ pub enum ChallengeError {
     #[error(transparent)]
     Lost(#[from] OutboundError),
     /// The answer did not arrive in time.
-    #[error("no whole answer within {}", Span(PATIENCE))]
+    #[error("no whole answer within {}", Span(TIMEOUT))]
     Late,
     /// The status was not 200.
     #[error("it answered with HTTP status {}", .0.as_u16())]
@@ -52,18 +52,18 @@ pub(crate) async fn challenge(client: &Outbound, url: &Url) -> Result<(), Challe
     let request = Request::get(url.as_str())
         .header(USER_AGENT, concat!("a2a-hub/", env!("CARGO_PKG_VERSION")))
         .body(Full::<Bytes>::default())?;
-    let said = timeout(PATIENCE, answer(client, request)).await;
-    let said = said.map_err(|_| ChallengeError::Late)??;
+    let body = timeout(TIMEOUT, answer(client, request)).await;
+    let body = body.map_err(|_| ChallengeError::Late)??;
     // Some frameworks append a line break.
-    let same = str::from_utf8(&said).is_ok_and(|said| token.is(said.trim()));
+    let same = str::from_utf8(&body).is_ok_and(|text| token.is(text.trim()));
     if same { Ok(()) } else { Err(ChallengeError::Other) }
 }
 
 async fn answer(client: &Outbound, request: Request<Full<Bytes>>) -> Result<Bytes, ChallengeError> {
-    let answer = client.ask(request, PATIENCE).await?;
+    let answer = client.ask(request, TIMEOUT).await?;
     if answer.status() != StatusCode::OK {
         return Err(ChallengeError::Status(answer.status()));
     }
-    let whole = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-    Ok(whole.map_err(|_| ChallengeError::Other)?.to_bytes())
+    let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+    Ok(body.map_err(|_| ChallengeError::Other)?.to_bytes())
 }

@@ -83,9 +83,9 @@ impl Receivers {
     }
 
     /// Suspension of the receiver there, if it is suspended.
-    pub fn left_alone(&self, origin: &str) -> Option<CircuitOpen> {
+    pub fn suspension(&self, origin: &str) -> Option<CircuitOpen> {
         let receiver = self.known().get(origin).and_then(Weak::upgrade);
-        receiver.and_then(|receiver| receiver.left_alone())
+        receiver.and_then(|receiver| receiver.suspension())
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Weak<Receiver>>> {
@@ -140,7 +140,7 @@ impl Receiver {
     }
 
     /// Suspension of the receiver, if it is suspended.
-    pub fn left_alone(&self) -> Option<CircuitOpen> {
+    pub fn suspension(&self) -> Option<CircuitOpen> {
         let judged = self.judged();
         match judged.breaker.state() {
             Circuit::Closed { .. } => None,
@@ -152,10 +152,10 @@ impl Receiver {
     }
 
     /// Reason why a delivery had to wait.
-    pub fn held_up(&self) -> String {
-        self.left_alone().map_or_else(
+    pub fn wait_reason(&self) -> String {
+        self.suspension().map_or_else(
             || "others are before it".to_owned(),
-            |left| format!("others failed in a row, the last one so: {}", left.cause),
+            |suspension| format!("others failed in a row, the last one so: {}", suspension.cause),
         )
     }
 
@@ -211,7 +211,7 @@ mod tests {
             });
             tokio::task::yield_now().await;
         }
-        let left = receivers.left_alone("https://example.com").unwrap();
+        let left = receivers.suspension("https://example.com").unwrap();
         assert_eq!((left.for_now, left.cause.as_str()), (PAUSE, "connection refused"));
         let mut went = workers.join_all().await;
         went.sort_unstable();
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(went[1], (1, 91), "and once the next one is, which is twice as long");
         assert_eq!(went[2], (2, 92), "at once when that one has arrived");
         assert!(went.iter().all(|&(_, since)| since <= 97), "{went:?}");
-        assert!(receivers.left_alone("https://example.com").is_none());
+        assert!(receivers.suspension("https://example.com").is_none());
     }
 
     #[tokio::test(start_paused = true)]

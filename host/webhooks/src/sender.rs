@@ -35,7 +35,7 @@ use url::Url;
 
 /// Time limit of a receiver's answer; a receiver should answer first and process the notification
 /// afterwards.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time limit of a name lookup while a client waits.
 const LOOKUP: Duration = Duration::from_secs(5);
@@ -105,7 +105,7 @@ pub enum SendError {
         /// HTTP status of the answer.
         status: u16,
         /// Pause that the receiver requests, if it does.
-        asked: Option<Duration>,
+        retry_after: Option<Duration>,
     },
     /// The receiver wants no more.
     #[error("it answered with HTTP status 410: it wants no more")]
@@ -142,8 +142,8 @@ impl SendError {
     }
 
     /// Pause that the receiver requests, if it does.
-    pub fn asked(&self) -> Option<Duration> {
-        if let Self::Status { asked, .. } = self { *asked } else { None }
+    pub fn retry_after(&self) -> Option<Duration> {
+        if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 }
 
@@ -182,13 +182,13 @@ impl Sender {
             }
         }
         if self.challenges {
-            let asked = async {
+            let attempt = async {
                 // The semaphore is never closed.
                 let _turn = self.all.acquire().await;
                 challenge(&self.client, &url).await
             };
-            let limit = 2 * challenge::PATIENCE;
-            timeout(limit, asked).await.map_err(|_| ChallengeError::Late)??;
+            let limit = 2 * challenge::TIMEOUT;
+            timeout(limit, attempt).await.map_err(|_| ChallengeError::Late)??;
         }
         Ok(())
     }
@@ -227,12 +227,14 @@ impl Sender {
         // Signed anew for each try, since the signature contains the time.
         let request = self.request(&url, config, payload, trace)?;
         // The body of the answer is irrelevant, and not read.
-        let answer = self.client.ask(request, PATIENCE).await?;
+        let answer = self.client.ask(request, TIMEOUT).await?;
         let status = answer.status().as_u16();
         match verdict(status) {
             DeliveryVerdict::Taken => Ok(()),
             DeliveryVerdict::Gone => Err(SendError::Gone),
-            DeliveryVerdict::Later => Err(SendError::Status { status, asked: rest(&answer) }),
+            DeliveryVerdict::Later => {
+                Err(SendError::Status { status, retry_after: retry_after(&answer) })
+            }
         }
     }
 
@@ -251,8 +253,9 @@ impl Sender {
         }
         if let Some(PushAuthentication { scheme, credentials }) = &config.authentication {
             let credentials = credentials.as_ref().map(Secret::expose);
-            let said = credentials.map_or_else(|| scheme.clone(), |it| format!("{scheme} {it}"));
-            request = request.header(AUTHORIZATION, secret(&said)?);
+            let authorization =
+                credentials.map_or_else(|| scheme.clone(), |it| format!("{scheme} {it}"));
+            request = request.header(AUTHORIZATION, secret(&authorization)?);
         }
         if let Some(signer) = &self.signer {
             let now = jiff::Timestamp::now().as_second();
@@ -267,10 +270,10 @@ impl Sender {
 }
 
 /// Pause that a receiver requests (`Retry-After`), if it does.
-fn rest<B>(answer: &Response<B>) -> Option<Duration> {
-    let said = answer.headers().get(RETRY_AFTER);
-    let said = said.filter(|_| may_ask_for_rest(answer.status().as_u16()))?;
-    clock::retry_after(said.to_str().ok()?)
+fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
+    let value = answer.headers().get(RETRY_AFTER);
+    let value = value.filter(|_| may_ask_for_rest(answer.status().as_u16()))?;
+    clock::retry_after(value.to_str().ok()?)
 }
 
 /// Scheme, host and port of a URL: the part that is no secret.
@@ -317,7 +320,7 @@ mod tests {
             form: PushForm::V1,
         };
         for url in ["https://127.0.0.1:9999/", "https://localhost:9999/"] {
-            let config = offered(url).of(TaskId::new("t"));
+            let config = offered(url).for_task(TaskId::new("t"));
             let payload = Payload {
                 id: "t-1".into(),
                 seq: 1,

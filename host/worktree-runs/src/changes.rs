@@ -3,7 +3,7 @@
 use crate::{PATCH, WorktreeOfRun};
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
-    hub::event::Happened,
+    hub::event::HubEventKind,
     id::{ArtifactId, TaskId},
     message::{Content, Message, Part, Role},
     operation::ConflictWith,
@@ -63,8 +63,8 @@ impl Run for RunInWorktree {
         self.run.cancel();
     }
 
-    async fn leave(&mut self) -> bool {
-        self.run.leave().await
+    async fn detach(&mut self) -> bool {
+        self.run.detach().await
     }
 
     async fn end(&mut self) {
@@ -87,13 +87,13 @@ impl WorktreeOfRun {
         };
         let events = match found {
             Ok((diff, _)) if diff.snapshot.files == 0 && !has_patch => {
-                match left_out_text(&diff.snapshot.left_out) {
+                match omissions_text(&diff.snapshot.left_out) {
                     Some(text) => vec![working(text)],
                     None => return,
                 }
             }
             Ok((diff, is_table)) => {
-                let left_out = left_out_text(&diff.snapshot.left_out).map(working);
+                let omissions = omissions_text(&diff.snapshot.left_out).map(working);
                 // Bytes, so that a client shows a file, and saves it.
                 let mut part = Part::new(Content::Raw(diff.bytes));
                 part.media_type =
@@ -110,7 +110,7 @@ impl WorktreeOfRun {
                 }
                 let warning = (!conflicts.is_empty()).then(|| working(warning(task, &conflicts)));
                 let patch = Emitted::Artifact { artifact, append: false, last_chunk: true };
-                [patch].into_iter().chain(left_out).chain(warning).collect()
+                [patch].into_iter().chain(omissions).chain(warning).collect()
             }
             Err(why) => {
                 tracing::warn!(%task, %why, "the changes of a worktree cannot be read");
@@ -135,7 +135,7 @@ impl WorktreeOfRun {
         let named: Vec<_> = found.into_iter().map(conflict_with).collect();
         for conflict in &named {
             tracing::info!(%task, with = %conflict.task_id, paths = ?conflict.paths, "two worktrees conflict");
-            (self.publish)(Happened::WorktreeConflict {
+            (self.publish)(HubEventKind::WorktreeConflict {
                 task_id: task.clone(),
                 context_id: self.context.clone(),
                 conflict: conflict.clone(),
@@ -152,12 +152,12 @@ pub fn conflict_with(found: WorktreeConflict) -> ConflictWith {
 }
 
 /// Text that names what the changes lack; none if they lack nothing.
-fn left_out_text(left_out: &[Omission]) -> Option<String> {
-    let named = left_out.iter().take(NAMED).map(|it| format!("- `{}` {}", it.name, it.reason));
+fn omissions_text(omissions: &[Omission]) -> Option<String> {
+    let named = omissions.iter().take(NAMED).map(|it| format!("- `{}` {}", it.name, it.reason));
     let named = named.collect::<Vec<_>>().join("\n");
-    let more = left_out.len().saturating_sub(NAMED);
+    let more = omissions.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
-    (!left_out.is_empty()).then(|| format!("Not in the result of the worktree:\n{named}{more}"))
+    (!omissions.is_empty()).then(|| format!("Not in the result of the worktree:\n{named}{more}"))
 }
 
 fn working(text: String) -> Emitted {

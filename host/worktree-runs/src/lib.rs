@@ -7,16 +7,16 @@
 //! ```
 
 mod changes;
-mod own_files;
+mod repository_configs;
 mod rules;
 mod setup;
 
 pub use changes::conflict_with;
-pub use own_files::decide_by_trust;
+pub use repository_configs::decide_by_trust;
 pub use rules::rules_of;
 
 use a2a_hub_protocol::{
-    hub::event::Happened,
+    hub::event::HubEventKind,
     id::{ContextId, TaskId},
 };
 use a2a_hub_runtime::{Run, StartAgent, port::tasks::TaskPort};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub const PATCH: &str = "patch";
 
 /// Publishes an event of the hub.
-pub type PublishEvent = Arc<dyn Fn(Happened) + Send + Sync>;
+pub type PublishEvent = Arc<dyn Fn(HubEventKind) + Send + Sync>;
 
 /// Worktree of a run.
 #[derive(Clone)]

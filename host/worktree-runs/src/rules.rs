@@ -5,14 +5,15 @@ use a2a_hub_worktrees::{Preparation, WorktreeRetention, WorktreeRules};
 
 /// Rules for worktrees, from the operator's settings.
 pub fn rules_of(settings: &WorktreeSettings) -> WorktreeRules {
-    let own = settings.repository.iter();
-    let own = own.map(|(path, own)| (path.clone(), preparation(&settings.of(own))));
+    let by_repository = settings.repository.iter();
+    let by_repository =
+        by_repository.map(|(path, own)| (path.clone(), preparation(&settings.for_repository(own))));
     WorktreeRules {
         general: preparation(settings),
-        by_repository: own.collect(),
+        by_repository: by_repository.collect(),
         retention: WorktreeRetention {
             keep: settings.keeps_for(),
-            keep_most: usize::try_from(settings.keep_most).ok(),
+            keep_count: usize::try_from(settings.keep_most).ok(),
             keep_bytes: settings.keeps_bytes(),
         },
     }

@@ -54,17 +54,17 @@ impl WorktreeOfRun {
     async fn set_up(&self) -> Result<(), WorktreeError> {
         self.worktrees.begin(self.task.as_str()).await?;
         if let Some(note) = self.worktrees.take_note(self.task.as_str()).await? {
-            self.tell(note).await;
+            self.report_status(note).await;
         }
         let Some(pending) = self.worktrees.pending_setup(self.task.as_str()).await? else {
             return Ok(());
         };
-        let text = format!("Setting up the worktree: {}", pending.told());
-        self.tell(text).await;
+        let text = format!("Setting up the worktree: {}", pending.command_lines());
+        self.report_status(text).await;
         self.worktrees.set_up(pending).await
     }
 
-    async fn tell(&self, text: String) {
+    async fn report_status(&self, text: String) {
         let message = Some(Message::text(Role::Agent, text));
         // A task that has ended takes no message; its run is cancelled then.
         let _ = self.port.emit(vec![Emitted::Working { message, metadata: None }]).await;

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time, and is the user")]
 
-use a2a_hub_process::{Supervisor, errand};
+use a2a_hub_process::{Supervisor, subcommand};
 use a2a_hub_worktrees::{GitHome, NewWorktree, RepositoryBounds, WorktreeOwner, Worktrees};
 use std::{
     error::Error,
@@ -19,7 +19,7 @@ const FILES: usize = 20_000;
 
 fn main() -> ExitCode {
     // The program is also the minder of the programs that it starts.
-    if let Some(code) = errand(std::env::args_os().skip(1)) {
+    if let Some(code) = subcommand(std::env::args_os().skip(1)) {
         return code;
     }
     let runtime = tokio::runtime::Runtime::new().map_err(Box::<dyn Error>::from);
@@ -37,8 +37,8 @@ async fn measure() -> Result<(), Box<dyn Error>> {
         Some(count) => count.parse()?,
         None => FILES,
     };
-    let place = tempfile::tempdir_in(".")?;
-    let root = place.path().canonicalize()?;
+    let temporary = tempfile::tempdir_in(".")?;
+    let root = temporary.path().canonicalize()?;
     let repository = root.join("repository");
     make(&repository, files)?;
     fs::create_dir(root.join("hub"))?;
@@ -49,12 +49,12 @@ async fn measure() -> Result<(), Box<dyn Error>> {
     let mut all = Vec::new();
     for round in 0..5 {
         let begun = Instant::now();
-        let beside = root.join(format!("beside{round}"));
-        git(&repository, &["worktree", "add", "-q", "--detach", &beside.display().to_string()])?;
+        let reference = root.join(format!("beside{round}"));
+        git(&repository, &["worktree", "add", "-q", "--detach", &reference.display().to_string()])?;
         let by_git = begun.elapsed();
         let task = format!("t{round}");
         let begun = Instant::now();
-        let made = worktrees.create(NewWorktree {
+        let worktree = worktrees.create(NewWorktree {
             task: task.clone(),
             directory: repository.clone(),
             base: "HEAD".to_owned(),
@@ -62,9 +62,9 @@ async fn measure() -> Result<(), Box<dyn Error>> {
             owner: WorktreeOwner::default(),
             bounds: RepositoryBounds::default(),
         });
-        let made = made.await?;
+        let worktree = worktree.await?;
         let created = begun.elapsed();
-        fs::write(made.tree.join("d0/f0"), "changed\n")?;
+        fs::write(worktree.tree.join("d0/f0"), "changed\n")?;
         let begun = Instant::now();
         worktrees.diff(&task, false, 1 << 20).await?;
         let reported = begun.elapsed();
@@ -74,7 +74,7 @@ async fn measure() -> Result<(), Box<dyn Error>> {
         );
         all.push(ratio);
         worktrees.discard(&task, true).await?;
-        fs::remove_dir_all(beside)?;
+        fs::remove_dir_all(reference)?;
     }
     all.sort_by(f64::total_cmp);
     println!("{:.2} times `git worktree add` (the middle of {})", all[all.len() / 2], all.len());

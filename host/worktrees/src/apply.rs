@@ -70,7 +70,7 @@ pub struct Applied {
     /// Changed files of the checkout.
     pub files: Vec<String>,
     /// Parts of the worktree that are not among the changes.
-    pub left_out: Vec<Omission>,
+    pub omissions: Vec<Omission>,
 }
 
 /// A checkout that receives changes.
@@ -109,9 +109,9 @@ impl Worktrees {
         accepts: bool,
         to: Option<PathBuf>,
     ) -> Result<Applied, WorktreeError> {
-        let _held = self.lock(task).await;
+        let _guard = self.lock(task).await;
         let folder = self.folder(task)?;
-        let snapshot = self.snapshot_held(&folder).await?;
+        let snapshot = self.snapshot_locked(&folder).await?;
         if snapshot.taken.commit == snapshot.worktree.base {
             return Err(WorktreeError::Refused(nothing_changed(task, &snapshot)));
         }
@@ -122,11 +122,11 @@ impl Worktrees {
             None => of.open_repository(),
         });
         let user = user.await??;
-        let left_out = taken.left_out.clone();
-        let with_left_out = |applied: Applied| Applied { left_out, ..applied };
+        let omissions = taken.left_out.clone();
+        let with_omissions = |applied: Applied| Applied { omissions, ..applied };
         if let Target::Branch(name) = target {
             let done = self.to_branch(&worktree, &user, &taken.commit, name).await;
-            return done.map(with_left_out);
+            return done.map(with_omissions);
         }
         let Some(checkout) = user.checkout.clone() else {
             return Err(WorktreeError::Refused(format!(
@@ -138,7 +138,7 @@ impl Worktrees {
         let _checkout = self.lock_repository(&user.common).await;
         let (home, of, pending) = (self.0.home.clone(), user.clone(), folder.clone());
         let settings = blocking(move || {
-            let settings = GitSettings::of(&home, &of);
+            let settings = GitSettings::for_checkout(&home, &of);
             recover(&pending).map(|()| settings)
         });
         let settings = settings.await?.map_err(|why| {
@@ -151,7 +151,7 @@ impl Worktrees {
         let done = self
             .to_checkout(&folder, &worktree, &repository, receiving, &taken.commit, target, accepts)
             .await;
-        done.map(with_left_out)
+        done.map(with_omissions)
     }
 
     /// Keeps the present changes of a task as `refs/a2a-hub/TASK/result` of the user's repository,
@@ -161,14 +161,14 @@ impl Worktrees {
     /// The changes could not be kept, or without `force`, parts of the worktree are not in them.
     /// The worktree stays.
     pub async fn retire(&self, task: &str, force: bool) -> Result<Option<String>, WorktreeError> {
-        let held = self.lock(task).await;
+        let guard = self.lock(task).await;
         let folder = self.folder(task)?;
-        let OpenSnapshot { worktree, taken, .. } = self.snapshot_held(&folder).await?;
+        let OpenSnapshot { worktree, taken, .. } = self.snapshot_locked(&folder).await?;
         if !force {
-            taken.require_whole(task, "a2a-hub worktrees prune --force")?;
+            taken.require_complete(task, "a2a-hub worktrees prune --force")?;
         }
         if taken.commit == worktree.base {
-            drop(held);
+            drop(guard);
             return self.discard(task, true).await.map(|()| None);
         }
         let of = worktree.clone();
@@ -196,7 +196,7 @@ impl Worktrees {
         }
         self.send_objects(worktree, user, commit).await?;
         self.set_ref(worktree, "result", commit).await?;
-        let _held = self.lock_repository(&user.common).await;
+        let _guard = self.lock_repository(&user.common).await;
         let (common, full, id) =
             (user.common.clone(), format!("refs/heads/{name}"), commit.to_owned());
         blocking(move || Refs::open(&common, &common)?.set(&full, &id, Expected::Absent, None))
@@ -270,7 +270,7 @@ impl Worktrees {
             author: author_line,
             task: task.clone(),
         };
-        let mut made: Option<ObjectPack> = None;
+        let mut pack: Option<ObjectPack> = None;
         if target != Target::Files {
             completion.index = Some(merge.new_index(&merged).await?);
         }
@@ -278,17 +278,17 @@ impl Worktrees {
             let head = merge.require_clean(&merged).await?;
             let old = head.commit().unwrap_or_default().to_owned();
             let new = merge.commit(&old, message, author.as_ref()).await?;
-            made = Some(self.pack(worktree, &new, &[&old]).await?);
+            pack = Some(self.pack(worktree, &new, &[&old]).await?);
             completion.commit = Some((new, head));
         } else if completion.index.is_some() {
             // The index names merged contents, which the repository lacks.
             let staged = merge.commit_of_index().await?;
-            made = Some(self.pack(worktree, &staged, &[]).await?);
+            pack = Some(self.pack(worktree, &staged, &[]).await?);
         }
         let (staging, changes) = merge.stage(&merged).await?;
         let (of, faults) = (folder.clone(), std::sync::Arc::clone(&self.0.faults));
         let (user, worktree, new) = (receiving.user, worktree.clone(), commit.to_owned());
-        let record = Finish { worktree, commit: new, user, made };
+        let record = Finish { worktree, commit: new, user, pack };
         let done = blocking(move || {
             let paths = (checkout, record.user.git_dir.clone(), record.user.common.clone());
             let prepared = ApplyJournal::prepare(paths, staging.clone(), changes);
@@ -310,7 +310,7 @@ struct Finish {
     commit: String,
     user: Repository,
     /// Objects of the commit that is made, if one is.
-    made: Option<ObjectPack>,
+    pack: Option<ObjectPack>,
 }
 
 impl Finish {
@@ -323,7 +323,7 @@ impl Finish {
         faults: &WriteFaults,
     ) -> Result<Option<String>, WorktreeError> {
         let checkout = journal.checkout.clone();
-        let place = checkout.display().to_string();
+        let checkout_path = checkout.display().to_string();
         let unwritable = |why| unchanged(&checkout, &why);
         journal.index = completion.index.as_ref().map(|index| digest_of(index));
         journal.commit = completion.commit.as_ref().map(|(commit, _)| commit.clone());
@@ -333,7 +333,7 @@ impl Finish {
             return Err(match take_back(&journal, folder) {
                 Ok(()) => why,
                 Err(stays) => WorktreeError::Refused(format!(
-                    "{why}, and `{place}` could not be put back: {stays}; the old files are in `{}`",
+                    "{why}, and `{checkout_path}` could not be put back: {stays}; the old files are in `{}`",
                     journal.staging.display()
                 )),
             });
@@ -354,19 +354,19 @@ impl Finish {
         faults: &WriteFaults,
     ) -> Result<(), WorktreeError> {
         let checkout = journal.checkout.clone();
-        let place = checkout.display().to_string();
+        let checkout_path = checkout.display().to_string();
         let unwritable = |why| unchanged(&checkout, &why);
         let git_dir = OpenDirectory::open(&journal.git_dir).map_err(WorktreeError::disk)?;
         // Nobody else's git changes the index meanwhile.
         let mut lock = None;
         if completion.index.is_some() {
-            let taken = faults.check().and_then(|()| Lock::take(&git_dir, "index"));
+            let taken = faults.check().and_then(|()| Lock::acquire(&git_dir, "index"));
             let taken = taken.map_err(|why| {
                 if why.kind() != io::ErrorKind::AlreadyExists {
                     return unwritable(why);
                 }
                 WorktreeError::Refused(format!(
-                    "another git is at work on the index of `{place}`; wait for it, or remove its `index.lock` if it was killed; \
+                    "another git is at work on the index of `{checkout_path}`; wait for it, or remove its `index.lock` if it was killed; \
                      nothing was changed"
                 ))
             })?;
@@ -389,9 +389,9 @@ impl Finish {
             };
             faults.check().and_then(|()| save()).map_err(unwritable)?;
         }
-        if let Some(made) = &self.made {
+        if let Some(pack) = &self.pack {
             faults.check().map_err(unwritable)?;
-            made.copy_into(&self.user.common.join("objects/pack"))?;
+            pack.copy_into(&self.user.common.join("objects/pack"))?;
         }
         journal.change_files(faults)?;
         self.complete(journal, completion, lock, folder, faults)
@@ -422,9 +422,9 @@ impl Finish {
 }
 
 /// Refusal of a change that the disk refused, after which everything is as before.
-pub(crate) fn unchanged(place: &Path, why: &io::Error) -> WorktreeError {
-    let place = place.display();
-    WorktreeError::Refused(format!("`{place}` cannot be changed: {why}; nothing was changed"))
+pub(crate) fn unchanged(path: &Path, why: &io::Error) -> WorktreeError {
+    let path = path.display();
+    WorktreeError::Refused(format!("`{path}` cannot be changed: {why}; nothing was changed"))
 }
 
 fn complete_git(
@@ -461,11 +461,11 @@ fn complete_git(
 /// Takes a transaction back: first the index, then the files.
 fn take_back(journal: &ApplyJournal, folder: &Folder) -> io::Result<()> {
     restore_index(journal, folder.task())?;
-    let left = journal.take_back()?;
-    if let Some(first) = left.first() {
-        let place = first.display();
+    let unrestored = journal.take_back()?;
+    if let Some(first) = unrestored.first() {
+        let path = first.display();
         return Err(io::Error::other(format!(
-            "somebody changed a file meanwhile; its old content is in `{place}`"
+            "somebody changed a file meanwhile; its old content is in `{path}`"
         )));
     }
     journal.end(folder, false)
@@ -473,12 +473,12 @@ fn take_back(journal: &ApplyJournal, folder: &Folder) -> io::Result<()> {
 
 /// Text for a result without changes. It names what the result lacks.
 fn nothing_changed(task: &str, snapshot: &OpenSnapshot) -> String {
-    let left = snapshot
+    let omission = snapshot
         .taken
         .left_out
         .first()
         .map(|first| format!("; but `{}` {}", first.name, first.reason));
-    format!("task `{task}` changed no file{}", left.unwrap_or_default())
+    format!("task `{task}` changed no file{}", omission.unwrap_or_default())
 }
 
 impl Worktree {
@@ -523,6 +523,6 @@ pub(crate) fn staging_directory(
 ) -> Result<PathBuf, WorktreeError> {
     let device =
         |path: &Path| fs::metadata(path).map(|meta| meta.dev()).map_err(WorktreeError::disk);
-    let above = if device(&user.git_dir)? == device(checkout)? { &user.git_dir } else { checkout };
-    Ok(above.join(".a2a-hub-apply").join(task))
+    let parent = if device(&user.git_dir)? == device(checkout)? { &user.git_dir } else { checkout };
+    Ok(parent.join(".a2a-hub-apply").join(task))
 }

@@ -23,7 +23,7 @@ use std::{
 use tokio::time::timeout;
 
 /// Most worktrees that one is compared with: the newest ones.
-const MOST: usize = 16;
+const MAX_COMPARED: usize = 16;
 
 /// Time limit of all comparisons of one worktree: the end of a run waits for them.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -77,14 +77,14 @@ impl Worktrees {
         now_ms: u64,
     ) -> Result<Vec<WorktreeConflict>, WorktreeError> {
         let (all, id) = (self.clone(), task.to_owned());
-        let (own, others) = blocking(move || all.compared_with(&id)).await??;
+        let (work, others) = blocking(move || all.compared_with(&id)).await??;
         let mut found = Comparisons { at_ms: now_ms, pairs: Vec::new() };
-        if own.commit == own.worktree.base {
+        if work.commit == work.worktree.base {
             let pair = |other: ComparedWork| conflict(&other, &[]);
             found.pairs = others.into_iter().map(pair).collect();
         } else {
             let scratch = Scratch::make(self.step_directory()?, task)?;
-            let all = self.compare_all(&own, &others, &scratch, &mut found.pairs);
+            let all = self.compare_all(&work, &others, &scratch, &mut found.pairs);
             if timeout(TIME_LIMIT, all).await.is_err() {
                 let (compared, of) = (found.pairs.len(), others.len());
                 tracing::warn!(
@@ -95,7 +95,7 @@ impl Worktrees {
                 );
             }
         }
-        let (folder, text) = (own.folder, serde_json::to_vec(&found));
+        let (folder, text) = (work.folder, serde_json::to_vec(&found));
         let text = text.map_err(|why| WorktreeError::disk(why.into()))?;
         blocking(move || folder.replace(FILE, &text)).await?.map_err(WorktreeError::disk)?;
         found.pairs.retain(|pair| !pair.paths.is_empty());
@@ -139,13 +139,13 @@ impl Worktrees {
         task: &str,
     ) -> Result<(ComparedWork, Vec<ComparedWork>), WorktreeError> {
         let folder = self.folder(task)?;
-        let own = self.result_of(folder.read()?)?;
+        let work = self.result_of(folder.read()?)?;
         let mut others = Vec::new();
         for other in self.list().into_iter().rev() {
-            if others.len() == MOST {
+            if others.len() == MAX_COMPARED {
                 break;
             }
-            if !own.worktree.may_meet(&other) {
+            if !work.worktree.may_meet(&other) {
                 continue;
             }
             match self.result_of(other) {
@@ -154,7 +154,7 @@ impl Worktrees {
                 Ok(_) | Err(_) => {}
             }
         }
-        Ok((own, others))
+        Ok((work, others))
     }
 
     fn result_of(&self, worktree: Worktree) -> Result<ComparedWork, WorktreeError> {
@@ -166,16 +166,16 @@ impl Worktrees {
 
     async fn compare_all(
         &self,
-        own: &ComparedWork,
+        work: &ComparedWork,
         others: &[ComparedWork],
         scratch: &Scratch,
         found: &mut Vec<WorktreeConflict>,
     ) {
         for other in others {
-            match self.compare(own, other, scratch).await {
+            match self.compare(work, other, scratch).await {
                 Ok(paths) => found.push(conflict(other, &paths)),
                 Err(why) => {
-                    let (task, other) = (&own.worktree.task, &other.worktree.task);
+                    let (task, other) = (&work.worktree.task, &other.worktree.task);
                     tracing::debug!(task, other, %why, "two worktrees cannot be compared for conflicts");
                 }
             }
@@ -185,23 +185,23 @@ impl Worktrees {
     /// Paths that git cannot merge.
     async fn compare(
         &self,
-        own: &ComparedWork,
+        work: &ComparedWork,
         other: &ComparedWork,
         scratch: &Scratch,
     ) -> Result<Vec<Vec<u8>>, WorktreeError> {
         // The base of one may conflict with the other's changes, whatever its own changes are.
-        if own.worktree.base != other.worktree.base {
-            let (ours, theirs) = (self.touched(own).await?, self.touched(other).await?);
+        if work.worktree.base != other.worktree.base {
+            let (ours, theirs) = (self.touched(work).await?, self.touched(other).await?);
             if !overlap(&ours, &theirs) {
                 return Ok(Vec::new());
             }
         }
         let args = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"];
-        let args = [&args[..], &[&own.commit, &other.commit]].concat();
+        let args = [&args[..], &[&work.commit, &other.commit]].concat();
         let stores =
-            [&own.folder, &other.folder].map(|folder| quoted(&folder.git().join("objects")));
+            [&work.folder, &other.folder].map(|folder| quoted(&folder.git().join("objects")));
         let [one, two] = stores;
-        let step = own.repository().step(&args).accepting(1).at_most(LIST_LIMIT);
+        let step = work.repository().step(&args).accepting(1).with_output_limit(LIST_LIMIT);
         let step = step.reading([&other.folder.git()]).reading(&other.worktree.stores);
         let step = step.writing(&scratch.0);
         let step = step.with_env("GIT_OBJECT_DIRECTORY", utf8(&scratch.0)?);
@@ -221,7 +221,7 @@ impl Worktrees {
     async fn touched(&self, of: &ComparedWork) -> Result<Vec<Vec<u8>>, WorktreeError> {
         let base = &of.worktree.base;
         let args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", base, &of.commit];
-        let step = of.repository().step(&args).at_most(LIST_LIMIT);
+        let step = of.repository().step(&args).with_output_limit(LIST_LIMIT);
         let listed = self.0.git.run(self.step_directory()?, step).await?.stdout;
         let mut paths: Vec<_> = parts(&listed).map(<[u8]>::to_vec).collect();
         paths.sort();
@@ -291,11 +291,11 @@ fn parts(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// are sorted.
 fn overlap(ours: &[Vec<u8>], theirs: &[Vec<u8>]) -> bool {
     let meets = |paths: &[Vec<u8>], path: &[u8]| {
-        let is_above = |at: usize| {
+        let is_ancestor = |at: usize| {
             path.get(at) == Some(&b'/')
                 && paths.binary_search_by(|it| (**it).cmp(&path[..at])).is_ok()
         };
-        paths.binary_search_by(|it| (**it).cmp(path)).is_ok() || (0..path.len()).any(is_above)
+        paths.binary_search_by(|it| (**it).cmp(path)).is_ok() || (0..path.len()).any(is_ancestor)
     };
     ours.iter().any(|path| meets(theirs, path)) || theirs.iter().any(|path| meets(ours, path))
 }

@@ -1,13 +1,13 @@
 //! Creation of a worktree.
 
-pub(crate) mod adopt;
 pub(crate) mod checkout;
 pub(crate) mod copied;
-pub(crate) mod own_file;
+pub(crate) mod repository_config;
+pub(crate) mod upgrade;
 
 use crate::{
-    OwnPreparation, PortRange, RESULTS, RepositoryBounds, Worktree, WorktreeError, WorktreeOwner,
-    Worktrees, blocking,
+    PortRange, RESULTS, RepositoryBounds, RepositoryPreparation, Worktree, WorktreeError,
+    WorktreeOwner, Worktrees, blocking,
     create::copied::{copy_files, excludes},
     git::{HubRepository, alternates, config_of},
     reader::OpenDirectory,
@@ -67,15 +67,15 @@ impl Worktrees {
         if !is_text || new.base.len() > 255 {
             return Err(WorktreeError::NoBase(new.base.chars().take(255).collect()));
         }
-        let origin = match Folder::above(self.root(), &new.directory) {
-            Some(above) => self.origin_in_worktree(&above, &new).await?,
+        let origin = match Folder::containing(self.root(), &new.directory) {
+            Some(outer) => self.origin_in_worktree(&outer, &new).await?,
             None => {
                 let (directory, bounds) = (new.directory.clone(), new.bounds.clone());
                 let repository = blocking(move || Repository::find(&directory, &bounds)).await??;
                 WorktreeOrigin { repository, base: None, pinned: None, parent: None }
             }
         };
-        let _held = self.lock(&new.task).await;
+        let _guard = self.lock(&new.task).await;
         let folder = self.folder(&new.task)?;
         let (all, task, owner) = (self.clone(), new.task.clone(), new.owner.clone());
         blocking(move || all.reserve(&task, &owner)).await??;
@@ -88,33 +88,33 @@ impl Worktrees {
                 new.task
             ))
         })?;
-        let made = self.make(&folder, origin, &new).await;
-        if made.is_err() {
+        let created = self.make(&folder, origin, &new).await;
+        if created.is_err() {
             let _ = self.remove(folder).await;
         }
-        made
+        created
     }
 
     /// Starts from the present files of another worktree.
     async fn origin_in_worktree(
         &self,
-        above: &Folder,
+        outer: &Folder,
         new: &NewWorktree,
     ) -> Result<WorktreeOrigin, WorktreeError> {
-        let parent = above.read()?;
+        let parent = outer.read()?;
         if new.base != "HEAD" {
             return Err(WorktreeError::Refused(format!(
                 "a worktree in the worktree of task `{}` starts from the files there; leave the base out",
                 parent.task
             )));
         }
-        let base = self.snapshot(above.task()).await?.commit;
+        let base = self.snapshot(outer.task()).await?.commit;
         let of = parent.clone();
         let mut repository = blocking(move || of.open_repository()).await??;
         let prefix = new.directory.strip_prefix(&parent.tree).unwrap_or(Path::new(""));
         prefix.clone_into(&mut repository.prefix);
         repository.branch.clone_from(&parent.from);
-        repository.shallow = fs::read_to_string(above.git().join("shallow")).ok();
+        repository.shallow = fs::read_to_string(outer.git().join("shallow")).ok();
         let pinned = Some(parent.pinned.clone());
         Ok(WorktreeOrigin { repository, base: Some(base), pinned, parent: Some(parent) })
     }
@@ -148,8 +148,8 @@ impl Worktrees {
         };
         write("packed-refs", &packed)?;
         write("HEAD", &format!("{head}\n"))?;
-        let asked = format!("{name}^{{commit}}");
-        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &asked];
+        let revision = format!("{name}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &revision];
         let step = repository.step(&args).accepting(1).accepting(128);
         let found = self.0.git.run(folder.path(), step).await?;
         write("HEAD", "ref: refs/heads/none\n")?;
@@ -176,7 +176,7 @@ impl Worktrees {
             _ => self.commit(folder, &user, &repository, &new.base).await?,
         };
         let listing = self.files_of(folder, &repository, &base).await.map_err(|why| {
-            why.refused_if(|_| true, |said| format!("the commit `{base}` cannot be read: {said}; look for the damage: `git fsck`"))
+            why.refused_if(|_| true, |stderr| format!("the commit `{base}` cannot be read: {stderr}; look for the damage: `git fsck`"))
         })?;
         require_paths(&listing)?;
         let mut stores = alternates(&user.objects)?;
@@ -185,7 +185,7 @@ impl Worktrees {
             stores.push_str("../../../git/objects\n");
         }
         let (home, of) = (self.0.home.clone(), user.clone());
-        let settings = blocking(move || GitSettings::of(&home, &of)).await?;
+        let settings = blocking(move || GitSettings::for_checkout(&home, &of)).await?;
         let branch = format!("a2a-hub/{}", folder.task());
         let dot_git = AgentGitDirectory {
             path: tree.join(".git"),
@@ -204,12 +204,12 @@ impl Worktrees {
             for name in [INDEX, BASE_INDEX] {
                 fs::write(git.join(name), &bytes).map_err(WorktreeError::disk)?;
             }
-            directory_below(&directory, &prefix).map(drop)
+            make_subdirectory(&directory, &prefix).map(drop)
         })
         .await??;
         let found = (user.common.as_path(), user.checkout.as_deref());
-        let (own, note) = self.own_wishes(folder, found, &repository, &base).await?;
-        let prepared = self.prepare(folder, &user, own.clone(), settings.excludes).await?;
+        let (requested, note) = self.requested_setup(folder, found, &repository, &base).await?;
+        let prepared = self.prepare(folder, &user, requested.clone(), settings.excludes).await?;
         let worktree = Worktree {
             task: new.task.clone(),
             tree: PathBuf::new(),
@@ -231,7 +231,7 @@ impl Worktrees {
             is_unprepared: prepared.has_setup,
             has_begun: false,
             owner: new.owner.clone(),
-            own,
+            own: requested,
             copied: prepared.copied,
             note,
             applied: Vec::new(),
@@ -260,14 +260,14 @@ impl Worktrees {
         &self,
         folder: &Folder,
         repository: &Repository,
-        own: OwnPreparation,
+        requested: RepositoryPreparation,
         excludes_of_user: Vec<u8>,
     ) -> Result<Prepared, WorktreeError> {
         let (rules, worktrees) = (self.rules(), self.clone());
         let (folder, checkout) = (folder.clone(), repository.checkout.clone());
         let common = repository.common.clone();
         blocking(move || {
-            let preparation = rules.of(checkout.as_deref(), &common).with(&own);
+            let preparation = rules.for_repository(checkout.as_deref(), &common).with(&requested);
             let tree = folder.tree();
             let copied = match &checkout {
                 Some(checkout) => copy_files(checkout, &tree, &preparation.copy)?,
@@ -298,7 +298,7 @@ impl Worktrees {
         name: &str,
         commit: &str,
     ) -> Result<(), WorktreeError> {
-        let _held = self.lock_repository(&worktree.repository).await;
+        let _guard = self.lock_repository(&worktree.repository).await;
         let name = format!("{RESULTS}{}/{name}", worktree.task);
         let (common, commit) = (worktree.repository.clone(), commit.to_owned());
         blocking(move || Refs::open(&common, &common)?.set(&name, &commit, Expected::Any, None))
@@ -316,7 +316,7 @@ impl Worktrees {
         common: PathBuf,
         names: Vec<String>,
     ) -> Result<(), WorktreeError> {
-        let _held = self.lock_repository(&common).await;
+        let _guard = self.lock_repository(&common).await;
         blocking(move || Refs::open(&common, &common)?.remove(&names)).await?
     }
 
@@ -329,7 +329,7 @@ impl Worktrees {
 
 /// Directory of the task: `prefix` below the files of the worktree, made where the base has none.
 /// The base decides about the files, so links are not followed (CWE-59).
-fn directory_below(tree: &Path, prefix: &Path) -> Result<PathBuf, WorktreeError> {
+fn make_subdirectory(tree: &Path, prefix: &Path) -> Result<PathBuf, WorktreeError> {
     let mut directory = tree.to_owned();
     for part in prefix.components() {
         directory.push(part);

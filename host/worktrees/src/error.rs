@@ -46,22 +46,22 @@ pub enum WorktreeError {
         paths: Vec<String>,
     },
     /// A program that sets the worktree up failed, or took too long.
-    #[error("set up the worktree: `{command}` {end}{lines}", lines = last_lines(.said))]
+    #[error("set up the worktree: `{command}` {end}{lines}", lines = last_lines(.output))]
     Setup {
         /// Program and arguments.
         command: String,
         /// Its end, such as `exited with 1`.
         end: String,
         /// Last lines of its output.
-        said: String,
+        output: String,
     },
     /// Git failed.
-    #[error("git {step}: {said}")]
+    #[error("git {step}: {stderr}")]
     Git {
         /// Subcommand.
         step: String,
         /// Last lines of its standard error, at most 1,000 characters.
-        said: String,
+        stderr: String,
     },
     /// Output of git exceeds its limit.
     #[error("git {step}: the output is larger than {limit} bytes")]
@@ -98,10 +98,10 @@ impl WorktreeError {
         fits: impl Fn(&str) -> bool,
         text: impl Fn(&str) -> String,
     ) -> Self {
-        if let Self::Git { said, .. } = &self
-            && fits(said)
+        if let Self::Git { stderr, .. } = &self
+            && fits(stderr)
         {
-            return Self::Refused(text(said));
+            return Self::Refused(text(stderr));
         }
         self
     }
@@ -134,8 +134,8 @@ fn hint_of_base(base: &str) -> &'static str {
     }
 }
 
-fn last_lines(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!("; its last lines:\n{said}") }
+fn last_lines(output: &str) -> String {
+    if output.is_empty() { String::new() } else { format!("; its last lines:\n{output}") }
 }
 
 /// The first ten paths.

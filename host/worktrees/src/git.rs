@@ -188,7 +188,7 @@ impl GitStep {
     }
 
     /// Sets the largest output, in bytes.
-    pub(crate) fn at_most(mut self, limit: usize) -> Self {
+    pub(crate) fn with_output_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
@@ -264,12 +264,12 @@ impl RunningStep {
                 Ok(code)
             }
             Some(ProgramExit::Code(code)) => {
-                Err(WorktreeError::Git { step, said: message_of(&self.stderr, code) })
+                Err(WorktreeError::Git { step, stderr: message_of(&self.stderr, code) })
             }
             Some(ProgramExit::Signal(signal)) => {
-                Err(WorktreeError::Git { step, said: format!("it was ended by signal {signal}") })
+                Err(WorktreeError::Git { step, stderr: format!("it was ended by signal {signal}") })
             }
-            None => Err(WorktreeError::Git { step, said: "it has not ended".to_owned() }),
+            None => Err(WorktreeError::Git { step, stderr: "it has not ended".to_owned() }),
         }
     }
 
@@ -287,15 +287,15 @@ impl Git {
         &self.supervisor
     }
 
-    /// Runs a step to its end. `place` is a directory in which the step's temporary files may be.
+    /// Runs a step to its end. `scratch_dir` is a directory in which the step's temporary files may be.
     pub(crate) async fn run(
         &self,
-        place: &Path,
+        scratch_dir: &Path,
         step: GitStep,
     ) -> Result<GitOutput, WorktreeError> {
         let (name, limit) = (step.name(), step.limit);
         let input = step.stdin.clone();
-        let mut running = self.start(place, step).await?;
+        let mut running = self.start(scratch_dir, step).await?;
         if !input.is_empty() {
             running.write(&input).await?;
         }
@@ -313,11 +313,11 @@ impl Git {
     /// Starts a step.
     pub(crate) async fn start(
         &self,
-        place: &Path,
+        scratch_dir: &Path,
         step: GitStep,
     ) -> Result<RunningStep, WorktreeError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let temporary = place.join(format!(".step-{number}"));
+        let temporary = scratch_dir.join(format!(".step-{number}"));
         fs::create_dir_all(&temporary).map_err(WorktreeError::disk)?;
         let removed = TemporaryDirectory(temporary.clone());
         let launch = self.launch(&step, temporary).await?;
@@ -384,8 +384,8 @@ impl Git {
         let real = |path: &Path| path.canonicalize().ok();
         let files = files_of(program, &[], &step.write, &|path| real(path));
         let HubRepository { path, stores } = &step.repository;
-        let own = [path].into_iter().chain(stores).chain(&step.read).cloned();
-        let read = files.into_iter().chain(own);
+        let repository_paths = [path].into_iter().chain(stores).chain(&step.read).cloned();
+        let read = files.into_iter().chain(repository_paths);
         let read = read.filter_map(|path| real(&path)).collect();
         let write = step.write.iter().filter_map(|path| real(path)).collect();
         let ceilings = Ceilings { memory_bytes: Some(MEMORY_LIMIT), ..Ceilings::default() };

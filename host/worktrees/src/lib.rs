@@ -42,7 +42,10 @@ mod snapshot;
 pub use apply::{Applied, Target};
 pub use conflicts::WorktreeConflict;
 pub use create::NewWorktree;
-pub use create::own_file::{DecideOwnFile, MAX_OWN_FILE, OWN_FILE, OwnFileTrust, OwnPreparation};
+pub use create::repository_config::{
+    DecideConfigTrust, MAX_REPOSITORY_CONFIG, REPOSITORY_CONFIG, RepositoryConfigTrust,
+    RepositoryPreparation,
+};
 pub use error::WorktreeError;
 pub use ports::PortRange;
 pub use record::{AppliedResult, Worktree, WorktreeAccess, WorktreeOwner};
@@ -77,7 +80,7 @@ const RESULTS: &str = "refs/a2a-hub/";
 
 /// Result of a removed worktree that a repository keeps as a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptResult {
+pub struct RetainedResult {
     /// Task of the worktree.
     pub task: String,
     /// True if the repository keeps the base, too, as it does for a worktree that exists: another
@@ -101,7 +104,7 @@ struct WorktreesState {
     /// Finds the programs of a setup.
     find: FindProgram,
     /// Decides about the files of repositories; without it, none counts.
-    decide: OnceLock<DecideOwnFile>,
+    decide: OnceLock<DecideConfigTrust>,
     /// Rules for new worktrees.
     rules: Mutex<Arc<WorktreeRules>>,
     ports: Reservations,
@@ -112,7 +115,7 @@ struct WorktreesState {
     /// One lock for each repository of the user: changes of it do not overlap.
     repositories: Mutex<HashMap<PathBuf, Arc<AsyncMutex<()>>>>,
     /// Worktrees that this process made or is making, by task: their tasks may not be stored yet.
-    made: Mutex<HashMap<String, WorktreeOwner>>,
+    created: Mutex<HashMap<String, WorktreeOwner>>,
     /// Faults of the disk, for tests.
     faults: Arc<WriteFaults>,
 }
@@ -124,7 +127,7 @@ impl Worktrees {
     pub fn new(root: PathBuf, supervisor: Supervisor, find: FindProgram, home: GitHome) -> Self {
         let git = Git::new(supervisor, find("git"));
         let (decide, rules, ports, locks, repositories) = Default::default();
-        let (made, faults) = Default::default();
+        let (created, faults) = Default::default();
         Self(Arc::new(WorktreesState {
             root,
             git,
@@ -135,7 +138,7 @@ impl Worktrees {
             home,
             locks,
             repositories,
-            made,
+            created,
             faults,
         }))
     }
@@ -154,7 +157,7 @@ impl Worktrees {
     }
 
     /// Lets files of repositories count as this decides. The first decision holds.
-    pub fn decide_own_files_by(&self, decide: DecideOwnFile) {
+    pub fn set_config_trust(&self, decide: DecideConfigTrust) {
         let _ = self.0.decide.set(decide);
     }
 
@@ -196,16 +199,20 @@ impl Worktrees {
     /// The task has no worktree, files cannot be removed, or without `force`, parts of the worktree
     /// are in no result.
     pub async fn discard(&self, task: &str, force: bool) -> Result<(), WorktreeError> {
-        let _held = self.lock(task).await;
+        let _guard = self.lock(task).await;
         let folder = self.folder(task)?;
         let worktree = folder.read()?;
         if !force {
-            self.require_whole_held(&folder).await?;
+            self.require_complete_locked(&folder).await?;
         }
-        self.discard_held(folder, worktree).await
+        self.discard_locked(folder, worktree).await
     }
 
-    async fn discard_held(&self, folder: Folder, worktree: Worktree) -> Result<(), WorktreeError> {
+    async fn discard_locked(
+        &self,
+        folder: Folder,
+        worktree: Worktree,
+    ) -> Result<(), WorktreeError> {
         let (of, task) = (folder.clone(), &worktree.task);
         if let Err(why) = blocking(move || transaction::recover(&of)).await? {
             tracing::warn!(task, %why, "an interrupted apply cannot be taken back");
@@ -229,16 +236,16 @@ impl Worktrees {
         keeps_ignored: bool,
         is_at_rest: impl Future<Output = bool> + Send,
     ) -> Result<bool, WorktreeError> {
-        let _held = self.lock(task).await;
+        let _guard = self.lock(task).await;
         let folder = self.folder(task)?;
-        let open = self.snapshot_held(&folder).await?;
+        let open = self.snapshot_locked(&folder).await?;
         let is_changed = open.taken.commit != open.worktree.base
             || open.has_commits
             || !open.taken.left_out.is_empty();
         if is_changed || (keeps_ignored && open.has_ignored) || !is_at_rest.await {
             return Ok(false);
         }
-        self.discard_held(folder, open.worktree).await.map(|()| true)
+        self.discard_locked(folder, open.worktree).await.map(|()| true)
     }
 
     /// Latest known changes of a worktree; none before its first snapshot. Blocks on the disk.
@@ -250,19 +257,22 @@ impl Worktrees {
     ///
     /// # Errors
     /// The directory is in no repository, or its refs cannot be read.
-    pub async fn kept_results(&self, directory: PathBuf) -> Result<Vec<KeptResult>, WorktreeError> {
+    pub async fn retained_results(
+        &self,
+        directory: PathBuf,
+    ) -> Result<Vec<RetainedResult>, WorktreeError> {
         let worktrees = self.clone();
         let read = blocking(move || {
-            let found = RepositoryPaths::of(&directory)?;
+            let found = RepositoryPaths::find(&directory)?;
             let all = Refs::open(&found.repository, &found.repository)?.all()?;
-            let kept = all.keys().filter_map(|name| {
+            let results = all.keys().filter_map(|name| {
                 let task = name.strip_prefix(RESULTS)?.strip_suffix("/result")?;
                 let is_removed = matches!(worktrees.find(task), Err(WorktreeError::NotFound(_)));
                 let [base, _] = refs_of(task);
                 let has_base = all.contains_key(&base);
-                is_removed.then(|| KeptResult { task: task.to_owned(), has_base })
+                is_removed.then(|| RetainedResult { task: task.to_owned(), has_base })
             });
-            Ok(kept.collect())
+            Ok(results.collect())
         });
         read.await?
     }
@@ -276,7 +286,7 @@ impl Worktrees {
         directory: PathBuf,
         tasks: &[String],
     ) -> Result<(), WorktreeError> {
-        let found = blocking(move || RepositoryPaths::of(&directory)).await??;
+        let found = blocking(move || RepositoryPaths::find(&directory)).await??;
         let names = tasks.iter().flat_map(|task| refs_of(task)).collect();
         self.remove_named_refs(found.repository, names).await
     }
@@ -285,19 +295,19 @@ impl Worktrees {
     ///
     /// # Errors
     /// The task has no worktree, or [`WorktreeError::Refused`] with the missing part.
-    pub async fn require_whole(&self, task: &str) -> Result<(), WorktreeError> {
-        let _held = self.lock(task).await;
+    pub async fn require_complete(&self, task: &str) -> Result<(), WorktreeError> {
+        let _guard = self.lock(task).await;
         let folder = self.folder(task)?;
         folder.read()?;
-        self.require_whole_held(&folder).await
+        self.require_complete_locked(&folder).await
     }
 
-    async fn require_whole_held(&self, folder: &Folder) -> Result<(), WorktreeError> {
+    async fn require_complete_locked(&self, folder: &Folder) -> Result<(), WorktreeError> {
         let task = folder.task();
-        match self.snapshot_held(folder).await {
-            Ok(snapshot) => {
-                snapshot.taken.require_whole(task, &format!("a2a-hub task discard --force {task}"))
-            }
+        match self.snapshot_locked(folder).await {
+            Ok(snapshot) => snapshot
+                .taken
+                .require_complete(task, &format!("a2a-hub task discard --force {task}")),
             // Nothing can be taken over from it any more.
             Err(why) => {
                 tracing::info!(task, %why, "a worktree that cannot be read may be removed");
@@ -311,7 +321,7 @@ impl Worktrees {
     /// # Errors
     /// The task has no worktree, or the disk fails.
     pub async fn begin(&self, task: &str) -> Result<(), WorktreeError> {
-        let _held = self.lock(task).await;
+        let _guard = self.lock(task).await;
         let folder = self.folder(task)?;
         blocking(move || {
             let mut worktree = folder.read()?;
@@ -331,15 +341,15 @@ impl Worktrees {
     /// # Errors
     /// The directory cannot be read or changed.
     pub fn sweep(&self) -> io::Result<()> {
-        let mut left = Vec::new();
+        let mut leftovers = Vec::new();
         let entries = match fs::read_dir(&self.0.root) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
         };
         for entry in entries {
             let entry = entry?;
-            match Folder::left_over(&entry.path())? {
-                Some(path) => left.push(path),
+            match Folder::leftover(&entry.path())? {
+                Some(path) => leftovers.push(path),
                 None => self.put_in_order(&entry.file_name().to_string_lossy()),
             }
         }
@@ -352,7 +362,7 @@ impl Worktrees {
             }
         }
         drop(run_blocking(move || {
-            for path in left {
+            for path in leftovers {
                 if let Err(why) = record::remove_all(&path) {
                     let path = path.display();
                     tracing::warn!(%path, %why, "cannot remove what is left of a worktree");
@@ -365,7 +375,7 @@ impl Worktrees {
     /// Finishes what was interrupted in one worktree.
     fn put_in_order(&self, task: &str) {
         let Ok(folder) = self.folder(task) else { return };
-        if let Err(why) = self.adopt(&folder) {
+        if let Err(why) = self.upgrade(&folder) {
             tracing::warn!(task, %why, "a worktree of an earlier version cannot be used");
         }
         if let Err(why) = transaction::recover(&folder) {
@@ -379,24 +389,25 @@ impl Worktrees {
     /// True if an earlier process made the worktree, and no run of its task began: if the task is
     /// not stored either, nobody has worked there.
     pub fn is_orphan(&self, worktree: &Worktree) -> bool {
-        !worktree.has_begun && !self.0.made.lock().contains_key(&worktree.task)
+        !worktree.has_begun && !self.0.created.lock().contains_key(&worktree.task)
     }
 
     /// Takes a share of the worktrees for a task. Blocks on the disk.
     pub(crate) fn reserve(&self, task: &str, owner: &WorktreeOwner) -> Result<(), WorktreeError> {
         let stored = self.list();
-        let mut made = self.0.made.lock();
+        let mut created = self.0.created.lock();
         // Those that were made and removed since.
         let is_stored = |task: &str| stored.iter().any(|one| one.task == task);
-        let making = made.iter().filter(|(task, _)| !is_stored(task) && self.is_being_made(task));
-        let held = stored.iter().map(|one| &one.owner).chain(making.map(|(_, owner)| owner));
-        shares::admit(owner, held).map_err(WorktreeError::Refused)?;
-        made.insert(task.to_owned(), owner.clone());
+        let making =
+            created.iter().filter(|(task, _)| !is_stored(task) && self.is_being_created(task));
+        let owners = stored.iter().map(|one| &one.owner).chain(making.map(|(_, owner)| owner));
+        shares::admit(owner, owners).map_err(WorktreeError::Refused)?;
+        created.insert(task.to_owned(), owner.clone());
         Ok(())
     }
 
     /// True if the folder of a worktree is there, or about to be.
-    fn is_being_made(&self, task: &str) -> bool {
+    fn is_being_created(&self, task: &str) -> bool {
         self.0.locks.lock().contains_key(task)
     }
 
@@ -405,20 +416,20 @@ impl Worktrees {
     pub(crate) async fn remove(&self, folder: Folder) -> Result<(), WorktreeError> {
         let task = folder.task().to_owned();
         self.setup_over(&task).await;
-        let left = blocking(move || folder.set_aside()).await?.map_err(WorktreeError::disk)?;
+        let leftover = blocking(move || folder.set_aside()).await?.map_err(WorktreeError::disk)?;
         drop(run_blocking(move || {
-            if let Err(why) = record::remove_all(&left) {
-                tracing::warn!(path = %left.display(), %why, "cannot remove a worktree");
+            if let Err(why) = record::remove_all(&leftover) {
+                tracing::warn!(path = %leftover.display(), %why, "cannot remove a worktree");
             }
         }));
         self.0.locks.lock().remove(&task);
-        self.0.made.lock().remove(&task);
+        self.0.created.lock().remove(&task);
         self.0.ports.release(&task);
         Ok(())
     }
 
     fn folder(&self, task: &str) -> Result<Folder, WorktreeError> {
-        Folder::of(&self.0.root, task)
+        Folder::new(&self.0.root, task)
     }
 
     /// Waits until nobody else of the hub changes a repository of the user.

@@ -56,7 +56,7 @@ impl FileStat {
         clippy::cast_sign_loss,
         reason = "the format of an index"
     )]
-    pub(crate) fn of(stat: &Stat) -> Self {
+    pub(crate) fn from_stat(stat: &Stat) -> Self {
         Self {
             ctime: (stat.st_ctime as u32, stat.st_ctime_nsec as u32),
             mtime: (stat.st_mtime as u32, stat.st_mtime_nsec as u32),
@@ -93,7 +93,7 @@ pub(crate) struct GitIndex {
 }
 
 impl GitIndex {
-    pub(crate) fn of(files: BTreeMap<Vec<u8>, (ListedFile, FileStat)>) -> Self {
+    pub(crate) fn new(files: BTreeMap<Vec<u8>, (ListedFile, FileStat)>) -> Self {
         Self { files, written: None }
     }
 
@@ -109,7 +109,7 @@ impl GitIndex {
         let is_before = |written| of.1.is_older_than(written, Duration::from_nanos(1));
         of.1.is_known()
             && self.written.is_some_and(is_before)
-            && of.1 == FileStat::of(now)
+            && of.1 == FileStat::from_stat(now)
             && of.0.mode == mode_of(now.st_mode)
     }
 
@@ -150,49 +150,49 @@ pub(crate) const fn mode_of(mode: u32) -> u32 {
 }
 
 fn parse(bytes: &[u8]) -> Option<BTreeMap<Vec<u8>, (ListedFile, FileStat)>> {
-    let mut left = bytes.strip_prefix(b"DIRC\0\0\0\x02")?;
-    let count = number(&mut left)?;
+    let mut input = bytes.strip_prefix(b"DIRC\0\0\0\x02")?;
+    let count = number(&mut input)?;
     // The sum at the end is as long as an id, which an index of the other length lacks.
-    let begin = left;
+    let begin = input;
     [32, 20].into_iter().find_map(|length| parse_files(begin, count, length))
 }
 
 fn parse_files(
-    mut left: &[u8],
+    mut input: &[u8],
     count: u32,
     length: usize,
 ) -> Option<BTreeMap<Vec<u8>, (ListedFile, FileStat)>> {
     let mut files = BTreeMap::new();
     for _ in 0..count {
-        let before = left.len();
+        let before = input.len();
         let mut numbers = [0; 10];
         for slot in &mut numbers {
-            *slot = number(&mut left)?;
+            *slot = number(&mut input)?;
         }
         let [c0, c1, m0, m1, dev, ino, mode, uid, gid, size] = numbers;
-        let id = hex::encode(take(&mut left, length)?);
-        let flags = take(&mut left, 2)?;
-        let end = left.iter().position(|byte| *byte == 0)?;
+        let id = hex::encode(take_bytes(&mut input, length)?);
+        let flags = take_bytes(&mut input, 2)?;
+        let end = input.iter().position(|byte| *byte == 0)?;
         if flags[1] != u8::try_from(end.min(0x0fff) & 0xff).ok()? {
             return None;
         }
-        let path = take(&mut left, end)?.to_vec();
-        let used = before - left.len();
-        take(&mut left, 8 - used % 8)?;
+        let path = take_bytes(&mut input, end)?.to_vec();
+        let used = before - input.len();
+        take_bytes(&mut input, 8 - used % 8)?;
         let stat = FileStat { ctime: (c0, c1), mtime: (m0, m1), dev, ino, uid, gid, size };
         files.insert(path, (ListedFile { mode, id }, stat));
     }
-    (left.len() == length).then_some(files)
+    (input.len() == length).then_some(files)
 }
 
-fn take<'b>(left: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
-    let (first, rest) = left.split_at_checked(count)?;
-    *left = rest;
+fn take_bytes<'b>(input: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
+    let (first, rest) = input.split_at_checked(count)?;
+    *input = rest;
     Some(first)
 }
 
-fn number(left: &mut &[u8]) -> Option<u32> {
-    Some(u32::from_be_bytes(take(left, 4)?.try_into().ok()?))
+fn number(input: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_be_bytes(take_bytes(input, 4)?.try_into().ok()?))
 }
 
 /// Listing of `git ls-tree -r -z`: `MODE TYPE ID`, a tab and the path.
@@ -219,7 +219,7 @@ pub(crate) fn now() -> SystemTime {
 }
 
 /// Writes a file whole or not at all, also if the machine loses power.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     let file = fs::File::create(&new)?;
@@ -239,7 +239,7 @@ mod tests {
             let stat = FileStat { ctime: (7, 8), size: 3, ..FileStat::default() };
             let paths = ["a", "ab", "abcdefg", "src/ä b", &"x/".repeat(3_000)];
             let files = paths.iter().map(|path| (path.as_bytes().to_vec(), (file(FILE), stat)));
-            let index = GitIndex::of(files.collect());
+            let index = GitIndex::new(files.collect());
             let bytes = index.to_bytes(is_sha256);
             assert_eq!(parse(&bytes), Some(index.files), "{length}");
             assert_eq!(parse(&bytes[..bytes.len() - 1]), None);

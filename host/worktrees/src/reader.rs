@@ -102,19 +102,19 @@ impl OpenDirectory {
         let mut bytes = Vec::new();
         // The file may grow meanwhile.
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-        let is_whole = u64::try_from(bytes.len()).is_ok_and(|length| length <= limit);
-        if is_whole { Ok(Some(bytes)) } else { Err(ReadError::TooLarge(limit)) }
+        let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= limit);
+        if fits { Ok(Some(bytes)) } else { Err(ReadError::TooLarge(limit)) }
     }
 
     /// Metadata of an entry, without following it; none if it is missing.
     pub(crate) fn stat(&self, path: impl AsRef<Path>) -> Result<Option<Stat>, ReadError> {
         let path = path.as_ref();
-        let (above, name) = split(path);
-        let found = if above.as_os_str().is_empty() {
+        let (parent, name) = split(path);
+        let found = if parent.as_os_str().is_empty() {
             statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
         } else {
-            match self.directory(above)? {
-                Some(above) => statat(&above.0, name, AtFlags::SYMLINK_NOFOLLOW),
+            match self.directory(parent)? {
+                Some(parent) => statat(&parent.0, name, AtFlags::SYMLINK_NOFOLLOW),
                 None => return Ok(None),
             }
         };
@@ -127,13 +127,13 @@ impl OpenDirectory {
 
     /// Target of a symbolic link.
     pub(crate) fn link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, ReadError> {
-        let (above, name) = split(path.as_ref());
+        let (parent, name) = split(path.as_ref());
         let read = |file: &File| readlinkat(file, name, Vec::new());
-        let target = if above.as_os_str().is_empty() {
+        let target = if parent.as_os_str().is_empty() {
             read(&self.0)?
         } else {
-            let above = self.directory(above)?.ok_or(Errno::NOENT)?;
-            read(&above.0)?
+            let parent = self.directory(parent)?.ok_or(Errno::NOENT)?;
+            read(&parent.0)?
         };
         Ok(target.into_bytes())
     }
@@ -175,8 +175,8 @@ impl OpenDirectory {
 
 /// Directory and name of a path.
 fn split(path: &Path) -> (&Path, &OsStr) {
-    let above = path.parent().unwrap_or(Path::new(""));
-    (above, path.file_name().unwrap_or(OsStr::new(".")))
+    let parent = path.parent().unwrap_or(Path::new(""));
+    (parent, path.file_name().unwrap_or(OsStr::new(".")))
 }
 
 /// Text of a file with one line, without the line end; none if it is empty or not UTF-8.

@@ -1,7 +1,9 @@
 //! Records of worktrees: files that only the hub reads and writes, in a directory of their own.
 //! Neither an agent nor a step of git can write there, so each record is believed.
 
-use crate::{OwnPreparation, PortRange, RepositoryBounds, WorktreeError, listing::write_whole};
+use crate::{
+    PortRange, RepositoryBounds, RepositoryPreparation, WorktreeError, listing::write_atomic,
+};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
@@ -70,7 +72,7 @@ pub struct Worktree {
     pub owner: WorktreeOwner,
     /// Wishes of its repository that count.
     #[serde(default)]
-    pub own: OwnPreparation,
+    pub own: RepositoryPreparation,
     /// Files that were copied from the checkout, and are none of the result.
     #[serde(default)]
     pub copied: Vec<String>,
@@ -160,7 +162,7 @@ impl WorktreeAccess {
     /// Rights for the worktree below `root` that contains `directory`; none if none does. Blocks on
     /// the disk.
     pub fn to(root: &Path, directory: &Path) -> Option<Self> {
-        let worktree = Folder::above(root, directory)?.read().ok()?;
+        let worktree = Folder::containing(root, directory)?.read().ok()?;
         directory.starts_with(&worktree.tree).then(|| worktree.access())
     }
 }
@@ -173,7 +175,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn of(root: &Path, task: &str) -> Result<Self, WorktreeError> {
+    pub(crate) fn new(root: &Path, task: &str) -> Result<Self, WorktreeError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if task.is_empty() || task.len() > 128 || !task.chars().all(is_plain) {
             return Err(WorktreeError::NotFound(task.to_owned()));
@@ -182,9 +184,9 @@ impl Folder {
     }
 
     /// Folder below `root` that contains `directory`.
-    pub(crate) fn above(root: &Path, directory: &Path) -> Option<Self> {
+    pub(crate) fn containing(root: &Path, directory: &Path) -> Option<Self> {
         let task = directory.strip_prefix(root).ok()?.components().next()?;
-        Self::of(root, task.as_os_str().to_str()?).ok()
+        Self::new(root, task.as_os_str().to_str()?).ok()
     }
 
     pub(crate) fn task(&self) -> &str {
@@ -230,7 +232,7 @@ impl Folder {
         let record = self.record();
         let mut builder = fs::DirBuilder::new();
         builder.mode(0o700).recursive(true).create(record.parent().unwrap_or(&record))?;
-        write_whole(&record, &serde_json::to_vec_pretty(worktree)?)
+        write_atomic(&record, &serde_json::to_vec_pretty(worktree)?)
     }
 
     /// File with the record.
@@ -240,7 +242,7 @@ impl Folder {
 
     /// Replaces a file of the hub in the folder, whole or not at all.
     pub(crate) fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
-        write_whole(&self.path.join(name), text)
+        write_atomic(&self.path.join(name), text)
     }
 
     /// Removes the folder. The record goes first, so that a half removed worktree is none.
@@ -253,13 +255,13 @@ impl Folder {
     /// removed at leisure.
     pub(crate) fn set_aside(&self) -> io::Result<PathBuf> {
         self.forget()?;
-        let left = left_name(&self.path);
-        match fs::rename(&self.path, &left) {
+        let renamed = leftover_name(&self.path);
+        match fs::rename(&self.path, &renamed) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 remove_all(&self.path)?;
-                Ok(left)
+                Ok(renamed)
             }
-            Ok(()) | Err(_) => Ok(left),
+            Ok(()) | Err(_) => Ok(renamed),
         }
     }
 
@@ -285,18 +287,18 @@ impl Folder {
 
     /// Path of what is left in the directory of worktrees that no worktree needs; none for a
     /// worktree. A folder without a record gets a name that no task has.
-    pub(crate) fn left_over(path: &Path) -> io::Result<Option<PathBuf>> {
+    pub(crate) fn leftover(path: &Path) -> io::Result<Option<PathBuf>> {
         let name = path.file_name().unwrap_or_default();
         if name.as_encoded_bytes().starts_with(b".") {
             return Ok(Some(path.to_owned()));
         }
-        let folder = name.to_str().and_then(|task| Self::of(path.parent()?, task).ok());
+        let folder = name.to_str().and_then(|task| Self::new(path.parent()?, task).ok());
         if folder.is_some_and(|folder| folder.is_recorded()) {
             return Ok(None);
         }
-        let left = left_name(path);
-        fs::rename(path, &left)?;
-        Ok(Some(left))
+        let renamed = leftover_name(path);
+        fs::rename(path, &renamed)?;
+        Ok(Some(renamed))
     }
 }
 
@@ -312,10 +314,10 @@ pub(crate) fn recorded_tasks(root: &Path) -> Vec<String> {
     names.filter_map(|name| name.strip_suffix(".json").map(str::to_owned)).collect()
 }
 
-fn left_name(path: &Path) -> PathBuf {
-    let mut left = OsString::from(".left-");
-    left.push(path.file_name().unwrap_or_default());
-    path.with_file_name(left)
+fn leftover_name(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".left-");
+    name.push(path.file_name().unwrap_or_default());
+    path.with_file_name(name)
 }
 
 /// Record of an earlier version.
@@ -338,7 +340,7 @@ pub(crate) struct OldRecord {
     #[serde(default)]
     pub(crate) owner: WorktreeOwner,
     #[serde(default)]
-    pub(crate) own: OwnPreparation,
+    pub(crate) own: RepositoryPreparation,
 }
 
 /// Removes a directory with all that is in it, also if programs took the right to do so away.
@@ -373,9 +375,9 @@ mod tests {
     fn folder_of_strange_task_does_not_exist() {
         let root = Path::new("/r");
         for task in ["", ".", "..", "a/b", "a b", "a\0", "ä", &"x".repeat(200)] {
-            assert!(matches!(Folder::of(root, task), Err(WorktreeError::NotFound(_))), "{task:?}");
+            assert!(matches!(Folder::new(root, task), Err(WorktreeError::NotFound(_))), "{task:?}");
         }
-        let above = |path: &str| Folder::above(root, Path::new(path)).map(|it| it.task);
+        let above = |path: &str| Folder::containing(root, Path::new(path)).map(|it| it.task);
         assert_eq!(above("/r/t-1/tree/src").as_deref(), Some("t-1"));
         assert_eq!((above("/r"), above("/other/t"), above("/r/../t")), (None, None, None));
     }
@@ -383,7 +385,7 @@ mod tests {
     #[test]
     fn folder_with_closed_directories_is_removed() {
         let place = tempfile::tempdir().unwrap();
-        let folder = Folder::of(place.path(), "t").unwrap();
+        let folder = Folder::new(place.path(), "t").unwrap();
         folder.make().unwrap();
         let closed = folder.tree().join("a/b");
         fs::create_dir_all(&closed).unwrap();

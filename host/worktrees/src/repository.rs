@@ -63,7 +63,7 @@ impl RepositoryPaths {
     ///
     /// # Errors
     /// The directory is in no repository.
-    pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
+    pub fn find(directory: &Path) -> Result<Self, WorktreeError> {
         let found = Repository::find(directory, &RepositoryBounds::default())?;
         Ok(Self { checkout: found.checkout, repository: found.common })
     }
@@ -105,17 +105,17 @@ impl Repository {
     pub(crate) fn find(directory: &Path, bounds: &RepositoryBounds) -> Result<Self, WorktreeError> {
         let none = || WorktreeError::NoRepository(directory.display().to_string());
         let found = directory.canonicalize().map_err(|_| none())?;
-        for above in found.ancestors() {
-            if above.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git")) {
+        for ancestor in found.ancestors() {
+            if ancestor.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git")) {
                 return Err(WorktreeError::Unsupported(format!(
                     "`{}` lies in a git directory; name a directory of the checkout",
                     directory.display()
                 )));
             }
-            if let Some(mut repository) = Self::at(above, bounds)? {
+            if let Some(mut repository) = Self::at(ancestor, bounds)? {
                 if repository.checkout.is_some() {
                     found
-                        .strip_prefix(above)
+                        .strip_prefix(ancestor)
                         .unwrap_or(Path::new(""))
                         .clone_into(&mut repository.prefix);
                 }
@@ -201,12 +201,14 @@ impl Repository {
                 git_dir.display()
             ))
         };
-        let names = |path: &Path, own: &Path| path.canonicalize().is_ok_and(|back| back == own);
+        let names =
+            |path: &Path, expected: &Path| path.canonicalize().is_ok_and(|back| back == expected);
         if let Some(common) = value("commondir")? {
             let back = value("gitdir")?.ok_or_else(not_linked)?;
             let common = common.canonicalize().map_err(|_| not_linked())?;
-            let is_below = git_dir.parent().is_some_and(|above| above == common.join("worktrees"));
-            if !is_below || !names(&back, &dot) {
+            let is_in_worktrees =
+                git_dir.parent().is_some_and(|parent| parent == common.join("worktrees"));
+            if !is_in_worktrees || !names(&back, &dot) {
                 return Err(not_linked());
             }
             self.common = common;
@@ -267,23 +269,23 @@ impl Worktree {
     /// Opens the repository of the worktree again. It must still be what it was: an agent that may
     /// write there could have put another one in its place. Blocks on the disk.
     pub(crate) fn open_repository(&self) -> Result<Repository, WorktreeError> {
-        let place = self.checkout.as_ref().unwrap_or(&self.repository);
-        let gone = |why: &str| {
+        let directory = self.checkout.as_ref().unwrap_or(&self.repository);
+        let refused = |why: &str| {
             WorktreeError::Refused(format!(
                 "the repository of the worktree, `{}`, {why}; put it back there, or copy the files from `{}` yourself",
-                place.display(),
+                directory.display(),
                 self.tree.display()
             ))
         };
-        let found = match Repository::find(place, &self.bounds) {
-            Err(WorktreeError::NoRepository(_)) => return Err(gone("is gone")),
+        let found = match Repository::find(directory, &self.bounds) {
+            Err(WorktreeError::NoRepository(_)) => return Err(refused("is gone")),
             found => found?,
         };
         let is_same = found.git_dir == self.git_dir
             && found.common == self.repository
             && found.checkout == self.checkout;
         if !is_same {
-            return Err(gone("is another one now"));
+            return Err(refused("is another one now"));
         }
         Ok(found)
     }
@@ -299,8 +301,8 @@ fn is_git_dir(directory: &OpenDirectory) -> bool {
 /// A store of objects with all that it borrows from (`objects/info/alternates`).
 fn stores(first: &Path, bounds: &RepositoryBounds) -> Result<Vec<PathBuf>, WorktreeError> {
     let mut found: Vec<PathBuf> = Vec::new();
-    let mut left = vec![(first.to_owned(), None::<PathBuf>)];
-    while let Some((path, named_by)) = left.pop() {
+    let mut pending = vec![(first.to_owned(), None::<PathBuf>)];
+    while let Some((path, named_by)) = pending.pop() {
         let refused = |why: &str| match &named_by {
             None => WorktreeError::Unsupported(format!("`{}` {why}", path.display())),
             Some(by) => WorktreeError::Unsupported(format!(
@@ -334,7 +336,7 @@ fn stores(first: &Path, bounds: &RepositoryBounds) -> Result<Vec<PathBuf>, Workt
             .map_err(|why| WorktreeError::Unsupported(format!("`{}` {why}", file.display())))?;
         for named in borrowed.as_deref().unwrap_or_default().split(|byte| *byte == b'\n') {
             let Some(named) = line(named).filter(|named| !named.starts_with('#')) else { continue };
-            left.push((path.join(named), Some(file.clone())));
+            pending.push((path.join(named), Some(file.clone())));
         }
         found.push(path);
     }
@@ -346,7 +348,7 @@ fn stores(first: &Path, bounds: &RepositoryBounds) -> Result<Vec<PathBuf>, Workt
 fn require_store(store: &OpenDirectory) -> Result<(), String> {
     let entries =
         store.entries(MAX_STORE_ENTRIES).map_err(|why| format!("is no store of objects: {why}"))?;
-    let is_own = |name: &[u8]| {
+    let is_store_entry = |name: &[u8]| {
         let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         (name.len() == 2 && name.iter().all(is_hex))
             || matches!(name, b"pack" | b"info" | b"schema-version" | b"maintenance.lock")
@@ -354,7 +356,7 @@ fn require_store(store: &OpenDirectory) -> Result<(), String> {
                 .iter()
                 .any(|prefix| name.starts_with(prefix))
     };
-    match entries.iter().find(|entry| !is_own(&entry.name)) {
+    match entries.iter().find(|entry| !is_store_entry(&entry.name)) {
         None => Ok(()),
         Some(other) => Err(format!(
             "is no store of objects of git: it has `{}`",
@@ -390,7 +392,7 @@ mod tests {
         assert_eq!(found.prefix, Path::new("src/deep"));
         assert_eq!((found.common.clone(), found.branch), (found.git_dir, Some("main".to_owned())));
 
-        let paths = RepositoryPaths::of(&root.join("one/src/deep")).unwrap();
+        let paths = RepositoryPaths::find(&root.join("one/src/deep")).unwrap();
         assert!(paths.require_commit().unwrap_err().to_string().contains("git commit -m start"));
         fs::write(root.join("one/.git/refs/heads/main"), "1".repeat(40)).unwrap();
         assert!(paths.require_commit().is_ok());

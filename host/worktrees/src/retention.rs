@@ -10,7 +10,7 @@ pub struct WorktreeRetention {
     pub keep: Option<Duration>,
     /// Number of all worktrees above which those that rest for the longest time are removed; none
     /// if the number removes none.
-    pub keep_most: Option<usize>,
+    pub keep_count: Option<usize>,
     /// Bytes of all worktrees above which those that rest for the longest time are removed; none if
     /// their disk use removes none.
     pub keep_bytes: Option<u64>,
@@ -44,8 +44,8 @@ impl WorktreeRetention {
         let WorktreeTotals { mut count, mut bytes } = total;
         let mut goes = |one: &RestingWorktree| {
             let is_due = self.keep.is_some_and(|keep| one.rests >= keep)
-                || self.keep_most.is_some_and(|most| count > most)
-                || self.keep_bytes.is_some_and(|most| bytes > most);
+                || self.keep_count.is_some_and(|limit| count > limit)
+                || self.keep_bytes.is_some_and(|limit| bytes > limit);
             count = count.saturating_sub(1);
             bytes = bytes.saturating_sub(one.bytes);
             is_due
@@ -75,7 +75,7 @@ mod tests {
 
     fn keep(hours: Option<u64>, keep_most: Option<usize>) -> WorktreeRetention {
         let keep = hours.map(|hours| Duration::from_secs(hours * HOUR));
-        WorktreeRetention { keep, keep_most, keep_bytes: None }
+        WorktreeRetention { keep, keep_count: keep_most, keep_bytes: None }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rules for new worktrees, as the operator sets them: files to copy, programs that set a worktree
 //! up, and ports.
 
-use crate::{OwnPreparation, WorktreeRetention};
+use crate::{RepositoryPreparation, WorktreeRetention};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -44,23 +44,27 @@ pub struct Preparation {
 impl WorktreeRules {
     /// Preparation for a repository. A path in the rules stands for all its checkouts, also for
     /// linked ones. Blocks on the disk.
-    pub(crate) fn of(&self, checkout: Option<&Path>, repository: &Path) -> &Preparation {
+    pub(crate) fn for_repository(
+        &self,
+        checkout: Option<&Path>,
+        repository: &Path,
+    ) -> &Preparation {
         let is_it = |path: &Path| {
             path.canonicalize().is_ok_and(|path| {
                 checkout == Some(&path) || path == repository || path.join(".git") == repository
             })
         };
-        let own = self.by_repository.iter().find(|(path, _)| is_it(path));
-        own.map_or(&self.general, |(_, preparation)| preparation)
+        let matching = self.by_repository.iter().find(|(path, _)| is_it(path));
+        matching.map_or(&self.general, |(_, preparation)| preparation)
     }
 }
 
 impl Preparation {
     /// The preparation with the wishes of the repository.
     #[must_use]
-    pub(crate) fn with(&self, own: &OwnPreparation) -> Self {
+    pub(crate) fn with(&self, requested: &RepositoryPreparation) -> Self {
         let general = self.clone();
-        let OwnPreparation { copy, setup, ports } = own.clone();
+        let RepositoryPreparation { copy, setup, ports } = requested.clone();
         Self {
             copy: copy.unwrap_or(general.copy),
             setup: setup.unwrap_or(general.setup),
@@ -96,7 +100,7 @@ mod tests {
             ..WorktreeRules::default()
         };
         let ports = |checkout: Option<&str>, repository: &str| {
-            rules.of(checkout.map(at).as_deref(), &at(repository)).ports
+            rules.for_repository(checkout.map(at).as_deref(), &at(repository)).ports
         };
         assert_eq!(ports(Some("one"), "one/.git"), 2);
         assert_eq!(ports(Some("linked"), "one/.git"), 2);

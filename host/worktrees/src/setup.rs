@@ -36,7 +36,7 @@ const MEMORY_LIMIT: u64 = 8 << 30;
 const MAX_PROCESSES: u32 = 2_048;
 
 /// Longest end of the output that an error has, in bytes.
-const SAID: usize = 4 << 10;
+const OUTPUT_TAIL: usize = 4 << 10;
 
 /// Most lines of that end.
 const LINES: usize = 20;
@@ -56,9 +56,9 @@ pub struct PendingSetup {
 
 impl PendingSetup {
     /// The command lines, for people.
-    pub fn told(&self) -> String {
+    pub fn command_lines(&self) -> String {
         let commands = self.preparation.setup.iter();
-        commands.map(|words| format!("`{}`", shown(words))).collect::<Vec<_>>().join(", then ")
+        commands.map(|words| format!("`{}`", shorten(words))).collect::<Vec<_>>().join(", then ")
     }
 }
 
@@ -75,7 +75,7 @@ impl Worktrees {
             if !worktree.is_unprepared {
                 return Ok::<_, WorktreeError>(None);
             }
-            let of = rules.of(worktree.checkout.as_deref(), &worktree.repository);
+            let of = rules.for_repository(worktree.checkout.as_deref(), &worktree.repository);
             let preparation = of.with(&worktree.own);
             Ok(Some(PendingSetup { worktree, preparation }))
         });
@@ -106,7 +106,7 @@ impl Worktrees {
             let end = format!(
                 "was ended after {seconds} seconds, the time limit of `worktrees.setup_timeout`"
             );
-            Err(WorktreeError::Setup { command, end, said: String::new() })
+            Err(WorktreeError::Setup { command, end, output: String::new() })
         })?;
         self.finish(worktree).await
     }
@@ -123,7 +123,7 @@ impl Worktrees {
         command: &mut String,
     ) -> Result<(), WorktreeError> {
         for words in &preparation.setup {
-            *command = shown(words);
+            *command = shorten(words);
             let step = SetupStep { worktree, preparation, words };
             step.run(self.0.git.supervisor(), self.0.find, &self.folder(&worktree.task)?).await?;
         }
@@ -171,15 +171,15 @@ impl SetupStep<'_> {
         })?;
         let mut child = supervisor.spawn(self.launch(find, folder, network)?).await?;
         child.close_stdin();
-        let (mut said, mut exceeded) = (Vec::new(), false);
+        let (mut output, mut exceeded) = (Vec::new(), false);
         let exit = loop {
             match child.next().await {
-                Output::Stdout(bytes) | Output::Stderr(bytes) => said.extend(bytes),
+                Output::Stdout(bytes) | Output::Stderr(bytes) => output.extend(bytes),
                 Output::MemoryExceeded(_) => exceeded = true,
                 Output::Exited(exit) => break exit,
             }
-            let surplus = said.len().saturating_sub(SAID);
-            said.drain(..surplus);
+            let surplus = output.len().saturating_sub(OUTPUT_TAIL);
+            output.drain(..surplus);
         };
         let end = match exit {
             ProgramExit::Code(0) => return Ok(()),
@@ -187,7 +187,7 @@ impl SetupStep<'_> {
             ProgramExit::Code(code) => format!("exited with {code}"),
             ProgramExit::Signal(signal) => format!("was ended by signal {signal}"),
         };
-        Err(WorktreeError::Setup { command: shown(self.words), end, said: last_lines(&said) })
+        Err(WorktreeError::Setup { command: shorten(self.words), end, output: last_lines(&output) })
     }
 
     /// Network of the program. An agent wrote the base of a worktree that was made in another
@@ -215,9 +215,9 @@ impl SetupStep<'_> {
         for directory in [&home, &temporary] {
             fs::create_dir_all(directory).map_err(WorktreeError::disk)?;
         }
-        let beside = program.parent().unwrap_or(Path::new("/"));
+        let program_dir = program.parent().unwrap_or(Path::new("/"));
         let search: Vec<_> =
-            [beside].into_iter().chain(PATH.map(Path::new)).map(Path::to_owned).collect();
+            [program_dir].into_iter().chain(PATH.map(Path::new)).map(Path::to_owned).collect();
         let path =
             search.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":");
         let mut env = vec![
@@ -279,15 +279,15 @@ impl SetupStep<'_> {
 }
 
 /// The beginning of a command line, for people.
-fn shown(words: &[String]) -> String {
-    let whole = words.join(" ");
-    let begin: String = whole.chars().take(SHOWN).collect();
-    if begin.len() < whole.len() { begin + "…" } else { begin }
+fn shorten(words: &[String]) -> String {
+    let full = words.join(" ");
+    let begin: String = full.chars().take(SHOWN).collect();
+    if begin.len() < full.len() { begin + "…" } else { begin }
 }
 
 /// The last lines of an output.
-fn last_lines(said: &[u8]) -> String {
-    let text = String::from_utf8_lossy(said);
+fn last_lines(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
     let lines: Vec<_> = text.trim().lines().collect();
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
@@ -298,8 +298,8 @@ mod tests {
 
     #[test]
     fn long_command_is_cut() {
-        assert_eq!(shown(&["npm", "ci"].map(str::to_owned)), "npm ci");
-        let long = shown(&["sh".to_owned(), "ä".repeat(500)]);
+        assert_eq!(shorten(&["npm", "ci"].map(str::to_owned)), "npm ci");
+        let long = shorten(&["sh".to_owned(), "ä".repeat(500)]);
         assert_eq!((long.chars().count(), long.ends_with('…')), (SHOWN + 1, true));
     }
 

@@ -21,13 +21,13 @@ const OF_A_TENANT: usize = SHARED / 2;
 /// Worktrees for the tasks that one agent asked for.
 const OF_AN_AGENT: usize = SHARED / 4;
 
-/// Refuses one more worktree above a share. `held` are the owners of the present ones.
+/// Refuses one more worktree above a share. `owners` are the owners of the present ones.
 pub(crate) fn admit<'o>(
     new: &WorktreeOwner,
-    held: impl Iterator<Item = &'o WorktreeOwner>,
+    owners: impl Iterator<Item = &'o WorktreeOwner>,
 ) -> Result<(), String> {
     let (mut all, mut tenant, mut agent) = (0, 0, 0);
-    for owner in held {
+    for owner in owners {
         all += 1;
         tenant += usize::from(owner.tenant == new.tenant);
         agent += usize::from(owner.agent.is_some() && owner.agent == new.agent);

@@ -69,7 +69,7 @@ pub struct WorktreeSnapshot {
 impl WorktreeSnapshot {
     /// Refuses to remove a worktree of which parts are in no result. `command` removes it all the
     /// same.
-    pub(crate) fn require_whole(&self, task: &str, command: &str) -> Result<(), WorktreeError> {
+    pub(crate) fn require_complete(&self, task: &str, command: &str) -> Result<(), WorktreeError> {
         let Some(first) = self.left_out.first() else { return Ok(()) };
         let more = self.left_out.len() - 1;
         let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
@@ -122,8 +122,8 @@ impl Worktrees {
     /// # Errors
     /// The task has no worktree, its repository is gone or another one, or git or the disk fails.
     pub async fn snapshot(&self, task: &str) -> Result<WorktreeSnapshot, WorktreeError> {
-        let _held = self.lock(task).await;
-        self.snapshot_held(&self.folder(task)?).await.map(|snapshot| snapshot.taken)
+        let _guard = self.lock(task).await;
+        self.snapshot_locked(&self.folder(task)?).await.map(|snapshot| snapshot.taken)
     }
 
     /// Present changes as a patch of at most `limit` bytes, or as a table of files.
@@ -136,11 +136,12 @@ impl Worktrees {
         as_table: bool,
         limit: usize,
     ) -> Result<Diff, WorktreeError> {
-        let _held = self.lock(task).await;
+        let _guard = self.lock(task).await;
         let folder = self.folder(task)?;
-        let OpenSnapshot { worktree, repository, taken, .. } = self.snapshot_held(&folder).await?;
+        let OpenSnapshot { worktree, repository, taken, .. } =
+            self.snapshot_locked(&folder).await?;
         let form = if as_table { &["--stat=100"] } else { AS_PATCH };
-        let step = diff(&repository, &worktree.base, &taken.commit, form).at_most(limit);
+        let step = diff(&repository, &worktree.base, &taken.commit, form).with_output_limit(limit);
         let bytes = self.0.git.run(folder.path(), step).await?.stdout;
         Ok(Diff { snapshot: taken, bytes })
     }
@@ -150,7 +151,7 @@ impl Worktrees {
         read_state(folder).map(|state| state.snapshot)
     }
 
-    pub(crate) async fn snapshot_held(
+    pub(crate) async fn snapshot_locked(
         &self,
         folder: &Folder,
     ) -> Result<OpenSnapshot, WorktreeError> {
@@ -158,7 +159,7 @@ impl Worktrees {
         let read = blocking(move || {
             let worktree = reader.read()?;
             let repository = worktree.open_repository()?;
-            let rules = UserRules::of(&repository, &home, &worktree.copied);
+            let rules = UserRules::read(&repository, &home, &worktree.copied);
             Ok::<_, WorktreeError>((worktree, rules, read_state(&reader)))
         });
         let (worktree, rules, known) = read.await??;
@@ -176,7 +177,7 @@ impl Worktrees {
         let index = index.unwrap_or_else(|| {
             let files =
                 base.iter().map(|(path, file)| (path.clone(), (file.clone(), FileStat::default())));
-            GitIndex::of(files.collect())
+            GitIndex::new(files.collect())
         });
         let changes =
             FindChanges { folder, base: &base, parent: &parent, index: &index, rules: &rules };
@@ -188,18 +189,25 @@ impl Worktrees {
             found.walk.changed.is_empty() && !index.files.keys().any(|path| is_removed(&path));
         if is_same && let Some(known) = known.filter(|known| known.history.refs == history.refs) {
             let mut taken = known.snapshot;
-            taken.left_out = left_out(&history, found.walk);
+            taken.left_out = omissions(&history, found.walk);
             return Ok(OpenSnapshot { worktree, repository, taken, has_ignored, has_commits });
         }
-        let taken =
-            self.take(folder, &worktree, &repository, history, (base, parent, index), found, rules);
+        let taken = self.commit_changes(
+            folder,
+            &worktree,
+            &repository,
+            history,
+            (base, parent, index),
+            found,
+            rules,
+        );
         let taken = taken.await?;
         Ok(OpenSnapshot { worktree, repository, taken, has_ignored, has_commits })
     }
 
     /// Makes a commit of the changes, and records it.
     #[expect(clippy::too_many_arguments, reason = "the parts of one snapshot, each used once")]
-    async fn take(
+    async fn commit_changes(
         &self,
         folder: &Folder,
         worktree: &Worktree,
@@ -270,12 +278,12 @@ impl Worktrees {
             insertions: totals.1,
             deletions: totals.2,
             dirty,
-            left_out: left_out(&history, walk),
+            left_out: omissions(&history, walk),
         };
         let state = SnapshotState { history, snapshot: taken.clone() };
         let (folder, is_sha256) = (folder.clone(), worktree.base.len() == 64);
         blocking(move || {
-            crate::listing::write_whole(&folder.git().join(INDEX), &index.to_bytes(is_sha256))?;
+            crate::listing::write_atomic(&folder.git().join(INDEX), &index.to_bytes(is_sha256))?;
             folder.replace(STATE, &serde_json::to_vec(&state)?)
         })
         .await?
@@ -333,8 +341,9 @@ impl Worktrees {
         repository: &HubRepository,
         commit: &str,
     ) -> Result<Listing, WorktreeError> {
-        let step =
-            repository.step(&["ls-tree", "-r", "-z", "--full-tree", commit]).at_most(LISTING_LIMIT);
+        let step = repository
+            .step(&["ls-tree", "-r", "-z", "--full-tree", commit])
+            .with_output_limit(LISTING_LIMIT);
         let listed = self.0.git.run(folder.path(), step).await?.stdout;
         of_ls_tree(&listed).map_err(WorktreeError::disk)
     }
@@ -353,8 +362,8 @@ pub(crate) struct UserRules {
 
 impl UserRules {
     /// Reads the rules. What cannot be read counts for nothing. Blocks on the disk.
-    pub(crate) fn of(repository: &Repository, home: &crate::GitHome, copied: &[String]) -> Self {
-        let settings = crate::repository::settings::GitSettings::of(home, repository);
+    pub(crate) fn read(repository: &Repository, home: &crate::GitHome, copied: &[String]) -> Self {
+        let settings = crate::repository::settings::GitSettings::for_checkout(home, repository);
         let common = OpenDirectory::open(&repository.common).ok();
         let info = |name: &str| {
             let bytes = common.as_ref()?.bytes(name, ignore::RULES_LIMIT);
@@ -415,8 +424,8 @@ impl FindChanges<'_> {
     }
 }
 
-fn left_out(history: &AgentHistory, walk: TreeWalk) -> Vec<Omission> {
-    [history.left_out.clone(), walk.left_out].concat()
+fn omissions(history: &AgentHistory, walk: TreeWalk) -> Vec<Omission> {
+    [history.left_out.clone(), walk.omissions].concat()
 }
 
 fn read_state(folder: &Folder) -> Option<SnapshotState> {
@@ -476,7 +485,7 @@ fn index_of(
             files.insert(path.clone(), (file, *stat));
         }
     }
-    GitIndex::of(files)
+    GitIndex::new(files)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 pub(crate) const ONE: u64 = 1_000_000;
 
 /// Highest value that counts; larger ones are taken for it.
-const MOST: f64 = 1_000_000.0;
+const MAX_VALUE: f64 = 1_000_000.0;
 
 /// Number in millionths; what is below 0 or no number counts as 0.
 #[expect(
@@ -13,7 +13,7 @@ const MOST: f64 = 1_000_000.0;
     reason = "the value lies between 0 and 10^12"
 )]
 pub(crate) fn millionths(number: f64) -> u64 {
-    if number.is_nan() { 0 } else { (number.clamp(0.0, MOST) * 1e6).round() as u64 }
+    if number.is_nan() { 0 } else { (number.clamp(0.0, MAX_VALUE) * 1e6).round() as u64 }
 }
 
 /// Share between 0 and 1 in millionths.

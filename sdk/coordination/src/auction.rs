@@ -129,7 +129,7 @@ pub struct State {
     /// Acceptable bids, the best first.
     ranking: Vec<(String, u64)>,
     /// Bidders that left after the ranking.
-    gone: Vec<String>,
+    withdrawn: Vec<String>,
     failed: Vec<(String, String)>,
 }
 
@@ -150,13 +150,13 @@ impl State {
     /// If nobody bids, or a buyer at the second price has no reserve: a single bidder could then
     /// name any price.
     pub fn new(mut lot: Lot) -> Result<Self, String> {
-        let mut seen = Vec::new();
+        let mut unique = Vec::new();
         for bidder in std::mem::take(&mut lot.bidders) {
-            if !seen.contains(&bidder) {
-                seen.push(bidder);
+            if !unique.contains(&bidder) {
+                unique.push(bidder);
             }
         }
-        lot.bidders = seen;
+        lot.bidders = unique;
         if lot.bidders.is_empty() {
             return Err("an auction has at least one bidder".to_owned());
         }
@@ -170,7 +170,7 @@ impl State {
             deadline: None,
             replies: BTreeMap::new(),
             ranking: Vec::new(),
-            gone: Vec::new(),
+            withdrawn: Vec::new(),
             failed: Vec::new(),
         })
     }
@@ -185,26 +185,30 @@ impl State {
                 actions.extend(self.lot.bidders.iter().cloned().map(Action::Call));
                 self.wait(now, self.lot.timeout_ms, &mut actions);
             }
-            (Phase::Open, Event::Bid(who, amount)) if !is_late => self.reply(who, Some(amount)),
-            (Phase::Open, Event::Passed(who) | Event::Failed(who, _)) => self.reply(who, None),
-            (Phase::Open | Phase::Awarded(_) | Phase::Over, Event::Bid(who, _)) => {
-                self.reject_late(who, &mut actions);
+            (Phase::Open, Event::Bid(bidder, amount)) if !is_late => {
+                self.reply(bidder, Some(amount));
             }
-            (Phase::Awarded(rank), Event::Done(who)) if self.ranking[rank].0 == who => {
+            (Phase::Open, Event::Passed(bidder) | Event::Failed(bidder, _)) => {
+                self.reply(bidder, None);
+            }
+            (Phase::Open | Phase::Awarded(_) | Phase::Over, Event::Bid(bidder, _)) => {
+                self.reject_late(bidder, &mut actions);
+            }
+            (Phase::Awarded(rank), Event::Done(bidder)) if self.ranking[rank].0 == bidder => {
                 self.finish(Some(rank), &mut actions);
             }
-            (Phase::Awarded(rank), Event::Failed(who, why)) => {
-                if self.ranking[rank].0 == who {
-                    self.failed.push((who, why));
+            (Phase::Awarded(rank), Event::Failed(bidder, why)) => {
+                if self.ranking[rank].0 == bidder {
+                    self.failed.push((bidder, why));
                     self.award(now, rank + 1, &mut actions);
                 } else {
-                    self.gone.push(who);
+                    self.withdrawn.push(bidder);
                 }
             }
             (Phase::Awarded(rank), Event::Rang) if is_late => {
-                let who = self.ranking[rank].0.clone();
-                actions.push(Action::Cancel(who.clone()));
-                self.failed.push((who, "the work took too long".to_owned()));
+                let bidder = self.ranking[rank].0.clone();
+                actions.push(Action::Cancel(bidder.clone()));
+                self.failed.push((bidder, "the work took too long".to_owned()));
                 self.award(now, rank + 1, &mut actions);
             }
             (Phase::New | Phase::Open | Phase::Awarded(_) | Phase::Over, _) => {}
@@ -222,51 +226,56 @@ impl State {
         actions.extend(self.deadline.map(Action::Wait));
     }
 
-    fn reply(&mut self, who: String, amount: Option<u64>) {
-        if self.lot.bidders.contains(&who) {
-            self.replies.entry(who).or_insert(amount);
+    fn reply(&mut self, bidder: String, amount: Option<u64>) {
+        if self.lot.bidders.contains(&bidder) {
+            self.replies.entry(bidder).or_insert(amount);
         }
     }
 
     /// Rejects a late bid, once for each bidder.
-    fn reject_late(&mut self, who: String, actions: &mut Vec<Action>) {
-        if self.lot.bidders.contains(&who) && !self.replies.contains_key(&who) {
-            self.replies.insert(who.clone(), None);
-            actions.push(Action::Reject(who, Why::Late));
+    fn reject_late(&mut self, bidder: String, actions: &mut Vec<Action>) {
+        if self.lot.bidders.contains(&bidder) && !self.replies.contains_key(&bidder) {
+            self.replies.insert(bidder.clone(), None);
+            actions.push(Action::Reject(bidder, Why::Late));
         }
     }
 
     fn rank(&mut self, actions: &mut Vec<Action>) {
         let Lot { bidders, side, reserve, tie, .. } = &self.lot;
         let mut bids = Vec::new();
-        for (index, who) in bidders.iter().enumerate() {
+        for (index, bidder) in bidders.iter().enumerate() {
             let is_acceptable = |amount: u64| match side {
                 Side::Buy => reserve.is_none_or(|reserve| amount <= reserve),
                 Side::Sell => reserve.is_none_or(|reserve| amount >= reserve),
             };
-            match self.replies.get(who) {
-                Some(Some(amount)) if is_acceptable(*amount) => bids.push((index, who, *amount)),
-                Some(Some(_)) => actions.push(Action::Reject(who.clone(), Why::Reserve)),
+            match self.replies.get(bidder) {
+                Some(Some(amount)) if is_acceptable(*amount) => bids.push((index, bidder, *amount)),
+                Some(Some(_)) => actions.push(Action::Reject(bidder.clone(), Why::Reserve)),
                 Some(None) => {}
-                None => actions.push(Action::Cancel(who.clone())),
+                None => actions.push(Action::Cancel(bidder.clone())),
             }
         }
-        let drawn = |index: usize, who: &str| match tie {
+        let drawn = |index: usize, bidder: &str| match tie {
             Tie::Listed => (0, index),
-            Tie::Drawn(seed) => (mixed(*seed, who), index),
+            Tie::Drawn(seed) => (mixed(*seed, bidder), index),
         };
         match side {
-            Side::Buy => bids.sort_by_key(|(index, who, amount)| (*amount, drawn(*index, who))),
+            Side::Buy => {
+                bids.sort_by_key(|(index, bidder, amount)| (*amount, drawn(*index, bidder)));
+            }
             Side::Sell => {
-                bids.sort_by_key(|(index, who, amount)| (Reverse(*amount), drawn(*index, who)));
+                bids.sort_by_key(|(index, bidder, amount)| {
+                    (Reverse(*amount), drawn(*index, bidder))
+                });
             }
         }
-        self.ranking = bids.into_iter().map(|(_, who, amount)| (who.clone(), amount)).collect();
+        self.ranking =
+            bids.into_iter().map(|(_, bidder, amount)| (bidder.clone(), amount)).collect();
     }
 
     /// Awards the lot to the first bidder from this rank on that is still there.
     fn award(&mut self, now: u64, from: usize, actions: &mut Vec<Action>) {
-        let is_there = |rank: &usize| !self.gone.contains(&self.ranking[*rank].0);
+        let is_there = |rank: &usize| !self.withdrawn.contains(&self.ranking[*rank].0);
         let Some(rank) = (from..self.ranking.len()).find(is_there) else {
             return self.finish(None, actions);
         };
@@ -289,7 +298,7 @@ impl State {
         self.phase = Phase::Over;
         if let Some(rank) = winner {
             let others = self.ranking[rank + 1..].iter();
-            actions.extend(others.map(|(who, _)| Action::Reject(who.clone(), Why::Outbid)));
+            actions.extend(others.map(|(bidder, _)| Action::Reject(bidder.clone(), Why::Outbid)));
         }
         actions.push(Action::Finish(Outcome {
             winner: winner.map(|rank| (self.ranking[rank].0.clone(), self.price(rank))),

@@ -50,7 +50,7 @@ pub enum Control {
     /// One at a time: the first idle agent in the list.
     Listed,
     /// One at a time: the idle agent that was woken longest ago.
-    LeastRecent,
+    LongestIdle,
 }
 
 /// Agents and rules of a board.
@@ -78,7 +78,7 @@ pub enum Event {
     /// An agent ended its turn.
     Idle(String),
     /// An agent failed or left; its claims are released.
-    Left(String),
+    Departed(String),
     /// Time passed.
     Rang,
 }
@@ -118,9 +118,9 @@ pub struct State {
     /// Times that agents were woken for each item.
     wakes: BTreeMap<usize, u32>,
     active: BTreeSet<String>,
-    left: BTreeSet<String>,
+    departed: BTreeSet<String>,
     /// Version of each item when an agent was last woken for it.
-    seen: BTreeMap<(String, usize), u64>,
+    woken_versions: BTreeMap<(String, usize), u64>,
     /// Number of the last turn of each agent.
     turns: BTreeMap<String, u64>,
     turn: u64,
@@ -153,8 +153,8 @@ impl State {
             phase: Phase::New,
             wakes: BTreeMap::new(),
             active: BTreeSet::new(),
-            left: BTreeSet::new(),
-            seen: BTreeMap::new(),
+            departed: BTreeSet::new(),
+            woken_versions: BTreeMap::new(),
             turns: BTreeMap::new(),
             turn: 0,
         })
@@ -174,20 +174,20 @@ impl State {
         self.board.expire(now);
         match event {
             Event::Begun => self.phase = Phase::Open,
-            Event::Wished(who, wish) => match self.apply(now, &who, wish) {
+            Event::Wished(agent, wish) => match self.apply(now, &agent, wish) {
                 Ok((item, version)) => {
                     if let ItemState::Claimed(_, until) = &self.board.items()[item].state {
                         actions.push(Action::Wait(*until));
                     }
-                    actions.push(Action::Applied(who, item, version));
+                    actions.push(Action::Applied(agent, item, version));
                 }
-                Err(why) => actions.push(Action::Refused(who, why)),
+                Err(why) => actions.push(Action::Refused(agent, why)),
             },
-            Event::Idle(who) => drop(self.active.remove(&who)),
-            Event::Left(who) => {
-                self.active.remove(&who);
-                self.board.release_all(now, &who);
-                self.left.insert(who);
+            Event::Idle(agent) => drop(self.active.remove(&agent)),
+            Event::Departed(agent) => {
+                self.active.remove(&agent);
+                self.board.release_all(now, &agent);
+                self.departed.insert(agent);
             }
             Event::Rang => {}
         }
@@ -197,13 +197,13 @@ impl State {
         actions
     }
 
-    fn apply(&mut self, now: u64, who: &str, wish: Wish) -> Result<(usize, u64), Why> {
-        let is_member = self.rules.agents.iter().any(|(name, _)| name == who);
+    fn apply(&mut self, now: u64, agent: &str, wish: Wish) -> Result<(usize, u64), Why> {
+        let is_member = self.rules.agents.iter().any(|(name, _)| name == agent);
         let is_guest = self.phase == Phase::New && matches!(wish, Wish::Post(..));
-        if !(is_member || is_guest) || self.left.contains(who) {
+        if !(is_member || is_guest) || self.departed.contains(agent) {
             return Err(Why::Stranger);
         }
-        self.board.apply(now, who, wish)
+        self.board.apply(now, agent, wish)
     }
 
     /// Ends the board, or wakes the agents that are next.
@@ -220,7 +220,7 @@ impl State {
                 *self.wakes.entry(index).or_default() += 1;
                 self.turn += 1;
                 let version = self.board.items()[index].version;
-                self.seen.insert((agent.clone(), index), version);
+                self.woken_versions.insert((agent.clone(), index), version);
                 self.turns.insert(agent.clone(), self.turn);
                 self.active.insert(agent.clone());
                 actions.push(Action::Wake(agent, index));
@@ -239,21 +239,23 @@ impl State {
         if !is_offered || wakes >= self.rules.max_wakes {
             return None;
         }
-        let has_seen = |name: &String| {
-            self.seen.get(&(name.clone(), index)).is_some_and(|version| *version == item.version)
+        let was_woken = |name: &String| {
+            self.woken_versions
+                .get(&(name.clone(), index))
+                .is_some_and(|version| *version == item.version)
         };
-        let is_with_one = || self.active.iter().any(has_seen);
+        let is_with_one = || self.active.iter().any(was_woken);
         if self.rules.control != Control::All && is_with_one() {
             return None;
         }
         let fit = self.rules.agents.iter().filter(|(name, pattern)| {
-            let is_free = !self.active.contains(name) && !self.left.contains(name);
-            is_free && pattern.fits(item) && !has_seen(name)
+            let is_free = !self.active.contains(name) && !self.departed.contains(name);
+            is_free && pattern.fits(item) && !was_woken(name)
         });
         let mut fit = fit.map(|(name, _)| name);
         let chosen = match self.rules.control {
             Control::All | Control::Listed => fit.next(),
-            Control::LeastRecent => {
+            Control::LongestIdle => {
                 fit.min_by_key(|name| self.turns.get(*name).copied().unwrap_or_default())
             }
         };

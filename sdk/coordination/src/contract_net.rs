@@ -211,38 +211,38 @@ impl State {
                 let all: Vec<_> = (0..self.rows.len()).collect();
                 self.begin_round(now, &all, &mut actions);
             }
-            (Phase::Called, Event::Refused(who, why)) => {
-                if let Some(row) = self.row(&who).filter(|row| **row == Row::Called) {
+            (Phase::Called, Event::Refused(agent, why)) => {
+                if let Some(row) = self.row(&agent).filter(|row| **row == Row::Called) {
                     *row = Row::Refused(why);
                 }
             }
-            (Phase::Called, Event::Proposed(who, round, proposal)) if !is_late => {
+            (Phase::Called, Event::Proposed(agent, round, proposal)) if !is_late => {
                 let is_current = round == self.round;
-                match self.row(&who) {
+                match self.row(&agent) {
                     Some(row) if *row == Row::Called && is_current => {
                         *row = Row::Bound;
-                        self.proposals.insert(who, proposal);
+                        self.proposals.insert(agent, proposal);
                     }
                     Some(row) if *row == Row::Silent => {
                         *row = Row::Rejected;
-                        actions.push(Action::Reject(who, Why::Late));
+                        actions.push(Action::Reject(agent, Why::Late));
                     }
                     Some(_) | None => {}
                 }
             }
-            (Phase::Called | Phase::Awarded | Phase::Over, Event::Proposed(who, ..)) => {
+            (Phase::Called | Phase::Awarded | Phase::Over, Event::Proposed(agent, ..)) => {
                 let late = |row: &&mut Row| matches!(row, Row::Called | Row::Silent);
-                if let Some(row) = self.row(&who).filter(late) {
+                if let Some(row) = self.row(&agent).filter(late) {
                     *row = Row::Rejected;
-                    actions.push(Action::Reject(who, Why::Late));
+                    actions.push(Action::Reject(agent, Why::Late));
                 }
             }
-            (Phase::Awarded, Event::Reported(who, report)) => self.reported(who, report),
+            (Phase::Awarded, Event::Reported(agent, report)) => self.reported(agent, report),
             (Phase::Awarded, Event::Rang) if is_late => {
-                for who in self.named(&Row::Accepted) {
-                    if !self.reports.contains_key(&who) {
-                        actions.push(Action::Cancel(who.clone()));
-                        self.reported(who, Report::Failure("the work took too long".to_owned()));
+                for agent in self.named(&Row::Accepted) {
+                    if !self.reports.contains_key(&agent) {
+                        actions.push(Action::Cancel(agent.clone()));
+                        self.reported(agent, Report::Failure("the work took too long".to_owned()));
                     }
                 }
             }
@@ -259,8 +259,8 @@ impl State {
         actions
     }
 
-    fn row(&mut self, who: &str) -> Option<&mut Row> {
-        self.rows.iter_mut().find(|(name, _)| name == who).map(|(_, row)| row)
+    fn row(&mut self, agent: &str) -> Option<&mut Row> {
+        self.rows.iter_mut().find(|(name, _)| name == agent).map(|(_, row)| row)
     }
 
     /// Names of the participants in this state.
@@ -269,9 +269,9 @@ impl State {
         of.map(|(name, _)| name.clone()).collect()
     }
 
-    fn reported(&mut self, who: String, report: Report) {
-        if self.named(&Row::Accepted).contains(&who) {
-            self.reports.entry(who).or_insert(report);
+    fn reported(&mut self, agent: String, report: Report) {
+        if self.named(&Row::Accepted).contains(&agent) {
+            self.reports.entry(agent).or_insert(report);
         }
     }
 
@@ -337,8 +337,8 @@ impl State {
         let cost = offers.iter().map(|(_, offer)| offer.cost).max().unwrap_or_default();
         let Weights { confidence, time: of_time, cost: of_cost } = self.call.weights;
         // The least part of the largest scores most.
-        let saved = |part: u64, whole: u64| {
-            let part = u128::from(part) * u128::from(ONE) / u128::from(whole.max(1));
+        let saved = |part: u64, total: u64| {
+            let part = u128::from(part) * u128::from(ONE) / u128::from(total.max(1));
             u128::from(ONE) - part
         };
         let score = |offer: &Proposal| {
@@ -372,6 +372,6 @@ impl State {
 
 fn fits(proposal: &Proposal, limits: &Limits) -> bool {
     share(proposal.confidence) >= share(limits.confidence)
-        && limits.time_ms.is_none_or(|most| proposal.time_ms <= most)
-        && limits.cost.is_none_or(|most| proposal.cost <= most)
+        && limits.time_ms.is_none_or(|max| proposal.time_ms <= max)
+        && limits.cost.is_none_or(|max| proposal.cost <= max)
 }

@@ -46,7 +46,7 @@ pub struct Rules {
     /// Difference up to which a number counts as the same.
     pub tolerance: f64,
     /// Least number of answers of a round.
-    pub least: usize,
+    pub min_answers: usize,
     /// Most rounds.
     pub max_rounds: u32,
     /// Time for one round; none waits for ever.
@@ -155,14 +155,14 @@ impl State {
             }
         }
         rules.experts = experts;
-        let many = rules.experts.len();
-        if many == 0 || rules.max_rounds == 0 {
+        let count = rules.experts.len();
+        if count == 0 || rules.max_rounds == 0 {
             return Err("a Delphi has at least one expert and one round".to_owned());
         }
-        if !(1..=many).contains(&rules.least) {
-            let least = rules.least;
+        if !(1..=count).contains(&rules.min_answers) {
+            let min_answers = rules.min_answers;
             return Err(format!(
-                "a round of {many} experts has from 1 to {many} answers, and here `least` is {least}"
+                "a round of {count} experts has from 1 to {count} answers, and here `least` is {min_answers}"
             ));
         }
         Ok(Self {
@@ -186,11 +186,11 @@ impl State {
                 self.begin_round(now, &mut actions);
                 return actions;
             }
-            (Phase::Open, Event::Answered(who, round, answer)) if !is_late => {
+            (Phase::Open, Event::Answered(expert, round, answer)) if !is_late => {
                 let answer = self.is_usable(&answer).then_some(answer);
-                self.answered(who, round, answer);
+                self.answered(expert, round, answer);
             }
-            (Phase::Open, Event::Failed(who, round)) => self.answered(who, round, None),
+            (Phase::Open, Event::Failed(expert, round)) => self.answered(expert, round, None),
             (Phase::New | Phase::Open | Phase::Over, _) => {}
         }
         let is_complete = self.answers.len() == self.rules.experts.len();
@@ -207,9 +207,9 @@ impl State {
         }
     }
 
-    fn answered(&mut self, who: String, round: u32, answer: Option<Answer>) {
-        if round == self.round && self.rules.experts.contains(&who) {
-            self.answers.entry(who).or_insert(answer);
+    fn answered(&mut self, expert: String, round: u32, answer: Option<Answer>) {
+        if round == self.round && self.rules.experts.contains(&expert) {
+            self.answers.entry(expert).or_insert(answer);
         }
     }
 
@@ -227,18 +227,20 @@ impl State {
         actions.extend(silent.map(|expert| Action::Cancel(expert.clone(), self.round)));
         let answers = std::mem::take(&mut self.answers);
         let answers: BTreeMap<_, _> =
-            answers.into_iter().filter_map(|(who, answer)| Some((who, answer?))).collect();
+            answers.into_iter().filter_map(|(expert, answer)| Some((expert, answer?))).collect();
         // An expert without an earlier answer is one that changed.
-        let changes = answers.iter().filter(|(who, answer)| {
-            self.before.get(*who).is_none_or(|before| !self.is_same(&before.value, &answer.value))
+        let changes = answers.iter().filter(|(expert, answer)| {
+            self.before
+                .get(*expert)
+                .is_none_or(|before| !self.is_same(&before.value, &answer.value))
         });
         let changes = changes.count();
-        let many = answers.len();
-        if many > 0 {
+        let count = answers.len();
+        if count > 0 {
             self.summary = Some(summary(answers.values().cloned().collect()));
         }
         self.before.extend(answers);
-        let end = if many < self.rules.least {
+        let end = if count < self.rules.min_answers {
             End::NoQuorum
         } else if self.round > 1 && changes <= self.rules.max_changes {
             End::Stable

@@ -140,16 +140,16 @@ impl State {
         match event {
             Event::Begun if self.phase == Phase::New => self.begin(now, &mut actions),
             Event::Begun | Event::Rang => {}
-            Event::Reported(who, score, is_healthy) => {
+            Event::Reported(member, score, is_healthy) => {
                 let score = is_healthy.then(|| millionths(score));
-                self.reported(now, who, score, &mut actions);
+                self.reported(now, member, score, &mut actions);
             }
-            Event::Failed(who) => self.reported(now, who, None, &mut actions),
-            Event::Acted(who, term) => {
-                let is_leader = self.leader() == Some((who.as_str(), term));
+            Event::Failed(member) => self.reported(now, member, None, &mut actions),
+            Event::Acted(member, term) => {
+                let is_leader = self.leader() == Some((member.as_str(), term));
                 actions.push(match is_leader {
-                    true => Action::Admit(who, term),
-                    false => Action::Refuse(who, term, self.term),
+                    true => Action::Admit(member, term),
+                    false => Action::Refuse(member, term, self.term),
                 });
             }
         }
@@ -167,21 +167,27 @@ impl State {
         actions.push(Action::Wait(self.deadline));
     }
 
-    fn reported(&mut self, now: u64, who: String, score: Option<u64>, actions: &mut Vec<Action>) {
-        if !self.rules.members.contains(&who) {
+    fn reported(
+        &mut self,
+        now: u64,
+        member: String,
+        score: Option<u64>,
+        actions: &mut Vec<Action>,
+    ) {
+        if !self.rules.members.contains(&member) {
             return;
         }
         match &self.phase {
             Phase::New => {}
-            Phase::Voting => drop(self.reports.insert(who, score)),
-            Phase::Led(leader) if *leader != who => {}
+            Phase::Voting => drop(self.reports.insert(member, score)),
+            Phase::Led(leader) if *leader != member => {}
             Phase::Led(_) if score.is_some() => {
                 self.deadline = now.saturating_add(self.rules.lease_ms);
                 actions.push(Action::Wait(self.deadline));
             }
             Phase::Led(_) => {
-                self.depose(now, who.clone(), actions);
-                self.reports.insert(who, None);
+                self.depose(now, member.clone(), actions);
+                self.reports.insert(member, None);
             }
         }
     }

@@ -34,7 +34,7 @@ pub enum Event {
     /// A party accepts the proposal of this number.
     Accepted(String, u32),
     /// A party fails or leaves, for this reason.
-    Left(String, String),
+    Departed(String, String),
     /// Time passed.
     Rang,
 }
@@ -94,7 +94,7 @@ pub enum Why {
     /// The cap of proposals is reached, and this party wants other terms.
     Cap(String),
     /// This party left, for this reason.
-    Left(String, String),
+    Departed(String, String),
 }
 
 /// One negotiation.
@@ -151,19 +151,19 @@ impl State {
             (Phase::Open, _) if self.deadline.is_some_and(|deadline| now >= deadline) => {
                 self.fail(Why::Deadline, &mut actions);
             }
-            (Phase::Open, Event::Proposed(who, to, terms)) if self.has_turn(&who, to) => {
+            (Phase::Open, Event::Proposed(party, to, terms)) if self.has_turn(&party, to) => {
                 if to >= self.rules.max_proposals {
-                    self.fail(Why::Cap(who), &mut actions);
+                    self.fail(Why::Cap(party), &mut actions);
                 } else {
-                    self.proposal = Some(Proposal { number: to + 1, by: who, terms });
+                    self.proposal = Some(Proposal { number: to + 1, by: party, terms });
                     self.accept(&mut actions);
                 }
             }
-            (Phase::Open, Event::Accepted(who, to)) if to > 0 && self.has_turn(&who, to) => {
+            (Phase::Open, Event::Accepted(party, to)) if to > 0 && self.has_turn(&party, to) => {
                 self.accept(&mut actions);
             }
-            (Phase::Open, Event::Left(who, why)) if self.rules.parties.contains(&who) => {
-                self.fail(Why::Left(who, why), &mut actions);
+            (Phase::Open, Event::Departed(party, why)) if self.rules.parties.contains(&party) => {
+                self.fail(Why::Departed(party, why), &mut actions);
             }
             (Phase::New | Phase::Open | Phase::Over, _) => {}
         }
@@ -174,20 +174,20 @@ impl State {
         self.proposal.as_ref().map_or(0, |proposal| proposal.number)
     }
 
-    fn has_turn(&self, who: &str, to: u32) -> bool {
-        self.rules.parties[self.turn] == who && to == self.number()
+    fn has_turn(&self, party: &str, to: u32) -> bool {
+        self.rules.parties[self.turn] == party && to == self.number()
     }
 
     /// Records the consent of the party that has the turn, and goes on to the next one without.
     fn accept(&mut self, actions: &mut Vec<Action>) {
-        let is_own =
+        let is_proposer =
             self.proposal.as_ref().is_some_and(|it| it.by == self.rules.parties[self.turn]);
-        if is_own {
+        if is_proposer {
             self.accepted.clear();
         }
         self.accepted.push(self.turn);
-        let many = self.rules.parties.len();
-        let others = (1..many).map(|step| (self.turn + step) % many);
+        let count = self.rules.parties.len();
+        let others = (1..count).map(|step| (self.turn + step) % count);
         match (others.into_iter().find(|it| !self.accepted.contains(it)), self.proposal.clone()) {
             (None, Some(proposal)) => {
                 let signed = self.rules.parties.clone();
@@ -208,7 +208,7 @@ impl State {
     fn fail(&mut self, why: Why, actions: &mut Vec<Action>) {
         let answered = match &why {
             Why::Deadline => None,
-            Why::Cap(who) | Why::Left(who, _) => Some(who),
+            Why::Cap(name) | Why::Departed(name, _) => Some(name),
         };
         let party = &self.rules.parties[self.turn];
         if answered != Some(party) {

@@ -87,8 +87,8 @@ impl RunResults {
             (_, []) => return Err("this run had no vote whose ballots count".to_owned()),
             (Some(step), _) => step,
             (None, [only]) => only,
-            (None, many) => {
-                return Err(format!("it had several votes; name the step: {}", many.join(", ")));
+            (None, several) => {
+                return Err(format!("it had several votes; name the step: {}", several.join(", ")));
             }
         };
         let Some(vote) = self.votes.get_mut(named) else {

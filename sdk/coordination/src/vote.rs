@@ -148,25 +148,27 @@ impl State {
     /// If nobody votes, fewer than two choices are given, or the quorum cannot be reached.
     pub fn new(mut poll: Poll) -> Result<Self, String> {
         for names in [&mut poll.voters, &mut poll.choices] {
-            let mut seen = Vec::new();
+            let mut unique = Vec::new();
             names.retain(|name| {
-                !seen.contains(name) && {
-                    seen.push(name.clone());
+                !unique.contains(name) && {
+                    unique.push(name.clone());
                     true
                 }
             });
         }
-        let many = poll.voters.len();
-        if many == 0 {
+        let voter_count = poll.voters.len();
+        if voter_count == 0 {
             return Err("a vote has at least one voter".to_owned());
         }
         if poll.choices.len() < 2 {
             return Err("a vote has at least two choices".to_owned());
         }
         if let Rule::Quorum(k) = poll.rule
-            && !(1..=many).contains(&k)
+            && !(1..=voter_count).contains(&k)
         {
-            return Err(format!("a quorum of {many} voters is from 1 to {many}, and here is {k}"));
+            return Err(format!(
+                "a quorum of {voter_count} voters is from 1 to {voter_count}, and here is {k}"
+            ));
         }
         Ok(Self { poll, deadline: None, answers: BTreeMap::new(), phase: Phase::New })
     }
@@ -239,19 +241,19 @@ fn count(poll: &Poll, ballots: Vec<(String, Ballot)>, failed: Vec<(String, Strin
         }
     };
     let of_choice = |choice: &String| {
-        let own = ballots.iter().filter(|(_, ballot)| ballot.choice == *choice);
-        own.map(|(voter, ballot)| weight(voter, ballot)).fold(0, u64::saturating_add)
+        let matching = ballots.iter().filter(|(_, ballot)| ballot.choice == *choice);
+        matching.map(|(voter, ballot)| weight(voter, ballot)).fold(0, u64::saturating_add)
     };
     let counts: Vec<u64> = poll.choices.iter().map(of_choice).collect();
     let total = counts.iter().copied().fold(0, u64::saturating_add);
-    let most = counts.iter().copied().max().unwrap_or_default();
-    let best = poll.choices.iter().zip(&counts).filter(|(_, count)| **count == most);
+    let highest = counts.iter().copied().max().unwrap_or_default();
+    let best = poll.choices.iter().zip(&counts).filter(|(_, count)| **count == highest);
     let best: Vec<String> = best.map(|(choice, _)| choice.clone()).collect();
     let (has_turnout, is_fulfilled) = match &poll.rule {
         Rule::Majority | Rule::Weighted(_) | Rule::Record(_) => {
-            (ballots.len() * 2 > poll.voters.len() && total > 0, most > total - most)
+            (ballots.len() * 2 > poll.voters.len() && total > 0, highest > total - highest)
         }
-        Rule::Quorum(k) => (most >= millionths(1.0).saturating_mul(*k as u64), true),
+        Rule::Quorum(k) => (highest >= millionths(1.0).saturating_mul(*k as u64), true),
     };
     let decision = match best.as_slice() {
         _ if !has_turnout => Decision::NoQuorum,

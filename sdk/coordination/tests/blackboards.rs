@@ -73,7 +73,7 @@ fn expired_lease_frees_item_and_refuses_holder() {
     board.step(1, wished("a", Wish::Claim(0, 1)));
     assert_eq!(
         board.step(2, wished("b", Wish::Claim(0, 2))),
-        [refused("b", Why::Held("a".into()))]
+        [refused("b", Why::ClaimedBy("a".into()))]
     );
     board.step(3, idle("b"));
     let renewed = board.step(500, wished("a", Wish::Claim(0, 2)));
@@ -81,7 +81,10 @@ fn expired_lease_frees_item_and_refuses_holder() {
     assert_eq!(board.step(1_500, Event::Rang), [wake("b", 0)]);
     let late = board.step(1_501, wished("a", Wish::Finish(0, 3, json!("old"))));
     assert_eq!(late, [refused("a", Why::Version(4))]);
-    assert_eq!(board.step(1_501, wished("a", Wish::Release(0, 4))), [refused("a", Why::NotHeld)]);
+    assert_eq!(
+        board.step(1_501, wished("a", Wish::Release(0, 4))),
+        [refused("a", Why::NotClaimed)]
+    );
     board.step(1_502, wished("b", Wish::Claim(0, 4)));
     board.step(1_503, wished("b", Wish::Write(0, 5, json!("new"))));
     assert_eq!(
@@ -108,7 +111,7 @@ fn control_rule_chooses_next_agent() {
     };
     assert_eq!(woken(Control::All), [wake("a", 0), wake("b", 0), wake("a", 1)]);
     assert_eq!(woken(Control::Listed), [wake("a", 0), wake("b", 1), wake("a", 1)][..2]);
-    assert_eq!(woken(Control::LeastRecent)[..2], [wake("a", 0), wake("b", 1)]);
+    assert_eq!(woken(Control::LongestIdle)[..2], [wake("a", 0), wake("b", 1)]);
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn leaving_agent_releases_its_items() {
     board.step(0, wished("client", post("fact", &[])));
     board.step(0, Event::Begun);
     board.step(1, wished("a", Wish::Claim(0, 1)));
-    assert_eq!(board.step(2, Event::Left("a".to_owned())), [wake("b", 0)]);
+    assert_eq!(board.step(2, Event::Departed("a".to_owned())), [wake("b", 0)]);
     assert_eq!(board.step(3, wished("a", Wish::Claim(0, 3))), [refused("a", Why::Stranger)]);
     let large = json!("x".repeat(70_000));
     assert_eq!(board.step(3, wished("b", Wish::Write(0, 3, large))), [refused("b", Why::Full)]);
@@ -162,7 +165,7 @@ proptest! {
     fn item_has_one_holder_and_versions_rise(
         events in prop::collection::vec(
             (0..700_u64, 0..3_usize, 0..3_usize, 0..2_u64, 0..8_u8), 1..120),
-        control in prop_oneof![Just(Control::All), Just(Control::Listed), Just(Control::LeastRecent)],
+        control in prop_oneof![Just(Control::All), Just(Control::Listed), Just(Control::LongestIdle)],
     ) {
         const AGENTS: [&str; 3] = ["a", "b", "c"];
         let mut board = board(&AGENTS.map(|name| (name, Pattern::default())), control);

@@ -146,7 +146,7 @@ fn stale_or_held_item_is_refused() {
     run.give("b", vec![claim("x", 1), add("x", &[]), add("y y", &[]), add("z", &["w"])]);
     run.rest();
     let missing = Refused::Missing("w".to_owned());
-    let held = Refused::Rule(Why::Held("a".to_owned()));
+    let held = Refused::Rule(Why::ClaimedBy("a".to_owned()));
     assert_eq!(run.refusals("b"), [held, Refused::Taken, Refused::Name, missing]);
     run.give("a", vec![finish("x", 1), Contribution::Release("x".to_owned(), 2)]);
     run.give("b", vec![add("n", &["n"]), claim("nowhere", 1)]);
@@ -158,7 +158,7 @@ fn stale_or_held_item_is_refused() {
     run.give("a", many);
     run.rest();
     let refusals = run.refusals("a");
-    assert_eq!((refusals.len(), refusals.last()), (33, Some(&Refused::Many)));
+    assert_eq!((refusals.len(), refusals.last()), (33, Some(&Refused::LimitReached)));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn failing_agent_leaves_after_second_failure() {
     assert_eq!(run.item("x").state, ItemState::Open);
     run.rest();
     assert_eq!(run.end(), Some(End::Quiescent));
-    assert_eq!(run.outcome.unwrap().left, [("a".to_owned(), "no tokens".to_owned())]);
+    assert_eq!(run.outcome.unwrap().departed, [("a".to_owned(), "no tokens".to_owned())]);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn early_claim_counts_before_answers() {
     run.give("a", vec![claim("x", 1), finish("x", 1)]);
     assert_eq!(run.state.change("a", claim("x", 1)), stranger, "its turn is over");
     assert_eq!(run.state.change("c", claim("x", 1)), Ok(0));
-    let held = Err(Refused::Rule(Why::Held("c".to_owned())));
+    let held = Err(Refused::Rule(Why::ClaimedBy("c".to_owned())));
     assert_eq!(run.state.change("b", claim("x", 1)), held, "the second claim is late");
     assert_eq!(run.state.change("b", claim("y", 1)), Err(Refused::Rule(Why::NotReady)));
     assert_eq!(run.state.change("b", add("z", &[])), Ok(2));
@@ -280,7 +280,7 @@ fn early_changes_of_turn_are_bounded() {
     for _ in 1..32 {
         assert_eq!(run.state.change("a", claim("x", 9)), Err(Refused::Rule(Why::Version(2))));
     }
-    assert_eq!(run.state.change("a", finish("x", 2)), Err(Refused::Many));
+    assert_eq!(run.state.change("a", finish("x", 2)), Err(Refused::LimitReached));
     assert_eq!(run.state.change("b", add("y", &[])), Ok(1), "each agent has its own limit");
     run.rest();
     assert_eq!(run.end(), None, "changes before the answers are contributions");

@@ -11,7 +11,7 @@ fn rules(experts: usize, is_number: bool) -> Rules {
     let experts = (0..experts).map(name).collect();
     let (max_changes, tolerance, least, max_rounds) = (0, 0.5, 2, 4);
     let timeout_ms = Some(1_000);
-    Rules { experts, is_number, max_changes, tolerance, least, max_rounds, timeout_ms }
+    Rules { experts, is_number, max_changes, tolerance, min_answers: least, max_rounds, timeout_ms }
 }
 
 fn name(expert: usize) -> String {

@@ -51,7 +51,7 @@ fn all_parties_sign_same_terms() {
     let mut expected: Vec<_> = (0..3).map(|it| Action::Tell(name(it), agreed.clone())).collect();
     expected.push(Action::Finish(agreed));
     assert_eq!(actions, expected);
-    assert_eq!(state.step(6, Event::Left(name(0), "late".to_owned())), []);
+    assert_eq!(state.step(6, Event::Departed(name(0), "late".to_owned())), []);
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn deadline_cap_and_leaving_end_without_agreement() {
     assert_eq!(late[0], Action::Cancel(name(1)));
     let capped = open(1).step(2, proposed(1, 1, "all"));
     assert_eq!(finished(&capped), failed(Why::Cap(name(1))));
-    let left = open(5).step(2, Event::Left(name(1), "busy".to_owned()));
-    assert_eq!(finished(&left), failed(Why::Left(name(1), "busy".to_owned())));
+    let left = open(5).step(2, Event::Departed(name(1), "busy".to_owned()));
+    assert_eq!(finished(&left), failed(Why::Departed(name(1), "busy".to_owned())));
     assert_eq!(left[0], Action::Tell(name(0), finished(&left).unwrap()), "nobody is cancelled");
 }
 

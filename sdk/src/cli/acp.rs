@@ -42,7 +42,7 @@ use super::{
 use crate::foreign::{self, JsonLines, NotJson};
 use crate::{Exit, Failure};
 use answer::Answer;
-use ask::Asked;
+use ask::AnswerForm;
 pub use check::check;
 use mode::Mode;
 pub use mode::Offered;
@@ -98,7 +98,7 @@ pub struct Acp<S> {
     tools: BTreeMap<String, ToolCall>,
     plan: Plan,
     /// Questions that wait for a decision, by their id as JSON.
-    asked: BTreeMap<String, Asked>,
+    open_questions: BTreeMap<String, AnswerForm>,
     /// Kinds of tools that are approved for the rest of the run.
     allowed: Vec<Kind>,
     /// Cumulative cost of the session in US dollars, if the program reports it.
@@ -143,7 +143,7 @@ impl Step {
 
 /// State that the driver of the next turn needs beside the session.
 #[derive(Serialize, Deserialize)]
-struct Left {
+struct IdleState {
     /// Id of our latest request.
     id: u64,
     takes_images: bool,
@@ -206,7 +206,7 @@ impl<S: Speaker> Acp<S> {
             attached: 0,
             tools: BTreeMap::new(),
             plan: Plan::default(),
-            asked: BTreeMap::new(),
+            open_questions: BTreeMap::new(),
             allowed: Vec::new(),
             cost: None,
             context: None,
@@ -283,7 +283,7 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn greeted(&mut self, result: &Value) -> Vec<Action> {
-        let version = foreign::whole(&result["protocolVersion"]);
+        let version = foreign::integer(&result["protocolVersion"]);
         if let Some(version) = version.filter(|version| *version != PROTOCOL) {
             let text = format!(
                 "{name} speaks version {version} of the Agent Client Protocol, and this hub speaks version {PROTOCOL}: \
@@ -315,12 +315,12 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn open(&mut self) -> Vec<Action> {
-        let (servers, left_out) = servers::of(&self.job.choices, self.takes_http_servers);
+        let (servers, unsupported) = servers::select(&self.job.choices, self.takes_http_servers);
         let mut params = json!({ "cwd": self.directory, "mcpServers": servers });
         if S::DIRECTORIES != DirectorySupport::Arguments && !self.job.additional.is_empty() {
             params["additionalDirectories"] = self.job.additional.clone().into();
         }
-        let mut actions: Vec<_> = left_out
+        let mut actions: Vec<_> = unsupported
             .map(|names| format!("{} takes no servers of MCP over HTTP: {names}", self.name()))
             .map(Action::Say)
             .into_iter()
@@ -354,8 +354,8 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn choose_mode(&mut self) -> Vec<Action> {
-        self.mode = Mode::of(&self.offer);
-        self.offered = Offered::of(&self.offer);
+        self.mode = Mode::parse(&self.offer);
+        self.offered = Offered::parse(&self.offer);
         self.wanted = match self.speaker.mode(&self.job, &self.offered) {
             Ok(wanted) => wanted,
             Err(text) => return self.end(End::failed(FailureReason::AgentError, text)),
@@ -386,7 +386,7 @@ impl<S: Speaker> Acp<S> {
 
     fn prompt(&mut self) -> Vec<Action> {
         let servers = S::STARTS_SERVERS.filter(|_| !self.job.choices.servers().is_empty());
-        let told = servers.map(|only| {
+        let notice = servers.map(|only| {
             let text = format!("{} starts servers of MCP {only}", self.name());
             Action::Say(text)
         });
@@ -400,32 +400,34 @@ impl<S: Speaker> Acp<S> {
         }
         let params = json!({ "sessionId": self.session.id, "prompt": blocks });
         let prompt = self.request(Step::Prompt, "session/prompt", &params);
-        told.into_iter().chain(prompt).collect()
+        notice.into_iter().chain(prompt).collect()
     }
 
     fn asks(&mut self, id: &Value, method: &str, params: &Value) -> Vec<Action> {
-        let (asked, mut question) = match method {
+        let (answer_form, mut question) = match method {
             "session/request_permission" => {
                 let directories = [&[self.directory.clone()][..], &self.job.additional].concat();
                 let tool = self.tool(&params["toolCall"]);
                 tool.merge(&params["toolCall"]);
-                Asked::approval(params, tool.question(&directories), S::SHOWS_CHOICES)
+                AnswerForm::approval(params, tool.question(&directories), S::SHOWS_CHOICES)
             }
             "elicitation/create" if params["mode"] == "form" || params["mode"].is_null() => {
-                Asked::form(params)
+                AnswerForm::form(params)
             }
             _ => {
                 return vec![refuse(id, -32601, &format!("{method} is not offered"))];
             }
         };
         if self.is_interrupted {
-            return vec![send(&json!({ "id": id, "result": asked.cancelled() }))];
+            return vec![send(&json!({ "id": id, "result": answer_form.cancelled() }))];
         }
         if self.allowed.contains(&question.kind) {
-            return vec![send(&json!({ "id": id, "result": asked.answer(&Decision::Allow) }))];
+            return vec![send(
+                &json!({ "id": id, "result": answer_form.answer(&Decision::Allow) }),
+            )];
         }
         question.id = id.clone();
-        self.asked.insert(id.to_string(), asked);
+        self.open_questions.insert(id.to_string(), answer_form);
         vec![Action::Ask(Box::new(question))]
     }
 }
@@ -444,12 +446,12 @@ impl<S: Speaker> Driver for Acp<S> {
         Vec::new()
     }
 
-    fn again(&mut self, left: &Idle) -> Option<Vec<Action>> {
-        let left_behind = Left::deserialize(&left.state).ok()?;
-        (self.id, self.takes_images) = (left_behind.id, left_behind.takes_images);
-        (self.mode, self.loads) = (left_behind.mode, left_behind.loads);
-        (self.session, self.is_reused) = (left.session.clone(), true);
-        self.offered = self.mode.offered_with(left_behind.modes);
+    fn again(&mut self, idle: &Idle) -> Option<Vec<Action>> {
+        let idle_state = IdleState::deserialize(&idle.state).ok()?;
+        (self.id, self.takes_images) = (idle_state.id, idle_state.takes_images);
+        (self.mode, self.loads) = (idle_state.mode, idle_state.loads);
+        (self.session, self.is_reused) = (idle.session.clone(), true);
+        self.offered = self.mode.offered_with(idle_state.modes);
         self.wanted = self.speaker.mode(&self.job, &self.offered).ok()?;
         let wanted = self.wanted.clone()?;
         if S::ACKNOWLEDGES && self.mode.is(&wanted) {
@@ -463,16 +465,16 @@ impl<S: Speaker> Driver for Acp<S> {
     fn idle(&self) -> Option<Idle> {
         let is_idle = self.is_answered
             && self.wanted.is_some()
-            && self.asked.is_empty()
+            && self.open_questions.is_empty()
             && self.tools.values().all(ToolCall::is_over);
-        let left = Left {
+        let idle_state = IdleState {
             id: self.id,
             takes_images: self.takes_images,
             loads: self.loads,
             mode: self.mode.clone(),
             modes: self.offered.modes.clone(),
         };
-        let state = serde_json::to_value(left).ok().filter(|_| is_idle)?;
+        let state = serde_json::to_value(idle_state).ok().filter(|_| is_idle)?;
         Some(Idle { session: self.session.clone(), state })
     }
 
@@ -494,8 +496,8 @@ impl<S: Speaker> Driver for Acp<S> {
             }
             Some("$/cancel_request") => {
                 let id = &params["requestId"];
-                let gone = self.asked.remove(&id.to_string());
-                gone.map(|_| Action::Withdrawn(id.clone())).into_iter().collect()
+                let withdrawn = self.open_questions.remove(&id.to_string());
+                withdrawn.map(|_| Action::Withdrawn(id.clone())).into_iter().collect()
             }
             // Vibe's own method; the protocol has none for it.
             Some("_session/retrying") => {
@@ -545,13 +547,15 @@ impl<S: Speaker> Driver for Acp<S> {
     }
 
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
-        let Some(asked) = self.asked.remove(&question.id.to_string()) else { return Vec::new() };
+        let Some(answer_form) = self.open_questions.remove(&question.id.to_string()) else {
+            return Vec::new();
+        };
         let mut decision = decision;
         if *decision == Decision::AllowForSession && !self.speaker.keeps_approval(question.kind) {
             self.allowed.push(question.kind);
             decision = &Decision::Allow;
         }
-        vec![send(&json!({ "id": question.id, "result": asked.answer(decision) }))]
+        vec![send(&json!({ "id": question.id, "result": answer_form.answer(decision) }))]
     }
 
     fn ended(&self, exit: &Exit) -> End {
@@ -564,7 +568,7 @@ impl<S: Speaker> Driver for Acp<S> {
 
 impl<S> Acp<S> {
     fn is_our_id(&self, id: &Value) -> bool {
-        foreign::whole(id).and_then(|id| u64::try_from(id).ok()) == Some(self.id)
+        foreign::integer(id).and_then(|id| u64::try_from(id).ok()) == Some(self.id)
     }
 }
 

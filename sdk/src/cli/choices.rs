@@ -51,21 +51,21 @@ pub struct Choices {
 impl Choices {
     /// Combines the operator's settings and the client's options; [`Failure::Invalid`] if the
     /// client asks for more than the operator allows.
-    pub(super) fn of(ctx: &Context, task: &Task) -> Result<Self, Failure> {
-        let wanted = Wanted::of(task);
+    pub(super) fn new(ctx: &Context, task: &Task) -> Result<Self, Failure> {
+        let wanted = Wanted::from_task(task);
         let offered = servers(ctx)?;
         let (tools, servers) = (wanted.names("allowedTools")?, wanted.names("mcpServers")?);
         let fits = |only: &Option<Vec<String>>, name: &String| {
             only.as_ref().is_none_or(|only| only.contains(name))
         };
-        let hub = Hub::of(ctx).filter(|_| {
+        let hub = Hub::from_settings(ctx).filter(|_| {
             // An operator's server with the hub's name keeps the name, and its tools are not taken
             // for the hub's.
             !offered.keys().any(|name| Hub::is_confusable(name))
                 && fits(&servers, &Hub::NAME.to_owned())
         });
         // A read-only agent must not let others act in its place.
-        let only_reads = Permissions::of(ctx) == Permissions::ReadOnly;
+        let only_reads = Permissions::from_settings(ctx) == Permissions::ReadOnly;
         let has_turn = wanted.get(BLACKBOARD).and_then(Value::as_bool).unwrap_or_default();
         Ok(Self {
             model: wanted.one_of(ctx, "model", "models")?,
@@ -86,7 +86,7 @@ impl Choices {
 
     /// Adds the mode of the session, for a program that takes one.
     pub(super) fn in_mode(self, ctx: &Context, task: &Task) -> Result<Self, Failure> {
-        Ok(Self { mode: Wanted::of(task).mode(ctx)?, ..self })
+        Ok(Self { mode: Wanted::from_task(task).mode(ctx)?, ..self })
     }
 
     /// All MCP servers of the program: the operator's, and the hub.
@@ -115,18 +115,18 @@ impl Choices {
 struct Wanted(Vec<Value>);
 
 impl Wanted {
-    fn of(task: &Task) -> Self {
+    fn from_task(task: &Task) -> Self {
         let ours = |message: &&Message| {
             message.role == Role::User && message.task_id.as_deref() == Some(task.id.as_str())
         };
         // After a restart, a resumed task has another message than the one that it began with.
-        let said = [&task.message].into_iter().chain(task.history.iter().rev().filter(ours));
-        let metadata = said.filter_map(|message| message.metadata.as_deref());
+        let messages = [&task.message].into_iter().chain(task.history.iter().rev().filter(ours));
+        let metadata = messages.filter_map(|message| message.metadata.as_deref());
         Self(metadata.filter_map(|json| serde_json::from_str(json).ok()).collect())
     }
 
     fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().map(|said| &said[name]).find(|value| !value.is_null())
+        self.0.iter().map(|metadata| &metadata[name]).find(|value| !value.is_null())
     }
 
     /// Reads a name, which becomes an argument of the program.
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn refused(host: &ScriptedHost, metadata: &Value) -> String {
-        match Choices::of(&host.context(), &asking(metadata)) {
+        match Choices::new(&host.context(), &asking(metadata)) {
             Err(Failure::Invalid(why)) => why,
             other => panic!("{metadata}: {other:?}"),
         }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn client_chooses_within_operators_list() {
         let host = ScriptedHost::new();
-        let of = |metadata: &Value| Choices::of(&host.context(), &asking(metadata)).unwrap();
+        let of = |metadata: &Value| Choices::new(&host.context(), &asking(metadata)).unwrap();
         assert_eq!(of(&json!({})), Choices::default());
         let mine = of(&json!({ "model": "large", "effort": "high", "resume": "s-1" }));
         assert_eq!((mine.model.as_deref(), mine.effort.as_deref()), (Some("large"), Some("high")));
@@ -251,7 +251,7 @@ mod tests {
             "mcp_servers",
             r#"{"docs":{"command":"/d"},"web":{"url":"http://localhost"}}"#,
         );
-        let of = |metadata: &Value| Choices::of(&host.context(), &asking(metadata)).unwrap();
+        let of = |metadata: &Value| Choices::new(&host.context(), &asking(metadata)).unwrap();
         let all = of(&json!({}));
         assert_eq!(all.allowed_tools, ["Bash", "WebFetch"]);
         assert_eq!(all.mcp_servers.keys().collect::<Vec<_>>(), ["docs", "web"]);
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn hub_server_requires_delegation() {
         let host = ScriptedHost::new();
-        let of = |metadata: &Value| Choices::of(&host.context(), &asking(metadata)).unwrap();
+        let of = |metadata: &Value| Choices::new(&host.context(), &asking(metadata)).unwrap();
         assert!(of(&json!({})).servers().is_empty(), "nobody granted it other agents");
         host.setting("hub_program", "/usr/bin/a2a-hub");
         host.setting("hub_socket", "/run/hub.sock");
@@ -302,12 +302,12 @@ mod tests {
             let host = ScriptedHost::new();
             host.setting("hub_program", "/usr/bin/a2a-hub");
             host.setting("hub_socket", "/run/hub.sock");
-            assert!(Choices::of(&host.context(), &task("hi")).unwrap().hub.is_some());
+            assert!(Choices::new(&host.context(), &task("hi")).unwrap().hub.is_some());
             host.setting(setting, value);
-            let choices = Choices::of(&host.context(), &task("hi")).unwrap();
+            let choices = Choices::new(&host.context(), &task("hi")).unwrap();
             assert_eq!((choices.hub, choices.blackboard), (None, None), "{setting}");
             let turn = asking(&json!({ "blackboard": true }));
-            let choices = Choices::of(&host.context(), &turn).unwrap();
+            let choices = Choices::new(&host.context(), &turn).unwrap();
             assert_eq!(choices.hub, None, "{setting}");
             let is_for_board = setting == "permissions";
             assert_eq!(choices.blackboard.is_some(), is_for_board, "{setting}");
@@ -377,12 +377,12 @@ mod tests {
         let another = Message { task_id: Some("task-0".into()), ..first };
         let mut goes_on = asking(&json!({ "effort": "high" }));
         goes_on.history = vec![ours];
-        let choices = Choices::of(&host.context(), &goes_on).unwrap();
+        let choices = Choices::new(&host.context(), &goes_on).unwrap();
         assert_eq!(
             (choices.model.unwrap(), choices.effort.unwrap()),
             ("large".into(), "high".into())
         );
         goes_on.history = vec![another];
-        assert_eq!(Choices::of(&host.context(), &goes_on).unwrap().model, None);
+        assert_eq!(Choices::new(&host.context(), &goes_on).unwrap().model, None);
     }
 }

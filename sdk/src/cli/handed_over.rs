@@ -57,14 +57,14 @@ fn lines(working: &WorkingMemory, items: &[MemoryItem]) -> Vec<String> {
 
 /// Lines that fit into the section.
 fn within(lines: Vec<String>) -> String {
-    let mut told = String::new();
+    let mut section = String::new();
     for line in lines {
-        if told.len() + line.len() < MAX_SECTION {
-            told.push_str(&line);
-            told.push('\n');
+        if section.len() + line.len() < MAX_SECTION {
+            section.push_str(&line);
+            section.push('\n');
         }
     }
-    told
+    section
 }
 
 /// JSON text of a value, which cannot contain a marker and shows invisible characters as escapes.

@@ -11,7 +11,7 @@ use crate::{Command, Context, Failure, Health};
 const KEY: &str = "check";
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CachedCheck {
     /// Time of the check, in seconds since 1970.
     at: u64,
     /// Fingerprint of the checked program: a replaced program, also a newer one at the same path,
@@ -70,15 +70,15 @@ pub fn health<C: Cli>(ctx: &Context) -> Health {
         }
         Err(failure) => return Health::unhealthy(failure.text()),
     };
-    let kept = ctx.recall::<Kept>(KEY).ok().flatten();
-    if let Some(kept) = kept.filter(|kept| kept.counts(&program, C::CHECK_EVERY)) {
-        return report::<C>(ctx, &profile, kept.check);
+    let cached = ctx.recall::<CachedCheck>(KEY).ok().flatten();
+    if let Some(cached) = cached.filter(|kept| kept.counts(&program, C::CHECK_EVERY)) {
+        return report::<C>(ctx, &profile, cached.check);
     }
     match C::check(ctx) {
         Ok(check) => {
             if C::CHECK_EVERY > Duration::ZERO {
                 // Without memory, the program is checked every time.
-                let _ = ctx.remember(KEY, &Kept { at: now(), program, check: check.clone() });
+                let _ = ctx.remember(KEY, &CachedCheck { at: now(), program, check: check.clone() });
             }
             report::<C>(ctx, &profile, check)
         }
@@ -92,7 +92,7 @@ pub fn health<C: Cli>(ctx: &Context) -> Health {
     }
 }
 
-impl Kept {
+impl CachedCheck {
     fn counts(&self, program: &str, every: Duration) -> bool {
         if self.program != program {
             return false;
@@ -122,18 +122,18 @@ fn report<C: Cli>(ctx: &Context, profile: &Profile, check: Check) -> Health {
 
 /// Version from the output of `--version`: the first word that begins with a digit.
 pub fn program_version(ctx: &Context, command: Command) -> Result<String, Failure> {
-    let mut said = String::new();
+    let mut output = String::new();
     let exit = ctx.run_lines(command, |line| {
-        said.push_str(line);
-        said.push(' ');
+        output.push_str(line);
+        output.push(' ');
         Ok(())
     })?;
-    let words = said.split_whitespace().map(|word| word.trim_start_matches('v'));
+    let words = output.split_whitespace().map(|word| word.trim_start_matches('v'));
     let version = words.into_iter().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     match version {
         Some(version) if exit.success() => Ok(version.to_owned()),
         Some(_) | None => {
-            let why = if exit.stderr.is_empty() { said } else { exit.stderr };
+            let why = if exit.stderr.is_empty() { output } else { exit.stderr };
             Err(Failure::Unavailable(format!("it does not tell its version: {}", why.trim())))
         }
     }

@@ -45,7 +45,7 @@ impl Hub {
     /// Reads the paths from the settings. The host sets them only if the operator's grant names
     /// agents that this one may call (`grant.delegate`). The setting `other_agents = no` hides
     /// them.
-    pub(super) fn of(ctx: &Context) -> Option<Self> {
+    pub(super) fn from_settings(ctx: &Context) -> Option<Self> {
         let (program, socket) = (ctx.setting("hub_program")?, ctx.setting("hub_socket")?);
         are_wanted(ctx).then_some(Self { program, socket })
     }

@@ -50,11 +50,11 @@ pub(super) fn interrupt(child: &mut Child, driver: &mut impl Driver) -> Option<S
                 | Action::Log(_) => {}
             }
         }
-        let left = until.saturating_duration_since(now());
-        if left.is_zero() {
+        let remaining = until.saturating_duration_since(now());
+        if remaining.is_zero() {
             return has_ended.then_some(session);
         }
-        let wait = if has_ended { SILENCE.min(left) } else { left };
+        let wait = if has_ended { SILENCE.min(remaining) } else { remaining };
         actions = match child.next_of_any(Some(wait)) {
             Ok(Some(Line::Output(line))) => driver.line(&line),
             Ok(Some(Line::Complaint(_))) => Vec::new(),

@@ -19,19 +19,19 @@ pub mod acp;
 mod activity;
 mod change;
 mod choices;
+mod conversation;
 mod handed_over;
 mod health;
 mod hub;
 mod idle;
 mod interrupt;
-mod kept;
-mod parked;
 mod permission;
 mod plan;
+mod program_record;
 mod prompt;
 mod question_text;
 mod reason;
-mod retold;
+mod reuse;
 mod run;
 mod session;
 mod sessions;
@@ -53,7 +53,7 @@ pub use health::{health, program_version};
 pub use hub::Hub;
 pub use idle::Idle;
 pub use permission::{
-    ChoiceKind, Decision, Kind, OwnChoice, Permissions, Question, answer_text, is_below,
+    ChoiceKind, Decision, Kind, Permissions, Question, VendorOption, answer_text, is_inside,
 };
 pub use plan::Plan;
 pub use prompt::{Attachment, Job};
@@ -189,7 +189,7 @@ pub trait Driver {
     /// First actions for a parked program, in place of [`greet`](Self::greet) and
     /// [`begin`](Self::begin): it answered an earlier turn of this conversation and [became
     /// idle](Self::idle). `None` if the program cannot be reused.
-    fn again(&mut self, _left: &Idle) -> Option<Vec<Action>> {
+    fn again(&mut self, _idle: &Idle) -> Option<Vec<Action>> {
         None
     }
 

@@ -55,7 +55,7 @@ pub struct Question {
     /// True if the tool can be allowed for the rest of the run.
     pub for_session: bool,
     /// Choices that the program itself offers for the answer.
-    pub own_choices: Vec<OwnChoice>,
+    pub vendor_options: Vec<VendorOption>,
     /// Tool call that the question is about, for editors: its `id` in [`ToolFacts`], and its
     /// `kind`, `title` and `locations`.
     ///
@@ -65,7 +65,7 @@ pub struct Question {
 
 /// Choice that the program offers for the answer to its question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OwnChoice {
+pub struct VendorOption {
     /// Id of the choice.
     pub id: String,
     /// Name for people, in the program's words: it may say anything.
@@ -145,12 +145,12 @@ pub enum Decision {
     /// No, with the reason.
     Deny(String),
     /// Answer to an open question.
-    Said(Box<Message>),
+    Answer(Box<Message>),
 }
 
 impl Permissions {
     /// Reads the operator's setting. An unknown value counts as read-only.
-    pub fn of(ctx: &Context) -> Self {
+    pub fn from_settings(ctx: &Context) -> Self {
         match ctx.setting("permissions").as_deref() {
             None | Some("ask") => Self::Ask,
             Some("edit") => Self::Edit,
@@ -177,9 +177,9 @@ impl Permissions {
 /// True if `path` lies below `directory`, as both are written: permission to edit ends at the
 /// task's directory. A path with `..` does not. An agent cannot see symlinks: its program must have
 /// resolved them, or report one that leads elsewhere.
-pub fn is_below(path: &str, directory: &str) -> bool {
-    let below = path.strip_prefix(directory.trim_end_matches('/'));
-    below.is_some_and(|rest| rest.starts_with('/')) && !path.split('/').any(|step| step == "..")
+pub fn is_inside(path: &str, directory: &str) -> bool {
+    let suffix = path.strip_prefix(directory.trim_end_matches('/'));
+    suffix.is_some_and(|rest| rest.starts_with('/')) && !path.split('/').any(|step| step == "..")
 }
 
 /// Text of an answer to an open question. Without a text, the answer's data counts: a string as it
@@ -200,7 +200,7 @@ impl Question {
     /// Decision that the client's answer expresses.
     pub fn decision(&self, answer: Message) -> Decision {
         if self.kind == Kind::Open {
-            return Decision::Said(Box::new(answer));
+            return Decision::Answer(Box::new(answer));
         }
         let (data, text) = (answer.data(), answer.text());
         let word = match data.as_ref().map(|data| data["decision"].as_str().unwrap_or_default()) {
@@ -215,8 +215,8 @@ impl Question {
             "no" | "n" if data.is_none() => return Decision::Deny("the client denied it".into()),
             _ => {}
         }
-        match self.own_choice(&word) {
-            Some(own) => Decision::Chosen(own.id.clone()),
+        match self.vendor_option(&word) {
+            Some(option) => Decision::Chosen(option.id.clone()),
             None if text.trim().is_empty() => Decision::Deny("the client denied it".into()),
             None => Decision::Deny(format!("the client denied it and says: {text}")),
         }
@@ -224,16 +224,16 @@ impl Question {
 
     /// Choice of the program that an answer names by its id or name. A word that denies chooses
     /// nothing that allows.
-    fn own_choice(&self, word: &str) -> Option<&OwnChoice> {
+    fn vendor_option(&self, word: &str) -> Option<&VendorOption> {
         let first = word.split(|char: char| !(char.is_alphanumeric() || char == '\''));
         let denies = first.take(1).any(|it| DENIALS.contains(&it.to_lowercase().as_str()));
-        let is_possible = |own: &&OwnChoice| !denies || own.kind.is_denial();
-        let by_id = self.own_choices.iter().find(|own| own.id == word);
-        let has_name = |own: &&OwnChoice| {
-            let name = own.name.trim().trim_end_matches(['.', '!']);
+        let is_possible = |option: &&VendorOption| !denies || option.kind.is_denial();
+        let by_id = self.vendor_options.iter().find(|option| option.id == word);
+        let has_name = |option: &&VendorOption| {
+            let name = option.name.trim().trim_end_matches(['.', '!']);
             name.to_lowercase() == word.to_lowercase()
         };
-        by_id.or_else(|| self.own_choices.iter().find(has_name)).filter(is_possible)
+        by_id.or_else(|| self.vendor_options.iter().find(has_name)).filter(is_possible)
     }
 
     /// True if the question's input names that file.
@@ -283,7 +283,7 @@ mod tests {
             ("/w/..", false),
             ("a", false),
         ] {
-            assert_eq!(is_below(path, "/w/"), below, "{path}");
+            assert_eq!(is_inside(path, "/w/"), below, "{path}");
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
             changes: Vec::new(),
             directory: Some("/w".into()),
             for_session,
-            own_choices: Vec::new(),
+            vendor_options: Vec::new(),
             tool_call: None,
         };
         let data = |word: &str| {
@@ -321,12 +321,12 @@ mod tests {
             "Codex wants to use Bash in /w:\nrm -r x\nAllow it? (yes or no)"
         );
         let choice =
-            |id: &str, name: &str, kind| OwnChoice { id: id.into(), name: name.into(), kind };
+            |id: &str, name: &str, kind| VendorOption { id: id.into(), name: name.into(), kind };
         let own = vec![
             choice("p1", "Allow in this project", ChoiceKind::AllowAlways),
             choice("n", "Reject", ChoiceKind::RejectOnce),
         ];
-        let with_own = Question { own_choices: own, ..question(true) };
+        let with_own = Question { vendor_options: own, ..question(true) };
         let project = Decision::Chosen("p1".into());
         assert_eq!(with_own.decision("allow in this project.".into()), project);
         assert_eq!(with_own.decision(data("p1")), project);
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn misleading_choice_names_never_allow() {
         let choice =
-            |id: &str, name: &str, kind| OwnChoice { id: id.into(), name: name.into(), kind };
+            |id: &str, name: &str, kind| VendorOption { id: id.into(), name: name.into(), kind };
         let own = vec![
             choice("deny", "Deny", ChoiceKind::AllowAlways),
             choice("x", "No, and go on", ChoiceKind::AllowOnce),
@@ -367,7 +367,7 @@ mod tests {
             changes: Vec::new(),
             directory: None,
             for_session: true,
-            own_choices: own,
+            vendor_options: own,
             tool_call: None,
         };
         let data = |word: &str| Message::user(vec![Part::data(&json!({ "decision": word }))]);

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use super::conversation::history;
 use super::handed_over::handed_over;
 use super::hub::are_wanted;
-use super::retold::history;
-use super::{Choices, Hub, Permissions, Session, is_below};
+use super::{Choices, Hub, Permissions, Session, is_inside};
 use crate::{Context, Failure, Part, PartContent, Task};
 
 /// Maximum size of a text file within the prompt; a larger one is written to a file.
@@ -36,7 +36,7 @@ pub struct Job {
     /// Session to resume.
     pub session: Option<Session>,
     /// True if the prompt begins with the conversation so far.
-    pub retold: bool,
+    pub has_history: bool,
     /// Permissions without asking.
     pub permissions: Permissions,
     /// Working directory: the task's, or else the agent's first workspace.
@@ -51,7 +51,7 @@ pub struct Job {
 
 /// True if a path is the directory, or lies below it.
 fn is_in(path: &str, directory: &str) -> bool {
-    path == directory || is_below(path, directory)
+    path == directory || is_inside(path, directory)
 }
 
 /// Content of a message that goes into every prompt made of it.
@@ -69,7 +69,7 @@ impl Job {
         let mut additional = task.additional_directories();
         additional.retain(|path| !directory.as_deref().is_some_and(|dir| is_in(path, dir)));
         Self {
-            permissions: Permissions::of(ctx),
+            permissions: Permissions::from_settings(ctx),
             directory,
             additional,
             choices: choices.clone(),
@@ -84,7 +84,7 @@ impl Request {
         let mut request =
             Self { text: String::new(), images: Vec::new(), files: Vec::new(), choices };
         for part in &task.message.parts {
-            request.take(ctx, part)?;
+            request.add_part(ctx, part)?;
         }
         if request.text.trim().is_empty() {
             return Err(Failure::Invalid(
@@ -94,7 +94,7 @@ impl Request {
         Ok(request)
     }
 
-    fn take(&mut self, ctx: &Context, part: &Part) -> Result<(), Failure> {
+    fn add_part(&mut self, ctx: &Context, part: &Part) -> Result<(), Failure> {
         let name = part.filename.as_deref().unwrap_or("attachment");
         match &part.content {
             PartContent::Text(text) => self.add(text),
@@ -135,18 +135,19 @@ impl Request {
     }
 
     /// Creates the job of this request. It includes the history, unless a session knows it, and in
-    /// a new conversation the list of other agents. `told` is true if the program itself takes the
+    /// a new conversation the list of other agents. `takes_instructions` is true if the program itself takes the
     /// operator's instructions.
     pub(super) fn job(
         &self,
         ctx: &Context,
         task: &Task,
         session: Option<&Session>,
-        told: bool,
+        takes_instructions: bool,
     ) -> Job {
         let history = if session.is_some() { String::new() } else { history(task) };
         let mut prompt = String::new();
-        if let (None, false, Some(text)) = (session, told, &self.choices.instructions) {
+        if let (None, false, Some(text)) = (session, takes_instructions, &self.choices.instructions)
+        {
             prompt.push_str(&format!("{text}\n\n"));
         }
         if session.is_none() && task.history.is_empty() {
@@ -161,7 +162,7 @@ impl Request {
             prompt,
             images: self.images.clone(),
             session: session.cloned(),
-            retold: !history.is_empty(),
+            has_history: !history.is_empty(),
             files: self.files.clone(),
             ..Job::without_words(ctx, task, &self.choices)
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::activity::short;
 use super::hub::Hub;
-use super::{FileChange, Kind, OwnChoice, Question, cut};
+use super::{FileChange, Kind, Question, VendorOption, cut};
 use crate::{Message, Part};
 
 /// Maximum size of a question's details, which people read in a terminal before they decide.
@@ -18,7 +18,7 @@ const MAX_INPUT: usize = 256 * 1024;
 const MAX_DIFFS: usize = 256 * 1024;
 
 /// Members of a tool's input that another line of the text shows.
-const SAID_ELSEWHERE: [&str; 3] = ["command", "description", "reason"];
+const SHOWN_ELSEWHERE: [&str; 3] = ["command", "description", "reason"];
 
 impl Question {
     /// Prompt to the client: a text for people, data for programs.
@@ -39,15 +39,15 @@ impl Question {
         if !self.for_session {
             data["choices"] = json!(["allow", "deny"]);
         }
-        if !self.own_choices.is_empty() {
-            let option = |own: &OwnChoice| {
-                let mut option = json!({ "id": own.id, "name": own.name });
-                if let Some(kind) = own.kind.name() {
+        if !self.vendor_options.is_empty() {
+            let option = |choice: &VendorOption| {
+                let mut option = json!({ "id": choice.id, "name": choice.name });
+                if let Some(kind) = choice.kind.name() {
                     option["kind"] = kind.into();
                 }
                 option
             };
-            let options: Vec<_> = self.own_choices.iter().map(option).collect();
+            let options: Vec<_> = self.vendor_options.iter().map(option).collect();
             if let Some(members) = data.as_object_mut() {
                 members.insert("options".to_owned(), options.into());
             }
@@ -69,26 +69,27 @@ impl Question {
 /// Request of `agent` to use the question's tool.
 fn request(question: &Question, agent: &str) -> String {
     let tool = &question.tool;
-    let place = question.directory.as_ref().map(|place| format!(" in {place}")).unwrap_or_default();
+    let location =
+        question.directory.as_ref().map(|directory| format!(" in {directory}")).unwrap_or_default();
     let action = match Hub::callee(tool, &question.input) {
-        Some(callee) => format!("give a task to the agent {callee} (by {tool}){place}"),
-        None => format!("use {tool}{place}"),
+        Some(callee) => format!("give a task to the agent {callee} (by {tool}){location}"),
+        None => format!("use {tool}{location}"),
     };
     let details = limited(&details(question));
     let end = if details.is_empty() { "." } else { ":\n" };
-    let own: Vec<String> = question.own_choices.iter().map(own_choice).collect();
-    let own = match own.is_empty() {
+    let options: Vec<String> = question.vendor_options.iter().map(option_text).collect();
+    let options = match options.is_empty() {
         true => String::new(),
-        false => format!("; the program's own answers: {}", own.join(", ")),
+        false => format!("; the program's own answers: {}", options.join(", ")),
     };
-    format!("{agent} wants to {action}{end}{details}\nAllow it? (yes or no{own})")
+    format!("{agent} wants to {action}{end}{details}\nAllow it? (yes or no{options})")
 }
 
 /// Choice of the program: its name in quotes, and its effect, which the name need not tell.
-fn own_choice(own: &OwnChoice) -> String {
+fn option_text(option: &VendorOption) -> String {
     let name: String =
-        cut(&own.name).chars().filter(|char| !char.is_control() && *char != '"').collect();
-    format!("\"{name}\" {}", own.kind.text())
+        cut(&option.name).chars().filter(|char| !char.is_control() && *char != '"').collect();
+    format!("\"{name}\" {}", option.kind.text())
 }
 
 /// Changes of files with their diffs, as far as they fit into the question's data.
@@ -121,17 +122,17 @@ fn details(question: &Question) -> String {
             lines.push(format!("Reason: {description}"));
         }
         lines.insert(0, command);
-        push_members(&mut lines, &question.input, "", &SAID_ELSEWHERE);
+        push_members(&mut lines, &question.input, "", &SHOWN_ELSEWHERE);
         return lines.join("\n");
     }
     let is_known = |line: &str| {
         line == question.tool || question.changes.iter().any(|change| change.path.ends_with(line))
     };
-    let mut said: Vec<&str> = description.lines().collect();
-    lines.extend(said.iter().filter(|line| !is_known(line)).map(|line| (*line).to_owned()));
+    let mut shown: Vec<&str> = description.lines().collect();
+    lines.extend(shown.iter().filter(|line| !is_known(line)).map(|line| (*line).to_owned()));
     if question.changes.is_empty() {
-        said.extend(SAID_ELSEWHERE);
-        push_members(&mut lines, &question.input, "", &said);
+        shown.extend(SHOWN_ELSEWHERE);
+        push_members(&mut lines, &question.input, "", &shown);
     }
     let diffs = question.changes.iter().map(|FileChange { path, diff }| {
         diff.as_deref().map_or_else(|| path.clone(), |diff| diff.trim_end().to_owned())
@@ -152,12 +153,12 @@ fn command(input: &Value) -> Option<String> {
     }
 }
 
-/// Appends the members of `value`, without those whose name or text is in `said`.
-fn push_members(lines: &mut Vec<String>, value: &Value, indent: &str, said: &[&str]) {
+/// Appends the members of `value`, without those whose name or text is in `shown`.
+fn push_members(lines: &mut Vec<String>, value: &Value, indent: &str, shown: &[&str]) {
     let members: Vec<(String, &Value)> = match value {
         Value::Object(members) => members
             .iter()
-            .filter(|(name, _)| !said.contains(&name.as_str()))
+            .filter(|(name, _)| !shown.contains(&name.as_str()))
             .map(|(name, value)| (format!("{name}:"), value))
             .collect(),
         Value::Array(items) => items.iter().map(|item| ("-".to_owned(), item)).collect(),
@@ -168,7 +169,7 @@ fn push_members(lines: &mut Vec<String>, value: &Value, indent: &str, said: &[&s
         let deeper = format!("{indent}  ");
         match value {
             Value::Null => {}
-            Value::String(text) if said.contains(&text.as_str()) => {}
+            Value::String(text) if shown.contains(&text.as_str()) => {}
             Value::String(text) if text.lines().nth(1).is_some() => {
                 lines.push(format!("{indent}{name}"));
                 lines.extend(text.lines().map(|line| format!("{deeper}{line}")));
@@ -189,12 +190,12 @@ fn limited(text: &str) -> String {
     let (all, shown) = (text.lines().count(), text[..end].lines().take(MAX_LINES));
     let mut shown: Vec<&str> = shown.collect();
     let is_cut = end < text.len() || shown.len() < all;
-    let left_out = match all - shown.len() {
+    let omitted = match all - shown.len() {
         0 => "… the last line goes on; the question's data has all of it".to_owned(),
         lines => format!("… {lines} more lines; the question's data has all of them"),
     };
     if is_cut {
-        shown.push(&left_out);
+        shown.push(&omitted);
     }
     shown.join("\n")
 }
@@ -213,7 +214,7 @@ mod tests {
             changes: Vec::new(),
             directory: Some("/w".into()),
             for_session: true,
-            own_choices: Vec::new(),
+            vendor_options: Vec::new(),
             tool_call: None,
         }
     }

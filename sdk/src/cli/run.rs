@@ -1,9 +1,9 @@
 //! A task from its prompt to its end: runs the program, with retries, and reports the result.
 
 use super::health;
-use super::kept::{self, Ready};
-use super::parked::Program;
+use super::program_record::Program;
 use super::prompt::Request;
+use super::reuse::{self, Ready};
 use super::sessions::Sessions;
 use super::talk::{Talk, actions};
 use super::words::final_status;
@@ -19,21 +19,21 @@ const LOGIN_TRIES: usize = 3;
 /// history. A missing login is requested from the client. The operator's permissions or the client
 /// decide the program's questions.
 pub fn run<C: Cli>(ctx: &Context, task: &Task) -> Run {
-    let sessions = Sessions::of(ctx, &task.context_id);
-    let choices = Choices::of(ctx, task)?;
+    let sessions = Sessions::new(ctx, &task.context_id);
+    let choices = Choices::new(ctx, task)?;
     let choices = if C::TAKES_MODE { choices.in_mode(ctx, task)? } else { choices };
     let profile = C::profile(ctx);
     must_take_directories::<C>(&Job::without_words(ctx, task, &choices), &profile.name)?;
     let resumed = choices.resume.as_ref().map(Session::new);
     let mut session = resumed.clone().map_or_else(|| sessions.last(), |named| Ok(Some(named)))?;
-    let mut ready = kept::ready::<C>(ctx, task, &sessions, &choices, session.as_ref())?;
+    let mut ready = reuse::ready::<C>(ctx, task, &sessions, &choices, session.as_ref())?;
     let request = Request::new(ctx, task, choices)?;
     let mut logins = 1;
     loop {
         let job =
             |session: Option<&Session>| request.job(ctx, task, session, C::TAKES_INSTRUCTIONS);
         let end = match ready.take() {
-            Some(Ready::Kept(child, program)) => {
+            Some(Ready::Idle(child, program)) => {
                 let job = job(Some(&program.idle().session));
                 must_fit::<C>(&job, &profile.name)?;
                 let talk = Talk::new(ctx, &sessions, &job, &profile.name, child);
@@ -171,10 +171,11 @@ fn first_turn<C: Cli>(
     first: Vec<Action>,
 ) -> Result<Option<End>, Failure> {
     let (ctx, job) = (talk.ctx, talk.job);
-    let kept = |driver: &C::Driver| driver.idle().map(|idle| Program::new::<C>(job, command, idle));
-    let end = turn(talk, &mut driver, first, kept)?;
+    let idle_program =
+        |driver: &C::Driver| driver.idle().map(|idle| Program::new::<C>(job, command, idle));
+    let end = turn(talk, &mut driver, first, idle_program)?;
     if let Some(End::Completed { .. }) = end {
-        kept::start_ahead::<C>(ctx, job);
+        reuse::start_ahead::<C>(ctx, job);
     }
     Ok(end)
 }
@@ -182,12 +183,12 @@ fn first_turn<C: Cli>(
 /// Runs another turn of a parked program; `None` if the program is unusable by now.
 fn go_on<C: Cli>(mut talk: Talk<'_>, program: &Program) -> Result<Option<End>, Failure> {
     let mut driver = C::driver(talk.ctx, talk.job)?;
-    let Some(first) = kept::again(&mut talk.child, &mut driver, program.idle())? else {
-        kept::end(talk.child);
+    let Some(first) = reuse::again(&mut talk.child, &mut driver, program.idle())? else {
+        reuse::end(talk.child);
         return Ok(None);
     };
-    let kept = |driver: &C::Driver| driver.idle().map(|idle| program.after(idle));
-    turn(talk.kept(), &mut driver, first, kept)
+    let idle_program = |driver: &C::Driver| driver.idle().map(|idle| program.after(idle));
+    turn(talk.reused(), &mut driver, first, idle_program)
 }
 
 /// Runs a turn from its first actions to its end. `None` if the program ran before and exited
@@ -197,20 +198,20 @@ fn turn<D: Driver>(
     mut talk: Talk<'_>,
     driver: &mut D,
     first: Vec<Action>,
-    parked: impl Fn(&D) -> Option<Program>,
+    idle_program: impl Fn(&D) -> Option<Program>,
 ) -> Result<Option<End>, Failure> {
-    let (end, is_gone) = match until_end(&mut talk, driver, first) {
+    let (end, has_exited) = match until_end(&mut talk, driver, first) {
         Err(Failure::Cancelled) => {
-            talk.interrupt(driver, parked);
+            talk.interrupt(driver, idle_program);
             return Err(Failure::Cancelled);
         }
         ended => ended?,
     };
-    if talk.may_be_replaced(&end, is_gone) {
-        kept::end(talk.child);
+    if talk.may_be_replaced(&end, has_exited) {
+        reuse::end(talk.child);
         return Ok(None);
     }
-    let program = parked(driver);
+    let program = idle_program(driver);
     talk.close(end, program).map(Some)
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 use super::health::now;
-use super::parked::Program;
+use super::program_record::Program;
 use crate::{Context, Failure, Level};
 
 /// Prefix of the memory keys; the id of the conversation follows.
@@ -12,7 +12,7 @@ const PREFIX: &str = "session/";
 
 /// Fraction of the sessions that a full memory drops at once, so that it is scanned once in dozens
 /// of conversations rather than in each.
-const MAKES_ROOM: usize = 8;
+const EVICTED_FRACTION: usize = 8;
 
 /// Session of one conversation.
 pub(super) struct Sessions<'a> {
@@ -22,7 +22,7 @@ pub(super) struct Sessions<'a> {
 
 /// Stored record of a session.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct SessionRecord {
     /// Time of the last use, in seconds since 1970; zero if unknown.
     #[serde(default)]
     used: u64,
@@ -34,32 +34,37 @@ struct Kept {
 }
 
 impl<'a> Sessions<'a> {
-    pub(super) fn of(ctx: &'a Context, context_id: &str) -> Self {
+    pub(super) fn new(ctx: &'a Context, context_id: &str) -> Self {
         Self { ctx, key: format!("{PREFIX}{context_id}") }
     }
 
     /// Session of the conversation, if it is still stored.
     pub(super) fn last(&self) -> Result<Option<Session>, Failure> {
-        let session = self.ctx.recall::<Kept>(&self.key)?.map(|kept| kept.session);
+        let session = self.ctx.recall::<SessionRecord>(&self.key)?.map(|record| record.session);
         Ok(session.filter(|session| !session.id.is_empty()))
     }
 
     /// Program that answered last, if it was parked.
     pub(super) fn program(&self) -> Result<Option<Program>, Failure> {
-        Ok(self.ctx.recall::<Kept>(&self.key)?.and_then(|kept| kept.program))
+        Ok(self.ctx.recall::<SessionRecord>(&self.key)?.and_then(|record| record.program))
     }
 
     /// Stores the session for the conversation's next task. If the memory is full, the least
     /// recently used sessions are dropped. A session that does not fit at all is not stored: the
     /// work matters more.
-    pub(super) fn keep(&self, session: &Session, program: Option<&Program>) -> Result<(), Failure> {
-        let kept = Kept { used: now(), session: session.clone(), program: program.cloned() };
+    pub(super) fn store(
+        &self,
+        session: &Session,
+        program: Option<&Program>,
+    ) -> Result<(), Failure> {
+        let record =
+            SessionRecord { used: now(), session: session.clone(), program: program.cloned() };
         loop {
-            let why = match self.ctx.remember(&self.key, &kept) {
+            let why = match self.ctx.remember(&self.key, &record) {
                 Err(Failure::Exhausted(why)) => why,
                 done => return done,
             };
-            if !self.make_room()? {
+            if !self.evict()? {
                 self.ctx.log(Level::Warn, format!("{} is not kept: {why}", self.key));
                 return Ok(());
             }
@@ -69,7 +74,7 @@ impl<'a> Sessions<'a> {
     /// Other conversation that has a program with this session, if any.
     pub(super) fn holder(&self, session: &str) -> Result<Option<(Self, Program)>, Failure> {
         for key in self.ctx.remembered(PREFIX)?.into_iter().filter(|key| *key != self.key) {
-            let program = self.ctx.recall::<Kept>(&key)?.and_then(|kept| kept.program);
+            let program = self.ctx.recall::<SessionRecord>(&key)?.and_then(|record| record.program);
             if let Some(program) = program.filter(|it| it.idle().session.id == session) {
                 return Ok(Some((Self { ctx: self.ctx, key }, program)));
             }
@@ -87,14 +92,14 @@ impl<'a> Sessions<'a> {
     }
 
     /// Drops some sessions of other conversations; false if none exist.
-    fn make_room(&self) -> Result<bool, Failure> {
+    fn evict(&self) -> Result<bool, Failure> {
         let mut others = Vec::new();
         for key in self.ctx.remembered(PREFIX)?.into_iter().filter(|key| *key != self.key) {
-            let used = self.ctx.recall::<Kept>(&key)?.map_or(0, |kept| kept.used);
+            let used = self.ctx.recall::<SessionRecord>(&key)?.map_or(0, |record| record.used);
             others.push((used, key));
         }
         others.sort_unstable();
-        let some = others.len().div_ceil(MAKES_ROOM);
+        let some = others.len().div_ceil(EVICTED_FRACTION);
         for (_, key) in &others[..some] {
             self.ctx.forget(key)?;
         }
@@ -124,8 +129,8 @@ mod tests {
         host.memory_bytes(700);
 
         let session = Session::new("the newest of them all");
-        Sessions::of(&ctx, "new").keep(&session, None).unwrap();
-        assert_eq!(Sessions::of(&ctx, "new").last().unwrap(), Some(session));
+        Sessions::new(&ctx, "new").store(&session, None).unwrap();
+        assert_eq!(Sessions::new(&ctx, "new").last().unwrap(), Some(session));
         let kept = ctx.remembered("").unwrap();
         assert_eq!(kept.first().map(String::as_str), Some("check"), "what is no session stays");
         let expected = (0..14).map(|n| format!("session/{n:02}"));
@@ -138,8 +143,8 @@ mod tests {
         let host = ScriptedHost::new();
         host.memory_bytes(10);
         let ctx = host.context();
-        let sessions = Sessions::of(&ctx, "new");
-        sessions.keep(&Session::new("a"), None).unwrap();
+        let sessions = Sessions::new(&ctx, "new");
+        sessions.store(&Session::new("a"), None).unwrap();
         assert_eq!(sessions.last().unwrap(), None);
         let [(Level::Warn, line)] = &host.logs()[..] else { panic!("{:?}", host.logs()) };
         assert!(line.starts_with("session/new is not kept: "), "{line}");

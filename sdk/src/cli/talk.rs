@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::interrupt::interrupt;
-use super::parked::Program;
+use super::program_record::Program;
 use super::sessions::Sessions;
 use super::tool_calls::ReportedCalls;
 use super::{
     Action, Decision, Driver, End, FailureReason, FileChange, Job, Kind, Question, Session,
 };
-use super::{activity, kept};
+use super::{activity, reuse};
 use crate::artifact::now;
 use crate::{
-    Artifact, Came, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion,
-    TaskState, TaskStatus, TextStream,
+    Artifact, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, TaskState,
+    TaskStatus, TextStream, WaitEvent,
 };
 
 /// Metadata member with the id of the program's session, by which a user continues it by hand.
@@ -38,7 +38,7 @@ const FLUSH_AFTER: Duration = Duration::from_millis(40);
 const FIRST_WORD: Duration = Duration::from_secs(60);
 
 /// Timeout for the first output of a parked program, which runs already and acknowledges at once.
-const FIRST_WORD_OF_KEPT: Duration = Duration::from_secs(5);
+const FIRST_WORD_OF_REUSED: Duration = Duration::from_secs(5);
 
 /// Timeout for later output. The programs' own tools give up after ten minutes, so a longer silence
 /// means that the program hangs.
@@ -78,7 +78,7 @@ pub(super) struct Talk<'a> {
     /// Files that have an artifact already.
     changed: BTreeSet<String>,
     /// Undecided questions, the oldest first.
-    asked: VecDeque<Question>,
+    pending_questions: VecDeque<Question>,
     /// Question that the client was asked.
     open: Option<(Question, OpenQuestion)>,
     /// Statuses to send once no question is open.
@@ -86,7 +86,7 @@ pub(super) struct Talk<'a> {
     /// True if a status had facts, which the end of the run removes from the task.
     has_reported: bool,
     /// Longest silence allowed to the program.
-    patience: Duration,
+    timeout: Duration,
     /// Deadline for retries of the program, and the end of the run after it.
     retrying: Option<(Instant, End)>,
     /// Silence of the program that the driver waits for.
@@ -106,7 +106,7 @@ struct QuietWait {
 }
 
 /// Next event of a run.
-pub(super) enum Heard {
+pub(super) enum DriverEvent {
     /// Line of standard output.
     Line(String),
     /// Line of standard error.
@@ -118,7 +118,7 @@ pub(super) enum Heard {
     /// The program was silent for as long as the driver waits for.
     Quiet,
     /// The program was silent or retried for too long: the run ends this way.
-    GivenUp(End),
+    TimedOut(End),
     /// Exit of the program.
     Ended(Exit),
 }
@@ -144,11 +144,11 @@ impl<'a> Talk<'a> {
             has_acted: false,
             is_allowed_more: false,
             changed: BTreeSet::new(),
-            asked: VecDeque::new(),
+            pending_questions: VecDeque::new(),
             open: None,
             unsaid: VecDeque::new(),
             has_reported: false,
-            patience: FIRST_WORD,
+            timeout: FIRST_WORD,
             retrying: None,
             quiet: None,
             calls: ReportedCalls::default(),
@@ -161,17 +161,17 @@ impl<'a> Talk<'a> {
     }
 
     /// Marks the program as one that has answered before.
-    pub(super) fn kept(self) -> Self {
-        Self { was_there: true, patience: FIRST_WORD_OF_KEPT, ..self }
+    pub(super) fn reused(self) -> Self {
+        Self { was_there: true, timeout: FIRST_WORD_OF_REUSED, ..self }
     }
 
     /// True if another program may take over the job: this one ran before its turn and had no
     /// effect. It has exited, or does not know its session or its login, which may have been
     /// renewed since its start.
-    pub(super) fn may_be_replaced(&self, end: &End, is_gone: bool) -> bool {
+    pub(super) fn may_be_replaced(&self, end: &End, has_exited: bool) -> bool {
         let is_out_of_date = matches!(end, End::SessionLost | End::LoginNeeded(_));
         let is_answer = matches!(end, End::Completed { .. });
-        self.was_there && !self.has_acted && !is_answer && (is_gone || is_out_of_date)
+        self.was_there && !self.has_acted && !is_answer && (has_exited || is_out_of_date)
     }
 
     /// Carries out actions up to an end.
@@ -197,13 +197,13 @@ impl<'a> Talk<'a> {
                 }
                 Action::Restart => self.stream.restart(),
                 Action::Delta(text) => self.stream.push(&text)?,
-                Action::Say(text) => self.say(text)?,
+                Action::Say(text) => self.send_status_text(text)?,
                 Action::Report { text, facts } => self.report(text, facts)?,
                 Action::Retrying { status, end } => {
-                    self.say(status)?;
+                    self.send_status_text(status)?;
                     self.retries(end);
                 }
-                Action::Changed(change) => self.tell(&change)?,
+                Action::Changed(change) => self.emit_change(&change)?,
                 Action::Attach(artifact) => self.attach(*artifact)?,
                 Action::AwaitQuiet { silence, limit } => {
                     let now = now();
@@ -211,13 +211,13 @@ impl<'a> Talk<'a> {
                     self.quiet = Some(QuietWait { silence, quiet_at, until });
                 }
                 Action::Log(text) => self.ctx.log(Level::Warn, format!("{}: {text}", self.name)),
-                Action::Ask(question) => self.asked.push_back(*question),
+                Action::Ask(question) => self.pending_questions.push_back(*question),
                 Action::Withdrawn(id) => self.withdraw(&id)?,
                 Action::End(end) => return Ok(Some(end)),
             }
         }
         if let Some(session) = self.unkept.take() {
-            self.sessions.keep(&session, None)?;
+            self.sessions.store(&session, None)?;
         }
         if self.open.is_some() {
             // The next event may take long.
@@ -227,17 +227,17 @@ impl<'a> Talk<'a> {
     }
 
     /// Waits for the next event.
-    pub(super) fn next(&mut self) -> Result<Heard, Failure> {
-        let heard = self.hear()?;
-        if let Heard::Decided(_, Decision::AllowForSession | Decision::Chosen(_)) = &heard {
+    pub(super) fn next(&mut self) -> Result<DriverEvent, Failure> {
+        let event = self.receive()?;
+        if let DriverEvent::Decided(_, Decision::AllowForSession | Decision::Chosen(_)) = &event {
             self.is_allowed_more = true;
         }
-        Ok(heard)
+        Ok(event)
     }
 
-    fn hear(&mut self) -> Result<Heard, Failure> {
+    fn receive(&mut self) -> Result<DriverEvent, Failure> {
         if self.open.is_none()
-            && let Some(question) = self.asked.pop_front()
+            && let Some(question) = self.pending_questions.pop_front()
         {
             return self.ask(question);
         }
@@ -248,8 +248,8 @@ impl<'a> Talk<'a> {
             };
         };
         match self.ctx.first_of(open, &self.child)? {
-            Came::Answer => self.answered(),
-            Came::Output => self.read(Duration::ZERO),
+            WaitEvent::Answer => self.answered(),
+            WaitEvent::Output => self.read(Duration::ZERO),
         }
     }
 
@@ -268,7 +268,9 @@ impl<'a> Talk<'a> {
             // A `null` removes the member from the task.
             metadata.extend(activity::OF_STATUSES.map(|name| (name.to_owned(), Value::Null)));
         }
-        let is_idle = self.open.take().is_none() && self.asked.is_empty() && !self.is_allowed_more;
+        let is_idle = self.open.take().is_none()
+            && self.pending_questions.is_empty()
+            && !self.is_allowed_more;
         let is_answer = matches!(end, End::Completed { .. });
         let program = program.filter(|_| is_idle && is_answer);
         self.say_rest()?;
@@ -281,11 +283,11 @@ impl<'a> Talk<'a> {
         }
         let session = self.unkept.take();
         if session.is_some() || program.is_some() {
-            self.sessions.keep(&session.unwrap_or_default(), program.as_ref())?;
+            self.sessions.store(&session.unwrap_or_default(), program.as_ref())?;
         }
         match &end {
             End::Completed { .. } if program.is_some() => {
-                kept::park(self.ctx, self.child, &self.sessions.park_key());
+                reuse::park(self.ctx, self.child, &self.sessions.park_key());
             }
             End::Completed { .. } | End::Failed { .. } => self.child.retire(EXIT_GRACE),
             // Another run follows, and the session of this one is useless.
@@ -295,88 +297,92 @@ impl<'a> Talk<'a> {
     }
 
     /// Waits for the program's silence. Its exit counts as such: the driver hears of it next.
-    fn await_quiet(&mut self, wait: QuietWait) -> Result<Heard, Failure> {
-        let left = wait.quiet_at.min(wait.until).saturating_duration_since(now());
-        let event = if left.is_zero() { Heard::Nothing } else { self.read(left)? };
+    fn await_quiet(&mut self, wait: QuietWait) -> Result<DriverEvent, Failure> {
+        let remaining = wait.quiet_at.min(wait.until).saturating_duration_since(now());
+        let event = if remaining.is_zero() { DriverEvent::Nothing } else { self.read(remaining)? };
         match event {
-            Heard::Nothing | Heard::Ended(_) => {
+            DriverEvent::Nothing | DriverEvent::Ended(_) => {
                 self.quiet = None;
                 self.stream.flush()?;
-                return Ok(Heard::Quiet);
+                return Ok(DriverEvent::Quiet);
             }
-            Heard::Line(_) => {
+            DriverEvent::Line(_) => {
                 self.quiet = Some(QuietWait { quiet_at: now() + wait.silence, ..wait });
             }
-            Heard::Complaint(_) | Heard::Decided(..) | Heard::Quiet | Heard::GivenUp(_) => {}
+            DriverEvent::Complaint(_)
+            | DriverEvent::Decided(..)
+            | DriverEvent::Quiet
+            | DriverEvent::TimedOut(_) => {}
         }
         Ok(event)
     }
 
     /// Ends the run of a cancelled task: interrupts the program and parks it as the program that
-    /// `parked` makes of its driver. A program that cannot be reused is killed.
+    /// `idle_program` makes of its driver. A program that cannot be reused is killed.
     pub(super) fn interrupt<D: Driver>(
         mut self,
         driver: &mut D,
-        parked: impl Fn(&D) -> Option<Program>,
+        idle_program: impl Fn(&D) -> Option<Program>,
     ) {
         // The hub serves programs of a cancelled run once the agent has noticed.
         if self.is_allowed_more || !self.ctx.cancelled() {
             return;
         }
         let Some(session) = interrupt(&mut self.child, driver) else { return };
-        let Some(program) = parked(driver) else { return };
-        match self.sessions.keep(&session, Some(&program)) {
-            Ok(()) => kept::park(self.ctx, self.child, &self.sessions.park_key()),
+        let Some(program) = idle_program(driver) else { return };
+        match self.sessions.store(&session, Some(&program)) {
+            Ok(()) => reuse::park(self.ctx, self.child, &self.sessions.park_key()),
             Err(why) => self.ctx.log(Level::Debug, format!("not kept: {}", why.text())),
         }
     }
 
     /// Waits for the program only.
-    fn listen(&mut self) -> Result<Heard, Failure> {
+    fn listen(&mut self) -> Result<DriverEvent, Failure> {
         if self.stream.is_waiting() {
-            let heard = self.read(FLUSH_AFTER)?;
-            if matches!(heard, Heard::Nothing) || self.stream.is_due() {
+            let event = self.read(FLUSH_AFTER)?;
+            if matches!(event, DriverEvent::Nothing) || self.stream.is_due() {
                 self.stream.flush()?;
             }
-            return Ok(heard);
+            return Ok(event);
         }
-        let left = self.retrying.as_ref().map(|(until, _)| until.saturating_duration_since(now()));
+        let remaining =
+            self.retrying.as_ref().map(|(until, _)| until.saturating_duration_since(now()));
         // Computed before the wait, since waits have a precision of a millisecond.
-        let is_last_try = left.is_some_and(|left| left <= self.patience);
-        let longest = left.unwrap_or(self.patience).min(self.patience);
-        let heard = self.read(longest)?;
-        if !matches!(heard, Heard::Nothing) {
-            return Ok(heard);
+        let is_last_try = remaining.is_some_and(|remaining| remaining <= self.timeout);
+        let longest = remaining.unwrap_or(self.timeout).min(self.timeout);
+        let event = self.read(longest)?;
+        if !matches!(event, DriverEvent::Nothing) {
+            return Ok(event);
         }
         self.child.kill();
-        Ok(Heard::GivenUp(match self.retrying.take() {
+        Ok(DriverEvent::TimedOut(match self.retrying.take() {
             Some((_, end)) if is_last_try => end.after(|text| {
                 let tried =
                     format!("{} tried again for as long as it may (`retry_timeout`)", self.name);
                 format!("{text} ({tried})")
             }),
             Some(_) | None => {
-                let text = format!("{} was silent for {} s", self.name, self.patience.as_secs());
+                let text = format!("{} was silent for {} s", self.name, self.timeout.as_secs());
                 End::failed(FailureReason::BrokenStream, text)
             }
         }))
     }
 
-    fn read(&mut self, within: Duration) -> Result<Heard, Failure> {
+    fn read(&mut self, within: Duration) -> Result<DriverEvent, Failure> {
         match self.child.next_of_any(Some(within)) {
             Ok(Some(Line::Output(line))) => {
-                self.patience = SILENCE;
-                Ok(Heard::Line(line))
+                self.timeout = SILENCE;
+                Ok(DriverEvent::Line(line))
             }
-            Ok(Some(Line::Complaint(line))) => Ok(Heard::Complaint(line)),
-            Ok(None) => Ok(self.child.exit().map_or(Heard::Nothing, Heard::Ended)),
-            Err(Failure::Timeout) => Ok(Heard::Nothing),
+            Ok(Some(Line::Complaint(line))) => Ok(DriverEvent::Complaint(line)),
+            Ok(None) => Ok(self.child.exit().map_or(DriverEvent::Nothing, DriverEvent::Ended)),
+            Err(Failure::Timeout) => Ok(DriverEvent::Nothing),
             Err(failure) => Err(failure),
         }
     }
 
     /// Has a question decided: by the operator's permissions, or by the client, who may take long.
-    fn ask(&mut self, question: Question) -> Result<Heard, Failure> {
+    fn ask(&mut self, question: Question) -> Result<DriverEvent, Failure> {
         self.stream.flush()?;
         let ours = question.kind == Kind::Read
             && self.job.files.iter().any(|file| question.is_about(file))
@@ -389,9 +395,9 @@ impl<'a> Talk<'a> {
         };
         if let Some(decision) = decision {
             if let Decision::Deny(why) = &decision {
-                self.say(format!("denied {}: {why}", question.tool))?;
+                self.send_status_text(format!("denied {}: {why}", question.tool))?;
             }
-            return Ok(Heard::Decided(Box::new(question), decision));
+            return Ok(DriverEvent::Decided(Box::new(question), decision));
         }
         let mut question = question;
         if let Some(call) = &mut question.tool_call {
@@ -405,7 +411,7 @@ impl<'a> Talk<'a> {
         match self.ctx.pose(Need::Input, question.prompt(self.name), within) {
             Ok(open) => {
                 self.open = Some((question, open));
-                Ok(Heard::Nothing)
+                Ok(DriverEvent::Nothing)
             }
             Err(failure) => {
                 self.report_unanswered(&question, &failure)?;
@@ -419,31 +425,31 @@ impl<'a> Talk<'a> {
         if *failure != Failure::Timeout {
             return Ok(());
         }
-        self.say(format!("nobody answered in time, which denies {}", question.tool))
+        self.send_status_text(format!("nobody answered in time, which denies {}", question.tool))
     }
 
-    fn answered(&mut self) -> Result<Heard, Failure> {
-        let Some((question, open)) = self.open.take() else { return Ok(Heard::Nothing) };
+    fn answered(&mut self) -> Result<DriverEvent, Failure> {
+        let Some((question, open)) = self.open.take() else { return Ok(DriverEvent::Nothing) };
         let answer = open.answer();
         if let Err(failure) = &answer {
             self.report_unanswered(&question, failure)?;
         }
-        let heard = decided(question, answer)?;
+        let event = decided(question, answer)?;
         self.say_rest()?;
-        Ok(heard)
+        Ok(event)
     }
 
     /// Withdraws a question that the program took back.
     fn withdraw(&mut self, id: &Value) -> Result<(), Failure> {
-        self.asked.retain(|question| question.id != *id);
+        self.pending_questions.retain(|question| question.id != *id);
         if self.open.take_if(|(question, _)| question.id == *id).is_some() {
-            self.say(format!("{} took its question back", self.name))?;
+            self.send_status_text(format!("{} took its question back", self.name))?;
             self.say_rest()?;
         }
         Ok(())
     }
 
-    fn say(&mut self, text: String) -> Result<(), Failure> {
+    fn send_status_text(&mut self, text: String) -> Result<(), Failure> {
         self.send_status(TaskStatus::new(TaskState::Working, text))
     }
 
@@ -508,7 +514,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Emits a change as a part of the file's artifact.
-    fn tell(&mut self, change: &FileChange) -> Result<(), Failure> {
+    fn emit_change(&mut self, change: &FileChange) -> Result<(), Failure> {
         self.stream.flush()?;
         let again = !self.changed.insert(change.path.clone());
         let artifact = change.artifact();
@@ -524,14 +530,14 @@ pub fn retry_timeout(ctx: &Context) -> Option<Duration> {
 }
 
 /// Decision that an answer, or its absence, expresses.
-fn decided(question: Question, answer: Result<Message, Failure>) -> Result<Heard, Failure> {
+fn decided(question: Question, answer: Result<Message, Failure>) -> Result<DriverEvent, Failure> {
     let decision = match answer {
         Ok(answer) => question.decision(answer),
         Err(Failure::Cancelled) => return Err(Failure::Cancelled),
         Err(Failure::Timeout) => Decision::Deny("nobody answered in time".into()),
         Err(failure) => Decision::Deny(format!("nobody can be asked: {}", failure.text())),
     };
-    Ok(Heard::Decided(Box::new(question), decision))
+    Ok(DriverEvent::Decided(Box::new(question), decision))
 }
 
 /// True if an action reflects an effect of the program, not only input to it.
@@ -557,15 +563,15 @@ fn is_noticed(action: &Action) -> bool {
 }
 
 /// Actions that the driver derives from an event; an error is the end of the run.
-pub(super) fn actions(driver: &mut impl Driver, heard: Heard) -> Result<Vec<Action>, End> {
-    Ok(match heard {
-        Heard::Line(line) => driver.line(&line),
-        Heard::Complaint(line) => driver.complaint(&line),
-        Heard::Decided(question, decision) => driver.decided(&question, &decision),
-        Heard::Nothing => Vec::new(),
-        Heard::Quiet => driver.quiet(),
-        Heard::GivenUp(end) => return Err(end),
-        Heard::Ended(exit) => return Err(driver.ended(&exit)),
+pub(super) fn actions(driver: &mut impl Driver, event: DriverEvent) -> Result<Vec<Action>, End> {
+    Ok(match event {
+        DriverEvent::Line(line) => driver.line(&line),
+        DriverEvent::Complaint(line) => driver.complaint(&line),
+        DriverEvent::Decided(question, decision) => driver.decided(&question, &decision),
+        DriverEvent::Nothing => Vec::new(),
+        DriverEvent::Quiet => driver.quiet(),
+        DriverEvent::TimedOut(end) => return Err(end),
+        DriverEvent::Ended(exit) => return Err(driver.ended(&exit)),
     })
 }
 
@@ -632,7 +638,7 @@ mod tests {
                     changes: Vec::new(),
                     directory: None,
                     for_session: false,
-                    own_choices: Vec::new(),
+                    vendor_options: Vec::new(),
                     tool_call: None,
                 })),
                 "gone" => Action::Withdrawn(rest.into()),

@@ -23,10 +23,10 @@ struct ReportedCall {
 
 impl ReportedCall {
     /// Id of the call for clients. Programs use an id again for another call.
-    fn id(&self, given: &str) -> String {
+    fn id(&self, program_id: &str) -> String {
         match self.count {
-            0 | 1 => given.to_owned(),
-            count => format!("{given}#{count}"),
+            0 | 1 => program_id.to_owned(),
+            count => format!("{program_id}#{count}"),
         }
     }
 }
@@ -57,16 +57,16 @@ impl ReportedCalls {
     }
 
     /// Id for clients of the latest call to which the program gave this id.
-    pub(super) fn id(&self, given: &str) -> String {
-        self.0.get(given).map_or_else(|| given.to_owned(), |call| call.id(given))
+    pub(super) fn id(&self, program_id: &str) -> String {
+        self.0.get(program_id).map_or_else(|| program_id.to_owned(), |call| call.id(program_id))
     }
 
     /// Facts of the ends of the calls that are open.
     pub(super) fn end(&mut self, is_failed: bool) -> Vec<Map<String, Value>> {
         let open = self.0.iter_mut().filter(|(_, call)| call.is_open);
-        open.map(|(given, call)| {
+        open.map(|(program_id, call)| {
             call.is_open = false;
-            tool_ended(&call.id(given), is_failed)
+            tool_ended(&call.id(program_id), is_failed)
         })
         .collect()
     }

@@ -30,7 +30,7 @@ pub fn number(value: &Value) -> Option<f64> {
 }
 
 /// Whole number, also if it is written as a string or as a float.
-pub fn whole(value: &Value) -> Option<i64> {
+pub fn integer(value: &Value) -> Option<i64> {
     /// Limit up to which a float is exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let exact = || number(value).filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
@@ -63,13 +63,13 @@ pub fn lenient_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>,
     Ok(number(&Value::deserialize(from)?))
 }
 
-/// Deserializes [`whole`], if it fits the type.
-pub fn lenient_whole<'de, D, N>(from: D) -> Result<Option<N>, D::Error>
+/// Deserializes [`value`], if it fits the type.
+pub fn lenient_integer<'de, D, N>(from: D) -> Result<Option<N>, D::Error>
 where
     D: Deserializer<'de>,
     N: TryFrom<i64>,
 {
-    Ok(whole(&Value::deserialize(from)?).and_then(|whole| whole.try_into().ok()))
+    Ok(integer(&Value::deserialize(from)?).and_then(|value| value.try_into().ok()))
 }
 
 /// Deserializes a list without the items that have another shape; empty for null and other types.
@@ -115,7 +115,7 @@ mod tests {
             (json!(u64::MAX), None),
             (json!(null), None),
         ] {
-            assert_eq!(whole(&value), expected, "{value}");
+            assert_eq!(integer(&value), expected, "{value}");
         }
         for (value, expected) in [
             (json!(true), Some(true)),
@@ -136,7 +136,7 @@ mod tests {
     struct Line {
         #[serde(default, deserialize_with = "lenient_text")]
         text: Option<String>,
-        #[serde(default, deserialize_with = "lenient_whole")]
+        #[serde(default, deserialize_with = "lenient_integer")]
         status: Option<u16>,
         #[serde(default, deserialize_with = "lenient_number")]
         cost: Option<f64>,

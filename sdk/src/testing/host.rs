@@ -436,7 +436,7 @@ impl Host for ScriptedHost {
         Ok(json!(self.0.borrow().mind.working).to_string())
     }
 
-    fn change_mind(&self, change: Change<'_>) -> Result<(), Failure> {
+    fn change_context_memory(&self, change: Change<'_>) -> Result<(), Failure> {
         self.0.borrow_mut().mind.change(change)
     }
 

@@ -161,7 +161,7 @@ fn of_program(line: &str) -> Option<&str> {
 
 fn answer(driver: &mut impl Driver, action: &Action) {
     let Action::Ask(question) = action else { return };
-    let said = |part| Decision::Said(Box::new(Message::user(vec![part])));
+    let said = |part| Decision::Answer(Box::new(Message::user(vec![part])));
     let named = json!({ "answers": { "Which?": "a" }, "decision": "allow" });
     let data = shapes().into_iter().chain([named]).map(|data| said(Part::data(&data)));
     let plain = [

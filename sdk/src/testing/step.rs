@@ -26,7 +26,7 @@ impl ScriptedStep {
 }
 
 impl StepHandle for ScriptedStep {
-    fn kept(&self) -> Option<String> {
+    fn stored_result(&self) -> Option<String> {
         self.kept.clone()
     }
 

@@ -136,8 +136,8 @@ use a2a_hub_sdk::prelude::*;
 pub fn ask_while_running(ctx: &Context, child: &Child) -> Run {
     let question = ctx.pose(Need::Input, "May it continue?", None)?;
     match ctx.first_of(&question, child)? {
-        Came::Answer => ctx.done(question.answer()?.text()),
-        Came::Output => {
+        WaitEvent::Answer => ctx.done(question.answer()?.text()),
+        WaitEvent::Output => {
             drop(question); // withdraws it
             ctx.done("the program went on without an answer")
         }

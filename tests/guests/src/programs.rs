@@ -1,7 +1,7 @@
 //! Behaviours that run programs.
 
 use crate::{argument, number, tell};
-use a2a_hub_sdk::{Came, Child, Exit, ExitStatus, Need, Source, prelude::*};
+use a2a_hub_sdk::{Child, Exit, ExitStatus, Need, Source, WaitEvent, prelude::*};
 use std::time::Duration;
 
 /// Interval of the slow behaviours, in seconds.
@@ -105,8 +105,8 @@ pub(crate) fn pose(ctx: &Context, task: &Task) -> Run {
     let child = ctx.spawn(Command::new("sleep").arg(seconds))?;
     let open = ctx.pose(Need::Input, question, None)?;
     match ctx.first_of(&open, &child)? {
-        Came::Answer => tell(ctx, open.answer().map(|answer| answer.text())),
-        Came::Output => {
+        WaitEvent::Answer => tell(ctx, open.answer().map(|answer| answer.text())),
+        WaitEvent::Output => {
             drop(open);
             ctx.say("nobody need answer")?;
             tell(ctx, child.wait().map(|exit| how(&exit)))

@@ -54,20 +54,20 @@ pub(crate) fn try_newest(root: &Path, dir: &Path) -> Result<()> {
     let all = pinned(&read_pins(root)?)?;
     fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
     let dir = dir.canonicalize().with_context(|| format!("failed to find {}", dir.display()))?;
-    let (mut told, mut is_good) = (Vec::new(), true);
+    let (mut report, mut is_good) = (Vec::new(), true);
     for program in &all {
         let outcome = match install(&dir, program) {
             Ok(version) => tried(root, &dir, &program.package, version),
             Err(why) => Outcome { version: None, result: Err(format!("{why:#}")) },
         };
         is_good &= outcome.result.as_ref().is_ok_and(|trial| trial.failed.is_empty());
-        told.push(line(program, &outcome));
+        report.push(line(program, &outcome));
     }
     announce("trying the tests of several programs");
     let together = run_tests(root, &dir, OF_SEVERAL);
     is_good &= together.as_ref().is_ok_and(|trial| trial.failed.is_empty());
-    told.push(format!("tests of several programs: {}", described(&together)));
-    for line in &told {
+    report.push(format!("tests of several programs: {}", described(&together)));
+    for line in &report {
         announce(line);
     }
     if !is_good {

@@ -11,7 +11,7 @@ use super::{Files, VERSION, glibc, tree};
 use crate::shell::{output, run};
 
 /// Path of the program in the repository's unit, and in the package.
-const OWN_PROGRAM: &str = "%h/.local/bin/a2a-hub";
+const USER_PROGRAM: &str = "%h/.local/bin/a2a-hub";
 const PROGRAM: &str = "/usr/bin/a2a-hub";
 
 /// Packs `files` as a `.deb` in `to`, and returns its name.
@@ -51,12 +51,12 @@ fn lay_out(files: &Files, scratch: &Path) -> Result<()> {
     tree::afresh(scratch)?;
     tree::file(scratch, "usr/bin/a2a-hub", &files.program, 0o755)?;
     for (shell, script) in &files.completions {
-        let place = match *shell {
+        let path = match *shell {
             "bash" => "usr/share/bash-completion/completions/a2a-hub",
             "zsh" => "usr/share/zsh/vendor-completions/_a2a-hub",
             _ => "usr/share/fish/vendor_completions.d/a2a-hub.fish",
         };
-        tree::file(scratch, place, script.as_bytes(), 0o644)?;
+        tree::file(scratch, path, script.as_bytes(), 0o644)?;
     }
     for (page, text) in &files.pages {
         compressed(scratch, &format!("usr/share/man/man1/{page}.1"), text.as_bytes())?;
@@ -73,16 +73,19 @@ fn lay_out(files: &Files, scratch: &Path) -> Result<()> {
     compressed(scratch, &format!("{documents}/README.md"), &readme)
 }
 
-fn compressed(scratch: &Path, place: &str, bytes: &[u8]) -> Result<()> {
-    tree::file(scratch, place, bytes, 0o644)?;
-    tree::gzip(&scratch.join(place))
+fn compressed(scratch: &Path, path: &str, bytes: &[u8]) -> Result<()> {
+    tree::file(scratch, path, bytes, 0o644)?;
+    tree::gzip(&scratch.join(path))
 }
 
 /// Systemd unit for an installed program, without the installation hint.
-fn system_unit(own: &str) -> Result<String> {
-    ensure!(own.contains(OWN_PROGRAM), "packaging/a2a-hub.service no longer starts {OWN_PROGRAM}");
-    let kept = own.lines().filter(|line| !line.starts_with("# Put it into "));
-    Ok(kept.map(|line| line.replace(OWN_PROGRAM, PROGRAM) + "\n").collect())
+fn system_unit(unit: &str) -> Result<String> {
+    ensure!(
+        unit.contains(USER_PROGRAM),
+        "packaging/a2a-hub.service no longer starts {USER_PROGRAM}"
+    );
+    let lines = unit.lines().filter(|line| !line.starts_with("# Put it into "));
+    Ok(lines.map(|line| line.replace(USER_PROGRAM, PROGRAM) + "\n").collect())
 }
 
 /// Control file of the package.
@@ -91,9 +94,9 @@ fn control(architecture: &str, installed_kib: u64, program: &[u8]) -> String {
         format!("Depends: libc6 (>= {major}.{minor}), libgcc-s1\n")
     });
     // Maintainer variables of Debian's own tools.
-    let said = |name: &str| env::var(name).ok().filter(|said| !said.is_empty());
-    let name = said("DEBFULLNAME").unwrap_or_else(|| "a2a-hub".to_owned());
-    let email = said("DEBEMAIL").unwrap_or_else(|| "a2a-hub@localhost".to_owned());
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let name = variable("DEBFULLNAME").unwrap_or_else(|| "a2a-hub".to_owned());
+    let email = variable("DEBEMAIL").unwrap_or_else(|| "a2a-hub@localhost".to_owned());
     format!(
         "Package: a2a-hub\n\
          Version: {VERSION}\n\

@@ -11,8 +11,8 @@ pub(super) fn target(target: &str, (major, minor): (u32, u32)) -> String {
 }
 
 /// Version that somebody typed, as in `2.28`.
-pub(super) fn version(said: &str) -> Result<(u32, u32), String> {
-    let numbers = said.split_once('.').map(|(major, minor)| (major.parse(), minor.parse()));
+pub(super) fn version(text: &str) -> Result<(u32, u32), String> {
+    let numbers = text.split_once('.').map(|(major, minor)| (major.parse(), minor.parse()));
     match numbers {
         Some((Ok(major), Ok(minor))) => Ok((major, minor)),
         Some(_) | None => Err("a version of glibc has two numbers, as in 2.28".to_owned()),
@@ -22,10 +22,10 @@ pub(super) fn version(said: &str) -> Result<(u32, u32), String> {
 /// Fails if the program needs a later glibc than `oldest`.
 pub(super) fn check(program: &[u8], oldest: (u32, u32)) -> Result<()> {
     if let Some((major, minor)) = newest(program) {
-        let (most, least) = oldest;
+        let (oldest_major, oldest_minor) = oldest;
         ensure!(
             (major, minor) <= oldest,
-            "the program needs glibc {major}.{minor}, and {most}.{least} was asked for"
+            "the program needs glibc {major}.{minor}, and {oldest_major}.{oldest_minor} was asked for"
         );
     }
     Ok(())

@@ -24,14 +24,14 @@ pub(super) fn packages(
 ) -> Result<Vec<String>> {
     let system = system(ARCH)?;
     let scratch = to.join(".npm");
-    let mut made = Vec::new();
+    let mut packed = Vec::new();
     let licence = fs::read(files.root.join("LICENSE"))?;
     // A package of npm is a tarball of a folder of this name.
     let top = scratch.join("package");
     let mut pack = |name: &str| {
         let file = format!("{name}-{VERSION}.tgz");
         tree::tarball(&scratch, "package", (epoch, is_quick), &to.join(&file))?;
-        made.push(file);
+        packed.push(file);
         anyhow::Ok(())
     };
 
@@ -48,7 +48,7 @@ pub(super) fn packages(
     tree::afresh(&scratch)?;
     tree::file(&top, "package.json", &json(&of_command()), 0o644)?;
     tree::file(&top, "LICENSE", &licence, 0o644)?;
-    for (source, place, mode) in [
+    for (source, target, mode) in [
         ("README.md", "README.md", 0o644),
         ("a2a-hub.js", "bin/a2a-hub", 0o755),
         ("program.js", "program.js", 0o644),
@@ -56,11 +56,11 @@ pub(super) fn packages(
         let path = files.root.join(SOURCES).join(source);
         let bytes =
             fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
-        tree::file(&top, place, &bytes, mode)?;
+        tree::file(&top, target, &bytes, mode)?;
     }
     pack("a2a-hub")?;
     fs::remove_dir_all(scratch)?;
-    Ok(made)
+    Ok(packed)
 }
 
 /// System of an architecture, as npm names it.
@@ -75,26 +75,26 @@ fn system(architecture: &str) -> Result<&'static str> {
 /// `package.json` of the package with the program.
 fn of_system(system: &str, program: &[u8]) -> Value {
     let (os, cpu) = system.split_once('-').unwrap_or((system, ""));
-    let mut said =
+    let mut manifest =
         common(&format!("@a2a-hub/{system}"), &format!("Program of a2a-hub for {system}"));
-    said["os"] = json!([os]);
-    said["cpu"] = json!([cpu]);
-    said["preferUnplugged"] = json!(true);
+    manifest["os"] = json!([os]);
+    manifest["cpu"] = json!([cpu]);
+    manifest["preferUnplugged"] = json!(true);
     if let Some((major, minor)) = glibc::newest(program) {
-        said["libc"] = json!(["glibc"]);
-        said["a2aHub"] = json!({ "glibc": format!("{major}.{minor}") });
+        manifest["libc"] = json!(["glibc"]);
+        manifest["a2aHub"] = json!({ "glibc": format!("{major}.{minor}") });
     }
-    said
+    manifest
 }
 
 /// `package.json` of the package with the command.
 fn of_command() -> Value {
-    let mut said = common("a2a-hub", "Host of A2A agents as sandboxed WebAssembly components");
-    said["bin"] = json!({ "a2a-hub": "bin/a2a-hub" });
-    said["engines"] = json!({ "node": ">=18" });
-    said["optionalDependencies"] =
+    let mut manifest = common("a2a-hub", "Host of A2A agents as sandboxed WebAssembly components");
+    manifest["bin"] = json!({ "a2a-hub": "bin/a2a-hub" });
+    manifest["engines"] = json!({ "node": ">=18" });
+    manifest["optionalDependencies"] =
         SYSTEMS.iter().map(|system| (format!("@a2a-hub/{system}"), json!(VERSION))).collect();
-    said
+    manifest
 }
 
 fn common(name: &str, description: &str) -> Value {

@@ -25,12 +25,12 @@ pub(super) fn list(root: &Path, epoch: u64, to: &Path) -> Result<String> {
     let listed = run(&mut list);
     // The tool writes one file for each member of the workspace.
     let drafts = drafts(root)?;
-    let own = fs::read_to_string(root.join("host/cli").join(format!("{DRAFT}.json")));
+    let program_list = fs::read_to_string(root.join("host/cli").join(format!("{DRAFT}.json")));
     for draft in drafts {
         fs::remove_file(draft)?;
     }
     listed?;
-    let text = own.context("cargo-cyclonedx left no list for the program")?;
+    let text = program_list.context("cargo-cyclonedx left no list for the program")?;
     let name = format!("a2a-hub-{VERSION}.cdx.json");
     // The published file must not contain this machine's path of the workspace.
     let here = root.display().to_string();
@@ -64,8 +64,8 @@ fn tool(root: &Path) -> Result<PathBuf> {
         return Ok(installed);
     }
     let tools = target_dir(root).join("tools");
-    let own = tools.join("bin/cargo-cyclonedx");
-    if !own.is_file() {
+    let local = tools.join("bin/cargo-cyclonedx");
+    if !local.is_file() {
         announce(
             "cargo-cyclonedx lists what the program is made of: installing it into target/tools",
         );
@@ -76,5 +76,5 @@ fn tool(root: &Path) -> Result<PathBuf> {
              `cargo install --locked cargo-cyclonedx` brings it",
         )?;
     }
-    Ok(own)
+    Ok(local)
 }

@@ -19,9 +19,9 @@ pub(super) fn afresh(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("failed to make {}", dir.display()))
 }
 
-/// Writes a file at `place` below `top`, with folders that everybody may read.
-pub(super) fn file(top: &Path, place: &str, bytes: &[u8], mode: u32) -> Result<()> {
-    let path = top.join(place);
+/// Writes a file at `relative` below `top`, with folders that everybody may read.
+pub(super) fn file(top: &Path, relative: &str, bytes: &[u8], mode: u32) -> Result<()> {
+    let path = top.join(relative);
     let folders: Vec<PathBuf> = path.ancestors().skip(1).map(Path::to_owned).collect();
     for folder in folders.iter().rev().filter(|folder| folder.starts_with(top)) {
         fs::create_dir_all(folder)?;

@@ -26,22 +26,22 @@ pub(super) fn wheel(files: &Files, is_quick: bool, to: &Path) -> Result<String> 
         (format!("{info}/licenses/LICENSE"), read("LICENSE")?, 0o644),
     ];
     let mut lines = String::new();
-    for (place, bytes, _) in &contents {
+    for (path, bytes, _) in &contents {
         let digest = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));
-        lines.push_str(&format!("{place},sha256={digest},{}\n", bytes.len()));
+        lines.push_str(&format!("{path},sha256={digest},{}\n", bytes.len()));
     }
     lines.push_str(&format!("{record},,\n"));
     contents.push((record, lines.into_bytes(), 0o644));
 
     let mut archive = ZipWriter::new(File::create(to.join(&name))?);
-    for (place, bytes, mode) in contents {
+    for (path, bytes, mode) in contents {
         // Without a time, archives of the same files are the same.
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
             .compression_level(Some(if is_quick { 1 } else { 9 }))
             .last_modified_time(zip::DateTime::default())
             .unix_permissions(mode);
-        archive.start_file(place, options)?;
+        archive.start_file(path, options)?;
         archive.write_all(&bytes)?;
     }
     archive.finish()?;

@@ -4,6 +4,7 @@
 
 mod book;
 mod crates;
+mod identifiers;
 mod json_index;
 mod linux;
 mod manifests;

@@ -46,7 +46,7 @@ impl Agent for ApprovalGate {
         let options = CallOptions::new().key("approved");
         let outcome = ctx.call_with(&then, wish, &options)?.outcome()?;
         Ok(match outcome {
-            Outcome::Message(said) => Outcome::completed(said.text()),
+            Outcome::Message(message) => Outcome::completed(message.text()),
             Outcome::Status(status) => status.into(),
         })
     }

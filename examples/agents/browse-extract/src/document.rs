@@ -148,19 +148,19 @@ fn in_a_line(text: &str) -> String {
 
 /// Replaces the most common character references.
 fn unescaped(text: &str) -> String {
-    let mut whole = String::new();
+    let mut output = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('&') {
-        whole.push_str(&rest[..at]);
+        output.push_str(&rest[..at]);
         rest = &rest[at..];
         let near = rest.as_bytes().iter().take(MAX_REFERENCE);
         let end = near.enumerate().find_map(|(n, byte)| (*byte == b';').then_some(n));
         let known = end.and_then(|end| Some((end, character(&rest[1..end])?)));
         let (end, c) = known.unwrap_or((0, '&'));
-        whole.push(c);
+        output.push(c);
         rest = &rest[end + 1..];
     }
-    whole + rest
+    output + rest
 }
 
 fn character(name: &str) -> Option<char> {

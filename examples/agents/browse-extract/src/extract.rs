@@ -21,10 +21,10 @@ const SENTENCES: usize = 6;
 const SAME: usize = 60;
 
 /// Timeout for the model.
-const PATIENCE_MS: u32 = 120_000;
+const TIMEOUT_MS: u32 = 120_000;
 
 /// Maximum length of a reported error, in characters.
-const TOLD: usize = 300;
+const MAX_ERROR_CHARS: usize = 300;
 
 /// Passage with its source.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,26 +68,26 @@ pub(crate) fn by_model(
         .map(|found| json!({ "source": found.source, "text": found.text }))
         .collect();
     // Passages are encoded as JSON, so that their text cannot end its string.
-    let asked =
+    let prompt =
         json!({ "topic": wanted.topic, "instruction": wanted.instruction, "passages": passages });
     let body = json!({ "model": model.name, "messages": [
         { "role": "system", "content": SYSTEM },
-        { "role": "user", "content": asked.to_string() },
+        { "role": "user", "content": prompt.to_string() },
     ] });
     let request = Request::new("POST", &model.url)
         .header("content-type", "application/json")
         .body(body.to_string());
-    let answer = match ctx.fetch(&Request { timeout_ms: Some(PATIENCE_MS), ..request }) {
+    let answer = match ctx.fetch(&Request { timeout_ms: Some(TIMEOUT_MS), ..request }) {
         Ok(answer) => answer,
         Err(Failure::Cancelled) => return Err(Failure::Cancelled),
         Err(why) => return Ok(Err(short(why.text()))),
     };
-    let said = foreign::read(&String::from_utf8_lossy(&answer.body)).unwrap_or_default();
-    let text = said["choices"][0]["message"]["content"].as_str().unwrap_or_default();
+    let reply = foreign::read(&String::from_utf8_lossy(&answer.body)).unwrap_or_default();
+    let text = reply["choices"][0]["message"]["content"].as_str().unwrap_or_default();
     if answer.status == 200 && !text.trim().is_empty() {
         return Ok(Ok(text.to_owned()));
     }
-    let why = said["error"]["message"].as_str().unwrap_or("it said nothing that can be used");
+    let why = reply["error"]["message"].as_str().unwrap_or("it said nothing that can be used");
     Ok(Err(format!("the model's server answered {}: {}", answer.status, short(why))))
 }
 
@@ -112,13 +112,13 @@ pub(crate) fn by_ranking(wanted: &Wanted, passages: &[Passage]) -> String {
     ranked.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
     let mut chosen: Vec<(usize, BTreeSet<String>)> = Vec::new();
     for number in ranked {
-        let said: BTreeSet<_> = words(all[number].1).collect();
+        let word_set: BTreeSet<_> = words(all[number].1).collect();
         let is_new = |(_, other): &(usize, BTreeSet<String>)| {
-            let both = said.intersection(other).count() * 100;
-            both < SAME * said.union(other).count()
+            let both = word_set.intersection(other).count() * 100;
+            both < SAME * word_set.union(other).count()
         };
         if chosen.iter().all(is_new) {
-            chosen.push((number, said));
+            chosen.push((number, word_set));
         }
         if chosen.len() == SENTENCES {
             break;
@@ -138,7 +138,7 @@ fn says_something(sentence: &str) -> bool {
 }
 
 fn short(text: &str) -> String {
-    text.chars().take(TOLD).collect()
+    text.chars().take(MAX_ERROR_CHARS).collect()
 }
 
 #[cfg(test)]

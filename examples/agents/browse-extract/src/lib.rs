@@ -32,7 +32,7 @@ const WORKSPACE: &str = "/workspace";
 const INSTRUCTION: &str = "Summarise what is said about it.";
 
 /// Maximum size of a topic, and of an instruction, in bytes.
-const MAX_ASKED: usize = 2_000;
+const MAX_INPUT_BYTES: usize = 2_000;
 
 /// Number of passages passed to the extraction.
 const PASSAGES: usize = 12;
@@ -68,11 +68,11 @@ impl Agent for BrowseExtract {
             "additionalProperties": false,
             "properties": {
                 "search_topic": {
-                    "type": "string", "minLength": 1, "maxLength": MAX_ASKED,
+                    "type": "string", "minLength": 1, "maxLength": MAX_INPUT_BYTES,
                     "description": "What is searched for",
                 },
                 "extraction_instruction": {
-                    "type": "string", "minLength": 1, "maxLength": MAX_ASKED,
+                    "type": "string", "minLength": 1, "maxLength": MAX_INPUT_BYTES,
                     "description": "What is to be made of what is found",
                 },
             },
@@ -102,10 +102,10 @@ fn wanted(task: &Task) -> Result<Wanted, String> {
     let data = task.message.data();
     let member = |name: &str| match data.as_ref().map(|data| &data[name]) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if !text.trim().is_empty() && text.len() <= MAX_ASKED => {
+        Some(Value::String(text)) if !text.trim().is_empty() && text.len() <= MAX_INPUT_BYTES => {
             Ok(Some(text.clone()))
         }
-        Some(_) => Err(format!("`{name}` must be a text of 1 to {MAX_ASKED} bytes.")),
+        Some(_) => Err(format!("`{name}` must be a text of 1 to {MAX_INPUT_BYTES} bytes.")),
     };
     let (topic, instruction) = (member("search_topic")?, member("extraction_instruction")?);
     let text = task.text();
@@ -114,8 +114,8 @@ fn wanted(task: &Task) -> Result<Wanted, String> {
         None if data.is_some() => {
             return Err("`search_topic` is missing: say what to search for.".into());
         }
-        None if text.trim().is_empty() || text.len() > MAX_ASKED => {
-            return Err(format!("Say what to search for, in at most {MAX_ASKED} bytes."));
+        None if text.trim().is_empty() || text.len() > MAX_INPUT_BYTES => {
+            return Err(format!("Say what to search for, in at most {MAX_INPUT_BYTES} bytes."));
         }
         None => text,
     };
@@ -132,7 +132,7 @@ fn browse(ctx: &Context, wanted: &Wanted, workspace: &Path) -> Run {
         Some(listed) => fetch_all(ctx, &sources::listed(&listed, &wanted.topic))?,
         None => {
             ctx.progress(10, "Searching the folder...")?;
-            let Some(root) = below(workspace, ctx.setting("folder").as_deref()) else {
+            let Some(root) = subfolder(workspace, ctx.setting("folder").as_deref()) else {
                 return ctx
                     .fail("bad_folder", "`folder` must be a path below the granted directory.");
             };
@@ -190,11 +190,11 @@ fn host(url: &str) -> &str {
 }
 
 /// Folder below the granted one.
-fn below(workspace: &Path, folder: Option<&str>) -> Option<PathBuf> {
+fn subfolder(workspace: &Path, folder: Option<&str>) -> Option<PathBuf> {
     let folder = Path::new(folder.unwrap_or_default());
-    let is_below =
+    let is_inside =
         folder.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    is_below.then(|| workspace.join(folder))
+    is_inside.then(|| workspace.join(folder))
 }
 
 /// Best passages, best first.
@@ -277,7 +277,7 @@ fn sources_of(found: &Found<'_>) -> Vec<Value> {
 
 /// Note below the text on how it was made.
 fn colophon(facts: &Value) -> String {
-    let how = match (facts["model"].as_str(), facts["note"].as_str()) {
+    let method = match (facts["model"].as_str(), facts["note"].as_str()) {
         (Some(model), _) => format!("Extracted by the model {model}."),
         (None, Some(why)) => {
             format!("Extracted by ranking sentences, for the model could not be used: {why}")
@@ -287,7 +287,7 @@ fn colophon(facts: &Value) -> String {
     let sources = facts["sources"].as_array().into_iter().flatten();
     let sources =
         sources.filter_map(|it| it["source"].as_str()).map(|source| format!("\n- {source}"));
-    format!("{how} Sources:{}", sources.collect::<String>())
+    format!("{method} Sources:{}", sources.collect::<String>())
 }
 
 #[cfg(test)]
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(wanted(&asked("tea")).unwrap().instruction, "Name the effect");
         let text = wanted(&task("tea")).unwrap();
         assert_eq!((text.topic.as_str(), text.instruction.as_str()), ("tea", INSTRUCTION));
-        let long = "x".repeat(MAX_ASKED + 1);
+        let long = "x".repeat(MAX_INPUT_BYTES + 1);
         for wrong in [asked(""), asked(&long), task(" "), task(&long)] {
             let host = ScriptedHost::new();
             let outcome = BrowseExtract::run(&host.context(), &wrong).unwrap();

@@ -21,7 +21,7 @@ const MAX_FILES: usize = 500;
 const MAX_FILE: u64 = 1 << 20;
 
 /// Timeout for a source.
-const PATIENCE_MS: u32 = 20_000;
+const TIMEOUT_MS: u32 = 20_000;
 
 /// Extensions of document files.
 const DOCUMENTS: [&str; 7] = ["txt", "md", "markdown", "rst", "adoc", "html", "htm"];
@@ -45,7 +45,7 @@ pub(crate) fn listed(setting: &str, topic: &str) -> Vec<String> {
 pub(crate) fn fetch(ctx: &Context, url: &str) -> Result<Result<Document, Missed>, Failure> {
     let request = Request::get(url)
         .header("accept", "text/html, text/plain, text/markdown, application/json");
-    let answer = ctx.fetch(&Request { timeout_ms: Some(PATIENCE_MS), ..request });
+    let answer = ctx.fetch(&Request { timeout_ms: Some(TIMEOUT_MS), ..request });
     let missed = |why: String| Missed { source: url.to_owned(), why };
     Ok(match answer {
         Ok(answer) => read(url, &answer).map_err(missed),
@@ -58,8 +58,8 @@ fn read(url: &str, answer: &Response) -> Result<Document, String> {
     match answer.status {
         200 => {}
         status @ 300..=399 => {
-            let place = answer.header("location").unwrap_or("somewhere else");
-            return Err(format!("it answered {status}: name {place} in `sources` instead"));
+            let location = answer.header("location").unwrap_or("somewhere else");
+            return Err(format!("it answered {status}: name {location} in `sources` instead"));
         }
         status => return Err(format!("it answered {status}")),
     }

@@ -17,10 +17,10 @@ const URL: &str = "https://api.openai.com/v1/chat/completions";
 const MODEL: &str = "gpt-5-mini";
 
 /// Timeout between events of the model.
-const PATIENCE: Duration = Duration::from_secs(120);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum length of a reported error, in characters.
-const TOLD: usize = 300;
+const MAX_ERROR_CHARS: usize = 300;
 
 /// Agent that talks with a language model.
 pub struct Chat;
@@ -40,7 +40,7 @@ impl Agent for Chat {
         }
         let url = ctx.setting("url").unwrap_or_else(|| URL.to_owned());
         let model = ctx.setting("model").unwrap_or_else(|| MODEL.to_owned());
-        let history = task.history.iter().map(|said| message(said.role, &said.text()));
+        let history = task.history.iter().map(|entry| message(entry.role, &entry.text()));
         let messages: Vec<_> = history.chain([message(Role::User, &text)]).collect();
         let body = json!({ "model": model, "messages": messages, "stream": true,
             "stream_options": { "include_usage": true } });
@@ -66,10 +66,10 @@ fn message(role: Role, text: &str) -> Value {
 
 /// Streams the answer of the model.
 fn listen(ctx: &Context, mut answer: Exchange) -> Run {
-    let (mut stream, mut whole) = (ctx.text_stream("answer"), String::new());
+    let (mut stream, mut full_text) = (ctx.text_stream("answer"), String::new());
     let (mut usage, mut end) = (Value::Null, None);
     let mut lines = JsonLines::default();
-    while let Some(event) = answer.next_event(Some(PATIENCE))? {
+    while let Some(event) = answer.next_event(Some(EVENT_TIMEOUT))? {
         if event.data == "[DONE]" {
             break;
         }
@@ -83,21 +83,21 @@ fn listen(ctx: &Context, mut answer: Exchange) -> Run {
             // Servers cut an emoji between two chunks; its halves are joined.
             let delta = lines.chunk(delta);
             stream.push(&delta)?;
-            whole.push_str(&delta);
+            full_text.push_str(&delta);
         }
         end = choice["finish_reason"].as_str().map(str::to_owned).or(end);
         if chunk["usage"].is_object() {
             usage = chunk["usage"].clone();
         }
     }
-    whole.push_str(lines.end_of_message());
-    stream.finish(&whole)?;
+    full_text.push_str(lines.end_of_message());
+    stream.finish(&full_text)?;
     let Some(end) = end else {
         return ctx.fail_with_fix("cut_off", "The model's answer broke off.", "send it again");
     };
     let used = json!({ "inputTokens": usage["prompt_tokens"], "outputTokens": usage["completion_tokens"] });
     let facts = json!({ "usage": used, "finishReason": end });
-    match Outcome::completed(whole) {
+    match Outcome::completed(full_text) {
         Outcome::Status(status) => Ok(status.with_metadata(&facts).into()),
         message @ Outcome::Message(_) => Ok(message),
     }
@@ -106,8 +106,8 @@ fn listen(ctx: &Context, mut answer: Exchange) -> Run {
 /// Fails the task with the server's error, and a fix.
 fn refused(ctx: &Context, answer: Exchange) -> Run {
     let status = answer.status();
-    let said = foreign::read(&answer.rest()?).unwrap_or_default();
-    let why = said["error"]["message"].as_str().map(short).unwrap_or_default();
+    let reply = foreign::read(&answer.rest()?).unwrap_or_default();
+    let why = reply["error"]["message"].as_str().map(short).unwrap_or_default();
     let text = format!("The model's server answered {status}: {why}");
     match status {
         401 | 403 => {
@@ -121,7 +121,7 @@ fn refused(ctx: &Context, answer: Exchange) -> Run {
 }
 
 fn short(text: &str) -> String {
-    text.chars().take(TOLD).collect()
+    text.chars().take(MAX_ERROR_CHARS).collect()
 }
 
 #[cfg(test)]

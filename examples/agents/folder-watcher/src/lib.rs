@@ -17,7 +17,7 @@ const WORKSPACE: &str = "/workspace";
 const MAX_FILES: usize = 5_000;
 
 /// Directories that change all the time without being edited.
-const LEFT_OUT: &[&str] = &[".git", "node_modules", "target"];
+const IGNORED: &[&str] = &[".git", "node_modules", "target"];
 
 /// Size and modification time of each file, by path.
 type Files = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
@@ -45,7 +45,7 @@ impl Agent for FolderWatcher {
         let text = task.text();
         let time = match text.trim() {
             "" | "next" => None,
-            said => match said.strip_prefix("for ").and_then(span) {
+            request => match request.strip_prefix("for ").and_then(span) {
                 Some(time) => Some(time),
                 None => return ctx.reject("Say `next`, or `for 10m` (`s`, `m` or `h`)."),
             },
@@ -70,24 +70,24 @@ fn span(text: &str) -> Option<Duration> {
 fn watch(ctx: &Context, root: &Path, time: Option<Duration>) -> Run {
     let pause = ctx.setting("every").and_then(|seconds| seconds.parse().ok()).unwrap_or(2);
     let pause = Duration::from_secs(u64::from(pause.max(1_u32)));
-    let Ok(mut known) = look(root) else {
+    let Ok(mut known) = scan(root) else {
         let fix = "a2a-hub plugin grant folder-watcher --workspace read";
         return ctx.fail_with_fix("no_workspace", "I have no directory to watch.", fix);
     };
     ctx.say(format!("watches {} files", known.len()))?;
-    let (mut left, mut told) = (time, 0);
-    while left != Some(Duration::ZERO) {
-        let nap = left.map_or(pause, |left| left.min(pause));
+    let (mut remaining, mut reported) = (time, 0);
+    while remaining != Some(Duration::ZERO) {
+        let nap = remaining.map_or(pause, |remaining| remaining.min(pause));
         ctx.sleep(nap)?;
-        left = left.map(|left| left.saturating_sub(nap));
+        remaining = remaining.map(|left| left.saturating_sub(nap));
         // A directory that cannot be read now is read at the next poll.
-        let Ok(now) = look(root) else { continue };
+        let Ok(now) = scan(root) else { continue };
         let changes = changes(&known, &now);
         known = now;
         if changes.is_empty() {
             continue;
         }
-        told += changes.len();
+        reported += changes.len();
         let piece = Artifact::new("changes", vec![Part::text(changes.join("\n") + "\n")]);
         match time {
             None => {
@@ -97,18 +97,18 @@ fn watch(ctx: &Context, root: &Path, time: Option<Duration>) -> Run {
             Some(_) => ctx.append(piece, false)?,
         }
     }
-    ctx.done(format!("{told} changes"))
+    ctx.done(format!("{reported} changes"))
 }
 
 /// Files below a directory.
-fn look(root: &Path) -> io::Result<Files> {
+fn scan(root: &Path) -> io::Result<Files> {
     let (mut files, mut open) = (Files::new(), vec![root.to_owned()]);
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             let Ok(meta) = entry.metadata() else { continue };
-            let is_left_out = || LEFT_OUT.iter().any(|name| entry.file_name() == **name);
-            if meta.is_dir() && !is_left_out() {
+            let is_ignored = || IGNORED.iter().any(|name| entry.file_name() == **name);
+            if meta.is_dir() && !is_ignored() {
                 open.push(entry.path());
             } else if meta.is_file() && files.len() < MAX_FILES {
                 files.insert(entry.path(), (meta.len(), meta.modified().ok()));
@@ -119,17 +119,17 @@ fn look(root: &Path) -> io::Result<Files> {
 }
 
 fn changes(before: &Files, now: &Files) -> Vec<String> {
-    let told = |mark: char, path: &Path| {
+    let line = |mark: char, path: &Path| {
         let path = path.strip_prefix(WORKSPACE).unwrap_or(path);
         format!("{mark} {}", path.display())
     };
     let new = now.iter().filter_map(|(path, meta)| match before.get(path) {
-        None => Some(told('+', path)),
-        Some(known) if known != meta => Some(told('~', path)),
+        None => Some(line('+', path)),
+        Some(known) if known != meta => Some(line('~', path)),
         Some(_) => None,
     });
-    let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| told('-', path));
-    new.chain(gone).collect()
+    let removed = before.keys().filter(|path| !now.contains_key(*path)).map(|path| line('-', path));
+    new.chain(removed).collect()
 }
 
 #[cfg(test)]

@@ -66,22 +66,22 @@ fn review(ctx: &Context, reviewer: &str, diff: &str) -> Result<Result<String, Ou
     let options = CallOptions::new().key("review").timeout(Duration::from_secs(1_200));
     let prompt = format!("{PLEASE}\n<<<CHANGE\n{diff}\nCHANGE>>>");
     let call = ctx.call_with(reviewer, prompt, &options)?;
-    let mut made = String::new();
+    let mut review_text = String::new();
     let outcome = call.outcome_with(|event| match event {
         Event::Artifact(update) => {
             if !update.append {
-                made.clear();
+                review_text.clear();
             }
-            made.push_str(&update.artifact.joined_text());
+            review_text.push_str(&update.artifact.joined_text());
             Ok(())
         }
-        Event::Status(status) if status.state == TaskState::Working => {
-            status.message.map_or(Ok(()), |said| ctx.say(format!("{reviewer}: {}", said.text())))
-        }
+        Event::Status(status) if status.state == TaskState::Working => status
+            .message
+            .map_or(Ok(()), |message| ctx.say(format!("{reviewer}: {}", message.text()))),
         Event::Status(_) | Event::Other(_) => Ok(()),
     })?;
     let is_done = outcome.state().is_none_or(|state| state == TaskState::Completed);
-    let review = if made.trim().is_empty() { outcome.text() } else { made };
+    let review = if review_text.trim().is_empty() { outcome.text() } else { review_text };
     if is_done && !review.trim().is_empty() {
         return Ok(Ok(review));
     }

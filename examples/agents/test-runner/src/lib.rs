@@ -41,8 +41,8 @@ impl Agent for TestRunner {
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {
-        let said = task.text();
-        let only = said.trim();
+        let request = task.text();
+        let only = request.trim();
         let mut command = Command::new("tests");
         if !matches!(only, "" | "all") {
             command = command.args(["--", only]);
@@ -60,7 +60,7 @@ impl Agent for TestRunner {
         };
         let exit = ctx.run_lines(command, |line| {
             unsent.push(line.to_owned());
-            if found.hear(line) {
+            if found.process_line(line) {
                 ctx.progress(found.percent(), format!("{} failed so far", found.failed.len()))?;
             }
             if unsent.len() >= PIECE { log(&mut unsent) } else { Ok(()) }
@@ -85,7 +85,7 @@ export!(TestRunner, manifest = "../manifest.toml");
 
 impl Found {
     /// Handles a line; returns true if the progress should be reported.
-    fn hear(&mut self, line: &str) -> bool {
+    fn process_line(&mut self, line: &str) -> bool {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("running ") {
             let planned = rest.split(' ').next().and_then(|number| number.parse::<usize>().ok());
@@ -180,6 +180,10 @@ mod tests {
         assert_eq!(found.percent(), 50);
         found.passed = 5;
         assert_eq!(found.percent(), 100);
-        assert!(!found.hear("test x ... hangs") && !found.hear("") && !found.hear("1..x"));
+        assert!(
+            !found.process_line("test x ... hangs")
+                && !found.process_line("")
+                && !found.process_line("1..x")
+        );
     }
 }

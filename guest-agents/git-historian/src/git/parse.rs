@@ -56,7 +56,7 @@ pub(crate) struct Blamed {
 
 /// Position of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LinePosition {
     /// File, relative to the repository's root.
     pub(crate) path: String,
     /// Line number.
@@ -151,13 +151,13 @@ pub(super) fn blame(output: &str) -> Vec<Blamed> {
 }
 
 /// Parses `git grep -n -z` in a commit: `hash:path NUL line NUL text`.
-pub(super) fn grep(output: &str, hash: &str) -> Vec<Place> {
-    let place = |line: &str| {
+pub(super) fn grep(output: &str, hash: &str) -> Vec<LinePosition> {
+    let parse_line = |line: &str| {
         let mut fields = line.split('\0');
         let path = fields.next()?.strip_prefix(hash)?.strip_prefix(':')?;
-        Some(Place { path: path.to_owned(), line: fields.next()?.parse().ok()? })
+        Some(LinePosition { path: path.to_owned(), line: fields.next()?.parse().ok()? })
     };
-    output.lines().filter_map(place).collect()
+    output.lines().filter_map(parse_line).collect()
 }
 
 #[cfg(test)]
@@ -230,6 +230,6 @@ mod tests {
     #[test]
     fn grep_output_gives_positions() {
         let places = grep("abc:src/a:b.rs\x0012\0let x\n", "abc");
-        assert_eq!(places, [Place { path: "src/a:b.rs".into(), line: 12 }]);
+        assert_eq!(places, [LinePosition { path: "src/a:b.rs".into(), line: 12 }]);
     }
 }

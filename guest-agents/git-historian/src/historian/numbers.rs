@@ -2,12 +2,12 @@
 
 use super::{Historian, by};
 use crate::answer;
+use crate::error::QuestionError;
 use crate::git::{Commit, Selection};
 use crate::historian::scope::Scope;
 use crate::markdown::{code, count, day};
 use crate::question::{Counted, is_called};
 use crate::tally;
-use crate::trouble::Trouble;
 
 /// Words of a user about themselves. A commit has a name, but a task does not.
 const SELF: [&str; 4] = ["i", "me", "myself", "we"];
@@ -15,12 +15,12 @@ const SELF: [&str; 4] = ["i", "me", "myself", "we"];
 impl Historian<'_> {
     pub(super) fn count(
         &mut self,
-        what: Counted,
+        counted: Counted,
         scope: &Scope,
         author: Option<&str>,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, QuestionError> {
         let label = format!("{}{}", scope.label, by(author));
-        let number = match what {
+        let number = match counted {
             Counted::Files => self.count_files(scope)?,
             Counted::Releases => self.count_releases()?,
             Counted::Commits => match self.count_commits(scope, author)? {
@@ -38,7 +38,7 @@ impl Historian<'_> {
         &mut self,
         scope: &Scope,
         author: Option<&str>,
-    ) -> Result<Option<String>, Trouble> {
+    ) -> Result<Option<String>, QuestionError> {
         if author.is_some() {
             let (commits, _) = self.read_of(scope, author)?;
             return Ok((!commits.is_empty()).then(|| count(commits.len(), "commit")));
@@ -52,7 +52,7 @@ impl Historian<'_> {
         Ok((all > 0).then(|| format!("{}{merged}", count(all, "commit"))))
     }
 
-    fn count_files(&self, scope: &Scope) -> Result<String, Trouble> {
+    fn count_files(&self, scope: &Scope) -> Result<String, QuestionError> {
         let mut files = self.git.files(&self.repository.head)?;
         if let Some(path) = &scope.path {
             let folder = format!("{path}/");
@@ -61,18 +61,18 @@ impl Historian<'_> {
         Ok(count(files.len(), "file"))
     }
 
-    fn count_releases(&self) -> Result<String, Trouble> {
+    fn count_releases(&self) -> Result<String, QuestionError> {
         let tags = self.git.tags(None)?;
-        let newest = tags.first().ok_or(Trouble::NoReleases)?;
+        let newest = tags.first().ok_or(QuestionError::NoReleases)?;
         let newest = format!("; the newest is {} of {}", code(&newest.name), day(newest.time));
         Ok(format!("{}{newest}", count(tags.len(), "tag")))
     }
 
-    pub(super) fn oldest(&mut self) -> Result<String, Trouble> {
+    pub(super) fn oldest(&mut self) -> Result<String, QuestionError> {
         let head = self.repository.head.clone();
         let everything = Selection { range: &head, ..Selection::default() };
         let all = self.git.total(&everything)?;
-        let oldest = self.git.oldest(&head, all)?.ok_or(Trouble::NoCommits)?;
+        let oldest = self.git.oldest(&head, all)?.ok_or(QuestionError::NoCommits)?;
         let line = self.commit(&oldest.hash)?;
         Ok(format!("The first of {} is {line}.", count(all, "commit")))
     }
@@ -82,7 +82,7 @@ impl Historian<'_> {
         &mut self,
         scope: &Scope,
         author: Option<&str>,
-    ) -> Result<(Vec<Commit>, String), Trouble> {
+    ) -> Result<(Vec<Commit>, String), QuestionError> {
         let Some(author) = author else { return Ok((self.read(scope)?, String::new())) };
         if SELF.contains(&author.to_lowercase().as_str()) {
             return Err(self.unknown_person(author)?);
@@ -97,7 +97,7 @@ impl Historian<'_> {
         &self,
         author: &str,
         everything: &Selection<'_>,
-    ) -> Result<Option<Commit>, Trouble> {
+    ) -> Result<Option<Commit>, QuestionError> {
         let commits = self.git.log(everything)?;
         match commits.into_iter().find(|commit| is_called(&commit.author, author)) {
             Some(newest) => Ok(Some(newest)),
@@ -106,10 +106,10 @@ impl Historian<'_> {
         }
     }
 
-    fn unknown_person(&self, asked: &str) -> Result<Trouble, Trouble> {
+    fn unknown_person(&self, query: &str) -> Result<QuestionError, QuestionError> {
         let everything = Selection { range: &self.repository.head, ..Selection::default() };
         let people = tally::people(&self.git.log(&everything)?);
         let names = people.iter().take(answer::NAMED).map(|person| person.name.clone());
-        Ok(Trouble::UnknownPerson { asked: asked.to_owned(), people: names.collect() })
+        Ok(QuestionError::UnknownPerson { query: query.to_owned(), people: names.collect() })
     }
 }

@@ -3,12 +3,12 @@
 use jiff::civil::Date;
 
 use super::Historian;
+use crate::error::QuestionError;
 use crate::git::{Selection, Tag};
 use crate::markdown::code;
 use crate::paths::{self, Found};
 use crate::releases;
 use crate::span::Span;
-use crate::trouble::Trouble;
 
 /// Number of newest tags suggested for an unknown revision.
 const TAGS_NAMED: usize = 3;
@@ -33,7 +33,7 @@ impl Scope {
 }
 
 impl Historian<'_> {
-    pub(super) fn scope(&self, span: &Span, path: Option<&str>) -> Result<Scope, Trouble> {
+    pub(super) fn scope(&self, span: &Span, path: Option<&str>) -> Result<Scope, QuestionError> {
         let mut scope = Scope { range: self.repository.head.clone(), ..Scope::default() };
         match span {
             Span::Unsaid => {}
@@ -56,7 +56,7 @@ impl Historian<'_> {
             }
             Span::Unreleased => {
                 let tags = self.git.tags(Some(&self.repository.head))?;
-                let latest = releases::latest(&tags).ok_or(Trouble::NoReleases)?;
+                let latest = releases::latest(&tags).ok_or(QuestionError::NoReleases)?;
                 scope.range = format!("{}..{}", latest.commit, self.repository.head);
                 scope.label = format!(" since {}", code(&latest.name));
             }
@@ -72,33 +72,33 @@ impl Historian<'_> {
         Ok(scope)
     }
 
-    pub(super) fn find(&self, asked: &str) -> Result<Found, Trouble> {
+    pub(super) fn find(&self, query: &str) -> Result<Found, QuestionError> {
         let files = self.git.files(&self.repository.head)?;
-        paths::find(asked, &files)
-            .map_err(|nearest| Trouble::UnknownPath { asked: asked.to_owned(), nearest })
+        paths::find(query, &files)
+            .map_err(|nearest| QuestionError::UnknownPath { query: query.to_owned(), nearest })
     }
 
     /// Commit that a revision names, or a version that has a tag.
-    pub(super) fn revision(&self, asked: &str) -> Result<String, Trouble> {
-        if let Some(hash) = self.git.commit_id(asked)? {
+    pub(super) fn revision(&self, query: &str) -> Result<String, QuestionError> {
+        if let Some(hash) = self.git.commit_id(query)? {
             return Ok(hash);
         }
         let tags = self.git.tags(None)?;
         let tag =
-            releases::find(&tags, asked).ok_or_else(|| self.unknown_revision(asked, &tags))?;
+            releases::find(&tags, query).ok_or_else(|| self.unknown_revision(query, &tags))?;
         Ok(tag.commit.clone())
     }
 
-    pub(super) fn unknown_tag(&self, asked: &str, tags: &[Tag]) -> Trouble {
-        if tags.is_empty() { Trouble::NoReleases } else { self.unknown_revision(asked, tags) }
+    pub(super) fn unknown_tag(&self, query: &str, tags: &[Tag]) -> QuestionError {
+        if tags.is_empty() { QuestionError::NoReleases } else { self.unknown_revision(query, tags) }
     }
 
-    fn unknown_revision(&self, asked: &str, tags: &[Tag]) -> Trouble {
+    fn unknown_revision(&self, query: &str, tags: &[Tag]) -> QuestionError {
         let names = || tags.iter().map(|tag| tag.name.as_str());
-        let mut nearest = paths::nearest(asked, names());
+        let mut nearest = paths::nearest(query, names());
         if nearest.is_empty() {
             nearest = names().take(TAGS_NAMED).map(str::to_owned).collect();
         }
-        Trouble::UnknownRevision { asked: asked.to_owned(), tags: nearest }
+        QuestionError::UnknownRevision { query: query.to_owned(), tags: nearest }
     }
 }

@@ -80,9 +80,9 @@ fn of_person(words: &[Word]) -> Option<usize> {
 }
 
 /// True if a person's name contains all words of the asked one, ignoring case.
-pub(crate) fn is_called(name: &str, asked: &str) -> bool {
+pub(crate) fn is_called(name: &str, query: &str) -> bool {
     let name = name.to_lowercase();
-    let mut asked = asked.split_whitespace().map(str::to_lowercase);
-    name == asked.clone().collect::<Vec<_>>().join(" ")
-        || asked.all(|word| name.split_whitespace().any(|part| part == word))
+    let mut query = query.split_whitespace().map(str::to_lowercase);
+    name == query.clone().collect::<Vec<_>>().join(" ")
+        || query.all(|word| name.split_whitespace().any(|part| part == word))
 }

@@ -24,9 +24,9 @@ impl Sentence {
     pub(super) fn count(&self) -> Option<Question> {
         let asks = self.has(&["count", "number"]).then_some("many");
         let asks = asks.or_else(|| self.measure())?;
-        let count = |what| {
+        let count = |counted| {
             let (span, path) = (self.span.clone(), self.path.clone());
-            Some(Question::Count { what, span, path, author: self.author.clone() })
+            Some(Question::Count { counted, span, path, author: self.author.clone() })
         };
         let age = self.has(&["repository", "repo", "project", "it", "this", "codebase"]);
         match asks {

@@ -28,22 +28,22 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Maximum number of callbacks, each of which has a thread.
-const MOST: usize = 1_024;
+const MAX_CALLBACKS: usize = 1_024;
 
 /// Capacity of a callback's channel; further events stay in the log.
 const WAITING: usize = 16;
 
 /// Time that a call waits for its task's callbacks to process the final event; fast ones do so
 /// before the call returns.
-const HEARD_OUT: Duration = Duration::from_millis(100);
+const FINAL_EVENT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Function that is called with each event.
 pub(super) type Callback = Box<dyn FnMut(TaskEventValue) + Send>;
 
 /// Error: too many callbacks are registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("subscribe to a task: {MOST} callbacks wait or listen already")]
-pub struct TooMany;
+#[error("subscribe to a task: {MAX_CALLBACKS} callbacks wait or listen already")]
+pub struct CallbackLimitError;
 
 /// Callbacks of all tasks. Cheap to clone.
 #[derive(Clone)]
@@ -80,35 +80,35 @@ impl Callbacks {
 
     /// Notifies the task's callbacks that it was created or continued.
     pub(super) fn begun(&self, task: &TaskId) {
-        self.of(task).iter().for_each(|listening| listening.begun.notify_one());
+        self.listeners(task).iter().for_each(|listening| listening.begun.notify_one());
     }
 
-    /// Waits until the task's callbacks have processed its final event, at most for [`HEARD_OUT`].
-    pub(super) async fn heard_out(&self, task: &TaskId) {
-        let all = self.of(task);
+    /// Waits until the task's callbacks have processed its final event, at most for [`FINAL_EVENT_TIMEOUT`].
+    pub(super) async fn wait_until_processed(&self, task: &TaskId) {
+        let all = self.listeners(task);
         let over = join_all(all.iter().map(|listening| listening.over.cancelled()));
         // A slow callback processes it later.
-        let _ = timeout(HEARD_OUT, over).await;
+        let _ = timeout(FINAL_EVENT_TIMEOUT, over).await;
     }
 
-    fn of(&self, task: &TaskId) -> Vec<Listening> {
+    fn listeners(&self, task: &TaskId) -> Vec<Listening> {
         self.all.lock().get(task).cloned().unwrap_or_default()
     }
 
-    pub(super) fn add(&self, task: TaskId, callback: Callback) -> Result<(), TooMany> {
+    pub(super) fn add(&self, task: TaskId, callback: Callback) -> Result<(), CallbackLimitError> {
         let listening = Listening { begun: Arc::default(), over: CancellationToken::new() };
         {
             let mut all = self.all.lock();
-            if all.values().map(Vec::len).sum::<usize>() >= MOST {
-                return Err(TooMany);
+            if all.values().map(Vec::len).sum::<usize>() >= MAX_CALLBACKS {
+                return Err(CallbackLimitError);
             }
             all.entry(task.clone()).or_default().push(listening.clone());
         }
-        let (events, heard) = mpsc::channel(WAITING);
+        let (events, receiver) = mpsc::channel(WAITING);
         let (over, of) = (listening.over.clone(), task.clone());
         let begun = thread::Builder::new()
             .name("callback".to_owned())
-            .spawn(move || call(callback, heard, &of, &over));
+            .spawn(move || call(callback, receiver, &of, &over));
         if let Err(why) = begun {
             tracing::warn!(%task, %why, "a callback has no thread, and hears nothing");
             listening.over.cancel();
@@ -116,7 +116,7 @@ impl Callbacks {
         let (this, stop) = (self.clone(), self.stop.clone());
         let listen = async move {
             let over = listening.over.clone();
-            let heard = async {
+            let processed = async {
                 tokio::select! {
                     () = this.listen(&task, &listening.begun, events) => {
                         // The callback's thread reports when it has processed the final event.
@@ -125,7 +125,7 @@ impl Callbacks {
                     () = over.cancelled() => {}
                 }
             };
-            stop.run_until_cancelled(Box::pin(heard)).await;
+            stop.run_until_cancelled(Box::pin(processed)).await;
             let mut all = this.all.lock();
             if let Some(others) = all.get_mut(&task) {
                 others.retain(|other| !Arc::ptr_eq(&other.begun, &listening.begun));
@@ -141,12 +141,12 @@ impl Callbacks {
     /// Reads all events of the task, once it exists, and passes them on.
     async fn listen(&self, task: &TaskId, begun: &Notify, events: mpsc::Sender<TaskEventValue>) {
         let mut after = 0;
-        let mut whole: Option<TaskFold> = None;
+        let mut fold: Option<TaskFold> = None;
         loop {
             let resubscribe = Operation::Resubscribe { id: task.clone(), after: Some(after) };
-            let mut heard = match self.engine.handle(&Principal::Operator, None, resubscribe).await
+            let mut stream = match self.engine.handle(&Principal::Operator, None, resubscribe).await
             {
-                Ok(Reply::Stream(ReplyStream::Task(heard))) => heard,
+                Ok(Reply::Stream(ReplyStream::Task(stream))) => stream,
                 Ok(Reply::Stream(ReplyStream::Hub(_)) | Reply::One(_)) => return,
                 Err(why) if why.kind == ErrorKind::TaskNotFound => {
                     begun.notified().await;
@@ -158,20 +158,21 @@ impl Callbacks {
                 }
             };
             let mut is_over = false;
-            while let Some(Ok(event)) = heard.next().await {
+            while let Some(Ok(event)) = stream.next().await {
                 after = event.seq;
-                take_in(&mut whole, &event);
-                let task = whole.as_ref().map(TaskFold::task);
+                take_in(&mut fold, &event);
+                let task = fold.as_ref().map(TaskFold::task);
                 is_over = task.is_none_or(|task| task.status.state.is_final());
                 // Only the last event has the artifacts: a copy for each would cost the square of
                 // their number.
-                let made = task.filter(|_| is_over).map(|task| task.artifacts.as_slice().into());
-                let told = TaskEventValue::new(event, made.unwrap_or_default());
-                if events.send(told).await.is_err() {
+                let artifacts =
+                    task.filter(|_| is_over).map(|task| task.artifacts.as_slice().into());
+                let value = TaskEventValue::new(event, artifacts.unwrap_or_default());
+                if events.send(value).await.is_err() {
                     return;
                 }
             }
-            if is_over || whole.is_none() {
+            if is_over || fold.is_none() {
                 return;
             }
             // The task waits for its client; a call with its id continues it.
@@ -181,9 +182,9 @@ impl Callbacks {
 }
 
 /// Applies the event to the state of the task, which the final event reports.
-fn take_in(whole: &mut Option<TaskFold>, event: &SequencedEvent) {
-    match (&event.event, whole) {
-        (TaskEvent::Created(created), whole) => *whole = Some(TaskFold::new(created.task.clone())),
+fn take_in(fold: &mut Option<TaskFold>, event: &SequencedEvent) {
+    match (&event.event, fold) {
+        (TaskEvent::Created(created), fold) => *fold = Some(TaskFold::new(created.task.clone())),
         (event, Some(task)) => {
             // Events of the log are valid transitions.
             let _ = task.apply(event);
@@ -195,12 +196,12 @@ fn take_in(whole: &mut Option<TaskFold>, event: &SequencedEvent) {
 /// Body of a callback's thread.
 fn call(
     mut callback: Callback,
-    mut heard: mpsc::Receiver<TaskEventValue>,
+    mut receiver: mpsc::Receiver<TaskEventValue>,
     task: &TaskId,
     over: &CancellationToken,
 ) {
     let _over = over.clone().drop_guard();
-    while let Some(event) = heard.blocking_recv() {
+    while let Some(event) = receiver.blocking_recv() {
         if catch_unwind(AssertUnwindSafe(|| callback(event))).is_err() {
             tracing::warn!(%task, "a callback panicked, and hears no more");
             return;

@@ -1,7 +1,7 @@
 //! Events as callbacks receive them: in the log's form and in L-A2A's.
 
 use a2a_hub_protocol::{
-    dialect::HeardEvent,
+    dialect::EncodedEvent,
     event::TaskEvent,
     message::{Content, Message, Part},
     task::{Artifact, TaskState},
@@ -13,7 +13,7 @@ use std::{fmt, sync::Arc};
 #[derive(Clone)]
 pub struct TaskEventValue {
     /// Event in the form of the task's log, shared without copying.
-    pub event: Arc<HeardEvent>,
+    pub event: Arc<EncodedEvent>,
     /// All artifacts of the task, in its last event; none in an earlier one.
     artifacts: Arc<[Artifact]>,
 }
@@ -34,28 +34,30 @@ fn word(state: TaskState) -> &'static str {
 }
 
 impl TaskEventValue {
-    pub(super) fn new(event: Arc<HeardEvent>, artifacts: Arc<[Artifact]>) -> Self {
+    pub(super) fn new(event: Arc<EncodedEvent>, artifacts: Arc<[Artifact]>) -> Self {
         Self { event, artifacts }
     }
 
     /// Returns the event in the form of L-A2A: `{"status": "running"}`, and finally `{"status":
     /// "completed", "artifacts": […]}`, with `message` if the agent sent one.
     pub fn to_value(&self) -> Value {
-        let told = |state: TaskState, message: Option<&Message>| {
-            let mut told = json!({ "status": word(state) });
+        let status_value = |state: TaskState, message: Option<&Message>| {
+            let mut value = json!({ "status": word(state) });
             if let Some(message) = message {
-                told["message"] = json!(message.joined_text());
+                value["message"] = json!(message.joined_text());
             }
             if state.is_final() && !self.artifacts.is_empty() {
-                told["artifacts"] =
+                value["artifacts"] =
                     self.artifacts.iter().flat_map(|it| &it.parts).map(part).collect();
             }
-            told
+            value
         };
         match &self.event.event {
-            TaskEvent::Created(created) => told(created.task.status.state, None),
-            TaskEvent::Status(update) => told(update.status.state, update.status.message.as_ref()),
-            TaskEvent::Reply(message) => told(TaskState::Completed, Some(message)),
+            TaskEvent::Created(created) => status_value(created.task.status.state, None),
+            TaskEvent::Status(update) => {
+                status_value(update.status.state, update.status.message.as_ref())
+            }
+            TaskEvent::Reply(message) => status_value(TaskState::Completed, Some(message)),
             TaskEvent::Artifact(update) => {
                 let parts: Vec<_> = update.artifact.parts.iter().map(part).collect();
                 json!({ "status": word(TaskState::Working), "artifacts": parts })

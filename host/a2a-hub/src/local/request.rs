@@ -82,7 +82,7 @@ pub(super) fn read(request: Request) -> Result<ParsedCall, (Value, A2aError)> {
 }
 
 /// Validates the id that a caller chose for its task.
-pub(super) fn own_id(id: String) -> Result<TaskId, A2aError> {
+pub(super) fn parse_task_id(id: String) -> Result<TaskId, A2aError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     // The id may become the name of a directory.
     if (1..=MAX_ID).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(is_plain) {
@@ -100,24 +100,24 @@ pub(super) fn send_task(params: Value) -> Result<(Option<TaskId>, SendMessage), 
     let Value::Object(mut params) = params else {
         return Err(A2aError::invalid("params", "must be an object"));
     };
-    let own = match params.remove("task_id") {
+    let task_id = match params.remove("task_id") {
         None | Some(Value::Null) => None,
-        Some(Value::String(id)) => Some(own_id(id)?),
+        Some(Value::String(id)) => Some(parse_task_id(id)?),
         Some(_) => return Err(A2aError::invalid("params.task_id", "must be a string")),
     };
     match params.remove("message") {
         // Without further parameters, nothing remains to be parsed.
         Some(Value::String(text)) if params.is_empty() => {
-            Ok((own, SendMessage::new(Message::text(Role::User, text), None)?))
+            Ok((task_id, SendMessage::new(Message::text(Role::User, text), None)?))
         }
         Some(Value::String(text)) => {
             let message = json!({
                 "kind": "message", "role": "user", "messageId": a2a_hub_protocol::id::MessageId::fresh(),
                 "parts": [{ "kind": "text", "text": text }],
             });
-            Ok((own, read_send(params, message)?))
+            Ok((task_id, read_send(params, message)?))
         }
-        Some(message @ Value::Object(_)) => Ok((own, read_send(params, message)?)),
+        Some(message @ Value::Object(_)) => Ok((task_id, read_send(params, message)?)),
         Some(_) | None => {
             Err(A2aError::invalid("params.message", "must be a string, or a message of A2A"))
         }

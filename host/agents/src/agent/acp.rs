@@ -35,16 +35,16 @@ pub(crate) struct Introduction {
 /// Requests of the agent: those of the component, for exactly this program with these arguments.
 pub(crate) fn ask(template: &Ask, program: &AcpProgram) -> Ask {
     let mut ask = template.clone();
-    let mut asked = ask.process.remove(TEMPLATE).unwrap_or_default();
+    let mut program_ask = ask.process.remove(TEMPLATE).unwrap_or_default();
     // The configuration's check refuses a command line that is no pattern.
-    asked.args = Forms::try_from(vec![program.args.clone()]).unwrap_or_default();
+    program_ask.args = Forms::try_from(vec![program.args.clone()]).unwrap_or_default();
     if let Some(entry) = program.entry {
-        let ProgramAsk { pass, set, keeps, .. } = &mut asked;
+        let ProgramAsk { pass, set, keeps, .. } = &mut program_ask;
         pass.extend(entry.pass.iter().cloned());
         set.extend(entry.set.keys().cloned());
         keeps.extend(entry.keeps.iter().cloned());
     }
-    ask.process.insert(program.name.clone(), asked);
+    ask.process.insert(program.name.clone(), program_ask);
     ask
 }
 
@@ -77,21 +77,24 @@ pub(crate) fn card(
     id: &AgentId,
     program: &AcpProgram,
     template: AgentCard,
-    said: &Introduction,
+    introduction: &Introduction,
 ) -> AgentCard {
     let of_entry = program.entry.map(|entry| entry.name.clone());
-    let name = said.name.as_deref().map(|name| line(name, MAX_NAME)).or(of_entry);
-    let version = said.version.as_deref().map(|version| line(version, MAX_NAME));
+    let name = introduction.name.as_deref().map(|name| line(name, MAX_NAME)).or(of_entry);
+    let version = introduction.version.as_deref().map(|version| line(version, MAX_NAME));
     let about = match program.entry {
         Some(entry) => entry.about.clone(),
         None => format!("Drives `{}` by the Agent Client Protocol", program.name),
     };
-    let list = |what: &str, all: &[String]| match all {
+    let list = |label: &str, all: &[String]| match all {
         [] => String::new(),
-        all => format!(". {what}: {}", line(&all.join(", "), MAX_LIST)),
+        all => format!(". {label}: {}", line(&all.join(", "), MAX_LIST)),
     };
-    let description =
-        format!("{about}{}{}", list("Modes", &said.modes), list("Models", &said.models));
+    let description = format!(
+        "{about}{}{}",
+        list("Modes", &introduction.modes),
+        list("Models", &introduction.models)
+    );
     AgentCard {
         name: name.unwrap_or_else(|| id.to_string()),
         version: version.unwrap_or_else(|| template.version.clone()),

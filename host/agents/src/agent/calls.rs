@@ -31,7 +31,7 @@ impl Agent {
     /// Checks that the agent's programs may work in `directory`. An agent without programs works in
     /// no directory, so it accepts each one.
     pub async fn check_directory(&self, directory: &str) -> Result<(), Failure> {
-        if self.held.programs.is_empty() {
+        if self.effective.programs.is_empty() {
             return Ok(());
         }
         self.require_directory(directory).await
@@ -69,7 +69,8 @@ impl Agent {
                 self.id
             )));
         }
-        let (programs, runs_none) = (Arc::clone(&self.programs), self.held.programs.is_empty());
+        let (programs, runs_none) =
+            (Arc::clone(&self.programs), self.effective.programs.is_empty());
         let resolved = run_blocking(move || {
             let real = |named: &String| fs::canonicalize(named).unwrap_or_else(|_| named.into());
             let found = match runs_none {
@@ -130,7 +131,7 @@ impl Agent {
     /// Waits until the operator revokes the right to call `agent`.
     pub async fn may_no_longer_call(&self, agent: &AgentId) {
         let agent = agent.clone();
-        let revocation = self.live.watch(move |held| held.may_call(agent.as_str()));
+        let revocation = self.live.watch(move |grant| grant.may_call(agent.as_str()));
         revocation.token.cancelled().await;
     }
 }

@@ -68,7 +68,7 @@ struct TreeNeed {
 
 impl FlowNeeds {
     /// Takes the needs off a card: clients do not see the commands.
-    pub(crate) fn take(card: &mut AgentCard) -> Result<Self, serde_json::Error> {
+    pub(crate) fn extract(card: &mut AgentCard) -> Result<Self, serde_json::Error> {
         let all = card.other.get_mut("capabilities").and_then(|it| it.get_mut("extensions"));
         let Some(all) = all.and_then(Value::as_array_mut) else { return Ok(Self::default()) };
         let Some(at) = all.iter().position(|extension| extension["uri"] == NEEDS) else {
@@ -99,16 +99,15 @@ impl FlowNeeds {
     }
 
     /// Rights that the operator has to trust, for a message.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let shown = |need: &RunNeed| {
             let command = line(&need.command.join(" "), MAX_SHOWN);
             format!("it runs `{command}`")
         };
         let runs = self.run.iter().map(shown);
-        let edits = self
-            .permissions
-            .iter()
-            .map(|(agent, most)| format!("`{agent}` works with the permissions `{}`", most.word()));
+        let edits = self.permissions.iter().map(|(agent, permissions)| {
+            format!("`{agent}` works with the permissions `{}`", permissions.word())
+        });
         let all: Vec<_> = runs.chain(edits).collect();
         let more = all.len().saturating_sub(MAX_LISTED);
         let listed = all.into_iter().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
@@ -124,16 +123,16 @@ impl FlowNeeds {
     pub(crate) fn add_to(&self, ask: &mut Ask) {
         for RunNeed { command, variables } in &self.run {
             let Some((program, args)) = command.split_first() else { continue };
-            let asked = ask.process.entry(program.clone()).or_default();
-            let mut forms = asked.args.written().to_vec();
+            let program_ask = ask.process.entry(program.clone()).or_default();
+            let mut forms = program_ask.args.written().to_vec();
             if !forms.contains(&args.to_vec()) {
                 forms.push(args.to_vec());
             }
             // Commands beyond the limit of patterns cannot be run; the others can.
             if let Ok(forms) = Forms::try_from(forms) {
-                asked.args = forms;
+                program_ask.args = forms;
             }
-            asked.set.extend(variables.iter().cloned());
+            program_ask.set.extend(variables.iter().cloned());
         }
     }
 
@@ -159,7 +158,7 @@ impl FlowNeeds {
     }
 
     /// Narrows the operator's limits of the tasks below the flow's to the budget of the file.
-    pub(crate) fn narrow(&self, config: &mut AgentConfig) {
+    pub(crate) fn apply_budget(&self, config: &mut AgentConfig) {
         let TreeNeed { depth, tokens, cost_usd } = self.budget;
         let tree = &mut config.limits.tree;
         tree.depth = lesser(tree.depth, depth);
@@ -187,7 +186,7 @@ mod tests {
             "capabilities": { "extensions": [{ "uri": "other" }, { "uri": NEEDS, "params": value }] },
         }))
         .unwrap();
-        let needs = FlowNeeds::take(&mut card).unwrap();
+        let needs = FlowNeeds::extract(&mut card).unwrap();
         let left = &card.other["capabilities"]["extensions"];
         assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
         needs
@@ -219,12 +218,12 @@ mod tests {
         assert_eq!(grant.delegate.terms("gemini").unwrap().permissions, Permissions::Ask);
         let mut config = AgentConfig::default();
         config.limits.tree.tokens = Some(50);
-        needs.narrow(&mut config);
+        needs.apply_budget(&mut config);
         assert_eq!(config.limits.tree.tokens, Some(50));
         config.limits.tree.tokens = None;
-        needs.narrow(&mut config);
+        needs.apply_budget(&mut config);
         assert_eq!(config.limits.tree.tokens, Some(100));
-        let told = needs.told();
+        let told = needs.summary();
         assert_eq!(
             told,
             "it runs `cargo test`, it runs `cargo fmt --check`, `codex` works with the permissions `edit`"
@@ -238,6 +237,6 @@ mod tests {
             "capabilities": { "extensions": [{ "uri": NEEDS, "params": { "root": true } }] },
         }))
         .unwrap();
-        assert!(FlowNeeds::take(&mut card).is_err());
+        assert!(FlowNeeds::extract(&mut card).is_err());
     }
 }

@@ -6,7 +6,7 @@ use a2a_hub_protocol::{id::AgentId, operation::NotGranted};
 
 /// Describes a missing grant. For a plug-in the description includes the command that grants it.
 pub(super) fn remedied(lack: MissingGrant, plugin: Option<&AgentId>) -> NotGranted {
-    let MissingGrant { capability, what, reason, setting, arguments } = lack;
+    let MissingGrant { capability, action, reason, setting, arguments } = lack;
     let quoted = |argument: &String| {
         // Quoted, because a shell expands these characters.
         if argument.contains(['*', '[']) { format!("'{argument}'") } else { argument.clone() }
@@ -15,7 +15,7 @@ pub(super) fn remedied(lack: MissingGrant, plugin: Option<&AgentId>) -> NotGrant
         let arguments: Vec<_> = arguments.iter().map(quoted).collect();
         format!("a2a-hub plugin grant {id} {}", arguments.join(" "))
     });
-    NotGranted { capability, what, reason: reason.map(Into::into), setting, command }
+    NotGranted { capability, what: action, reason: reason.map(Into::into), setting, command }
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
         let plugin = AgentId::parse("notes").unwrap();
         let lack = |arguments: &[&str]| MissingGrant {
             capability: "delegate".to_owned(),
-            what: "know which other agents there are".to_owned(),
+            action: "know which other agents there are".to_owned(),
             reason: None,
             setting: "delegate = [\"*\"]".to_owned(),
             arguments: arguments.iter().map(|&it| it.to_owned()).collect(),

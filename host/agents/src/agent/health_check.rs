@@ -2,7 +2,7 @@
 
 use super::{
     Agent,
-    report::{Late, NotWorking, as_its_own_words, judge},
+    report::{Late, NotWorking, judge, mark_as_quotation},
 };
 use a2a_hub_core::health::check_schedule::is_known_not_to_work;
 use a2a_hub_protocol::{id::TenantId, operation::AgentHealth};
@@ -45,7 +45,7 @@ impl Agent {
         let turns = if is_stranger { &self.asking.strangers } else { &self.asking.others };
         // The semaphore is never closed.
         let _permit = turns.acquire().await;
-        let asked = Instant::now();
+        let started = Instant::now();
         let (owner, none) = (format!("{}/health", self.id), TaskDirectories::default());
         let mut call = self.call((&owner, &TenantId::default()), None, None, none);
         let deadline = if is_stranger { STRANGERS_DEADLINE } else { HEALTH_DEADLINE };
@@ -54,11 +54,12 @@ impl Agent {
         }
         let report = timeout(deadline, self.runtime.health(call)).await;
         let is_late = report.is_err();
-        let mut health = judge(report.unwrap_or(Err(Failure::Timeout)), asked.elapsed(), deadline);
+        let mut health =
+            judge(report.unwrap_or(Err(Failure::Timeout)), started.elapsed(), deadline);
         if is_stranger {
-            as_its_own_words(&mut health);
+            mark_as_quotation(&mut health);
         }
-        self.monitor.checked(health.clone(), asked, wanted);
+        self.monitor.checked(health.clone(), started, wanted);
         if is_late {
             let (agent, health) = (self.id.clone(), Box::new(health));
             return Err(Late { agent, within: deadline, health });

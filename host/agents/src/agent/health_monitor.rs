@@ -8,7 +8,7 @@ use a2a_hub_core::{
     task::metadata::{HANDOFF, REASON},
 };
 use a2a_hub_protocol::{
-    hub::event::Happened,
+    hub::event::HubEventKind,
     id::AgentId,
     operation::{AgentBreaker, AgentHealth, BreakerState, HealthStatus},
     task::Task,
@@ -30,7 +30,7 @@ pub(super) struct HealthMonitor {
 struct MonitorState {
     health: AgentHealth,
     /// Time of the last health check.
-    asked: Option<Instant>,
+    checked_at: Option<Instant>,
     breaker: CircuitBreaker,
     /// End of the pause after a failure of the agent's account: no quota, or no login.
     quota_back: Option<Instant>,
@@ -59,7 +59,7 @@ impl HealthMonitor {
     ) -> Self {
         let judged = MonitorState {
             health: AgentHealth::unknown(),
-            asked: None,
+            checked_at: None,
             breaker: CircuitBreaker::new(settings),
             quota_back: None,
             cause: None,
@@ -71,7 +71,7 @@ impl HealthMonitor {
     /// counts as mended for the breaker.
     pub(super) fn health_since(&self, since: Instant, wanted: bool) -> Option<AgentHealth> {
         let mut judged = self.judged();
-        if judged.asked.is_none_or(|asked| asked < since) {
+        if judged.checked_at.is_none_or(|checked_at| checked_at < since) {
             return None;
         }
         let health = judged.health.clone();
@@ -86,11 +86,11 @@ impl HealthMonitor {
     }
 
     pub(super) fn breaker(&self) -> AgentBreaker {
-        self.judged().told(Instant::now())
+        self.judged().to_info(Instant::now())
     }
 
     /// True if the circuit breaker admits no task now.
-    pub(super) fn is_left_alone(&self) -> bool {
+    pub(super) fn is_breaker_open(&self) -> bool {
         !self.judged().breaker.would_admit(Instant::now().into_std())
     }
 
@@ -107,7 +107,7 @@ impl HealthMonitor {
         self.tell_breaker(&judged, before, now);
         admitted.map_err(|until| Unavailable {
             agent: self.agent.clone(),
-            breaker: judged.told(now),
+            breaker: judged.to_info(now),
             retry_in: until.saturating_duration_since(now.into_std()),
             fix: judged.health.fix.clone(),
         })
@@ -119,23 +119,23 @@ impl HealthMonitor {
         // A task that its group handed over tells there why.
         let fact = facts.and_then(|it| it.get(REASON).or_else(|| it.get(HANDOFF)?.get(REASON)));
         let reason = fact.and_then(Value::as_str);
-        let said = task.status.message.as_ref().map(|message| message.joined_text());
+        let cause = task.status.message.as_ref().map(|message| message.joined_text());
         let mut judged = self.judged();
         if reason.is_some_and(FailureReason::is_of_account) {
             judged.quota_back = Some(Instant::now() + self.quota_pause);
         }
         let reason = reason.and_then(FailureReason::named);
         if let Some(outcome) = Outcome::of_task(task.status.state, reason) {
-            self.record(&mut judged, outcome, said);
+            self.record(&mut judged, outcome, cause);
         }
     }
 
-    /// Records a health report of a check that began at `asked`; `wanted` marks a check that
+    /// Records a health report of a check that began at `started`; `wanted` marks a check that
     /// somebody asked for.
-    pub(super) fn checked(&self, health: AgentHealth, asked: Instant, wanted: bool) {
+    pub(super) fn checked(&self, health: AgentHealth, started: Instant, wanted: bool) {
         let mut judged = self.judged();
         let before = judged.health.status;
-        (judged.health, judged.asked) = (health.clone(), Some(asked));
+        (judged.health, judged.checked_at) = (health.clone(), Some(started));
         if health.status != before {
             self.tell_health(health.clone());
         }
@@ -144,10 +144,10 @@ impl HealthMonitor {
         }
     }
 
-    fn record(&self, judged: &mut MonitorState, outcome: Outcome, said: Option<String>) {
+    fn record(&self, judged: &mut MonitorState, outcome: Outcome, cause: Option<String>) {
         let (before, now) = (judged.breaker.state(), Instant::now());
         match outcome {
-            Outcome::Failure(_) => judged.cause = said,
+            Outcome::Failure(_) => judged.cause = cause,
             Outcome::Success(Evidence::Task) | Outcome::Mended => judged.quota_back = None,
             Outcome::Success(Evidence::Check) => {}
         }
@@ -165,7 +165,7 @@ impl HealthMonitor {
                 tracing::info!(%agent, why, "agent could not be asked how it is");
             }
         }
-        self.events.publish(Happened::AgentHealth { agent_id: self.agent.clone(), health });
+        self.events.publish(HubEventKind::AgentHealth { agent_id: self.agent.clone(), health });
     }
 
     /// Publishes a transition of the breaker; a change of its failure count alone is not published.
@@ -176,9 +176,9 @@ impl HealthMonitor {
         {
             return;
         }
-        let breaker = judged.told(now);
+        let breaker = judged.to_info(now);
         tracing::info!(agent = %self.agent, breaker = ?breaker.state, why = breaker.cause, "the breaker moved");
-        self.events.publish(Happened::AgentBreaker { agent_id: self.agent.clone(), breaker });
+        self.events.publish(HubEventKind::AgentBreaker { agent_id: self.agent.clone(), breaker });
     }
 
     fn judged(&self) -> MutexGuard<'_, MonitorState> {
@@ -187,7 +187,7 @@ impl HealthMonitor {
 }
 
 impl MonitorState {
-    fn told(&self, now: Instant) -> AgentBreaker {
+    fn to_info(&self, now: Instant) -> AgentBreaker {
         let (state, until) = match self.breaker.state() {
             Circuit::Closed { .. } => return AgentBreaker::closed(),
             Circuit::Open { until, .. } => (BreakerState::Open, until),
@@ -211,7 +211,7 @@ mod tests {
     struct Nobody;
 
     impl EventSink for Nobody {
-        fn publish(&self, _what: Happened) {}
+        fn publish(&self, _what: HubEventKind) {}
     }
 
     fn ended(state: TaskState, facts: &Value) -> Task {

@@ -7,12 +7,12 @@ impl Agent {
     /// True if answers are the agent's only effect: its runtime is sealed, it holds no capability,
     /// and its runs are not replayed.
     pub fn only_answers(&self) -> bool {
-        self.runtime.is_enclosed() && is_nothing(&self.held) && !self.replays()
+        self.runtime.is_enclosed() && is_nothing(&self.effective) && !self.replays()
     }
 }
 
 /// True if the grant holds no capability.
-fn is_nothing(held: &EffectiveGrant) -> bool {
+fn is_nothing(grant: &EffectiveGrant) -> bool {
     // Destructures every field, so that the compiler reports a new one.
     let EffectiveGrant {
         programs,
@@ -25,7 +25,7 @@ fn is_nothing(held: &EffectiveGrant) -> bool {
         tools,
         directories: _,
         refused: _,
-    } = held;
+    } = grant;
     programs.is_empty()
         && memory_bytes.is_none()
         && files_bytes.is_none()

@@ -1,7 +1,7 @@
 //! Rights that an agent passes on to an agent that it calls: at most those that the operator
 //! grants, and never more than its own.
 
-use super::{Agent, permission_limits::most};
+use super::{Agent, permission_limits::max_permissions};
 use a2a_hub_config::Permissions;
 use a2a_hub_core::task::{metadata, trace_context::PARENT_TASK};
 use a2a_hub_protocol::{
@@ -15,36 +15,38 @@ impl Agent {
     /// grant, limited to the caller's own mode in `task` if that is bounded.
     pub fn lends(&self, child: &AgentId, task: &Task) -> Permissions {
         let granted = self.live.now().agents.terms(child.as_str()).unwrap_or_default().permissions;
-        most(task, metadata::has(task, PARENT_TASK)).map_or(granted, |most| most.min(granted))
+        max_permissions(task, metadata::has(task, PARENT_TASK))
+            .map_or(granted, |max| max.min(granted))
     }
 
     /// Most permissive mode of this agent's programs in `task`, which a client began.
     pub fn permissions_in(&self, task: &Task) -> Permissions {
-        let own = self.config.permissions;
-        most(task, false).map_or(own, |most| most.min(own))
+        let configured = self.config.permissions;
+        max_permissions(task, false).map_or(configured, |max| max.min(configured))
     }
 
     /// Most permissive mode of this agent's programs in `task`, which a client or an agent began.
     pub fn permissions_of_chain(&self, task: &Task) -> Permissions {
-        let own = self.config.permissions;
-        most(task, metadata::has(task, PARENT_TASK)).map_or(own, |most| most.min(own))
+        let configured = self.config.permissions;
+        max_permissions(task, metadata::has(task, PARENT_TASK))
+            .map_or(configured, |max| max.min(configured))
     }
 
     /// True if `child` may work in a worktree for this agent. A worktree costs the operator's disk,
     /// so a plug-in needs a grant; agents that came with the hub, and flows, need none.
     pub fn lends_worktrees(&self, child: &AgentId) -> bool {
         let granted = || self.live.now().agents.terms(child.as_str());
-        self.came_along() || granted().is_some_and(|terms| terms.worktrees)
+        self.is_first_party() || granted().is_some_and(|terms| terms.worktrees)
     }
 
     /// True if this agent may answer a question of an agent that it called. It may answer ordinary
     /// questions; permission requests only if the operator grants `approve` and the child itself
     /// asks. Logins, and permission requests from further down, are for the client alone.
-    pub fn answers(&self, child: &AgentId, asked: &Question) -> bool {
+    pub fn answers(&self, child: &AgentId, question: &Question) -> bool {
         let terms = self.live.now().agents.terms(child.as_str()).unwrap_or_default();
-        match asked.kind {
+        match question.kind {
             QuestionKind::Input => true,
-            QuestionKind::Permission => terms.approve && asked.task.is_none(),
+            QuestionKind::Permission => terms.approve && question.task.is_none(),
             QuestionKind::Auth => false,
         }
     }

@@ -9,16 +9,16 @@ use std::{collections::BTreeMap, sync::Arc};
 /// metadata that narrows it.
 const PERMISSIONS: &str = "permissions";
 
-/// The operator's settings for an agent, narrowed to `most` for one task.
+/// The operator's settings for an agent, narrowed to `max` for one task.
 pub(super) fn narrowed(
     settings: &Arc<BTreeMap<String, String>>,
-    most: Option<Permissions>,
+    max: Option<Permissions>,
 ) -> Arc<BTreeMap<String, String>> {
     let set = settings.get(PERMISSIONS).and_then(|set| Permissions::named(set));
-    match (set, most) {
-        (Some(set), Some(most)) if most < set => {
+    match (set, max) {
+        (Some(set), Some(max)) if max < set => {
             let mut settings = BTreeMap::clone(settings);
-            settings.insert(PERMISSIONS.to_owned(), most.word().to_owned());
+            settings.insert(PERMISSIONS.to_owned(), max.word().to_owned());
             Arc::new(settings)
         }
         _ => Arc::clone(settings),
@@ -29,10 +29,10 @@ pub(super) fn narrowed(
 /// task the programs ask before each change, unless the operator grants the caller more; their
 /// questions go to the client of the root task. A client narrows the mode in its messages; the
 /// latest value counts.
-pub(super) fn most(task: &Task, is_child: bool) -> Option<Permissions> {
+pub(super) fn max_permissions(task: &Task, is_child: bool) -> Option<Permissions> {
     let granted = metadata::text(task, metadata::GRANTED_PERMISSIONS).and_then(Permissions::named);
     let of_agents = is_child.then_some(granted.unwrap_or_default());
-    let of_client = metadata::said_last(task, PERMISSIONS).map(|word| {
+    let of_client = metadata::last_client_value(task, PERMISSIONS).map(|word| {
         // An unknown word allows the least.
         Permissions::named(word).unwrap_or(Permissions::ReadOnly)
     });
@@ -84,7 +84,7 @@ mod tests {
             ("full", &[Some("everything")], false, "read-only"),
         ] {
             let settings = [(PERMISSIONS.to_owned(), set.to_owned())].into_iter().collect();
-            let told = narrowed(&Arc::new(settings), most(&task(said), is_child));
+            let told = narrowed(&Arc::new(settings), max_permissions(&task(said), is_child));
             assert_eq!(told[PERMISSIONS], counts, "{set} {said:?} {is_child}");
         }
     }

@@ -35,7 +35,7 @@ impl RefusalsByTask {
         })
     }
 
-    fn of(&self, task: &TaskId) -> BTreeSet<String> {
+    fn refused(&self, task: &TaskId) -> BTreeSet<String> {
         self.0.lock().get(task.as_str()).cloned().unwrap_or_default()
     }
 
@@ -52,12 +52,12 @@ impl RefusalsByTask {
         agent: &AgentId,
         not_granted: impl FnOnce() -> Vec<NotGranted>,
     ) -> Option<RefusedCapabilities> {
-        let refused = self.of(task);
+        let refused = self.refused(task);
         if refused.is_empty() {
             return None;
         }
-        let is_part = |whole: &str, part: &str| {
-            part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        let is_part = |prefix: &str, part: &str| {
+            part.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let concerns = |capability: &str| {
             refused.iter().any(|it| is_part(it, capability) || is_part(capability, it))
@@ -81,11 +81,11 @@ mod tests {
         let port = refusals.port("t");
         port("memory");
         port(&"x".repeat(MAX_NAME + 1));
-        assert_eq!(refusals.of(&task), BTreeSet::from(["memory".to_owned()]));
+        assert_eq!(refusals.refused(&task), BTreeSet::from(["memory".to_owned()]));
         (0..100).for_each(|n| port(&format!("process.{n}")));
-        assert_eq!(refusals.of(&task).len(), MAX_REFUSED);
+        assert_eq!(refusals.refused(&task).len(), MAX_REFUSED);
         refusals.forget(&task);
-        assert!(refusals.of(&task).is_empty());
+        assert!(refusals.refused(&task).is_empty());
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub struct NotWorking {
 const MAX_WHY: usize = 400;
 
 /// Marks the `fix` of an agent without a grant as a quotation, because it is not the hub's advice.
-pub(crate) fn as_its_own_words(health: &mut AgentHealth) {
+pub(crate) fn mark_as_quotation(health: &mut AgentHealth) {
     health.fix = health
         .fix
         .take()

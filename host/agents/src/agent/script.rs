@@ -1,6 +1,6 @@
 //! The agent that runs the programs of flows: only flows call it, each with its own commands.
 
-use super::{Agent, AgentSource, permission_limits::most};
+use super::{Agent, AgentSource, permission_limits::max_permissions};
 use a2a_hub_core::{
     grant::permissions::Permissions,
     task::{metadata, trace_context::PARENT_TASK},
@@ -54,7 +54,7 @@ impl Agent {
 
     /// Refuses a call of `child` by this agent in `task`, if the child runs the programs of flows
     /// and the message holds no command of this agent's own file.
-    pub fn require_own_command(
+    pub fn require_trusted_command(
         &self,
         child: &Self,
         task: &Task,
@@ -79,7 +79,7 @@ impl Agent {
             return denied("no step of this flow's trusted file runs that command");
         }
         let is_child = metadata::has(task, PARENT_TASK);
-        if most(task, is_child) == Some(Permissions::ReadOnly) {
+        if max_permissions(task, is_child) == Some(Permissions::ReadOnly) {
             return denied(
                 "the flow's task is limited to `read-only`, and a program may change files; start the flow without that limit",
             );

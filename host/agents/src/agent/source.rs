@@ -76,7 +76,7 @@ impl AgentSource {
             }
         }
         if let Self::Flow(flow) = self {
-            flow.needs.narrow(config);
+            flow.needs.apply_budget(config);
         }
     }
 

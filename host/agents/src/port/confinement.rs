@@ -1,7 +1,7 @@
 //! Confinement of one agent's programs: the files they see and write, and the network they reach,
 //! derived from the grant and the workspace.
 
-use super::{environment::last, hub_access::Door};
+use super::{environment::last, hub_access::HubAccess};
 use a2a_hub_config::{self as config, AgentConfig, is_the_systems};
 use a2a_hub_core::grant::confinement::{AgentOrigin, Tier, ports, tier};
 use a2a_hub_process::{
@@ -86,7 +86,7 @@ pub(crate) struct ProgramPaths<'p> {
     /// its siblings.
     pub(crate) temporary: &'p Path,
     /// Connection to the hub, for programs that may use it.
-    pub(crate) door: Option<&'p Door>,
+    pub(crate) hub_access: Option<&'p HubAccess>,
 }
 
 /// A program with its confinement.
@@ -100,7 +100,7 @@ pub(crate) struct ConfinedProgram {
 
 impl Confining {
     /// Confinement of the programs of `agent`; none if they run unconfined.
-    pub(crate) fn of(
+    pub(crate) fn for_agent(
         agent: &AgentId,
         origin: AgentOrigin,
         config: &AgentConfig,
@@ -163,56 +163,58 @@ impl Confining {
     /// Builds the confinement of one program. Blocks on the disk.
     pub(crate) fn confine(
         &self,
-        place: &ProgramPaths<'_>,
+        program_paths: &ProgramPaths<'_>,
         mut env: Vec<(String, String)>,
     ) -> Result<ConfinedProgram, Failure> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let workspace = place.workspace.to_owned();
+        let workspace = program_paths.workspace.to_owned();
         if is_the_systems(&workspace) {
             return Err(Failure::Denied(format!(
                 "work in `{}`: no confined program is given all of it; start the hub with a `--workspace` that is further down",
                 workspace.display()
             )));
         }
-        let home = real(place.home);
+        let home = real(program_paths.home);
         // A program of this instance may have replaced its directory for temporary files by a link.
-        let instance = real(place.temporary.parent().unwrap_or(place.temporary));
-        let temporary = instance.join(place.temporary.file_name().unwrap_or_default());
-        let own_home = last(&env, "HOME") == place.home.to_str();
+        let instance = real(program_paths.temporary.parent().unwrap_or(program_paths.temporary));
+        let temporary = instance.join(program_paths.temporary.file_name().unwrap_or_default());
+        let uses_agent_home = last(&env, "HOME") == program_paths.home.to_str();
         env.push(("TMPDIR".to_owned(), temporary.display().to_string()));
-        if own_home {
+        if uses_agent_home {
             env.push(("HOME".to_owned(), home.display().to_string()));
         }
         let search = last(&env, "PATH").map(env::split_paths);
         let search: Vec<_> = search.into_iter().flatten().collect();
         // A directory in the workspace can be written already.
-        let additional = place.additional.iter().filter(|it| !it.starts_with(&workspace)).cloned();
+        let additional =
+            program_paths.additional.iter().filter(|it| !it.starts_with(&workspace)).cloned();
         let additional: Vec<_> = additional.collect();
         let written =
             [vec![workspace.clone(), instance.clone(), home.clone()], additional.clone()].concat();
-        let behind = |path: &Path| config::real_path_outside(path, &written);
-        let files = files_of(place.program, &search, &written, &behind);
-        let program = program_outside(place.program, &behind)?;
-        let named = |paths: &[PathBuf]| self.behind_links(paths, &written);
+        let resolve = |path: &Path| config::real_path_outside(path, &written);
+        let files = files_of(program_paths.program, &search, &written, &resolve);
+        let program = program_outside(program_paths.program, &resolve)?;
+        let named = |paths: &[PathBuf]| self.resolve_links(paths, &written);
         let mut scratch = Vec::new();
-        if let Some(passed) = last(&env, "HOME").filter(|_| !own_home) {
+        if let Some(passed) = last(&env, "HOME").filter(|_| !uses_agent_home) {
             // The program sees the real `HOME` as an empty directory that contains only what is
             // named.
             scratch.push(real(Path::new(passed)));
         }
-        let kept = place.keeps.filter(|_| self.is_built_in).into_iter().flatten();
-        let kept = kept.filter_map(|word| kept_at(word, &env)).collect::<Vec<_>>();
-        let kept = self.behind_links(&kept, &written);
-        let kept = kept.into_iter().filter(|path| path.exists() && !is_the_systems(path)).collect();
-        let door = place.door.map(Door::paths).into_iter().flatten();
+        let keeps = program_paths.keeps.filter(|_| self.is_built_in).into_iter().flatten();
+        let keeps = keeps.filter_map(|word| keeps_path(word, &env)).collect::<Vec<_>>();
+        let keeps = self.resolve_links(&keeps, &written);
+        let keeps =
+            keeps.into_iter().filter(|path| path.exists() && !is_the_systems(path)).collect();
+        let hub_paths = program_paths.hub_access.map(HubAccess::paths).into_iter().flatten();
         let confinement = Confinement {
             read: files
                 .into_iter()
                 .chain(named(&self.config.read))
-                .chain(self.visible_objects(place.objects, place.worktrees))
-                .chain(door)
+                .chain(self.visible_objects(program_paths.objects, program_paths.worktrees))
+                .chain(hub_paths)
                 .collect(),
-            write: [vec![workspace, instance, home], additional, kept, named(&self.config.write)]
+            write: [vec![workspace, instance, home], additional, keeps, named(&self.config.write)]
                 .concat(),
             hidden: self.hidden(),
             scratch,
@@ -227,8 +229,8 @@ impl Confining {
     /// Resolves the links of these paths. A path through a link in a directory of `written` is left
     /// out: the agent's own programs could have created the link, to see its target. A missing path
     /// stays unresolved.
-    fn behind_links(&self, paths: &[PathBuf], written: &[PathBuf]) -> Vec<PathBuf> {
-        let behind = |path: &PathBuf| match config::real_path_outside(path, written) {
+    fn resolve_links(&self, paths: &[PathBuf], written: &[PathBuf]) -> Vec<PathBuf> {
+        let resolve = |path: &PathBuf| match config::real_path_outside(path, written) {
             None if path.exists() => {
                 tracing::warn!(
                     agent = %self.agent, path = %path.display(),
@@ -238,7 +240,7 @@ impl Confining {
             }
             real => Some(real.unwrap_or_else(|| path.clone())),
         };
-        paths.iter().filter_map(behind).collect()
+        paths.iter().filter_map(resolve).collect()
     }
 
     /// Paths that the program does not see, even inside its workspace.
@@ -292,12 +294,12 @@ pub(crate) fn hidden_paths(data_dir: &Path) -> Vec<PathBuf> {
 /// could have created.
 fn program_outside(
     program: &Path,
-    behind: &dyn Fn(&Path) -> Option<PathBuf>,
+    resolve: &dyn Fn(&Path) -> Option<PathBuf>,
 ) -> Result<PathBuf, Failure> {
     let (Some(directory), Some(name)) = (program.parent(), program.file_name()) else {
         return Ok(program.to_owned());
     };
-    match behind(directory) {
+    match resolve(directory) {
         Some(real) => Ok(real.join(name)),
         None if directory.exists() => Err(Failure::Denied(format!(
             "run {}: a link that the agent's own programs could have made leads there; name the program by the path that the link \
@@ -310,19 +312,19 @@ fn program_outside(
 
 /// Memory of the machine in bytes.
 fn memory_of_the_machine() -> u64 {
-    let told = rustix::system::sysinfo();
+    let sysinfo = rustix::system::sysinfo();
     #[expect(clippy::useless_conversion, reason = "of 32 bits on some machines")]
-    let memory = u64::from(told.totalram);
-    memory.saturating_mul(told.mem_unit.into())
+    let memory = u64::from(sysinfo.totalram);
+    memory.saturating_mul(sysinfo.mem_unit.into())
 }
 
 /// Confinement tier as reported to clients.
-pub(crate) fn told(confining: Option<&Confining>) -> ProgramTier {
+pub(crate) fn program_tier(confining: Option<&Confining>) -> ProgramTier {
     confining.map_or(ProgramTier::Plain, |_| ProgramTier::Confined)
 }
 
 /// Path for a word of a manifest's `keeps`; a directory is created if necessary.
-fn kept_at(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
+fn keeps_path(word: &str, env: &[(String, String)]) -> Option<PathBuf> {
     let path = match word.strip_prefix('$') {
         Some(variable) => PathBuf::from(last(env, variable)?),
         None => Path::new(last(env, "HOME")?).join(word),
@@ -339,7 +341,7 @@ mod tests {
     use super::*;
 
     fn confining(origin: AgentOrigin, config: &AgentConfig, data: &Path) -> Option<Confining> {
-        Confining::of(&AgentId::parse("any").unwrap(), origin, config, data)
+        Confining::for_agent(&AgentId::parse("any").unwrap(), origin, config, data)
     }
 
     #[test]
@@ -374,7 +376,7 @@ mod tests {
             objects: &[],
             home: &home,
             temporary: &temporary,
-            door: None,
+            hub_access: None,
         };
         let any =
             confining(AgentOrigin::Plugin, &AgentConfig::default(), &root.join("data")).unwrap();

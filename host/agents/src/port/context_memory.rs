@@ -6,7 +6,7 @@ use super::{
 };
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
-    context_memory::model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+    context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::id::ContextId;
@@ -21,8 +21,8 @@ const HANDED_OVER: u64 = 2;
 /// Context memory of one installation of an agent in one context, within its effective grant.
 #[derive(Clone)]
 pub struct GrantedMemory {
-    place: MemoryPlace,
-    room: MemoryRoom,
+    key: MemoryKey,
+    capacity: MemoryCapacity,
     live: LiveGrant,
     storage: Arc<dyn Memories>,
 }
@@ -31,20 +31,20 @@ impl GrantedMemory {
     pub(crate) fn new(
         owner: InstallationId,
         context: ContextId,
-        room: MemoryRoom,
+        capacity: MemoryCapacity,
         live: LiveGrant,
         storage: Arc<dyn Memories>,
     ) -> Self {
-        let place = MemoryPlace { context, owner };
-        Self { place, room, live, storage }
+        let key = MemoryKey { context, owner };
+        Self { key, capacity, live, storage }
     }
 
     /// Remaining capacity. Fails once the grant is revoked.
-    fn room(&self) -> Result<MemoryRoom, Failure> {
-        let held = self.live.now();
-        let bytes = held.memory_bytes.ok_or_else(|| revoked("use what it has in mind"))?;
-        let max_items = self.room.max_items.min(held.memory_items);
-        Ok(MemoryRoom { max_bytes: self.room.max_bytes.min(bytes), max_items })
+    fn capacity(&self) -> Result<MemoryCapacity, Failure> {
+        let grant = self.live.now();
+        let bytes = grant.memory_bytes.ok_or_else(|| revoked("use what it has in mind"))?;
+        let max_items = self.capacity.max_items.min(grant.memory_items);
+        Ok(MemoryCapacity { max_bytes: self.capacity.max_bytes.min(bytes), max_items })
     }
 
     /// Memory that may be handed over, narrowed by a query: the working memory, and items, best
@@ -55,36 +55,36 @@ impl GrantedMemory {
         message: &str,
         names: &[String],
     ) -> Result<(WorkingMemory, Vec<Item>), Failure> {
-        self.room()?;
+        self.capacity()?;
         let working = self.working().await?;
         let search = |query: &str| {
             let query = query.to_owned();
-            self.storage.search(&self.place, Search { query, limit: usize::MAX, is_use: false })
+            self.storage.search(&self.key, Search { query, limit: usize::MAX, is_use: false })
         };
-        let named = self.storage.named(&self.place, names.to_vec()).await;
+        let named = self.storage.named(&self.key, names.to_vec()).await;
         let mut items = named.map_err(|why| failure(&why))?;
         items.extend(search(query.unwrap_or(message)).await.map_err(|why| failure(&why))?);
         if query.is_none() {
             items.extend(search("").await.map_err(|why| failure(&why))?);
         }
-        let mut seen = BTreeSet::new();
-        items.retain(|item| seen.insert(item.id.clone()));
-        self.room()?;
+        let mut ids = BTreeSet::new();
+        items.retain(|item| ids.insert(item.id.clone()));
+        self.capacity()?;
         Ok((working, items))
     }
 
     /// Stores memory that another agent hands over: all of it, or nothing if it does not fit, with
     /// the reason.
     pub async fn take_in(&self, changes: Vec<Change>) -> Result<Option<String>, StorageError> {
-        let room = match self.room() {
-            Ok(room) => room,
+        let capacity = match self.capacity() {
+            Ok(capacity) => capacity,
             Err(why) => return Ok(Some(why.to_string())),
         };
-        let most = MemoryRoom {
-            max_bytes: room.max_bytes / HANDED_OVER,
-            max_items: room.max_items / HANDED_OVER,
+        let handover_limit = MemoryCapacity {
+            max_bytes: capacity.max_bytes / HANDED_OVER,
+            max_items: capacity.max_items / HANDED_OVER,
         };
-        match self.storage.change(&self.place, changes, most).await {
+        match self.storage.change(&self.key, changes, handover_limit).await {
             Ok(()) => Ok(None),
             Err(full @ (StorageError::Full { .. } | StorageError::FullOfItems { .. })) => {
                 Ok(Some(format!("others may fill half of what it may keep: {full}")))
@@ -95,7 +95,7 @@ impl GrantedMemory {
 
     /// Deletes memory that was taken in for a context that did not begin.
     pub async fn abandon(&self) {
-        if let Err(why) = self.storage.abandon(&self.place).await {
+        if let Err(why) = self.storage.abandon(&self.key).await {
             tracing::warn!(%why, "what was handed over for a task that did not begin is forgotten with the next start");
         }
     }
@@ -104,15 +104,15 @@ impl GrantedMemory {
 #[async_trait::async_trait]
 impl ContextMemoryPort for GrantedMemory {
     async fn working(&self) -> Result<WorkingMemory, Failure> {
-        self.room()?;
-        let working = self.storage.working(&self.place).await.map_err(|why| failure(&why))?;
+        self.capacity()?;
+        let working = self.storage.working(&self.key).await.map_err(|why| failure(&why))?;
         // The grant may have been revoked during the read.
-        self.room()?;
+        self.capacity()?;
         Ok(working)
     }
 
     async fn change(&self, mut changes: Vec<Change>) -> Result<(), Failure> {
-        let room = self.room()?;
+        let capacity = self.capacity()?;
         for change in &mut changes {
             match change {
                 Change::Thought(thought) => thought.at = Some(clock::now()),
@@ -123,15 +123,15 @@ impl ContextMemoryPort for GrantedMemory {
                 | Change::Forget(_) => {}
             }
         }
-        self.storage.change(&self.place, changes, room).await.map_err(|why| failure(&why))
+        self.storage.change(&self.key, changes, capacity).await.map_err(|why| failure(&why))
     }
 
     async fn recall(&self, query: &str, limit: usize) -> Result<Vec<Item>, Failure> {
-        self.room()?;
+        self.capacity()?;
         let search = Search { query: query.to_owned(), limit, is_use: true };
-        let found = self.storage.search(&self.place, search).await;
+        let found = self.storage.search(&self.key, search).await;
         let found = found.map_err(|why| failure(&why))?;
-        self.room()?;
+        self.capacity()?;
         Ok(found)
     }
 }

@@ -2,7 +2,7 @@
 //! each instance, created with its first file and removed soon after the instance ends.
 
 use super::live_grant::{LiveGrant, Revocation, revoked};
-use a2a_hub_config::own_file;
+use a2a_hub_config::private_file;
 use a2a_hub_process::{Supervisor, run_blocking};
 use a2a_hub_runtime::{Failure, port::files::FilesPort};
 use parking_lot::Mutex;
@@ -29,13 +29,13 @@ use tokio_util::task::TaskTracker;
 const FOLDER: &str = "files";
 
 /// Folder of an instance's directory for files that the agent wrote.
-const GIVEN: &str = "given";
+const AGENT_FILES: &str = "given";
 
 /// Folder of an instance's directory for its programs' temporary files.
 const TEMPORARY: &str = "tmp";
 
 /// Time that the removal of a directory waits for programs that may still write into it.
-const PROGRAMS_GONE: Duration = Duration::from_secs(8);
+const PROGRAM_EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Creates directories for instances. Clones share state.
 #[derive(Clone)]
@@ -44,14 +44,14 @@ pub(crate) struct Files(Arc<FilesInner>);
 struct FilesInner {
     folder: Arc<Path>,
     supervisor: Supervisor,
-    made: AtomicU64,
+    next_number: AtomicU64,
     removals: TaskTracker,
 }
 
 /// Removes directories that a killed hub process left in its data directory. Called at the start of
 /// a hub.
 pub fn sweep_files(data_dir: &Path) -> io::Result<()> {
-    own_file::ok_if_missing(fs::remove_dir_all(data_dir.join(FOLDER)))
+    private_file::ok_if_missing(fs::remove_dir_all(data_dir.join(FOLDER)))
 }
 
 impl Files {
@@ -59,21 +59,22 @@ impl Files {
         let folder = data_dir.join(FOLDER);
         // Programs receive these paths and may have another working directory.
         let folder = std::path::absolute(&folder).unwrap_or(folder).into();
-        let (made, removals) = (AtomicU64::new(0), TaskTracker::new());
-        Self(Arc::new(FilesInner { folder, supervisor, made, removals }))
+        let (next_number, removals) = (AtomicU64::new(0), TaskTracker::new());
+        Self(Arc::new(FilesInner { folder, supervisor, next_number, removals }))
     }
 
     /// Directory of a new instance. Its programs run on behalf of `owner`; `live` limits what it
     /// may write.
-    pub(crate) fn of(&self, owner: &str, live: LiveGrant) -> InstanceFiles {
-        let number = self.0.made.fetch_add(1, Relaxed);
+    pub(crate) fn instance(&self, owner: &str, live: LiveGrant) -> InstanceFiles {
+        let number = self.0.next_number.fetch_add(1, Relaxed);
         let folder = Arc::clone(&self.0.folder);
         let directory =
             Arc::new(InstanceDirectory { folder, number, is_removed: Mutex::default() });
-        let own = WritableFolder { directory: Arc::clone(&directory), folder: GIVEN.into() };
+        let writable =
+            WritableFolder { directory: Arc::clone(&directory), folder: AGENT_FILES.into() };
         InstanceFiles {
             directory,
-            places: Arc::new(Mutex::new(vec![own])),
+            places: Arc::new(Mutex::new(vec![writable])),
             is_used: AtomicBool::new(false),
             written: AtomicU64::new(0),
             live,
@@ -139,12 +140,12 @@ impl InstanceDirectory {
         let path = self.path();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
         let real = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let own = rustix::fs::open(&path, OFlags::PATH | real, Mode::empty())?;
-        match mkdirat(&own, folder, Mode::RWXU) {
+        let instance_dir = rustix::fs::open(&path, OFlags::PATH | real, Mode::empty())?;
+        match mkdirat(&instance_dir, folder, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(why) => return Err(why.into()),
         }
-        let opened = openat(&own, folder, OFlags::PATH | real, Mode::empty())?;
+        let opened = openat(&instance_dir, folder, OFlags::PATH | real, Mode::empty())?;
         act(&opened, path.join(folder))
     }
 
@@ -161,12 +162,12 @@ impl InstanceDirectory {
     /// Removes the agent's files; its programs keep their temporary files.
     fn withdraw(&self, folder: &str) -> io::Result<()> {
         let _guard = self.is_removed.lock();
-        own_file::ok_if_missing(fs::remove_dir_all(self.path().join(folder)))
+        private_file::ok_if_missing(fs::remove_dir_all(self.path().join(folder)))
     }
 
     fn remove(&self) -> io::Result<()> {
         *self.is_removed.lock() = true;
-        own_file::ok_if_missing(fs::remove_dir_all(self.path()))
+        private_file::ok_if_missing(fs::remove_dir_all(self.path()))
     }
 }
 
@@ -184,25 +185,25 @@ type Places = Arc<Mutex<Vec<WritableFolder>>>;
 /// Removes the files in all these folders. Blocks on the disk.
 fn withdraw(places: &Places) -> io::Result<()> {
     let places = places.lock().clone();
-    places.iter().try_for_each(|given| given.directory.withdraw(&given.folder))
+    places.iter().try_for_each(|entry| entry.directory.withdraw(&entry.folder))
 }
 
 impl InstanceFiles {
     /// Redirects later writes to a folder visible to a program that was started with the files of
     /// `other`. The folder is still removed with this instance.
     pub(crate) fn share(&self, other: &Self) {
-        let number = self.shared.made.fetch_add(1, Relaxed);
+        let number = self.shared.next_number.fetch_add(1, Relaxed);
         let (directory, folder) =
-            (Arc::clone(&other.directory), format!("{GIVEN}-{number}").into());
+            (Arc::clone(&other.directory), format!("{AGENT_FILES}-{number}").into());
         let mut places = self.places.lock();
-        places.retain(|given| Arc::ptr_eq(&given.directory, &self.directory));
+        places.retain(|entry| Arc::ptr_eq(&entry.directory, &self.directory));
         places.push(WritableFolder { directory, folder });
     }
 
     /// Writes to the current folder: the program's, or the instance's own if the program has ended.
     fn write(places: &Places, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let places = places.lock().clone();
-        let there = places.iter().rev().find(|given| !*given.directory.is_removed.lock());
+        let there = places.iter().rev().find(|entry| !*entry.directory.is_removed.lock());
         let over = || io::Error::other("the task is over");
         let WritableFolder { directory, folder } = there.ok_or_else(over)?;
         directory.write(folder, name, bytes)
@@ -217,7 +218,7 @@ impl InstanceFiles {
     /// Starts the removal of the agent's files on revocation of the right to write files.
     fn withdraw_when_revoked(&self) {
         self.watch.get_or_init(|| {
-            let revocation = self.live.watch(|held| held.files_bytes.is_some());
+            let revocation = self.live.watch(|grant| grant.files_bytes.is_some());
             let (token, places) = (revocation.token.clone(), Arc::clone(&self.places));
             let mut removing = JoinSet::new();
             removing.spawn(async move {
@@ -235,13 +236,13 @@ impl InstanceFiles {
 #[async_trait::async_trait]
 impl FilesPort for InstanceFiles {
     async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
-        let what = "write files";
-        let Some(most) = self.live.now().files_bytes else { return Err(revoked(what)) };
+        let action = "write files";
+        let Some(max_bytes) = self.live.now().files_bytes else { return Err(revoked(action)) };
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let written = self.written.fetch_add(size, Relaxed).saturating_add(size);
-        if written > most {
+        if written > max_bytes {
             return Err(Failure::Exhausted(format!(
-                "write a file of {size} bytes: the operator allows {most} bytes for each task now, and {written} would be written"
+                "write a file of {size} bytes: the operator allows {max_bytes} bytes for each task now, and {written} would be written"
             )));
         }
         self.is_used.store(true, Relaxed);
@@ -250,7 +251,7 @@ impl FilesPort for InstanceFiles {
         let (places, file) = (Arc::clone(&self.places), name.to_owned());
         let written = run_blocking(move || Self::write(&places, &file, &bytes)).await;
         let path = written.map_err(io::Error::other).and_then(|path| path).map_err(failed)?;
-        if let Err(why) = self.live.must(what, |held| held.files_bytes.is_some()) {
+        if let Err(why) = self.live.must(action, |grant| grant.files_bytes.is_some()) {
             let places = Arc::clone(&self.places);
             // The revocation's removal may have run before this file existed.
             let _ = run_blocking(move || withdraw(&places)).await;
@@ -272,7 +273,7 @@ impl Drop for InstanceFiles {
         let owner = std::mem::take(&mut self.owner);
         let places = Arc::clone(&self.places);
         self.shared.removals.spawn(async move {
-            let _ = timeout(PROGRAMS_GONE, shared.supervisor.ended(&owner)).await;
+            let _ = timeout(PROGRAM_EXIT_TIMEOUT, shared.supervisor.ended(&owner)).await;
             let remove = move || withdraw(&places).and(directory.remove());
             let removed = run_blocking(remove).await;
             if let Err(why) = removed.map_err(io::Error::other).and_then(|removed| removed) {
@@ -306,7 +307,7 @@ mod tests {
     async fn dropped_instance_removes_its_directory() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
-        let (one, two) = (files.of("t", granted()), files.of("t", granted()));
+        let (one, two) = (files.instance("t", granted()), files.instance("t", granted()));
         assert!(!data.path().join(FOLDER).exists(), "nothing is made before it is needed");
 
         let path = PathBuf::from(one.put("a.txt", b"hello".to_vec()).await.unwrap());
@@ -328,7 +329,7 @@ mod tests {
     async fn shared_file_is_removed_with_its_task() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
-        let (first, second) = (files.of("t", granted()), files.of("u", granted()));
+        let (first, second) = (files.instance("t", granted()), files.instance("u", granted()));
         let theirs = PathBuf::from(first.put("a", Vec::new()).await.unwrap());
         let before = PathBuf::from(second.put("a", Vec::new()).await.unwrap());
         second.share(&first);
@@ -342,7 +343,7 @@ mod tests {
         files.shutdown().await;
         assert!(!after.exists() && !before.exists(), "with their task");
         assert!(theirs.exists(), "and what is another's stays");
-        let third = files.of("v", granted());
+        let third = files.instance("v", granted());
         third.share(&first);
         first.directory.remove().unwrap();
         let own = PathBuf::from(third.put("a", Vec::new()).await.unwrap());
@@ -353,7 +354,7 @@ mod tests {
     async fn write_through_link_is_refused() {
         let data = tempfile::tempdir().unwrap();
         let files = files(data.path());
-        let one = files.of("t", granted());
+        let one = files.instance("t", granted());
         let path = PathBuf::from(one.put("a", Vec::new()).await.unwrap());
         let outside = data.path().join("outside");
         std::os::unix::fs::symlink(&outside, path.with_file_name("b")).unwrap();
@@ -365,7 +366,7 @@ mod tests {
     #[tokio::test]
     async fn folder_swapped_for_link_is_refused() {
         let data = tempfile::tempdir().unwrap();
-        let one = files(data.path()).of("t", granted());
+        let one = files(data.path()).instance("t", granted());
         let given = PathBuf::from(one.put("a", Vec::new()).await.unwrap());
         let (given, temporary) = (given.parent().unwrap(), one.temporary().unwrap());
         let outside = data.path().join("outside");
@@ -381,7 +382,7 @@ mod tests {
     #[tokio::test]
     async fn late_write_does_not_recreate_directory() {
         let data = tempfile::tempdir().unwrap();
-        let one = files(data.path()).of("t", granted());
+        let one = files(data.path()).instance("t", granted());
         one.put("a", Vec::new()).await.unwrap();
         one.directory.remove().unwrap();
         assert!(one.put("b", Vec::new()).await.is_err() && one.temporary().is_err());

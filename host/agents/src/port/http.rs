@@ -51,7 +51,11 @@ pub(crate) struct AgentHttp {
 
 impl AgentHttp {
     /// Client of an agent with this machine's name resolution; none if the grant has no HTTP.
-    pub(crate) fn of(id: &AgentId, live: LiveGrant, secrets: &SecretStore) -> Option<Arc<Self>> {
+    pub(crate) fn for_agent(
+        id: &AgentId,
+        live: LiveGrant,
+        secrets: &SecretStore,
+    ) -> Option<Arc<Self>> {
         let may_send = !live.now().http.is_empty();
         may_send.then(|| Arc::new(Self::new(id.clone(), live, secrets.clone(), Arc::new(resolve))))
     }
@@ -75,7 +79,7 @@ impl AgentHttp {
     fn watch(&self, admitted: &Admitted) -> Result<Revocation, Failure> {
         let (agent, Admitted { method, url, .. }) = (self.agent.clone(), admitted.clone());
         let is_allowed =
-            move |held: &EffectiveGrant| held.http.admit(agent.as_str(), &method, &url).is_ok();
+            move |grant: &EffectiveGrant| grant.http.admit(agent.as_str(), &method, &url).is_ok();
         self.live.must(SENDING, &is_allowed)?;
         Ok(self.live.watch(is_allowed))
     }
@@ -85,7 +89,7 @@ impl AgentHttp {
         &self,
         outgoing: PermittedRequest,
     ) -> Result<(Request<Full<Bytes>>, Secrets), Failure> {
-        let PermittedRequest { admitted, headers, body, patience: _ } = outgoing;
+        let PermittedRequest { admitted, headers, body, timeout: _ } = outgoing;
         let names: Vec<_> = admitted
             .headers
             .values()
@@ -124,7 +128,7 @@ impl AgentHttp {
             value.set_sensitive(true);
             request.headers_mut().insert(name, value);
         }
-        Ok((request, Secrets::of(secrets)))
+        Ok((request, Secrets::new(secrets)))
     }
 }
 
@@ -136,13 +140,13 @@ impl HttpPort for AgentHttp {
                 "send a request: {AT_ONCE} of this agent's are under way, which is all it may have; let some of them end"
             )));
         };
-        let patience = outgoing.patience;
+        let timeout = outgoing.timeout;
         let revocation = self.watch(&outgoing.admitted)?;
         let sent = async {
             let (request, secrets) = self.prepare(outgoing).await?;
             let host = request.uri().host().unwrap_or_default().to_owned();
-            let answer = self.outbound.ask(request, patience).await;
-            let answer = answer.map_err(|why| not_sent(&host, &why, patience))?;
+            let answer = self.outbound.ask(request, timeout).await;
+            let answer = answer.map_err(|why| not_sent(&host, &why, timeout))?;
             Ok::<_, Failure>((answer, secrets))
         };
         let (answer, secrets) = tokio::select! {
@@ -158,7 +162,7 @@ impl HttpPort for AgentHttp {
                     .to_owned(),
             ));
         }
-        let headers = told(&head.headers, &secrets);
+        let headers = redacted_headers(&head.headers, &secrets);
         let body = ResponseBody {
             incoming: Some(incoming),
             growing: GrowingBytes::default(),
@@ -170,11 +174,11 @@ impl HttpPort for AgentHttp {
     }
 }
 
-fn not_sent(host: &str, why: &OutboundError, patience: Duration) -> Failure {
+fn not_sent(host: &str, why: &OutboundError, timeout: Duration) -> Failure {
     match why {
         OutboundError::Late(_) => Failure::Unavailable(format!(
             "send a request to `{host}`: no answer within {}",
-            Span(patience)
+            Span(timeout)
         )),
         OutboundError::Refused(why) => Failure::Denied(why.clone()),
         OutboundError::Tls(_) | OutboundError::Lost(_) => {
@@ -195,7 +199,7 @@ fn is_encoded(headers: &HeaderMap) -> bool {
 }
 
 /// Response headers for the guest, without secrets.
-fn told(headers: &HeaderMap, secrets: &Secrets) -> Vec<(String, Vec<u8>)> {
+fn redacted_headers(headers: &HeaderMap, secrets: &Secrets) -> Vec<(String, Vec<u8>)> {
     let headers = headers.iter().filter(|(name, _)| !is_of_the_connection(name.as_str()));
     let hidden = headers.map(|(name, value)| {
         (
@@ -229,14 +233,14 @@ impl BodyPort for ResponseBody {
                 }
                 frame = timeout(SILENCE, incoming.frame()) => frame,
             };
-            let said = match frame {
+            let chunk = match frame {
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(bytes) => self.growing.push(&self.secrets, &bytes),
                     Err(_trailers) => continue,
                 },
                 Ok(None) => {
                     self.incoming = None;
-                    self.growing.rest()
+                    self.growing.finish()
                 }
                 Ok(Some(Err(why))) => {
                     self.incoming = None;
@@ -250,8 +254,8 @@ impl BodyPort for ResponseBody {
                     )));
                 }
             };
-            if !said.is_empty() {
-                return Ok(Some(said));
+            if !chunk.is_empty() {
+                return Ok(Some(chunk));
             }
         }
     }

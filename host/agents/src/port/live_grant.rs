@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct LiveGrant(Arc<watch::Sender<Arc<EffectiveGrant>>>);
 
 impl LiveGrant {
-    pub(crate) fn new(held: Arc<EffectiveGrant>) -> Self {
-        Self(Arc::new(watch::Sender::new(held)))
+    pub(crate) fn new(grant: Arc<EffectiveGrant>) -> Self {
+        Self(Arc::new(watch::Sender::new(grant)))
     }
 
     /// Revokes everything that `held` does not include.
@@ -36,14 +36,14 @@ impl LiveGrant {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Refuses `what` unless the current grant satisfies `allowed`. The agent was allowed it at the
+    /// Refuses `action` unless the current grant satisfies `allowed`. The agent was allowed it at the
     /// start of its task.
     pub(crate) fn must(
         &self,
-        what: &str,
+        action: &str,
         allowed: impl FnOnce(&EffectiveGrant) -> bool,
     ) -> Result<(), Failure> {
-        if allowed(&self.now()) { Ok(()) } else { Err(revoked(what)) }
+        if allowed(&self.now()) { Ok(()) } else { Err(revoked(action)) }
     }
 
     /// Token that is cancelled as soon as the grant no longer satisfies `allowed`.
@@ -55,7 +55,7 @@ impl LiveGrant {
         let (cancel, mut now) = (token.clone(), self.0.subscribe());
         watching.spawn(async move {
             // Without a sender the grant can no longer change.
-            if now.wait_for(|held| !allowed(held)).await.is_ok() {
+            if now.wait_for(|grant| !allowed(grant)).await.is_ok() {
                 cancel.cancel();
             }
         });
@@ -64,9 +64,9 @@ impl LiveGrant {
 }
 
 /// Refusal after a revocation.
-pub(crate) fn revoked(what: &str) -> Failure {
+pub(crate) fn revoked(action: &str) -> Failure {
     Failure::Denied(format!(
-        "{what}: the grant was revoked by the operator; `a2a-hub plugin list` tells what is granted now"
+        "{action}: the grant was revoked by the operator; `a2a-hub plugin list` tells what is granted now"
     ))
 }
 
@@ -106,7 +106,7 @@ impl LiveVersions {
         let (ask, digest) = (runtime.ask().clone(), runtime.digest().map(str::to_owned));
         let mut seats = self.0.lock();
         let of_agent = seats.entry(id.clone()).or_default();
-        of_agent.retain(|seat| seat.live.strong_count() > 0);
+        of_agent.retain(|version| version.live.strong_count() > 0);
         let live = Arc::downgrade(&live.0);
         of_agent.push(LiveVersion { ask, digest, installation, config, live });
     }
@@ -114,21 +114,21 @@ impl LiveVersions {
     /// Digests of the components that are registered or still run tasks.
     pub(crate) fn digests(&self) -> BTreeSet<String> {
         let seats = self.0.lock();
-        let there = seats.values().flatten().filter(|seat| seat.live.strong_count() > 0);
-        there.filter_map(|seat| seat.digest.clone()).collect()
+        let there = seats.values().flatten().filter(|version| version.live.strong_count() > 0);
+        there.filter_map(|version| version.digest.clone()).collect()
     }
 
     /// Revokes everything from all versions of `id`.
     pub(crate) fn revoke(&self, id: &AgentId) {
-        for seat in self.0.lock().get(id).into_iter().flatten() {
-            if let Some(live) = seat.live.upgrade() {
+        for version in self.0.lock().get(id).into_iter().flatten() {
+            if let Some(live) = version.live.upgrade() {
                 live.send_replace(Arc::new(EffectiveGrant::default()));
             }
         }
     }
 
     /// Narrows all versions of `id` with the same installation or the same component to `grant`.
-    pub(crate) fn narrow(
+    pub(crate) fn restrict(
         &self,
         id: &AgentId,
         installation: &InstallationId,
@@ -136,14 +136,14 @@ impl LiveVersions {
         grant: &Grant,
     ) {
         let seats = self.0.lock();
-        for seat in seats.get(id).into_iter().flatten() {
-            let same_component = digest.is_some() && seat.digest.as_deref() == digest;
-            if seat.installation != *installation && !same_component {
+        for version in seats.get(id).into_iter().flatten() {
+            let same_component = digest.is_some() && version.digest.as_deref() == digest;
+            if version.installation != *installation && !same_component {
                 continue;
             }
-            let mut now = intersect(&seat.ask, grant);
-            now.furnish(&seat.config.programs, &seat.config.env);
-            if let Some(live) = seat.live.upgrade() {
+            let mut now = intersect(&version.ask, grant);
+            now.apply_overrides(&version.config.programs, &version.config.env);
+            if let Some(live) = version.live.upgrade() {
                 live.send_replace(Arc::new(now));
             }
         }

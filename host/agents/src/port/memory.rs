@@ -28,7 +28,7 @@ impl BoundedMemory {
     }
 
     /// Values for this tenant. All tenants share the byte limit.
-    pub(crate) fn of(&self, tenant: &TenantId) -> Self {
+    pub(crate) fn for_tenant(&self, tenant: &TenantId) -> Self {
         Self { tenant: tenant.clone(), ..self.clone() }
     }
 
@@ -61,8 +61,8 @@ impl MemoryPort for BoundedMemory {
     async fn set(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
         let max_bytes = self.bytes()?;
         let key = self.stored(key);
-        let kept = self.storage.remember(&self.owner, &key, value, max_bytes);
-        kept.await.map_err(|why| failure(&why))
+        let write = self.storage.remember(&self.owner, &key, value, max_bytes);
+        write.await.map_err(|why| failure(&why))
     }
 
     async fn delete(&self, key: &str) -> Result<(), Failure> {
@@ -74,10 +74,10 @@ impl MemoryPort for BoundedMemory {
         self.bytes()?;
         let stored = self.storage.keys(&self.owner, &self.stored(prefix)).await;
         let stored = stored.map_err(|why| failure(&why))?;
-        let own = stored.into_iter().filter_map(|key| told(&self.tenant, key));
-        let mut own: Vec<_> = own.collect();
-        own.sort_unstable();
-        Ok(own)
+        let guest_keys = stored.into_iter().filter_map(|key| guest_key(&self.tenant, key));
+        let mut guest_keys: Vec<_> = guest_keys.collect();
+        guest_keys.sort_unstable();
+        Ok(guest_keys)
     }
 }
 
@@ -95,9 +95,9 @@ fn stored<'k>(tenant: &TenantId, key: &'k str) -> Cow<'k, str> {
 }
 
 /// Maps a store's key back to the guest's key; none if it belongs to another tenant.
-fn told(tenant: &TenantId, key: String) -> Option<String> {
+fn guest_key(tenant: &TenantId, key: String) -> Option<String> {
     match key.strip_prefix(MARK).and_then(|marked| marked.split_once(MARK)) {
-        Some((of, own)) => (of == tenant.as_str()).then(|| own.to_owned()),
+        Some((of, unprefixed)) => (of == tenant.as_str()).then(|| unprefixed.to_owned()),
         None => tenant.is_default().then_some(key),
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         let held = EffectiveGrant { memory_bytes: Some(1 << 10), ..EffectiveGrant::default() };
         let live = LiveGrant::new(Arc::new(held));
         let values = BoundedMemory::new(owner, 1 << 10, live, Arc::new(MemoryStorage::default()));
-        let acme = values.of(&TenantId::parse("acme").unwrap());
+        let acme = values.for_tenant(&TenantId::parse("acme").unwrap());
         for (of, value) in [(&values, "default"), (&acme, "acme")] {
             of.set("k", value.into()).await.unwrap();
             of.set("\u{1f}k", value.into()).await.unwrap();

@@ -16,5 +16,5 @@ pub(crate) mod workspace;
 
 pub use context_memory::GrantedMemory;
 pub use files::sweep_files;
-pub use hub_access::Door;
-pub use programs::is_kept;
+pub use hub_access::HubAccess;
+pub use programs::is_idle_owner;

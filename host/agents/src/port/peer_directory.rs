@@ -95,10 +95,10 @@ impl PeerDirectory {
     }
 
     fn allows(&self, peer: &Peer) -> bool {
-        let held = self.live.now();
-        let is_named = held.agents.names(peer.id.as_str());
+        let grant = self.live.now();
+        let is_named = grant.agents.names(peer.id.as_str());
         let is_every_other = peer.is_vouched_for && peer.id != self.agent;
-        is_named || (is_every_other && held.may_call(peer.id.as_str()))
+        is_named || (is_every_other && grant.may_call(peer.id.as_str()))
     }
 
     /// Refuses a call to an agent that this one may not call, or that does not exist.

@@ -9,7 +9,7 @@ pub(crate) use super::programs::launch_check::ProgramHolder;
 use super::{
     confinement::{ConfinedProgram, Confining, ProgramPaths, hidden_paths},
     files::InstanceFiles,
-    hub_access::Door,
+    hub_access::HubAccess,
     live_grant::LiveGrant,
     programs::launch_check::LaunchFacts,
 };
@@ -28,8 +28,8 @@ use a2a_hub_runtime::{
 use a2a_hub_worktrees::{PORT_BASE, RepositoryBounds, WorktreeAccess};
 use parking_lot::Mutex;
 use running::RunningProgram;
-pub use running::is_kept;
-pub(crate) use running::{IdlePrograms, Seat};
+pub use running::is_idle_owner;
+pub(crate) use running::{AgentPool, IdlePrograms};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
@@ -48,7 +48,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(crate) struct Programs {
     agent: AgentId,
     /// The agent's part of the idle pool.
-    seat: Arc<Seat>,
+    pool: Arc<AgentPool>,
     programs: BTreeMap<String, Program>,
     workspaces: Workspaces,
     /// Directory with the worktrees of all tasks, with links resolved.
@@ -60,7 +60,7 @@ pub(crate) struct Programs {
     /// Confinement of the programs; none if the operator trusts them.
     confining: Option<Confining>,
     /// Connection to the hub, if the agent may call others.
-    door: Option<Door>,
+    hub_access: Option<HubAccess>,
     supervisor: Supervisor,
     /// True if a program's file must be one that no other user can replace. Set for agents that are
     /// not built in.
@@ -79,15 +79,15 @@ struct Program {
 
 impl Programs {
     pub(crate) fn new(
-        seat: Seat,
-        held: &EffectiveGrant,
+        pool: AgentPool,
+        grant: &EffectiveGrant,
         workspaces: &[PathBuf],
         home: PathBuf,
         confining: Option<Confining>,
         supervisor: Supervisor,
         is_guarded: bool,
     ) -> Self {
-        let programs = held.programs.iter().map(|(name, held)| {
+        let programs = grant.programs.iter().map(|(name, held)| {
             let path = match &held.path {
                 Some(path) => Some(PathBuf::from(path)),
                 None => config::find_program(name),
@@ -97,27 +97,27 @@ impl Programs {
             (name.clone(), Program { path, keeps, pin, running })
         });
         let programs = programs.collect();
-        let (agent, seat, door) = (seat.agent.clone(), Arc::new(seat), None);
+        let (agent, pool, hub_access) = (pool.agent.clone(), Arc::new(pool), None);
         let workspaces = Workspaces::new(workspaces, &home);
         let (worktrees, data_dir) = (PathBuf::new(), PathBuf::new());
         Self {
             agent,
-            seat,
+            pool,
             programs,
             workspaces,
             worktrees,
             data_dir,
             home,
             confining,
-            door,
+            hub_access,
             supervisor,
             is_guarded,
         }
     }
 
     /// Sets the connection to the hub for the programs.
-    pub(crate) fn at(self, door: Option<Door>) -> Self {
-        Self { door, ..self }
+    pub(crate) fn at(self, hub_access: Option<HubAccess>) -> Self {
+        Self { hub_access, ..self }
     }
 
     /// Sets the hub's data directory, with links resolved, which contains the worktrees of all
@@ -144,7 +144,7 @@ impl Programs {
 
     /// Programs for one run on behalf of `owner`, whose temporary files are in `files`. The run's
     /// task works in `directories`.
-    pub(crate) fn of(
+    pub(crate) fn for_run(
         programs: &Arc<Self>,
         owner: &str,
         directories: TaskDirectories,
@@ -163,8 +163,8 @@ impl Programs {
     }
 
     /// Number of programs that stay idle between the agent's tasks.
-    pub(crate) fn kept(&self) -> usize {
-        self.seat.count()
+    pub(crate) fn idle_count(&self) -> usize {
+        self.pool.count()
     }
 
     /// Waits until no program of `owner` is left.
@@ -209,26 +209,26 @@ impl Programs {
     }
 
     /// Evicts idle programs of that name in favour of new ones.
-    fn make_room(&self, name: &str, max: usize) {
+    fn evict_idle(&self, name: &str, max: usize) {
         let Some(program) = self.programs.get(name) else { return };
         let free = program.running.available_permits();
-        self.seat.make_room(name, free.min(max));
+        self.pool.evict_idle(name, free.min(max));
     }
 
     /// True if a program still has the path and the pin that it had when the agent's task began.
-    fn is_as_granted(&self, name: &str, held: &EffectiveGrant) -> bool {
-        let Some((then, now)) = self.programs.get(name).zip(held.programs.get(name)) else {
+    fn is_as_granted(&self, name: &str, grant: &EffectiveGrant) -> bool {
+        let Some((then, now)) = self.programs.get(name).zip(grant.programs.get(name)) else {
             return false;
         };
-        let same_place =
+        let same_path =
             now.path.as_deref().is_none_or(|now| then.path.as_deref() == Some(Path::new(now)));
-        same_place && then.pin == now.pin
+        same_path && then.pin == now.pin
     }
 
     /// True if a program may still work in this directory, which a workspace contained at its
     /// start. For a worktree, the user's checkout counts. Blocks on the disk.
-    fn may_work_in(&self, cwd: &Path, held: &EffectiveGrant) -> bool {
-        let Some(directories) = &held.directories else { return true };
+    fn may_work_in(&self, cwd: &Path, grant: &EffectiveGrant) -> bool {
+        let Some(directories) = &grant.directories else { return true };
         let origin = WorktreeAccess::to(&self.worktrees, cwd).map(|worktree| worktree.origin);
         let cwd = origin.as_deref().unwrap_or(cwd);
         let holds = |directory: &Path| {
@@ -246,14 +246,14 @@ impl Programs {
     /// first workspace. A task in a worktree works there and nowhere else. Blocks on the disk.
     pub(crate) fn directory(
         &self,
-        asked: Option<&str>,
+        requested: Option<&str>,
         worktree: Option<&WorktreeAccess>,
     ) -> Result<WorkingDirectory, Failure> {
-        if asked.is_none() && self.workspaces.is_home_alone() {
+        if requested.is_none() && self.workspaces.is_home_alone() {
             self.make_home()
                 .map_err(|why| Failure::Unavailable(format!("make the agent's home: {why}")))?;
         }
-        let opened = self.workspaces.open(asked, worktree)?;
+        let opened = self.workspaces.open(requested, worktree)?;
         // The data directory may lie in a workspace, as below a home directory.
         if worktree.is_none() && opened.path().starts_with(&self.worktrees) {
             return Err(Failure::Denied(format!(
@@ -329,8 +329,8 @@ impl Programs {
         let keeps = self.programs.get(&launch.program).map(|program| &program.keeps);
         self.guard(&launch.program, &program)?;
         let worktree = self.worktree(directory);
-        let asked = launch.cwd.as_deref().or(directory.filter(|_| worktree.is_some()));
-        let cwd = self.directory(asked, worktree.as_ref())?;
+        let requested = launch.cwd.as_deref().or(directory.filter(|_| worktree.is_some()));
+        let cwd = self.directory(requested, worktree.as_ref())?;
         let named = &directories.additional;
         let additional = self.additional(named, worktree.as_ref())?;
         named.iter().zip(&additional).try_for_each(|(named, path)| require_no_link(named, path))?;
@@ -338,15 +338,15 @@ impl Programs {
         let mut env = self.environment(&launch.pass, &launch.set, &program, &temporary);
         let ports = worktree.as_ref().and_then(|worktree| worktree.port_base);
         env.extend(ports.map(|first| (PORT_BASE.to_owned(), first.to_string())));
-        if let Some(door) = &self.door {
-            door.furnish(&mut env);
+        if let Some(hub_access) = &self.hub_access {
+            hub_access.add_hub_access(&mut env);
         }
-        let (door, args) = (self.door.as_ref(), launch.args);
+        let (hub_access, args) = (self.hub_access.as_ref(), launch.args);
         let launch = self.placed(Placing {
             owner,
             program,
             keeps,
-            door,
+            hub_access,
             args,
             env,
             cwd,
@@ -361,21 +361,21 @@ impl Programs {
     /// latter.
     fn make_places(&self, files: &InstanceFiles) -> Result<PathBuf, Failure> {
         let unmade =
-            |what: &str, why: io::Error| Failure::Unavailable(format!("make {what}: {why}"));
+            |target: &str, why: io::Error| Failure::Unavailable(format!("make {target}: {why}"));
         self.make_home().map_err(|why| unmade("the agent's home", why))?;
         files.temporary().map_err(|why| unmade("a directory for temporary files", why))
     }
 
     /// Adds the confinement, if any, to the launch.
     fn placed(&self, placing: Placing<'_>) -> Result<a2a_hub_process::Launch, Failure> {
-        let Placing { owner, program, keeps, door, args, env, cwd, additional, .. } = placing;
+        let Placing { owner, program, keeps, hub_access, args, env, cwd, additional, .. } = placing;
         let Placing { worktree, temporary, .. } = placing;
         let (program, env, confinement) = match &self.confining {
             Some(confining) => {
                 let workspace = self.workspaces.holding(cwd.path(), worktree.as_ref());
                 let objects = worktree.as_ref().map_or(&[][..], |worktree| &worktree.objects);
                 let (program, home, temporary) = (&program, &self.home, &temporary);
-                let place = ProgramPaths {
+                let paths = ProgramPaths {
                     program,
                     keeps,
                     workspace,
@@ -384,10 +384,10 @@ impl Programs {
                     worktrees: &self.worktrees,
                     home,
                     temporary,
-                    door,
+                    hub_access,
                 };
                 let ConfinedProgram { program, env, confinement } =
-                    confining.confine(&place, env)?;
+                    confining.confine(&paths, env)?;
                 (program, env, Some(confinement))
             }
             None => (program, env, None),
@@ -410,7 +410,7 @@ struct Placing<'p> {
     owner: String,
     program: PathBuf,
     keeps: Option<&'p BTreeSet<String>>,
-    door: Option<&'p Door>,
+    hub_access: Option<&'p HubAccess>,
     args: Vec<String>,
     env: Vec<(String, String)>,
     cwd: WorkingDirectory,
@@ -422,8 +422,8 @@ struct Placing<'p> {
 
 /// Search path of a program: its own directory, then the system's.
 fn search_path(program: &Path) -> String {
-    let beside = program.parent().unwrap_or(Path::new("/")).display();
-    format!("{beside}:{PATH}")
+    let directory = program.parent().unwrap_or(Path::new("/")).display();
+    format!("{directory}:{PATH}")
 }
 
 /// One agent's programs, run for one task.
@@ -462,18 +462,18 @@ impl OwnedPrograms {
     }
 
     /// Readmits the idle program at `spot` if it equals the one that `launch` would start.
-    async fn take(
+    async fn readmit(
         &self,
         spot: &PoolKey,
         launch: PermittedLaunch,
     ) -> Result<Option<RunningProgram>, Failure> {
-        let (seat, program) = (&self.programs.seat, launch.program.clone());
+        let (pool, program) = (&self.programs.pool, launch.program.clone());
         let permit = self.programs.permit(&program, launch.max_running)?;
-        let Some(running) = seat.take(spot).await else { return Ok(None) };
+        let Some(running) = pool.check_out(spot).await else { return Ok(None) };
         // Until the guest owns the program, dropping it ends it.
         let (_, now, _) = self.prepare(launch, &running.files).await?;
         let differs = running.fit.differs(&now).or_else(|| {
-            let is_its_agents = Arc::ptr_eq(&running.seat, seat);
+            let is_its_agents = Arc::ptr_eq(&running.pool, pool);
             (!is_its_agents).then_some("its agent was replaced")
         });
         let differs =
@@ -491,48 +491,48 @@ impl OwnedPrograms {
 }
 
 /// True if a launch is granted, with the program's path and pin as at the start of the task.
-fn is_granted(programs: &Programs, launch: &PermittedLaunch, held: &EffectiveGrant) -> bool {
+fn is_granted(programs: &Programs, launch: &PermittedLaunch, grant: &EffectiveGrant) -> bool {
     let agent = programs.agent.as_str();
-    let program = held.program(agent, &launch.program, &launch.args, &launch.set);
-    program.is_ok_and(|held| launch.pass.is_subset(&held.pass))
-        && programs.is_as_granted(&launch.program, held)
+    let program = grant.program(agent, &launch.program, &launch.args, &launch.set);
+    program.is_ok_and(|granted| launch.pass.is_subset(&granted.pass))
+        && programs.is_as_granted(&launch.program, grant)
 }
 
 #[async_trait::async_trait]
 impl ProcessPort for OwnedPrograms {
     async fn fingerprint(&self, program: &str) -> Result<String, Failure> {
-        let what = format!("look at `{program}`");
-        self.live.must(&what, |held| held.programs.contains_key(program))?;
+        let action = format!("look at `{program}`");
+        self.live.must(&action, |grant| grant.programs.contains_key(program))?;
         let (programs, name) = (Arc::clone(&self.programs), program.to_owned());
-        let looked = run_blocking(move || fingerprint(&programs.path(&name)?)).await;
-        looked.map_err(|why| Failure::Internal(why.to_string()))?
+        let result = run_blocking(move || fingerprint(&programs.path(&name)?)).await;
+        result.map_err(|why| Failure::Internal(why.to_string()))?
     }
 
     async fn spawn(&self, launch: PermittedLaunch) -> Result<Box<dyn ChildPort>, Failure> {
-        let what = format!("run `{}`", launch.program);
+        let action = format!("run `{}`", launch.program);
         let (programs, of_it) = (Arc::clone(&self.programs), launch.clone());
-        let is_granted = move |held: &EffectiveGrant| is_granted(&programs, &of_it, held);
-        self.live.must(&what, &is_granted)?;
+        let is_granted = move |grant: &EffectiveGrant| is_granted(&programs, &of_it, grant);
+        self.live.must(&action, &is_granted)?;
         if let Some(confining) = &self.programs.confining {
             confining.is_possible(&self.programs.supervisor).await?;
         }
         let permit = self.programs.permit(&launch.program, launch.max_running)?;
-        self.programs.make_room(&launch.program, launch.max_running);
+        self.programs.evict_idle(&launch.program, launch.max_running);
         let program = launch.program.clone();
         let (launch, fit, mut directories) = self.prepare(launch, &self.files).await?;
         directories.push(launch.cwd.path().to_owned());
         let programs = Arc::clone(&self.programs);
-        let revocation = self.live.watch(move |held| {
-            is_granted(held) && directories.iter().all(|it| programs.may_work_in(it, held))
+        let revocation = self.live.watch(move |grant| {
+            is_granted(grant) && directories.iter().all(|it| programs.may_work_in(it, grant))
         });
         // The permit counts until the whole process tree is gone, even after the guest drops its
         // handle; the files stay as long.
         let (permit, files) = (Arc::new(Mutex::new(permit)), Arc::clone(&self.files));
-        let held = (Arc::clone(&permit), Arc::clone(&files));
-        let child = self.programs.supervisor.spawn_holding(launch, held).await;
+        let guards = (Arc::clone(&permit), Arc::clone(&files));
+        let child = self.programs.supervisor.spawn_holding(launch, guards).await;
         let child = child.map_err(|why| not_started(&why))?;
-        let seat = Arc::clone(&self.programs.seat);
-        Ok(Box::new(RunningProgram::new(child, program, revocation, fit, files, permit, seat)))
+        let pool = Arc::clone(&self.programs.pool);
+        Ok(Box::new(RunningProgram::new(child, program, revocation, fit, files, permit, pool)))
     }
 
     async fn take_up(
@@ -540,14 +540,14 @@ impl ProcessPort for OwnedPrograms {
         key: &str,
         launch: PermittedLaunch,
     ) -> Result<Option<Box<dyn ChildPort>>, Failure> {
-        let what = format!("run `{}`", launch.program);
-        self.live.must(&what, |held| is_granted(&self.programs, &launch, held))?;
+        let action = format!("run `{}`", launch.program);
+        self.live.must(&action, |grant| is_granted(&self.programs, &launch, grant))?;
         let (agent, tenant) = (self.programs.agent.clone(), self.holder.tenant.clone());
         let spot = PoolKey { agent, tenant, key: key.to_owned() };
-        if !self.programs.seat.has(&spot) {
+        if !self.programs.pool.has(&spot) {
             return Ok(None);
         }
-        let taken = self.take(&spot, launch).await?;
+        let taken = self.readmit(&spot, launch).await?;
         Ok(taken.map(|running| Box::new(running) as _))
     }
 }
@@ -575,14 +575,14 @@ fn require_no_link(named: &str, path: &Path) -> Result<(), Failure> {
 
 /// Fingerprint of a program: resolved path, file size and modification time.
 fn fingerprint(path: &Path) -> Result<String, Failure> {
-    let looked = fs::canonicalize(path).and_then(|real| {
+    let result = fs::canonicalize(path).and_then(|real| {
         let meta = fs::metadata(&real)?;
         let written = (meta.mtime(), meta.mtime_nsec());
         Ok(format!("{} {} {}.{:09}", real.display(), meta.len(), written.0, written.1))
     });
     let unread =
         |why: io::Error| Failure::Unavailable(format!("look at {}: {why}", path.display()));
-    looked.map_err(unread)
+    result.map_err(unread)
 }
 
 /// Failure for the guest: overlong arguments are its own fault, all else is the machine's.

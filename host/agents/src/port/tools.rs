@@ -43,7 +43,7 @@ pub(crate) struct AgentTools {
 
 impl AgentTools {
     /// Granted tools of an agent; none if no tool is granted.
-    pub(crate) fn of(
+    pub(crate) fn for_agent(
         agent: &AgentId,
         live: &LiveGrant,
         config: &AgentConfig,
@@ -51,14 +51,14 @@ impl AgentTools {
         files: &Files,
         http: Option<&Arc<AgentHttp>>,
     ) -> Option<Arc<Self>> {
-        let held = live.now();
-        if held.tools.is_empty() {
+        let grant = live.now();
+        if grant.tools.is_empty() {
             return None;
         }
-        for server in held.tools.keys().filter(|server| !config.mcp.contains_key(*server)) {
+        for server in grant.tools.keys().filter(|server| !config.mcp.contains_key(*server)) {
             tracing::warn!(%agent, server, "tools of it are granted, and `mcp` does not say where it is");
         }
-        let named = config.mcp.iter().filter(|(name, _)| held.tools.contains_key(*name));
+        let named = config.mcp.iter().filter(|(name, _)| grant.tools.contains_key(*name));
         let servers = named.map(|(name, config)| {
             let origin = ServerOrigin {
                 agent: agent.clone(),
@@ -91,13 +91,13 @@ impl AgentTools {
 #[async_trait::async_trait]
 impl ToolsPort for AgentTools {
     async fn list(&self) -> Result<Vec<ToolInfo>, Failure> {
-        let held = self.live.now();
-        let asked = held.tools.iter().map(async |(name, granted)| {
+        let grant = self.live.now();
+        let requests = grant.tools.iter().map(async |(name, granted)| {
             let tools = self.server(name)?.list().await?;
             Ok(tools.into_iter().filter(|tool| granted.contains(&tool.name)).collect::<Vec<_>>())
         });
         let (mut listed, mut failed) = (Vec::new(), None);
-        for tools in join_all(asked).await {
+        for tools in join_all(requests).await {
             match tools {
                 Ok(tools) => listed.extend(tools),
                 Err(why) => {
@@ -113,17 +113,17 @@ impl ToolsPort for AgentTools {
     }
 
     async fn call(&self, call: ToolCall) -> Result<Value, Failure> {
-        let what = format!("call the tool `{}` of `{}`", call.tool, call.server);
+        let action = format!("call the tool `{}` of `{}`", call.tool, call.server);
         let (server, tool) = (call.server.clone(), call.tool.clone());
-        let is_granted = move |held: &EffectiveGrant| holds(&held.tools, &server, &tool);
-        self.live.must(&what, &is_granted)?;
+        let is_granted = move |grant: &EffectiveGrant| holds(&grant.tools, &server, &tool);
+        self.live.must(&action, &is_granted)?;
         let revocation = self.live.watch(is_granted.clone());
         let called = tokio::select! {
             biased;
-            () = revocation.token.cancelled() => return Err(revoked(&what)),
-            called = self.server(&call.server)?.call(&what, call) => called,
+            () = revocation.token.cancelled() => return Err(revoked(&action)),
+            called = self.server(&call.server)?.call(&action, call) => called,
         };
         // A server that ends on revocation may fail the call before the watch fires.
-        called.or_else(|why| self.live.must(&what, is_granted).and(Err(why)))
+        called.or_else(|why| self.live.must(&action, is_granted).and(Err(why)))
     }
 }

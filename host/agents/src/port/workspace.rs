@@ -23,7 +23,7 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     /// Workspaces of an agent; none if its grant has none.
-    pub(crate) fn of(
+    pub(crate) fn for_task(
         programs: &Arc<Programs>,
         work_in: Option<&str>,
         live: &LiveGrant,
@@ -38,29 +38,33 @@ impl Workspace {
 
 #[async_trait::async_trait]
 impl WorkspacePort for Workspace {
-    async fn open(&self, asked: Option<&str>) -> Result<OpenWorkspace, Failure> {
-        let (programs, asked) = (Arc::clone(&self.programs), asked.map(str::to_owned));
+    async fn open(&self, requested: Option<&str>) -> Result<OpenWorkspace, Failure> {
+        let (programs, requested) = (Arc::clone(&self.programs), requested.map(str::to_owned));
         let work_in = self.work_in.clone();
         let opened =
-            run_blocking(move || open(&programs, asked.as_deref(), work_in.as_deref())).await;
+            run_blocking(move || open(&programs, requested.as_deref(), work_in.as_deref())).await;
         let directory = opened.map_err(|why| Failure::Internal(why.to_string()))??;
         Ok(OpenWorkspace { directory, access: self.access })
     }
 
     fn access(&self) -> Option<WorkspaceAccess> {
         let now = self.live.now();
-        let is_left = |left: &BTreeSet<String>| {
-            self.directories.as_ref().is_some_and(|then| then.is_subset(left))
+        let still_granted = |remaining: &BTreeSet<String>| {
+            self.directories.as_ref().is_some_and(|then| then.is_subset(remaining))
         };
         // Any revoked directory ends access, because it may be the open one.
-        now.workspace.filter(|_| now.directories.as_ref().is_none_or(is_left))
+        now.workspace.filter(|_| now.directories.as_ref().is_none_or(still_granted))
     }
 }
 
 /// Opens a directory to look into it: the one that was judged.
-fn open(programs: &Programs, asked: Option<&str>, work_in: Option<&str>) -> Result<File, Failure> {
+fn open(
+    programs: &Programs,
+    requested: Option<&str>,
+    work_in: Option<&str>,
+) -> Result<File, Failure> {
     let worktree = programs.worktree(work_in);
-    let directory = programs.directory(asked, worktree.as_ref())?;
+    let directory = programs.directory(requested, worktree.as_ref())?;
     directory.reopen().map_err(|why| {
         Failure::Unavailable(format!("open the workspace {}: {why}", directory.path().display()))
     })

@@ -31,7 +31,7 @@ impl Agents {
         }
         let Some(program) = agent.config.acp_program(&agent.id) else { return };
         let card = self.introduced(&agent.id, &program, agent.card.clone()).await;
-        if card != agent.card && !agent.left.is_cancelled() {
+        if card != agent.card && !agent.shutdown.is_cancelled() {
             let mut anew = self.anew(agent);
             anew.card = card;
             self.register(anew);

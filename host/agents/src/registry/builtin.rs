@@ -12,12 +12,12 @@ pub struct BuiltIn(pub &'static [(&'static str, &'static [u8])]);
 const ACP: &str = "acp";
 
 /// Components that are no agents by themselves: the hub makes agents of them where they are needed.
-const MADE_AGENTS: [&str; 2] = [ACP, SCRIPT];
+const TEMPLATE_COMPONENTS: [&str; 2] = [ACP, SCRIPT];
 
 impl BuiltIn {
     /// Bundled component of the agent `id`, if any.
     pub(super) fn component(self, id: &AgentId) -> Option<&'static [u8]> {
-        self.named(id.as_str()).filter(|_| !MADE_AGENTS.contains(&id.as_str()))
+        self.named(id.as_str()).filter(|_| !TEMPLATE_COMPONENTS.contains(&id.as_str()))
     }
 
     /// True if no agent of another source may have this id.
@@ -52,7 +52,7 @@ impl BuiltIn {
 
     /// Ids of all bundled agents.
     pub(super) fn ids(self) -> impl Iterator<Item = AgentId> {
-        let agents = self.0.iter().filter(|(name, _)| !MADE_AGENTS.contains(name));
+        let agents = self.0.iter().filter(|(name, _)| !TEMPLATE_COMPONENTS.contains(name));
         agents.filter_map(|(name, _)| AgentId::parse(*name).ok())
     }
 }

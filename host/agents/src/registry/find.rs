@@ -29,8 +29,8 @@ impl Agents {
         let found = index.find(query, similar.as_deref()).map_err(refused)?;
         let Found { hits, older, did_you_mean } = found;
         let agents = hits.into_iter().filter_map(|hit| {
-            let agent = among.get(hit.place)?;
-            let described = index.agents().get(hit.place)?;
+            let agent = among.get(hit.index)?;
+            let described = index.agents().get(hit.index)?;
             Some(FoundAgent {
                 id: agent.id.clone(),
                 aliases: described.aliases.clone(),
@@ -59,15 +59,15 @@ impl Agents {
             return Ok((Vec::new(), Vec::new()));
         }
         let (finder, settings) = (&self.shared.finder, config.breaker.settings());
-        let (told, untold) = finder.registries.ask(&config.registry, settings, query).await;
+        let (listings, untold) = finder.registries.ask(&config.registry, settings, query).await;
         let all =
-            told.iter().flat_map(|(registry, all)| all.iter().map(move |one| (registry, one)));
+            listings.iter().flat_map(|(registry, all)| all.iter().map(move |one| (registry, one)));
         let all: Vec<_> = all.collect();
         // The registries' results must match the query here as well, and are ranked together.
         let index = Index::new(all.iter().map(|(_, one)| one.description.clone()).collect());
         let found = index.find(query, None).map_err(refused)?;
         let elsewhere = found.hits.into_iter().filter_map(|hit| {
-            let (registry, listed) = all.get(hit.place)?;
+            let (registry, listed) = all.get(hit.index)?;
             Some(FoundElsewhere {
                 registry: (*registry).clone(),
                 url: listed.url.clone(),
@@ -85,8 +85,8 @@ impl Agents {
         let config = self.shared.config();
         let is_there = |at: &str| {
             let at = at.trim_end_matches('/');
-            let below = url.strip_prefix(at).filter(|_| !at.is_empty());
-            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            let suffix = url.strip_prefix(at).filter(|_| !at.is_empty());
+            suffix.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let known = config.remote.iter().find(|(_, remote)| is_there(&remote.url));
         known.map(|(id, _)| id.clone()).filter(|id| self.find(id).is_some())

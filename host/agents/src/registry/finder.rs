@@ -23,12 +23,12 @@ use std::{
 use tokio::sync::Mutex;
 
 /// Number of cached indexes: of all agents, and of the agents that some agents may call.
-const MAX_KEPT: usize = 8;
+const MAX_CACHED: usize = 8;
 
 /// Cache of the most recently used indexes, the latest first.
 #[derive(Default)]
 pub(super) struct Finder {
-    kept: Mutex<VecDeque<CachedIndex>>,
+    cache: Mutex<VecDeque<CachedIndex>>,
     meaning: Meaning,
     pub(super) registries: Registries,
 }
@@ -58,7 +58,7 @@ struct CachedIndex {
 impl CachedIndex {
     fn is_of(&self, agents: &[Arc<Agent>], aliases: &Aliases) -> bool {
         let are_same =
-            |(kept, agent): (&Weak<Agent>, &Arc<Agent>)| kept.as_ptr() == Arc::as_ptr(agent);
+            |(cached, agent): (&Weak<Agent>, &Arc<Agent>)| cached.as_ptr() == Arc::as_ptr(agent);
         self.agents.len() == agents.len()
             && self.agents.iter().zip(agents).all(are_same)
             && self.aliases == *aliases
@@ -72,24 +72,24 @@ impl Finder {
         among: &[Arc<Agent>],
         aliases: Aliases,
     ) -> Result<Arc<Searchable>, A2aError> {
-        let mut kept = self.kept.lock().await;
-        if let Some(known) = kept.iter().position(|kept| kept.is_of(among, &aliases)) {
-            let index = Arc::clone(&kept[known].index);
-            kept.swap(0, known);
+        let mut cache = self.cache.lock().await;
+        if let Some(known) = cache.iter().position(|entry| entry.is_of(among, &aliases)) {
+            let index = Arc::clone(&cache[known].index);
+            cache.swap(0, known);
             return Ok(index);
         }
         let described = among.iter().map(|agent| {
-            let aliases = aliases.of(&agent.id).map(ToString::to_string).collect();
-            Description::of(agent.id.as_str(), aliases, &agent.card)
+            let aliases = aliases.for_agent(&agent.id).map(ToString::to_string).collect();
+            Description::new(agent.id.as_str(), aliases, &agent.card)
         });
         let described: Vec<_> = described.collect();
         // An index of a thousand cards takes a while to build.
-        let made = run_blocking(move || Index::new(described)).await;
-        let index = made.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
+        let built = run_blocking(move || Index::new(described)).await;
+        let index = built.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
         let index = Arc::new(Searchable { index, texts: OnceLock::new() });
         let agents = among.iter().map(Arc::downgrade).collect();
-        kept.push_front(CachedIndex { agents, aliases, index: Arc::clone(&index) });
-        kept.truncate(MAX_KEPT);
+        cache.push_front(CachedIndex { agents, aliases, index: Arc::clone(&index) });
+        cache.truncate(MAX_CACHED);
         Ok(index)
     }
 

@@ -47,11 +47,11 @@ pub(in crate::registry) struct FlowFolder {
     agents: Agents,
     dir: PathBuf,
     trusted: TrustedFlows,
-    seen: Mutex<BTreeMap<String, SeenFlow>>,
+    polled: Mutex<BTreeMap<String, PolledFlow>>,
 }
 
 /// State of a file at the last poll.
-struct SeenFlow {
+struct PolledFlow {
     stamp: FileStamp,
     is_read: bool,
     /// The operator's setting when the file was read.
@@ -66,19 +66,19 @@ impl FlowFolder {
     pub(in crate::registry) fn open(agents: Agents) -> io::Result<Self> {
         let dir = agents.shared.data_dir.join("flows");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        let trusted = TrustedFlows::of(&agents.shared.data_dir);
-        Ok(Self { agents, dir, trusted, seen: Mutex::default() })
+        let trusted = TrustedFlows::new(&agents.shared.data_dir);
+        Ok(Self { agents, dir, trusted, polled: Mutex::default() })
     }
 
     /// Loads the current files at the start, without waiting for them to be unchanged.
     pub(in crate::registry) async fn load(&self) {
-        self.look().await;
-        self.look().await;
+        self.poll().await;
+        self.poll().await;
     }
 
     /// Polls once.
-    pub(in crate::registry) async fn look(&self) {
-        let mut seen = self.seen.lock().await;
+    pub(in crate::registry) async fn poll(&self) {
+        let mut polled = self.polled.lock().await;
         let dir = self.dir.clone();
         let there = run_blocking(move || stamps(&dir)).await;
         let there = match there.map_err(io::Error::other).flatten() {
@@ -88,34 +88,35 @@ impl FlowFolder {
                 return;
             }
         };
-        let gone: Vec<_> = seen.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
-        let has_gone = !gone.is_empty();
-        for name in gone {
-            seen.remove(&name);
+        let removed: Vec<_> =
+            polled.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
+        let any_removed = !removed.is_empty();
+        for name in removed {
+            polled.remove(&name);
             if let Ok(id) = named_by(&name)
                 && self.is_of(&id, &name)
             {
-                self.agents.leave(&id);
+                self.agents.deregister(&id);
             }
             self.agents.set_rejected(&listed(&name), None);
         }
-        let mut is_changed = has_gone;
+        let mut is_changed = any_removed;
         for (name, stamp) in there {
             let is_enabled =
                 named_by(&name).map_or(true, |id| self.agents.shared.config().agent(&id).enabled);
             let trust = named_by(&name).ok().and_then(|id| self.trusted.stamp(&id));
-            let new = SeenFlow { stamp, is_read: false, is_enabled, trust };
-            match seen.get_mut(&name) {
-                None => drop(seen.insert(name, new)),
+            let new = PolledFlow { stamp, is_read: false, is_enabled, trust };
+            match polled.get_mut(&name) {
+                None => drop(polled.insert(name, new)),
                 Some(before) if before.stamp != stamp => *before = new,
                 Some(before)
                     if before.is_read
                         && before.is_enabled == is_enabled
                         && before.trust == trust => {}
                 Some(before) => {
-                    *before = SeenFlow { is_read: true, ..new };
+                    *before = PolledFlow { is_read: true, ..new };
                     is_changed = true;
-                    let refused = self.take(&name).await.err();
+                    let refused = self.load_file(&name).await.err();
                     if let Some(FileError::Join(JoinError::Load(LoadError::NotNow(_)))) = &refused {
                         before.is_read = false;
                     }
@@ -149,7 +150,7 @@ impl FlowFolder {
         let flows: Vec<_> = flows.filter(|flow| flow.needs.runs_programs()).collect();
         if flows.is_empty() || !agents.shared.config().agent(&id).enabled {
             if there.is_some() {
-                agents.leave(&id);
+                agents.deregister(&id);
                 // No flow may run a program any more: those at work end.
                 agents.shared.seats.revoke(&id);
             }
@@ -177,7 +178,7 @@ impl FlowFolder {
     }
 
     /// Reads a file and registers its agent.
-    async fn take(&self, name: &str) -> Result<(), FileError> {
+    async fn load_file(&self, name: &str) -> Result<(), FileError> {
         let id = named_by(name)?;
         let agents = &self.agents;
         if !agents.shared.config().agent(&id).enabled {
@@ -203,7 +204,7 @@ impl FlowFolder {
         if let Some(problems) = problems(&card) {
             return Err(FileError::Flow(problems));
         }
-        let needs = FlowNeeds::take(&mut card)
+        let needs = FlowNeeds::extract(&mut card)
             .map_err(|why| FileError::Flow(format!("its needs cannot be read: {why}")))?;
         if needs.wants_trust() {
             self.require_trust(&id, name, &flow.text, &needs).await?;
@@ -241,7 +242,7 @@ impl FlowFolder {
             !flow.needs.wants_trust() || trusted.as_deref() == Some(&*flow.text)
         });
         if there.is_some() && !is_served {
-            self.agents.leave(id);
+            self.agents.deregister(id);
             // Its tasks at work lose their rights with the trust, and so do their programs.
             self.agents.shared.seats.revoke(id);
         }
@@ -250,7 +251,7 @@ impl FlowFolder {
             (false, true) => "it has changed since you trusted it",
             (false, false) => "nobody has trusted it yet",
         };
-        Err(FileError::FlowHeldBack { name: id.to_string(), needs: needs.told(), state })
+        Err(FileError::FlowPendingApproval { name: id.to_string(), needs: needs.summary(), state })
     }
 
     /// The bundled component that runs flows. It is compiled once; later loads find its code.
@@ -304,7 +305,7 @@ fn stamps(dir: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
         }
         // The file vanished between the two system calls.
         let Ok(meta) = fs::symlink_metadata(entry.path()) else { continue };
-        found.insert(name, FileStamp::of(&meta));
+        found.insert(name, FileStamp::from_metadata(&meta));
     }
     while found.len() > MAX_FILES {
         if let Some((name, _)) = found.pop_last() {

@@ -28,19 +28,19 @@ impl Agents {
     }
 
     /// Warnings about groups that hide an agent of the same name, or contain an unknown agent.
-    pub fn group_troubles(&self) -> Vec<String> {
-        let mut troubles = Vec::new();
+    pub fn group_warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
         for (group, agents) in self.groups() {
             if self.find(&group).is_some() {
-                troubles.push(format!(
+                warnings.push(format!(
                     "`aliases.{group}` is a group, and an agent is called so as well, which gets no message; rename one of the two"
                 ));
             }
             for agent in agents.iter().filter(|agent| self.find(agent).is_none()) {
-                troubles
+                warnings
                     .push(format!("`aliases.{group}` names `{agent}`, and no agent is called so"));
             }
         }
-        troubles
+        warnings
     }
 }

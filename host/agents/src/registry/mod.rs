@@ -22,10 +22,10 @@ pub use builtin::BuiltIn;
 pub use cards::{card_of, card_of_group, card_of_hub};
 pub use joined::Joined;
 pub use plugins::{
-    component_store::{KeptComponents, KeptCopy},
+    component_store::{ComponentStore, StoredCopy},
     folder_watcher::PluginFolder,
-    manifest_summary::{asked, asked_beyond},
-    provenance::beside,
+    manifest_summary::{missing_capabilities, requested_capabilities},
+    provenance::signature_path,
     versions::FindAgent,
 };
 
@@ -34,7 +34,7 @@ use crate::{
     event_sink::EventSink,
     port::{
         files::Files,
-        hub_access::Door,
+        hub_access::HubAccess,
         live_grant::LiveVersions,
         peer_directory::{Peer, PeerAccess},
         programs::IdlePrograms,
@@ -46,7 +46,7 @@ use a2a_hub_core::{health::check_schedule, plugin::manifest::InvalidManifest};
 use a2a_hub_process::{Supervisor, TreeOwner};
 use a2a_hub_protocol::{
     card::AgentCard,
-    hub::event::Happened,
+    hub::event::HubEventKind,
     id::AgentId,
     operation::{AgentHealth, AgentInfo, CompilingPlugin, HeldBack, HubStart, RejectedPlugin},
 };
@@ -58,7 +58,7 @@ use finder::Finder;
 use futures::future;
 use joining::Joining;
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use plugins::{grants_ledger::Ledger, held_back_error::HeldBackError};
+use plugins::{grants_ledger::Ledger, pending_approval_error::PendingApprovalError};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -90,7 +90,7 @@ struct RegistryInner {
     data_dir: PathBuf,
     engine: Engine,
     /// Connection to the hub for programs, if they may use it.
-    door: Option<Door>,
+    hub_access: Option<HubAccess>,
     supervisor: Supervisor,
     storage: Arc<dyn Memories>,
     files: Files,
@@ -112,13 +112,13 @@ struct RegistryInner {
     /// The operator's grants for plug-ins.
     ledger: Ledger,
     /// Copies of components with a grant.
-    kept: KeptComponents,
+    granted_components: ComponentStore,
     /// Idle programs of all agents.
-    kept_programs: IdlePrograms,
+    idle_programs: IdlePrograms,
     /// Copies of components whose runs are replayed after a restart.
-    replays: KeptComponents,
+    replays: ComponentStore,
     /// Components that await approval while the granted ones run on.
-    held_back: Mutex<BTreeMap<AgentId, HeldBack>>,
+    pending_approvals: Mutex<BTreeMap<AgentId, HeldBack>>,
     /// Agents that may be running tasks, for revocation.
     seats: LiveVersions,
     /// HTTP client for remote agents.
@@ -194,7 +194,7 @@ pub struct AgentsSetup {
     pub events: Arc<dyn EventSink>,
     /// Connection to the hub for programs of agents that may call others; none if they cannot use
     /// it.
-    pub door: Option<Door>,
+    pub hub_access: Option<HubAccess>,
 }
 
 impl Agents {
@@ -202,14 +202,15 @@ impl Agents {
     pub fn new(setup: AgentsSetup) -> Self {
         let AgentsSetup { config, built_in, data_dir, engine, supervisor, storage, .. } = setup;
         let files = Files::new(&data_dir, supervisor.clone());
-        let (ledger, kept) = (Ledger::open(&data_dir), KeptComponents::of(&data_dir));
-        let replays = KeptComponents::of_replays(&data_dir);
+        let (ledger, granted_components) =
+            (Ledger::open(&data_dir), ComponentStore::for_grants(&data_dir));
+        let replays = ComponentStore::of_replays(&data_dir);
         let shared = RegistryInner {
             config: RwLock::new(Arc::new(config)),
             built_in,
             data_dir,
             engine,
-            door: setup.door,
+            hub_access: setup.hub_access,
             supervisor,
             storage,
             files,
@@ -224,10 +225,10 @@ impl Agents {
             compiling: Arc::default(),
             loading: Arc::default(),
             ledger,
-            kept,
+            granted_components,
             replays,
-            kept_programs: IdlePrograms::default(),
-            held_back: Mutex::default(),
+            idle_programs: IdlePrograms::default(),
+            pending_approvals: Mutex::default(),
             seats: LiveVersions::default(),
             outbound: Outbound::unguarded(),
             joining: Joining::default(),
@@ -362,9 +363,9 @@ impl Agents {
             home: shared.data_dir.join("homes").join(terms.installation.as_str()),
             terms,
             data_dir: shared.data_dir.clone(),
-            door: shared.door.clone(),
+            hub_access: shared.hub_access.clone(),
             supervisor: shared.supervisor.clone(),
-            kept: shared.kept_programs.clone(),
+            idle_programs: shared.idle_programs.clone(),
             storage: Arc::clone(&shared.storage),
             files: shared.files.clone(),
             http_secrets: SecretStore::new(&shared.data_dir),
@@ -372,7 +373,7 @@ impl Agents {
             breaker: config.breaker.settings(),
             events: Arc::clone(&shared.events),
             asking: Arc::clone(&shared.asking),
-            left: shared.stop.child_token(),
+            shutdown: shared.stop.child_token(),
         }
     }
 
@@ -386,7 +387,7 @@ impl Agents {
             let agents = Agents { shared };
             let aliases = agents.aliases();
             let peer = |agent: Arc<Agent>| Peer {
-                aliases: aliases.of(&agent.id).cloned().collect(),
+                aliases: aliases.for_agent(&agent.id).cloned().collect(),
                 id: agent.id.clone(),
                 health: agent.health().status,
                 is_vouched_for: agent.is_vouched_for(),
@@ -405,30 +406,30 @@ impl Agents {
         let agent = Arc::new(agent);
         let Agent { id, runtime, terms, config, live, .. } = &*agent;
         // Earlier versions of the installation are narrowed to the same grant.
-        self.shared.seats.narrow(id, &terms.installation, runtime.digest(), &terms.grant);
+        self.shared.seats.restrict(id, &terms.installation, runtime.digest(), &terms.grant);
         let (config, installation) = (config.clone(), terms.installation.clone());
         self.shared.seats.add(id, &**runtime, installation, config, live);
         let (agent_id, source) = (agent.id.clone(), agent.source.to_string());
         tracing::info!(agent = %agent_id, %source, "agent joined");
         let before = self.known().insert(agent_id.clone(), Arc::clone(&agent));
         self.shared.asks.spawn(ask(self.clone(), agent));
-        for left_out in self.aliases().left_out.iter().filter(|it| it.agents.contains(&agent_id)) {
-            tracing::warn!(agent = %agent_id, why = %left_out, "an alias does not count");
+        for omitted in self.aliases().rejected.iter().filter(|it| it.agents.contains(&agent_id)) {
+            tracing::warn!(agent = %agent_id, why = %omitted, "an alias does not count");
         }
         self.shared.events.publish(match before {
             Some(before) => {
-                before.left.cancel();
-                Happened::AgentReplaced { agent_id, source }
+                before.shutdown.cancel();
+                HubEventKind::AgentReplaced { agent_id, source }
             }
-            None => Happened::AgentJoined { agent_id, source },
+            None => HubEventKind::AgentJoined { agent_id, source },
         });
     }
 
-    fn leave(&self, id: &AgentId) {
+    fn deregister(&self, id: &AgentId) {
         if let Some(agent) = self.known().remove(id) {
-            agent.left.cancel();
+            agent.shutdown.cancel();
             tracing::info!(agent = %id, "agent left");
-            self.shared.events.publish(Happened::AgentLeft { agent_id: id.clone() });
+            self.shared.events.publish(HubEventKind::AgentLeft { agent_id: id.clone() });
         }
     }
 
@@ -450,23 +451,26 @@ impl Agents {
     /// Files of the plugins folder that are not agents, with the reasons.
     pub fn rejected(&self) -> Vec<RejectedPlugin> {
         let rejected = self.shared.rejected.lock();
-        let told = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
-        let mut told: BTreeMap<_, _> = told.collect();
-        for (agent, held) in &*self.shared.held_back.lock() {
-            let (agent, held) = (agent.clone(), held.clone());
-            told.insert(format!("{agent}.wasm"), HeldBackError { agent, held }.to_string());
+        let errors = rejected.iter().map(|(file, error)| (file.clone(), error.clone()));
+        let mut errors: BTreeMap<_, _> = errors.collect();
+        for (agent, pending) in &*self.shared.pending_approvals.lock() {
+            let (agent, pending) = (agent.clone(), pending.clone());
+            errors.insert(
+                format!("{agent}.wasm"),
+                PendingApprovalError { agent, held: pending }.to_string(),
+            );
         }
-        told.into_iter().map(|(file, error)| RejectedPlugin { file, error }).collect()
+        errors.into_iter().map(|(file, error)| RejectedPlugin { file, error }).collect()
     }
 
     /// Reason why the grants of plug-ins cannot be read, if any.
-    pub fn grants_trouble(&self) -> Option<String> {
-        self.shared.ledger.trouble()
+    pub fn grants_error(&self) -> Option<String> {
+        self.shared.ledger.read_error()
     }
 
     /// Public description of an agent.
     pub fn info(&self, agent: &Agent, health: Option<AgentHealth>) -> AgentInfo {
-        agent.info(health, self.held_back(&agent.id))
+        agent.info(health, self.pending_approval(&agent.id))
     }
 
     /// Checks all agents on request; results newer than `since` are reused.
@@ -483,12 +487,12 @@ impl Agents {
         self.shared.stop.cancel();
         self.shared.asks.close();
         self.shared.asks.wait().await;
-        self.shared.kept_programs.shutdown().await;
+        self.shared.idle_programs.shutdown().await;
         self.shared.files.shutdown().await;
     }
 
     /// Waits until the files of programs that outlived their runs are removed.
-    pub async fn files_gone(&self) {
+    pub async fn wait_for_files(&self) {
         self.shared.files.shutdown().await;
     }
 
@@ -502,7 +506,7 @@ impl Agents {
             Some(error) => {
                 let file = file.to_owned();
                 rejected.insert(file.clone(), error.clone());
-                self.shared.events.publish(Happened::PluginRejected { file, error });
+                self.shared.events.publish(HubEventKind::PluginRejected { file, error });
             }
             None => drop(rejected.remove(file)),
         }
@@ -538,7 +542,7 @@ async fn ask(agents: Agents, agent: Arc<Agent>) {
         };
         tokio::select! {
             () = turn => {}
-            () = agent.left.cancelled() => return,
+            () = agent.shutdown.cancelled() => return,
         }
     }
 }

@@ -16,7 +16,8 @@ impl Agents {
         let ids = all.iter().map(|agent| agent.id.clone()).collect();
         let claims = all.iter().flat_map(|agent| {
             let operators = config.agents.get(&agent.id).into_iter().flat_map(|it| &it.aliases);
-            let own = agent.is_vouched_for().then(|| agent.claimed_aliases()).into_iter().flatten();
+            let claimed =
+                agent.is_vouched_for().then(|| agent.claimed_aliases()).into_iter().flatten();
             let claim = |by: ClaimedBy| {
                 move |alias: &AgentId| AliasClaim {
                     alias: alias.clone(),
@@ -25,7 +26,7 @@ impl Agents {
                 }
             };
             let operators: Vec<_> = operators.map(claim(ClaimedBy::Operator)).collect();
-            operators.into_iter().chain(own.map(claim(ClaimedBy::Manifest)))
+            operators.into_iter().chain(claimed.map(claim(ClaimedBy::Manifest)))
         });
         Aliases::new(&ids, claims.collect())
     }
@@ -46,23 +47,23 @@ impl Agents {
     }
 
     /// Warnings about aliases that do not count.
-    pub fn alias_troubles(&self) -> Vec<String> {
-        self.aliases().left_out.iter().map(ToString::to_string).collect()
+    pub fn alias_warnings(&self) -> Vec<String> {
+        self.aliases().rejected.iter().map(ToString::to_string).collect()
     }
 
     /// Warnings about workspaces that do not exist. Blocks on the disk for a moment.
-    pub fn workspace_troubles(&self) -> Vec<String> {
+    pub fn workspace_warnings(&self) -> Vec<String> {
         self.shared.config().missing_workspaces()
     }
 
     /// Warnings about names in the configuration that match no agent: `default_agent`,
     /// `root_agent`, and settings whose name resembles an agent's. Settings may exist before their
     /// agent.
-    pub fn name_troubles(&self) -> Vec<String> {
+    pub fn name_warnings(&self) -> Vec<String> {
         let config = self.shared.config();
         let all = self.all();
         let names = || all.iter().map(|agent| agent.id.as_str());
-        let mut troubles = Vec::new();
+        let mut warnings = Vec::new();
         for (setting, name) in
             [("default_agent", &config.default_agent), ("root_agent", &config.root_agent)]
         {
@@ -72,12 +73,12 @@ impl Agents {
             {
                 let hint = did_you_mean::hint(name.as_str(), names());
                 let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-                troubles.push(format!("`{setting}` is `{name}`, and no agent is called so{hint}"));
+                warnings.push(format!("`{setting}` is `{name}`, and no agent is called so{hint}"));
             }
         }
         for (name, _) in config.agents.iter().filter(|(_, agent)| !agent.acp.is_empty()) {
             if self.shared.built_in.reserves(name) {
-                troubles.push(format!(
+                warnings.push(format!(
                     "`agents.{name}.acp` is left out, since a bundled agent is called `{name}`; take another name, such as `{name}-acp`"
                 ));
             }
@@ -87,12 +88,12 @@ impl Agents {
         for (name, _) in idle {
             if let Some(near) = did_you_mean::nearest(name.as_str(), names()) {
                 let hint = did_you_mean::question(&format!("agents.{near}"));
-                troubles.push(format!(
+                warnings.push(format!(
                     "`agents.{name}` sets something for an agent that is not there; {hint}"
                 ));
             }
         }
-        troubles
+        warnings
     }
 
     /// Refuses an id that the operator uses as an alias of another agent: a file in the plugins

@@ -56,7 +56,7 @@ impl Agents {
     pub(super) async fn rejoin_remote(&self, ids: &BTreeSet<AgentId>) {
         for id in ids {
             if self.find(id).is_some_and(|agent| matches!(agent.source, AgentSource::Remote(_))) {
-                self.leave(id);
+                self.deregister(id);
             }
             self.set_rejected(&table(id), None);
         }
@@ -77,7 +77,7 @@ impl Agents {
         let (endpoint, outbound) = (self.endpoint(id)?, self.shared.outbound.clone());
         let storage = self.shared.storage.clone();
         let found = RemoteAgent::find_anew(id.clone(), endpoint, outbound, storage, accepted).await;
-        Some(found.map(|remote| self.seat_remote(id, remote)))
+        Some(found.map(|remote| self.register_remote(id, remote)))
     }
 
     /// Registers a remote agent; false if it was not found. The reason is listed with the rejected
@@ -87,14 +87,15 @@ impl Agents {
         let (outbound, storage) = (self.shared.outbound.clone(), self.shared.storage.clone());
         match RemoteAgent::find(id.clone(), endpoint, outbound, storage).await {
             Ok(remote) => {
-                self.seat_remote(id, remote);
+                self.register_remote(id, remote);
                 true
             }
             Err(why) => {
                 tracing::warn!(agent = %id, %why, "an agent elsewhere cannot join; it is looked for again");
                 let (table, why) = (table(id), why.with_way_out());
-                let told = self.rejected().iter().any(|it| it.file == table && it.error == why);
-                if !told {
+                let is_reported =
+                    self.rejected().iter().any(|it| it.file == table && it.error == why);
+                if !is_reported {
                     self.set_rejected(&table, Some(why));
                 }
                 false
@@ -102,7 +103,7 @@ impl Agents {
         }
     }
 
-    fn seat_remote(&self, id: &AgentId, remote: RemoteAgent) {
+    fn register_remote(&self, id: &AgentId, remote: RemoteAgent) {
         let (card, source) = (remote.card().clone(), AgentSource::Remote(remote.url().to_owned()));
         let runtime = Arc::new(remote);
         let terms = self.terms_of(id, &source, runtime.ask(), None);

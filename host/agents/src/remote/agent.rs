@@ -60,9 +60,9 @@ impl RemoteAgent {
         accepted: Option<&str>,
     ) -> Result<Self, TrustError> {
         let used = Trusted::recall(&id, &endpoint, &outbound, &*storage).await?;
-        let now = Trusted::look(&id, &endpoint, &outbound, used.as_ref(), accepted).await?;
+        let now = Trusted::fetch(&id, &endpoint, &outbound, used.as_ref(), accepted).await?;
         let agent = Self::with_card(id, endpoint, outbound, Arc::clone(&storage), now)?;
-        agent.trusted.keep(&agent.id, &*storage).await?;
+        agent.trusted.store(&agent.id, &*storage).await?;
         Ok(agent)
     }
 
@@ -95,7 +95,7 @@ impl RemoteAgent {
     /// Fetches the card: healthy if it is the one in use or is trusted as well.
     async fn check(&self) -> HealthReport {
         let now =
-            Trusted::look(&self.id, &self.endpoint, &self.outbound, Some(&self.trusted), None)
+            Trusted::fetch(&self.id, &self.endpoint, &self.outbound, Some(&self.trusted), None)
                 .await;
         let report = |status, why: &TrustError| {
             let (detail, fix) = (Some(why.to_string()), why.fix());

@@ -99,11 +99,11 @@ impl RemotePeer {
         task: &TaskId,
         named: Option<TaskId>,
     ) -> Result<(), ClientError> {
-        let kept = match named {
+        let found = match named {
             Some(theirs) => Some(theirs),
             None => self.task(task).await,
         };
-        let Some(theirs) = kept else { return Ok(()) };
+        let Some(theirs) = found else { return Ok(()) };
         let stopped = self.client.cancel(theirs).await;
         self.forget(task).await;
         stopped
@@ -128,9 +128,9 @@ impl RemotePeer {
         ours: (&TaskId, &ContextId),
         theirs: (&TaskId, &ContextId),
     ) {
-        self.keep(&task_key(ours.0), theirs.0.as_str()).await;
+        self.store_id(&task_key(ours.0), theirs.0.as_str()).await;
         if !theirs.1.as_str().is_empty() {
-            self.keep(&context_key(ours.1), theirs.1.as_str()).await;
+            self.store_id(&context_key(ours.1), theirs.1.as_str()).await;
         }
     }
 
@@ -148,12 +148,12 @@ impl RemotePeer {
 
     /// Stores a remote id. A failure costs the context its continuity, not the task. If the storage
     /// is full, the oldest contexts are dropped.
-    async fn keep(&self, key: &str, name: &str) {
-        let kept = match name.len() {
+    async fn store_id(&self, key: &str, name: &str) {
+        let stored = match name.len() {
             ..=MAX_NAME => self.remember_name(key, name).await,
             bytes => Err(format!("a name of {bytes} bytes is too long")),
         };
-        if let Err(why) = kept {
+        if let Err(why) = stored {
             tracing::warn!(agent = %self.id, why, "cannot keep what an agent elsewhere calls something");
         }
     }
@@ -163,7 +163,7 @@ impl RemotePeer {
         let keep = || self.storage.remember(&owner, key, name.as_bytes().to_vec(), MAX_NAMES);
         match keep().await {
             Err(StorageError::Full { .. }) => {}
-            kept => return kept.map_err(|why| why.to_string()),
+            result => return result.map_err(|why| why.to_string()),
         }
         let keys = self.storage.keys(&owner, PREFIX).await.map_err(|why| why.to_string())?;
         // Generated ids begin with their time, so their order is chronological.

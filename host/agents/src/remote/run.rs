@@ -48,7 +48,7 @@ const STOP: Duration = Duration::from_secs(2);
 
 /// Interval at which an interrupted remote task is polled: the agent may continue without an
 /// answer.
-const LOOK: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Failure of a task that the remote agent no longer knows.
 const LOST: &str = "the agent elsewhere does not know the task any more; send its message anew";
@@ -66,8 +66,8 @@ pub(super) struct RemoteRun {
 impl RemoteRun {
     pub(super) fn start(peer: RemotePeer, call: &Call, work: Work) -> Self {
         let message = work.message;
-        let said = ClientAnswer { message, client: call.client.clone() };
-        Self::new(peer, &call.ports, work.task, Some(said))
+        let input = ClientAnswer { message, client: call.client.clone() };
+        Self::new(peer, &call.ports, work.task, Some(input))
     }
 
     /// Reattaches to a remote task after a restart of the hub.
@@ -75,15 +75,15 @@ impl RemoteRun {
         Self::new(peer, &call.ports, task, None)
     }
 
-    fn new(peer: RemotePeer, ports: &Ports, ours: Task, said: Option<ClientAnswer>) -> Self {
+    fn new(peer: RemotePeer, ports: &Ports, ours: Task, input: Option<ClientAnswer>) -> Self {
         let (cancel, task) = (CancellationToken::new(), ours.id.clone());
         let mut run = JoinSet::new();
         if let Some(port) = ports.tasks.clone() {
             let (peer, theirs, question, prompt) = (peer.clone(), None, None, None);
             let ours = TaskFold::new(ours);
             let remote = RemoteTask { peer, port, ours, theirs, asking: false, question, prompt };
-            let trace = trace_context::beside(Some(&remote.trace()));
-            let work = with_trace(trace, remote.run(said, cancel.clone()));
+            let trace = trace_context::message_context(Some(&remote.trace()));
+            let work = with_trace(trace, remote.run(input, cancel.clone()));
             run.spawn(work.in_current_span());
         } else {
             let why = "talk to the agent: the call has nobody to tell of the task".to_owned();
@@ -112,7 +112,7 @@ impl Run for RemoteRun {
         self.cancel.cancel();
     }
 
-    async fn leave(&mut self) -> bool {
+    async fn detach(&mut self) -> bool {
         self.run.shutdown().await;
         self.peer.has(&self.task).await
     }
@@ -174,10 +174,10 @@ enum Rest {
 }
 
 impl RemoteTask {
-    /// Runs the task. `said` is the client's message; without it, the remote agent already has the
+    /// Runs the task. `input` is the client's message; without it, the remote agent already has the
     /// task.
-    async fn run(mut self, said: Option<ClientAnswer>, cancel: CancellationToken) -> Ended {
-        let ended = cancel.run_until_cancelled(self.talk(said)).await;
+    async fn run(mut self, input: Option<ClientAnswer>, cancel: CancellationToken) -> Ended {
+        let ended = cancel.run_until_cancelled(self.talk(input)).await;
         match ended {
             Some(Ok(ended)) => ended,
             Some(Err(why)) => {
@@ -203,20 +203,20 @@ impl RemoteTask {
     }
 
     /// Relays messages until the remote agent asks no further question.
-    async fn talk(&mut self, mut said: Option<ClientAnswer>) -> Result<Ended, Failure> {
+    async fn talk(&mut self, mut input: Option<ClientAnswer>) -> Result<Ended, Failure> {
         let context = self.peer.context(&self.ours.task().context_id).await;
         // Known if the task was working or interrupted when the previous process ended.
         self.theirs = self.peer.task(&self.ours.task().id).await;
         loop {
-            let answers = said.is_some() && self.theirs.is_some();
-            let rest = match self.exchange(said.take(), context.as_ref()).await {
+            let answers = input.is_some() && self.theirs.is_some();
+            let rest = match self.exchange(input.take(), context.as_ref()).await {
                 Ok(rest) => rest,
                 Err(Broken::There(why)) if answers => self.not_taken(why).await?,
                 Err(why) => return Err(why.into()),
             };
             match rest {
                 Rest::Ended(ended) => return Ok(ended),
-                Rest::Asks(need, prompt) => said = self.ask(need, prompt).await?,
+                Rest::Asks(need, prompt) => input = self.ask(need, prompt).await?,
             }
         }
     }
@@ -224,16 +224,16 @@ impl RemoteTask {
     /// Sends the client's message, if any, and handles the response.
     async fn exchange(
         &mut self,
-        said: Option<ClientAnswer>,
+        input: Option<ClientAnswer>,
         context: Option<&ContextId>,
     ) -> Result<Rest, Broken> {
-        let Some(said) = said else {
+        let Some(input) = input else {
             let stream = self.listen()?;
             return self.follow(stream).await;
         };
         let mut pauses = PAUSES.iter();
         let stream = loop {
-            match (self.say(said.clone(), context.cloned()).await, self.theirs.is_some()) {
+            match (self.send_input(input.clone(), context.cloned()).await, self.theirs.is_some()) {
                 // Nothing was delivered, so the message can be sent again.
                 (Err(Broken::There(why)), true) if why.was_not_sent() => {
                     let Some(pause) = pauses.next() else { return Err(why.into()) };
@@ -256,15 +256,20 @@ impl RemoteTask {
         let answer = loop {
             tokio::select! {
                 answer = &mut answer => break Some(answer?),
-                () = sleep(LOOK) => {}
+                () = sleep(POLL_INTERVAL) => {}
             }
             let Some(theirs) = self.theirs.clone() else { continue };
             // An unreachable agent is polled again.
             let Ok(now) = self.peer.client().get(theirs).await else { continue };
-            let asked = Question::of(now.metadata.as_ref()).map(|asked| asked.id);
-            let said = now.status.message.map(|said| said.joined_text()).unwrap_or_default();
-            let is_the_same =
-                if self.question.is_some() { asked == self.question } else { said == text };
+            let question_id =
+                Question::from_metadata(now.metadata.as_ref()).map(|question| question.id);
+            let current_text =
+                now.status.message.map(|message| message.joined_text()).unwrap_or_default();
+            let is_the_same = if self.question.is_some() {
+                question_id == self.question
+            } else {
+                current_text == text
+            };
             if !now.status.state.is_interrupted() || !is_the_same {
                 break None;
             }
@@ -276,8 +281,8 @@ impl RemoteTask {
     /// State of a remote task after a refused answer: a new question goes to the client, and a
     /// final state ends the task. If the agent was not reached, the same question is asked again.
     async fn not_taken(&mut self, why: ClientError) -> Result<Rest, Failure> {
-        let tell = |what: &str| {
-            let message = Message::text(Role::Agent, format!("{what}: {why}"));
+        let tell = |prefix: &str| {
+            let message = Message::text(Role::Agent, format!("{prefix}: {why}"));
             vec![Emitted::Working { message: Some(message), metadata: None }]
         };
         if why.was_not_sent()
@@ -292,7 +297,7 @@ impl RemoteTask {
         };
         let now = self.peer.client().get(theirs).await.map_err(|_| failure(&why))?;
         self.emit(tell("the agent elsewhere did not take the answer")).await?;
-        match self.hear(StreamResponse::Task(Box::new(now))).await? {
+        match self.handle_event(StreamResponse::Task(Box::new(now))).await? {
             Some(rest) => Ok(rest),
             None => {
                 let stream = self.listen()?;
@@ -304,12 +309,12 @@ impl RemoteTask {
     /// Trace context for the remote task: a span below that of the local task.
     fn trace(&self) -> Metadata {
         let ours = self.ours.task();
-        Trace::of(&ours.id, ours.metadata.as_ref()).members()
+        Trace::for_task(&ours.id, ours.metadata.as_ref()).members()
     }
 
     /// Rewrites the client's message for the remote agent: with remote ids, and with the local
     /// trace context.
-    fn said(&self, message: Message, context: Option<ContextId>) -> Message {
+    fn to_remote_message(&self, message: Message, context: Option<ContextId>) -> Message {
         let mut metadata = without_trace(message.metadata.unwrap_or_default());
         metadata.retain(|name, _| {
             ![
@@ -337,13 +342,13 @@ impl RemoteTask {
         }
     }
 
-    async fn say(
+    async fn send_input(
         &self,
-        said: ClientAnswer,
+        input: ClientAnswer,
         context: Option<ContextId>,
     ) -> Result<Responses, Broken> {
-        let ClientAnswer { message, client } = said;
-        let send = SendMessage::new(self.said(message, context), None);
+        let ClientAnswer { message, client } = input;
+        let send = SendMessage::new(self.to_remote_message(message, context), None);
         let send = send.map_err(|why| Failure::Invalid(why.to_string()))?;
         let send = SendMessage { client, ..send };
         Ok(self.peer.client().stream(send).await?)
@@ -355,8 +360,8 @@ impl RemoteTask {
     }
 
     async fn follow(&mut self, mut stream: Responses) -> Result<Rest, Broken> {
-        while let Some(told) = stream.next().await {
-            if let Some(rest) = self.hear(told?).await? {
+        while let Some(event) = stream.next().await {
+            if let Some(rest) = self.handle_event(event?).await? {
                 return Ok(rest);
             }
         }
@@ -364,8 +369,8 @@ impl RemoteTask {
     }
 
     /// Handles an event of the remote task; returns the resting state, if it has one.
-    async fn hear(&mut self, told: StreamResponse) -> Result<Option<Rest>, Failure> {
-        match told {
+    async fn handle_event(&mut self, event: StreamResponse) -> Result<Option<Rest>, Failure> {
+        match event {
             StreamResponse::Message(message) => Ok(Some(Rest::Ended(Ended::Reply(anew(message))))),
             StreamResponse::Task(task) => {
                 self.knows(&task.id, &task.context_id).await;
@@ -379,7 +384,7 @@ impl RemoteTask {
                     })
                     .collect();
                 self.make(new).await?;
-                if self.has_said(&task.status) {
+                if self.is_redundant(&task.status) {
                     return Ok(None);
                 }
                 self.status(task.status, task.metadata).await
@@ -396,7 +401,7 @@ impl RemoteTask {
     }
 
     /// True if a status adds nothing to the last one.
-    fn has_said(&self, now: &TaskStatus) -> bool {
+    fn is_redundant(&self, now: &TaskStatus) -> bool {
         let before = &self.ours.task().status;
         let id = |status: &TaskStatus| status.message.as_ref().map(|it| it.message_id.clone());
         let silent = now.message.is_none() || id(now) == id(before);
@@ -409,14 +414,14 @@ impl RemoteTask {
         metadata: Option<Metadata>,
     ) -> Result<Option<Rest>, Failure> {
         let message = status.message.map(anew);
-        let question = Question::of(metadata.as_ref());
+        let question = Question::from_metadata(metadata.as_ref());
         let asks = |need, message: Option<Message>| {
             let mut prompt = message.unwrap_or_else(|| Message::text(Role::Agent, ""));
             if let Some(Question { kind, .. }) = &question {
                 let facts = prompt.metadata.get_or_insert_with(Metadata::new);
                 facts.insert(QUESTION.to_owned(), json!({ "kind": kind }));
             }
-            self.question = question.map(|asked| asked.id);
+            self.question = question.map(|it| it.id);
             Rest::Asks(need, prompt)
         };
         Ok(match status.state {
@@ -449,17 +454,17 @@ impl RemoteTask {
     }
 
     async fn make(&mut self, updates: Vec<ArtifactUpdate>) -> Result<(), Failure> {
-        let mut made = Vec::with_capacity(updates.len());
+        let mut emitted = Vec::with_capacity(updates.len());
         for update in updates {
             let mut event = TaskEvent::Artifact(update);
             self.ours.begin_artifact(&mut event);
             // A task that is not final accepts any artifact.
             let _ = self.ours.apply(&event);
             if let TaskEvent::Artifact(ArtifactUpdate { artifact, append, last_chunk }) = event {
-                made.push(Emitted::Artifact { artifact, append, last_chunk });
+                emitted.push(Emitted::Artifact { artifact, append, last_chunk });
             }
         }
-        self.emit(made).await
+        self.emit(emitted).await
     }
 
     async fn emit(&self, events: Vec<Emitted>) -> Result<(), Failure> {

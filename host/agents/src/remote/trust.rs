@@ -20,7 +20,7 @@ use serde_json::Value;
 const KEY: &str = "remote/card";
 
 /// Storage for the card and the id mappings, in bytes.
-const ROOM: u64 = MAX_NAMES + 4 * card::MAX_CARD as u64;
+const MAX_STORED_BYTES: u64 = MAX_NAMES + 4 * card::MAX_CARD as u64;
 
 /// Characters of a digest that are shown to people.
 const SHORT: usize = 12;
@@ -148,18 +148,18 @@ impl Trusted {
         outbound: &Outbound,
         storage: &dyn AgentMemory,
     ) -> Result<Option<Self>, TrustError> {
-        let Some(kept) = storage.recall(&InstallationId::from(id), KEY).await? else {
+        let Some(cached) = storage.recall(&InstallationId::from(id), KEY).await? else {
             return Ok(None);
         };
-        let kept = serde_json::from_slice::<Self>(&kept).ok();
+        let cached = serde_json::from_slice::<Self>(&cached).ok();
         // Another URL means another agent.
-        let Some(kept) = kept.filter(|kept| kept.url == endpoint.url) else { return Ok(None) };
-        match Self::judge(id, endpoint, outbound, kept.card.clone(), Some(&kept), None).await {
+        let Some(cached) = cached.filter(|kept| kept.url == endpoint.url) else { return Ok(None) };
+        match Self::judge(id, endpoint, outbound, cached.card.clone(), Some(&cached), None).await {
             Ok(still) => Ok(Some(still)),
             // The card was signed when it was cached, and the key server is temporarily
             // unreachable.
-            Err(TrustError::Keys(why)) if why.is_passing() && kept.signed.is_some() => {
-                Ok(Some(kept))
+            Err(TrustError::Keys(why)) if why.is_passing() && cached.signed.is_some() => {
+                Ok(Some(cached))
             }
             Err(why) if why.is_distrust() => Ok(None),
             Err(why) => Err(why),
@@ -167,7 +167,7 @@ impl Trusted {
     }
 
     /// Fetches the card, if it is trusted.
-    pub(super) async fn look(
+    pub(super) async fn fetch(
         id: &AgentId,
         endpoint: &RemoteEndpoint,
         outbound: &Outbound,
@@ -179,13 +179,13 @@ impl Trusted {
         Self::judge(id, endpoint, outbound, card, used, accepted).await
     }
 
-    pub(super) async fn keep(
+    pub(super) async fn store(
         &self,
         id: &AgentId,
         storage: &dyn AgentMemory,
     ) -> Result<(), TrustError> {
-        let kept = serde_json::to_vec(self).unwrap_or_default();
-        Ok(storage.remember(&InstallationId::from(id), KEY, kept, ROOM).await?)
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        Ok(storage.remember(&InstallationId::from(id), KEY, bytes, MAX_STORED_BYTES).await?)
     }
 
     async fn judge(

@@ -1,7 +1,7 @@
 //! Checks of a component's card and health report.
 
 use super::{
-    report::{Check, failed, passed, said},
+    report::{Check, failed, passed, sanitize},
     stage::ConformanceBench,
 };
 use a2a_hub_core::text::one_line::OneLine;
@@ -17,7 +17,7 @@ fn a2a(card: &AgentCard) -> Check {
     let id = "card.a2a";
     match lacks(card).first() {
         None => passed(id, format!("{} skills", card.skills.len())),
-        Some((found, fix)) => failed(id, said(found), fix),
+        Some((found, fix)) => failed(id, sanitize(found), fix),
     }
 }
 
@@ -77,7 +77,7 @@ async fn stable(stage: &ConformanceBench, card: &AgentCard) -> Check {
         match stage.card().await {
             Ok(again) if again == *card => {}
             Ok(_) => return failed(id, "asked again, it says another card", fix),
-            Err(why) => return failed(id, said(&format!("asked again: {why}")), fix),
+            Err(why) => return failed(id, sanitize(&format!("asked again: {why}")), fix),
         }
     }
     passed(id, "asked three times")
@@ -88,10 +88,10 @@ fn versions(stage: &ConformanceBench, card: &AgentCard) -> Check {
     let fix = "have both say one version, such as `env!(\"CARGO_PKG_VERSION\")`: updates are judged by it";
     match stage.ask().version.as_ref().map(OneLine::to_string) {
         None => passed(id, "the manifest names none"),
-        Some(version) if version == card.version => passed(id, said(&version)),
+        Some(version) if version == card.version => passed(id, sanitize(&version)),
         Some(version) => {
             let found = format!("the manifest says {version}, and the card {}", card.version);
-            failed(id, said(&found), fix)
+            failed(id, sanitize(&found), fix)
         }
     }
 }
@@ -101,12 +101,12 @@ async fn health(stage: &ConformanceBench) -> Check {
     let fix = "look only at what is there: a tenth of a second on the processor, and no waiting; what is missing is `Health::unhealthy` with a fix";
     match stage.health().await {
         None => failed(id, "it did not say within a second how it is", fix),
-        Some(Err(why)) => failed(id, said(&why.to_string()), fix),
+        Some(Err(why)) => failed(id, sanitize(&why.to_string()), fix),
         Some(Ok(report)) => {
             let detail = report.detail.map(|detail| format!(": {detail}"));
             let status = json!(report.status);
             let status = status.as_str().unwrap_or_default();
-            passed(id, said(&format!("{status}{}", detail.unwrap_or_default())))
+            passed(id, sanitize(&format!("{status}{}", detail.unwrap_or_default())))
         }
     }
 }

@@ -2,8 +2,8 @@
 //! and to denials.
 
 use super::{
-    report::{Check, failed, not_applicable, passed, said},
-    stage::{Came, ConformanceBench, GRACE, Hears, RunObservations, TrialRun},
+    report::{Check, failed, not_applicable, passed, sanitize},
+    stage::{ConformanceBench, GRACE, PortReaction, RunObservations, TrialEnd, TrialRun},
 };
 use a2a_hub_core::grant::Ask;
 use a2a_hub_protocol::{
@@ -100,32 +100,32 @@ impl<'a> Conduct<'a> {
         Self { stage, card, prompts, refused, broke, survived }
     }
 
-    pub(super) async fn check(&mut self, what: Try) -> Vec<Check> {
+    pub(super) async fn check(&mut self, kind: Try) -> Vec<Check> {
         let user = |parts| Message::new(Role::User, parts);
-        let one = match what {
+        let one = match kind {
             Try::Plain => {
                 let all = self.prompts.iter().map(|prompt| TrialRun::saying(prompt)).collect();
-                self.hears("message.plain", all).await
+                self.check_trials("message.plain", all).await
             }
             Try::Empty => {
                 let all = ["", " \n\t "].map(TrialRun::saying).into();
-                self.hears("message.empty", all).await
+                self.check_trials("message.empty", all).await
             }
             Try::Huge => {
                 let words = "all work and no play ".repeat(50_000);
                 let line = "x".repeat(1_000_000);
                 let all = [words, line].iter().map(|text| TrialRun::saying(text)).collect();
-                self.hears("message.huge", all).await
+                self.check_trials("message.huge", all).await
             }
             Try::Unicode => {
                 let all = ODD.iter().map(|text| TrialRun::saying(text)).collect();
-                self.hears("message.unicode", all).await
+                self.check_trials("message.unicode", all).await
             }
             Try::Data => {
                 let deep = (0..60).fold(json!({ "": null }), |inner, _| json!([inner]));
                 let all = [deep, json!({ "text": 1, "é": [1e308, -0.0, "\u{0}"] }), Value::Null];
-                let trial = |data| TrialRun::of(user(vec![Part::data(data)]));
-                self.hears("message.data", all.into_iter().map(trial).collect()).await
+                let trial = |data| TrialRun::new(user(vec![Part::data(data)]));
+                self.check_trials("message.data", all.into_iter().map(trial).collect()).await
             }
             Try::File => {
                 let file = Part {
@@ -134,12 +134,12 @@ impl<'a> Conduct<'a> {
                     ..Part::new(Content::Raw(vec![0xff; 4_096]))
                 };
                 let url = Part::new(Content::Url("file:///etc/passwd".to_owned()));
-                let all = [file, url].map(|part| TrialRun::of(user(vec![part]))).into();
-                self.hears("message.file", all).await
+                let all = [file, url].map(|part| TrialRun::new(user(vec![part]))).into();
+                self.check_trials("message.file", all).await
             }
             Try::Context => {
                 let all = self.prompts.iter().take(2).map(|prompt| in_context(prompt)).collect();
-                self.hears("message.context", all).await
+                self.check_trials("message.context", all).await
             }
             Try::Cancel => self.cancel().await,
             Try::CleanUp => clean_up(self.stage).await,
@@ -152,69 +152,69 @@ impl<'a> Conduct<'a> {
     }
 
     async fn run(&mut self, trial: &TrialRun) -> RunObservations {
-        let seen = self.stage.run(trial).await;
-        self.note(&seen);
-        seen
+        let observed = self.stage.run(trial).await;
+        self.note(&observed);
+        observed
     }
 
     /// Runs all trials concurrently.
     async fn run_all(&mut self, trials: &[TrialRun]) -> Vec<RunObservations> {
         let all = join_all(trials.iter().map(|trial| self.stage.run(trial))).await;
-        all.iter().for_each(|seen| self.note(seen));
+        all.iter().for_each(|observed| self.note(observed));
         all
     }
 
-    fn note(&mut self, seen: &RunObservations) {
-        match &seen.came {
-            Came::Ended(Ended::Failed(why @ Failure::Trapped(_))) => {
-                let broke = seen.refused.iter().map(|used| (used.clone(), why.in_full()));
+    fn note(&mut self, observed: &RunObservations) {
+        match &observed.end {
+            TrialEnd::Ended(Ended::Failed(why @ Failure::Trapped(_))) => {
+                let broke = observed.refused.iter().map(|used| (used.clone(), why.in_full()));
                 self.broke.extend(broke);
             }
-            Came::Ended(_) | Came::Stopped(_) | Came::Cut => {
-                self.survived.extend(seen.refused.iter().cloned());
+            TrialEnd::Ended(_) | TrialEnd::Stopped(_) | TrialEnd::Cut => {
+                self.survived.extend(observed.refused.iter().cloned());
             }
         }
-        self.refused.extend(seen.refused.iter().cloned());
+        self.refused.extend(observed.refused.iter().cloned());
     }
 
     /// Checks that each trial ends in a valid way.
-    async fn hears(&mut self, id: &'static str, mut all: Vec<TrialRun>) -> Check {
-        let mut came = BTreeSet::new();
+    async fn check_trials(&mut self, id: &'static str, mut all: Vec<TrialRun>) -> Check {
+        let mut outcomes = BTreeSet::new();
         // The hub refuses messages that the card does not accept.
         all.retain(|trial| self.card.part_not_taken(&trial.message).is_none());
-        for (trial, seen) in all.iter().zip(self.run_all(&all).await) {
-            let heard = told(&trial.message);
-            if let Some(why) = broke(&seen.came) {
+        for (trial, observed) in all.iter().zip(self.run_all(&all).await) {
+            let label = describe(&trial.message);
+            if let Some(why) = broke(&observed.end) {
                 let fix = "end each task with a status, `Failure::Invalid` or `ctx.reject`, whatever the message is; never `unwrap` what came from outside";
-                return failed(id, said(&format!("told {heard}: {why}")), fix);
+                return failed(id, sanitize(&format!("told {label}: {why}")), fix);
             }
-            if seen.came == Came::Cut {
-                let found = format!("told {heard}: still at work, and deaf to the end of its task");
-                return failed(id, said(&found), DEAF);
+            if observed.end == TrialEnd::Cut {
+                let found = format!("told {label}: still at work, and deaf to the end of its task");
+                return failed(id, sanitize(&found), DEAF);
             }
-            came.insert(outcome(&seen.came));
+            outcomes.insert(outcome(&observed.end));
         }
-        if came.is_empty() {
+        if outcomes.is_empty() {
             return not_applicable(id, "its card takes no such part");
         }
-        passed(id, came.into_iter().collect::<Vec<_>>().join(", "))
+        passed(id, outcomes.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     async fn cancel(&mut self) -> Check {
         let id = "cancel.in-time";
         let mut was_at_work = false;
         for prompt in self.prompts.clone() {
-            for hears in [Hears::Cancelling, Hears::All] {
-                let trial = TrialRun { hears, patience: SOON, ..TrialRun::saying(&prompt) };
-                let seen = self.run(&trial).await;
-                was_at_work |= !matches!(seen.came, Came::Ended(_));
-                if seen.came == Came::Cut {
-                    let heard = told(&trial.message);
+            for reaction in [PortReaction::Cancelling, PortReaction::All] {
+                let trial = TrialRun { reaction, timeout: SOON, ..TrialRun::saying(&prompt) };
+                let observed = self.run(&trial).await;
+                was_at_work |= !matches!(observed.end, TrialEnd::Ended(_));
+                if observed.end == TrialEnd::Cut {
+                    let label = describe(&trial.message);
                     let grace = GRACE.as_millis();
                     let found = format!(
-                        "told {heard}, it was still at work {grace} ms after it was cancelled"
+                        "told {label}, it was still at work {grace} ms after it was cancelled"
                     );
-                    return failed(id, said(&found), DEAF);
+                    return failed(id, sanitize(&found), DEAF);
                 }
             }
         }
@@ -237,25 +237,25 @@ impl<'a> Conduct<'a> {
             TrialRun { limits, ..trial }
         });
         let all: Vec<_> = all.collect();
-        for (trial, seen) in all.iter().zip(self.run_all(&all).await) {
-            let heard = told(&trial.message);
+        for (trial, observed) in all.iter().zip(self.run_all(&all).await) {
+            let label = describe(&trial.message);
             let fix = "end the task when `emit` says `exhausted`: `?` does";
-            let why = match &seen.came {
-                Came::Ended(Ended::Failed(Failure::Exhausted(why))) => {
+            let why = match &observed.end {
+                TrialEnd::Ended(Ended::Failed(Failure::Exhausted(why))) => {
                     is_used_up = true;
                     why.contains("cpu_ms").then_some("until its time on the processor was used up")
                 }
-                Came::Cut => Some("and was deaf to the end of its task"),
-                Came::Ended(_) | Came::Stopped(_) => None,
+                TrialEnd::Cut => Some("and was deaf to the end of its task"),
+                TrialEnd::Ended(_) | TrialEnd::Stopped(_) => None,
             };
             if let Some(why) = why {
                 let found =
-                    format!("told {heard}, it went on although it could tell no more, {why}");
-                return failed(id, said(&found), fix);
+                    format!("told {label}, it went on although it could tell no more, {why}");
+                return failed(id, sanitize(&found), fix);
             }
-            is_used_up |= u64::try_from(seen.told).is_ok_and(|told| told >= events);
-            if let Some(why) = broke(&seen.came) {
-                return failed(id, said(&why), fix);
+            is_used_up |= u64::try_from(observed.emit_calls).is_ok_and(|calls| calls >= events);
+            if let Some(why) = broke(&observed.end) {
+                return failed(id, sanitize(&why), fix);
             }
         }
         if is_used_up {
@@ -273,7 +273,11 @@ impl<'a> Conduct<'a> {
         let id = "reload";
         let fix = "keep nothing between tasks but what `ctx.remember` keeps: each runs in an instance of its own";
         let Some(prompt) = self.prompts.first().cloned() else { return not_applicable(id, "") };
-        let old = TrialRun { patience: LONG, hears: Hears::Nothing, ..TrialRun::saying(&prompt) };
+        let old = TrialRun {
+            timeout: LONG,
+            reaction: PortReaction::Nothing,
+            ..TrialRun::saying(&prompt)
+        };
         let new = TrialRun::saying(&prompt);
         let (before, after) = tokio::join!(self.stage.run(&old), async {
             let again = self.stage.reloaded().await?;
@@ -283,20 +287,21 @@ impl<'a> Conduct<'a> {
         self.note(&before);
         let (card, after) = match after {
             Ok(after) => after,
-            Err(why) => return failed(id, said(&why), fix),
+            Err(why) => return failed(id, sanitize(&why), fix),
         };
         self.note(&after);
         if card.as_ref() != Ok(self.card) {
             return failed(id, "loaded again, it says another card", fix);
         }
-        for seen in [&before, &after] {
-            let why = broke(&seen.came);
-            let why = why.or_else(|| (seen.came == Came::Cut).then(|| "it did not end".to_owned()));
+        for observed in [&before, &after] {
+            let why = broke(&observed.end);
+            let why = why
+                .or_else(|| (observed.end == TrialEnd::Cut).then(|| "it did not end".to_owned()));
             if let Some(why) = why {
-                return failed(id, said(&why), fix);
+                return failed(id, sanitize(&why), fix);
             }
         }
-        passed(id, outcome(&after.came))
+        passed(id, outcome(&after.end))
     }
 
     async fn granted(&mut self) -> Check {
@@ -306,13 +311,14 @@ impl<'a> Conduct<'a> {
         };
         let fix = "see what it makes of values and files, also of those that are not there";
         let all: Vec<_> = self.prompts.iter().map(|prompt| TrialRun::saying(prompt)).collect();
-        let seen = join_all(all.iter().map(|trial| stage.run(trial))).await;
-        for (trial, seen) in all.iter().zip(seen) {
-            let why = broke(&seen.came);
-            let why = why.or_else(|| (seen.came == Came::Cut).then(|| "it did not end".to_owned()));
+        let observations = join_all(all.iter().map(|trial| stage.run(trial))).await;
+        for (trial, observed) in all.iter().zip(observations) {
+            let why = broke(&observed.end);
+            let why = why
+                .or_else(|| (observed.end == TrialEnd::Cut).then(|| "it did not end".to_owned()));
             if let Some(why) = why {
-                let heard = told(&trial.message);
-                return failed(id, said(&format!("told {heard}: {why}")), fix);
+                let label = describe(&trial.message);
+                return failed(id, sanitize(&format!("told {label}: {why}")), fix);
             }
         }
         passed(id, "with memory and files, as far as it asks for them")
@@ -324,29 +330,29 @@ impl<'a> Conduct<'a> {
         let mut broke = self.broke.iter().filter(|(used, _)| !self.survived.contains(*used));
         if let Some((used, why)) = broke.next() {
             let fix = "take `Failure::Denied` for an answer: say what is missing, or pass it on with `?`; never `unwrap` it";
-            return failed(id, said(&format!("{used} was denied, and {why}")), fix);
+            return failed(id, sanitize(&format!("{used} was denied, and {why}")), fix);
         }
         if self.refused.is_empty() {
             return not_applicable(id, "it used no capability");
         }
-        passed(id, said(&list(&self.refused)))
+        passed(id, sanitize(&list(&self.refused)))
     }
 
     fn declares(&self) -> Check {
         let id = "manifest.declares";
         let ask = self.stage.ask();
         let undeclared: BTreeSet<_> =
-            self.refused.iter().filter(|used| !is_asked(ask, used)).cloned().collect();
+            self.refused.iter().filter(|used| !is_requested(ask, used)).cloned().collect();
         if !undeclared.is_empty() {
             let found =
                 format!("it uses {}, which its manifest does not ask for", list(&undeclared));
             let fix = "ask for it in the manifest, with a `reason` for the operator: what is not asked for is never granted";
-            return failed(id, said(&found), fix);
+            return failed(id, sanitize(&found), fix);
         }
         if self.refused.is_empty() {
             return passed(id, "it was not seen to use any capability");
         }
-        passed(id, said(&list(&self.refused)))
+        passed(id, sanitize(&list(&self.refused)))
     }
 }
 
@@ -359,16 +365,16 @@ async fn clean_up(stage: &ConformanceBench) -> Check {
     match stage.clean_up().await {
         None => failed(id, "it had not cleaned up after two seconds", fix),
         Some(Err(why @ (Failure::Trapped(_) | Failure::Exhausted(_)))) => {
-            failed(id, said(&why.in_full()), fix)
+            failed(id, sanitize(&why.in_full()), fix)
         }
         Some(Ok(())) => passed(id, "done"),
-        Some(Err(why)) => passed(id, said(&why.to_string())),
+        Some(Err(why)) => passed(id, sanitize(&why.to_string())),
     }
 }
 
 /// Returns the reason if a run broke, that is, ended in a way that no task may.
-fn broke(came: &Came) -> Option<String> {
-    let (Came::Ended(ended) | Came::Stopped(ended)) = came else { return None };
+fn broke(end: &TrialEnd) -> Option<String> {
+    let (TrialEnd::Ended(ended) | TrialEnd::Stopped(ended)) = end else { return None };
     let Ended::Failed(failure) = ended else { return None };
     match failure {
         Failure::Trapped(_) | Failure::Diverged(_) => Some(failure.in_full()),
@@ -392,20 +398,20 @@ fn broke(came: &Came) -> Option<String> {
 }
 
 /// Names the outcome of a run.
-fn outcome(came: &Came) -> &'static str {
-    match came {
-        Came::Ended(Ended::Reply(_)) => "a message",
-        Came::Ended(Ended::Status { state, .. }) => TaskState::name(*state),
-        Came::Ended(Ended::Failed(failure)) => {
+fn outcome(end: &TrialEnd) -> &'static str {
+    match end {
+        TrialEnd::Ended(Ended::Reply(_)) => "a message",
+        TrialEnd::Ended(Ended::Status { state, .. }) => TaskState::name(*state),
+        TrialEnd::Ended(Ended::Failed(failure)) => {
             failure.reason().map_or("canceled", |reason| reason.name())
         }
-        Came::Stopped(_) => "at work until it was cancelled",
-        Came::Cut => "cut",
+        TrialEnd::Stopped(_) => "at work until it was cancelled",
+        TrialEnd::Cut => "cut",
     }
 }
 
 /// True if a manifest asks for the capability.
-fn is_asked(ask: &Ask, used: &str) -> bool {
+fn is_requested(ask: &Ask, used: &str) -> bool {
     match used.split_once('.') {
         Some(("process", program)) => ask.process.contains_key(program),
         Some(("http", host)) => ask.http.keys().any(|pattern| pattern.matches(host)),
@@ -424,7 +430,7 @@ fn list(words: &BTreeSet<String>) -> String {
 }
 
 /// Describes a message for people who may want to send it again.
-fn told(message: &Message) -> String {
+fn describe(message: &Message) -> String {
     let text = message.joined_text();
     match message.parts.first().map(|part| &part.content) {
         Some(Content::Text(_)) if text.trim().is_empty() => "nothing".to_owned(),
@@ -469,17 +475,17 @@ mod tests {
         )
         .unwrap();
         for used in ["process.git", "memory", "http.api.example.com"] {
-            assert!(is_asked(&ask, used), "{used}");
+            assert!(is_requested(&ask, used), "{used}");
         }
         for used in ["process.sh", "process", "files", "tools", "delegate", "http.example.org", "x"]
         {
-            assert!(!is_asked(&ask, used), "{used}");
+            assert!(!is_requested(&ask, used), "{used}");
         }
     }
 
     #[test]
     fn only_traps_and_limits_break_run() {
-        let of = |failure| broke(&Came::Ended(Ended::Failed(failure)));
+        let of = |failure| broke(&TrialEnd::Ended(Ended::Failed(failure)));
         for fine in [
             Failure::Denied("no".to_owned()),
             Failure::Invalid("say more".to_owned()),

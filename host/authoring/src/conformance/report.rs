@@ -85,7 +85,7 @@ pub(super) fn failed(id: &'static str, found: impl Into<String>, fix: &'static s
 }
 
 /// Sanitises text by or about a component to one plain line.
-pub(super) fn said(text: &str) -> String {
+pub(super) fn sanitize(text: &str) -> String {
     line(text, 400)
 }
 
@@ -101,7 +101,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn of(file: &Path, bytes: &[u8]) -> Self {
+    pub(super) fn new(file: &Path, bytes: &[u8]) -> Self {
         let (id, version, checks) = Default::default();
         let (file, sha256) = (file.to_owned(), digest_of(bytes));
         Self { file, sha256, bytes: bytes.len(), id, version, checks }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        let mut report = Report::of(Path::new("x.wasm"), b"x");
+        let mut report = Report::new(Path::new("x.wasm"), b"x");
         report.add(passed("manifest.read", "x 1.0"));
         report.add(failed("component.loads", "it is [2J not", "build it again"));
         report

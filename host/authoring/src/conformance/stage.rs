@@ -1,6 +1,6 @@
 //! Test environment of a component: a hub's sandbox with ports that only record calls.
 
-use super::report::said;
+use super::report::sanitize;
 use a2a_hub_core::grant::{Ask, EffectiveGrant, Grant, intersect};
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -13,7 +13,7 @@ use a2a_hub_runtime::{
     Call, Ended, Failure, HealthReport, Limits, Runtime, Work,
     port::{
         Ports,
-        context_memory::FleetingMind,
+        context_memory::EphemeralMemory,
         files::FilesPort,
         memory::MemoryPort,
         process::{ChildPort, PermittedLaunch, ProcessPort},
@@ -40,7 +40,7 @@ use tokio::{
 
 /// Time after which a running task is cancelled. Without a program, a host or a model, an answer
 /// arrives sooner; running longer is no failure.
-const PATIENCE: Duration = Duration::from_secs(4);
+const RUN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// CPU limit of a run.
 const CPU: Duration = Duration::from_secs(3);
@@ -68,12 +68,12 @@ pub(super) struct ConformanceBench {
     plugin: Plugin,
     agent: AgentId,
     client: ClientCapabilities,
-    held: Arc<EffectiveGrant>,
+    grant: Arc<EffectiveGrant>,
 }
 
 /// Reaction of the task port to a component's events and questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Hears {
+pub(super) enum PortReaction {
     /// Accepts events and answers questions.
     #[default]
     All,
@@ -90,25 +90,31 @@ pub(super) struct TrialRun {
     pub(super) history: Vec<Message>,
     pub(super) limits: Limits,
     /// Reaction of the task port.
-    pub(super) hears: Hears,
+    pub(super) reaction: PortReaction,
     /// Time after which the running task is cancelled.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 impl TrialRun {
-    pub(super) fn of(message: Message) -> Self {
+    pub(super) fn new(message: Message) -> Self {
         let limits = Limits { cpu: CPU, ..Limits::default() };
-        Self { message, history: Vec::new(), limits, hears: Hears::All, patience: PATIENCE }
+        Self {
+            message,
+            history: Vec::new(),
+            limits,
+            reaction: PortReaction::All,
+            timeout: RUN_TIMEOUT,
+        }
     }
 
     pub(super) fn saying(text: &str) -> Self {
-        Self::of(Message::text(Role::User, text))
+        Self::new(Message::text(Role::User, text))
     }
 }
 
 /// End of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Came {
+pub(super) enum TrialEnd {
     /// The task ended by itself.
     Ended(Ended),
     /// The task ended within the grace period after its cancellation.
@@ -120,11 +126,11 @@ pub(super) enum Came {
 /// Observations of a run.
 #[derive(Debug)]
 pub(super) struct RunObservations {
-    pub(super) came: Came,
+    pub(super) end: TrialEnd,
     /// Capabilities that were denied, in the words of a grant.
     pub(super) refused: BTreeSet<String>,
     /// Number of calls that emitted events.
-    pub(super) told: usize,
+    pub(super) emit_calls: usize,
 }
 
 impl ConformanceBench {
@@ -137,8 +143,8 @@ impl ConformanceBench {
     ) -> Self {
         let extensions = card.extensions().map(|(uri, _)| uri.to_owned()).collect();
         let client = ClientCapabilities { extensions, ..ClientCapabilities::default() };
-        let held = Arc::new(intersect(plugin.ask(), &Grant::default()));
-        Self { source, plugin, agent, client, held }
+        let grant = Arc::new(intersect(plugin.ask(), &Grant::default()));
+        Self { source, plugin, agent, client, grant }
     }
 
     pub(super) fn ask(&self) -> &Ask {
@@ -150,22 +156,22 @@ impl ConformanceBench {
     pub(super) fn harmless(&self) -> Option<Self> {
         let ask = self.ask();
         let all = Grant::everything(ask);
-        let held =
+        let grant =
             intersect(ask, &Grant { memory: all.memory, files: all.files, ..Grant::default() });
-        let has_some = held.memory_bytes.is_some() || held.files_bytes.is_some();
-        has_some.then(|| self.with(self.plugin.clone(), held))
+        let has_some = grant.memory_bytes.is_some() || grant.files_bytes.is_some();
+        has_some.then(|| self.with(self.plugin.clone(), grant))
     }
 
     /// Loads the same component again.
     pub(super) async fn reloaded(&self) -> Result<Self, String> {
         let (engine, bytes) = &self.source;
         let plugin = Plugin::load(engine, bytes.clone()).await.map_err(|why| why.to_string())?;
-        Ok(self.with(plugin, EffectiveGrant::clone(&self.held)))
+        Ok(self.with(plugin, EffectiveGrant::clone(&self.grant)))
     }
 
-    fn with(&self, plugin: Plugin, held: EffectiveGrant) -> Self {
+    fn with(&self, plugin: Plugin, grant: EffectiveGrant) -> Self {
         let (source, agent) = (self.source.clone(), self.agent.clone());
-        Self { source, plugin, agent, client: self.client.clone(), held: Arc::new(held) }
+        Self { source, plugin, agent, client: self.client.clone(), grant: Arc::new(grant) }
     }
 
     /// Requests the card again.
@@ -188,7 +194,8 @@ impl ConformanceBench {
 
     /// Runs the component on a task until the task ends or is cancelled.
     pub(super) async fn run(&self, trial: &TrialRun) -> RunObservations {
-        let listener = Arc::new(ScriptedClient { hears: trial.hears, ..ScriptedClient::default() });
+        let listener =
+            Arc::new(ScriptedClient { reaction: trial.reaction, ..ScriptedClient::default() });
         let (call, refused) = self.call(trial.limits, Some(Arc::clone(&listener)));
         let mut run = Runtime::start(&self.plugin, call, work(trial));
         let ended = {
@@ -196,22 +203,22 @@ impl ConformanceBench {
             tokio::select! {
                 biased;
                 ended = &mut ended => Some(ended),
-                () = listener.held.notified() => None,
-                () = sleep(trial.patience) => None,
+                () = listener.blocked.notified() => None,
+                () = sleep(trial.timeout) => None,
             }
         };
-        let came = match ended {
-            Some(ended) => Came::Ended(ended),
+        let end = match ended {
+            Some(ended) => TrialEnd::Ended(ended),
             None => {
                 run.cancel();
                 let stopped = timeout(GRACE, run.ended()).await;
-                stopped.map_or(Came::Cut, Came::Stopped)
+                stopped.map_or(TrialEnd::Cut, TrialEnd::Stopped)
             }
         };
         // A guest that still runs after this ends with the process.
         let _ = timeout(END, run.end()).await;
         let refused = std::mem::take(&mut *refused.lock());
-        RunObservations { came, refused, told: listener.told.load(Relaxed) }
+        RunObservations { end, refused, emit_calls: listener.emit_calls.load(Relaxed) }
     }
 
     fn call(
@@ -220,29 +227,29 @@ impl ConformanceBench {
         tasks: Option<Arc<ScriptedClient>>,
     ) -> (Call, DeniedCapabilities) {
         let refused = DeniedCapabilities::default();
-        let hear = Arc::clone(&refused);
+        let denied = Arc::clone(&refused);
         let keep = move |capability: &str| {
-            let mut refused = hear.lock();
+            let mut refused = denied.lock();
             // Components choose the names, so their number is bounded.
             if refused.len() < 32 {
-                refused.insert(said(capability));
+                refused.insert(sanitize(capability));
             }
         };
-        let most = |bytes: Option<u64>| bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        let values = |bytes| Arc::new(Values { most: bytes, values: Mutex::default() });
+        let to_usize = |bytes: Option<u64>| bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let values = |bytes| Arc::new(Values { max_bytes: bytes, values: Mutex::default() });
         let ports = Ports {
             tasks: tasks.map(|listener| listener as _),
             process: Some(Arc::new(NoPrograms)),
-            memory: most(self.held.memory_bytes).map(|bytes| values(bytes) as _),
-            context_memory: most(self.held.memory_bytes)
-                .map(|bytes| Arc::new(FleetingMind::of(bytes)) as _),
-            files: most(self.held.files_bytes).map(|_| Arc::new(NoPrograms) as _),
+            memory: to_usize(self.grant.memory_bytes).map(|bytes| values(bytes) as _),
+            context_memory: to_usize(self.grant.memory_bytes)
+                .map(|bytes| Arc::new(EphemeralMemory::new(bytes)) as _),
+            files: to_usize(self.grant.files_bytes).map(|_| Arc::new(NoPrograms) as _),
             settings: Arc::new(settings()),
             refused: Some(Arc::new(keep)),
             ..Ports::default()
         };
         let call = Call {
-            held: Arc::clone(&self.held),
+            grant: Arc::clone(&self.grant),
             ports: Arc::new(ports),
             client: self.client.clone(),
             ..Call::bare(self.agent.clone(), limits)
@@ -281,19 +288,19 @@ fn work(trial: &TrialRun) -> Work {
 /// Client that answers a limited number of questions.
 #[derive(Default)]
 struct ScriptedClient {
-    hears: Hears,
-    held: Notify,
-    told: AtomicUsize,
-    asked: AtomicUsize,
+    reaction: PortReaction,
+    blocked: Notify,
+    emit_calls: AtomicUsize,
+    questions: AtomicUsize,
 }
 
 impl ScriptedClient {
     /// Blocks forever, or returns at once, depending on the configured reaction.
-    async fn hold(&self) {
-        match self.hears {
-            Hears::All => return,
-            Hears::Nothing => {}
-            Hears::Cancelling => self.held.notify_one(),
+    async fn react(&self) {
+        match self.reaction {
+            PortReaction::All => return,
+            PortReaction::Nothing => {}
+            PortReaction::Cancelling => self.blocked.notify_one(),
         }
         pending::<()>().await;
     }
@@ -302,8 +309,8 @@ impl ScriptedClient {
 #[async_trait::async_trait]
 impl TaskPort for ScriptedClient {
     async fn emit(&self, _: Vec<Emitted>) -> Result<(), Failure> {
-        self.told.fetch_add(1, Relaxed);
-        self.hold().await;
+        self.emit_calls.fetch_add(1, Relaxed);
+        self.react().await;
         Ok(())
     }
 
@@ -313,9 +320,9 @@ impl TaskPort for ScriptedClient {
         _: Message,
         _: Option<Duration>,
     ) -> Result<ClientAnswer, Failure> {
-        self.hold().await;
-        let asked = self.asked.fetch_add(1, Relaxed);
-        if need == Need::Auth || asked >= ANSWERS {
+        self.react().await;
+        let number = self.questions.fetch_add(1, Relaxed);
+        if need == Need::Auth || number >= ANSWERS {
             return Err(Failure::Timeout);
         }
         let message = Message::text(Role::User, "yes");
@@ -355,7 +362,7 @@ impl FilesPort for NoPrograms {
 
 /// In-memory values of one run.
 struct Values {
-    most: usize,
+    max_bytes: usize,
     values: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
@@ -368,8 +375,8 @@ impl MemoryPort for Values {
     async fn set(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
         let mut values = self.values.lock();
         let others = values.iter().filter(|(other, _)| *other != key);
-        let held: usize = others.map(|(key, value)| key.len() + value.len()).sum();
-        if held + key.len() + value.len() > self.most {
+        let used: usize = others.map(|(key, value)| key.len() + value.len()).sum();
+        if used + key.len() + value.len() > self.max_bytes {
             return Err(Failure::Exhausted("remember more: the bytes are used up".to_owned()));
         }
         values.insert(key.to_owned(), value);

@@ -11,9 +11,9 @@ use std::{
     path::Path,
 };
 
-/// Reads a file as a part of a message. Fails if the encoded part exceeds `room` bytes, else
-/// subtracts its size from `room`.
-pub(crate) fn part(path: &Path, room: &mut usize) -> anyhow::Result<Value> {
+/// Reads a file as a part of a message. Fails if the encoded part exceeds `free_bytes` bytes, else
+/// subtracts its size from `free_bytes`.
+pub(crate) fn part(path: &Path, free_bytes: &mut usize) -> anyhow::Result<Value> {
     let shown = path.display();
     // Checked before the file is opened: opening a pipe blocks until another process writes to it.
     if !fs::metadata(path).with_context(|| format!("attach {shown}"))?.is_file() {
@@ -22,21 +22,21 @@ pub(crate) fn part(path: &Path, room: &mut usize) -> anyhow::Result<Value> {
     let file = File::open(path).with_context(|| format!("attach {shown}"))?;
     let mut bytes = Vec::new();
     // Base64 encodes three bytes as four.
-    let most = (*room).min(MAX_CONTENT) / 4 * 3;
-    let read = file.take(most as u64 + 1).read_to_end(&mut bytes);
+    let max_bytes = (*free_bytes).min(MAX_CONTENT) / 4 * 3;
+    let read = file.take(max_bytes as u64 + 1).read_to_end(&mut bytes);
     read.with_context(|| format!("attach {shown}"))?;
-    if bytes.len() > most {
-        let kib = most >> 10;
-        let room = match *room < MAX_CONTENT {
+    if bytes.len() > max_bytes {
+        let kib = max_bytes >> 10;
+        let reason = match *free_bytes < MAX_CONTENT {
             true => format!("a message has room for {kib} KiB more"),
             false => format!("a file in a message may have {kib} KiB"),
         };
-        bail!("attach {shown}: {room}; leave the file in a workspace and name its path instead");
+        bail!("attach {shown}: {reason}; leave the file in a workspace and name its path instead");
     }
     let name: String =
         path.file_name().unwrap_or_default().to_string_lossy().chars().take(MAX_ID).collect();
     let encoded = STANDARD.encode(&bytes);
-    *room -= encoded.len();
+    *free_bytes -= encoded.len();
     Ok(json!({
         "kind": "file",
         "file": { "name": name, "mimeType": media_type(path, &bytes), "bytes": encoded },

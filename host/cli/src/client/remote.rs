@@ -25,7 +25,7 @@ pub(crate) struct RemoteOptions {
 
 impl RemoteOptions {
     /// Returns the option of this group that was given although the agent is local to the hub.
-    pub(crate) fn given(&self) -> Option<&'static str> {
+    pub(crate) fn specified(&self) -> Option<&'static str> {
         let token = self.token_env.as_ref().map(|_| "--token-env");
         token.or_else(|| (!self.origins.is_empty()).then_some("--allow-origin"))
     }

@@ -1,6 +1,6 @@
 //! Tasks of remote agents, without the hub: started by `send`, shown, watched and cancelled.
 
-use super::{remote::RemoteOptions, signals::LeaveSignals, task_snapshot::Told};
+use super::{remote::RemoteOptions, signals::LeaveSignals, task_snapshot::TaskStateSnapshot};
 use crate::{
     Exit, Format, Global, block_on,
     commands::{
@@ -9,7 +9,7 @@ use crate::{
         send::{Send, SendStep, conclude, message},
         task::{
             output::{TaskOutput, print_begun},
-            question::{self, Asked, question},
+            question::{self, QuestionOutcome, question},
         },
     },
     ui::interactive::ProgressLine,
@@ -28,7 +28,7 @@ use std::{future::pending, pin::pin, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// Interval at which a remote task is read while its question waits at the prompt.
-const LOOK: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Maximum time in which a remote agent tells the id of a task.
 const MAX_BEGIN: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
     }
     let named = send.elsewhere.named(&url);
     block_on(async {
-        let patience = send.timeout.map(Duration::from_millis);
+        let timeout = send.timeout.map(Duration::from_millis);
         let agent = send.elsewhere.find(&url).await?;
         if send.detach {
             let task = begun(&agent, &send).await?;
@@ -63,12 +63,12 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let shown = TaskOutput::new(global, send.stream).written_in(modes);
             let mut shown = shown.after(earlier.take());
             let mut progress = global.progress(&url, true);
-            let until = patience.map(|patience| Instant::now() + patience);
+            let until = timeout.map(|timeout| Instant::now() + timeout);
             let watch = FollowOptions { until, on_leave: OnLeave::Cancel };
             let followed = match &step {
                 SendStep::Send | SendStep::Answer(_) => {
-                    let said = SendMessage::new(message(&send)?, None)?;
-                    match in_time(until, agent.stream(said)).await {
+                    let request = SendMessage::new(message(&send)?, None)?;
+                    match in_time(until, agent.stream(request)).await {
                         Some(Ok(telling)) => {
                             watch.follow(&agent, telling, &mut shown, &mut progress).await
                         }
@@ -86,9 +86,9 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 }
             };
             drop(progress);
-            if let (Ok(None), Some(patience)) = (&followed, patience) {
-                let patience = Span(patience);
-                shown.give_up(format!("The task exceeded its time limit of {patience}."));
+            if let (Ok(None), Some(timeout)) = (&followed, timeout) {
+                let timeout = Span(timeout);
+                shown.give_up(format!("The task exceeded its time limit of {timeout}."));
             }
             let again = format!(" --agent {named}");
             let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
@@ -99,16 +99,16 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 return Ok(exit);
             }
             conclude(&send, &mut shown, exit)?;
-            let closed = closed(&agent, &shown.told);
+            let closed = closed(&agent, &shown.snapshot);
             match question(global, &shown, exit, &named, closed).await? {
-                Asked::Nothing => return Ok(exit),
-                Asked::Answered(task, answer) => {
+                QuestionOutcome::Nothing => return Ok(exit),
+                QuestionOutcome::Answered(task, answer) => {
                     step = SendStep::Answer(task.clone());
                     send = send.answering(task, answer, &shown);
                 }
-                Asked::Closed(task) => step = SendStep::after(task),
-                Asked::Lost(_, why) => return Err(why),
-                Asked::Interrupted(task) => {
+                QuestionOutcome::Closed(task) => step = SendStep::after(task),
+                QuestionOutcome::Lost(_, why) => return Err(why),
+                QuestionOutcome::Interrupted(task) => {
                     cancel(&agent, Some(TaskId::new(task))).await?;
                     return Ok(Exit::Interrupted);
                 }
@@ -122,8 +122,8 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
 async fn begun(agent: &A2aClient, send: &Send) -> anyhow::Result<Value> {
     let mut sent = SendMessage::new(message(send)?, None)?;
     sent.wait = Wait::No;
-    let patience = send.timeout.map_or(MAX_BEGIN, Duration::from_millis);
-    match agent.send(sent, patience).await? {
+    let timeout = send.timeout.map_or(MAX_BEGIN, Duration::from_millis);
+    match agent.send(sent, timeout).await? {
         StreamResponse::Task(task) => Ok(v03::json::write_task(&task)),
         StreamResponse::Message(_)
         | StreamResponse::Status { .. }
@@ -136,13 +136,13 @@ async fn begun(agent: &A2aClient, send: &Send) -> anyhow::Result<Value> {
 
 /// Reads the task until its question is closed, and returns the task then. An agent that does not
 /// answer leaves the question open.
-async fn closed(agent: &A2aClient, told: &Told) -> anyhow::Result<Value> {
-    let task = told.task.as_deref().unwrap_or_default();
+async fn closed(agent: &A2aClient, snapshot: &TaskStateSnapshot) -> anyhow::Result<Value> {
+    let task = snapshot.task.as_deref().unwrap_or_default();
     loop {
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
         if let Ok(task) = agent.get(TaskId::new(task)).await {
             let task = v03::json::write_task(&task);
-            if !question::is_open(&task, told.question()) {
+            if !question::is_open(&task, snapshot.question()) {
                 return Ok(task);
             }
         }
@@ -153,22 +153,22 @@ async fn closed(agent: &A2aClient, told: &Told) -> anyhow::Result<Value> {
 pub(crate) fn watch(
     global: &Global,
     url: &str,
-    how: &RemoteOptions,
+    options: &RemoteOptions,
     task: &str,
 ) -> anyhow::Result<Exit> {
     block_on(async {
-        let agent = how.find(url).await?;
+        let agent = options.find(url).await?;
         let mut shown = TaskOutput::new(global, true);
         let mut still = global.progress(url, false);
         let watch = FollowOptions { until: None, on_leave: OnLeave::LetBe };
         let telling = agent.subscribe(TaskId::new(task));
         let followed = watch.follow(&agent, telling, &mut shown, &mut still).await;
-        let again = format!(" --agent {}", how.named(url));
+        let again = format!(" --agent {}", options.named(url));
         let exit = followed.map_err(|why| shown.broken_off(&why, &again))?;
         let exit = exit.unwrap_or(Exit::TaskFailed);
         shown.finish(exit, Map::new())?;
         if exit == Exit::NeedsInput && global.format == Format::Pretty {
-            question::tell(global.console(), &shown, &format!("task {task}"));
+            question::print_question(global.console(), &shown, &format!("task {task}"));
         }
         Ok(exit)
     })
@@ -177,12 +177,12 @@ pub(crate) fn watch(
 /// Returns a task of the agent at `url` in the hub's JSON form; `stop` cancels the task first.
 pub(crate) fn task(
     url: &str,
-    how: &RemoteOptions,
+    options: &RemoteOptions,
     task: &str,
     stop: bool,
 ) -> anyhow::Result<Value> {
     block_on(async {
-        let (agent, id) = (how.find(url).await?, TaskId::new(task));
+        let (agent, id) = (options.find(url).await?, TaskId::new(task));
         let task = if stop { agent.cancel(id).await? } else { agent.get(id).await? };
         Ok(v03::json::write_task(&task))
     })
@@ -213,7 +213,7 @@ impl FollowOptions {
             let task = telling.task().cloned();
             // The future outlives ticks because it measures the time since the last event.
             let mut next = pin!(telling.next());
-            let told = loop {
+            let event = loop {
                 tokio::select! {
                     told = &mut next => break told,
                     () = progress.tick(), if !shown.in_line => progress.draw(),
@@ -250,8 +250,8 @@ impl FollowOptions {
                 }
             };
             progress.clear();
-            match told {
-                Some(told) => show_event(shown, progress, &as_the_hub_tells(told?))?,
+            match event {
+                Some(event) => show_event(shown, progress, &as_the_hub_tells(event?))?,
                 None => return shown.exit().map(Some),
             }
         }
@@ -296,11 +296,11 @@ async fn at(instant: Option<Instant>) {
 }
 
 /// Converts an event to the hub's JSON form, which the other commands read.
-fn as_the_hub_tells(told: StreamResponse) -> Value {
+fn as_the_hub_tells(response: StreamResponse) -> Value {
     let event = |task: TaskId, context: ContextId, event: TaskEvent| {
         v03::json::write_event(&SequencedEvent { task, context, seq: 0, event }).unwrap_or_default()
     };
-    match told {
+    match response {
         StreamResponse::Task(task) => v03::json::write_task(&task),
         StreamResponse::Message(message) => v03::json::write_message(&message),
         StreamResponse::Status { task, context, update } => {

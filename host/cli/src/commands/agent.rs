@@ -71,8 +71,8 @@ pub(crate) enum AgentCommand {
 
 pub(crate) fn agent(global: &Global, agent: &AgentCommand) -> anyhow::Result<Exit> {
     let of = |id: &str| json!({ "agentId": id });
-    let (answer, said): (_, Text) = match agent {
-        AgentCommand::List(asked) => return agents(global, asked),
+    let (answer, output): (_, Text) = match agent {
+        AgentCommand::List(args) => return agents(global, args),
         AgentCommand::Available => return program::available(global),
         AgentCommand::Add { name, command, .. } => return program::add(global, name, command),
         AgentCommand::Remove { name } => return program::remove(global, name),
@@ -104,6 +104,6 @@ pub(crate) fn agent(global: &Global, agent: &AgentCommand) -> anyhow::Result<Exi
             (ask(global, "hub/agents/reload", params)?, format!("agent {id} was reloaded\n").into())
         }
     };
-    global.show(&answer, || Ok(said))?;
+    global.show(&answer, || Ok(output))?;
     Ok(Exit::Done)
 }

@@ -64,13 +64,14 @@ impl AgentsArgs {
     /// Parameters of the `hub/agents/find` request; `None` without a criterion.
     fn query(&self) -> Option<Value> {
         let Self { find, name, skill, tags, version, input, output, limit, .. } = self;
-        let said = json!({ "query": find, "name": name, "skill": skill, "version": version, "limit": limit });
+        let criteria = json!({ "query": find, "name": name, "skill": skill, "version": version, "limit": limit });
         let lists = json!({ "tags": tags, "inputModes": input, "outputModes": output });
-        let said = said.as_object().into_iter().flatten().filter(|(_, said)| !said.is_null());
+        let criteria =
+            criteria.as_object().into_iter().flatten().filter(|(_, said)| !said.is_null());
         let lists =
             lists.as_object().into_iter().flatten().filter(|(_, all)| !list(all).is_empty());
         let mut query: Map<_, _> =
-            said.chain(lists).map(|(name, said)| (name.clone(), said.clone())).collect();
+            criteria.chain(lists).map(|(name, value)| (name.clone(), value.clone())).collect();
         if self.allow_older {
             query.insert("allowOlder".to_owned(), json!(true));
         }
@@ -78,8 +79,8 @@ impl AgentsArgs {
     }
 }
 
-pub(crate) fn agents(global: &Global, asked: &AgentsArgs) -> anyhow::Result<Exit> {
-    let Some(query) = asked.query() else { return status::agents(global, asked.health, asked.all) };
+pub(crate) fn agents(global: &Global, args: &AgentsArgs) -> anyhow::Result<Exit> {
+    let Some(query) = args.query() else { return status::agents(global, args.health, args.all) };
     let found = ask(global, "hub/agents/find", query)?;
     global.show(&found, || Ok(found_text(&found, global.console().columns())))?;
     Ok(Exit::Done)
@@ -87,7 +88,7 @@ pub(crate) fn agents(global: &Global, asked: &AgentsArgs) -> anyhow::Result<Exit
 
 fn found_text(found: &Value, columns: Option<usize>) -> Text {
     let mut out = Text::new();
-    let mut say = |said: &str| out.push(PLAIN, &format!("{said}\n"));
+    let mut say = |sentence: &str| out.push(PLAIN, &format!("{sentence}\n"));
     if let Some(note) = found["note"].as_str() {
         say(note);
     }
@@ -115,7 +116,7 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
         let version = line(text(&agent["card"]["version"]), 20);
         let why: Vec<_> = list(&agent["why"]).iter().map(because).collect();
         table.row([text(&agent["id"]).into(), score.into(), version.into(), why.join(", ").into()]);
-        table.below(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
+        table.add_note(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
     }
     for agent in elsewhere {
         let score = format!("{:.2}", agent["score"].as_f64().unwrap_or_default());
@@ -124,7 +125,7 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
         let (name, registry) = (line(text(&agent["card"]["name"]), 60), text(&agent["registry"]));
         let name = format!("{name} ({registry})");
         table.row([name.into(), score.into(), version.into(), why.join(", ").into()]);
-        table.below(match agent["agent"].as_str() {
+        table.add_note(match agent["agent"].as_str() {
             Some(id) => format!("remote; its id here is `{id}`"),
             None => format!(
                 "remote; to add it, set `remote.<id>.url = \"{}\"` in the configuration",
@@ -138,20 +139,20 @@ fn found_text(found: &Value, columns: Option<usize>) -> Text {
 
 /// Describes one reason for a match in a few words.
 fn because(why: &Value) -> String {
-    let what = text(&why["what"]);
+    let matched = text(&why["what"]);
     match text(&why["by"]) {
         "id" => "its id".to_owned(),
-        "alias" => format!("alias {what}"),
+        "alias" => format!("alias {matched}"),
         "name" => "its name".to_owned(),
-        "nearName" => format!("nearly {what}"),
-        "inputMode" => format!("takes {what}"),
-        "outputMode" => format!("answers {what}"),
-        "olderVersion" => format!("older: {what}"),
+        "nearName" => format!("nearly {matched}"),
+        "inputMode" => format!("takes {matched}"),
+        "outputMode" => format!("answers {matched}"),
+        "olderVersion" => format!("older: {matched}"),
         "word" => {
             let parts: Vec<_> = list(&why["in"]).iter().map(text).collect();
-            format!("\"{what}\" in {}", parts.join("+"))
+            format!("\"{matched}\" in {}", parts.join("+"))
         }
-        by => format!("{by} {what}"),
+        by => format!("{by} {matched}"),
     }
 }
 

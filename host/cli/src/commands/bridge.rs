@@ -67,8 +67,8 @@ pub(crate) fn mcp(global: &Global, mcp: &Mcp) -> anyhow::Result<Exit> {
         None => std::env::current_dir().ok().filter(|dir| dir.parent().is_some()),
     };
     let directory = directory.map(|dir| {
-        let told = dir.to_str().map(str::to_owned);
-        told.ok_or_else(|| {
+        let path = dir.to_str().map(str::to_owned);
+        path.ok_or_else(|| {
             anyhow!("work in {}: its path is not UTF-8; name another with `--cwd`", dir.display())
         })
     });
@@ -97,28 +97,28 @@ async fn bridge(global: &Global, start: bool, language: Value) -> anyhow::Result
     spoken.context("switch the connection to another protocol")?;
     let (mut read, mut write) = client.into_halves();
     let say = async {
-        let said = copy(&mut stdin(), &mut write).await;
+        let copied = copy(&mut stdin(), &mut write).await;
         // The input ended in either case, and the hub may still answer.
         let _ = write.shutdown().await;
-        said.context("relay the client's input")
+        copied.context("relay the client's input")
     };
     let console = global.console();
-    let hear = async {
+    let receive = async {
         let mut line = String::new();
         while read.read_line(&mut line).await.context("relay the hub's output")? > 0 {
-            let told = std::mem::take(&mut line);
+            let output = std::mem::take(&mut line);
             // Printing may block on a slow client, so it must not block the other direction.
-            let printed = spawn_blocking(move || console.print_json_lines(&told)).await?;
+            let printed = spawn_blocking(move || console.print_json_lines(&output)).await?;
             printed.context("relay the hub's output")?;
         }
         anyhow::Ok(())
     };
-    tokio::pin!(hear);
+    tokio::pin!(receive);
     tokio::select! {
-        heard = &mut hear => heard?,
+        heard = &mut receive => heard?,
         said = say => {
             said?;
-            hear.await?;
+            receive.await?;
             return Ok(Exit::Done);
         }
     }

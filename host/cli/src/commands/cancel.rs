@@ -60,20 +60,20 @@ pub(crate) fn cancel(global: &Global, cancel: &Cancel) -> anyhow::Result<()> {
         return global.show(&task, || Ok(format!("task {id} is cancelled\n").into()));
     };
     let before = cancel.older.map(|older| older.moment(Timestamp::now()));
-    let told = block_on(async {
+    let report = block_on(async {
         let mut client = Client::connect(global).await?;
         let ids = matching(&mut client, state, before.as_deref()).await?;
-        let (mut cancelled, mut left) = (Vec::new(), Vec::new());
+        let (mut cancelled, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
             match client.call("tasks/cancel", json!({ "id": id })).await {
                 Ok(_) => cancelled.push(id),
                 // The task may have reached a final state in the meantime.
-                Err(why) => left.push(json!({ "id": id, "error": format!("{why:#}") })),
+                Err(why) => failed.push(json!({ "id": id, "error": format!("{why:#}") })),
             }
         }
-        Ok(json!({ "cancelled": cancelled, "left": left }))
+        Ok(json!({ "cancelled": cancelled, "left": failed }))
     })?;
-    global.show(&told, || Ok(told_text(&told)?))
+    global.show(&report, || Ok(report_text(&report)?))
 }
 
 /// Returns the ids of the tasks in `state` whose state last changed before `before`.
@@ -84,8 +84,8 @@ async fn matching(
 ) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     for page in 0.. {
-        let asked = json!({ "state": state, "limit": PAGE, "offset": page * PAGE });
-        let listed = client.call("hub/tasks/list", asked).await?;
+        let params = json!({ "state": state, "limit": PAGE, "offset": page * PAGE });
+        let listed = client.call("hub/tasks/list", params).await?;
         let old =
             |task: &&Value| before.is_none_or(|before| text(&task["status"]["timestamp"]) < before);
         found.extend(list(&listed).iter().filter(old).map(|task| text(&task["id"]).to_owned()));
@@ -96,15 +96,20 @@ async fn matching(
     Ok(found)
 }
 
-fn told_text(told: &Value) -> Result<Text, std::fmt::Error> {
+fn report_text(report: &Value) -> Result<Text, std::fmt::Error> {
     let mut out = Text::new();
-    for id in list(&told["cancelled"]) {
+    for id in list(&report["cancelled"]) {
         writeln!(out, "task {} is cancelled", text(id))?;
     }
-    for left in list(&told["left"]) {
-        writeln!(out, "task {} was not cancelled: {}", text(&left["id"]), text(&left["error"]))?;
+    for failed in list(&report["left"]) {
+        writeln!(
+            out,
+            "task {} was not cancelled: {}",
+            text(&failed["id"]),
+            text(&failed["error"])
+        )?;
     }
-    if list(&told["cancelled"]).is_empty() && list(&told["left"]).is_empty() {
+    if list(&report["cancelled"]).is_empty() && list(&report["left"]).is_empty() {
         writeln!(out, "there is no such task")?;
     }
     Ok(out)
@@ -119,7 +124,7 @@ mod tests {
         let many =
             json!({ "cancelled": ["a", "b"], "left": [{ "id": "c", "error": "it is over" }] });
         let none = json!({ "cancelled": [], "left": [] });
-        let told = [many, none].map(|told| told_text(&told).unwrap().words()).concat();
+        let told = [many, none].map(|told| report_text(&told).unwrap().words()).concat();
         insta::assert_snapshot!(told, @"
         task a is cancelled
         task b is cancelled

@@ -85,8 +85,8 @@ pub(crate) fn contexts(global: &Global, contexts: &ContextsArgs) -> anyhow::Resu
             let mut client = Client::connect(global).await?;
             let id = ids::resolve(&mut client, Kind::Context, id).await?;
             if !yes && !confirmed(global, &mut client, &id).await? {
-                let kept = format!("the conversation {id} was kept\n").into();
-                return Ok((json!({ "deleted": false, "contextId": id }), kept));
+                let message = format!("the conversation {id} was kept\n").into();
+                return Ok((json!({ "deleted": false, "contextId": id }), message));
             }
             let answer = client.call("hub/contexts/delete", json!({ "contextId": id })).await?;
             Ok((answer, format!("context {id} was deleted\n").into()))
@@ -102,14 +102,14 @@ async fn confirmed(global: &Global, client: &mut Client, id: &str) -> anyhow::Re
     if !console.is_attended() || global.format == Format::Json {
         return Ok(true);
     }
-    let its = json!({ "contextId": id, "limit": MANY, "historyLength": 0 });
+    let its = json!({ "contextId": id, "limit": MAX_COUNTED, "historyLength": 0 });
     let tasks = list(&client.call("hub/tasks/list", its).await?).len();
     if tasks == 0 {
         return Ok(true);
     }
-    let at_least = if tasks == MANY { "at least " } else { "" };
+    let prefix = if tasks == MAX_COUNTED { "at least " } else { "" };
     console.note(format!(
-        "delete the conversation {id} with {at_least}{}? [y/N]",
+        "delete the conversation {id} with {prefix}{}? [y/N]",
         counted(tasks, "task")
     ));
     let answer = interactive::ask(console, "y deletes it; an empty answer keeps it").await?;
@@ -117,7 +117,7 @@ async fn confirmed(global: &Global, client: &mut Client, id: &str) -> anyhow::Re
 }
 
 /// Maximum number of tasks that are counted before a conversation is deleted.
-const MANY: usize = 100;
+const MAX_COUNTED: usize = 100;
 
 /// Renders conversations as a table.
 fn contexts_text(contexts: &[Value], now: Timestamp, columns: Option<usize>) -> Text {

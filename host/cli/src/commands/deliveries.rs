@@ -33,22 +33,22 @@ pub(crate) struct Deliveries {
     limit: u32,
 }
 
-pub(crate) fn deliveries(global: &Global, asked: &Deliveries) -> anyhow::Result<Exit> {
-    let answer = match &asked.retry {
+pub(crate) fn deliveries(global: &Global, args: &Deliveries) -> anyhow::Result<Exit> {
+    let answer = match &args.retry {
         Some(task) => block_on(async {
             let mut client = Client::connect(global).await?;
             let task = ids::resolve(&mut client, Kind::Task, task).await?;
             client.call("hub/deliveries/retry", json!({ "taskId": task })).await
         })?,
         None => {
-            let params = json!({ "dead": asked.dead, "limit": one_more(asked.limit) });
+            let params = json!({ "dead": args.dead, "limit": one_more(args.limit) });
             let mut answer = ask(global, "hub/deliveries/list", params)?;
-            note_more(global, &mut answer, asked.limit, None, "notifications");
+            note_more(global, &mut answer, args.limit, None, "notifications");
             answer
         }
     };
     let columns = global.console().columns();
-    let none = if asked.dead {
+    let none = if args.dead {
         "no notifications were given up\n"
     } else {
         "no notifications are pending\n"
@@ -81,19 +81,20 @@ fn deliveries_text(deliveries: &[Value], now: Timestamp, columns: Option<usize>)
         let attempts = attempts.and_then(|it| usize::try_from(it).ok()).unwrap_or_default();
         let (since, next) = (&delivery["failingSince"], &delivery["retryAt"]);
         match state {
-            "held" => table
-                .below(format!("paused, because others to this receiver failed in a row: {error}")),
+            "held" => table.add_note(format!(
+                "paused, because others to this receiver failed in a row: {error}"
+            )),
             "failing" | "dead" => {
                 let times = counted(attempts, "time");
-                table.below(format!("failed {times} since {}: {error}", ago(since, now)));
+                table.add_note(format!("failed {times} since {}: {error}", ago(since, now)));
             }
             _ => {}
         }
         if !next.is_null() {
-            table.below(format!("next try: {}", ahead(next, now)));
+            table.add_note(format!("next try: {}", ahead(next, now)));
         }
         if state == "dead" {
-            table.below(format!("try again: a2a-hub deliveries --retry {}", shell_word(task)));
+            table.add_note(format!("try again: a2a-hub deliveries --retry {}", shell_word(task)));
         }
     }
     table.text(columns)

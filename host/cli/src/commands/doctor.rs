@@ -22,7 +22,7 @@ use crate::{
         width::{joined_lines, wrapped},
     },
 };
-use a2a_hub_config::{self as config, Settings, custody};
+use a2a_hub_config::{self as config, Settings, ownership};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::{Supervisor, System, confine::Network, controllers_of_trees, daemon, probe};
 use a2a_hub_store::{
@@ -55,7 +55,7 @@ const MAX_SOCKET_PATH: usize = 107;
 const DATA_FILES: &[&str] = &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", "hub.log"];
 
 /// Number of waiting tasks above which `doctor` warns.
-const MANY_WAITING: u64 = 100;
+const WAITING_THRESHOLD: u64 = 100;
 
 /// Time limit of the store's integrity check: enough for some hundred MiB.
 const EXAMINED_FOR: Duration = Duration::from_secs(20);
@@ -77,7 +77,7 @@ const GEMINI_ACCOUNTS: &str =
 const NARROW: usize = 70;
 
 /// Arguments that make `rustc` print the directory of the target's libraries.
-const LOOK_FOR_TARGET: [&str; 4] = ["--print", "target-libdir", "--target", TARGET];
+const TARGET_LIBDIR_ARGS: [&str; 4] = ["--print", "target-libdir", "--target", TARGET];
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
@@ -131,7 +131,7 @@ async fn examine(global: &Global) -> Vec<CheckResult> {
     }
     let of_hub = settings.config.data_dir().ok().and_then(path_of_hub);
     let of_hub = of_hub.as_deref();
-    let clis = CLIS.iter().map(|(cli, agent, install)| look_for(cli, agent, install, of_hub));
+    let clis = CLIS.iter().map(|(cli, agent, install)| find_cli(cli, agent, install, of_hub));
     let clis = join_all(clis);
     let untold = untold(clis.await, &findings);
     findings.extend(untold);
@@ -158,7 +158,7 @@ fn data_directory(dir: &Path) -> CheckResult {
             format!("{shown} belongs to another user"),
             "set `data_dir` to a directory that you own",
         ),
-        Ok(_) if let Err(why) = custody::check(dir) => {
+        Ok(_) if let Err(why) = ownership::check(dir) => {
             fail(about, why.to_string(), "do so: `a2a-hub start` refuses it, too")
         }
         Ok(meta) if meta.mode() & 0o077 != 0 => warn(
@@ -195,7 +195,7 @@ async fn confinement(dir: &Path) -> CheckResult {
                rights of your user";
     match supervisor.support().await {
         Ok(support) => match support.allows(&Network::Ports([443].into())) {
-            Ok(()) => ok(about, support.told() + "; " + &bounds_of_trees(dir)),
+            Ok(()) => ok(about, support.describe() + "; " + &bounds_of_trees(dir)),
             Err(why) => warn(about, why.to_string(), fix),
         },
         Err(why) => warn(about, why.to_string(), "see `a2a-hub logs`"),
@@ -231,12 +231,12 @@ fn unwritable(dir: &Path) -> Option<(PathBuf, io::Error)> {
 /// Checks the store's integrity page by page, and that nothing of it is missing.
 fn store(dir: &Path) -> CheckResult {
     let about = "store";
-    let kept = sqlite::kept_logs(dir);
+    let logs = sqlite::retained_logs(dir);
     match sqlite::examine(dir, EXAMINED_FOR) {
-        Ok(_) if !kept.is_empty() => {
+        Ok(_) if !logs.is_empty() => {
             let found = format!(
                 "a write-ahead log that could not be applied completely is kept as {}",
-                shown(&kept)
+                joined_paths(&logs)
             );
             warn(about, found, "move it away when you no longer need it, and restart the hub")
         }
@@ -266,7 +266,7 @@ fn store(dir: &Path) -> CheckResult {
 }
 
 /// Joins paths for display.
-fn shown(paths: &[PathBuf]) -> String {
+fn joined_paths(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
@@ -337,12 +337,12 @@ async fn running(mut client: Client) -> Vec<CheckResult> {
         Ok(None) => {}
     }
     let params = json!({ "includeHealth": true });
-    let asked = async {
+    let answers = async {
         let status = client.call("hub/status", json!({})).await?;
         Ok((status, client.call("hub/agents/list", params).await?))
     };
-    let asked: anyhow::Result<(Value, Value)> = asked.await;
-    match asked {
+    let answers: anyhow::Result<(Value, Value)> = answers.await;
+    match answers {
         Err(why) => vec![fail("hub", why.to_string(), "see `a2a-hub logs`")],
         Ok((status, agents)) => {
             let hub = hub_verdict(text(&status["version"]), env!("CARGO_PKG_VERSION"));
@@ -352,9 +352,10 @@ async fn running(mut client: Client) -> Vec<CheckResult> {
             let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
             let waiting = waiting_verdict(status["waitingTasks"].as_u64().unwrap_or_default());
             let warnings = list(&status["warnings"]).iter();
-            let warnings = warnings.map(|told| warn("warning", text(told), "see `a2a-hub logs`"));
-            let own = [hub, storage, waiting].into_iter().chain(warnings);
-            own.chain(agents).chain(rejected).collect()
+            let warnings =
+                warnings.map(|warning| warn("warning", text(warning), "see `a2a-hub logs`"));
+            let checks = [hub, storage, waiting].into_iter().chain(warnings);
+            checks.chain(agents).chain(rejected).collect()
         }
     }
 }
@@ -371,7 +372,7 @@ fn hub_verdict(runs: &str, this: &str) -> CheckResult {
 /// Warns about waiting tasks that may use up the capacity that other tasks need.
 fn waiting_verdict(waiting: u64) -> CheckResult {
     let found = format!("{waiting} wait for an answer");
-    if waiting < MANY_WAITING {
+    if waiting < WAITING_THRESHOLD {
         return ok("tasks", found);
     }
     warn("tasks", found, "a2a-hub task cancel --state input-required --older 1d")
@@ -400,9 +401,9 @@ fn agent_verdict(agent: &Value) -> CheckResult {
         health["fix"].as_str().map_or_else(|| format!("a2a-hub agent show {id}"), str::to_owned);
     match text(&health["status"]) {
         "healthy" => {
-            let kept = agent["kept"].as_u64().filter(|kept| *kept > 0);
-            let kept = kept.map(|kept| format!(", idle programs: {kept}")).unwrap_or_default();
-            ok(&about, format!("healthy{version}{kept}"))
+            let idle = agent["kept"].as_u64().filter(|idle| *idle > 0);
+            let idle = idle.map(|kept| format!(", idle programs: {kept}")).unwrap_or_default();
+            ok(&about, format!("healthy{version}{idle}"))
         }
         // An agent that fails affects neither the hub nor other agents.
         _ if id == "gemini" && !version.is_empty() => {
@@ -467,13 +468,13 @@ struct FoundProgram {
     finding: CheckResult,
 }
 
-async fn look_for(cli: &str, agent: &str, install: &str, of_hub: Option<&OsStr>) -> FoundProgram {
+async fn find_cli(cli: &str, agent: &str, install: &str, of_hub: Option<&OsStr>) -> FoundProgram {
     let agent = format!("agent {agent}");
-    let own = config::find_program(cli);
-    let found = of_hub.map_or_else(|| own.clone(), |path| config::find_program_on(path, cli));
+    let local = config::find_program(cli);
+    let found = of_hub.map_or_else(|| local.clone(), |path| config::find_program_on(path, cli));
     let Some(path) = found else {
-        if let Some(own) = own {
-            let found = format!("{}, which is not on the PATH of the running hub", own.display());
+        if let Some(local) = local {
+            let found = format!("{}, which is not on the PATH of the running hub", local.display());
             let finding = warn(cli, found, "a2a-hub restart, here: the hub takes this PATH");
             return FoundProgram { agent, is_there: true, finding };
         }
@@ -485,9 +486,13 @@ async fn look_for(cli: &str, agent: &str, install: &str, of_hub: Option<&OsStr>)
 }
 
 /// Filters out missing programs that a running hub has already reported with their agents.
-fn untold(clis: Vec<FoundProgram>, told: &[CheckResult]) -> Vec<CheckResult> {
-    let is_told = |cli: &FoundProgram| told.iter().any(|finding| finding.about == cli.agent);
-    clis.into_iter().filter(|cli| cli.is_there || !is_told(cli)).map(|cli| cli.finding).collect()
+fn untold(clis: Vec<FoundProgram>, reported: &[CheckResult]) -> Vec<CheckResult> {
+    let is_reported =
+        |cli: &FoundProgram| reported.iter().any(|finding| finding.about == cli.agent);
+    clis.into_iter()
+        .filter(|cli| cli.is_there || !is_reported(cli))
+        .map(|cli| cli.finding)
+        .collect()
 }
 
 /// Finding for an installed program. Installing it again fixes neither a slow program nor one that
@@ -523,8 +528,8 @@ async fn toolchain() -> CheckResult {
         let found = "no Rust; only needed to write agents";
         return warn(about, found, "install Rust with rustup or your system's packages");
     };
-    let asked = probe::first_line(&rustc, &LOOK_FOR_TARGET).await;
-    toolchain_verdict(&rustc, asked, debian)
+    let output = probe::first_line(&rustc, &TARGET_LIBDIR_ARGS).await;
+    toolchain_verdict(&rustc, output, debian)
 }
 
 /// Finding for a `rustc` that was asked for the directory of the target's libraries. `rustc` prints
@@ -535,7 +540,7 @@ async fn toolchain() -> CheckResult {
 fn toolchain_verdict(rustc: &Path, libraries: io::Result<String>, debian: bool) -> CheckResult {
     let about = "toolchain";
     let shown = rustc.display();
-    let by_hand = format!("run `{shown} {}`", LOOK_FOR_TARGET.join(" "));
+    let by_hand = format!("run `{shown} {}`", TARGET_LIBDIR_ARGS.join(" "));
     match libraries {
         Ok(dir) if Path::new(&dir).is_dir() => ok(about, format!("Rust with {TARGET}")),
         _ if debian => ok(about, format!("Debian's Rust, with all that {TARGET} needs")),
@@ -611,7 +616,7 @@ mod tests {
             ),
             agent("odd", json!({ "status": "degraded" })),
             waiting_verdict(3),
-            waiting_verdict(MANY_WAITING),
+            waiting_verdict(WAITING_THRESHOLD),
             storage_verdict(&json!({ "status": "ok" })),
             storage_verdict(
                 &json!({ "status": "failing", "since": "2026-01-01T00:00:00.000Z", "error": "database or disk is full", "fix": "make room" }),
@@ -679,7 +684,7 @@ mod tests {
     #[tokio::test]
     async fn missing_program_is_reported_once() {
         let cli = "a-cli-that-nobody-has-installed";
-        let found = async || vec![look_for(cli, "claude-code", "install it", None).await];
+        let found = async || vec![find_cli(cli, "claude-code", "install it", None).await];
         let missing = untold(found().await, &[]);
         assert_eq!(missing.len(), 1, "no hub runs, so nobody else tells of it");
         assert_eq!(missing[0].found, "not found; its agent cannot work");
@@ -692,7 +697,7 @@ mod tests {
         // An existing program is always reported: the user's may differ from the hub's.
         let there = FoundProgram {
             is_there: true,
-            ..look_for("sh", "claude-code", "install it", None).await
+            ..find_cli("sh", "claude-code", "install it", None).await
         };
         let agent = agent_verdict(&json!({ "id": "claude-code", "health": health }));
         assert_eq!(untold(vec![there], &[agent]).len(), 1);
@@ -755,12 +760,12 @@ mod tests {
     #[tokio::test]
     async fn program_off_the_hubs_path_is_reported() {
         let elsewhere = OsStr::new("/no/such/folder");
-        let missing = look_for("sh", "claude-code", "install it", Some(elsewhere)).await;
+        let missing = find_cli("sh", "claude-code", "install it", Some(elsewhere)).await;
         let found = missing.finding.found;
         assert!(found.ends_with("sh, which is not on the PATH of the running hub"), "{found}");
         assert!(missing.is_there, "the agent's own finding does not say so");
         let own = config::path_of_process(std::process::id().try_into().unwrap());
-        let there = look_for("sh", "claude-code", "install it", own.as_deref()).await;
+        let there = find_cli("sh", "claude-code", "install it", own.as_deref()).await;
         assert!(there.finding.found.contains("/sh"), "{}", there.finding.found);
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Exit, Global, ask,
-    client::owner::refuse_below_agent,
+    client::owner::refuse_in_agent_tree,
     ui::{
         failure::CommandError,
         render::{list, text},
@@ -106,14 +106,14 @@ pub(crate) enum Flow {
 }
 
 pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
-    let (answer, said): (_, Text) = match flow {
+    let (answer, output): (_, Text) = match flow {
         Flow::List => flows(global)?,
         Flow::Show { name, mermaid } => {
             let text = match fs::read_to_string(file_of(global, &id_of(name)?)?) {
                 Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                    let said =
+                    let message =
                         format!("no flow is called `{name}`; `a2a-hub flow list` lists them");
-                    return Err(CommandError::new(NO_FLOW, said)
+                    return Err(CommandError::new(NO_FLOW, message)
                         .mended_by("a2a-hub flow list")
                         .into());
                 }
@@ -144,50 +144,50 @@ pub(crate) fn flow(global: &Global, flow: &Flow) -> anyhow::Result<Exit> {
             return trust::trust(global, &id, &file_of(global, &id)?, *yes, *revoke);
         }
         Flow::New { name, from, agents } => {
-            refuse_below_agent("create a flow")?;
+            refuse_in_agent_tree("create a flow")?;
             let id = id_of(name)?;
             let path = file_of(global, &id)?;
             let show = format!("a2a-hub flow show {name}");
-            match made(&path, &flow_template::text(from.as_deref(), agents)) {
+            match create_file(&path, &flow_template::text(from.as_deref(), agents)) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
-                    let said = format!(
+                    let message = format!(
                         "create the flow `{name}`: {} exists already; `{show}` prints it; take another name",
                         path.display()
                     );
-                    return Err(CommandError::new(FLOW_EXISTS, said).mended_by(show).into());
+                    return Err(CommandError::new(FLOW_EXISTS, message).mended_by(show).into());
                 }
-                made => made.with_context(|| format!("create {}", path.display()))?,
+                created => created.with_context(|| format!("create {}", path.display()))?,
             }
             let then = match joined::joined_running_hub(global, &id, true)? {
                 None => format!("then: a2a-hub run {name} TEXT"),
                 Some(why) => why,
             };
-            let said = format!("created {}; {then}\n", path.display());
-            (json!({ "name": name, "path": path }), said.into())
+            let message = format!("created {}; {then}\n", path.display());
+            (json!({ "name": name, "path": path }), message.into())
         }
     };
-    global.show(&answer, || Ok(said))?;
+    global.show(&answer, || Ok(output))?;
     Ok(Exit::Done)
 }
 
 /// Text of a flow file or of a file of answers.
-fn read(file: &Path, what: &str) -> anyhow::Result<String> {
-    read_text(file, MAX_TEXT).with_context(|| format!("{what} {}", file.display()))
+fn read(file: &Path, action: &str) -> anyhow::Result<String> {
+    read_text(file, MAX_TEXT).with_context(|| format!("{action} {}", file.display()))
 }
 
 /// Path of a flow file: as it is given, or that of the flow with this name if no such file exists.
-fn file_or_flow(global: &Global, given: &Path) -> anyhow::Result<PathBuf> {
-    let name = given.to_str().filter(|name| !name.contains(['/', '.']) && !given.exists());
+fn file_or_flow(global: &Global, file: &Path) -> anyhow::Result<PathBuf> {
+    let name = file.to_str().filter(|name| !name.contains(['/', '.']) && !file.exists());
     let of_flow = name.and_then(|name| file_of(global, &AgentId::parse(name).ok()?).ok());
     match of_flow {
         Some(path) if !path.exists() => {
             let why = format!("there is neither this file nor {}", path.display());
-            Err(CommandError::new(NO_FLOW, format!("check {}: {why}", given.display()))
+            Err(CommandError::new(NO_FLOW, format!("check {}: {why}", file.display()))
                 .mended_by("a2a-hub flow list")
                 .into())
         }
         Some(path) => Ok(path),
-        None => Ok(given.to_owned()),
+        None => Ok(file.to_owned()),
     }
 }
 
@@ -206,11 +206,11 @@ fn answered(
     is_right: &str,
     task: &Value,
 ) -> anyhow::Result<Exit> {
-    let said = text(&task["status"]["message"]["parts"][0]["text"]);
+    let message = text(&task["status"]["message"]["parts"][0]["text"]);
     let done = task["status"]["state"] == "completed";
     member::set(&mut about, is_right, done);
-    member::set(&mut about, "text", said);
-    global.show(&about, || Ok(format!("{}\n", said.trim_end()).into()))?;
+    member::set(&mut about, "text", message);
+    global.show(&about, || Ok(format!("{}\n", message.trim_end()).into()))?;
     Ok(if done { Exit::Done } else { Exit::TaskFailed })
 }
 
@@ -236,7 +236,7 @@ fn flows(global: &Global) -> anyhow::Result<(Value, Text)> {
 }
 
 /// Creates a flow file, in a folder that is made if it is missing, for this user only.
-fn made(path: &Path, text: &str) -> io::Result<()> {
+fn create_file(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }

@@ -21,7 +21,7 @@ type StreamAnswer = (u64, anyhow::Result<Value>);
 
 /// Maximum number of events that are kept while the user is asked; the stream is read on
 /// afterwards.
-const MAX_KEPT: usize = 4_096;
+const MAX_BUFFERED: usize = 4_096;
 
 /// Prints events until the task ends or waits for its client. Fails if the stream ends before that.
 pub(crate) async fn follow(
@@ -36,17 +36,17 @@ pub(crate) async fn follow(
     let is_on_terminal = shown.console().columns().is_some();
     let asks = asks(shown, on_leave);
     let (mut interrupted, mut cancelling) = (false, None);
-    let mut kept: VecDeque<StreamAnswer> = VecDeque::new();
+    let mut buffered: VecDeque<StreamAnswer> = VecDeque::new();
     loop {
         let (mut again, mut leaves) = (false, interrupted || shown.is_unread());
         tokio::select! {
-            answered = next(&mut kept, client) => {
+            answered = next(&mut buffered, client) => {
                 progress.clear();
                 match answered? {
                     (of, event) if of == id => {
                         let event = event?;
                         if is_stream_end(&event) {
-                            let by_us = cancelling.is_some() && shown.told.state == "canceled";
+                            let by_us = cancelling.is_some() && shown.snapshot.state == "canceled";
                             return if interrupted || by_us { Ok(Exit::Interrupted) } else { shown.exit() };
                         }
                         show_event(shown, progress, &event)?;
@@ -60,8 +60,8 @@ pub(crate) async fn follow(
             }
             signal = signals.next() => {
                 progress.clear();
-                let asks = asks && !leaves && shown.told.task.is_some();
-                let ended = keep_until_end(client, id, &mut kept);
+                let asks = asks && !leaves && shown.snapshot.task.is_some();
+                let ended = keep_until_end(client, id, &mut buffered);
                 match decide(signal, asks, shown, &mut signals, ended).await? {
                     LeaveChoice::GoOn => continue,
                     LeaveChoice::Detach => return Ok(detached(shown)),
@@ -84,7 +84,7 @@ pub(crate) async fn follow(
         if again || on_leave == OnLeave::LetBe {
             return Ok(Exit::Interrupted);
         }
-        if let (Some(task), None) = (&shown.told.task, cancelling) {
+        if let (Some(task), None) = (&shown.snapshot.task, cancelling) {
             if interrupted {
                 shown.console().note("cancelling; press Ctrl-C again to leave at once");
             }
@@ -99,31 +99,31 @@ pub(crate) fn show_event(
     progress: &mut ProgressLine,
     event: &Value,
 ) -> io::Result<()> {
-    let ended = shown.tool_calls.take(event);
-    let said = shown.event(event)?;
+    let ended = shown.tool_calls.apply(event);
+    let message = shown.event(event)?;
     // Where the line is not visible, the begin of each call was printed.
-    if let Some(ended) = ended.filter(|_| progress.is_visible() && !progress.keeps_what_is_said()) {
-        shown.above_open_block(|| progress.add_line(&ended))?;
+    if let Some(ended) = ended.filter(|_| progress.is_visible() && !progress.keeps_messages()) {
+        shown.print_before_open_block(|| progress.add_line(&ended))?;
     }
-    if let Some(step) = said
+    if let Some(step) = message
         .as_deref()
-        .filter(|_| shown.is_flow && progress.is_visible() && !progress.keeps_what_is_said())
+        .filter(|_| shown.is_flow && progress.is_visible() && !progress.keeps_messages())
     {
-        shown.above_open_block(|| progress.add_line(step))?;
+        shown.print_before_open_block(|| progress.add_line(step))?;
     }
-    if said.is_some() && progress.keeps_what_is_said() {
-        return shown.above_open_block(|| progress.says(said));
+    if message.is_some() && progress.keeps_messages() {
+        return shown.print_before_open_block(|| progress.says(message));
     }
-    progress.says(said);
+    progress.says(message);
     Ok(())
 }
 
 /// Next event: a kept one, or else one of the hub.
 async fn next(
-    kept: &mut VecDeque<StreamAnswer>,
+    buffered: &mut VecDeque<StreamAnswer>,
     client: &mut Client,
 ) -> anyhow::Result<StreamAnswer> {
-    match kept.pop_front() {
+    match buffered.pop_front() {
         Some(answered) => Ok(answered),
         None => client.next().await,
     }
@@ -133,13 +133,13 @@ async fn next(
 async fn keep_until_end(
     client: &mut Client,
     id: u64,
-    kept: &mut VecDeque<StreamAnswer>,
+    buffered: &mut VecDeque<StreamAnswer>,
 ) -> anyhow::Result<()> {
-    while kept.len() < MAX_KEPT {
+    while buffered.len() < MAX_BUFFERED {
         let answered = client.next().await?;
         let is_end = matches!(&answered, (of, Ok(event)) if *of == id && is_stream_end(event));
         let is_refused = matches!(&answered, (of, Err(_)) if *of == id);
-        kept.push_back(answered);
+        buffered.push_back(answered);
         if is_end || is_refused {
             return Ok(());
         }
@@ -157,7 +157,7 @@ pub(crate) fn follow_handoff(
     global: &Global,
     shown: &mut TaskOutput,
 ) -> anyhow::Result<Option<(String, String)>> {
-    let Some((agent, next)) = shown.told.handed_over() else { return Ok(None) };
+    let Some((agent, next)) = shown.snapshot.handed_over() else { return Ok(None) };
     let (agent, next) = (agent.to_owned(), next.to_owned());
     if global.format == Format::Pretty {
         shown.end_piece()?;

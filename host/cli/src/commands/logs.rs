@@ -19,7 +19,7 @@ use std::{
 use tokio::time::sleep;
 
 /// Interval at which the log is polled.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Number of bytes that are read at the end of a log to find its last lines.
 const TAIL: u64 = 4 << 20;
@@ -46,11 +46,11 @@ pub(crate) fn logs(global: &Global, logs: &Logs) -> anyhow::Result<Exit> {
     text.drain(..text.rfind('\n').map_or(0, |end| end + 1));
     block_on(async {
         loop {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             text.push_str(&log.more()?);
-            let whole = text.rfind('\n').map_or(0, |end| end + 1);
-            show(global, &text[..whole])?;
-            text.drain(..whole);
+            let complete = text.rfind('\n').map_or(0, |end| end + 1);
+            show(global, &text[..complete])?;
+            text.drain(..complete);
         }
     })
 }

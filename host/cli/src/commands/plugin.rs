@@ -129,7 +129,7 @@ pub(crate) fn plugin(global: &Global, plugin: &PluginCommand) -> anyhow::Result<
         PluginCommand::Keygen(it) => sign::keygen(global, it),
         PluginCommand::Sign(it) => sign::sign(global, it),
         PluginCommand::List => list::list(global),
-        PluginCommand::Inspect { what } => inspect::inspect(global, what),
+        PluginCommand::Inspect { what: target } => inspect::inspect(global, target),
         PluginCommand::Add(it) => add::add(global, &it.from, it.name.as_deref(), &it.wanted),
         PluginCommand::Grant(it) => {
             let dev = if it.no_dev { Some(false) } else { it.wanted.dev.then_some(true) };

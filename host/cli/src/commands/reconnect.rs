@@ -57,7 +57,7 @@ async fn connect(global: &Global) -> Option<Client> {
 
 /// True for the end of a connection or of a stream.
 pub(crate) fn is_lost(why: &anyhow::Error) -> bool {
-    let error = CommandError::of(why);
+    let error = CommandError::from_error(why);
     error.is(CONNECTION_LOST) || error.is(STREAM_ENDED)
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn restart(
         client.call("hub/status", json!({})).await?;
         let pid = client.pid.context("find the hub's process")?;
         drop(client);
-        let before = Before::of(dir, pid)?;
+        let before = Before::read(dir, pid)?;
         // A hub that could not start again keeps running.
         before.check(dir, read).context("restart the hub; the running hub is unchanged")?;
         let exe = std::env::current_exe().context("find this program")?;
@@ -66,10 +66,10 @@ pub(crate) fn restart(
         let (log_path, _) = hub_log::open_log(dir).context("open the hub's log")?;
         Stopped::in_order(global, restart.timeout).await?;
         let (_, log) = hub_log::open_log(dir).context("open the hub's log")?;
-        let said_before = log.metadata()?.len();
+        let log_offset = log.metadata()?.len();
         let Before { arguments, directory, .. } = &before;
         let mut hub = Background::start(&exe, arguments, None, Some(directory), log)?;
-        let log = (&*log_path, said_before);
+        let log = (&*log_path, log_offset);
         let announced = start::until_up(global, &mut hub, (dir, &config.socket.path), log).await?;
         let up = || Ok(format!("{}\n", start::announced_text(&announced)).into());
         global.show(&announced, up)?;
@@ -80,7 +80,7 @@ pub(crate) fn restart(
 
 impl Before {
     /// Reads the run file of the hub with this process id.
-    fn of(dir: &Path, pid: i32) -> anyhow::Result<Self> {
+    fn read(dir: &Path, pid: i32) -> anyhow::Result<Self> {
         let run = match running_hub::written_down(dir) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => Value::Null,
             run => run.context("read how the hub was started")?,
@@ -134,9 +134,9 @@ pub(crate) fn reload(global: &Global) -> anyhow::Result<Exit> {
     if let Ok(settings) = global.settings(Vec::new()) {
         note_missing_workspaces(global, &settings.config);
     }
-    let left_out = list(&reloaded["leftOut"]);
+    let omitted = list(&reloaded["leftOut"]);
     global.show(&reloaded, || Ok(reloaded_text(&reloaded)?))?;
-    Ok(if left_out.is_empty() { Exit::Done } else { Exit::Fault })
+    Ok(if omitted.is_empty() { Exit::Done } else { Exit::Fault })
 }
 
 pub(crate) fn reloaded_text(reloaded: &Value) -> Result<Text, fmt::Error> {
@@ -156,8 +156,8 @@ pub(crate) fn reloaded_text(reloaded: &Value) -> Result<Text, fmt::Error> {
     if !later.is_empty() {
         writeln!(out, "needs `a2a-hub restart`: {later}")?;
     }
-    for left in list(&reloaded["leftOut"]) {
-        writeln!(out, "left out: {}: {}", text(&left["agentId"]), text(&left["error"]))?;
+    for omitted in list(&reloaded["leftOut"]) {
+        writeln!(out, "left out: {}: {}", text(&omitted["agentId"]), text(&omitted["error"]))?;
     }
     Ok(out)
 }

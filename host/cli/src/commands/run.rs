@@ -30,7 +30,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// Time that subscribers of cancelled tasks have to receive the final event. Clients that are busy
 /// with something else are not waited for.
-const TOLD: Duration = Duration::from_millis(300);
+const FINAL_EVENT_GRACE: Duration = Duration::from_millis(300);
 
 /// File in the data directory with the tasks that the last shutdown cancelled.
 pub(crate) const STOPPED_FILE: &str = "stopped.json";
@@ -82,8 +82,8 @@ pub(crate) async fn run(
     }
     hub.close();
     let drain = hub.config_now().map_or(config.stop, |config| config.stop).drain();
-    let patience = tracing::field::display(Span(drain));
-    tracing::info!(patience, "the hub is stopping; a second signal cancels tasks at once");
+    let drain_timeout = tracing::field::display(Span(drain));
+    tracing::info!(drain_timeout, "the hub is stopping; a second signal cancels tasks at once");
     let is_urgent = tokio::select! {
         () = drained(&hub, drain) => false,
         () = signals.stop() => true,
@@ -130,12 +130,12 @@ async fn too_long(signals: &mut Signals, is_urgent: bool, hub: &Hub, cut_off: &C
         return;
     }
     hub.hurry();
-    let told = async {
+    let reported = async {
         cut_off.cancelled().await;
-        sleep(TOLD).await;
+        sleep(FINAL_EVENT_GRACE).await;
     };
     tokio::select! {
-        () = told => {}
+        () = reported => {}
         () = sleep(AT_ONCE) => {}
         () = signals.stop() => signals::end_at_once(),
     }
@@ -143,11 +143,11 @@ async fn too_long(signals: &mut Signals, is_urgent: bool, hub: &Hub, cut_off: &C
 
 /// Records the cancelled tasks, for the command that stopped the hub.
 fn stopped(dir: &Path, cut: &[TaskId]) -> io::Result<()> {
-    write_whole(&dir.join(STOPPED_FILE), &json!({ "pid": std::process::id(), "cut": cut }))
+    write_atomically(&dir.join(STOPPED_FILE), &json!({ "pid": std::process::id(), "cut": cut }))
 }
 
 /// Writes a file atomically, by renaming.
-fn write_whole(file: &Path, value: &Value) -> io::Result<()> {
+fn write_atomically(file: &Path, value: &Value) -> io::Result<()> {
     let new = file.with_extension("new");
     let mut options = fs::OpenOptions::new();
     let written = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
@@ -177,7 +177,7 @@ impl Announced {
             "detached": invocation.detached,
             "warnings": warnings,
         });
-        write_whole(&file, &text)?;
+        write_atomically(&file, &text)?;
         Ok(Self(file))
     }
 }

@@ -15,7 +15,7 @@ use super::{
     start,
     task::{
         output::{TaskOutput, print_begun},
-        question::{self, Asked, answer_with},
+        question::{self, QuestionOutcome, answer_with},
         save_files::{self, Saved},
     },
 };
@@ -26,7 +26,7 @@ use crate::{
         ids::{self, Kind},
         remote::{self, RemoteOptions},
         signals::LeaveSignals,
-        task_snapshot::Told,
+        task_snapshot::TaskStateSnapshot,
     },
     ui::{
         failure::CommandError,
@@ -62,9 +62,9 @@ const COMPILE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends a message to an agent of the hub, and prints its answer.
 pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
-    if let Some(given) = send.elsewhere.given() {
+    if let Some(option) = send.elsewhere.specified() {
         bail!(
-            "send to `{}`: `{given}` needs an agent that is named by its URL; for a remote agent \
+            "send to `{}`: `{option}` needs an agent that is named by its URL; for a remote agent \
              of the hub, set `token_env` and `origins` in `[remote.<id>]`",
             send.agent
         );
@@ -116,7 +116,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
             let exit = match (followed, &step) {
                 (Ok(exit), _) => exit,
                 // Another client may have been faster than the user.
-                (Err(why), SendStep::Answer(task)) if shown.told.task.is_none() => {
+                (Err(why), SendStep::Answer(task)) if shown.snapshot.task.is_none() => {
                     let was_lost = is_lost(&why);
                     if was_lost {
                         match reconnect(global, &why, Some(task)).await {
@@ -135,7 +135,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     (step, earlier) = (SendStep::after(task), Some(shown));
                     continue;
                 }
-                (Err(why), SendStep::Send) if CommandError::of(&why).is(COMPILING) => {
+                (Err(why), SendStep::Send) if CommandError::from_error(&why).is(COMPILING) => {
                     if begun.elapsed() >= send.compile_timeout() {
                         return Err(why);
                     }
@@ -164,7 +164,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     continue;
                 }
                 (Err(why), _) => {
-                    let task = shown.told.task.clone();
+                    let task = shown.snapshot.task.clone();
                     reconnects += 1;
                     if reconnects > MAX_RECONNECTS || !is_lost(&why) {
                         return Err(shown.broken_off(&why, ""));
@@ -189,26 +189,27 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 continue;
             }
             if let (Some(rule), Exit::Done | Exit::TaskFailed) = (send.decides, exit) {
-                let exit = decision::print(global, &mut client, rule, &shown.told, exit).await?;
-                say_worktree(global, &mut client, &shown.told).await;
+                let exit =
+                    decision::print(global, &mut client, rule, &shown.snapshot, exit).await?;
+                say_worktree(global, &mut client, &shown.snapshot).await;
                 return Ok(exit);
             }
             conclude(&send, &mut shown, exit)?;
-            say_cost(global, &mut client, &shown.told, exit, begun.elapsed()).await;
-            let closed = closed(&mut client, &shown.told);
+            say_cost(global, &mut client, &shown.snapshot, exit, begun.elapsed()).await;
+            let closed = closed(&mut client, &shown.snapshot);
             match question::question(global, &shown, exit, &send.agent, closed).await? {
-                Asked::Nothing => {
-                    say_worktree(global, &mut client, &shown.told).await;
+                QuestionOutcome::Nothing => {
+                    say_worktree(global, &mut client, &shown.snapshot).await;
                     return Ok(exit);
                 }
-                Asked::Answered(task, answer) => {
+                QuestionOutcome::Answered(task, answer) => {
                     step = SendStep::Answer(task.clone());
                     send = send.answering(task, answer, &shown);
                 }
-                Asked::Closed(task) => step = SendStep::after(task),
-                Asked::Lost(task, why) => {
+                QuestionOutcome::Closed(task) => step = SendStep::after(task),
+                QuestionOutcome::Lost(task, why) => {
                     let Some(again) = reconnect(global, &why, Some(&task)).await else {
-                        let question = shown.told.question();
+                        let question = shown.snapshot.question();
                         let way = answer_with(&global.command(), &send.agent, &task, question);
                         global.console().note(way);
                         return Err(why);
@@ -216,7 +217,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                     // The task asks again.
                     (client, step) = (again, SendStep::Watch(task));
                 }
-                Asked::Interrupted(task) => {
+                QuestionOutcome::Interrupted(task) => {
                     client.call("tasks/cancel", json!({ "id": task })).await?;
                     return Ok(Exit::Interrupted);
                 }
@@ -228,14 +229,14 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
 
 /// Sends the message and prints the id of its task, which runs on.
 async fn begin(global: &Global, client: &mut Client, send: &Send) -> anyhow::Result<Exit> {
-    let mut asked = params(send)?;
-    if let Some(configuration) = asked.get_mut("configuration") {
+    let mut request = params(send)?;
+    if let Some(configuration) = request.get_mut("configuration") {
         member::set(configuration, "blocking", false);
     }
-    let task = match client.call("message/send", asked.clone()).await {
+    let task = match client.call("message/send", request.clone()).await {
         // Its flow may have been saved a moment ago, or be held back.
         Err(why) if joins_late(global, client, &send.agent, &why).await? => {
-            client.call("message/send", asked).await?
+            client.call("message/send", request).await?
         }
         task => task?,
     };
@@ -264,13 +265,13 @@ impl SendStep {
     }
 }
 
-/// Reads the task until the question of `told` is closed, and returns the task then.
-async fn closed(client: &mut Client, told: &Told) -> anyhow::Result<Value> {
-    let task = told.task.as_deref().unwrap_or_default();
+/// Reads the task until the question of `snapshot` is closed, and returns the task then.
+async fn closed(client: &mut Client, snapshot: &TaskStateSnapshot) -> anyhow::Result<Value> {
+    let task = snapshot.task.as_deref().unwrap_or_default();
     loop {
-        sleep(question::LOOK).await;
+        sleep(question::POLL_INTERVAL).await;
         let task = task_now(client, task).await?;
-        if !question::is_open(&task, told.question()) {
+        if !question::is_open(&task, snapshot.question()) {
             return Ok(task);
         }
     }
@@ -319,22 +320,22 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
 pub(crate) fn conclude(send: &Send, shown: &mut TaskOutput, exit: Exit) -> anyhow::Result<()> {
     let Some(dir) = &send.save else {
         shown.finish(exit, Map::new())?;
-        send.tell_how_to_go_on(shown);
+        send.note_continuation(shown);
         return Ok(());
     };
-    let saved = match save_files::save(&shown.told, dir) {
+    let saved = match save_files::save(&shown.snapshot, dir) {
         Ok(saved) => saved,
         // The answer is valid even if its files cannot be saved.
         Err(why) => {
             let why = shown.unsaved(why, exit)?;
-            send.tell_how_to_go_on(shown);
+            send.note_continuation(shown);
             return Err(why);
         }
     };
     let all = saved.iter().map(Saved::to_json).collect();
     shown.finish(exit, Map::from_iter([("saved".to_owned(), Value::Array(all))]))?;
     saved.iter().for_each(|saved| shown.note(saved.text()));
-    send.tell_how_to_go_on(shown);
+    send.note_continuation(shown);
     Ok(())
 }
 
@@ -419,7 +420,7 @@ impl Send {
 
     /// Returns the option that was given and counts for a message to one agent only.
     pub(crate) fn option_for_one_agent(&self) -> Option<&'static str> {
-        let given = [
+        let specified = [
             ("--task", self.task.is_some()),
             ("--context", self.context.is_some()),
             ("--continue", self.go_on),
@@ -427,25 +428,25 @@ impl Send {
             ("--input", !self.input.is_empty()),
             ("--worktree", self.worktree.is_some()),
         ];
-        let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
+        let specified = specified.into_iter().find(|(_, is_set)| *is_set).map(|(option, _)| option);
         let is_chosen = || !self.chosen.metadata().is_empty();
         let inherits = || !self.inheriting.metadata().is_empty();
-        given
+        specified
             .or_else(|| is_chosen().then_some("an option of the model and metadata"))
             .or_else(|| inherits().then_some("an option of the memory"))
     }
 
     /// Tells the user how to continue a conversation that this command began.
-    fn tell_how_to_go_on(&self, shown: &TaskOutput) {
+    fn note_continuation(&self, shown: &TaskOutput) {
         // Data goes to flows, which begin anew with each message.
         if self.context.is_none() && self.data.is_none() {
-            shown.tell_how_to_go_on(remote::is_url(&self.agent));
+            shown.note_continuation(remote::is_url(&self.agent));
         }
     }
 
     /// Turns the command into the answer to a task's question.
     pub(crate) fn answering(self, task: String, answer: String, shown: &TaskOutput) -> Self {
-        let question = shown.told.question().map(str::to_owned);
+        let question = shown.snapshot.question().map(str::to_owned);
         let (files, input, data) = (Vec::new(), Vec::new(), None);
         Self { message: answer, files, input, data, ..self }.for_task(task, question)
     }

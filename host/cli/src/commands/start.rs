@@ -4,8 +4,8 @@ use super::run::{Invocation, run};
 use crate::{
     Exit, Global, block_on,
     client::{
-        hub_client::{Client, START_LOOK},
-        owner::refuse_below_agent,
+        hub_client::{Client, START_POLL_INTERVAL},
+        owner::refuse_in_agent_tree,
         running_hub,
     },
     log::{
@@ -46,7 +46,7 @@ const OTHERS_DEADLINE: Duration = Duration::from_secs(5);
 const STARTING: &str = "start a hub";
 
 /// Interval at which the starting hub is polled.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Number of bytes at the log's end that are searched for the reason of a failed start.
 const TAIL: u64 = 16 << 10;
@@ -73,7 +73,7 @@ pub(crate) struct StartArgs {
 }
 
 pub(crate) fn start(global: &Global, start: &StartArgs) -> anyhow::Result<Exit> {
-    refuse_below_agent(STARTING)?;
+    refuse_in_agent_tree(STARTING)?;
     let settings = settings(global, start)?;
     if !start.foreground {
         if let Some(run) = block_on(already_up(start, &settings))? {
@@ -130,7 +130,7 @@ async fn already_up(start: &StartArgs, settings: &Settings) -> anyhow::Result<Op
         return Ok(None);
     }
     let path = &settings.config.socket.path;
-    let run = running_hub::of(settings.config.data_dir()?);
+    let run = running_hub::read_if_running(settings.config.data_dir()?);
     let run = run.filter(|run| running_hub::socket(run).as_ref() == Some(path));
     let is_up = run.is_some() && Client::to(path).await.is_ok();
     Ok(run.filter(|_| is_up))
@@ -182,13 +182,13 @@ pub(crate) fn settings(global: &Global, start: &StartArgs) -> anyhow::Result<Set
     }
     config.data_dir = Some(std::path::absolute(config.data_dir()?)?);
     config.socket.path = std::path::absolute(&config.socket.path)?;
-    for (what, path, flag) in [
+    for (label, path, flag) in [
         ("data directory", config.data_dir()?, "--data-dir"),
         ("socket", &config.socket.path, "--socket"),
     ] {
         if path.to_str().is_none() {
             bail!(
-                "start the hub: the path of its {what}, {}, is not UTF-8, as it must be; name another with `{flag}`",
+                "start the hub: the path of its {label}, {}, is not UTF-8, as it must be; name another with `{flag}`",
                 path.display()
             );
         }
@@ -219,7 +219,7 @@ pub(crate) async fn client(global: &Global, start: bool) -> anyhow::Result<Clien
     }
     // Another process may be starting the hub.
     match Client::connect_within(global, START_DEADLINE).await {
-        Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => {
+        Err(why) if CommandError::from_error(&why).is(HUB_NOT_RUNNING) => {
             on_demand(global).await?;
             Client::connect_within(global, START_DEADLINE).await
         }
@@ -244,7 +244,7 @@ async fn on_demand(global: &Global) -> anyhow::Result<()> {
                 if Instant::now() > deadline {
                     return Err(why);
                 }
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
             Ok(())
         }
@@ -279,7 +279,7 @@ async fn in_background(
     start: &StartArgs,
     settings: &Settings,
 ) -> anyhow::Result<Value> {
-    refuse_below_agent(STARTING)?;
+    refuse_in_agent_tree(STARTING)?;
     let config = &settings.config;
     if Client::to(&config.socket.path).await.is_ok() {
         let way = match start.workspaces.first() {
@@ -297,29 +297,29 @@ async fn in_background(
         format!("start the hub: make its data directory {dir}; `--data-dir` names another")
     })?;
     let (log_path, log) = hub_log::open_log(dir).context("open the hub's log")?;
-    let said_before = log.metadata()?.len();
+    let log_offset = log.metadata()?.len();
     let exe = std::env::current_exe().context("find this program")?;
     let args = arguments(global, start, settings, dir)?;
     let mut hub = Background::start(&exe, &args, None, None, log)?;
-    until_up(global, &mut hub, (dir, &config.socket.path), (&log_path, said_before)).await
+    until_up(global, &mut hub, (dir, &config.socket.path), (&log_path, log_offset)).await
 }
 
 /// Waits until the hub of the data directory `dir` is up, and returns its run file. A hub that
 /// reports the progress of its start on its `socket` has as long as it takes. If the hub fails, the
-/// error quotes its `log` from the byte `said_before` on.
+/// error quotes its `log` from the byte `log_offset` on.
 pub(crate) async fn until_up(
     global: &Global,
     hub: &mut Background,
     (dir, socket): (&Path, &Path),
-    (log, said_before): (&Path, u64),
+    (log, log_offset): (&Path, u64),
 ) -> anyhow::Result<Value> {
     let mut progress = global.progress("starting the hub", true);
     let (mut deadline, mut doing) = (Instant::now() + START_DEADLINE, "preparing".to_owned());
-    let mut next_look = Instant::now() + START_LOOK;
+    let mut next_poll = Instant::now() + START_POLL_INTERVAL;
     loop {
         if let Some(status) = hub.ended()? {
-            let said = tail(log, said_before)?;
-            let why = last_words(&said).unwrap_or_else(|| format!("it ended with {status}"));
+            let output = tail(log, log_offset)?;
+            let why = last_words(&output).unwrap_or_else(|| format!("it ended with {status}"));
             bail!("start the hub: {why}\nits log is {}", log.display());
         }
         if let Some(run) = announced(dir, hub.id()) {
@@ -329,13 +329,13 @@ pub(crate) async fn until_up(
             let late = Span(START_DEADLINE);
             bail!("start the hub: it is not up after {late}; see {}", log.display());
         }
-        if Instant::now() >= next_look {
+        if Instant::now() >= next_poll {
             if let Some(start) = progress.during(&doing, start_progress(socket, hub.id())).await {
                 (deadline, doing) = (Instant::now() + START_DEADLINE, start);
             }
-            next_look = Instant::now() + START_LOOK;
+            next_poll = Instant::now() + START_POLL_INTERVAL;
         }
-        progress.during(&doing, sleep(LOOK)).await;
+        progress.during(&doing, sleep(POLL_INTERVAL)).await;
     }
 }
 
@@ -346,7 +346,7 @@ async fn start_progress(socket: &Path, pid: u32) -> Option<String> {
         client.pid.filter(|it| u32::try_from(*it) == Ok(pid))?;
         client.greet().await.ok()?
     };
-    timeout(START_LOOK * 4, greeted).await.ok()?
+    timeout(START_POLL_INTERVAL * 4, greeted).await.ok()?
 }
 
 fn arguments(
@@ -359,7 +359,7 @@ fn arguments(
     let mut option = |name: &str, value: &Path| args.extend([name.into(), value.into()]);
     option("--data-dir", dir);
     // The file may have another value by the time of a restart.
-    if settings.is_above_the_file(&["socket", "path"]) {
+    if settings.overrides_file(&["socket", "path"]) {
         option("--socket", &settings.config.socket.path);
     }
     if let Some(file) = &settings.file {
@@ -397,8 +397,8 @@ fn tail(log: &Path, from: u64) -> anyhow::Result<String> {
 
 /// Extracts the reason for a hub's end from its log: the error line of the command, or else lines
 /// that are no log events, such as a panic message.
-fn last_words(said: &str) -> Option<String> {
-    let lines: Vec<_> = said.lines().collect();
+fn last_words(output: &str) -> Option<String> {
+    let lines: Vec<_> = output.lines().collect();
     let words = match lines.iter().rposition(|line| line.starts_with(BLAMES)) {
         Some(at) => lines[at..].join("\n").replacen(BLAMES, "", 1),
         None => {

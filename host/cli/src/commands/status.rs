@@ -18,7 +18,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 
 /// Width, in columns, of the label in front of a status line, with its gap.
-const BESIDE: usize = 8;
+const LABEL_WIDTH: usize = 8;
 
 /// Maximum length, in characters, of a description in the table. Agents write it, and a long one
 /// could imitate further rows.
@@ -42,7 +42,7 @@ pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
 pub(crate) fn version(global: &Global) -> anyhow::Result<Exit> {
     let hub = match of_hub(global) {
         Ok(status) => status["version"].clone(),
-        Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) => Value::Null,
+        Err(why) if CommandError::from_error(&why).is(HUB_NOT_RUNNING) => Value::Null,
         Err(why) => return Err(why),
     };
     let program = env!("CARGO_PKG_VERSION");
@@ -72,7 +72,8 @@ pub(crate) fn overview(global: &Global) -> anyhow::Result<Exit> {
     let next = match status(global) {
         Ok(_) => WITH_HUB,
         Err(why)
-            if global.format == Format::Pretty && CommandError::of(&why).is(HUB_NOT_RUNNING) =>
+            if global.format == Format::Pretty
+                && CommandError::from_error(&why).is(HUB_NOT_RUNNING) =>
         {
             global.console().print(&"the hub is not running\n".into())?;
             WITHOUT_HUB
@@ -120,7 +121,7 @@ pub(crate) fn agents(global: &Global, health: bool, all: bool) -> anyhow::Result
 /// list agents.
 fn status_if_allowed(global: &Global) -> anyhow::Result<Value> {
     match ask(global, "hub/status", json!({})) {
-        Err(why) if CommandError::of(&why).is_denied() => Ok(Value::Null),
+        Err(why) if CommandError::from_error(&why).is_denied() => Ok(Value::Null),
         status => status,
     }
 }
@@ -129,31 +130,31 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     let mut out = Text::new();
     if let Some(start) = start_text(status) {
         let hub = format!("{} on {socket}, starting: {start}", text(&status["version"]));
-        told(&mut out, (PLAIN, "hub"), &hub, columns);
+        push_line(&mut out, (PLAIN, "hub"), &hub, columns);
         return out;
     }
     let up = duration(status["uptime"].as_u64().unwrap_or_default() / 1000);
     let hub = format!("{} on {socket}, up for {up}", text(&status["version"]));
-    told(&mut out, (PLAIN, "hub"), &hub, columns);
+    push_line(&mut out, (PLAIN, "hub"), &hub, columns);
     if status["stopping"] == true {
-        told(&mut out, (PLAIN, ""), "it is stopping, and accepts no new tasks", columns);
+        push_line(&mut out, (PLAIN, ""), "it is stopping, and accepts no new tasks", columns);
     }
     for warning in list(&status["warnings"]) {
-        told(&mut out, (style_of("degraded"), "warning"), text(warning), columns);
+        push_line(&mut out, (style_of("degraded"), "warning"), text(warning), columns);
     }
     storage_text(&mut out, &status["storage"], columns);
     let tasks = format!("{} active, {} in all", status["activeTasks"], status["totalTasks"]);
-    told(&mut out, (PLAIN, "tasks"), &tasks, columns);
+    push_line(&mut out, (PLAIN, "tasks"), &tasks, columns);
     if let waiting @ 1.. = status["waitingTasks"].as_u64().unwrap_or_default() {
         let waiting =
             format!("{waiting} of them wait for an answer: `a2a-hub tasks --state input-required`");
-        told(&mut out, (PLAIN, ""), &waiting, columns);
+        push_line(&mut out, (PLAIN, ""), &waiting, columns);
     }
     let agents = format!(
         "{} healthy, {} degraded, {} unhealthy, {} not checked yet",
         status["healthy"], status["degraded"], status["unhealthy"], status["unknown"]
     );
-    told(&mut out, (PLAIN, "agents"), &agents, columns);
+    push_line(&mut out, (PLAIN, "agents"), &agents, columns);
     let agents: Vec<_> =
         list(&status["agents"]).iter().filter(|it| completion::is_listed(it)).collect();
     if !agents.is_empty() {
@@ -169,14 +170,14 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
             if agent["breaker"]["cause"].is_null()
                 && let Some(why) = agent["errorMessage"].as_str()
             {
-                table.below(why.to_owned());
+                table.add_note(why.to_owned());
             }
         }
         out.push(PLAIN, if columns.is_some() { "\n" } else { "" });
         out.append(table.text(columns));
     }
     for group in list(&status["groups"]) {
-        told(&mut out, (PLAIN, "group"), &group_text(group), columns);
+        push_line(&mut out, (PLAIN, "group"), &group_text(group), columns);
     }
     rejected_text(&mut out, &status["rejectedPlugins"], columns);
     compiling_text(&mut out, &status["compilingPlugins"], columns);
@@ -215,15 +216,15 @@ fn with_known_health(agents: &Value, known: &Value) -> Value {
 }
 
 /// Adds a status line, with its label in front of its first row.
-fn told(out: &mut Text, (style, word): (Style, &str), said: &str, columns: Option<usize>) {
+fn push_line(out: &mut Text, (style, word): (Style, &str), text: &str, columns: Option<usize>) {
     let lines = match columns {
-        Some(columns) => wrapped(said, columns.saturating_sub(BESIDE).max(1)),
-        None => said.lines().map(str::to_owned).collect(),
+        Some(columns) => wrapped(text, columns.saturating_sub(LABEL_WIDTH).max(1)),
+        None => text.lines().map(str::to_owned).collect(),
     };
     for (at, line) in lines.iter().enumerate() {
         let word = if at == 0 { word } else { "" };
         out.push(style, word);
-        out.push(PLAIN, &format!("{:<1$}{line}\n", "", BESIDE - word.len()));
+        out.push(PLAIN, &format!("{:<1$}{line}\n", "", LABEL_WIDTH - word.len()));
     }
 }
 
@@ -233,12 +234,12 @@ fn storage_text(out: &mut Text, storage: &Value, columns: Option<usize>) {
         return;
     }
     let failing = format!("failing since {}: {}", text(&storage["since"]), text(&storage["error"]));
-    told(out, (style_of("unhealthy"), "storage"), &failing, columns);
-    for said in [
+    push_line(out, (style_of("unhealthy"), "storage"), &failing, columns);
+    for message in [
         "tasks neither start nor continue until the store can be written; the hub keeps trying",
         &format!("fix: {}", text(&storage["fix"])),
     ] {
-        told(out, (PLAIN, ""), said, columns);
+        push_line(out, (PLAIN, ""), message, columns);
     }
 }
 
@@ -247,9 +248,9 @@ const MISSING: &str = "it is not installed";
 
 /// True if the agent's program is not installed.
 fn is_missing(agent: &Value) -> bool {
-    let told =
+    let errors =
         [&agent["health"]["errorMessage"], &agent["errorMessage"], &agent["breaker"]["cause"]];
-    told.into_iter().any(|told| text(told).contains(MISSING))
+    errors.into_iter().any(|error| text(error).contains(MISSING))
 }
 
 /// Cell with an agent's health; on a terminal, a program that is not installed is no illness.
@@ -323,35 +324,35 @@ fn agents_table(agents: &[Value]) -> Table {
         let [status, version] = ["status", "version"].map(|name| text(&health[name]));
         let status = health_cell(agent, status, None);
         table.row([Cell::named(id, id), status, version.into(), text(&agent["source"]).into()]);
-        table.below(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
+        table.add_note(line(text(&agent["card"]["description"]), MAX_DESCRIPTION));
         if let Some(key) = agent["signedBy"].as_str() {
-            table.below(format!("signed by `{key}`"));
+            table.add_note(format!("signed by `{key}`"));
         }
         if let Some(tier) = agent["tier"].as_str() {
-            let kept = match agent["kept"].as_u64() {
+            let idle = match agent["kept"].as_u64() {
                 None | Some(0) => String::new(),
-                Some(kept) => format!(", {kept} idle"),
+                Some(idle) => format!(", {idle} idle"),
             };
-            table.below(format!("programs: {tier}{kept}"));
+            table.add_note(format!("programs: {tier}{idle}"));
         }
-        for said in [&health["errorMessage"], &health["detail"]] {
-            if let Some(said) = said.as_str() {
-                table.below(said);
+        for message in [&health["errorMessage"], &health["detail"]] {
+            if let Some(message) = message.as_str() {
+                table.add_note(message);
             }
         }
         if let Some(fix) = health["fix"].as_str() {
-            table.below(format!("fix: {fix}"));
+            table.add_note(format!("fix: {fix}"));
         }
         if !is_missing(agent) {
             breaker_text(&mut table, &agent["breaker"]);
         }
         for lack in list(&agent["notGranted"]) {
-            let [what, setting] = ["what", "setting"].map(|name| text(&lack[name]));
+            let [action, setting] = ["what", "setting"].map(|name| text(&lack[name]));
             let remedy = lack["command"].as_str().map_or_else(
                 || format!("`{setting}` in `[agents.{id}.grant]` of the configuration allows it"),
                 |command| format!("allow it with: {command}"),
             );
-            table.below(format!("asks to {what}, which is not granted; {remedy}"));
+            table.add_note(format!("asks to {action}, which is not granted; {remedy}"));
         }
     }
     table
@@ -359,9 +360,9 @@ fn agents_table(agents: &[Value]) -> Table {
 
 fn breaker_text(table: &mut Table, breaker: &Value) {
     let Some(at) = breaker["retryAt"].as_str() else { return };
-    table.below(format!("failed repeatedly; next try at {at}"));
+    table.add_note(format!("failed repeatedly; next try at {at}"));
     if let Some(cause) = breaker["cause"].as_str() {
-        table.below(format!("last failure: {cause}"));
+        table.add_note(format!("last failure: {cause}"));
     }
 }
 
@@ -371,11 +372,12 @@ fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
         let (file, since) = (text(&plugin["file"]), text(&plugin["since"]));
         let bytes = plugin["bytes"].as_u64().unwrap_or_default();
         let size = size(usize::try_from(bytes).unwrap_or(usize::MAX));
-        let said = format!(
+        let message = format!(
             "compiling: {file} ({size}), since {since}; it is loaded when that is done, \
              and later starts do not compile it"
         );
-        let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
+        let lines =
+            columns.map_or_else(|| vec![message.clone()], |columns| wrapped(&message, columns));
         lines.iter().for_each(|line| out.push(PLAIN, &format!("{line}\n")));
     }
 }
@@ -384,8 +386,9 @@ fn compiling_text(out: &mut Text, compiling: &Value, columns: Option<usize>) {
 pub(crate) fn rejected_text(out: &mut Text, rejected: &Value, columns: Option<usize>) {
     for plugin in list(rejected) {
         let (file, why) = (text(&plugin["file"]), joined_lines(text(&plugin["error"])));
-        let said = format!("not loaded: {file}: {why}");
-        let lines = columns.map_or_else(|| vec![said.clone()], |columns| wrapped(&said, columns));
+        let message = format!("not loaded: {file}: {why}");
+        let lines =
+            columns.map_or_else(|| vec![message.clone()], |columns| wrapped(&message, columns));
         lines.iter().for_each(|line| out.push(PLAIN, &format!("{line}\n")));
     }
 }

@@ -5,12 +5,12 @@ use crate::{
     Exit, Global, block_on,
     client::{
         hub_client::Client,
-        owner::{not_the_operator, refuse_below_agent},
+        owner::{not_the_operator, refuse_in_agent_tree},
     },
     ui::failure::{CommandError, HUB_NOT_RUNNING},
 };
 use a2a_hub_core::text::duration::Span;
-use a2a_hub_process::{daemon, is_below};
+use a2a_hub_process::{daemon, is_descendant_of};
 use a2a_hub_store::sqlite::LOCK_FILE;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::{fs, path::Path, time::Duration};
 
 /// Time that a hub has to exit after it cancelled its tasks; the hub's own timeout is shorter.
-const PATIENCE: Duration = Duration::from_secs(20);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time that a hub has to exit in order before `--force` kills it.
 const GRACE: Duration = Duration::from_secs(5);
@@ -43,7 +43,10 @@ pub(crate) fn stop(global: &Global, stop: &StopArgs) -> anyhow::Result<Exit> {
         } else {
             match Stopped::in_order(global, stop.timeout).await {
                 // A hub with another socket, or whose socket was removed, still runs.
-                Err(why) if CommandError::of(&why).is(HUB_NOT_RUNNING) && !is_running(global)? => {
+                Err(why)
+                    if CommandError::from_error(&why).is(HUB_NOT_RUNNING)
+                        && !is_running(global)? =>
+                {
                     None
                 }
                 stopped => Some(stopped?),
@@ -52,8 +55,8 @@ pub(crate) fn stop(global: &Global, stop: &StopArgs) -> anyhow::Result<Exit> {
         let Some(stopped) = stopped else { return not_running(global, stop.force) };
         global.show(&stopped.json(), || {
             for task in &stopped.cut {
-                let beside = format!("interrupted: task {task}; its results so far are kept");
-                global.console().note(beside);
+                let note = format!("interrupted: task {task}; its results so far are kept");
+                global.console().note(note);
             }
             Ok(if stopped.by_force {
                 "the hub was killed; the next start decides what becomes of its tasks\n".into()
@@ -97,8 +100,9 @@ impl Stopped {
     pub(crate) async fn in_order(global: &Global, seconds: Option<u64>) -> anyhow::Result<Self> {
         // If the configuration has an error, the hub uses an earlier one that is unknown here; the
         // defaults are the best guess.
-        let own = global.settings(Vec::new()).map(|it| it.config.stop).unwrap_or_default().drain();
-        let drain = seconds.map_or(own, Duration::from_secs).min(own);
+        let configured =
+            global.settings(Vec::new()).map(|it| it.config.stop).unwrap_or_default().drain();
+        let drain = seconds.map_or(configured, Duration::from_secs).min(configured);
         let mut client = Client::connect_to_any(global).await?;
         let pid = client.pid.context("find the hub's process")?;
         let live = client.call("hub/status", json!({})).await?["activeTasks"].as_u64();
@@ -108,19 +112,19 @@ impl Stopped {
                 Duration::ZERO => "are cancelled at once".to_owned(),
                 drain => format!("have {} to finish", Span(drain)),
             };
-            let beside = format!("active tasks: {live}; running ones {work}");
-            global.console().note(beside);
+            let note = format!("active tasks: {live}; running ones {work}");
+            global.console().note(note);
         }
         // The hub itself cancels its tasks after its drain time; a second signal cancels them
         // earlier.
-        let patience = if drain < own { drain } else { own + PATIENCE };
-        let is_gone = daemon::terminate(pid, patience).await.context("stop the hub")?
-            || daemon::terminate_again(pid, PATIENCE).await.context("stop the hub")?;
-        if !is_gone {
+        let timeout = if drain < configured { drain } else { configured + EXIT_TIMEOUT };
+        let has_exited = daemon::terminate(pid, timeout).await.context("stop the hub")?
+            || daemon::terminate_again(pid, EXIT_TIMEOUT).await.context("stop the hub")?;
+        if !has_exited {
             bail!(
                 "stop the hub: process {pid} still runs {} after its deadline; `a2a-hub stop \
                  --force` kills it",
-                Span(PATIENCE)
+                Span(EXIT_TIMEOUT)
             );
         }
         let cut = global.data_dir().map(|dir| cut_off(&dir, pid)).unwrap_or_default();
@@ -133,27 +137,27 @@ impl Stopped {
         let dir = global.data_dir()?;
         let Some(hub) = daemon::holder(&dir.join(LOCK_FILE)).context("find the hub's process")?
         else {
-            refuse_below_agent("kill a hub")?;
+            refuse_in_agent_tree("kill a hub")?;
             return Ok(None);
         };
         let pid = hub.pid;
-        if is_below(pid) {
+        if is_descendant_of(pid) {
             return Err(not_the_operator("kill the hub").into());
         }
         // A hub that still answers can cancel its tasks and exit in order.
         let answers = async { Client::to(&global.socket_path()?).await?.greet().await };
         if answers.await.is_ok() {
-            let told = async {
+            let exited = async {
                 anyhow::Ok(
                     daemon::terminate(pid, Duration::ZERO).await?
                         || daemon::terminate_again(pid, GRACE).await?,
                 )
             };
-            if told.await.context("stop the hub")? {
+            if exited.await.context("stop the hub")? {
                 return Ok(Some(Self { pid, cut: cut_off(&dir, pid), by_force: false }));
             }
         }
-        if !hub.kill(PATIENCE).await.context("kill the hub")? {
+        if !hub.kill(EXIT_TIMEOUT).await.context("kill the hub")? {
             bail!(
                 "kill the hub: process {pid} is blocked in the kernel, for example by a disk that \
                  hangs; see `dmesg`"

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Exit, Global, ask,
-    client::{remote_task, sent::waits, task_snapshot::Told},
+    client::{remote_task, sent::waits, task_snapshot::TaskStateSnapshot},
     ui::{
         render::{ago, list, message_for_reading, message_text, routing_lines, text},
         text::{FAINT, PLAIN, Text, style_of},
@@ -91,8 +91,8 @@ pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
                 Ok(task_text(&task, agent, Timestamp::now())?)
             })?;
         }
-        TaskCommand::List(asked) => return tasks(global, &asked),
-        TaskCommand::Answer(asked) => return answer(global, asked),
+        TaskCommand::List(args) => return tasks(global, &args),
+        TaskCommand::Answer(args) => return answer(global, args),
         TaskCommand::Cancel(cancel) => cancel::cancel(global, &cancel)?,
         TaskCommand::Watch(one) => match one.url()? {
             Some(url) => {
@@ -100,11 +100,11 @@ pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
             }
             None => return watch(global, one.id.as_deref()),
         },
-        TaskCommand::ResumeInCli(asked) => return resume_in_cli(global, &asked),
-        TaskCommand::Handoff(asked) => return handoff::handoff(global, &asked),
-        TaskCommand::Diff(asked) => return worktrees::diff(global, &asked),
-        TaskCommand::Apply(asked) => return worktrees::apply(global, &asked),
-        TaskCommand::Discard(asked) => return worktrees::discard(global, &asked),
+        TaskCommand::ResumeInCli(args) => return resume_in_cli(global, &args),
+        TaskCommand::Handoff(args) => return handoff::handoff(global, &args),
+        TaskCommand::Diff(args) => return worktrees::diff(global, &args),
+        TaskCommand::Apply(args) => return worktrees::apply(global, &args),
+        TaskCommand::Discard(args) => return worktrees::discard(global, &args),
         TaskCommand::Tree(tree) => return tree::tree(global, &tree),
         TaskCommand::Save { one, dir } => save(global, &one, &dir)?,
     }
@@ -112,10 +112,10 @@ pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
 }
 
 fn save(global: &Global, one: &One, dir: &Path) -> anyhow::Result<()> {
-    let mut told = Told::default();
+    let mut snapshot = TaskStateSnapshot::default();
     let (id, task) = one.ask(global, "tasks/get")?;
-    told.take(&task);
-    let saved = save_files::save(&told, dir)?;
+    snapshot.apply(&task);
+    let saved = save_files::save(&snapshot, dir)?;
     if saved.is_empty() {
         global.console().note(format!("task {id} made no files"));
     }
@@ -147,7 +147,7 @@ fn task_text(
     for line in routing_lines(&task["metadata"]["routing"]) {
         writeln!(out, "{line}")?;
     }
-    if let Some(fact) = Inherited::of(task["metadata"].as_object()) {
+    if let Some(fact) = Inherited::from_metadata(task["metadata"].as_object()) {
         writeln!(out, "memory   {}", fact.line())?;
     }
     if let Some(session) = task["metadata"]["vendorSession"].as_str() {
@@ -156,13 +156,13 @@ fn task_text(
     if let Some(why) = task["metadata"]["costUncounted"].as_str() {
         writeln!(out, "cost     {}", line(why, MAX_ROUTING))?;
     }
-    let mut said = |who: &str, message: &Value| {
+    let mut push_message = |author: &str, message: &Value| {
         let words = match message["artifactId"].is_string() {
             true => message_text(message),
             false => message_for_reading(message),
         };
         out.push(PLAIN, "\n");
-        out.push(FAINT, who);
+        out.push(FAINT, author);
         out.push(PLAIN, "\n");
         words.trim_end().lines().try_for_each(|line| writeln!(out, "  {line}"))
     };
@@ -170,21 +170,21 @@ fn task_text(
     let last = &status["message"];
     let in_history = |message: &Value| message["messageId"] == last["messageId"];
     let is_repeated = task["status"]["state"] == "completed" && {
-        let mut told = Told::default();
-        told.take(task);
-        told.last_words().is_none()
+        let mut snapshot = TaskStateSnapshot::default();
+        snapshot.apply(task);
+        snapshot.last_words().is_none()
     };
     for message in list(&task["history"]) {
         if is_repeated && in_history(message) {
             continue;
         }
-        said(if message["role"] == "user" { "you" } else { "agent" }, message)?;
+        push_message(if message["role"] == "user" { "you" } else { "agent" }, message)?;
     }
     for artifact in list(&task["artifacts"]) {
-        said(&format!("made: {}", text(&artifact["name"])), artifact)?;
+        push_message(&format!("made: {}", text(&artifact["name"])), artifact)?;
     }
     if last.is_object() && !is_repeated && !list(&task["history"]).iter().any(in_history) {
-        said("agent", last)?;
+        push_message("agent", last)?;
     }
     if let (true, Some((command, agent)), Some(id)) = (waits(task), agent, task["id"].as_str()) {
         let question = task["metadata"]["question"]["id"].as_str();

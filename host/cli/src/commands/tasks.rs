@@ -27,7 +27,7 @@ use tokio::{
 };
 
 /// Interval at which a watched list is redrawn: its relative times become outdated.
-const LOOK: Duration = Duration::from_secs(5);
+const REDRAW_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Maximum number of entries that the hub lists at once.
 const MAX_LISTED: u32 = 1_000;
@@ -141,9 +141,9 @@ pub(crate) fn tasks(global: &Global, tasks: &TasksArgs) -> anyhow::Result<Exit> 
         if tasks.watch {
             return watch(global, tasks, context.as_deref(), &mut client).await;
         }
-        let (mut listed, below) = tasks.list(&mut client, context.as_deref()).await?;
+        let (mut listed, descendants) = tasks.list(&mut client, context.as_deref()).await?;
         let is_cut = cut_off(&mut listed, tasks.limit);
-        print(global, &listed, &below)?;
+        print(global, &listed, &descendants)?;
         note_cut(global, is_cut, tasks.limit, Some(tasks.offset), "tasks");
         Ok(Exit::Done)
     })
@@ -154,8 +154,8 @@ async fn require_known_agent(client: &mut Client, agent: &str) -> anyhow::Result
     let Err(unknown) = client.call("hub/agents/get", json!({ "agentId": agent })).await else {
         return Ok(());
     };
-    let left = json!({ "agentId": agent, "limit": 1, "historyLength": 0 });
-    if list(&client.call("hub/tasks/list", left).await?).is_empty() {
+    let params = json!({ "agentId": agent, "limit": 1, "historyLength": 0 });
+    if list(&client.call("hub/tasks/list", params).await?).is_empty() {
         return Err(unknown);
     }
     Ok(())
@@ -180,10 +180,10 @@ impl TasksArgs {
             member::set(&mut params, "offset", *offset);
             return Ok((client.call("hub/tasks/list", params).await?, BTreeMap::new()));
         }
-        let [skipped, most] = [*offset, limit].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
+        let [skipped, count] = [*offset, limit].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
         let found =
-            SentTasks::find(client, &params, skipped.saturating_add(most), is_for_people).await?;
-        Ok((found.tasks.into_iter().skip(skipped).collect(), found.below))
+            SentTasks::find(client, &params, skipped.saturating_add(count), is_for_people).await?;
+        Ok((found.tasks.into_iter().skip(skipped).collect(), found.descendants))
     }
 }
 
@@ -208,26 +208,30 @@ pub(crate) fn note_more(
     listed: &mut Value,
     limit: u32,
     offset: Option<u32>,
-    what: &str,
+    noun: &str,
 ) {
     let is_cut = cut_off(listed, limit);
-    note_cut(global, is_cut, limit, offset, what);
+    note_cut(global, is_cut, limit, offset, noun);
 }
 
 /// Tells the user on standard error that a list has more entries. For programs as well: they would
 /// take the section for the whole.
-fn note_cut(global: &Global, is_cut: bool, limit: u32, offset: Option<u32>, what: &str) {
+fn note_cut(global: &Global, is_cut: bool, limit: u32, offset: Option<u32>, noun: &str) {
     if is_cut {
         let next = offset.map(|offset| offset.saturating_add(limit));
         let next = next.map_or(String::new(), |next| format!(", `--offset {next}` the next"));
-        let line = format!("there are more {what}: `--limit COUNT` lists more{next}");
+        let line = format!("there are more {noun}: `--limit COUNT` lists more{next}");
         global.console().note(Text::styled(FAINT, line));
     }
 }
 
-fn print(global: &Global, listed: &Value, below: &BTreeMap<String, usize>) -> anyhow::Result<()> {
+fn print(
+    global: &Global,
+    listed: &Value,
+    descendants: &BTreeMap<String, usize>,
+) -> anyhow::Result<()> {
     let columns = global.console().columns();
-    global.show(listed, || Ok(sent_text(listed, below, Timestamp::now(), columns)))
+    global.show(listed, || Ok(sent_text(listed, descendants, Timestamp::now(), columns)))
 }
 
 /// Prints the list on each change; on a terminal, over the previous one.
@@ -242,18 +246,18 @@ async fn watch(
     let console = global.console();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut unread = pin!(console.unread());
-    let mut looks = interval(LOOK);
+    let mut looks = interval(REDRAW_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shown = Value::Null;
     loop {
-        let (mut listed, below) = tasks.list(client, context).await?;
+        let (mut listed, descendants) = tasks.list(client, context).await?;
         cut_off(&mut listed, tasks.limit);
         let redraws = global.format == Format::Pretty && console.columns().is_some();
         if listed != shown || redraws {
             if redraws {
                 console.clear_screen()?;
             }
-            print(global, &listed, &below)?;
+            print(global, &listed, &descendants)?;
             shown = listed;
         }
         tokio::select! {
@@ -296,7 +300,7 @@ pub(crate) fn tasks_text(tasks: &Value, now: Timestamp, columns: Option<usize>) 
 /// for an answer come first, with their question.
 fn sent_text(
     tasks: &Value,
-    below: &BTreeMap<String, usize>,
+    descendants: &BTreeMap<String, usize>,
     now: Timestamp,
     columns: Option<usize>,
 ) -> Text {
@@ -320,12 +324,12 @@ fn sent_text(
             Some(_) => ago(&status["timestamp"], now),
             None => text(&status["timestamp"]).to_owned(),
         };
-        let asked = list(&task["history"]).first().map(|said| first_words(&said["parts"]));
+        let request = list(&task["history"]).first().map(|message| first_words(&message["parts"]));
         let question = is_question(&task).then(|| first_words(&status["message"]["parts"]));
         let question = question.filter(|question| !question.is_empty());
         let agent = agent_name(text(&task["agentId"]));
-        let agent = match below.get(id) {
-            Some(below) => format!("{agent} +{below}"),
+        let agent = match descendants.get(id) {
+            Some(count) => format!("{agent} +{count}"),
             None => agent.to_owned(),
         };
         let mut row = vec![
@@ -335,7 +339,7 @@ fn sent_text(
             agent.into(),
         ];
         row.extend(differ.then(|| shown_directory(directory(task), columns).into()));
-        row.push(question.or(asked).unwrap_or_default().into());
+        row.push(question.or(request).unwrap_or_default().into());
         table.row(row);
     }
     table.text(columns)

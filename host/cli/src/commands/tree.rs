@@ -21,7 +21,7 @@ use tokio::{
 };
 
 /// Polling interval of a program that may not receive events.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
@@ -41,7 +41,7 @@ pub(crate) fn tree(global: &Global, tree: &TreeArgs) -> anyhow::Result<Exit> {
         if tree.watch {
             return watch(global, &mut client, &root).await;
         }
-        let tree = of(&mut client, &root).await?;
+        let tree = fetch(&mut client, &root).await?;
         print(global, &tree)?;
         Ok(Exit::Done)
     })
@@ -55,9 +55,9 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
     let mut unread = pin!(console.unread());
     let mut shown = Value::Null;
     // A program that an agent started may not receive events, so it polls.
-    let mut hears = true;
+    let mut subscribed = true;
     loop {
-        let tree = of(client, root).await?;
+        let tree = fetch(client, root).await?;
         if tree != shown {
             if global.format == Format::Pretty && console.columns().is_some() {
                 console.clear_screen()?;
@@ -70,11 +70,11 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
             return Ok(Exit::Done);
         }
         tokio::select! {
-            changed = changed(&mut events), if hears => match changed {
-                Err(why) if CommandError::of(&why).is_denied() => hears = false,
+            changed = changed(&mut events), if subscribed => match changed {
+                Err(why) if CommandError::from_error(&why).is_denied() => subscribed = false,
                 changed => changed?,
             },
-            () = sleep(LOOK), if !hears => {}
+            () = sleep(POLL_INTERVAL), if !subscribed => {}
             _ = interrupt.recv() => return Ok(Exit::Interrupted),
             () = &mut unread => return Ok(Exit::Interrupted),
         }
@@ -82,7 +82,7 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
 }
 
 /// Requests the task and all tasks below it.
-async fn of(client: &mut Client, root: &str) -> anyhow::Result<Value> {
+async fn fetch(client: &mut Client, root: &str) -> anyhow::Result<Value> {
     client.call("hub/tasks/tree", json!({ "id": root })).await
 }
 
@@ -153,8 +153,8 @@ fn branches(depths: &[usize]) -> Vec<String> {
 fn used(task: &Value) -> String {
     let tokens = task["tokens"].as_u64().filter(|tokens| *tokens > 0);
     let cost = task["costUsd"].as_f64().filter(|cost| *cost > 0.0);
-    let told = [tokens.map(|it| format!("{it} tokens")), cost.map(|it| format!("${it:.4}"))];
-    told.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let parts = [tokens.map(|it| format!("{it} tokens")), cost.map(|it| format!("${it:.4}"))];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

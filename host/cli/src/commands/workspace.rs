@@ -10,7 +10,7 @@ use crate::{
         text::style_of,
     },
 };
-use a2a_hub_config::{Settings, WorkspaceError, add_workspace, own_file, remove_workspace};
+use a2a_hub_config::{Settings, WorkspaceError, add_workspace, private_file, remove_workspace};
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -87,17 +87,17 @@ struct WorkspaceChange {
     reloaded: Value,
 }
 
-/// Changes the text of the configuration file, and has a running hub read it again. `what` is the
+/// Changes the text of the configuration file, and has a running hub read it again. `action` is the
 /// action, for errors.
 fn change(
     global: &Global,
     settings: &Settings,
-    what: &str,
+    action: &str,
     edit: impl FnOnce(&str) -> Result<Option<String>, WorkspaceError>,
 ) -> anyhow::Result<WorkspaceChange> {
     let data = settings.config.data_dir()?;
     let runs = block_on(async {
-        match Owner::of(global, data, what).await? {
+        match Owner::for_data_dir(global, data, action).await? {
             // Only the operator may list the plug-ins.
             Owner::Hub(mut client) => {
                 client.call("hub/plugins/list", json!({})).await?;
@@ -113,14 +113,14 @@ fn change(
     };
     let changed = edit(&text).map_err(|why| {
         let why = format!(
-            "{what} in {}: {why}; change it there by hand, and run `a2a-hub reload`",
+            "{action} in {}: {why}; change it there by hand, and run `a2a-hub reload`",
             file.display()
         );
         CommandError::new(NOT_CHANGED, why).mended_by("a2a-hub reload")
     })?;
     if let Some(text) = &changed {
         fs::create_dir_all(data).with_context(|| format!("make {}", data.display()))?;
-        let written = own_file::replace(&file, text.as_bytes());
+        let written = private_file::replace(&file, text.as_bytes());
         written.with_context(|| format!("write {}", file.display()))?;
     }
     let reloaded = if runs { ask(global, "hub/reload", json!({}))? } else { Value::Null };
@@ -129,11 +129,11 @@ fn change(
 
 fn add(global: &Global, dir: &str) -> anyhow::Result<Exit> {
     let settings = global.settings(Vec::new())?;
-    let what = format!("add the workspace {dir}");
+    let action = format!("add the workspace {dir}");
     let WorkspaceChange { file, is_changed, reloaded } =
-        change(global, &settings, &what, |text| add_workspace(text, dir))?;
-    let told = json!({ "workspace": dir, "file": file, "added": is_changed, "reload": reloaded });
-    global.show(&told, || {
+        change(global, &settings, &action, |text| add_workspace(text, dir))?;
+    let output = json!({ "workspace": dir, "file": file, "added": is_changed, "reload": reloaded });
+    global.show(&output, || {
         let at = shell_word(&file.display().to_string());
         let done = match (is_changed, settings.config.workspaces.is_empty()) {
             (false, _) => format!("{dir} is a workspace already, in {at}\n"),
@@ -150,7 +150,7 @@ fn add(global: &Global, dir: &str) -> anyhow::Result<Exit> {
 }
 
 /// Directory as a person writes it below the home directory, such as `~/src`.
-fn below_home(dir: &str) -> Option<String> {
+fn with_tilde(dir: &str) -> Option<String> {
     let home = std::env::home_dir()?;
     let rest = Path::new(dir).strip_prefix(home).ok()?;
     Some(format!("~/{}", rest.to_str()?))
@@ -158,25 +158,25 @@ fn below_home(dir: &str) -> Option<String> {
 
 fn remove(global: &Global, dir: &str) -> anyhow::Result<Exit> {
     let settings = global.settings(Vec::new())?;
-    let what = format!("remove the workspace {dir}");
+    let action = format!("remove the workspace {dir}");
     let WorkspaceChange { file, is_changed, reloaded } =
-        change(global, &settings, &what, |text| match remove_workspace(text, dir)? {
+        change(global, &settings, &action, |text| match remove_workspace(text, dir)? {
             Some(text) => Ok(Some(text)),
-            None => below_home(dir).map_or(Ok(None), |dir| remove_workspace(text, &dir)),
+            None => with_tilde(dir).map_or(Ok(None), |dir| remove_workspace(text, &dir)),
         })?;
     let at = shell_word(&file.display().to_string());
     if !is_changed {
-        let why = format!("{what}: {at} has no such workspace");
+        let why = format!("{action}: {at} has no such workspace");
         return Err(CommandError::new(NOT_CHANGED, why).mended_by("a2a-hub workspace list").into());
     }
-    let told = json!({ "workspace": dir, "file": file, "removed": true, "reload": reloaded });
-    global.show(&told, || {
+    let output = json!({ "workspace": dir, "file": file, "removed": true, "reload": reloaded });
+    global.show(&output, || {
         let is_last = settings.config.workspaces.len() == 1;
-        let left = match is_last {
+        let note = match is_last {
             true => "\nThe file names none now: the workspace is the directory in which the hub is started\n",
             false => "\n",
         };
-        Ok(format!("agents may not work in {dir} any more; removed from {at}{left}").into())
+        Ok(format!("agents may not work in {dir} any more; removed from {at}{note}").into())
     })?;
     Ok(Exit::Done)
 }

@@ -15,7 +15,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_topics::TopicPattern;
 use a2a_hub_triggers::{
-    glob::Globs, happening::WebhookEvent, plan::TriggerPlan, webhook::WebhookScheme,
+    glob::Globs, plan::TriggerPlan, trigger_event::WebhookEvent, webhook::WebhookScheme,
 };
 use serde::{Deserialize, Serialize};
 use std::{

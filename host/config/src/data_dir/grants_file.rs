@@ -5,7 +5,7 @@
 //! to is refused.
 
 use crate::{
-    data_dir::own_file::{self, NotOwn},
+    data_dir::private_file::{self, NotPrivate},
     text_file::toml_problem,
 };
 use a2a_hub_core::plugin::installation::Installations;
@@ -84,7 +84,7 @@ pub struct GrantsStamp {
 
 impl GrantsFile {
     /// File of grants of the hub with this data directory.
-    pub fn of(data_dir: &Path) -> Self {
+    pub fn new(data_dir: &Path) -> Self {
         Self { dir: data_dir.to_owned() }
     }
 
@@ -108,13 +108,15 @@ impl GrantsFile {
     pub fn read(&self) -> Result<Installations, GrantsError> {
         let path = self.path();
         let unreadable = |why| GrantsError::Unreadable { path: path.clone(), why };
-        let file = match own_file::open(&path, 0o022) {
+        let file = match private_file::open(&path, 0o022) {
             Ok(file) => file,
-            Err(NotOwn::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
+            Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
                 return Ok(Installations::default());
             }
-            Err(NotOwn::Io(why)) => return Err(unreadable(why)),
-            Err(NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared) => {
+            Err(NotPrivate::Io(why)) => return Err(unreadable(why)),
+            Err(
+                NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared,
+            ) => {
                 return Err(GrantsError::Foreign(path));
             }
         };
@@ -148,7 +150,7 @@ impl GrantsFile {
         let done = change(&mut after);
         if after != before {
             let text = format!("{HEADING}{}", toml::to_string(&after)?);
-            own_file::replace(&self.path(), text.as_bytes()).map_err(unwritable)?;
+            private_file::replace(&self.path(), text.as_bytes()).map_err(unwritable)?;
         }
         drop(lock);
         Ok(done)
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn grants_file_round_trips_with_mode_0600() {
         let dir = tempfile::tempdir().unwrap();
-        let file = GrantsFile::of(dir.path());
+        let file = GrantsFile::new(dir.path());
         assert_eq!(file.read().unwrap(), Installations::default());
         assert_eq!(file.stamp(), None);
         file.change(|all| all.grant(&agent("notes"), new_grant(), 7)).unwrap();
@@ -232,7 +234,7 @@ mod tests {
     #[test]
     fn digest_case_is_normalized() {
         let dir = tempfile::tempdir().unwrap();
-        let file = GrantsFile::of(dir.path());
+        let file = GrantsFile::new(dir.path());
         file.change(|all| all.grant(&agent("notes"), new_grant(), 7)).unwrap();
         let text = fs::read_to_string(file.path()).unwrap();
         fs::write(file.path(), text.replace(&"cd".repeat(32), &"CD".repeat(32))).unwrap();
@@ -242,7 +244,7 @@ mod tests {
     #[test]
     fn damaged_file_is_refused_unchanged() {
         let dir = tempfile::tempdir().unwrap();
-        let file = GrantsFile::of(dir.path());
+        let file = GrantsFile::new(dir.path());
         let grant = || file.change(|all| all.grant(&agent("notes"), new_grant(), 7));
         grant().unwrap();
         let whole = fs::read_to_string(file.path()).unwrap();
@@ -266,7 +268,7 @@ mod tests {
     #[test]
     fn file_writable_by_others_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let file = GrantsFile::of(dir.path());
+        let file = GrantsFile::new(dir.path());
         file.change(|all| all.grant(&agent("notes"), new_grant(), 7)).unwrap();
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o620)).unwrap();
         assert!(matches!(file.read(), Err(GrantsError::Foreign(_))));
@@ -281,13 +283,13 @@ mod tests {
     fn concurrent_changes_are_all_stored() {
         let dir = tempfile::tempdir().unwrap();
         let write = |n: u32| {
-            let file = GrantsFile::of(dir.path());
+            let file = GrantsFile::new(dir.path());
             move || file.change(|all| all.grant(&agent(&format!("a{n}")), new_grant(), n))
         };
         let threads: Vec<_> = (0..8).map(|n| thread::spawn(write(n))).collect();
         for thread in threads {
             thread.join().unwrap().unwrap();
         }
-        assert_eq!(GrantsFile::of(dir.path()).read().unwrap().plugins.len(), 8);
+        assert_eq!(GrantsFile::new(dir.path()).read().unwrap().plugins.len(), 8);
     }
 }

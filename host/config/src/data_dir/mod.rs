@@ -1,9 +1,9 @@
 //! Private files of the data directory: who may write them, and the grants, secrets, tokens and
 //! trusted flows in them.
 
-pub mod custody;
 pub(super) mod grants_file;
-pub mod own_file;
+pub mod ownership;
+pub mod private_file;
 pub(super) mod secret_name;
 pub(super) mod secrets;
 pub mod token;

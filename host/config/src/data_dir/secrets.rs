@@ -2,7 +2,7 @@
 //! user can read. Each request looks them up, so that a change counts at once.
 
 use crate::{
-    data_dir::own_file::{self, NotOwn},
+    data_dir::private_file::{self, NotPrivate},
     environment::environment,
 };
 use a2a_hub_core::{
@@ -81,11 +81,11 @@ impl SecretStore {
     pub fn among(
         &self,
         known: impl Iterator<Item = (String, String)>,
-        held: &EffectiveGrant,
+        grant: &EffectiveGrant,
     ) -> Secrets {
-        let sent = held.http.secrets();
+        let sent = grant.http.secrets();
         let sent = sent.iter().filter_map(|name| self.all([name.as_str()]).ok()).flatten();
-        Secrets::of(known.filter(|(name, _)| is_secret(name)).chain(sent))
+        Secrets::new(known.filter(|(name, _)| is_secret(name)).chain(sent))
     }
 
     /// One secret. The file takes precedence over the variable, because it is the operator's latest
@@ -110,9 +110,11 @@ impl SecretStore {
 fn read(file: &Path) -> Result<String, SecretError> {
     let unread = |why| SecretError::Unread { file: file.to_owned(), why };
     let open = || SecretError::Open(file.to_owned());
-    let opened = own_file::open(file, 0o077).map_err(|why| match why {
-        NotOwn::Io(why) => unread(why),
-        NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared => open(),
+    let opened = private_file::open(file, 0o077).map_err(|why| match why {
+        NotPrivate::Io(why) => unread(why),
+        NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared => {
+            open()
+        }
     })?;
     if opened.metadata().map_err(unread)?.nlink() != 1 {
         return Err(open());

@@ -1,7 +1,7 @@
 //! Bearer tokens of a hub: secrets in files that only its user can read, for callers that the
 //! kernel does not identify.
 
-use crate::data_dir::own_file::{self, NotOwn};
+use crate::data_dir::private_file::{self, NotPrivate};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::id::TenantId;
 use rustix::fs::{Mode, OFlags};
@@ -27,7 +27,7 @@ pub struct Token(String);
 
 /// The hub's own token, and one for each tenant.
 pub struct Tokens {
-    own: Token,
+    hub_token: Token,
     tenants: Vec<(TenantId, Token)>,
 }
 
@@ -38,13 +38,13 @@ impl Tokens {
         dir: &Path,
         tenants: impl Iterator<Item = &'t TenantId>,
     ) -> Result<Self, TokenError> {
-        let own = Token::open(dir)?;
+        let hub_token = Token::open(dir)?;
         let folder = dir.join(TENANTS_DIR);
         let open = |tenant: &TenantId| {
             make_folder(&folder)?;
             Ok((tenant.clone(), Token(open_secret(folder.join(tenant.as_str()))?)))
         };
-        Ok(Self { own, tenants: tenants.map(open).collect::<Result<_, _>>()? })
+        Ok(Self { hub_token, tenants: tenants.map(open).collect::<Result<_, _>>()? })
     }
 
     /// Checks the existing tokens, and makes none.
@@ -59,7 +59,7 @@ impl Tokens {
 
     /// Principal of this token; none if it is unknown.
     pub fn whose(&self, offered: &str) -> Option<Principal> {
-        if self.own.is(offered) {
+        if self.hub_token.is(offered) {
             return Some(Principal::OperatorToken);
         }
         let (tenant, _) = self.tenants.iter().find(|(_, token)| token.is(offered))?;
@@ -125,7 +125,7 @@ impl Token {
 pub fn open_secret(path: PathBuf) -> Result<String, TokenError> {
     match make(&path) {
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists => read(path),
-        made => made.map_err(|why| TokenError::Io { path, why }),
+        created => created.map_err(|why| TokenError::Io { path, why }),
     }
 }
 
@@ -158,19 +158,19 @@ fn random() -> io::Result<String> {
 
 fn read(path: PathBuf) -> Result<String, TokenError> {
     let failed = |why| TokenError::Io { path: path.clone(), why };
-    let file = match own_file::open(&path, 0o077) {
+    let file = match private_file::open(&path, 0o077) {
         Ok(file) => file,
-        Err(NotOwn::Io(why)) => return Err(failed(why)),
-        Err(NotOwn::Link) => return Err(failed(rustix::io::Errno::LOOP.into())),
-        Err(NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared) => {
+        Err(NotPrivate::Io(why)) => return Err(failed(why)),
+        Err(NotPrivate::Link) => return Err(failed(rustix::io::Errno::LOOP.into())),
+        Err(NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared) => {
             return Err(TokenError::Known(path));
         }
     };
     let mut token = String::new();
     file.take(1 << 10).read_to_string(&mut token).map_err(failed)?;
     let token = token.trim_end();
-    let is_whole = token.len() == 2 * BYTES && token.bytes().all(|c| c.is_ascii_hexdigit());
-    if is_whole { Ok(token.to_owned()) } else { Err(TokenError::Damaged(path)) }
+    let is_valid = token.len() == 2 * BYTES && token.bytes().all(|c| c.is_ascii_hexdigit());
+    if is_valid { Ok(token.to_owned()) } else { Err(TokenError::Damaged(path)) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! Write access to this folder is operator access: a copy that others may write to counts as none.
 
-use crate::data_dir::own_file::{self, NotOwn};
+use crate::data_dir::private_file::{self, NotPrivate};
 use a2a_hub_protocol::id::AgentId;
 use std::{
     fs::{self, DirBuilder},
@@ -29,7 +29,7 @@ pub type TrustStamp = (u64, u64, i64, i64);
 
 impl TrustedFlows {
     /// Trusted flows of the hub with this data directory.
-    pub fn of(data_dir: &Path) -> Self {
+    pub fn new(data_dir: &Path) -> Self {
         Self { dir: data_dir.join(FOLDER) }
     }
 
@@ -60,8 +60,8 @@ impl TrustedFlows {
     /// Returns the error of the system with the path; the old copy is then unchanged.
     pub fn trust(&self, flow: &AgentId, text: &str) -> io::Result<()> {
         let path = self.path(flow);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
-        let written = made.and_then(|()| own_file::replace(&path, text.as_bytes()));
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
+        let written = created.and_then(|()| private_file::replace(&path, text.as_bytes()));
         written
             .map_err(|why| io::Error::new(why.kind(), format!("write {}: {why}", path.display())))
     }
@@ -72,17 +72,17 @@ impl TrustedFlows {
     ///
     /// Returns the error of the system if the copy still exists.
     pub fn revoke(&self, flow: &AgentId) -> io::Result<()> {
-        own_file::ok_if_missing(fs::remove_file(self.path(flow)))
+        private_file::ok_if_missing(fs::remove_file(self.path(flow)))
     }
 }
 
 /// Text of a copy; `None` if it is missing, too large, or others may write to it.
 pub(super) fn trusted_text(path: &Path) -> io::Result<Option<String>> {
-    let file = match own_file::open(path, 0o022) {
+    let file = match private_file::open(path, 0o022) {
         Ok(file) => file,
-        Err(NotOwn::Io(why)) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(NotOwn::Io(why)) => return Err(why),
-        Err(NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared) => {
+        Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(NotPrivate::Io(why)) => return Err(why),
+        Err(NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared) => {
             return Ok(None);
         }
     };
@@ -102,14 +102,14 @@ mod tests {
         let file = dir.path().join("plain");
         fs::write(&file, "").unwrap();
         let id = AgentId::parse("review").unwrap();
-        let why = TrustedFlows::of(&file).trust(&id, "one").unwrap_err().to_string();
+        let why = TrustedFlows::new(&file).trust(&id, "one").unwrap_err().to_string();
         assert!(why.starts_with(&format!("write {}/", file.display())), "{why}");
     }
 
     #[test]
     fn only_own_private_copy_counts() {
         let dir = tempfile::tempdir().unwrap();
-        let (flows, id) = (TrustedFlows::of(dir.path()), AgentId::parse("review").unwrap());
+        let (flows, id) = (TrustedFlows::new(dir.path()), AgentId::parse("review").unwrap());
         assert_eq!(flows.text(&id).unwrap(), None);
         flows.trust(&id, "one").unwrap();
         let stamp = flows.stamp(&id);

@@ -4,7 +4,7 @@
 //!
 //! Write access to this folder is operator access: a copy that others may write to counts as none.
 
-use crate::data_dir::{own_file, trusted_flows::trusted_text};
+use crate::data_dir::{private_file, trusted_flows::trusted_text};
 use sha2::{Digest as _, Sha256};
 use std::{
     fs::{self, DirBuilder},
@@ -24,7 +24,7 @@ pub struct TrustedWorktrees {
 
 impl TrustedWorktrees {
     /// Trusted files of the hub with this data directory.
-    pub fn of(data_dir: &Path) -> Self {
+    pub fn new(data_dir: &Path) -> Self {
         Self { dir: data_dir.join(FOLDER) }
     }
 
@@ -50,7 +50,7 @@ impl TrustedWorktrees {
     /// Returns the error of the system; the old copy is then unchanged.
     pub fn trust(&self, repository: &Path, text: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-        own_file::replace(&self.path(repository), text.as_bytes())
+        private_file::replace(&self.path(repository), text.as_bytes())
     }
 
     /// Trusts no text in a repository any longer.
@@ -59,7 +59,7 @@ impl TrustedWorktrees {
     ///
     /// Returns the error of the system if the copy still exists.
     pub fn revoke(&self, repository: &Path) -> io::Result<()> {
-        own_file::ok_if_missing(fs::remove_file(self.path(repository)))
+        private_file::ok_if_missing(fs::remove_file(self.path(repository)))
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn trust_counts_for_one_repository() {
         let dir = tempfile::tempdir().unwrap();
-        let trusted = TrustedWorktrees::of(dir.path());
+        let trusted = TrustedWorktrees::new(dir.path());
         let (one, other) = (Path::new("/src/one/.git"), Path::new("/src/other/.git"));
         assert_eq!(trusted.text(one).unwrap(), None);
         trusted.trust(one, "ports = 1").unwrap();

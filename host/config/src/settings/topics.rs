@@ -39,9 +39,9 @@ impl Default for TopicSettings {
     fn default() -> Self {
         Self {
             keep: "7d".to_owned(),
-            keep_messages: SharedResource::TopicMessages.default_most(),
-            keep_mb: SharedResource::TopicBytes.default_most() >> 20,
-            max_topics: SharedResource::Topics.default_most(),
+            keep_messages: SharedResource::TopicMessages.default_total(),
+            keep_mb: SharedResource::TopicBytes.default_total() >> 20,
+            max_topics: SharedResource::Topics.default_total(),
         }
     }
 }
@@ -65,13 +65,13 @@ impl TopicSettings {
                 format!("`{}` is no time; write one from 1s to 366d, such as \"7d\"", self.keep);
             return refuse("keep", why);
         }
-        for (key, value, most) in [
+        for (key, value, max) in [
             ("keep_messages", self.keep_messages, MAX_MESSAGES),
             ("keep_mb", self.keep_mb, MAX_MB),
             ("max_topics", self.max_topics, MAX_TOPICS),
         ] {
-            if !(1..=most).contains(&value) {
-                return refuse(key, format!("it must be from 1 to {most}"));
+            if !(1..=max).contains(&value) {
+                return refuse(key, format!("it must be from 1 to {max}"));
             }
         }
         Ok(())

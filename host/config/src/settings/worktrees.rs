@@ -103,7 +103,7 @@ impl Default for WorktreeSettings {
 impl WorktreeSettings {
     /// Settings of one repository: its own ones, and the general ones for what it leaves out.
     #[must_use]
-    pub fn of(&self, own: &RepositorySettings) -> Self {
+    pub fn for_repository(&self, overrides: &RepositorySettings) -> Self {
         let RepositorySettings {
             copy,
             setup,
@@ -112,7 +112,7 @@ impl WorktreeSettings {
             setup_read,
             setup_env,
             ports,
-        } = own.clone();
+        } = overrides.clone();
         let general = self.clone();
         Self {
             copy: copy.unwrap_or(general.copy),
@@ -161,10 +161,10 @@ impl WorktreeSettings {
         let repositories = std::mem::take(&mut self.repository);
         self.repository = repositories
             .into_iter()
-            .map(|(path, mut own)| {
-                own.setup.iter_mut().for_each(words);
-                own.setup_read.iter_mut().for_each(paths);
-                (at_home(path), own)
+            .map(|(path, mut overrides)| {
+                overrides.setup.iter_mut().for_each(words);
+                overrides.setup_read.iter_mut().for_each(paths);
+                (at_home(path), overrides)
             })
             .collect();
     }
@@ -189,22 +189,22 @@ impl WorktreeSettings {
             return refuse("", ("keep_mb", format!("it must be from 0 (no limit) to {MAX_MB}")));
         }
         self.check_preparation(hub_port).or_else(|wrong| refuse("", wrong))?;
-        for (path, own) in &self.repository {
+        for (path, overrides) in &self.repository {
             let section = format!("repository.\"{}\".", path.display());
             if !path.is_absolute() {
                 let why = "name the repository by the absolute path of its checkout".to_owned();
                 return refuse(section.trim_end_matches('.'), ("", why));
             }
-            let whole = self.of(own);
-            whole.check_preparation(hub_port).or_else(|wrong| refuse(&section, wrong))?;
+            let merged = self.for_repository(overrides);
+            merged.check_preparation(hub_port).or_else(|wrong| refuse(&section, wrong))?;
         }
         Ok(())
     }
 
     /// Name of a wrong setting, with the reason.
     pub(super) fn check_preparation(&self, hub_port: u16) -> Result<(), (&'static str, String)> {
-        let at_most = |key, count: usize, most: usize| {
-            if count <= most { Ok(()) } else { Err((key, format!("it may have {most} at most"))) }
+        let at_most = |key, count: usize, max: usize| {
+            if count <= max { Ok(()) } else { Err((key, format!("it may have {max} at most"))) }
         };
         at_most("copy", self.copy.len(), MAX_FILES)?;
         at_most("setup", self.setup.len(), MAX_PROGRAMS)?;
@@ -304,7 +304,7 @@ mod tests {
              [worktrees.repository.'/src/shop']\nsetup = []\nsetup_network = true",
         )
         .unwrap();
-        let shop = settings.of(&settings.repository[Path::new("/src/shop")]);
+        let shop = settings.for_repository(&settings.repository[Path::new("/src/shop")]);
         assert_eq!((shop.copy, shop.setup.len(), shop.ports), (vec![".env".to_owned()], 0, 10));
         assert!(shop.setup_network && !settings.setup_network);
         assert_eq!(settings.keeps_for(), Some(Duration::from_hours(48)));

@@ -53,17 +53,18 @@ fn routing_of(task: &Task) -> Option<Routing> {
 
 impl Failover {
     /// Search that follows the end of `task` in `state`; none if that end is no reason for one.
-    pub fn of(
+    pub fn for_task(
         task: &Task,
         state: TaskState,
         facts: Option<&Metadata>,
-        said: Option<&Message>,
+        message: Option<&Message>,
     ) -> Option<Self> {
-        let said_reason = facts.and_then(|facts| facts.get(REASON)?.as_str());
+        let metadata_reason = facts.and_then(|facts| facts.get(REASON)?.as_str());
         let (passed, reason) = match state {
-            TaskState::Failed => {
-                (NotChosen::HandedOver, said_reason.filter(|it| FailureReason::is_of_account(it))?)
-            }
+            TaskState::Failed => (
+                NotChosen::HandedOver,
+                metadata_reason.filter(|it| FailureReason::is_of_account(it))?,
+            ),
             // The client did not choose this agent, and another one may take the task.
             TaskState::Rejected if reason(task).is_some() => (NotChosen::Rejected, REJECTED),
             TaskState::Rejected
@@ -76,7 +77,7 @@ impl Failover {
             | TaskState::Unknown => return None,
         };
         let Routing { named, skill, version, agent, older, passed_over, .. } = routing_of(task)?;
-        let why = said.map(Message::joined_text).unwrap_or_default();
+        let why = message.map(Message::joined_text).unwrap_or_default();
         let why: String = why.lines().next().unwrap_or_default().chars().take(MAX_WHY).collect();
         let why = if why.is_empty() { reason.to_owned() } else { format!("{reason}: {why}") };
         let now =
@@ -92,7 +93,7 @@ impl Failover {
             reason: reason.to_owned(),
             wanted: Wanted { named: Some(named?), skill, version, allow_older: older },
             tried,
-            run: AutomatedRun::of(task.metadata.as_ref()),
+            run: AutomatedRun::from_metadata(task.metadata.as_ref()),
         })
         .filter(|it| it.tried.len() < MAX_HANDOFFS)
     }
@@ -127,7 +128,7 @@ impl Failover {
     }
 
     /// Last message of the task if no agent goes on: the agent's words, and the reasons.
-    pub fn failed(&self, said: Option<Message>, why: &str) -> Message {
+    pub fn failed(&self, message: Option<Message>, why: &str) -> Message {
         let group = self.wanted.named.as_ref().map_or("", AgentId::as_str);
         let before = self.tried.split_last().map(|(_, before)| before).unwrap_or_default();
         let before = before.iter().map(|it| match &it.task {
@@ -136,20 +137,20 @@ impl Failover {
         });
         let reasons: Vec<_> = before.chain([why.to_owned()]).collect();
         let text = format!("\n\nNo other agent of `{group}` goes on: {}.", reasons.join("; "));
-        let mut said = said.unwrap_or_else(|| Message::new(Role::Agent, Vec::new()));
-        said.parts.push(Part::text(text));
-        said
+        let mut message = message.unwrap_or_else(|| Message::new(Role::Agent, Vec::new()));
+        message.parts.push(Part::text(text));
+        message
     }
 }
 
 /// Budget that is left of `budget` after descendants of this number and usage.
 #[must_use]
-pub fn budget_left(budget: Budget, tasks: u32, tokens: u64, cost_usd: f64) -> Budget {
+pub fn remaining_budget(budget: Budget, tasks: u32, tokens: u64, cost_usd: f64) -> Budget {
     Budget {
         depth: budget.depth,
-        tasks: budget.tasks.map(|most| most.saturating_sub(tasks)),
-        tokens: budget.tokens.map(|most| most.saturating_sub(tokens)),
-        cost_usd: budget.cost_usd.map(|most| (most - cost_usd).max(0.0)),
+        tasks: budget.tasks.map(|limit| limit.saturating_sub(tasks)),
+        tokens: budget.tokens.map(|limit| limit.saturating_sub(tokens)),
+        cost_usd: budget.cost_usd.map(|limit| (limit - cost_usd).max(0.0)),
     }
 }
 
@@ -187,7 +188,7 @@ mod tests {
     fn after(task: &Task, state: TaskState, reason: &str) -> Option<Failover> {
         let facts = Metadata::from_iter([(REASON.to_owned(), reason.into())]);
         let said = Message::text(Role::Agent, "Come back at 3 pm.\nOr pay.");
-        Failover::of(task, state, Some(&facts), Some(&said))
+        Failover::for_task(task, state, Some(&facts), Some(&said))
     }
 
     #[test]
@@ -202,7 +203,7 @@ mod tests {
         for state in [TaskState::Completed, TaskState::Canceled, TaskState::Rejected] {
             assert!(after(&group, state, "rate_limited").is_none(), "{state:?}");
         }
-        assert!(Failover::of(&group, failed, None, None).is_none());
+        assert!(Failover::for_task(&group, failed, None, None).is_none());
         let named = task(TaskState::Working, "");
         assert!(after(&named, failed, "rate_limited").is_none(), "the client named the agent");
         let mut odd = named.clone();
@@ -251,10 +252,10 @@ mod tests {
     #[test]
     fn budget_shrinks_by_what_was_used() {
         let all = Budget { depth: Some(2), tasks: Some(5), tokens: Some(10), cost_usd: Some(1.0) };
-        let left = budget_left(all, 3, 12, 0.25);
+        let left = remaining_budget(all, 3, 12, 0.25);
         let expected =
             Budget { depth: Some(2), tasks: Some(2), tokens: Some(0), cost_usd: Some(0.75) };
         assert_eq!(left, expected);
-        assert!(budget_left(Budget::default(), 3, 12, 0.25).is_empty());
+        assert!(remaining_budget(Budget::default(), 3, 12, 0.25).is_empty());
     }
 }

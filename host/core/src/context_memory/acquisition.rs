@@ -25,24 +25,24 @@ pub const MAX_DATA: usize = 256 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsound {
     /// A name is empty, too long, or contains control characters.
-    #[error("{what} is 1 to {most} bytes long and has no control characters")]
+    #[error("{label} is 1 to {max_bytes} bytes long and has no control characters")]
     Name {
         /// Kind of the name.
-        what: &'static str,
+        label: &'static str,
         /// Maximum length in bytes.
-        most: usize,
+        max_bytes: usize,
     },
     /// A text or a value is too large.
     #[error(
-        "{what} is {bytes} bytes long: it may have {most}; keep what is larger in a file, or in several items"
+        "{label} is {bytes} bytes long: it may have {max_bytes}; keep what is larger in a file, or in several items"
     )]
     Large {
         /// Kind of the value.
-        what: &'static str,
+        label: &'static str,
         /// Actual size in bytes.
         bytes: usize,
         /// Maximum size in bytes.
-        most: usize,
+        max_bytes: usize,
     },
     /// A value is nested too deeply.
     #[error("{0} is nested more than {MAX_DEPTH} deep")]
@@ -112,24 +112,24 @@ fn is_private(value: &Value) -> bool {
     Item { data: value.clone(), ..Item::default() }.is_private()
 }
 
-fn name(what: &'static str, name: &str, most: usize) -> Result<(), Unsound> {
-    let fits = !name.is_empty() && name.len() <= most && !name.chars().any(char::is_control);
-    if fits { Ok(()) } else { Err(Unsound::Name { what, most }) }
+fn name(label: &'static str, name: &str, max_bytes: usize) -> Result<(), Unsound> {
+    let fits = !name.is_empty() && name.len() <= max_bytes && !name.chars().any(char::is_control);
+    if fits { Ok(()) } else { Err(Unsound::Name { label, max_bytes }) }
 }
 
-fn text(what: &'static str, text: &str) -> Result<(), Unsound> {
-    large(what, text.len(), MAX_TEXT)
+fn text(label: &'static str, text: &str) -> Result<(), Unsound> {
+    large(label, text.len(), MAX_TEXT)
 }
 
-fn value(what: &'static str, value: &Value) -> Result<(), Unsound> {
+fn value(label: &'static str, value: &Value) -> Result<(), Unsound> {
     if is_deeper(value, MAX_DEPTH) {
-        return Err(Unsound::Deep(what));
+        return Err(Unsound::Deep(label));
     }
-    large(what, encoded_bytes(value), MAX_DATA)
+    large(label, encoded_bytes(value), MAX_DATA)
 }
 
-fn large(what: &'static str, bytes: usize, most: usize) -> Result<(), Unsound> {
-    if bytes > most { Err(Unsound::Large { what, bytes, most }) } else { Ok(()) }
+fn large(label: &'static str, bytes: usize, max_bytes: usize) -> Result<(), Unsound> {
+    if bytes > max_bytes { Err(Unsound::Large { label, bytes, max_bytes }) } else { Ok(()) }
 }
 
 fn is_deeper(value: &Value, than: usize) -> bool {

@@ -35,7 +35,7 @@ pub fn derive(memory: &WorkingMemory, items: &[Item]) -> Insights {
     let decisions = memory.decisions.iter().rev().filter(|decision| !decision.value.is_null());
     let decided = decisions.map(|decision| {
         let reason = decision.reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        short(&format!("{}: {}{reason}", decision.key, told(&decision.value)))
+        short(&format!("{}: {}{reason}", decision.key, to_text(&decision.value)))
     });
     let questions = memory.thoughts.iter().rev().filter(|thought| is_open(thought));
     let questions = questions.map(|thought| short(&thought.content));
@@ -63,12 +63,12 @@ impl Insights {
 }
 
 fn is_open(thought: &Thought) -> bool {
-    let said = thought.content.trim();
-    let begins = said.to_lowercase();
-    said.ends_with('?') || OPENINGS.iter().any(|opening| begins.starts_with(opening))
+    let content = thought.content.trim();
+    let begins = content.to_lowercase();
+    content.ends_with('?') || OPENINGS.iter().any(|opening| begins.starts_with(opening))
 }
 
-fn told(value: &Value) -> String {
+fn to_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {

@@ -71,54 +71,55 @@ pub const MEMBERS: [&str; 7] = [
 
 impl Inherit {
     /// True if anything is to be inherited.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.working_memory || self.memory
     }
 
     /// Parses the options from the metadata of a message; `None` if it asks for no inheritance.
-    pub fn of(said: Option<&Metadata>) -> Result<Option<Self>, A2aError> {
-        let Some(said) = said else { return Ok(None) };
+    pub fn from_metadata(metadata: Option<&Metadata>) -> Result<Option<Self>, A2aError> {
+        let Some(metadata) = metadata else { return Ok(None) };
         let [working, memory, query, scope, names, budget, from] =
-            MEMBERS.map(|name| said.get(name));
-        let mut asked = Self {
+            MEMBERS.map(|name| metadata.get(name));
+        let mut options = Self {
             working_memory: flag(MEMBERS[0], working)?,
             query: text(MEMBERS[2], query)?,
             ..Self::default()
         };
-        asked.memory = match memory {
+        options.memory = match memory {
             Some(Value::String(text)) => {
-                asked.query = Some(text.clone());
+                options.query = Some(text.clone());
                 true
             }
-            said => flag(MEMBERS[1], said)?,
+            value => flag(MEMBERS[1], value)?,
         };
         if let Some(word) = text(MEMBERS[3], scope)? {
             let unknown = || invalid(MEMBERS[3], "must be `full`, `minimal` or `summary`");
-            asked.scope = Scope::named(&word).ok_or_else(unknown)?;
+            options.scope = Scope::named(&word).ok_or_else(unknown)?;
         }
         if let Some(names) = names.filter(|names| !names.is_null()) {
             let names = Vec::<String>::deserialize(names).ok();
             let names = names.filter(|names| names.len() <= MAX_NAMES);
-            let how = format!("must be an array of at most {MAX_NAMES} texts");
-            asked.names = names.ok_or_else(|| invalid(MEMBERS[4], how))?;
+            let expected = format!("must be an array of at most {MAX_NAMES} texts");
+            options.names = names.ok_or_else(|| invalid(MEMBERS[4], expected))?;
         }
         if let Some(budget) = budget.filter(|budget| !budget.is_null()) {
-            let how = "must be an object of `bytes` and `tokens`, each left out or a whole number";
-            asked.budget = MemoryBudget::deserialize(budget)
-                .map_err(|why| invalid(MEMBERS[5], format!("{how}: {why}")))?;
+            let expected =
+                "must be an object of `bytes` and `tokens`, each left out or a whole number";
+            options.budget = MemoryBudget::deserialize(budget)
+                .map_err(|why| invalid(MEMBERS[5], format!("{expected}: {why}")))?;
         }
-        asked.from = text(MEMBERS[6], from)?.map(TaskId::new);
-        Ok(Some(asked).filter(Self::is_asked))
+        options.from = text(MEMBERS[6], from)?.map(TaskId::new);
+        Ok(Some(options).filter(Self::is_requested))
     }
 }
 
 /// Removes the options from metadata: they are for this hub only, and not forwarded.
 #[must_use]
-pub fn without(mut said: Metadata) -> Metadata {
+pub fn without(mut metadata: Metadata) -> Metadata {
     for name in MEMBERS {
-        said.remove(name);
+        metadata.remove(name);
     }
-    said
+    metadata
 }
 
 /// Error for a client that asks to inherit memory and is no agent's program.
@@ -130,10 +131,10 @@ pub fn nothing_to_inherit() -> A2aError {
     )
 }
 
-fn flag(name: &str, said: Option<&Value>) -> Result<bool, A2aError> {
-    match said {
+fn flag(name: &str, value: Option<&Value>) -> Result<bool, A2aError> {
+    match value {
         None | Some(Value::Null) => Ok(false),
-        Some(Value::Bool(said)) => Ok(*said),
+        Some(Value::Bool(enabled)) => Ok(*enabled),
         Some(Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
             let text = if name == MEMBERS[1] { ", or a text that recalls items" } else { "" };
             Err(invalid(name, format!("must be true or false{text}")))
@@ -141,10 +142,10 @@ fn flag(name: &str, said: Option<&Value>) -> Result<bool, A2aError> {
     }
 }
 
-fn text(name: &str, said: Option<&Value>) -> Result<Option<String>, A2aError> {
+fn text(name: &str, value: Option<&Value>) -> Result<Option<String>, A2aError> {
     let wrong = || invalid(name, "must be a text");
-    let said = said.filter(|said| !said.is_null());
-    said.map(|said| said.as_str().map(str::to_owned).ok_or_else(wrong)).transpose()
+    let value = value.filter(|said| !said.is_null());
+    value.map(|value| value.as_str().map(str::to_owned).ok_or_else(wrong)).transpose()
 }
 
 fn invalid(name: &str, why: impl std::fmt::Display) -> A2aError {
@@ -157,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     fn of(said: &Value) -> Result<Option<Inherit>, String> {
-        Inherit::of(said.as_object()).map_err(|why| why.message)
+        Inherit::from_metadata(said.as_object()).map_err(|why| why.message)
     }
 
     #[test]

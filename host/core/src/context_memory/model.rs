@@ -20,7 +20,7 @@ pub const WORD_OVERHEAD: u64 = 24;
 
 /// Key of a memory; unique per context and agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MemoryPlace {
+pub struct MemoryKey {
     /// Context, which belongs to one tenant.
     pub context: ContextId,
     /// Installation of the agent.
@@ -130,7 +130,7 @@ pub enum Change {
 
 /// Capacity of an agent's memory, for all contexts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryRoom {
+pub struct MemoryCapacity {
     /// Limit in bytes, for its values by key, its working memories and its items.
     pub max_bytes: u64,
     /// Limit of items.
@@ -185,18 +185,18 @@ impl Item {
     pub fn is_private(&self) -> bool {
         let says = self.metadata.as_ref().is_some_and(says_private);
         says || holds_private(&self.data)
-            || self.metadata.iter().any(|said| said.values().any(holds_private))
+            || self.metadata.iter().any(|metadata| metadata.values().any(holds_private))
     }
 
     /// Words by which a task names it in addition to its id.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
-        let tags = self.metadata.as_ref().and_then(|said| said.get("tags")?.as_array());
+        let tags = self.metadata.as_ref().and_then(|metadata| metadata.get("tags")?.as_array());
         tags.into_iter().flatten().filter_map(Value::as_str)
     }
 }
 
 fn says_private(members: &Metadata) -> bool {
-    members.get("private").is_some_and(|said| *said == Value::Bool(true))
+    members.get("private").is_some_and(|value| *value == Value::Bool(true))
 }
 
 /// True if the data contains an object with `private: true`. Validated data is not nested deeply

@@ -48,13 +48,13 @@ pub struct Postings {
 /// Words of an item for the index, with their counts.
 pub fn words_of(item: &Item) -> WordCounts {
     let mut counts = WordCounts::new();
-    let mut left = MAX_WORDS;
+    let mut remaining = MAX_WORDS;
     let mut take = |text: &str| {
         for word in bm25::words(text) {
-            if left == 0 {
+            if remaining == 0 {
                 return;
             }
-            left -= 1;
+            remaining -= 1;
             *counts.entry(word).or_default() += 1;
         }
     };
@@ -87,7 +87,9 @@ pub fn query_words(query: &str) -> BTreeSet<String> {
 /// Selects the rarest words of a query, from its words with the number of items that have each.
 pub fn telling_words(known: Vec<(String, u64)>) -> Vec<(String, u64)> {
     let mut known: Vec<_> = known.into_iter().filter(|(_, with)| *with > 0).collect();
-    known.sort_by(|(one, few), (other, many)| few.cmp(many).then_with(|| one.cmp(other)));
+    known.sort_by(|(one, few), (other, other_count)| {
+        few.cmp(other_count).then_with(|| one.cmp(other))
+    });
     known.truncate(MAX_QUERY_WORDS);
     known
 }
@@ -140,14 +142,14 @@ fn share(part: usize, of: usize) -> f64 {
 /// True if a task names something: each word of the name occurs in the task's message, as one word
 /// or in its parts, or the name is on the list.
 pub fn names(message: &BTreeSet<String>, list: &[String], name: &str) -> bool {
-    let mut telling = bm25::runs(name).filter(|run| bm25::tells(&run.whole)).peekable();
+    let mut telling = bm25::runs(name).filter(|run| bm25::tells(&run.full)).peekable();
     let in_parts = |parts: &[String]| {
         let mut telling = parts.iter().filter(|part| bm25::tells(part)).peekable();
         telling.peek().is_some() && telling.all(|part| message.contains(part))
     };
-    let is_said = telling.peek().is_some()
-        && telling.all(|run| message.contains(&run.whole) || in_parts(&run.parts));
-    is_said || list.iter().any(|named| named == name)
+    let is_named = telling.peek().is_some()
+        && telling.all(|run| message.contains(&run.full) || in_parts(&run.parts));
+    is_named || list.iter().any(|named| named == name)
 }
 
 /// True if a task names an item, by its id or one of its tags.

@@ -131,40 +131,40 @@ pub fn transfer(
     from: Giver,
     memory: WorkingMemory,
     items: Vec<Item>,
-    asked: &Inherit,
+    options: &Inherit,
     message: &str,
 ) -> Transfer {
-    let memory = if asked.working_memory { memory } else { WorkingMemory::default() };
-    let items = if asked.memory { items } else { Vec::new() };
+    let memory = if options.working_memory { memory } else { WorkingMemory::default() };
+    let items = if options.memory { items } else { Vec::new() };
     let (memory, items, private) = acquire(memory, items);
     let memory = encode(memory);
-    let mut stayed = vec![(Rule::Private, told_of_private(private))];
-    let offered = match asked.scope {
+    let mut stayed = vec![(Rule::Private, private_summary(private))];
+    let offered = match options.scope {
         Scope::Full => in_order(memory, items),
         Scope::Minimal => {
             let words = query_words(message);
-            let is_named = |piece: &Piece| named(piece, &words, &asked.names);
+            let is_named = |piece: &Piece| named(piece, &words, &options.names);
             let (named, rest): (Vec<_>, Vec<_>) =
                 in_order(memory, items).into_iter().partition(is_named);
-            stayed.push((Rule::NotNamed, told(&rest, 0)));
+            stayed.push((Rule::NotNamed, count_pieces(&rest, 0)));
             named
         }
         Scope::Summary => {
             let insights = derive(&memory, &items);
-            stayed.push((Rule::Derived, told(&in_order(memory, items), 0)));
+            stayed.push((Rule::Derived, count_pieces(&in_order(memory, items), 0)));
             if insights.is_empty() { Vec::new() } else { vec![insights_of(&from, json!(insights))] }
         }
     };
-    let (pieces, left) = fit(offered, asked.budget);
-    stayed.push((Rule::Budget, told(&left, 0)));
-    let stayed = stayed.into_iter().filter(|(_, what)| *what != TransferSummary::default());
+    let (pieces, omitted) = fit(offered, options.budget);
+    stayed.push((Rule::Budget, count_pieces(&omitted, 0)));
+    let stayed = stayed.into_iter().filter(|(_, summary)| *summary != TransferSummary::default());
     let fact = Inherited {
         from,
-        scope: asked.scope,
+        scope: options.scope,
         delivered: true,
         why: None,
-        went: told(&pieces, MAX_LISTED),
-        stayed: stayed.map(|(rule, what)| Stayed { rule, what }).collect(),
+        went: count_pieces(&pieces, MAX_LISTED),
+        stayed: stayed.map(|(rule, summary)| Stayed { rule, what: summary }).collect(),
         bytes: pieces.iter().map(Piece::bytes).sum(),
     };
     Transfer { pieces, fact }
@@ -178,7 +178,7 @@ impl Inherited {
     }
 
     /// Reads the description from a task's metadata.
-    pub fn of(facts: Option<&Metadata>) -> Option<Self> {
+    pub fn from_metadata(facts: Option<&Metadata>) -> Option<Self> {
         Self::deserialize(facts?.get(INHERITED)?).ok()
     }
 
@@ -192,14 +192,14 @@ impl Inherited {
         if !self.went.names.is_empty() {
             line += &format!(": {}", self.went.names.join(", "));
         }
-        for Stayed { rule, what } in &self.stayed {
+        for Stayed { rule, what: summary } in &self.stayed {
             let why = match rule {
                 Rule::Private => "is private",
                 Rule::NotNamed => "the task does not name",
                 Rule::Derived => "is told as insights only",
                 Rule::Budget => "does not fit",
             };
-            line += &format!("; stayed, for it {why}: {what}");
+            line += &format!("; stayed, for it {why}: {summary}");
         }
         line.replace("for it the task", "for the task")
     }
@@ -288,46 +288,46 @@ fn insights_of(from: &Giver, data: Value) -> Piece {
     })
 }
 
-fn told_of_private(private: Private) -> TransferSummary {
+fn private_summary(private: Private) -> TransferSummary {
     let Private { thoughts, decisions, variables, items } = private;
     TransferSummary { thoughts, decisions, variables, items, ..TransferSummary::default() }
 }
 
 /// Counts the pieces, and lists up to `listed` names.
-fn told(pieces: &[Piece], listed: usize) -> TransferSummary {
-    let mut told = TransferSummary::default();
+fn count_pieces(pieces: &[Piece], listed: usize) -> TransferSummary {
+    let mut summary = TransferSummary::default();
     for piece in pieces {
         let name = match piece {
             Piece::Goal(_) => {
-                told.goal = true;
+                summary.goal = true;
                 None
             }
             Piece::Thought(Thought { .. }) => {
-                told.thoughts += 1;
+                summary.thoughts += 1;
                 None
             }
             Piece::Insights(_) => {
-                told.insights = true;
+                summary.insights = true;
                 None
             }
             Piece::Decision(decision) => {
-                told.decisions += 1;
+                summary.decisions += 1;
                 Some(&decision.key)
             }
             Piece::Variable(name, _) => {
-                told.variables += 1;
+                summary.variables += 1;
                 Some(name)
             }
             Piece::Item(item) => {
-                told.items += 1;
+                summary.items += 1;
                 Some(&item.id)
             }
         };
-        if let Some(name) = name.filter(|_| told.names.len() < listed) {
-            told.names.push(name.clone());
+        if let Some(name) = name.filter(|_| summary.names.len() < listed) {
+            summary.names.push(name.clone());
         }
     }
-    told
+    summary
 }
 
 #[cfg(test)]

@@ -25,18 +25,18 @@ impl MemoryBudget {
     /// The budget in bytes.
     pub fn in_bytes(self) -> usize {
         let of_tokens = self.tokens.map(bytes_of_tokens);
-        let said = self.bytes.into_iter().chain(of_tokens).min();
-        said.unwrap_or(DEFAULT_BYTES).min(MAX_BYTES)
+        let limit = self.bytes.into_iter().chain(of_tokens).min();
+        limit.unwrap_or(DEFAULT_BYTES).min(MAX_BYTES)
     }
 }
 
 /// Splits the pieces, most useful first, into those that fit and those that do not. A piece that is
 /// too large does not exclude smaller ones after it.
 pub fn fit(pieces: Vec<Piece>, budget: MemoryBudget) -> (Vec<Piece>, Vec<Piece>) {
-    let mut left = budget.in_bytes();
-    pieces.into_iter().partition(|piece| match left.checked_sub(piece.bytes()) {
+    let mut remaining = budget.in_bytes();
+    pieces.into_iter().partition(|piece| match remaining.checked_sub(piece.bytes()) {
         Some(rest) => {
-            left = rest;
+            remaining = rest;
             true
         }
         None => false,

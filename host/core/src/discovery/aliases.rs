@@ -32,23 +32,23 @@ pub struct AliasClaim {
 pub struct Aliases {
     of: BTreeMap<AgentId, AgentId>,
     /// Rejected claims.
-    pub left_out: Vec<LeftOutAlias>,
+    pub rejected: Vec<RejectedAlias>,
 }
 
 /// Rejected alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOutAlias {
+pub struct RejectedAlias {
     /// Alias that is rejected.
     pub alias: AgentId,
     /// Agents that claim it, by id.
     pub agents: Vec<AgentId>,
     /// Reason for the rejection.
-    pub why: WhyLeftOut,
+    pub why: AliasRejection,
 }
 
 /// Reason why an alias is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WhyLeftOut {
+pub enum AliasRejection {
     /// It is the id of an agent.
     IsAnId,
     /// The operator gave it to this agent.
@@ -73,12 +73,12 @@ impl Aliases {
             let mut by = by.into_values();
             let Some(first) = by.next() else { continue };
             let rest: Vec<_> = by.flatten().collect();
-            let mut leave_out = |agents: Vec<AgentId>, why: WhyLeftOut| {
+            let mut leave_out = |agents: Vec<AgentId>, why: AliasRejection| {
                 let alias = alias.clone();
-                aliases.left_out.push(LeftOutAlias { alias, agents, why });
+                aliases.rejected.push(RejectedAlias { alias, agents, why });
             };
             if ids.contains(&alias) {
-                leave_out(first.into_iter().chain(rest).collect(), WhyLeftOut::IsAnId);
+                leave_out(first.into_iter().chain(rest).collect(), AliasRejection::IsAnId);
                 continue;
             }
             let mut agents = first.into_iter();
@@ -86,14 +86,14 @@ impl Aliases {
                 (Some(agent), None) => {
                     let rest: Vec<_> = rest.into_iter().filter(|other| *other != agent).collect();
                     if !rest.is_empty() {
-                        leave_out(rest, WhyLeftOut::OperatorsWord(agent.clone()));
+                        leave_out(rest, AliasRejection::OperatorsWord(agent.clone()));
                     }
                     aliases.of.insert(alias, agent);
                 }
                 (one, two) => {
                     leave_out(
                         one.into_iter().chain(two).chain(agents).collect(),
-                        WhyLeftOut::Several,
+                        AliasRejection::Several,
                     );
                 }
             }
@@ -107,7 +107,7 @@ impl Aliases {
     }
 
     /// Aliases of an agent, in order.
-    pub fn of<'a>(&'a self, agent: &'a AgentId) -> impl Iterator<Item = &'a AgentId> {
+    pub fn for_agent<'a>(&'a self, agent: &'a AgentId) -> impl Iterator<Item = &'a AgentId> {
         self.of.iter().filter(move |(_, its)| *its == agent).map(|(alias, _)| alias)
     }
 
@@ -117,20 +117,20 @@ impl Aliases {
     }
 }
 
-impl fmt::Display for LeftOutAlias {
+impl fmt::Display for RejectedAlias {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let agents: Vec<_> = self.agents.iter().map(|agent| format!("`{agent}`")).collect();
         let (agents, alias) = (agents.join(" and "), &self.alias);
         match &self.why {
-            WhyLeftOut::IsAnId => write!(
+            AliasRejection::IsAnId => write!(
                 f,
                 "the alias `{alias}` of {agents} does not count: an agent has that id; take another alias in `agents.<id>.aliases`"
             ),
-            WhyLeftOut::OperatorsWord(agent) => write!(
+            AliasRejection::OperatorsWord(agent) => write!(
                 f,
                 "the alias `{alias}`, which the manifest of {agents} claims, is that of `{agent}` by the configuration"
             ),
-            WhyLeftOut::Several => write!(
+            AliasRejection::Several => write!(
                 f,
                 "the alias `{alias}` counts for nobody: {agents} claim it; say which one has it in `agents.<id>.aliases`"
             ),
@@ -187,13 +187,13 @@ mod tests {
             ("a", "codex", Manifest),
             ("codex", "codex", Operator),
         ]);
-        let told: Vec<_> = all.left_out.iter().map(ToString::to_string).collect();
+        let told: Vec<_> = all.rejected.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(told.join("\n"), @r"
         the alias `a` counts for nobody: `codex` and `notes` claim it; say which one has it in `agents.<id>.aliases`
         the alias `coder`, which the manifest of `notes` claims, is that of `codex` by the configuration
         the alias `echo` of `notes` does not count: an agent has that id; take another alias in `agents.<id>.aliases`
         ");
-        assert_eq!(all.of(&id("codex")).collect::<Vec<_>>(), [&id("coder")]);
+        assert_eq!(all.for_agent(&id("codex")).collect::<Vec<_>>(), [&id("coder")]);
     }
 
     proptest! {

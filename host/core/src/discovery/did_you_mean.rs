@@ -11,10 +11,10 @@ pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<
         return None;
     }
     // Up to one edit in three letters counts as a misspelling; more is another word.
-    let most = wrong.len().div_ceil(3);
-    let close = names.filter(|name| name.len().abs_diff(wrong.len()) <= 4 * most);
+    let max_edits = wrong.len().div_ceil(3);
+    let close = names.filter(|name| name.len().abs_diff(wrong.len()) <= 4 * max_edits);
     let by_distance = close.map(|name| (strsim::osa_distance(wrong, name), name));
-    by_distance.filter(|(slips, _)| *slips <= most).min().map(|(_, name)| name)
+    by_distance.filter(|(slips, _)| *slips <= max_edits).min().map(|(_, name)| name)
 }
 
 /// Question for the user who wrote `wrong`: the [`nearest`] of the known names, if one is near.

@@ -48,7 +48,7 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     /// Index of the agent in the descriptions that the search index was built from.
-    pub place: usize,
+    pub index: usize,
     /// Score; higher is better.
     pub score: f64,
     /// Reasons for the match.
@@ -68,10 +68,10 @@ pub enum NotFound {
 
 /// Agents that match except for their version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.told())]
+#[error("{}", self.message())]
 pub struct OtherVersions {
     /// Requested version.
-    pub asked: String,
+    pub requested: String,
     /// Agents with their versions, by id.
     pub agents: Vec<(String, String)>,
     /// Number of further agents.
@@ -81,7 +81,7 @@ pub struct OtherVersions {
 }
 
 impl OtherVersions {
-    fn told(&self) -> String {
+    fn message(&self) -> String {
         let list: Vec<_> =
             self.agents.iter().map(|(id, version)| format!("{id} {version}")).collect();
         let more = if self.more == 0 { String::new() } else { format!(" and {} more", self.more) };
@@ -90,8 +90,8 @@ impl OtherVersions {
         } else {
             "ask for one of these versions"
         };
-        let (asked, list) = (&self.asked, list.join(", "));
-        format!("no agent that fits is of version `{asked}`; there are {list}{more}: {way_out}")
+        let (requested, list) = (&self.requested, list.join(", "));
+        format!("no agent that fits is of version `{requested}`; there are {list}{more}: {way_out}")
     }
 }
 
@@ -134,16 +134,16 @@ impl Index {
         let (named, meant) = match query.name.as_deref().map(str::trim) {
             Some(name) => self.named(name),
             None => {
-                let everybody = (0..self.agents.len()).map(|place| (place, Vec::new())).collect();
+                let everybody = (0..self.agents.len()).map(|index| (index, Vec::new())).collect();
                 (everybody, None)
             }
         };
-        let fitting = named.into_iter().filter_map(|(place, mut why)| {
-            let agent = &self.agents[place];
+        let fitting = named.into_iter().filter_map(|(index, mut why)| {
+            let agent = &self.agents[index];
             why.extend(self.skilled(agent, query)?);
             why.extend(fit(WhyBy::InputMode, &query.input_modes, |mode| agent.takes(mode))?);
             why.extend(fit(WhyBy::OutputMode, &query.output_modes, |mode| agent.answers(mode))?);
-            Some(Hit { place, score: 1.0, why })
+            Some(Hit { index, score: 1.0, why })
         });
         (fitting.collect(), meant)
     }
@@ -151,15 +151,15 @@ impl Index {
     /// Reasons if an agent has the skill and the tags. If the query names a skill, that skill must
     /// have the tags.
     fn skilled(&self, agent: &Description, query: &AgentQuery) -> Option<Vec<Why>> {
-        let asked = query.skill.as_deref().map(str::trim).filter(|skill| *skill != "*");
-        let skills: Vec<_> = match asked {
+        let skill_id = query.skill.as_deref().map(str::trim).filter(|skill| *skill != "*");
+        let skills: Vec<_> = match skill_id {
             Some(id) => agent.skills.iter().filter(|skill| agent.is_skill(skill, id)).collect(),
             None => agent.skills.iter().collect(),
         };
         if skills.is_empty() && query.skill.is_some() {
             return None;
         }
-        let mut why: Vec<_> = asked.map(|id| because(WhyBy::Skill, id)).into_iter().collect();
+        let mut why: Vec<_> = skill_id.map(|id| because(WhyBy::Skill, id)).into_iter().collect();
         why.extend(fit(WhyBy::Tag, &query.tags, |tag| {
             skills.iter().any(|skill| skill.tags.iter().any(|its| is_same(its, tag)))
         })?);
@@ -172,7 +172,7 @@ impl Index {
         let agents = || self.agents.iter().enumerate();
         let those = |by: WhyBy, is_it: &dyn Fn(&Description) -> bool| -> Vec<_> {
             let those = agents().filter(|(_, agent)| is_it(agent));
-            those.map(|(place, _)| (place, vec![because(by, name)])).collect()
+            those.map(|(index, _)| (index, vec![because(by, name)])).collect()
         };
         for (by, is_it) in [
             (WhyBy::Id, &(|it: &Description| it.id == name) as &dyn Fn(&Description) -> bool),
@@ -192,16 +192,16 @@ impl Index {
         let Some(near) = near.and_then(|near| names.get(near)) else { return (Vec::new(), None) };
         let is_it = |agent: &Description| agent.names().any(|its| is_same(its, near));
         let near_ones = agents().filter(|(_, agent)| is_it(agent));
-        let why = |(place, _)| (place, vec![because(WhyBy::NearName, near)]);
+        let why = |(index, _)| (index, vec![because(WhyBy::NearName, near)]);
         (near_ones.map(why).collect(), Some(plain_text::line(near, 64)))
     }
 
     fn by_words(&self, hits: Vec<Hit>, text: &str) -> Vec<Hit> {
         let mut scored = self.words.score(text);
         let scored = |mut hit: Hit| {
-            let found = scored.remove(&hit.place)?;
+            let found = scored.remove(&hit.index)?;
             hit.score = found.score;
-            hit.why.extend(found.words.into_iter().map(|(what, parts)| word(what, parts)));
+            hit.why.extend(found.words.into_iter().map(|(matched, parts)| word(matched, parts)));
             Some(hit)
         };
         hits.into_iter().filter_map(scored).collect()
@@ -210,11 +210,11 @@ impl Index {
     fn by_meaning(&self, hits: Vec<Hit>, text: &str, similar: &[f64]) -> Vec<Hit> {
         let mut words = self.words.score(text);
         let scored = |mut hit: Hit| {
-            let similarity = similar.get(hit.place).copied().filter(|it| *it > 0.0)?;
+            let similarity = similar.get(hit.index).copied().filter(|it| *it > 0.0)?;
             hit.score = similarity;
             hit.why.push(because(WhyBy::Meaning, &format!("{similarity:.3}")));
-            let words = words.remove(&hit.place).into_iter().flat_map(|found| found.words);
-            hit.why.extend(words.map(|(what, parts)| word(what, parts)));
+            let words = words.remove(&hit.index).into_iter().flat_map(|found| found.words);
+            hit.why.extend(words.map(|(matched, parts)| word(matched, parts)));
             Some(hit)
         };
         hits.into_iter().filter_map(scored).collect()
@@ -230,7 +230,7 @@ impl Index {
     ) -> Result<(Vec<Hit>, bool), OtherVersions> {
         let (mut fitting, mut older, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for mut hit in hits {
-            let agent = &self.agents[hit.place];
+            let agent = &self.agents[hit.index];
             let fit = requirement.fit(&agent.version);
             let by = if fit == Fit::Older { WhyBy::OlderVersion } else { WhyBy::Version };
             hit.why.push(because(by, &agent.version));
@@ -254,21 +254,26 @@ impl Index {
 
     fn other_versions(
         &self,
-        asked: &VersionRequirement,
+        requirement: &VersionRequirement,
         older: &[Hit],
         others: &[Hit],
     ) -> OtherVersions {
-        let there = older.iter().chain(others).map(|hit| &self.agents[hit.place]);
+        let there = older.iter().chain(others).map(|hit| &self.agents[hit.index]);
         let mut agents: Vec<_> =
             there.map(|agent| (agent.id.clone(), plain_text::line(&agent.version, 64))).collect();
         agents.sort();
         let more = agents.len().saturating_sub(MAX_NAMED);
         agents.truncate(MAX_NAMED);
-        OtherVersions { asked: asked.to_string(), agents, more, some_are_older: !older.is_empty() }
+        OtherVersions {
+            requested: requirement.to_string(),
+            agents,
+            more,
+            some_are_older: !older.is_empty(),
+        }
     }
 
     fn best(&self, mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
-        let id = |hit: &Hit| &self.agents[hit.place].id;
+        let id = |hit: &Hit| &self.agents[hit.index].id;
         hits.sort_by(|one, two| match two.score.total_cmp(&one.score) {
             Ordering::Equal => id(one).cmp(id(two)),
             unequal @ (Ordering::Less | Ordering::Greater) => unequal,
@@ -278,17 +283,17 @@ impl Index {
     }
 }
 
-/// One reason for each element of `asked`, if all of them match.
-fn fit(by: WhyBy, asked: &[String], fits: impl Fn(&str) -> bool) -> Option<Vec<Why>> {
-    asked.iter().map(|one| fits(one).then(|| because(by, one))).collect()
+/// One reason for each element of `requested`, if all of them match.
+fn fit(by: WhyBy, requested: &[String], fits: impl Fn(&str) -> bool) -> Option<Vec<Why>> {
+    requested.iter().map(|one| fits(one).then(|| because(by, one))).collect()
 }
 
-fn because(by: WhyBy, what: &str) -> Why {
-    Why { by, what: plain_text::line(what, 64), r#in: Vec::new() }
+fn because(by: WhyBy, text: &str) -> Why {
+    Why { by, what: plain_text::line(text, 64), r#in: Vec::new() }
 }
 
-fn word(what: String, parts: Vec<CardPart>) -> Why {
-    Why { by: WhyBy::Word, what, r#in: parts }
+fn word(text: String, parts: Vec<CardPart>) -> Why {
+    Why { by: WhyBy::Word, what: text, r#in: parts }
 }
 
 #[cfg(test)]

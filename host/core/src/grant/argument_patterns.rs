@@ -80,8 +80,9 @@ impl TryFrom<Vec<Vec<String>>> for Forms {
     type Error = TooManyTokens;
 
     fn try_from(written: Vec<Vec<String>>) -> Result<Self, TooManyTokens> {
-        let mut room = MAX_TOKENS;
-        let forms = written.iter().map(|form| steps(form, &mut room)).collect::<Result<_, _>>()?;
+        let mut remaining = MAX_TOKENS;
+        let forms =
+            written.iter().map(|form| steps(form, &mut remaining)).collect::<Result<_, _>>()?;
         Ok(Self { written, forms })
     }
 }
@@ -92,8 +93,8 @@ impl From<Forms> for Vec<Vec<String>> {
     }
 }
 
-/// Compiles a pattern to steps, and deducts them from `room`.
-fn steps(form: &[String], room: &mut usize) -> Result<Vec<PatternStep>, TooManyTokens> {
+/// Compiles a pattern to steps, and deducts them from `remaining`.
+fn steps(form: &[String], remaining: &mut usize) -> Result<Vec<PatternStep>, TooManyTokens> {
     enum Next<'t> {
         Token(&'t str),
         EndOf(usize),
@@ -108,7 +109,7 @@ fn steps(form: &[String], room: &mut usize) -> Result<Vec<PatternStep>, TooManyT
                 continue;
             }
         };
-        *room = room.checked_sub(1).ok_or(TooManyTokens)?;
+        *remaining = remaining.checked_sub(1).ok_or(TooManyTokens)?;
         let inside = token.strip_prefix('[').and_then(|token| token.strip_suffix(']'));
         match inside {
             Some(inside) => {

@@ -24,8 +24,8 @@ enum RawAllowance {
 }
 
 impl From<RawAllowance> for Allowance {
-    fn from(said: RawAllowance) -> Self {
-        match said {
+    fn from(raw: RawAllowance) -> Self {
+        match raw {
             RawAllowance::Flag(false) => Self::None,
             RawAllowance::Flag(true) => Self::AsAsked,
             RawAllowance::Bytes(bytes) => Self::Bytes(bytes),
@@ -44,22 +44,22 @@ impl From<Allowance> for RawAllowance {
 }
 
 impl Allowance {
-    /// Effective limit if the manifest asks for `asked` bytes; `None` without permission.
-    pub fn of(self, asked: Option<u64>) -> Option<u64> {
-        match (self, asked) {
+    /// Effective limit if the manifest asks for `requested` bytes; `None` without permission.
+    pub fn limit_for(self, requested: Option<u64>) -> Option<u64> {
+        match (self, requested) {
             (Self::None, _) | (_, None) => None,
-            (Self::AsAsked, Some(asked)) => Some(asked),
-            (Self::Bytes(most), Some(asked)) => Some(asked.min(most)),
+            (Self::AsAsked, Some(requested)) => Some(requested),
+            (Self::Bytes(max), Some(requested)) => Some(requested.min(max)),
         }
     }
 
     /// Makes the limit explicit: replaces `AsAsked` by the number that the manifest asks for.
     #[must_use]
-    pub fn settled(self, asked: Option<u64>) -> Self {
-        match (self, asked) {
-            (Self::AsAsked, Some(asked)) => Self::Bytes(asked),
+    pub fn settled(self, requested: Option<u64>) -> Self {
+        match (self, requested) {
+            (Self::AsAsked, Some(requested)) => Self::Bytes(requested),
             (Self::AsAsked, None) => Self::None,
-            (said @ (Self::None | Self::Bytes(_)), _) => said,
+            (explicit @ (Self::None | Self::Bytes(_)), _) => explicit,
         }
     }
 
@@ -84,12 +84,12 @@ mod tests {
             (Allowance::Bytes(99), None, None),
         ];
         for (allowance, asked, wanted) in cases {
-            assert_eq!(allowance.of(asked), wanted, "{allowance:?} {asked:?}");
-            assert_eq!(allowance.settled(asked).of(asked), wanted, "settled: {allowance:?}");
+            assert_eq!(allowance.limit_for(asked), wanted, "{allowance:?} {asked:?}");
+            assert_eq!(allowance.settled(asked).limit_for(asked), wanted, "settled: {allowance:?}");
         }
         let settled = Allowance::AsAsked.settled(Some(9));
         assert_eq!(
-            settled.of(Some(1_000_000)),
+            settled.limit_for(Some(1_000_000)),
             Some(9),
             "what a later manifest asks is not granted"
         );

@@ -29,7 +29,7 @@ impl HostPattern {
     /// True if `host`, in the form of [`canonical`], matches.
     pub fn matches(&self, host: &str) -> bool {
         match self {
-            Self::Exact(own) => own == host,
+            Self::Exact(exact) => exact == host,
             Self::Below(domain) => host
                 .strip_suffix(domain.as_str())
                 .and_then(|rest| rest.strip_suffix('.'))
@@ -55,7 +55,7 @@ impl TryFrom<String> for HostPattern {
         if text == "*" {
             return Ok(Self::Any);
         }
-        let (below, name) = match text.strip_prefix("*.") {
+        let (is_wildcard, name) = match text.strip_prefix("*.") {
             Some(domain) => (true, domain),
             None => (false, text.as_str()),
         };
@@ -67,8 +67,10 @@ impl TryFrom<String> for HostPattern {
         let host = host.ok().and_then(|host| canonical(&host));
         match host {
             // A pattern for a whole top-level domain is refused.
-            Some(domain) if below && !is_address && domain.contains('.') => Ok(Self::Below(domain)),
-            Some(host) if !below => Ok(Self::Exact(host)),
+            Some(domain) if is_wildcard && !is_address && domain.contains('.') => {
+                Ok(Self::Below(domain))
+            }
+            Some(host) if !is_wildcard => Ok(Self::Exact(host)),
             Some(_) | None => Err(InvalidHost(text)),
         }
     }
@@ -90,8 +92,8 @@ pub fn canonical<T: AsRef<str>>(host: &Host<T>) -> Option<String> {
     match host {
         Host::Domain(name) => {
             let name = name.as_ref();
-            let is_whole = !name.is_empty() && !name.ends_with('.') && !name.contains('*');
-            is_whole.then(|| name.to_ascii_lowercase())
+            let is_valid = !name.is_empty() && !name.ends_with('.') && !name.contains('*');
+            is_valid.then(|| name.to_ascii_lowercase())
         }
         Host::Ipv4(address) => Some(address.to_string()),
         Host::Ipv6(address) => Some(address.to_string()),

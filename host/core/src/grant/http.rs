@@ -25,7 +25,7 @@ use url::Url;
 const MAX_URL: usize = 8_192;
 
 /// Maximum length of a URL in a refusal, in bytes.
-const MAX_TOLD: usize = 200;
+const MAX_REFUSAL_URL: usize = 200;
 
 /// Request of a component to send HTTP requests to a host, in its manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl HttpAsk {
     }
 
     /// One-line description for the operator.
-    pub fn told(&self, host: &HostPattern) -> String {
+    pub fn describe(&self, host: &HostPattern) -> String {
         let listed = |items: Vec<String>| items.join(", ");
         let methods = listed(self.methods().0.into_iter().collect());
         let host = String::from(host.clone());
@@ -193,7 +193,7 @@ impl From<Paths> for Vec<String> {
 impl Paths {
     /// True if a path lies below one of the prefixes for every server. A path that a server could
     /// read as another one is below none.
-    fn hold(&self, path: &str) -> bool {
+    fn covers(&self, path: &str) -> bool {
         let begins = |prefix: &String| {
             let rest = path.strip_prefix(prefix.as_str());
             rest.is_some_and(|rest| {
@@ -224,13 +224,13 @@ impl TryFrom<BTreeMap<HostPattern, HttpGrant>> for HttpGrants {
 
     fn try_from(grants: BTreeMap<HostPattern, HttpGrant>) -> Result<Self, InvalidHttpGrant> {
         for (host, grant) in &grants {
-            let told = || String::from(host.clone());
+            let host_name = || String::from(host.clone());
             if grant.private && !matches!(host, HostPattern::Exact(_)) {
-                return Err(InvalidHttpGrant::Private(told()));
+                return Err(InvalidHttpGrant::Private(host_name()));
             }
             let has_secret = grant.headers.values().any(|value| value.secrets().next().is_some());
             if has_secret && *host == HostPattern::Any {
-                return Err(InvalidHttpGrant::Secret(told()));
+                return Err(InvalidHttpGrant::Secret(host_name()));
             }
         }
         Ok(Self(grants))
@@ -249,13 +249,13 @@ impl HttpGrants {
         self.0.is_empty()
     }
 
-    /// Makes the grant explicit: writes down everything left out and therefore as `asked`, so that
+    /// Makes the grant explicit: writes down everything left out and therefore as `requested`, so that
     /// no later manifest widens it.
     #[must_use]
-    pub fn settled(mut self, asked: &BTreeMap<HostPattern, HttpAsk>) -> Self {
+    pub fn settled(mut self, requested: &BTreeMap<HostPattern, HttpAsk>) -> Self {
         for (host, grant) in &mut self.0 {
             let named = String::from(host.clone());
-            let meant: Vec<_> = asked
+            let meant: Vec<_> = requested
                 .iter()
                 .filter(|(ask, _)| {
                     ask.matches(&named) || host.matches(&String::from((*ask).clone()))
@@ -291,8 +291,8 @@ impl HttpGrants {
 
 /// Effective HTTP permissions of a guest: a request must match both the manifest and the grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeldHttp {
-    asked: BTreeMap<HostPattern, HttpAsk>,
+pub struct EffectiveHttp {
+    requested: BTreeMap<HostPattern, HttpAsk>,
     granted: HttpGrants,
 }
 
@@ -329,7 +329,7 @@ pub enum HttpRefusal {
     #[error(
         "send a request to `{host}`: this agent's manifest does not ask for it; an agent reaches only what its `[http.\"{host}\"]` names"
     )]
-    NotAsked {
+    NotRequested {
         /// Host of the URL.
         host: String,
     },
@@ -398,26 +398,30 @@ struct Wanted<'r> {
     path: &'r str,
 }
 
-impl HeldHttp {
+impl EffectiveHttp {
     /// Intersects the requests with the grants.
-    pub fn new(asked: &BTreeMap<HostPattern, HttpAsk>, granted: &HttpGrants) -> Self {
-        Self { asked: asked.clone(), granted: granted.clone() }
+    pub fn new(requested: &BTreeMap<HostPattern, HttpAsk>, granted: &HttpGrants) -> Self {
+        Self { requested: requested.clone(), granted: granted.clone() }
     }
 
     /// True if no request can be sent at all.
     pub fn is_empty(&self) -> bool {
-        self.asked.is_empty() || self.granted.is_empty()
+        self.requested.is_empty() || self.granted.is_empty()
     }
 
     /// Requested hosts that no line of the grant names.
     pub fn not_granted(&self) -> impl Iterator<Item = String> {
-        let is_granted = |asked: &HostPattern| {
-            let named = String::from(asked.clone());
+        let is_granted = |requested: &HostPattern| {
+            let named = String::from(requested.clone());
             self.granted.iter().any(|(granted, _)| {
-                granted.matches(&named) || asked.matches(&String::from(granted.clone()))
+                granted.matches(&named) || requested.matches(&String::from(granted.clone()))
             })
         };
-        self.asked.keys().filter(move |asked| !is_granted(asked)).cloned().map(String::from)
+        self.requested
+            .keys()
+            .filter(move |requested| !is_granted(requested))
+            .cloned()
+            .map(String::from)
     }
 
     /// Names of all secrets in the hub's headers.
@@ -468,14 +472,14 @@ impl HeldHttp {
     /// specific lines for the host come first, and a refusal names them.
     fn grant_of(&self, agent: &str, wanted: &Wanted<'_>) -> Result<&HttpGrant, HttpRefusal> {
         let host = || wanted.host.to_owned();
-        let asked = closest(self.asked.iter(), wanted.host);
-        if asked.is_empty() {
-            return Err(HttpRefusal::NotAsked { host: host() });
+        let requested = closest(self.requested.iter(), wanted.host);
+        if requested.is_empty() {
+            return Err(HttpRefusal::NotRequested { host: host() });
         }
         let granted = closest(self.granted.iter(), wanted.host);
         let mut refusal = HttpRefusal::NotGranted { host: host(), agent: agent.to_owned() };
         for (nth, &(_, grant)) in granted.iter().enumerate() {
-            for (mth, &(_, ask)) in asked.iter().enumerate() {
+            for (mth, &(_, ask)) in requested.iter().enumerate() {
                 let Err((whose, only)) = fits(ask, grant, wanted) else { return Ok(grant) };
                 if (nth, mth) == (0, 0) {
                     refusal = wanted.refusal(agent, whose, only);
@@ -513,26 +517,26 @@ fn fits(ask: &HttpAsk, grant: &HttpGrant, wanted: &Wanted<'_>) -> Result<(), (Wh
     let usual = BTreeSet::from([grant.scheme.port()]);
     let ports = match (&ask.ports, &grant.ports) {
         (None, None) => [(Grant, Some(&usual)), (Manifest, None)],
-        (asked, granted) => [(Grant, granted.as_ref()), (Manifest, asked.as_ref())],
+        (requested, granted) => [(Grant, granted.as_ref()), (Manifest, requested.as_ref())],
     };
     for (whose, ports) in ports {
         if let Some(ports) = ports.filter(|ports| !ports.contains(&wanted.port)) {
-            let told: Vec<_> = ports.iter().map(u16::to_string).collect();
-            return Err((whose, format!("the ports {}", told.join(", "))));
+            let allowed: Vec<_> = ports.iter().map(u16::to_string).collect();
+            return Err((whose, format!("the ports {}", allowed.join(", "))));
         }
     }
-    let asked = ask.methods();
-    for (whose, methods) in [(Grant, grant.methods.as_ref()), (Manifest, Some(&asked))] {
+    let requested = ask.methods();
+    for (whose, methods) in [(Grant, grant.methods.as_ref()), (Manifest, Some(&requested))] {
         if let Some(Methods(methods)) = methods.filter(|methods| !methods.0.contains(wanted.method))
         {
-            let told: Vec<_> = methods.iter().map(String::as_str).collect();
-            return Err((whose, format!("the methods {}", told.join(", "))));
+            let allowed: Vec<_> = methods.iter().map(String::as_str).collect();
+            return Err((whose, format!("the methods {}", allowed.join(", "))));
         }
     }
     for (whose, paths) in [(Grant, grant.paths.as_ref()), (Manifest, ask.paths.as_ref())] {
-        if let Some(Paths(paths)) = paths.filter(|paths| !paths.hold(wanted.path)) {
-            let told = paths.join(", ");
-            return Err((whose, format!("plain paths that begin with {told}")));
+        if let Some(Paths(paths)) = paths.filter(|paths| !paths.covers(wanted.path)) {
+            let allowed = paths.join(", ");
+            return Err((whose, format!("plain paths that begin with {allowed}")));
         }
     }
     Ok(())
@@ -542,8 +546,8 @@ impl Wanted<'_> {
     fn refusal(&self, agent: &str, whose: Whose, only: String) -> HttpRefusal {
         let Self { method, scheme, host, port, path } = self;
         let mut url = format!("{scheme}://{host}:{port}{path}");
-        if url.len() > MAX_TOLD {
-            url.truncate(url.floor_char_boundary(MAX_TOLD));
+        if url.len() > MAX_REFUSAL_URL {
+            url.truncate(url.floor_char_boundary(MAX_REFUSAL_URL));
             url.push('…');
         }
         let whose = match whose {

@@ -12,7 +12,7 @@ const MAX_SECRET_NAME: usize = 64;
 /// Headers of the connection, which only the hub sets: they could shift the boundary between
 /// requests (request smuggling), or change the target host. RFC 9110, 7.6.1, and headers that
 /// proxies and servers behind them interpret.
-const OWN: &[&str] = &[
+const RESERVED_HEADERS: &[&str] = &[
     "connection",
     "content-length",
     "expect",
@@ -37,7 +37,7 @@ const OPERATORS_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "sec-"];
 pub fn guest_may_set(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     is_token(&name)
-        && !OWN.contains(&name.as_str())
+        && !RESERVED_HEADERS.contains(&name.as_str())
         && !OPERATORS.contains(&name.as_str())
         && !OPERATORS_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -45,7 +45,7 @@ pub fn guest_may_set(name: &str) -> bool {
 /// True if a header of this name belongs to one connection, and is not passed to a guest.
 pub fn is_of_the_connection(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    OWN.contains(&name.as_str()) && name != "content-length"
+    RESERVED_HEADERS.contains(&name.as_str()) && name != "content-length"
 }
 
 /// True if a value contains no character that would split the header.
@@ -93,7 +93,7 @@ impl TryFrom<String> for HeaderName {
 
     fn try_from(text: String) -> Result<Self, InvalidHeader> {
         let name = text.to_ascii_lowercase();
-        if is_token(&name) && !OWN.contains(&name.as_str()) {
+        if is_token(&name) && !RESERVED_HEADERS.contains(&name.as_str()) {
             Ok(Self(name))
         } else {
             Err(InvalidHeader::Name(text))

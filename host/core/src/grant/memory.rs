@@ -22,8 +22,8 @@ pub const DEFAULT_MAX_ITEMS: u64 = 100_000;
 /// Effective limit of items: as asked, but at most as granted. A limit above the default needs an
 /// explicit number in the configuration: without one, no manifest can raise it.
 pub(crate) fn items(ask: Option<&MemoryAsk>, granted: Option<u64>) -> u64 {
-    let asked = ask.map_or(0, |ask| ask.max_items.unwrap_or(DEFAULT_MAX_ITEMS));
-    asked.min(granted.unwrap_or(DEFAULT_MAX_ITEMS))
+    let requested = ask.map_or(0, |ask| ask.max_items.unwrap_or(DEFAULT_MAX_ITEMS));
+    requested.min(granted.unwrap_or(DEFAULT_MAX_ITEMS))
 }
 
 #[cfg(test)]

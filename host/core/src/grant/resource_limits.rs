@@ -70,12 +70,12 @@ pub struct UnknownLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutOfRange {
     /// It must be between two bounds.
-    #[error("it must be from {least} to {most}")]
+    #[error("it must be from {min} to {max}")]
     Between {
         /// Lower bound, inclusive.
-        least: u64,
+        min: u64,
         /// Upper bound, inclusive.
-        most: u64,
+        max: u64,
     },
     /// It must not be less than this.
     #[error("it must be {0} or more")]
@@ -84,18 +84,18 @@ pub enum OutOfRange {
 
 impl OutOfRange {
     /// Checks a number against a minimum and a maximum.
-    pub fn check(number: u64, least: u64, most: u64) -> Result<(), Self> {
-        if (least..=most).contains(&number) {
+    pub fn check(number: u64, min: u64, max: u64) -> Result<(), Self> {
+        if (min..=max).contains(&number) {
             return Ok(());
         }
-        Err(if most == u64::MAX { Self::Less(least) } else { Self::Between { least, most } })
+        Err(if max == u64::MAX { Self::Less(min) } else { Self::Between { min, max } })
     }
 }
 
 impl LimitName {
     /// Checks a value of this limit. Zero is allowed only for resources that a task can do without.
     pub fn check(self, number: u64) -> Result<(), OutOfRange> {
-        let (least, most) = match self {
+        let (min, max) = match self {
             Self::MemoryMb => (1, MAX_MEMORY_MB.into()),
             Self::CpuMs => (1, MAX_WAIT_MS),
             Self::Events
@@ -115,7 +115,7 @@ impl LimitName {
             | Self::KeptMemoryMb => (0, u64::MAX),
             Self::KeptIdleMs => (0, MAX_WAIT_MS),
         };
-        OutOfRange::check(number, least, most)
+        OutOfRange::check(number, min, max)
     }
 }
 

@@ -49,14 +49,14 @@ impl ToolsAsk {
     }
 
     /// Requests for this server, one line each.
-    pub fn told(&self, server: &str) -> BTreeSet<String> {
-        let of = |name: &String| told(server, name);
+    pub fn describe(&self, server: &str) -> BTreeSet<String> {
+        let of = |name: &String| describe(server, name);
         self.names.iter().map(of).collect()
     }
 }
 
 /// Description of a call of a tool, in plain words that begin with a verb.
-pub fn told(server: &str, tool: &str) -> String {
+pub fn describe(server: &str, tool: &str) -> String {
     match (server, tool) {
         (EVERY, EVERY) => "call tools of servers that you name".to_owned(),
         (EVERY, tool) => format!("call the tool `{tool}` of servers that you name"),
@@ -66,39 +66,40 @@ pub fn told(server: &str, tool: &str) -> String {
 }
 
 /// True if a component asks for that tool.
-pub fn is_asked(ask: &BTreeMap<String, ToolsAsk>, server: &str, tool: &str) -> bool {
+pub fn is_requested(ask: &BTreeMap<String, ToolsAsk>, server: &str, tool: &str) -> bool {
     let asks = [server, EVERY].into_iter().filter_map(|server| ask.get(server));
     asks.into_iter().any(|ask| ask.asks(tool))
 }
 
 /// Effective tools: requested, and granted by name.
-pub fn held(ask: &BTreeMap<String, ToolsAsk>, granted: &ToolNames) -> ToolNames {
+pub fn effective(ask: &BTreeMap<String, ToolsAsk>, granted: &ToolNames) -> ToolNames {
     let of_server = granted.iter().map(|(server, tools)| {
-        let held = tools.iter().filter(|tool| is_tool_name(tool) && is_asked(ask, server, tool));
-        (server.clone(), held.cloned().collect::<BTreeSet<_>>())
+        let allowed =
+            tools.iter().filter(|tool| is_tool_name(tool) && is_requested(ask, server, tool));
+        (server.clone(), allowed.cloned().collect::<BTreeSet<_>>())
     });
     of_server.filter(|(_, tools)| !tools.is_empty()).collect()
 }
 
 /// True if a tool is among the effective ones.
-pub fn holds(held: &ToolNames, server: &str, tool: &str) -> bool {
-    held.get(server).is_some_and(|tools| tools.contains(tool))
+pub fn holds(effective: &ToolNames, server: &str, tool: &str) -> bool {
+    effective.get(server).is_some_and(|tools| tools.contains(tool))
 }
 
 /// Requested tools that are not granted.
 pub fn lacking<'a>(
     ask: &'a BTreeMap<String, ToolsAsk>,
-    held: &'a ToolNames,
+    effective: &'a ToolNames,
 ) -> impl Iterator<Item = (&'a str, &'a str, &'a ToolsAsk)> {
-    ask.iter().flat_map(move |(server, asked)| {
+    ask.iter().flat_map(move |(server, requested)| {
         let is_lacking = move |tool: &&String| match (server.as_str(), tool.as_str()) {
-            (EVERY, EVERY) => held.is_empty(),
-            (EVERY, tool) => !held.values().any(|tools| tools.contains(tool)),
-            (server, EVERY) => !held.contains_key(server),
-            (server, tool) => !holds(held, server, tool),
+            (EVERY, EVERY) => effective.is_empty(),
+            (EVERY, tool) => !effective.values().any(|tools| tools.contains(tool)),
+            (server, EVERY) => !effective.contains_key(server),
+            (server, tool) => !holds(effective, server, tool),
         };
-        let lacking = asked.names.iter().filter(is_lacking);
-        lacking.map(move |tool| (server.as_str(), tool.as_str(), asked))
+        let lacking = requested.names.iter().filter(is_lacking);
+        lacking.map(move |tool| (server.as_str(), tool.as_str(), requested))
     })
 }
 
@@ -156,7 +157,7 @@ mod tests {
         ];
         for (asked, granted, expected) in cases {
             assert_eq!(
-                held(&ask(asked), &names(granted)),
+                effective(&ask(asked), &names(granted)),
                 names(expected),
                 "{asked:?} {granted:?}"
             );
@@ -168,7 +169,7 @@ mod tests {
         let told = |asked: Written<'_>, held: Written<'_>| {
             let (asked, held) = (ask(asked), names(held));
             let lacking = lacking(&asked, &held);
-            lacking.map(|(server, tool, _)| told(server, tool)).collect::<Vec<_>>()
+            lacking.map(|(server, tool, _)| describe(server, tool)).collect::<Vec<_>>()
         };
         assert_eq!(
             told(&[("files", &["read", "write"])], &[("files", &["read"])]),

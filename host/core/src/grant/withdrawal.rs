@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WithdrawError {
     /// The capability is not granted.
-    #[error("deny `{capability}`: it is not granted; what is granted is {held}")]
+    #[error("deny `{capability}`: it is not granted; what is granted is {granted}")]
     NotGranted {
         /// Named capability.
         capability: String,
         /// Granted capabilities, as a list for people.
-        held: String,
+        granted: String,
     },
     /// A wider capability is granted as well, and would still allow it.
     #[error(
         "deny `{capability}`: `{wider}` is granted as well, and holds it: deny that too, and grant one by one what is to stay"
     )]
-    StillHeld {
+    StillGranted {
         /// Named capability.
         capability: String,
         /// Wider capability.
@@ -30,9 +30,9 @@ pub enum WithdrawError {
 /// Removes capabilities from a grant: all of them, or none if one is not granted or is still
 /// covered by a wider one.
 pub fn withdraw(grant: &mut Grant, capabilities: &[String]) -> Result<(), WithdrawError> {
-    let mut left = grant.clone();
-    without_all(&mut left, capabilities)?;
-    *grant = left;
+    let mut remaining = grant.clone();
+    without_all(&mut remaining, capabilities)?;
+    *grant = remaining;
     Ok(())
 }
 
@@ -40,9 +40,9 @@ fn without_all(grant: &mut Grant, capabilities: &[String]) -> Result<(), Withdra
     for capability in capabilities {
         without(grant, capability)?;
     }
-    let still = capabilities.iter().find_map(|it| Some((it, still_held(grant, it)?)));
+    let still = capabilities.iter().find_map(|it| Some((it, still_granted(grant, it)?)));
     still.map_or(Ok(()), |(capability, wider)| {
-        Err(WithdrawError::StillHeld { capability: capability.clone(), wider })
+        Err(WithdrawError::StillGranted { capability: capability.clone(), wider })
     })
 }
 
@@ -75,20 +75,22 @@ fn without(grant: &mut Grant, capability: &str) -> Result<(), WithdrawError> {
     if was {
         return Ok(());
     }
-    let mut held: Vec<_> = grant.process.keys().map(|name| format!("`process.{name}`")).collect();
-    held.extend(grant.tools.keys().map(|server| format!("`tools.{server}`")));
-    held.extend(grant.delegate.granted().map(|agent| format!("`delegate.{agent}`")));
+    let mut granted: Vec<_> =
+        grant.process.keys().map(|name| format!("`process.{name}`")).collect();
+    granted.extend(grant.tools.keys().map(|server| format!("`tools.{server}`")));
+    granted.extend(grant.delegate.granted().map(|agent| format!("`delegate.{agent}`")));
     let hosts: BTreeMap<HostPattern, HttpGrant> = grant.http.clone().into();
-    held.extend(hosts.into_keys().map(|host| format!("`http.{}`", String::from(host))));
-    held.extend(grant.workspace.map(|_| "`workspace`".to_owned()));
+    granted.extend(hosts.into_keys().map(|host| format!("`http.{}`", String::from(host))));
+    granted.extend(grant.workspace.map(|_| "`workspace`".to_owned()));
     let bytes = [("`memory`", grant.memory), ("`files`", grant.files)];
-    held.extend(bytes.iter().filter(|(_, it)| !it.is_none()).map(|(word, _)| (*word).to_owned()));
-    let held = if held.is_empty() { "nothing".to_owned() } else { held.join(", ") };
-    Err(WithdrawError::NotGranted { capability: capability.to_owned(), held })
+    granted
+        .extend(bytes.iter().filter(|(_, it)| !it.is_none()).map(|(word, _)| (*word).to_owned()));
+    let granted = if granted.is_empty() { "nothing".to_owned() } else { granted.join(", ") };
+    Err(WithdrawError::NotGranted { capability: capability.to_owned(), granted })
 }
 
 /// Granted capability that still covers the removed one.
-fn still_held(grant: &Grant, capability: &str) -> Option<String> {
+fn still_granted(grant: &Grant, capability: &str) -> Option<String> {
     match capability.split_once('.')? {
         ("delegate", agent) => grant.delegate.terms(agent).map(|_| "delegate.*".to_owned()),
         ("http", host) => {

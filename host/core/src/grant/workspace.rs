@@ -25,7 +25,7 @@ pub struct WorkspaceAsk {
 }
 
 /// Effective access: the smaller of the requested and the granted one.
-pub fn held(
+pub fn effective(
     ask: Option<&WorkspaceAsk>,
     granted: Option<WorkspaceAccess>,
 ) -> Option<WorkspaceAccess> {
@@ -49,7 +49,11 @@ mod tests {
             (Some(ReadWrite), Some(ReadWrite), Some(ReadWrite)),
         ];
         for (asked, granted, expected) in cases {
-            assert_eq!(held(asked.map(ask).as_ref(), granted), expected, "{asked:?} {granted:?}");
+            assert_eq!(
+                effective(asked.map(ask).as_ref(), granted),
+                expected,
+                "{asked:?} {granted:?}"
+            );
         }
         let read: WorkspaceAsk = serde_json::from_str(r#"{"access": "read-write"}"#).unwrap();
         assert_eq!(read, ask(ReadWrite));

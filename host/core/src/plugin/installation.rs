@@ -172,7 +172,7 @@ pub enum Successor {
 
 /// Relation of a component to the grant under its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum GrantStatus {
     /// No grant exists: it joins without permissions.
     Unknown,
     /// It is the granted component.
@@ -182,7 +182,7 @@ pub enum Standing {
     /// It is another plug-in than the granted one: it joins without permissions.
     Another,
     /// It waits for the operator; the granted component keeps running.
-    HeldBack,
+    PendingApproval,
 }
 
 /// Grant that the operator makes by command.
@@ -227,21 +227,21 @@ pub struct Configured<'a> {
 
 impl Installations {
     /// Relation of the offered component to the record of `agent`.
-    pub fn standing(&self, agent: &AgentId, offered: Offered<'_>) -> Standing {
-        let Some(record) = self.plugins.get(agent) else { return Standing::Unknown };
+    pub fn grant_status(&self, agent: &AgentId, offered: Offered<'_>) -> GrantStatus {
+        let Some(record) = self.plugins.get(agent) else { return GrantStatus::Unknown };
         let is_signed = record.key.as_deref().is_some_and(|key| offered.signed_by == Some(key));
         if record.sha256.eq_ignore_ascii_case(offered.sha256) {
-            Standing::Granted
+            GrantStatus::Granted
         } else if is_signed && !is_downgrade(offered.version, record.version.as_ref()) {
-            Standing::Succeeds(Successor::Signed)
+            GrantStatus::Succeeds(Successor::Signed)
         } else if record.dev {
-            Standing::Succeeds(Successor::Dev)
+            GrantStatus::Succeeds(Successor::Dev)
         } else if offered.is_pinned && record.configured.is_some() {
-            Standing::Succeeds(Successor::Pinned)
+            GrantStatus::Succeeds(Successor::Pinned)
         } else if record.gone {
-            Standing::Another
+            GrantStatus::Another
         } else {
-            Standing::HeldBack
+            GrantStatus::PendingApproval
         }
     }
 
@@ -260,7 +260,7 @@ impl Installations {
         let sha256 = sha256.to_ascii_lowercase();
         let before = self.continued_by(agent, &sha256);
         let id = before.map_or_else(|| InstallationId::fresh(agent, chance), |it| it.id.clone());
-        let gone = false;
+        let removed = false;
         let record = Installation {
             id,
             sha256,
@@ -269,7 +269,7 @@ impl Installations {
             granted_at: at,
             key,
             dev,
-            gone,
+            gone: removed,
             configured: None,
             changed_by: Some(by),
             grant,
@@ -322,9 +322,9 @@ impl Installations {
     }
 
     /// Records that a plug-in's file is gone, or present.
-    pub fn set_gone(&mut self, agent: &AgentId, gone: bool) {
+    pub fn set_removed(&mut self, agent: &AgentId, removed: bool) {
         if let Some(record) = self.plugins.get_mut(agent) {
-            record.gone = gone;
+            record.gone = removed;
         }
     }
 
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn standing_table() {
         let mut gone = granted("old", false, None);
-        gone.set_gone(&agent(), true);
+        gone.set_removed(&agent(), true);
         let mut from_configuration = Installations::default();
         from_configuration.take_over(&agent(), configured(Some(&Grant::default()), "old", &ask()));
         let records = [
@@ -446,7 +446,7 @@ mod tests {
             let standing = offers.map(|(sha256, signed_by, is_pinned)| {
                 format!(
                     "{:?}",
-                    record.standing(
+                    record.grant_status(
                         &agent(),
                         Offered { sha256, version: None, signed_by, is_pinned }
                     )
@@ -476,20 +476,20 @@ mod tests {
             let (sha256, signed_by) = ("new", Some("K1"));
             let offered =
                 Offered { sha256, version: version.as_ref(), signed_by, is_pinned: false };
-            all.standing(&agent(), offered)
+            all.grant_status(&agent(), offered)
         };
-        assert_eq!(standing(&all, "1.3"), Standing::Succeeds(Successor::Signed));
-        assert_eq!(standing(&all, "1.1"), Standing::HeldBack);
-        assert_eq!(standing(&all, ""), Standing::HeldBack, "it does not say");
+        assert_eq!(standing(&all, "1.3"), GrantStatus::Succeeds(Successor::Signed));
+        assert_eq!(standing(&all, "1.1"), GrantStatus::PendingApproval);
+        assert_eq!(standing(&all, ""), GrantStatus::PendingApproval, "it does not say");
         all.follow(&agent(), "newer", line("1.3").as_ref());
-        assert_eq!(standing(&all, "1.2"), Standing::HeldBack, "the record follows");
+        assert_eq!(standing(&all, "1.2"), GrantStatus::PendingApproval, "the record follows");
     }
 
     #[test]
     fn namesake_of_removed_plugin_inherits_nothing() {
         let mut all = granted("one", false, Some("K1"));
         assert!(all.continued_by(&agent(), "two").is_some(), "an update");
-        all.set_gone(&agent(), true);
+        all.set_removed(&agent(), true);
         assert!(all.continued_by(&agent(), "ONE").is_some(), "the same is back");
         assert!(all.continued_by(&agent(), "two").is_none(), "another plug-in");
     }
@@ -501,10 +501,10 @@ mod tests {
         assert_eq!(id(&all), "notes@00000001");
         all.grant(&agent(), new_grant("two"), 2);
         assert_eq!(id(&all), "notes@00000001", "an update that the operator lets in");
-        all.set_gone(&agent(), true);
+        all.set_removed(&agent(), true);
         all.grant(&agent(), new_grant("two"), 3);
         assert_eq!(id(&all), "notes@00000001", "the same file is back");
-        all.set_gone(&agent(), true);
+        all.set_removed(&agent(), true);
         all.grant(&agent(), new_grant("other"), 4);
         assert_eq!(id(&all), "notes@00000004", "another plug-in");
         assert_eq!(all.remove(&agent(), 5).unwrap().as_str(), "notes@00000004");

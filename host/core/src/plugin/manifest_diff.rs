@@ -27,7 +27,7 @@ pub struct ManifestChange {
     /// Direction of the difference.
     pub direction: Direction,
     /// Added or removed request, in plain words.
-    pub what: String,
+    pub description: String,
 }
 
 impl Display for ManifestChange {
@@ -37,16 +37,16 @@ impl Display for ManifestChange {
             Direction::Less => '-',
             Direction::Other => '~',
         };
-        write!(f, "{sign} {}", self.what)
+        write!(f, "{sign} {}", self.description)
     }
 }
 
 /// Lists the differences between `old` and `new`. Changed reasons do not count.
 pub fn difference(old: &Ask, new: &Ask) -> Vec<ManifestChange> {
     let mut found = Differences::default();
-    found.said("version", old.version.as_ref(), new.version.as_ref());
-    found.said("publisher", old.publisher.as_ref(), new.publisher.as_ref());
-    found.said("description", old.description.as_ref(), new.description.as_ref());
+    found.value("version", old.version.as_ref(), new.version.as_ref());
+    found.value("publisher", old.publisher.as_ref(), new.publisher.as_ref());
+    found.value("description", old.description.as_ref(), new.description.as_ref());
     let called =
         |ask: &Ask| ask.aliases.iter().map(|alias| format!("be called `{alias}`")).collect();
     found.words(&called(old), &called(new), str::to_owned);
@@ -68,19 +68,19 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<ManifestChange> {
     let ((memory_was, files_was), (memory_is, files_is)) = (bytes(old), bytes(new));
     found.bytes("remember", memory_was, memory_is);
     found.bytes("write files of", files_was, files_is);
-    let hosts = |ask: &Ask| ask.http.iter().map(|(host, ask)| ask.told(host)).collect();
+    let hosts = |ask: &Ask| ask.http.iter().map(|(host, ask)| ask.describe(host)).collect();
     found.words(&hosts(old), &hosts(new), str::to_owned);
     let access = |ask: &Ask, access: WorkspaceAccess| {
         ask.workspace.as_ref().is_some_and(|ask| ask.access >= access)
     };
-    for (access_to, told) in [
+    for (access_to, action) in [
         (WorkspaceAccess::Read, "read the files of its working directory"),
         (WorkspaceAccess::ReadWrite, "change the files of its working directory"),
     ] {
-        found.flag(told, access(old, access_to), access(new, access_to));
+        found.flag(action, access(old, access_to), access(new, access_to));
     }
     let tools = |ask: &Ask| -> BTreeSet<String> {
-        ask.tools.iter().flat_map(|(server, asked)| asked.told(server)).collect()
+        ask.tools.iter().flat_map(|(server, requested)| requested.describe(server)).collect()
     };
     found.words(&tools(old), &tools(new), str::to_owned);
     let any = |ask: &Ask| ask.delegate.agents == PeersAsk::Any(true);
@@ -111,45 +111,45 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<ManifestChange> {
 
 /// Lists the requests for one program besides running it, one line each: argument patterns,
 /// variables passed and set.
-pub fn asked_of(name: &str, ask: &ProgramAsk) -> Vec<String> {
+pub fn program_requests(name: &str, ask: &ProgramAsk) -> Vec<String> {
     let mut found = Differences::default();
     found.program(name, &ProgramAsk::default(), ask);
-    found.0.into_iter().map(|change| change.what).collect()
+    found.0.into_iter().map(|change| change.description).collect()
 }
 
 #[derive(Default)]
 struct Differences(Vec<ManifestChange>);
 
 impl Differences {
-    fn add(&mut self, direction: Direction, what: String) {
-        self.0.push(ManifestChange { direction, what });
+    fn add(&mut self, direction: Direction, description: String) {
+        self.0.push(ManifestChange { direction, description });
     }
 
-    fn said<T: Display + PartialEq>(&mut self, what: &str, old: Option<&T>, new: Option<&T>) {
+    fn value<T: Display + PartialEq>(&mut self, label: &str, old: Option<&T>, new: Option<&T>) {
         if old == new {
             return;
         }
         let word =
-            |said: Option<&T>| said.map_or_else(|| "nothing".to_owned(), |it| format!("`{it}`"));
-        self.add(Direction::Other, format!("{what}: {}, was {}", word(new), word(old)));
+            |value: Option<&T>| value.map_or_else(|| "nothing".to_owned(), |it| format!("`{it}`"));
+        self.add(Direction::Other, format!("{label}: {}, was {}", word(new), word(old)));
     }
 
-    fn flag(&mut self, what: &str, old: bool, new: bool) {
+    fn flag(&mut self, action: &str, old: bool, new: bool) {
         match (old, new) {
-            (false, true) => self.add(Direction::More, what.to_owned()),
-            (true, false) => self.add(Direction::Less, what.to_owned()),
+            (false, true) => self.add(Direction::More, action.to_owned()),
+            (true, false) => self.add(Direction::Less, action.to_owned()),
             (false, false) | (true, true) => {}
         }
     }
 
-    fn bytes(&mut self, what: &str, old: Option<u64>, new: Option<u64>) {
-        let told = |bytes| format!("{what} up to {bytes} bytes");
+    fn bytes(&mut self, action: &str, old: Option<u64>, new: Option<u64>) {
+        let describe = |bytes| format!("{action} up to {bytes} bytes");
         match (old, new) {
-            (None, Some(new)) => self.add(Direction::More, told(new)),
-            (Some(old), None) => self.add(Direction::Less, told(old)),
+            (None, Some(new)) => self.add(Direction::More, describe(new)),
+            (Some(old), None) => self.add(Direction::Less, describe(old)),
             (Some(old), Some(new)) if old != new => {
                 let direction = if new > old { Direction::More } else { Direction::Less };
-                self.add(direction, format!("{}, was {old}", told(new)));
+                self.add(direction, format!("{}, was {old}", describe(new)));
             }
             (Some(_), Some(_)) | (None, None) => {}
         }
@@ -172,10 +172,10 @@ impl Differences {
         &mut self,
         old: &BTreeSet<String>,
         new: &BTreeSet<String>,
-        told: impl Fn(&str) -> String,
+        describe: impl Fn(&str) -> String,
     ) {
-        new.difference(old).for_each(|word| self.add(Direction::More, told(word)));
-        old.difference(new).for_each(|word| self.add(Direction::Less, told(word)));
+        new.difference(old).for_each(|word| self.add(Direction::More, describe(word)));
+        old.difference(new).for_each(|word| self.add(Direction::Less, describe(word)));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::{
     grant::{
-        Ask, EffectiveGrant, HeldProgram, ProgramAsk,
+        Ask, EffectiveGrant, EffectiveProgram, ProgramAsk,
         delegate::PeersAsk,
         passes,
         tools::{self, is_every},
@@ -19,7 +19,7 @@ pub struct MissingGrant {
     /// Capability, by its path in the manifest, such as `process.git` or `memory`.
     pub capability: String,
     /// Action that the agent cannot do, in plain words that begin with a verb.
-    pub what: String,
+    pub action: String,
     /// Reason for the request, in its maker's words.
     pub reason: Option<OneLine>,
     /// Setting in `[agents.<id>.grant]` of the configuration that would grant it.
@@ -29,72 +29,80 @@ pub struct MissingGrant {
     pub arguments: Vec<String>,
 }
 
-/// Lists the permissions that `ask` requests and `held` does not include.
-pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<MissingGrant> {
+/// Lists the permissions that `ask` requests and `effective` does not include.
+pub fn lacks(ask: &Ask, effective: &EffectiveGrant) -> Vec<MissingGrant> {
     let mut found = Vec::new();
-    for (name, asked) in &ask.process {
-        match held.programs.get(name) {
+    for (name, requested) in &ask.process {
+        match effective.programs.get(name) {
             None => found.push(MissingGrant {
                 capability: format!("process.{name}"),
-                what: format!("run `{name}`"),
-                reason: asked.reason.clone(),
+                action: format!("run `{name}`"),
+                reason: requested.reason.clone(),
                 setting: format!("process.{name} = {{}}"),
                 arguments: plain(["--program", name]),
             }),
-            Some(held) => found.extend(of_program(name, asked, held)),
+            Some(program) => found.extend(of_program(name, requested, program)),
         }
     }
-    if let Some(asked) = &ask.memory {
-        let (has, reason) = (held.memory_bytes, &asked.reason);
-        found.extend(of_bytes("memory", "remember", asked.max_bytes, has, reason.as_ref()));
+    if let Some(requested) = &ask.memory {
+        let (has, reason) = (effective.memory_bytes, &requested.reason);
+        found.extend(of_bytes("memory", "remember", requested.max_bytes, has, reason.as_ref()));
     }
-    if let Some(asked) = &ask.files {
-        let (has, reason) = (held.files_bytes, &asked.reason);
-        found.extend(of_bytes("files", "write files of", asked.max_bytes, has, reason.as_ref()));
+    if let Some(requested) = &ask.files {
+        let (has, reason) = (effective.files_bytes, &requested.reason);
+        found.extend(of_bytes(
+            "files",
+            "write files of",
+            requested.max_bytes,
+            has,
+            reason.as_ref(),
+        ));
     }
-    let hosts: Vec<_> = held.http.not_granted().collect();
-    for (host, asked) in &ask.http {
+    let hosts: Vec<_> = effective.http.not_granted().collect();
+    for (host, requested) in &ask.http {
         let name = String::from(host.clone());
         if hosts.contains(&name) {
             found.push(MissingGrant {
                 capability: format!("http.{name}"),
-                what: asked.told(host),
-                reason: asked.reason.clone(),
+                action: requested.describe(host),
+                reason: requested.reason.clone(),
                 setting: format!("http.\"{name}\" = {{}}"),
                 arguments: plain(["--http", &name]),
             });
         }
     }
-    if let Some(asked) = ask.workspace.as_ref().filter(|ask| held.workspace < Some(ask.access)) {
-        let (verb, word) = match asked.access {
+    if let Some(requested) =
+        ask.workspace.as_ref().filter(|ask| effective.workspace < Some(ask.access))
+    {
+        let (verb, word) = match requested.access {
             WorkspaceAccess::Read => ("read", "read"),
             WorkspaceAccess::ReadWrite => ("change", "read-write"),
         };
         found.push(MissingGrant {
             capability: "workspace".to_owned(),
-            what: format!("{verb} the files of its working directory"),
-            reason: asked.reason.clone(),
+            action: format!("{verb} the files of its working directory"),
+            reason: requested.reason.clone(),
             setting: format!("workspace = \"{word}\""),
             arguments: plain(["--workspace", word]),
         });
     }
-    found.extend(of_tools(ask, held));
+    found.extend(of_tools(ask, effective));
     let uncallable = ask
         .delegate
         .agents
         .named_agents()
-        .filter(|agent| held.agents.terms(agent.as_str()).is_none());
+        .filter(|agent| effective.agents.terms(agent.as_str()).is_none());
     found.extend(uncallable.map(|agent| MissingGrant {
         capability: format!("delegate.{agent}"),
-        what: format!("call the agent `{agent}`"),
+        action: format!("call the agent `{agent}`"),
         reason: ask.delegate.reason.clone(),
         setting: format!("delegate = [\"{agent}\"]"),
         arguments: plain(["--delegate", agent.as_str()]),
     }));
-    if ask.delegate.agents == PeersAsk::Any(true) && held.agents.is_empty() {
+    if ask.delegate.agents == PeersAsk::Any(true) && effective.agents.is_empty() {
         found.push(MissingGrant {
             capability: "delegate".to_owned(),
-            what: "know which other agents there are".to_owned(),
+            action: "know which other agents there are".to_owned(),
             reason: ask.delegate.reason.clone(),
             setting: "delegate = [\"*\"]".to_owned(),
             arguments: plain(["--delegate", "*"]),
@@ -104,8 +112,8 @@ pub fn lacks(ask: &Ask, held: &EffectiveGrant) -> Vec<MissingGrant> {
 }
 
 /// Tools that the agent may not call. For a wildcard, the operator must choose the names.
-fn of_tools(ask: &Ask, held: &EffectiveGrant) -> Vec<MissingGrant> {
-    let lack = |(server, tool, asked): (&str, &str, &tools::ToolsAsk)| {
+fn of_tools(ask: &Ask, effective: &EffectiveGrant) -> Vec<MissingGrant> {
+    let lack = |(server, tool, requested): (&str, &str, &tools::ToolsAsk)| {
         let is_named = !is_every(server) && !is_every(tool);
         let arguments = match is_named {
             true => plain(["--tool", &format!("{server}:{tool}")]),
@@ -116,13 +124,13 @@ fn of_tools(ask: &Ask, held: &EffectiveGrant) -> Vec<MissingGrant> {
         let (of, name) = (named_or(server, "SERVER"), named_or(tool, "TOOL"));
         MissingGrant {
             capability,
-            what: tools::told(server, tool),
-            reason: asked.reason.clone(),
+            action: tools::describe(server, tool),
+            reason: requested.reason.clone(),
             setting: format!("tools.{of} = [\"{name}\"]"),
             arguments,
         }
     };
-    tools::lacking(&ask.tools, &held.tools).map(lack).collect()
+    tools::lacking(&ask.tools, &effective.tools).map(lack).collect()
 }
 
 fn named_or<'a>(word: &'a str, otherwise: &'a str) -> &'a str {
@@ -130,32 +138,37 @@ fn named_or<'a>(word: &'a str, otherwise: &'a str) -> &'a str {
 }
 
 /// Missing permissions for a program that the agent may run.
-fn of_program(name: &str, asked: &ProgramAsk, held: &HeldProgram) -> Vec<MissingGrant> {
-    let lack = |capability: &str, what: String, variable: Option<&str>| MissingGrant {
+fn of_program(
+    name: &str,
+    requested: &ProgramAsk,
+    effective: &EffectiveProgram,
+) -> Vec<MissingGrant> {
+    let lack = |capability: &str, action: String, variable: Option<&str>| MissingGrant {
         capability: format!("process.{name}.{capability}"),
-        what,
-        reason: asked.reason.clone(),
+        action,
+        reason: requested.reason.clone(),
         setting: format!("process.{name}.{capability}"),
         arguments: variable.map_or_else(Vec::new, |variable| {
             plain([&format!("--{capability}"), &format!("{name}:{variable}")])
         }),
     };
-    let is_held =
-        |form: &Vec<String>| held.forms.iter().all(|forms| forms.written().contains(form));
-    let forms = asked
+    let is_allowed =
+        |form: &Vec<String>| effective.forms.iter().all(|forms| forms.written().contains(form));
+    let forms = requested
         .args
         .written()
         .iter()
-        .filter(|form| !is_held(form))
+        .filter(|form| !is_allowed(form))
         .map(|form| lack("args", format!("run `{name}` with {}", quoted(form)), None));
-    let is_passed =
-        |word: &String| held.pass.contains(word) || held.pass.iter().any(|held| passes(held, word));
-    let passed = asked
+    let is_passed = |word: &String| {
+        effective.pass.contains(word) || effective.pass.iter().any(|held| passes(held, word))
+    };
+    let passed = requested
         .pass
         .iter()
         .filter(|word| !is_passed(word))
         .map(|word| lack("pass", format!("have `{word}` passed to `{name}`"), Some(word)));
-    let set = held
+    let set = effective
         .withheld
         .iter()
         .map(|variable| lack("set", format!("set `{variable}` for `{name}`"), Some(variable)));
@@ -165,19 +178,19 @@ fn of_program(name: &str, asked: &ProgramAsk, held: &HeldProgram) -> Vec<Missing
 fn of_bytes(
     capability: &str,
     verb: &str,
-    asked: u64,
-    held: Option<u64>,
+    requested: u64,
+    granted: Option<u64>,
     reason: Option<&OneLine>,
 ) -> Option<MissingGrant> {
-    let what = match held {
-        Some(held) if held >= asked => return None,
-        Some(held) => format!("{verb} {asked} bytes, of which {held} are granted"),
-        None => format!("{verb} {asked} bytes"),
+    let action = match granted {
+        Some(granted) if granted >= requested => return None,
+        Some(granted) => format!("{verb} {requested} bytes, of which {granted} are granted"),
+        None => format!("{verb} {requested} bytes"),
     };
-    let setting = format!("{capability} = {asked}");
+    let setting = format!("{capability} = {requested}");
     let (capability, reason) = (capability.to_owned(), reason.cloned());
-    let arguments = plain([&format!("--{capability}={asked}")]);
-    Some(MissingGrant { capability, what, reason, setting, arguments })
+    let arguments = plain([&format!("--{capability}={requested}")]);
+    Some(MissingGrant { capability, action, reason, setting, arguments })
 }
 
 /// Arguments that a shell does not interpret, or that are safe in single quotes. Empty if one of
@@ -225,7 +238,10 @@ mod tests {
         let line = |lack: MissingGrant| {
             let reason = lack.reason.map(|why| format!(" ({why})")).unwrap_or_default();
             let command = lack.arguments.join(" ");
-            format!("{}: {}{reason} <- {} | {command}\n", lack.capability, lack.what, lack.setting)
+            format!(
+                "{}: {}{reason} <- {} | {command}\n",
+                lack.capability, lack.action, lack.setting
+            )
         };
         lacks(&ask, &intersect(&ask, grant)).into_iter().map(line).collect()
     }

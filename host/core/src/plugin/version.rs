@@ -28,13 +28,13 @@ pub(crate) fn parse(text: &str) -> Option<Version> {
 }
 
 /// Lowest version that can satisfy `required`; `None` if it has only upper bounds.
-pub(crate) fn least(required: &VersionReq) -> Option<Version> {
+pub(crate) fn lowest(required: &VersionReq) -> Option<Version> {
     let from = required.comparators.iter().filter(|it| !matches!(it.op, Op::Less | Op::LessEq));
-    let least = from.map(|it| {
+    let lower_bounds = from.map(|it| {
         let [minor, patch] = [it.minor, it.patch].map(Option::unwrap_or_default);
         Version { pre: it.pre.clone(), ..Version::new(it.major, minor, patch) }
     });
-    least.max()
+    lower_bounds.max()
 }
 
 #[cfg(test)]

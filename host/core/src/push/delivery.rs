@@ -17,7 +17,7 @@ const LONGEST_REST: Duration = Duration::from_secs(60 * 60);
 
 /// Minimum time for which an event waits in the queue, even near the end of its retry period: other
 /// events to the same receiver may be in progress.
-const LEAST_WAIT: Duration = Duration::from_secs(15);
+const MIN_WAIT: Duration = Duration::from_secs(15);
 
 /// Meaning of a receiver's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,26 +66,27 @@ pub fn breaker_outcome(status: u16) -> Outcome {
 }
 
 /// Decides after failure number `attempts` of an event that has failed for the time `failing`.
-/// After `patience` the hub gives the event up. `asked` is the receiver's `Retry-After`: it takes
-/// precedence over `patience`, because an earlier attempt would be useless. The pause doubles with
+/// After `retry_period` the hub gives the event up. `retry_after` is the receiver's `Retry-After`: it takes
+/// precedence over `retry_period`, because an earlier attempt would be useless. The pause doubles with
 /// each failure (exponential backoff). `chance` is a random number that spreads the attempts over
 /// half a pause (jitter).
 pub fn next(
     attempts: u32,
     failing: Duration,
-    patience: Duration,
-    asked: Option<Duration>,
+    retry_period: Duration,
+    retry_after: Option<Duration>,
     chance: u64,
 ) -> RetryDecision {
-    if failing >= patience {
+    if failing >= retry_period {
         return RetryDecision::GiveUp;
     }
     let doublings = attempts.saturating_sub(1).min(16);
     let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
     let spread = pause / 2000 * u32::try_from(chance % 1001).unwrap_or_default();
     // The last attempt is at the end of the retry period, not after it.
-    let pause = (pause / 2 + spread).min(patience - failing);
-    let rest = asked.map_or(Duration::ZERO, |asked| asked.min(LONGEST_REST) + spread);
+    let pause = (pause / 2 + spread).min(retry_period - failing);
+    let rest =
+        retry_after.map_or(Duration::ZERO, |retry_after| retry_after.min(LONGEST_REST) + spread);
     RetryDecision::Retry(pause.max(rest))
 }
 
@@ -98,8 +99,8 @@ pub fn rest_of(pause: Duration) -> Duration {
 /// Time for which an event that has failed for `failing` may wait while its receiver's breaker is
 /// open or the receiver is busy. After it the hub gives the event up, so that no event waits for
 /// ever.
-pub fn wait(failing: Duration, patience: Duration) -> Duration {
-    patience.saturating_sub(failing).max(LEAST_WAIT)
+pub fn wait(failing: Duration, retry_period: Duration) -> Duration {
+    retry_period.saturating_sub(failing).max(MIN_WAIT)
 }
 
 #[cfg(test)]
@@ -158,7 +159,7 @@ mod tests {
     fn queue_wait_is_bounded() {
         let seconds = Duration::from_secs;
         assert_eq!(wait(seconds(10), DAY), DAY - seconds(10));
-        assert_eq!(wait(DAY + seconds(1), DAY), LEAST_WAIT);
+        assert_eq!(wait(DAY + seconds(1), DAY), MIN_WAIT);
         assert_eq!(rest_of(seconds(5)), seconds(5));
         assert_eq!(rest_of(DAY), seconds(4200), "the clock was set back");
     }

@@ -93,7 +93,11 @@ pub(super) fn unwell(it: &Candidate) -> u8 {
 pub(super) struct Rank(bool, u128);
 
 impl Rank {
-    pub(super) fn of(candidate: &Candidate, balance: Balance, context: Option<&ContextId>) -> Self {
+    pub(super) fn new(
+        candidate: &Candidate,
+        balance: Balance,
+        context: Option<&ContextId>,
+    ) -> Self {
         match (balance, context) {
             (Balance::RoundRobin, _) | (Balance::Affinity, None) => Self(false, 0),
             (Balance::LeastLoaded, _) => Self(false, candidate.load as u128),

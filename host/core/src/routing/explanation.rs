@@ -22,7 +22,7 @@ pub struct Choice {
     /// True if these are older versions than requested.
     pub is_older: bool,
     /// Other agents, each with the reason why it is not tried.
-    pub left_out: Vec<PassedOver>,
+    pub excluded: Vec<PassedOver>,
     pub(super) balance: Balance,
 }
 
@@ -100,12 +100,12 @@ impl PassedOver {
 impl Choice {
     /// Explanation for a task of the agent at index `at` of the order; `refused` lists the agents
     /// that were tried before it.
-    pub fn told(&self, at: usize, wanted: &Wanted, refused: &[PassedOver]) -> Option<Routing> {
+    pub fn explain(&self, at: usize, wanted: &Wanted, refused: &[PassedOver]) -> Option<Routing> {
         let chosen = self.order.get(at)?;
         let mut passed_over = refused.to_vec();
-        let behind = self.order.iter().skip(at + 1);
-        passed_over.extend(behind.map(|it| self.behind(chosen, it)));
-        passed_over.extend(self.left_out.iter().cloned());
+        let lower_ranked = self.order.iter().skip(at + 1);
+        passed_over.extend(lower_ranked.map(|it| self.lower_rank_reason(chosen, it)));
+        passed_over.extend(self.excluded.iter().cloned());
         Some(Routing {
             named: wanted.named.clone(),
             skill: wanted.skill.clone(),
@@ -119,7 +119,7 @@ impl Choice {
     }
 
     /// Reason why an agent ranks behind the selected one.
-    fn behind(&self, chosen: &Candidate, it: &Candidate) -> PassedOver {
+    fn lower_rank_reason(&self, chosen: &Candidate, it: &Candidate) -> PassedOver {
         if self.is_older && version_of(it) < version_of(chosen) {
             let why = format!("its version, `{}`, is older still", it.version);
             return PassedOver::new(&it.agent, NotChosen::Version, why);

@@ -42,8 +42,8 @@ impl Requirement {
     /// True if the version is too old: it does not satisfy the requirement, and precedes the first
     /// one that could.
     pub fn is_after(&self, version: &Version) -> bool {
-        let least = version::least(&self.read);
-        let is_before = least.is_some_and(|least| version.cmp_precedence(&least).is_lt());
+        let lowest = version::lowest(&self.read);
+        let is_before = lowest.is_some_and(|lowest| version.cmp_precedence(&lowest).is_lt());
         is_before && !self.is_met_by(version)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Maximum number of rounds; the least recently used one is dropped. The limit is necessary because
 /// clients choose the names of rounds.
-const MOST: usize = 1_024;
+const MAX_ROUNDS: usize = 1_024;
 
 /// Turns of all rounds.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl Turns {
     /// Records a turn of the agent in a round, independent of its result.
     pub fn takes(&mut self, round: &str, agent: &AgentId) {
         self.now += 1;
-        if !self.rounds.contains_key(round) && self.rounds.len() >= MOST {
+        if !self.rounds.contains_key(round) && self.rounds.len() >= MAX_ROUNDS {
             let oldest = self.rounds.iter().min_by_key(|(_, it)| it.used);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 self.rounds.remove(&oldest);
@@ -49,11 +49,11 @@ mod tests {
     #[test]
     fn least_recently_used_round_is_dropped() {
         let (mut turns, agent) = (Turns::default(), AgentId::parse("a").unwrap());
-        for n in 0..MOST * 2 {
+        for n in 0..MAX_ROUNDS * 2 {
             turns.takes("kept", &agent);
             turns.takes(&n.to_string(), &agent);
         }
-        assert_eq!(turns.rounds.len(), MOST);
+        assert_eq!(turns.rounds.len(), MAX_ROUNDS);
         assert_ne!(turns.last("kept", &agent), 0, "what is used is not forgotten");
         assert_eq!(turns.last("0", &agent), 0);
     }

@@ -82,7 +82,7 @@ fn unhealthy_agents_come_last_open_never() {
         task: Some(TaskId::new("t")),
         ..PassedOver::new(&id("c"), NotChosen::Rejected, "no".to_owned())
     };
-    let told = choice.told(1, &wanted, &[refused]).unwrap();
+    let told = choice.explain(1, &wanted, &[refused]).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&told).unwrap(), @r#"
     {
       "named": "reviewer",
@@ -125,7 +125,7 @@ fn unhealthy_agents_come_last_open_never() {
       ]
     }
     "#);
-    assert_eq!(choice.told(4, &wanted, &[]), None);
+    assert_eq!(choice.explain(4, &wanted, &[]), None);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn each_strategy_explains_passed_over_agents() {
     let said = [Balance::RoundRobin, Balance::LeastLoaded, Balance::Latency, Balance::Affinity];
     let said = said.map(|balance| {
         let choice = choose(&all, &group(), balance, Some(&context)).unwrap();
-        let told = choice.told(0, &group(), &[]).unwrap();
+        let told = choice.explain(0, &group(), &[]).unwrap();
         let mut whys: Vec<_> =
             told.passed_over.iter().map(|it| format!("{}: {}", it.agent, it.why)).collect();
         whys.sort();
@@ -317,7 +317,7 @@ proptest! {
                 let will_do = if choice.is_older { wanted.allow_older && !met } else { met };
                 prop_assert!(will_do);
             }
-            let told = choice.told(0, &wanted, &[]).unwrap();
+            let told = choice.explain(0, &wanted, &[]).unwrap();
             let mut named: Vec<_> = told.passed_over.iter().map(|it| it.agent.clone()).collect();
             named.push(told.agent);
             named.sort();

@@ -8,7 +8,7 @@
 
 pub use super::shares::Holder;
 
-use super::shares::{HeldUnits, ShareLimit, Shares};
+use super::shares::{ShareLimit, Shares, UsedUnits};
 use std::{
     collections::HashMap,
     fmt,
@@ -49,31 +49,31 @@ impl fmt::Display for Unit {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuotaReached {
     /// The holder has reached its limit.
-    #[error("{holder} hold as many {unit} as they may ({most}); close one, or try again soon")]
-    Own {
+    #[error("{holder} hold as many {unit} as they may ({limit}); close one, or try again soon")]
+    PerHolder {
         /// Holder that reached its limit.
         holder: Holder,
         /// The limit.
-        most: u64,
+        limit: u64,
         /// Kind of resource.
         unit: Unit,
     },
     /// All holders but the operator have reached their common limit.
     #[error(
-        "{most} {unit} of agents, tenants and strangers are open already, and the others are the operator's; try again soon, or raise {}",
+        "{max} {unit} of agents, tenants and strangers are open already, and the others are the operator's; try again soon, or raise {}",
         unit.limit()
     )]
     Shared {
         /// The limit.
-        most: u64,
+        max: u64,
         /// Kind of resource.
         unit: Unit,
     },
     /// The endpoint, or the hub for streams, is at its limit.
-    #[error("the hub serves {most} {unit} already; try again soon, or raise {}", unit.limit())]
+    #[error("the hub serves {max} {unit} already; try again soon, or raise {}", unit.limit())]
     All {
         /// The limit.
-        most: u64,
+        max: u64,
         /// Kind of resource.
         unit: Unit,
     },
@@ -82,7 +82,7 @@ pub enum QuotaReached {
 /// An admitted newcomer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AdmittedConnection<H> {
-    /// The key for [`ConnectionQuota::leave`].
+    /// The key for [`ConnectionQuota::release`].
     pub key: u64,
     /// Idle connection that the caller must close in exchange. It is no longer counted.
     pub evicted: Option<H>,
@@ -93,17 +93,17 @@ pub struct AdmittedConnection<H> {
 #[derive(Debug)]
 pub struct ConnectionQuota<H> {
     unit: Unit,
-    most: usize,
+    limit: usize,
     next: u64,
     open: HashMap<u64, (Holder, H)>,
-    held: HashMap<Holder, usize>,
+    in_use: HashMap<Holder, usize>,
 }
 
 impl<H> ConnectionQuota<H> {
-    /// Creates a quota of `most` units, and at least one.
-    pub fn new(unit: Unit, most: usize) -> Self {
-        let (open, held) = Default::default();
-        Self { unit, most: most.max(1), next: 0, open, held }
+    /// Creates a quota of `limit` units, and at least one.
+    pub fn new(unit: Unit, limit: usize) -> Self {
+        let (open, in_use) = Default::default();
+        Self { unit, limit: limit.max(1), next: 0, open, in_use }
     }
 
     /// Number of open units.
@@ -112,12 +112,12 @@ impl<H> ConnectionQuota<H> {
     }
 
     /// Maximum number of open units.
-    pub fn most(&self) -> usize {
-        self.most
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
-    fn held_by(&self, holder: &Holder) -> usize {
-        self.held.get(holder).copied().unwrap_or(0)
+    fn in_use_by(&self, holder: &Holder) -> usize {
+        self.in_use.get(holder).copied().unwrap_or(0)
     }
 
     /// Admits a newcomer, in place of an idle one if a limit is reached. `idle_since` returns the
@@ -131,43 +131,44 @@ impl<H> ConnectionQuota<H> {
         newcomer: H,
         idle_since: impl Fn(&H) -> Option<Instant>,
     ) -> Result<AdmittedConnection<H>, QuotaReached> {
-        let (unit, own, all) = (self.unit, self.held_by(&holder), self.open.len());
-        let others = all - self.held_by(&Holder::Operator);
-        let [own, others, all] = [own, others, all].map(|units| units as u64);
-        let shares = Shares::of_connections(self.most as u64);
-        let evicted = match shares.reached(&holder, HeldUnits { own, others, all }) {
-            Some(ShareLimit::Own(most)) => {
-                let reached = || QuotaReached::Own { holder: holder.clone(), most, unit };
+        let (unit, of_holder, all) = (self.unit, self.in_use_by(&holder), self.open.len());
+        let others = all - self.in_use_by(&Holder::Operator);
+        let [of_holder, others, all] = [of_holder, others, all].map(|units| units as u64);
+        let shares = Shares::of_connections(self.limit as u64);
+        let evicted = match shares.reached(&holder, UsedUnits { of_holder, others, all }) {
+            Some(ShareLimit::PerHolder(limit)) => {
+                let reached = || QuotaReached::PerHolder { holder: holder.clone(), limit, unit };
                 let key = self.longest_idle(|one| *one == holder, &idle_since);
                 Some(key.ok_or_else(reached)?)
             }
-            Some(ShareLimit::Shared(most)) => {
+            Some(ShareLimit::Shared(limit)) => {
                 let key = self.idle_of_others(&idle_since);
-                Some(key.ok_or(QuotaReached::Shared { most, unit })?)
+                Some(key.ok_or(QuotaReached::Shared { max: limit, unit })?)
             }
-            Some(ShareLimit::All(most)) => {
-                let is_own = |one: &Holder| holder == Holder::Operator && *one == Holder::Operator;
-                let own = || self.longest_idle(is_own, &idle_since);
-                let key = self.idle_of_others(&idle_since).or_else(own);
-                Some(key.ok_or(QuotaReached::All { most, unit })?)
+            Some(ShareLimit::All(limit)) => {
+                let is_operator =
+                    |one: &Holder| holder == Holder::Operator && *one == Holder::Operator;
+                let operators_idle = || self.longest_idle(is_operator, &idle_since);
+                let key = self.idle_of_others(&idle_since).or_else(operators_idle);
+                Some(key.ok_or(QuotaReached::All { max: limit, unit })?)
             }
             None => None,
         };
-        let evicted = evicted.and_then(|key| self.leave(key));
+        let evicted = evicted.and_then(|key| self.release(key));
         let key = self.next;
         self.next += 1;
-        *self.held.entry(holder.clone()).or_default() += 1;
+        *self.in_use.entry(holder.clone()).or_default() += 1;
         self.open.insert(key, (holder, newcomer));
         Ok(AdmittedConnection { key, evicted })
     }
 
     /// Removes a closed unit, unless it was evicted before.
-    pub fn leave(&mut self, key: u64) -> Option<H> {
+    pub fn release(&mut self, key: u64) -> Option<H> {
         let (holder, handle) = self.open.remove(&key)?;
-        if let Some(held) = self.held.get_mut(&holder) {
-            *held -= 1;
-            if *held == 0 {
-                self.held.remove(&holder);
+        if let Some(units) = self.in_use.get_mut(&holder) {
+            *units -= 1;
+            if *units == 0 {
+                self.in_use.remove(&holder);
             }
         }
         Some(handle)
@@ -178,7 +179,7 @@ impl<H> ConnectionQuota<H> {
     pub fn evict(&mut self, idle_since: impl Fn(&H) -> Option<Instant>) -> Option<H> {
         let key = self.idle_of_others(&idle_since);
         let key = key.or_else(|| self.longest_idle(|_| true, &idle_since))?;
-        self.leave(key)
+        self.release(key)
     }
 
     /// Finds the longest idle unit of the holder with the most units, among holders other than the
@@ -187,7 +188,7 @@ impl<H> ConnectionQuota<H> {
         let others = self.open.iter().filter(|(_, (holder, _))| *holder != Holder::Operator);
         let idle = others.filter_map(|(key, (holder, handle))| {
             // Of two holders with equally many, the one that has been idle longer.
-            Some((self.held_by(holder), std::cmp::Reverse(idle_since(handle)?), *key))
+            Some((self.in_use_by(holder), std::cmp::Reverse(idle_since(handle)?), *key))
         });
         idle.max().map(|(_, _, key)| key)
     }
@@ -197,8 +198,8 @@ impl<H> ConnectionQuota<H> {
         is_of: impl Fn(&Holder) -> bool,
         idle_since: &impl Fn(&H) -> Option<Instant>,
     ) -> Option<u64> {
-        let own = self.open.iter().filter(|(_, (holder, _))| is_of(holder));
-        let idle = own.filter_map(|(key, (_, handle))| Some((idle_since(handle)?, *key)));
+        let matching = self.open.iter().filter(|(_, (holder, _))| is_of(holder));
+        let idle = matching.filter_map(|(key, (_, handle))| Some((idle_since(handle)?, *key)));
         idle.min().map(|(_, key)| key)
     }
 }
@@ -208,18 +209,18 @@ impl<H> ConnectionQuota<H> {
 const IDLE_TIMES: u32 = 10;
 
 /// Maximum time that a connection of this holder may be without a request; none for no limit.
-pub fn idle_limit(holder: &Holder, patience: Duration) -> Option<Duration> {
+pub fn idle_limit(holder: &Holder, timeout: Duration) -> Option<Duration> {
     match holder {
         Holder::Operator => None,
         Holder::OperatorToken | Holder::Agent(_) | Holder::Client(_) | Holder::Unknown => {
-            Some(patience.saturating_mul(IDLE_TIMES))
+            Some(timeout.saturating_mul(IDLE_TIMES))
         }
     }
 }
 
 /// Descriptors reserved for the hub's store, its files and its helpers, and for connections whose
 /// holder is being looked up.
-const OWN_DESCRIPTORS: u64 = 116;
+const RESERVED_DESCRIPTORS: u64 = 116;
 
 /// Maximum number of connections for each endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,10 +237,10 @@ impl ConnectionBudget {
     /// socket gets up to a third of that, independent of HTTP.
     #[must_use]
     pub fn within(wanted: Self, open_files: u64) -> Self {
-        let left = open_files.saturating_sub(OWN_DESCRIPTORS) / 4 * 3;
-        let left = usize::try_from(left).unwrap_or(usize::MAX);
-        let socket = wanted.socket.min(left / 3).max(1);
-        Self { http: wanted.http.min(left - left / 3).max(1), socket }
+        let available = open_files.saturating_sub(RESERVED_DESCRIPTORS) / 4 * 3;
+        let available = usize::try_from(available).unwrap_or(usize::MAX);
+        let socket = wanted.socket.min(available / 3).max(1);
+        Self { http: wanted.http.min(available - available / 3).max(1), socket }
     }
 }
 
@@ -270,9 +271,9 @@ mod tests {
             match self.quota.admit(holder.clone(), (name, idle), since) {
                 Ok(AdmittedConnection { evicted: Some((name, _)), .. }) => name.to_owned(),
                 Ok(AdmittedConnection { evicted: None, .. }) => String::new(),
-                Err(QuotaReached::Own { most, .. }) => format!("own {most}"),
-                Err(QuotaReached::Shared { most, .. }) => format!("shared {most}"),
-                Err(QuotaReached::All { most, .. }) => format!("all {most}"),
+                Err(QuotaReached::PerHolder { limit: most, .. }) => format!("own {most}"),
+                Err(QuotaReached::Shared { max: most, .. }) => format!("shared {most}"),
+                Err(QuotaReached::All { max: most, .. }) => format!("all {most}"),
             }
         }
 
@@ -324,10 +325,10 @@ mod tests {
         assert_eq!(stage.admit(&agent("few"), "oldest", Some(0)), "");
         stage.fill(&Holder::Unknown, 15, None);
         assert_eq!(stage.admit(&agent("new"), "newcomer", None), "filler", "of the many");
-        assert_eq!(stage.quota.held_by(&agent("many")), 6);
+        assert_eq!(stage.quota.in_use_by(&agent("many")), 6);
         stage.fill(&Holder::Operator, 10, Some(2));
         assert_eq!(stage.admit(&Holder::Operator, "newcomer", None), "filler");
-        assert_eq!(stage.quota.held_by(&Holder::Operator), 11, "another's gave way first");
+        assert_eq!(stage.quota.in_use_by(&Holder::Operator), 11, "another's gave way first");
     }
 
     #[test]
@@ -353,9 +354,9 @@ mod tests {
             why,
             "the programs of the agent `a` hold as many streams as they may (1); close one, or try again soon"
         );
-        assert_eq!((quota.leave(key), quota.leave(key)), (Some(()), None));
+        assert_eq!((quota.release(key), quota.release(key)), (Some(()), None));
         assert!(admit(&mut quota).is_ok());
-        assert_eq!((quota.open(), quota.held.len()), (1, 1));
+        assert_eq!((quota.open(), quota.in_use.len()), (1, 1));
     }
 
     #[test]

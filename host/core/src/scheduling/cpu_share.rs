@@ -14,7 +14,7 @@ const RATE: Rate = Rate { per_second: 500_000_000, burst: 50_000_000 };
 
 /// Maximum debt of an agent after heavy use, in nanoseconds: it regains high priority after a
 /// second.
-const MOST_OWED: u64 = 500_000_000;
+const MAX_DEBT: u64 = 500_000_000;
 
 /// Processor time of one run at high priority that an agent beyond its share has while no other
 /// agent is active. Such a run ends before a low-priority thread would wake up, so that a busy
@@ -27,7 +27,7 @@ const ABOUT: Duration = Duration::from_secs(1);
 /// Time for which a finished short run of an agent within its share throttles the low-priority
 /// runs, if these would leave it no core: meanwhile its response goes out and the next request
 /// comes in.
-const HELD_OFF: Duration = Duration::from_millis(10);
+const THROTTLE_AFTER_RUN: Duration = Duration::from_millis(10);
 
 /// Time for which an unfinished short run throttles them while it waits, for example for the disk.
 const WHILE_IT_WAITS: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ const MEANWHILE: Rate = Rate { per_second: 10_000_000, burst: 5_000_000 };
 
 /// Maximum debt of the throttled runs, in nanoseconds, even after a long run: they are throttled
 /// for ten seconds at most.
-const MOST_LENT: u64 = 100_000_000;
+const MAX_THROTTLED_DEBT: u64 = 100_000_000;
 
 /// Priority of an agent's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,29 +56,31 @@ pub struct Share {
     priority: Priority,
     /// Number of its throttled runs: an agent that waits for the processor does not count as low
     /// use.
-    held_off: usize,
+    throttled: usize,
 }
 
 impl Share {
     /// Creates the share of an agent that has used nothing.
     pub fn new(now: Instant) -> Self {
-        Self { bucket: Bucket::full(RATE, now), priority: Priority::High, held_off: 0 }
+        Self { bucket: Bucket::full(RATE, now), priority: Priority::High, throttled: 0 }
     }
 
     /// Charges processor time to the agent.
     pub fn charge(&mut self, used: Duration, now: Instant) {
         self.bucket.take(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), now);
-        self.bucket.forgive(MOST_OWED);
+        self.bucket.forgive(MAX_DEBT);
     }
 
     /// Current priority of the agent. High priority returns only with half of a burst available, so
     /// that the priority does not change with every task.
     pub fn priority(&mut self, now: Instant) -> Priority {
-        let left = self.bucket.level(now);
+        let balance = self.bucket.level(now);
         self.priority = match self.priority {
-            Priority::High if left < 0 => Priority::Low,
+            Priority::High if balance < 0 => Priority::Low,
             Priority::Low
-                if left.unsigned_abs() >= RATE.burst / 2 && left > 0 && self.held_off == 0 =>
+                if balance.unsigned_abs() >= RATE.burst / 2
+                    && balance > 0
+                    && self.throttled == 0 =>
             {
                 Priority::High
             }
@@ -88,15 +90,15 @@ impl Share {
     }
 
     /// Records that a run of this agent is throttled.
-    pub fn is_held_off(&mut self) {
-        self.held_off += 1;
+    pub fn record_throttled(&mut self) {
+        self.throttled += 1;
     }
 
     /// Records the end of a run's throttling; the time it `waited` adds nothing to the agent's
     /// share.
     pub fn goes_on(&mut self, waited: Duration, now: Instant) {
-        self.held_off = self.held_off.saturating_sub(1);
-        self.charge(Duration::from_nanos(RATE.come(waited)), now);
+        self.throttled = self.throttled.saturating_sub(1);
+        self.charge(Duration::from_nanos(RATE.accrued(waited)), now);
     }
 
     /// Priority of one run of this agent that has used this processor time, in competition with
@@ -160,7 +162,7 @@ impl Contention {
 
     /// Records the end of a high-priority run.
     pub fn is_over(&mut self, now: Instant) {
-        self.until = self.until.map(|until| until.min(now + HELD_OFF));
+        self.until = self.until.map(|until| until.min(now + THROTTLE_AFTER_RUN));
     }
 
     /// True if another agent than this one has run recently.
@@ -171,12 +173,12 @@ impl Contention {
 
     /// Time for which a low-priority run must wait before it asks again; `None` if it may run now.
     pub fn holds_off(&mut self, now: Instant) -> Option<Duration> {
-        let left = self.until?.checked_duration_since(now)?;
+        let remaining = self.until?.checked_duration_since(now)?;
         if self.greedy < self.spare {
             return None;
         }
         let owed = self.meanwhile.take(0, now);
-        (!owed.is_zero()).then(|| owed.min(left))
+        (!owed.is_zero()).then(|| owed.min(remaining))
     }
 
     /// Records the start of a low-priority run.
@@ -188,7 +190,7 @@ impl Contention {
     pub fn ends(&mut self, used: Duration, now: Instant) {
         self.greedy = self.greedy.saturating_sub(1);
         self.meanwhile.take(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), now);
-        self.meanwhile.forgive(MOST_LENT);
+        self.meanwhile.forgive(MAX_THROTTLED_DEBT);
     }
 }
 
@@ -280,8 +282,8 @@ mod tests {
         assert_eq!(used, ms(105), "a hundredth, and what there was to begin with");
         let last = begun + ms(9_999);
         contention.ends(ms(5), last);
-        assert_eq!(contention.holds_off(last), Some(HELD_OFF));
-        assert_eq!(contention.holds_off(last + HELD_OFF + ms(1)), None, "they are gone");
+        assert_eq!(contention.holds_off(last), Some(THROTTLE_AFTER_RUN));
+        assert_eq!(contention.holds_off(last + THROTTLE_AFTER_RUN + ms(1)), None, "they are gone");
         Share::new(last).priority_of_run(ms(0), last + ms(20), 1, &mut contention);
         let waits = contention.holds_off(last + ms(50));
         assert_eq!(waits, Some(ms(20)), "it is not over");
@@ -310,7 +312,7 @@ mod tests {
         let mut share = Share::new(begun);
         share.charge(ms(551), begun);
         assert_eq!(share.priority(begun), Priority::Low);
-        share.is_held_off();
+        share.record_throttled();
         let later = begun + ms(10_000);
         assert_eq!(share.priority(later), Priority::Low);
         share.goes_on(ms(10_000), later);

@@ -40,11 +40,11 @@ pub enum Eviction {
     /// Another program was put under its key.
     Replaced,
     /// The agent's capacity is exceeded, and its other programs were used more recently.
-    AgentsRoom,
+    AgentCapacity,
     /// The hub's capacity is exceeded, and the other programs were used more recently.
-    HubsRoom,
+    HubCapacity,
     /// Another instance of this program starts, and would exceed the program's limit.
-    MadeRoom,
+    ProgramLimit,
 }
 
 impl Eviction {
@@ -52,30 +52,32 @@ impl Eviction {
     pub fn why(self) -> &'static str {
         match self {
             Self::Replaced => "another was parked under its key",
-            Self::AgentsRoom => {
+            Self::AgentCapacity => {
                 "its agent may keep no more, and the others were used more recently"
             }
-            Self::HubsRoom => "the hub keeps no more, and the others were used more recently",
-            Self::MadeRoom => "another of this program was started, and no more may run at once",
+            Self::HubCapacity => "the hub keeps no more, and the others were used more recently",
+            Self::ProgramLimit => {
+                "another of this program was started, and no more may run at once"
+            }
         }
     }
 }
 
 /// Reason why a program cannot be kept idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoRoom {
+pub enum PoolRefusal {
     /// The agent may keep no idle programs.
     #[error("this agent may keep none (`kept_programs` in its limits)")]
     None,
     /// The program alone exceeds the memory that its agent, or the hub, may use for idle programs.
     #[error(
-        "it takes up {taken} MiB of memory, and all that is kept may take up {most} (`kept_memory_mb` in its limits)"
+        "it takes up {taken} MiB of memory, and all that is kept may take up {limit} (`kept_memory_mb` in its limits)"
     )]
     TooLarge {
         /// Memory of the program, in MiB.
         taken: u64,
         /// Limit, in MiB.
-        most: u64,
+        limit: u64,
     },
 }
 
@@ -105,13 +107,13 @@ impl<T> IdlePool<T> {
         keeping: &Keeping,
         agents: PoolCapacity,
         hubs: PoolCapacity,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<(), PoolRefusal> {
         if agents.programs == 0 || hubs.programs == 0 {
-            return Err(NoRoom::None);
+            return Err(PoolRefusal::None);
         }
-        let most = agents.bytes.min(hubs.bytes);
-        if keeping.bytes > most {
-            return Err(NoRoom::TooLarge { taken: keeping.bytes >> 20, most: most >> 20 });
+        let limit = agents.bytes.min(hubs.bytes);
+        if keeping.bytes > limit {
+            return Err(PoolRefusal::TooLarge { taken: keeping.bytes >> 20, limit: limit >> 20 });
         }
         Ok(())
     }
@@ -125,13 +127,13 @@ impl<T> IdlePool<T> {
         hubs: PoolCapacity,
         make: impl FnOnce(u64) -> T,
     ) -> Vec<(T, Eviction)> {
-        let mut gone: Vec<_> =
+        let mut evicted: Vec<_> =
             self.take(&keeping.spot).map(|it| (it, Eviction::Replaced)).into_iter().collect();
         let number = self.next;
         self.next += 1;
         self.places.push(IdleEntry { number, keeping, it: make(number) });
-        gone.extend(self.fit(number, agents, hubs));
-        gone
+        evicted.extend(self.fit(number, agents, hubs));
+        evicted
     }
 
     /// Updates the memory of a program. Returns the programs to end.
@@ -142,8 +144,8 @@ impl<T> IdlePool<T> {
         agents: PoolCapacity,
         hubs: PoolCapacity,
     ) -> Vec<(T, Eviction)> {
-        match self.places.iter_mut().find(|place| place.number == number) {
-            Some(place) => place.keeping.bytes = bytes,
+        match self.places.iter_mut().find(|entry| entry.number == number) {
+            Some(entry) => entry.keeping.bytes = bytes,
             None => return Vec::new(),
         }
         self.fit(number, agents, hubs)
@@ -152,68 +154,73 @@ impl<T> IdlePool<T> {
     /// Evicts programs after one was added or grew: the least recently used ones, first of its
     /// agent, then of all agents.
     fn fit(&mut self, number: u64, agents: PoolCapacity, hubs: PoolCapacity) -> Vec<(T, Eviction)> {
-        let Some(place) = self.places.iter().find(|place| place.number == number) else {
+        let Some(entry) = self.places.iter().find(|entry| entry.number == number) else {
             return Vec::new();
         };
-        let agent = place.keeping.spot.agent.clone();
-        let mut gone = Vec::new();
+        let agent = entry.keeping.spot.agent.clone();
+        let mut evicted = Vec::new();
         while self.exceeds(agents, |keeping| keeping.spot.agent == agent) {
-            let oldest = self.places.iter().position(|place| place.keeping.spot.agent == agent);
+            let oldest = self.places.iter().position(|entry| entry.keeping.spot.agent == agent);
             let Some(oldest) = oldest else { break };
-            gone.push((self.places.remove(oldest).it, Eviction::AgentsRoom));
+            evicted.push((self.places.remove(oldest).it, Eviction::AgentCapacity));
         }
         while self.exceeds(hubs, |_| true) && !self.places.is_empty() {
-            gone.push((self.places.remove(0).it, Eviction::HubsRoom));
+            evicted.push((self.places.remove(0).it, Eviction::HubCapacity));
         }
-        gone
+        evicted
     }
 
-    fn exceeds(&self, room: PoolCapacity, counts: impl Fn(&Keeping) -> bool) -> bool {
-        let counted = || self.places.iter().map(|place| &place.keeping).filter(|it| counts(it));
+    fn exceeds(&self, capacity: PoolCapacity, counts: impl Fn(&Keeping) -> bool) -> bool {
+        let counted = || self.places.iter().map(|entry| &entry.keeping).filter(|it| counts(it));
         let bytes = counted().fold(0, |sum: u64, keeping| sum.saturating_add(keeping.bytes));
-        counted().count() > room.programs || bytes > room.bytes
+        counted().count() > capacity.programs || bytes > capacity.bytes
     }
 
     /// True if a program is idle under this key.
     pub fn has(&self, spot: &PoolKey) -> bool {
-        self.places.iter().any(|place| place.keeping.spot == *spot)
+        self.places.iter().any(|entry| entry.keeping.spot == *spot)
     }
 
     /// Takes the program out of the pool: only one of several callers gets it.
     pub fn take(&mut self, spot: &PoolKey) -> Option<T> {
-        let at = self.places.iter().position(|place| place.keeping.spot == *spot)?;
+        let at = self.places.iter().position(|entry| entry.keeping.spot == *spot)?;
         Some(self.places.remove(at).it)
     }
 
     /// Removes the program with this number, if it is still in the pool.
     pub fn remove(&mut self, number: u64) -> Option<T> {
-        let at = self.places.iter().position(|place| place.number == number)?;
+        let at = self.places.iter().position(|entry| entry.number == number)?;
         Some(self.places.remove(at).it)
     }
 
-    /// Evicts the least recently used instances of an agent's program until at most `most` remain.
-    pub fn make_room(&mut self, agent: &AgentId, program: &str, most: usize) -> Vec<(T, Eviction)> {
+    /// Evicts the least recently used instances of an agent's program until at most `max` remain.
+    pub fn evict_excess(
+        &mut self,
+        agent: &AgentId,
+        program: &str,
+        max: usize,
+    ) -> Vec<(T, Eviction)> {
         let is_one = |keeping: &Keeping| keeping.spot.agent == *agent && keeping.program == program;
-        let count = self.places.iter().filter(|place| is_one(&place.keeping)).count();
-        let excess = count.saturating_sub(most);
-        let mut gone = Vec::new();
+        let count = self.places.iter().filter(|entry| is_one(&entry.keeping)).count();
+        let excess = count.saturating_sub(max);
+        let mut evicted = Vec::new();
         for _ in 0..excess {
-            let Some(at) = self.places.iter().position(|place| is_one(&place.keeping)) else {
+            let Some(at) = self.places.iter().position(|entry| is_one(&entry.keeping)) else {
                 break;
             };
-            gone.push((self.places.remove(at).it, Eviction::MadeRoom));
+            evicted.push((self.places.remove(at).it, Eviction::ProgramLimit));
         }
-        gone
+        evicted
     }
 
     /// Number of idle programs of an agent.
     pub fn of_agent(&self, agent: &AgentId) -> usize {
-        self.places.iter().filter(|place| place.keeping.spot.agent == *agent).count()
+        self.places.iter().filter(|entry| entry.keeping.spot.agent == *agent).count()
     }
 
     /// Number of idle programs, and their resident memory in bytes.
     pub fn taken(&self) -> PoolCapacity {
-        let bytes = self.places.iter().map(|place| place.keeping.bytes).sum();
+        let bytes = self.places.iter().map(|entry| entry.keeping.bytes).sum();
         PoolCapacity { programs: self.places.len(), bytes }
     }
 }
@@ -266,17 +273,17 @@ mod tests {
         assert_eq!(put(&mut shelf, of("a", "2", 1), agents, hubs, "a2"), []);
         assert_eq!(
             put(&mut shelf, of("a", "3", 1), agents, hubs, "a3"),
-            [("a1", Eviction::AgentsRoom)]
+            [("a1", Eviction::AgentCapacity)]
         );
         assert_eq!(shelf.take(&of("a", "2", 1).spot), Some("a2"));
         assert_eq!(put(&mut shelf, of("a", "2", 1), agents, hubs, "a2"), [], "used just now");
         assert_eq!(
             put(&mut shelf, of("a", "4", 1), agents, hubs, "a4"),
-            [("a3", Eviction::AgentsRoom)]
+            [("a3", Eviction::AgentCapacity)]
         );
         assert_eq!(
             put(&mut shelf, of("c", "1", 1), agents, hubs, "c1"),
-            [("b1", Eviction::HubsRoom)]
+            [("b1", Eviction::HubCapacity)]
         );
         assert_eq!(shelf.of_agent(&AgentId::parse("a").unwrap()), 2);
     }
@@ -301,23 +308,23 @@ mod tests {
             PoolCapacity { bytes: 10 << 20, ..room },
             WIDE,
         );
-        assert_eq!(too_large, Err(NoRoom::TooLarge { taken: 11, most: 10 }));
+        assert_eq!(too_large, Err(PoolRefusal::TooLarge { taken: 11, limit: 10 }));
         assert_eq!(
             IdlePool::<()>::admits(&of("a", "1", 0), PoolCapacity { programs: 0, ..WIDE }, WIDE),
-            Err(NoRoom::None)
+            Err(PoolRefusal::None)
         );
         assert_eq!(IdlePool::<()>::admits(&of("a", "1", 10), room, room), Ok(()));
         assert_eq!(put(&mut shelf, of("a", "1", 6), room, WIDE, "1"), []);
         assert_eq!(put(&mut shelf, of("a", "2", 4), room, WIDE, "2"), []);
         assert_eq!(
             put(&mut shelf, of("a", "3", 5), room, WIDE, "3"),
-            [("1", Eviction::AgentsRoom)]
+            [("1", Eviction::AgentCapacity)]
         );
         assert_eq!(shelf.weighs(2, 6, room, WIDE), [], "all of it, and no more");
-        assert_eq!(shelf.weighs(2, 7, room, WIDE), [("2", Eviction::AgentsRoom)]);
+        assert_eq!(shelf.weighs(2, 7, room, WIDE), [("2", Eviction::AgentCapacity)]);
         assert_eq!(
             shelf.weighs(2, 11, room, WIDE),
-            [("3", Eviction::AgentsRoom)],
+            [("3", Eviction::AgentCapacity)],
             "itself at last"
         );
         assert_eq!(shelf.weighs(2, 1, room, WIDE), [], "it is gone");
@@ -331,13 +338,13 @@ mod tests {
         }
         shelf.put(Keeping { program: "other".to_owned(), ..of("a", "4", 1) }, WIDE, WIDE, |it| it);
         let agent = AgentId::parse("a").unwrap();
-        assert_eq!(shelf.make_room(&agent, "cli", 3), []);
+        assert_eq!(shelf.evict_excess(&agent, "cli", 3), []);
         assert_eq!(
-            shelf.make_room(&agent, "cli", 1),
-            [(0, Eviction::MadeRoom), (1, Eviction::MadeRoom)]
+            shelf.evict_excess(&agent, "cli", 1),
+            [(0, Eviction::ProgramLimit), (1, Eviction::ProgramLimit)]
         );
         assert_eq!((shelf.remove(2), shelf.remove(2)), (Some(2), None));
-        assert_eq!(shelf.make_room(&agent, "cli", 0), []);
+        assert_eq!(shelf.evict_excess(&agent, "cli", 0), []);
         assert_eq!(shelf.of_agent(&agent), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Resources that are shared among the operator, agents and tenants: one table of their limits by
 //! owner, and the refusal at a limit. The table is also a page of the book.
 
-use super::shares::{HeldUnits, Holder, ShareLimit, Shares};
+use super::shares::{Holder, ShareLimit, Shares, UsedUnits};
 use a2a_hub_protocol::id::AgentId;
 use std::fmt::{self, Write as _};
 
@@ -60,7 +60,7 @@ struct ResourceLimits {
     units: &'static str,
     scope: ShareScope,
     /// Default total.
-    most: u64,
+    total: u64,
     at_limit: AtLimit,
     /// Setting of the total, if it has one.
     setting: Option<&'static str>,
@@ -84,7 +84,7 @@ impl SharedResource {
     const fn limits(self) -> ResourceLimits {
         use AtLimit::{DropOldest, Refuse, ReplaceIdle};
         use ShareScope::{Connections, Hub, Tenant, Topic};
-        let (units, scope, most, at_limit, setting) = match self {
+        let (units, scope, total, at_limit, setting) = match self {
             Self::HttpConnections => {
                 ("connections (HTTP, gRPC)", Connections, 4_000, ReplaceIdle, Some("max_streams"))
             }
@@ -103,44 +103,44 @@ impl SharedResource {
             Self::Requests => ("remembered requests", Hub, 100_000, DropOldest, None),
             Self::Worktrees => ("worktrees", Hub, 256, Refuse, None),
         };
-        ResourceLimits { units, scope, most, at_limit, setting }
+        ResourceLimits { units, scope, total, at_limit, setting }
     }
 
     /// Default number of all units.
-    pub const fn default_most(self) -> u64 {
-        self.limits().most
+    pub const fn default_total(self) -> u64 {
+        self.limits().total
     }
 
-    /// Shares of a total of `most` units.
-    pub fn shares(self, most: u64) -> Shares {
+    /// Shares of a total of `total` units.
+    pub fn shares(self, total: u64) -> Shares {
         match self.limits().scope {
-            ShareScope::Connections => Shares::of_connections(most),
-            ShareScope::Hub => Shares::of_hub(most),
-            ShareScope::Tenant | ShareScope::Topic => Shares::of_tenant(most),
+            ShareScope::Connections => Shares::of_connections(total),
+            ShareScope::Hub => Shares::of_hub(total),
+            ShareScope::Tenant | ShareScope::Topic => Shares::of_tenant(total),
         }
     }
 
-    /// Checks that a holder may have one more of `most` units.
+    /// Checks that a holder may have one more of `total` units.
     ///
     /// # Errors
     ///
     /// A limit is reached, and nothing may be added.
     pub fn require_share(
         self,
-        most: u64,
+        total: u64,
         holder: &Holder,
-        held: HeldUnits,
+        used: UsedUnits,
     ) -> Result<(), ShareReached> {
-        match self.shares(most).reached(holder, held) {
+        match self.shares(total).reached(holder, used) {
             None => Ok(()),
             Some(limit) => {
-                Err(ShareReached { resource: self, holder: holder.clone(), limit, most })
+                Err(ShareReached { resource: self, holder: holder.clone(), limit, total })
             }
         }
     }
 
     /// Instruction for making room, for those who were refused.
-    fn room(self) -> &'static str {
+    fn remedy(self) -> &'static str {
         match self {
             Self::Topics => {
                 "publish to a known topic, or wait until all messages of one have expired; `a2a-hub topic delete` removes one, and \
@@ -170,27 +170,27 @@ pub struct ShareReached {
     /// Limit that is reached.
     pub limit: ShareLimit,
     /// Number of all units.
-    pub most: u64,
+    pub total: u64,
 }
 
 impl fmt::Display for ShareReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resource, holder, limit, most } = self;
-        let (units, room) = (resource.limits().units, resource.room());
+        let Self { resource, holder, limit, total } = self;
+        let (units, remedy) = (resource.limits().units, resource.remedy());
         let verb = if *holder == Holder::Operator { "has" } else { "have" };
         match limit {
-            ShareLimit::Own(own) => {
+            ShareLimit::PerHolder(per_holder) => {
                 write!(
                     f,
-                    "add to the {units}: {holder} {verb} as many as they may, {own} of {most}; {room}"
+                    "add to the {units}: {holder} {verb} as many as they may, {per_holder} of {total}; {remedy}"
                 )
             }
             ShareLimit::Shared(shared) => write!(
                 f,
-                "add to the {units}: agents, tenants and strangers have {shared} of {most}, and the others are the operator's; {room}"
+                "add to the {units}: agents, tenants and strangers have {shared} of {total}, and the others are the operator's; {remedy}"
             ),
-            ShareLimit::All(most) => {
-                write!(f, "add to the {units}: there are {most} already; {room}")
+            ShareLimit::All(total) => {
+                write!(f, "add to the {units}: there are {total} already; {remedy}")
             }
         }
     }
@@ -204,9 +204,9 @@ pub fn limits_table() -> String {
                      | --- | --: | --: | --: | --: | --: | --- |\n"
         .to_owned();
     for resource in SharedResource::ALL {
-        let ResourceLimits { units, scope, most, at_limit, setting } = resource.limits();
-        let shares = resource.shares(most);
-        let place = match scope {
+        let ResourceLimits { units, scope, total, at_limit, setting } = resource.limits();
+        let shares = resource.shares(total);
+        let suffix = match scope {
             ShareScope::Connections | ShareScope::Hub => "",
             ShareScope::Tenant => " of a tenant",
             ShareScope::Topic => " in a topic",
@@ -218,7 +218,7 @@ pub fn limits_table() -> String {
             AtLimit::DropOldest => "The oldest of the owner with most are dropped.",
         };
         let numbers = [
-            shares.most(),
+            shares.total(),
             shares.limit_of(&holders[0]),
             shares.limit_of(&holders[1]),
             shares.limit_of(&holders[2]),
@@ -226,7 +226,7 @@ pub fn limits_table() -> String {
         ];
         let numbers = numbers.map(grouped).join(" | ");
         // Writing to a string does not fail.
-        let _ = writeln!(table, "| {units}{place}{setting} | {numbers} | {at_limit} |");
+        let _ = writeln!(table, "| {units}{suffix}{setting} | {numbers} | {at_limit} |");
     }
     table
 }
@@ -255,7 +255,7 @@ mod tests {
             (
                 SharedResource::Topics,
                 agent,
-                ShareLimit::Own(112),
+                ShareLimit::PerHolder(112),
                 "add to the topics: the programs of the agent `codex` have as many as they may, 112 of 500; publish to a known topic, \
                  or wait until all messages of one have expired; `a2a-hub topic delete` removes one, and `topics.max_topics` is the limit",
             ),
@@ -274,8 +274,8 @@ mod tests {
                  --cursor` removes one",
             ),
         ] {
-            let most = resource.default_most();
-            let refusal = ShareReached { resource, holder, limit, most };
+            let most = resource.default_total();
+            let refusal = ShareReached { resource, holder, limit, total: most };
             assert_eq!(refusal.to_string(), text);
         }
     }

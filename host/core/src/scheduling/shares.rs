@@ -81,26 +81,26 @@ impl fmt::Display for Holder {
 
 /// Number of units in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeldUnits {
+pub struct UsedUnits {
     /// Units of the holder in question.
-    pub own: u64,
+    pub of_holder: u64,
     /// Units of all holders but the operator.
     pub others: u64,
     /// Units of all holders.
     pub all: u64,
 }
 
-impl HeldUnits {
+impl UsedUnits {
     /// Sums up the units of each owner, given as a stored identity, for one holder.
     pub fn sum<'i>(holder: &Holder, owners: impl IntoIterator<Item = (&'i str, u64)>) -> Self {
-        let mut held = Self::default();
+        let mut used = Self::default();
         for (owner, units) in owners {
             let owner = Holder::of_identity(owner);
-            held.all += units;
-            held.others += if owner == Holder::Operator { 0 } else { units };
-            held.own += if owner == *holder { units } else { 0 };
+            used.all += units;
+            used.others += if owner == Holder::Operator { 0 } else { units };
+            used.of_holder += if owner == *holder { units } else { 0 };
         }
-        held
+        used
     }
 }
 
@@ -108,7 +108,7 @@ impl HeldUnits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareLimit {
     /// Limit of the holder.
-    Own(u64),
+    PerHolder(u64),
     /// Common limit of all holders but the operator.
     Shared(u64),
     /// Limit of all holders.
@@ -118,7 +118,7 @@ pub enum ShareLimit {
 /// Division of the units of one resource among their holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
-    most: u64,
+    total: u64,
     reserved: u64,
     client: u64,
     agent: u64,
@@ -126,49 +126,49 @@ pub struct Shares {
 
 impl Shares {
     /// Shares of the connections of one endpoint, or of streams. A quarter of a small number is
-    /// reserved, and 64 of a large one. `most` is at least one.
-    pub fn of_connections(most: u64) -> Self {
-        let most = most.max(1);
-        let reserved = (most / 4).min(MAX_RESERVED_CONNECTIONS);
-        let shares = Self::of_rest(most, reserved);
+    /// reserved, and 64 of a large one. `total` is at least one.
+    pub fn of_connections(total: u64) -> Self {
+        let total = total.max(1);
+        let reserved = (total / 4).min(MAX_RESERVED_CONNECTIONS);
+        let shares = Self::of_rest(total, reserved);
         Self { agent: shares.agent.min(MAX_CONNECTIONS_OF_AGENT), ..shares }
     }
 
     /// Shares of something that the hub stores for all tenants, or for the agent of all tenants. A
-    /// tenth is reserved. `most` is at least one.
-    pub fn of_hub(most: u64) -> Self {
-        let most = most.max(1);
+    /// tenth is reserved. `total` is at least one.
+    pub fn of_hub(total: u64) -> Self {
+        let total = total.max(1);
         // Of a single unit, none can be reserved.
-        let reserved = (most / 10).max(1).min(most - 1);
-        Self::of_rest(most, reserved)
+        let reserved = (total / 10).max(1).min(total - 1);
+        Self::of_rest(total, reserved)
     }
 
     /// Shares of something that the hub stores for each tenant by itself: the tenant's clients have
     /// all of it but the reserve.
-    pub fn of_tenant(most: u64) -> Self {
-        let shares = Self::of_hub(most);
+    pub fn of_tenant(total: u64) -> Self {
+        let shares = Self::of_hub(total);
         Self { client: shares.shared(), ..shares }
     }
 
-    fn of_rest(most: u64, reserved: u64) -> Self {
-        let shared = most - reserved;
-        Self { most, reserved, client: (shared / 2).max(1), agent: (shared / 4).max(1) }
+    fn of_rest(total: u64, reserved: u64) -> Self {
+        let shared = total - reserved;
+        Self { total, reserved, client: (shared / 2).max(1), agent: (shared / 4).max(1) }
     }
 
     /// Number of all units.
-    pub fn most(&self) -> u64 {
-        self.most
+    pub fn total(&self) -> u64 {
+        self.total
     }
 
     /// Common limit of all holders but the operator.
     pub fn shared(&self) -> u64 {
-        self.most - self.reserved
+        self.total - self.reserved
     }
 
     /// Limit of one holder.
     pub fn limit_of(&self, holder: &Holder) -> u64 {
         match holder {
-            Holder::Operator => self.most,
+            Holder::Operator => self.total,
             Holder::OperatorToken => self.shared(),
             Holder::Client(_) => self.client,
             Holder::Unknown => (self.shared() / 2).max(1),
@@ -177,15 +177,15 @@ impl Shares {
     }
 
     /// Limit that leaves no unit for this holder; none if it may have one more.
-    pub fn reached(&self, holder: &Holder, held: HeldUnits) -> Option<ShareLimit> {
-        let (own, shared) = (self.limit_of(holder), self.shared());
+    pub fn reached(&self, holder: &Holder, used: UsedUnits) -> Option<ShareLimit> {
+        let (limit, shared) = (self.limit_of(holder), self.shared());
         let is_operator = *holder == Holder::Operator;
-        if held.own >= own && !is_operator {
-            Some(ShareLimit::Own(own))
-        } else if held.others >= shared && !is_operator {
+        if used.of_holder >= limit && !is_operator {
+            Some(ShareLimit::PerHolder(limit))
+        } else if used.others >= shared && !is_operator {
             Some(ShareLimit::Shared(shared))
         } else {
-            (held.all >= self.most).then_some(ShareLimit::All(self.most))
+            (used.all >= self.total).then_some(ShareLimit::All(self.total))
         }
     }
 
@@ -193,9 +193,9 @@ impl Shares {
     /// most among those beyond their limits, or beyond the common limit. None if no holder is
     /// beyond a limit; then the oldest unit of all makes room. The operator is never beyond a
     /// limit.
-    pub fn beyond(&self, held: impl IntoIterator<Item = (Holder, u64)>) -> Option<Holder> {
+    pub fn beyond(&self, used: impl IntoIterator<Item = (Holder, u64)>) -> Option<Holder> {
         let mut of_holders = HashMap::<Holder, u64>::new();
-        for (holder, units) in held {
+        for (holder, units) in used {
             *of_holders.entry(holder).or_default() += units;
         }
         of_holders.remove(&Holder::Operator);
@@ -250,21 +250,21 @@ mod tests {
 
     #[test]
     fn own_limit_counts_before_common_one() {
-        use ShareLimit::{All, Own, Shared};
+        use ShareLimit::{All, PerHolder, Shared};
         let shares = Shares::of_tenant(100);
         for (holder, own, others, all, reached) in [
             (agent("a"), 21, 89, 99, None),
-            (agent("a"), 22, 30, 40, Some(Own(22))),
+            (agent("a"), 22, 30, 40, Some(PerHolder(22))),
             (agent("a"), 0, 90, 90, Some(Shared(90))),
             (agent("a"), 0, 10, 100, Some(All(100))),
             (client(), 89, 89, 89, None),
-            (client(), 90, 90, 90, Some(Own(90))),
-            (Holder::Unknown, 45, 45, 45, Some(Own(45))),
+            (client(), 90, 90, 90, Some(PerHolder(90))),
+            (Holder::Unknown, 45, 45, 45, Some(PerHolder(45))),
             (Holder::Operator, 9, 90, 99, None),
             (Holder::Operator, 10, 90, 100, Some(All(100))),
             (Holder::Operator, 100, 0, 100, Some(All(100))),
         ] {
-            let held = HeldUnits { own, others, all };
+            let held = UsedUnits { of_holder: own, others, all };
             assert_eq!(shares.reached(&holder, held), reached, "{holder:?} {held:?}");
         }
     }
@@ -308,8 +308,8 @@ mod tests {
             assert_eq!(Holder::of_identity(of_operator), Holder::Operator, "{of_operator}");
         }
         let owners = [("agent:a", 2), ("", 5), ("client:acme", 1), ("agent:a", 1)];
-        let held = HeldUnits { own: 3, others: 4, all: 9 };
-        assert_eq!(HeldUnits::sum(&agent("a"), owners), held);
+        let held = UsedUnits { of_holder: 3, others: 4, all: 9 };
+        assert_eq!(UsedUnits::sum(&agent("a"), owners), held);
     }
 
     proptest! {
@@ -322,10 +322,10 @@ mod tests {
             let mut fill = |holder: Holder| {
                 let mut taken = 0;
                 loop {
-                    let own = held.get(&holder).copied().unwrap_or(0);
+                    let of_holder = held.get(&holder).copied().unwrap_or(0);
                     let all = held.values().sum();
                     let operator = held.get(&Holder::Operator).copied().unwrap_or(0);
-                    let units = HeldUnits { own, others: all - operator, all };
+                    let units = UsedUnits { of_holder, others: all - operator, all };
                     if shares.reached(&holder, units).is_some() {
                         return taken;
                     }

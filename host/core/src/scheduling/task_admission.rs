@@ -33,23 +33,23 @@ pub struct QuotaLimits {
 
 /// Capacity of this machine that several agents share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharedRoom {
+pub struct SharedCapacity {
     /// Number of tasks, over all these agents, that wait for their client while their agent
     /// occupies capacity.
     pub waiting: usize,
     /// Capacity in tasks.
-    pub most: usize,
+    pub max_tasks: usize,
 }
 
-impl SharedRoom {
+impl SharedCapacity {
     /// Checks whether an agent that cannot be evicted while it waits may start a new task;
-    /// `own_waiting` of its tasks wait already. Waiting tasks of all agents may occupy half of the
+    /// `agent_waiting` of its tasks wait already. Waiting tasks of all agents may occupy half of the
     /// capacity; the other half is for working tasks. Above that, an agent without waiting tasks is
     /// still admitted, because it may never ask anything.
-    pub fn admit(self, own_waiting: usize) -> Result<(), Busy> {
-        let Self { waiting, most } = self;
-        if own_waiting > 0 && waiting >= (most / 2).max(1) {
-            return Err(Busy::SharedRoom { waiting, most });
+    pub fn admit(self, agent_waiting: usize) -> Result<(), Busy> {
+        let Self { waiting, max_tasks } = self;
+        if agent_waiting > 0 && waiting >= (max_tasks / 2).max(1) {
+            return Err(Busy::SharedCapacity { waiting, max_tasks });
         }
         Ok(())
     }
@@ -88,14 +88,14 @@ pub enum Busy {
     },
     /// Too many tasks of the hub wait for their clients, including some of this agent.
     #[error(
-        "{waiting} tasks of this hub wait for an answer, and together they may take up half of the room for {most} tasks; answer \
+        "{waiting} tasks of this hub wait for an answer, and together they may take up half of the room for {max_tasks} tasks; answer \
          them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_tasks`"
     )]
-    SharedRoom {
+    SharedCapacity {
         /// Number of tasks of all agents that wait for their client.
         waiting: usize,
         /// Capacity in tasks.
-        most: usize,
+        max_tasks: usize,
     },
 }
 
@@ -115,7 +115,7 @@ pub struct Quota<K, L> {
 #[derive(Clone, Debug)]
 struct Waiting<K, L> {
     key: K,
-    lane: Option<L>,
+    context_lock: Option<L>,
 }
 
 impl<K, L> Default for Quota<K, L> {
@@ -127,12 +127,17 @@ impl<K, L> Default for Quota<K, L> {
 
 impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     /// Requests a run permit, and the context lock that it needs, for a new task.
-    pub fn ask(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Result<Admission, Busy> {
+    pub fn ask(
+        &mut self,
+        key: K,
+        context_lock: Option<L>,
+        limits: QuotaLimits,
+    ) -> Result<Admission, Busy> {
         if self.waiting >= limits.max_waiting {
             return Err(Busy::Questions { waiting: self.waiting });
         }
-        let waiting = Waiting { key, lane };
-        if self.has_room(&waiting, limits) {
+        let waiting = Waiting { key, context_lock };
+        if self.has_capacity(&waiting, limits) {
             self.run(waiting);
             return Ok(Admission::Now);
         }
@@ -143,11 +148,11 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         Ok(Admission::Later)
     }
 
-    /// Requests a run permit for a task that was admitted before; `lane` is a context lock that it
+    /// Requests a run permit for a task that was admitted before; `context_lock` is a context lock that it
     /// needs and does not hold.
-    pub fn come_back(&mut self, key: K, lane: Option<L>, limits: QuotaLimits) -> Admission {
-        let waiting = Waiting { key, lane };
-        if self.has_room(&waiting, limits) {
+    pub fn come_back(&mut self, key: K, context_lock: Option<L>, limits: QuotaLimits) -> Admission {
+        let waiting = Waiting { key, context_lock };
+        if self.has_capacity(&waiting, limits) {
             self.run(waiting);
             return Admission::Now;
         }
@@ -157,22 +162,22 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
 
     /// Takes a context lock without a run permit, for a task that had begun before; false if
     /// another task holds that lock.
-    pub fn hold(&mut self, key: K, lane: L) -> bool {
-        let is_free = self.holder(&lane).is_none();
+    pub fn try_lock(&mut self, key: K, context_lock: L) -> bool {
+        let is_free = self.holder(&context_lock).is_none();
         if is_free {
-            self.lanes.push((lane, key));
+            self.lanes.push((context_lock, key));
         }
         is_free
     }
 
     /// Task that holds the context lock.
-    pub fn holder(&self, lane: &L) -> Option<&K> {
-        self.lanes.iter().find(|(taken, _)| taken == lane).map(|(_, key)| key)
+    pub fn holder(&self, context_lock: &L) -> Option<&K> {
+        self.lanes.iter().find(|(taken, _)| taken == context_lock).map(|(_, key)| key)
     }
 
     /// Releases the context lock of a task that has ended.
-    pub fn free(&mut self, lane: &L) {
-        self.lanes.retain(|(taken, _)| taken != lane);
+    pub fn free(&mut self, context_lock: &L) {
+        self.lanes.retain(|(taken, _)| taken != context_lock);
     }
 
     /// Counts a task that waits for its client while its agent occupies capacity.
@@ -196,7 +201,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     }
 
     /// Releases the run permit of a task.
-    pub fn leave(&mut self) {
+    pub fn release_permit(&mut self) {
         self.running = self.running.saturating_sub(1);
     }
 
@@ -232,11 +237,11 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
 
     fn run(&mut self, waiting: Waiting<K, L>) {
         self.running += 1;
-        self.lanes.extend(waiting.lane.map(|lane| (lane, waiting.key)));
+        self.lanes.extend(waiting.context_lock.map(|context_lock| (context_lock, waiting.key)));
     }
 
     /// A new task never overtakes a queued one that could run as well.
-    fn has_room(&self, new: &Waiting<K, L>, limits: QuotaLimits) -> bool {
+    fn has_capacity(&self, new: &Waiting<K, L>, limits: QuotaLimits) -> bool {
         let mut waiting = self.returning.iter().chain(&self.queue);
         self.running < limits.max_running
             && self.may_go(new)
@@ -244,7 +249,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
     }
 
     fn may_go(&self, waiting: &Waiting<K, L>) -> bool {
-        waiting.lane.as_ref().is_none_or(|lane| self.holder(lane).is_none())
+        waiting.context_lock.as_ref().is_none_or(|context_lock| self.holder(context_lock).is_none())
     }
 }
 
@@ -263,7 +268,7 @@ mod tests {
         let (now, later) = (Ok(Admission::Now), Ok(Admission::Later));
         assert_eq!(told, [now, now, later, later, later, busy]);
         assert_eq!(quota.next(LIMITS), None);
-        quota.leave();
+        quota.release_permit();
         assert!(quota.give_up(&2) && !quota.give_up(&2));
         assert_eq!((quota.next(LIMITS), quota.next(LIMITS)), (Some(3), None));
     }
@@ -274,14 +279,14 @@ mod tests {
         for n in 0..5 {
             quota.ask(n, None, LIMITS).unwrap();
         }
-        quota.leave();
+        quota.release_permit();
         assert_eq!(
             quota.come_back(0, None, LIMITS),
             Admission::Later,
             "the place is another's by right"
         );
         assert_eq!(quota.next(LIMITS), Some(0));
-        quota.leave();
+        quota.release_permit();
         assert_eq!(quota.next(LIMITS), Some(2));
     }
 
@@ -289,7 +294,7 @@ mod tests {
     fn refusal_names_the_settings() {
         let waiting = Busy::Questions { waiting: 256 };
         insta::assert_snapshot!(waiting, @"256 of its tasks wait for an answer, and each takes up room; answer them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_waiting`");
-        let shared = SharedRoom { waiting: 2_000, most: 4_000 }.admit(1).unwrap_err();
+        let shared = SharedCapacity { waiting: 2_000, max_tasks: 4_000 }.admit(1).unwrap_err();
         insta::assert_snapshot!(shared, @"2000 tasks of this hub wait for an answer, and together they may take up half of the room for 4000 tasks; answer them, or cancel them (`a2a-hub task cancel --state input-required --older 1d`), or raise `max_tasks`");
         let busy = Busy::Queue { running: 8, queued: 64 };
         insta::assert_snapshot!(busy, @"8 of its tasks run and 64 wait; try again later, or raise `max_running` or `max_queued`");
@@ -306,7 +311,7 @@ mod tests {
             (0, 1, 0, true),
             (1, 1, 1, false),
         ] {
-            let shared = SharedRoom { waiting, most };
+            let shared = SharedCapacity { waiting, max_tasks: most };
             assert_eq!(shared.admit(own).is_ok(), admitted, "{shared:?} {own}");
         }
     }
@@ -319,20 +324,20 @@ mod tests {
             .map(|(task, lane)| quota.ask(task, Some(lane), LIMITS).unwrap());
         assert_eq!(turns, [Admission::Now, Admission::Later, Admission::Now, Admission::Later]);
         assert_eq!((quota.holder(&'a'), quota.holder(&'c')), (Some(&0), None));
-        quota.leave();
+        quota.release_permit();
         assert_eq!(quota.next(LIMITS), None, "it waits for its client, and the lane is its own");
         assert_eq!(
             quota.ask(4, None, LIMITS),
             Ok(Admission::Now),
             "who needs no lane is not held up"
         );
-        quota.leave();
+        quota.release_permit();
         assert_eq!(quota.come_back(0, None, LIMITS), Admission::Now);
-        quota.leave();
+        quota.release_permit();
         quota.free(&'a');
         assert_eq!((quota.next(LIMITS), quota.next(LIMITS)), (Some(1), None));
         assert_eq!(quota.ask(5, Some('a'), LIMITS), Ok(Admission::Later));
-        quota.leave();
+        quota.release_permit();
         quota.free(&'a');
         assert_eq!(quota.next(LIMITS), Some(3), "in the order they came");
     }
@@ -343,7 +348,7 @@ mod tests {
         assert_eq!(quota.come_back(0, Some('a'), LIMITS), Admission::Now);
         assert_eq!(quota.ask(1, Some('a'), LIMITS), Ok(Admission::Later));
         assert_eq!(quota.come_back(2, Some('a'), LIMITS), Admission::Later);
-        quota.leave();
+        quota.release_permit();
         quota.free(&'a');
         assert_eq!(quota.next(LIMITS), Some(2));
     }
@@ -354,7 +359,7 @@ mod tests {
         for n in 0..2 {
             assert_eq!(quota.ask(n, None, LIMITS), Ok(Admission::Now));
             quota.wait();
-            quota.leave();
+            quota.release_permit();
         }
         assert_eq!(quota.ask(2, None, LIMITS), Err(Busy::Questions { waiting: 2 }));
         assert!(!quota.is_idle());
@@ -385,7 +390,7 @@ mod tests {
                     }
                     2 if !running.is_empty() => {
                         let (_, held) = running.remove(pick % running.len());
-                        quota.leave();
+                        quota.release_permit();
                         held.iter().for_each(|lane| quota.free(lane));
                     }
                     3 if !waiting.is_empty() => {
@@ -395,7 +400,7 @@ mod tests {
                     }
                     4 if !running.is_empty() => {
                         asking.push(running.remove(pick % running.len()));
-                        quota.leave();
+                        quota.release_permit();
                     }
                     5 if !asking.is_empty() => {
                         let (n, held) = asking.remove(pick % asking.len());

@@ -14,12 +14,12 @@ pub struct Rate {
 
 impl Rate {
     /// Rate with a burst of two seconds.
-    pub fn of(per_second: u64) -> Self {
+    pub fn new(per_second: u64) -> Self {
         Self { per_second, burst: per_second.saturating_mul(2) }
     }
 
     /// Tokens added within a duration.
-    pub(crate) fn come(self, within: Duration) -> u64 {
+    pub(crate) fn accrued(self, within: Duration) -> u64 {
         let come = within.as_nanos() * u128::from(self.per_second.max(1)) / SECOND;
         u64::try_from(come).unwrap_or(u64::MAX)
     }
@@ -57,16 +57,16 @@ impl Bucket {
     /// Takes tokens even if they are not available, and returns the time to wait until the debt is
     /// paid: backpressure for a caller that waits before it continues.
     pub fn take(&mut self, tokens: u64, now: Instant) -> Duration {
-        let left = self.level(now).saturating_sub(signed(tokens));
-        self.tokens = left;
-        let (owed, per_second) = (u128::from(left.min(0).unsigned_abs()), self.rate.per_second);
+        let balance = self.level(now).saturating_sub(signed(tokens));
+        self.tokens = balance;
+        let (owed, per_second) = (u128::from(balance.min(0).unsigned_abs()), self.rate.per_second);
         let wait = (owed * SECOND).div_ceil(u128::from(per_second.max(1)));
         Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
     }
 
-    /// Adds earned tokens, up to `most` in total.
-    pub fn earn(&mut self, tokens: u64, most: u64) {
-        self.tokens = self.tokens.saturating_add(signed(tokens)).min(signed(most));
+    /// Adds earned tokens, up to `max` in total.
+    pub fn earn(&mut self, tokens: u64, max: u64) {
+        self.tokens = self.tokens.saturating_add(signed(tokens)).min(signed(max));
     }
 
     /// Limits the debt to this number of tokens.
@@ -77,7 +77,7 @@ impl Bucket {
     /// Current number of tokens; negative for a debt.
     pub fn level(&mut self, now: Instant) -> i64 {
         let passed = now.saturating_duration_since(self.counted);
-        let come = self.rate.come(passed);
+        let come = self.rate.accrued(passed);
         if come > 0 {
             let full = self.tokens.max(signed(self.rate.burst));
             self.tokens = self.tokens.saturating_add(signed(come)).min(full);
@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn extreme_rates_do_not_overflow() {
         let begun = begun();
-        let mut never = Bucket::full(Rate::of(0), begun);
+        let mut never = Bucket::full(Rate::new(0), begun);
         assert_eq!(never.take(1, begun), Duration::from_secs(1), "as of one a second");
         assert_eq!(never.take(0, begun + ms(1_000)), Duration::ZERO);
-        let mut always = Bucket::full(Rate::of(u64::MAX), begun);
+        let mut always = Bucket::full(Rate::new(u64::MAX), begun);
         assert_eq!(always.take(u64::MAX, begun), Duration::ZERO);
         assert_eq!(always.take(u64::MAX, begun + ms(5_000)), Duration::ZERO);
     }

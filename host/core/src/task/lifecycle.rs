@@ -24,7 +24,7 @@ mod reading;
 mod signal;
 
 pub use effect::{Effect, Record};
-pub use fault::{Fault, Patience};
+pub use fault::{Fault, TaskTimeouts};
 pub use signal::Signal;
 
 use crate::task::{recovery::Resumability, state, unattended::Interruption};
@@ -40,19 +40,19 @@ pub struct Lifecycle {
     phase: Phase,
     /// State that was recorded last.
     state: TaskState,
-    patience: Patience,
+    timeouts: TaskTimeouts,
     /// Number of client messages that arrived during the agent's work and that the agent has not
     /// received.
-    unheard: usize,
+    pending_messages: usize,
     /// True if the recorded question is still pending although the agent is being replayed and has
     /// not reached it yet.
-    stands: bool,
+    question_pending: bool,
     /// Rule for the end of the process during the agent's work.
     interruption: Interruption,
 }
 
 /// Limit of messages that wait for a working agent: more than a person types meanwhile.
-pub const MAX_UNHEARD: usize = 16;
+pub const MAX_PENDING_MESSAGES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -63,7 +63,7 @@ enum Phase {
     },
     /// Waits for the client without an agent: the task was evicted, or the process that ran the
     /// agent is gone.
-    Parked {
+    Evicted {
         until: Instant,
     },
     /// The agent runs and holds a run permit.
@@ -108,21 +108,26 @@ pub enum AgentEntry {
 
 impl Lifecycle {
     /// Creates a task in `state` that reaches its agent with its run permit.
-    pub fn queued(state: TaskState, entry: AgentEntry, patience: Patience, now: Instant) -> Self {
-        let deadline = now + patience.task;
+    pub fn queued(
+        state: TaskState,
+        entry: AgentEntry,
+        timeouts: TaskTimeouts,
+        now: Instant,
+    ) -> Self {
+        let deadline = now + timeouts.task;
         let phase = Phase::Queued { entry, deadline };
-        Self::new(phase, state, patience)
+        Self::new(phase, state, timeouts)
     }
 
     /// Creates a task in `state` that waits for its client, without an agent.
-    pub fn parked(state: TaskState, patience: Patience, now: Instant) -> Self {
-        let phase = Phase::Parked { until: now + patience.answer };
-        Self::new(phase, state, patience)
+    pub fn evicted(state: TaskState, timeouts: TaskTimeouts, now: Instant) -> Self {
+        let phase = Phase::Evicted { until: now + timeouts.answer };
+        Self::new(phase, state, timeouts)
     }
 
-    fn new(phase: Phase, state: TaskState, patience: Patience) -> Self {
+    fn new(phase: Phase, state: TaskState, timeouts: TaskTimeouts) -> Self {
         let interruption = Interruption::AskClient;
-        Self { phase, state, patience, unheard: 0, stands: false, interruption }
+        Self { phase, state, timeouts, pending_messages: 0, question_pending: false, interruption }
     }
 
     /// Sets the rule for the end of the process during the agent's work.
@@ -131,23 +136,23 @@ impl Lifecycle {
     }
 
     /// Sets the number of client messages in the log that the agent has not received.
-    pub fn keeping(self, unheard: usize) -> Self {
-        Self { unheard, ..self }
+    pub fn keeping(self, pending_messages: usize) -> Self {
+        Self { pending_messages, ..self }
     }
 
     /// Sets whether the record has an unanswered question of an agent that is being replayed.
-    pub fn standing(self, stands: bool) -> Self {
-        Self { stands, ..self }
+    pub fn with_pending_question(self, question_pending: bool) -> Self {
+        Self { question_pending, ..self }
     }
 
     /// True if the recorded question is pending although no agent waits for its answer yet.
-    pub fn stands(&self) -> bool {
-        self.stands
+    pub fn has_pending_question(&self) -> bool {
+        self.question_pending
     }
 
     /// Timeouts of the task and its answers.
-    pub fn patience(&self) -> Patience {
-        self.patience
+    pub fn timeouts(&self) -> TaskTimeouts {
+        self.timeouts
     }
 
     /// True if the task needs no further step in this process.
@@ -157,7 +162,7 @@ impl Lifecycle {
 
     /// True if the task waits for a message of the client.
     pub fn asks(&self) -> bool {
-        matches!(self.phase, Phase::Asking { .. } | Phase::Parked { .. })
+        matches!(self.phase, Phase::Asking { .. } | Phase::Evicted { .. })
     }
 
     /// True if the agent asks, and only waits for the answer.
@@ -175,7 +180,7 @@ impl Lifecycle {
         match self.phase {
             Phase::Queued { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
             Phase::Asking { still: None, until, deadline } => Some(until.min(deadline)),
-            Phase::Parked { until } | Phase::Asking { until, .. } => Some(until),
+            Phase::Evicted { until } | Phase::Asking { until, .. } => Some(until),
             Phase::Working { quiet_until, deadline } => {
                 Some(quiet_until.map_or(deadline, |quiet| quiet.min(deadline)))
             }
@@ -188,24 +193,26 @@ impl Lifecycle {
     pub fn step(&mut self, now: Instant, signal: Signal) -> Vec<Effect> {
         let effects = match signal {
             Signal::Turn => self.turn(now),
-            Signal::Told { .. } => self.told(),
-            Signal::Asked { state, patience, waits } => self.asked(now, state, patience, waits),
+            Signal::AgentEvent { .. } => self.agent_event(),
+            Signal::AgentQuestion { state, timeout, waits } => {
+                self.agent_question(now, state, timeout, waits)
+            }
             Signal::Waits(waits) => self.waits(now, waits),
             Signal::WentOn => self.went_on(),
             Signal::Withdrawn => self.withdrawn(now),
             Signal::Ended(state) => self.ended(now, state),
             Signal::Tended => self.tended(now),
             Signal::Lost(fault) if self.has_agent() => self.end(vec![failed(fault)]),
-            Signal::Said => self.said(now),
+            Signal::ClientMessage => self.client_message(now),
             Signal::Read => self.read(),
             Signal::Cancel => self.cut_short(Record::Canceled),
             Signal::Exhausted => self.cut_short(Record::Itself),
             Signal::Park => self.park(),
             Signal::Shutdown => self.shutdown(),
-            Signal::Left(goes_on) if self.phase == Phase::Leaving => self.left(goes_on),
+            Signal::Detached(goes_on) if self.phase == Phase::Leaving => self.detached(goes_on),
             Signal::Resumability(hold) if self.phase == Phase::Leaving => self.stopped(hold),
             Signal::Time => self.time(now),
-            Signal::Lost(_) | Signal::Left(_) | Signal::Resumability(_) => Vec::new(),
+            Signal::Lost(_) | Signal::Detached(_) | Signal::Resumability(_) => Vec::new(),
         };
         self.follow_records(signal, &effects);
         effects
@@ -216,15 +223,15 @@ impl Lifecycle {
         for effect in effects {
             let Effect::Record(record) = effect else { continue };
             // An event of the agent besides its question leaves the question pending.
-            let is_beside =
-                *record == Record::Itself && matches!(signal, Signal::Told { .. } | Signal::Said);
-            self.stands &= is_beside;
+            let keeps_question = *record == Record::Itself
+                && matches!(signal, Signal::AgentEvent { .. } | Signal::ClientMessage);
+            self.question_pending &= keeps_question;
             self.state = match record {
                 Record::Working | Record::Interim => TaskState::Working,
                 Record::Canceled => TaskState::Canceled,
                 Record::Failed(_) => TaskState::Failed,
                 Record::Interrupted | Record::Stranded => TaskState::InputRequired,
-                Record::Parked | Record::Again => self.state,
+                Record::Evicted | Record::Again => self.state,
                 Record::Itself => signal.state().unwrap_or(self.state),
             };
         }
@@ -240,7 +247,7 @@ impl Lifecycle {
                 self.phase = Phase::Working { quiet_until: None, deadline };
                 // A child's question stays pending until it is relayed again; any other question is
                 // obsolete.
-                let is_over = self.state.is_interrupted() && !self.stands;
+                let is_over = self.state.is_interrupted() && !self.question_pending;
                 let working = is_over.then_some(Effect::Record(Record::Working));
                 working.into_iter().chain([Effect::Tend]).collect()
             }
@@ -257,7 +264,7 @@ impl Lifecycle {
                 self.phase = Phase::Working { quiet_until: None, deadline };
                 vec![Effect::Record(Record::Working), Effect::Answer]
             }
-            Phase::Parked { .. }
+            Phase::Evicted { .. }
             | Phase::Working { .. }
             | Phase::Asking { .. }
             | Phase::Leaving
@@ -265,11 +272,11 @@ impl Lifecycle {
         }
     }
 
-    fn told(&mut self) -> Vec<Effect> {
+    fn agent_event(&mut self) -> Vec<Effect> {
         if !self.has_agent() {
             return Vec::new();
         }
-        self.heard_of();
+        self.end_quiet_period();
         self.begun().into_iter().chain([Effect::Record(Record::Itself)]).collect()
     }
 
@@ -277,20 +284,20 @@ impl Lifecycle {
         if !self.has_agent() {
             return Vec::new();
         }
-        self.heard_of();
+        self.end_quiet_period();
         vec![Effect::Record(Record::Working)]
     }
 
-    fn asked(
+    fn agent_question(
         &mut self,
         now: Instant,
         state: TaskState,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
         waits: bool,
     ) -> Vec<Effect> {
         let Some(deadline) = self.deadline_at(now) else { return Vec::new() };
-        let longest = self.patience.answer;
-        let until = now + patience.map_or(longest, |patience| patience.min(longest));
+        let longest = self.timeouts.answer;
+        let until = now + timeout.map_or(longest, |timeout| timeout.min(longest));
         self.phase = Phase::Asking { still: waits.then_some(now), until, deadline };
         // Closes an earlier question, asked in another state or recorded.
         let working = !state::allows(self.state, state);
@@ -316,7 +323,7 @@ impl Lifecycle {
         match self.phase {
             Phase::Working { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
             Phase::Asking { still, deadline, .. } => Some(deadline + waited(still, now)),
-            Phase::Queued { .. } | Phase::Parked { .. } | Phase::Leaving | Phase::Over => None,
+            Phase::Queued { .. } | Phase::Evicted { .. } | Phase::Leaving | Phase::Over => None,
         }
     }
 
@@ -331,9 +338,9 @@ impl Lifecycle {
 
     /// Starts another run with the oldest message that no run has received.
     fn again(&mut self, now: Instant) -> Vec<Effect> {
-        self.unheard -= 1;
+        self.pending_messages -= 1;
         let deadline = self.deadline_at(now);
-        let told = [Effect::Record(Record::Interim), Effect::Retire];
+        let run_end = [Effect::Record(Record::Interim), Effect::Retire];
         let then = match (&mut self.phase, deadline) {
             (Phase::Working { quiet_until, .. }, _) => {
                 *quiet_until = None;
@@ -346,7 +353,7 @@ impl Lifecycle {
             }
             (_, _) => Vec::new(),
         };
-        told.into_iter().chain(then).collect()
+        run_end.into_iter().chain(then).collect()
     }
 
     fn ended(&mut self, now: Instant, state: TaskState) -> Vec<Effect> {
@@ -355,7 +362,7 @@ impl Lifecycle {
         }
         // An agent that completed its work receives the messages that arrived meanwhile; an agent
         // that failed receives no more.
-        if state == TaskState::Completed && self.unheard > 0 {
+        if state == TaskState::Completed && self.pending_messages > 0 {
             return self.again(now);
         }
         let mut effects = Vec::new();
@@ -372,12 +379,12 @@ impl Lifecycle {
         if !self.has_agent() {
             return Vec::new();
         }
-        if self.unheard > 0 {
-            self.unheard -= 1;
+        if self.pending_messages > 0 {
+            self.pending_messages -= 1;
             self.phase =
-                Phase::Queued { entry: AgentEntry::Again, deadline: now + self.patience.task };
-            let told = Effect::Record(Record::Interim);
-            return vec![told, Effect::Retire, Effect::GiveTurnBack, Effect::ComeBack];
+                Phase::Queued { entry: AgentEntry::Again, deadline: now + self.timeouts.task };
+            let interim = Effect::Record(Record::Interim);
+            return vec![interim, Effect::Retire, Effect::GiveTurnBack, Effect::ComeBack];
         }
         let working = !state::allows(self.state, TaskState::InputRequired);
         let working = working.then_some(Effect::Record(Record::Working));
@@ -386,15 +393,15 @@ impl Lifecycle {
         if std::mem::take(&mut self.interruption) == Interruption::StartAgain {
             self.interruption = Interruption::Fail;
             self.phase =
-                Phase::Queued { entry: AgentEntry::Again, deadline: now + self.patience.task };
+                Phase::Queued { entry: AgentEntry::Again, deadline: now + self.timeouts.task };
             return effects.chain([Effect::Record(Record::Again), Effect::ComeBack]).collect();
         }
-        self.phase = Phase::Parked { until: now + self.patience.answer };
+        self.phase = Phase::Evicted { until: now + self.timeouts.answer };
         effects.collect()
     }
 
-    fn said(&mut self, now: Instant) -> Vec<Effect> {
-        if std::mem::take(&mut self.stands) {
+    fn client_message(&mut self, now: Instant) -> Vec<Effect> {
+        if std::mem::take(&mut self.question_pending) {
             // The agent receives it when it asks again.
             return vec![Effect::Record(Record::Itself), Effect::Acknowledge];
         }
@@ -402,14 +409,14 @@ impl Lifecycle {
             Phase::Asking { still, deadline, .. } => {
                 self.phase = Phase::Returning { deadline: deadline + waited(still, now) };
             }
-            Phase::Parked { .. } => {
-                let deadline = now + self.patience.task;
+            Phase::Evicted { .. } => {
+                let deadline = now + self.timeouts.task;
                 self.phase = Phase::Queued { entry: AgentEntry::Again, deadline };
             }
             Phase::Queued { .. } | Phase::Working { .. } | Phase::Returning { .. }
-                if self.unheard < MAX_UNHEARD =>
+                if self.pending_messages < MAX_PENDING_MESSAGES =>
             {
-                self.unheard += 1;
+                self.pending_messages += 1;
                 return vec![Effect::Record(Record::Itself), Effect::Keep, Effect::Acknowledge];
             }
             Phase::Queued { .. }
@@ -434,7 +441,7 @@ impl Lifecycle {
                     AgentEntry::Again | AgentEntry::Follow | AgentEntry::Replay | AgentEntry::Tend,
                 ..
             }
-            | Phase::Parked { .. } => self.end(vec![Effect::CleanUp, record]),
+            | Phase::Evicted { .. } => self.end(vec![Effect::CleanUp, record]),
             Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. } => {
                 self.end(vec![Effect::Stop, Effect::CleanUp, record])
             }
@@ -445,8 +452,8 @@ impl Lifecycle {
     /// Stops the waiting agent; the answer restarts it.
     fn park(&mut self) -> Vec<Effect> {
         let Phase::Asking { still: Some(_), until, .. } = self.phase else { return Vec::new() };
-        self.phase = Phase::Parked { until };
-        vec![Effect::Record(Record::Parked), Effect::Stop]
+        self.phase = Phase::Evicted { until };
+        vec![Effect::Record(Record::Evicted), Effect::Stop]
     }
 
     /// Leaves a task without an agent, or one that waits for its client, to the next process.
@@ -461,7 +468,7 @@ impl Lifecycle {
         Vec::new()
     }
 
-    fn left(&mut self, goes_on: bool) -> Vec<Effect> {
+    fn detached(&mut self, goes_on: bool) -> Vec<Effect> {
         if goes_on {
             return self.end(Vec::new());
         }
@@ -495,9 +502,9 @@ impl Lifecycle {
         }
         match self.phase {
             Phase::Queued { .. } => self.end(vec![failed(Fault::Queued)]),
-            Phase::Parked { .. } => self.end(vec![failed(Fault::Unanswered)]),
+            Phase::Evicted { .. } => self.end(vec![failed(Fault::Unanswered)]),
             Phase::Working { quiet_until: Some(_), deadline } if now < deadline => {
-                self.heard_of();
+                self.end_quiet_period();
                 self.begun()
             }
             Phase::Working { .. } | Phase::Returning { .. } => {
@@ -517,7 +524,7 @@ impl Lifecycle {
         submitted.then_some(Effect::Record(Record::Working)).into_iter().collect()
     }
 
-    fn heard_of(&mut self) {
+    fn end_quiet_period(&mut self) {
         if let Phase::Working { quiet_until, .. } = &mut self.phase {
             *quiet_until = None;
         }

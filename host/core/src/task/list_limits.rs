@@ -72,29 +72,29 @@ impl ListLimits {
 pub enum ListFull {
     /// Too many artifacts.
     #[error(
-        "emit the artifact `{id}`: the task has {most} artifacts, the most that one task may have; append to an artifact \
+        "emit the artifact `{id}`: the task has {limit} artifacts, the most that one task may have; append to an artifact \
          that it has, or use another task"
     )]
     Artifacts {
         /// Id of the artifact.
         id: ArtifactId,
         /// The limit.
-        most: usize,
+        limit: usize,
     },
     /// Too many parts.
     #[error(
-        "emit the artifact `{id}`: the artifacts of the task would have more than {most} parts, the most that one task may \
+        "emit the artifact `{id}`: the artifacts of the task would have more than {limit} parts, the most that one task may \
          have; put more into each part, or append text to text"
     )]
     Parts {
         /// Id of the artifact.
         id: ArtifactId,
         /// The limit.
-        most: usize,
+        limit: usize,
     },
     /// Artifacts too large.
     #[error(
-        "emit the artifact `{id}`: the artifacts of the task would have more than {most} bytes, the most that one task may \
+        "emit the artifact `{id}`: the artifacts of the task would have more than {limit} bytes, the most that one task may \
          have; replace them by smaller ones, use another task, or let the operator raise `output_bytes` in the agent's \
          `limits`"
     )]
@@ -102,33 +102,33 @@ pub enum ListFull {
         /// Id of the artifact.
         id: ArtifactId,
         /// The limit.
-        most: u64,
+        limit: u64,
     },
     /// Too many members of metadata.
     #[error(
-        "emit the metadata `{name}`: the metadata of the task has {most} members, the most that one task may have; use the \
+        "emit the metadata `{name}`: the metadata of the task has {limit} members, the most that one task may have; use the \
          names that it has, or remove some with null"
     )]
     Members {
         /// Name of the member.
         name: String,
         /// The limit.
-        most: usize,
+        limit: usize,
     },
     /// Metadata too large.
     #[error(
-        "emit the metadata `{name}`: the metadata of the task would have more than {most} bytes, the most that one task may \
+        "emit the metadata `{name}`: the metadata of the task would have more than {limit} bytes, the most that one task may \
          have; emit an artifact instead, or remove members with null"
     )]
     MetadataBytes {
         /// Name of the member.
         name: String,
         /// The limit.
-        most: u64,
+        limit: u64,
     },
     /// History too long.
     #[error(
-        "the task has {messages} messages of {bytes} bytes, and one task may have {most} of {most_bytes}"
+        "the task has {messages} messages of {bytes} bytes, and one task may have {max_messages} of {max_bytes}"
     )]
     Messages {
         /// Number of messages.
@@ -136,18 +136,18 @@ pub enum ListFull {
         /// Size of these messages.
         bytes: u64,
         /// Limit of messages.
-        most: usize,
+        max_messages: usize,
         /// Limit of bytes.
-        most_bytes: u64,
+        max_bytes: u64,
     },
     /// Log too long.
     #[error(
-        "emit more: the task has {most} events, the most that one task may have; end the run, and use another task, or let \
+        "emit more: the task has {limit} events, the most that one task may have; end the run, and use another task, or let \
          the operator raise `events` in the agent's `limits`"
     )]
     Events {
         /// The limit.
-        most: u64,
+        limit: u64,
     },
 }
 
@@ -191,7 +191,7 @@ enum ListChange {
 
 impl TaskLists {
     /// Counts the lists of a task whose log has `events` events.
-    pub fn of(task: &Task, events: u64, limits: ListLimits) -> Self {
+    pub fn new(task: &Task, events: u64, limits: ListLimits) -> Self {
         let mut lists = Self {
             limits,
             artifacts: HashMap::new(),
@@ -202,7 +202,7 @@ impl TaskLists {
             events,
         };
         for artifact in &task.artifacts {
-            lists.set_artifact(&artifact.artifact_id, Some(ArtifactSize::of(artifact)));
+            lists.set_artifact(&artifact.artifact_id, Some(ArtifactSize::new(artifact)));
         }
         for (name, value) in task.metadata.iter().flatten() {
             lists.set_member(name, Some(member_bytes(name, value)));
@@ -246,7 +246,7 @@ impl TaskLists {
         undo: &mut Vec<ListChange>,
     ) -> Result<(), ListFull> {
         if self.events >= self.limits.events {
-            return Err(ListFull::Events { most: self.limits.events });
+            return Err(ListFull::Events { limit: self.limits.events });
         }
         self.events += 1;
         match entry {
@@ -254,9 +254,9 @@ impl TaskLists {
             ListEntry::Status(None) => Ok(()),
             ListEntry::Status(Some(metadata)) => {
                 // Removals come first, since they make room.
-                let (gone, set): (Vec<_>, Vec<_>) =
+                let (removed, set): (Vec<_>, Vec<_>) =
                     metadata.iter().partition(|(_, value)| value.is_null());
-                let mut members = gone.into_iter().chain(set);
+                let mut members = removed.into_iter().chain(set);
                 members.try_for_each(|(name, value)| self.add_member(name, value, undo))
             }
         }
@@ -275,20 +275,20 @@ impl TaskLists {
                 grown.append(parts);
                 grown
             }
-            None => ArtifactSize::of(artifact),
+            None => ArtifactSize::new(artifact),
         };
         let (old_parts, old_bytes) = (self.parts, self.artifact_bytes);
         undo.push(ListChange::Artifact(artifact_id.clone(), before));
         self.set_artifact(artifact_id, Some(now));
         let (id, limits) = (|| artifact_id.clone(), self.limits);
         if before.is_none() && self.artifacts.len() > limits.artifacts {
-            return Err(ListFull::Artifacts { id: id(), most: limits.artifacts });
+            return Err(ListFull::Artifacts { id: id(), limit: limits.artifacts });
         }
         if self.parts > limits.parts.max(old_parts) {
-            return Err(ListFull::Parts { id: id(), most: limits.parts });
+            return Err(ListFull::Parts { id: id(), limit: limits.parts });
         }
         if self.artifact_bytes > limits.artifact_bytes.max(old_bytes) {
-            return Err(ListFull::ArtifactBytes { id: id(), most: limits.artifact_bytes });
+            return Err(ListFull::ArtifactBytes { id: id(), limit: limits.artifact_bytes });
         }
         Ok(())
     }
@@ -306,10 +306,10 @@ impl TaskLists {
         undo.push(ListChange::Member(name.to_owned(), before));
         let (name, limits) = (|| name.to_owned(), self.limits);
         if self.members.len() > limits.members.max(old_members) {
-            return Err(ListFull::Members { name: name(), most: limits.members });
+            return Err(ListFull::Members { name: name(), limit: limits.members });
         }
         if self.metadata_bytes > limits.metadata_bytes.max(old_bytes) {
-            return Err(ListFull::MetadataBytes { name: name(), most: limits.metadata_bytes });
+            return Err(ListFull::MetadataBytes { name: name(), limit: limits.metadata_bytes });
         }
         Ok(())
     }
@@ -338,7 +338,7 @@ impl TaskLists {
 }
 
 impl ArtifactSize {
-    fn of(artifact: &Artifact) -> Self {
+    fn new(artifact: &Artifact) -> Self {
         let Artifact { artifact_id, name, description, parts, metadata, extensions } = artifact;
         let texts = [name, description].into_iter().flatten().chain(extensions);
         let texts: usize = texts.map(String::len).sum();
@@ -382,7 +382,7 @@ pub struct HistorySize {
 
 impl HistorySize {
     /// Counts the messages of a history.
-    pub fn of(history: &[Message]) -> Self {
+    pub fn new(history: &[Message]) -> Self {
         let mut size = Self::default();
         size.update(history);
         size
@@ -401,15 +401,15 @@ impl HistorySize {
     /// # Errors
     ///
     /// If the history is too long.
-    pub fn require_room(self, limits: &ListLimits) -> Result<(), ListFull> {
+    pub fn require_capacity(self, limits: &ListLimits) -> Result<(), ListFull> {
         if self.messages + 2 <= limits.messages && self.bytes < limits.message_bytes {
             return Ok(());
         }
         Err(ListFull::Messages {
             messages: self.messages,
             bytes: self.bytes,
-            most: limits.messages,
-            most_bytes: limits.message_bytes,
+            max_messages: limits.messages,
+            max_bytes: limits.message_bytes,
         })
     }
 }

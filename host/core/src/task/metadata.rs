@@ -34,7 +34,7 @@ pub const RECOVERY: &str = "recovery";
 
 /// Metadata member with the ids of messages that the agent had not received at the end of a run. In
 /// a finished task, these messages were never received.
-pub const UNHEARD: &str = "unheard";
+pub const PENDING_MESSAGES: &str = "unheard";
 
 /// Metadata member with the id of the message that the agent read last while it was at work.
 pub const RECEIVED: &str = "received";
@@ -98,9 +98,9 @@ pub fn directory_of(message: &Message) -> Option<&str> {
 }
 
 /// Value that the client set last under this name, in the metadata of its messages.
-pub fn said_last<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
-    let said = |message: &'a Message| message.metadata.as_ref()?.get(name)?.as_str();
-    task.history.iter().rev().filter(|message| message.role == Role::User).find_map(said)
+pub fn last_client_value<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
+    let value = |message: &'a Message| message.metadata.as_ref()?.get(name)?.as_str();
+    task.history.iter().rev().filter(|message| message.role == Role::User).find_map(value)
 }
 
 /// True if the task has a question that its client has not answered.
@@ -110,7 +110,9 @@ pub fn asks(task: &Task) -> bool {
 
 /// True if the task relays this question of a child, and its client has not answered.
 pub fn asks_for_child(task: &Task, question: &Question) -> bool {
-    asks(task) && Question::of(task.metadata.as_ref()).is_some_and(|asked| asked == *question)
+    asks(task)
+        && Question::from_metadata(task.metadata.as_ref())
+            .is_some_and(|current| current == *question)
 }
 
 /// Adds the ids of the task and its context to a message of the agent, or of the hub on its behalf.
@@ -134,7 +136,7 @@ pub fn status(
 }
 
 /// Status message for a task that waits for another one of its context.
-pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
+pub fn queued_after(agent: &str, first: &TaskId) -> Message {
     let why = format!(
         "{agent} does one task of a conversation at a time: this one begins when task `{first}` is over. Answer that one, or \
          cancel it, if it waits."
@@ -143,9 +145,9 @@ pub fn queued_behind(agent: &str, first: &TaskId) -> Message {
 }
 
 /// Removes the metadata members that only the hub may write from an agent's metadata.
-pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
+pub fn of_agent(mut metadata: Metadata) -> Option<Metadata> {
     let of_hub = [
-        UNHEARD,
+        PENDING_MESSAGES,
         RECEIVED,
         QUEUED,
         GRANTED_PERMISSIONS,
@@ -165,11 +167,11 @@ pub fn of_agent(mut told: Metadata) -> Option<Metadata> {
         BLACKBOARD_CHANGE,
     ];
     for known in of_hub.iter().chain(&trace_context::MEMBERS) {
-        told.remove(*known);
+        metadata.remove(*known);
     }
     // An agent may report its own reasons, but not the hub's reason `recovery`.
-    told.retain(|name, fact| name != REASON || fact != RECOVERY);
-    Some(told).filter(|told| !told.is_empty())
+    metadata.retain(|name, fact| name != REASON || fact != RECOVERY);
+    Some(metadata).filter(|metadata| !metadata.is_empty())
 }
 
 /// Status event: the agent works, and no longer waits.
@@ -206,12 +208,12 @@ pub fn canceled(task: &Task, facts: Option<Metadata>, now: String) -> TaskEvent 
 
 /// Events at the end of a run in a task that continues because its client has sent more: the
 /// agent's final message becomes a status and part of the history. The next run receives the next
-/// message; the messages that stay queued are `unheard`. That member is always present, because it
+/// message; the messages that stay queued are `pending`. That member is always present, because it
 /// separates one run from the next.
 pub fn end_of_run_events(
     task: &Task,
     end: TaskEvent,
-    unheard: &[MessageId],
+    pending: &[MessageId],
     now: &str,
 ) -> Vec<TaskEvent> {
     let (message, metadata) = match end {
@@ -219,12 +221,12 @@ pub fn end_of_run_events(
         TaskEvent::Reply(message) => (Some(message), None),
         TaskEvent::Created(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_) => (None, None),
     };
-    let said = message.clone().map(|message| TaskEvent::Input(addressed(task, message)));
+    let input = message.clone().map(|message| TaskEvent::Input(addressed(task, message)));
     let mut facts = metadata.unwrap_or_default();
-    let named = if unheard.is_empty() { ().into() } else { names(unheard).into() };
-    facts.insert(UNHEARD.to_owned(), named);
-    let told = status(task, TaskState::Working, message, Some(facts), now.to_owned());
-    [Some(told), said].into_iter().flatten().collect()
+    let named = if pending.is_empty() { ().into() } else { names(pending).into() };
+    facts.insert(PENDING_MESSAGES.to_owned(), named);
+    let status_event = status(task, TaskState::Working, message, Some(facts), now.to_owned());
+    [Some(status_event), input].into_iter().flatten().collect()
 }
 
 /// True if this status ends the agent's run in a task that continues: the run ended, was lost with
@@ -234,7 +236,7 @@ pub(crate) fn ends_run(update: &StatusUpdate) -> bool {
     let state = update.status.state;
     // Only the hub writes these members: `of_agent` removes them from status events, and an agent's
     // question has no other metadata.
-    let is_over = state == TaskState::Working && facts.contains_key(UNHEARD);
+    let is_over = state == TaskState::Working && facts.contains_key(PENDING_MESSAGES);
     let reason = facts.get(REASON).and_then(|reason| reason.as_str());
     is_over || (state.is_interrupted() && reason == Some(RECOVERY))
 }
@@ -246,10 +248,11 @@ pub fn with_refused(mut event: TaskEvent, refused: RefusedCapabilities) -> TaskE
         && update.status.state == TaskState::Failed
     {
         let RefusedCapabilities { capabilities, fix } = refused;
-        let said = update.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+        let message_text =
+            update.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
         let facts = update.metadata.get_or_insert_with(Metadata::new);
         facts.insert(NOT_GRANTED.to_owned(), capabilities.into_iter().collect());
-        if let Some(fix) = fix.filter(|_| !said.contains("a2a-hub plugin grant")) {
+        if let Some(fix) = fix.filter(|_| !message_text.contains("a2a-hub plugin grant")) {
             facts.entry(FIX).or_insert_with(|| fix.into());
         }
     }
@@ -257,13 +260,13 @@ pub fn with_refused(mut event: TaskEvent, refused: RefusedCapabilities) -> TaskE
 }
 
 /// Adds the ids of messages that the agent never received to the task's final status.
-pub fn with_unheard(mut event: TaskEvent, messages: &[MessageId]) -> TaskEvent {
+pub fn with_pending_messages(mut event: TaskEvent, messages: &[MessageId]) -> TaskEvent {
     if let TaskEvent::Status(update) = &mut event
         && update.status.state.is_final()
         && !messages.is_empty()
     {
         let facts = update.metadata.get_or_insert_with(Metadata::new);
-        facts.insert(UNHEARD.to_owned(), names(messages).into());
+        facts.insert(PENDING_MESSAGES.to_owned(), names(messages).into());
     }
     event
 }
@@ -279,14 +282,14 @@ pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> Tas
 }
 
 /// Status event: the agent asks its client, and the task waits in `state`.
-pub fn asked(task: &Task, state: TaskState, prompt: Message, now: String) -> TaskEvent {
-    let asked = Question::fresh(question::kind(state, &prompt));
-    let fact = Metadata::from_iter([asked.member()]);
+pub fn agent_question(task: &Task, state: TaskState, prompt: Message, now: String) -> TaskEvent {
+    let question = Question::fresh(question::kind(state, &prompt));
+    let fact = Metadata::from_iter([question.member()]);
     status(task, state, Some(prompt), Some(fact), now)
 }
 
 /// Status event: a child of the task asks, and the task waits with it.
-pub fn asked_for_child(
+pub fn child_question(
     task: &Task,
     state: TaskState,
     question: &Question,
@@ -299,45 +302,51 @@ pub fn asked_for_child(
 
 /// Adds the pending question to the agent's events, and repeats the question after them, so that it
 /// stays open. A child's question always stays open; the agent's own question does if the agent
-/// still waits for the answer (`own`). Without such a question, returns the events unchanged.
-pub fn told_beside_question(
+/// still waits for the answer (`agent_waits`). Without such a question, returns the events unchanged.
+pub fn with_repeated_question(
     task: &Task,
-    mut told: Vec<TaskEvent>,
-    own: bool,
+    mut events: Vec<TaskEvent>,
+    agent_waits: bool,
     now: String,
 ) -> Vec<TaskEvent> {
-    let Some(asked) = standing_question(task, own) else { return told };
-    let mut is_beside = false;
-    for event in &mut told {
+    let Some(question) = pending_question(task, agent_waits) else { return events };
+    let mut has_status = false;
+    for event in &mut events {
         let TaskEvent::Status(update) = event else { continue };
         // Subscribers must not take the question for withdrawn.
-        update.metadata.get_or_insert_default().extend([asked.member()]);
-        is_beside = true;
+        update.metadata.get_or_insert_default().extend([question.member()]);
+        has_status = true;
     }
-    if is_beside {
+    if has_status {
         let (state, prompt) = (task.status.state, task.status.message.clone());
-        told.push(status(task, state, prompt, Some(Metadata::from_iter([asked.member()])), now));
+        events.push(status(
+            task,
+            state,
+            prompt,
+            Some(Metadata::from_iter([question.member()])),
+            now,
+        ));
     }
-    told
+    events
 }
 
-/// Size in bytes, as JSON, of the question that [`told_beside_question`] repeats; 0 if the task has
+/// Size in bytes, as JSON, of the question that [`with_repeated_question`] repeats; 0 if the task has
 /// none.
-pub fn bytes_beside_question(task: &Task, own: bool) -> u64 {
-    let prompt = standing_question(task, own).and(task.status.message.as_ref());
+pub fn repeated_question_bytes(task: &Task, agent_waits: bool) -> u64 {
+    let prompt = pending_question(task, agent_waits).and(task.status.message.as_ref());
     let json = prompt.and_then(|prompt| serde_json::to_string(prompt).ok());
     json.map_or(0, |json| json.len() as u64)
 }
 
 /// Question of the task that stays pending during events of its agent.
-fn standing_question(task: &Task, own: bool) -> Option<Question> {
-    let is_asked = asks(task);
-    let asked = is_asked.then(|| Question::of(task.metadata.as_ref())).flatten();
-    asked.filter(|asked| own || asked.task.is_some())
+fn pending_question(task: &Task, agent_waits: bool) -> Option<Question> {
+    let is_open = asks(task);
+    let question = is_open.then(|| Question::from_metadata(task.metadata.as_ref())).flatten();
+    question.filter(|question| agent_waits || question.task.is_some())
 }
 
 /// True if the last status among these events leaves the task working.
-pub fn is_at_work(told: &[TaskEvent]) -> bool {
+pub fn is_at_work(events: &[TaskEvent]) -> bool {
     let state = |event: &TaskEvent| match event {
         TaskEvent::Status(update) => Some(update.status.state),
         TaskEvent::Created(_)
@@ -345,7 +354,7 @@ pub fn is_at_work(told: &[TaskEvent]) -> bool {
         | TaskEvent::Input(_)
         | TaskEvent::Reply(_) => None,
     };
-    told.iter().rev().find_map(state) == Some(TaskState::Working)
+    events.iter().rev().find_map(state) == Some(TaskState::Working)
 }
 
 /// Status event: a task of `agent` waits for its client because the process that ran it is gone.
@@ -354,30 +363,30 @@ pub fn interrupted(task: &Task, agent: &str, state: TaskState, now: String) -> T
     let lost = lost(task, state);
     let quoted = lost.as_ref().map(|(kind, prompt)| (*kind, prompt.as_str()));
     let prompt = question::after_restart(agent, quoted);
-    asked_anew(task, state, prompt, lost.map(|(kind, _)| kind), now)
+    renewed_question(task, state, prompt, lost.map(|(kind, _)| kind), now)
 }
 
 /// Status event: a task of `agent` keeps waiting for its client, but its agent was evicted to free
 /// capacity.
-pub fn parked(task: &Task, agent: &str, now: String) -> TaskEvent {
+pub fn evicted(task: &Task, agent: &str, now: String) -> TaskEvent {
     let state = task.status.state;
-    let (kind, asked) = lost(task, state).unwrap_or((QuestionKind::Input, String::new()));
-    let prompt = question::after_parking(agent, (kind, &asked));
-    asked_anew(task, state, prompt, Some(kind), now)
+    let (kind, lost_prompt) = lost(task, state).unwrap_or((QuestionKind::Input, String::new()));
+    let prompt = question::after_eviction(agent, (kind, &lost_prompt));
+    renewed_question(task, state, prompt, Some(kind), now)
 }
 
 /// Question that a task in `state` asks and that is now replaced. A child's question is not the
 /// task's own.
 fn lost(task: &Task, state: TaskState) -> Option<(QuestionKind, String)> {
-    let known = Question::of(task.metadata.as_ref());
-    let of_child = known.as_ref().is_some_and(|asked| asked.task.is_some());
+    let known = Question::from_metadata(task.metadata.as_ref());
+    let of_child = known.as_ref().is_some_and(|question| question.task.is_some());
     let waits = task.status.state.is_interrupted() && !of_child;
-    let asked = task.status.message.as_ref().filter(|_| waits)?;
-    let kind = known.map_or_else(|| question::kind(state, asked), |asked| asked.kind);
-    Some((kind, asked.joined_text()))
+    let prompt = task.status.message.as_ref().filter(|_| waits)?;
+    let kind = known.map_or_else(|| question::kind(state, prompt), |question| question.kind);
+    Some((kind, prompt.joined_text()))
 }
 
-fn asked_anew(
+fn renewed_question(
     task: &Task,
     state: TaskState,
     prompt: String,
@@ -481,30 +490,30 @@ mod tests {
         task.status.message = said("which?");
         let own = Question::fresh(QuestionKind::Input);
         task.metadata = Some(Metadata::from_iter([own.member()]));
-        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
+        let told = with_repeated_question(&task, progress(&task), false, "now".to_owned());
         assert_eq!(states(&told), [TaskState::Working]);
-        let told = told_beside_question(&task, progress(&task), true, "now".to_owned());
+        let told = with_repeated_question(&task, progress(&task), true, "now".to_owned());
         assert_eq!(states(&told), [TaskState::Working, TaskState::InputRequired]);
 
         let asked = Question { task: Some(TaskId::new("below")), ..own };
         task.metadata = Some(Metadata::from_iter([asked.member()]));
-        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
+        let told = with_repeated_question(&task, progress(&task), false, "now".to_owned());
         assert_eq!(states(&told), [TaskState::Working, TaskState::InputRequired]);
         for event in &told {
             let TaskEvent::Status(update) = event else { panic!("{event:?}") };
-            assert_eq!(Question::of(update.metadata.as_ref()), Some(asked.clone()));
+            assert_eq!(Question::from_metadata(update.metadata.as_ref()), Some(asked.clone()));
             let of_agent = update.metadata.clone().and_then(of_agent);
             assert_eq!(of_agent, None, "an agent that is run again tells it as it did");
             crate::task::state::apply(&mut task, event).unwrap();
         }
-        assert!(asks(&task) && Question::of(task.metadata.as_ref()) == Some(asked));
+        assert!(asks(&task) && Question::from_metadata(task.metadata.as_ref()) == Some(asked));
         let yes = TaskEvent::Input(Message::text(Role::User, "yes"));
         crate::task::state::apply(&mut task, &yes).unwrap();
         let history: Vec<_> = task.history.iter().map(Message::joined_text).collect();
         assert_eq!(history, ["which?", "yes"], "the question is there once");
 
         task.status.state = TaskState::Working;
-        let told = told_beside_question(&task, progress(&task), false, "now".to_owned());
+        let told = with_repeated_question(&task, progress(&task), false, "now".to_owned());
         assert_eq!(states(&told), [TaskState::Working], "nothing is asked");
     }
 
@@ -513,7 +522,7 @@ mod tests {
         let mut task = task(TaskState::InputRequired, json!({}));
         task.status.message = Some(Message::text(Role::Agent, "Which one?"));
         let update = told(interrupted(&task, "Echo", TaskState::InputRequired, "now".to_owned()));
-        let question = Question::of(update.metadata.as_ref()).unwrap();
+        let question = Question::from_metadata(update.metadata.as_ref()).unwrap();
         assert_eq!(question.replaces, Some(QuestionKind::Input));
         let prompt = update.status.message.unwrap();
         assert!(prompt.joined_text().contains("Which one?"));

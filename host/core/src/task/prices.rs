@@ -63,7 +63,7 @@ impl Price {
 pub struct Prices(pub BTreeMap<String, Price>);
 
 impl Prices {
-    fn of(&self, model: &str) -> Option<Price> {
+    fn for_model(&self, model: &str) -> Option<Price> {
         let fits = |name: &&String| {
             let rest = model.strip_prefix(name.as_str());
             rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
@@ -79,20 +79,22 @@ impl Prices {
             return;
         }
         let TaskEvent::Status(update) = event else { return };
-        let Some(told) = &mut update.metadata else { return };
-        let is_own = |facts: &Metadata| facts.contains_key(COST_USD);
-        let was_own = known.is_some_and(|known| is_own(known) && !known.contains_key(PRICED));
-        if is_own(told) || was_own {
+        let Some(reported) = &mut update.metadata else { return };
+        let has_cost = |facts: &Metadata| facts.contains_key(COST_USD);
+        let had_cost = known.is_some_and(|known| has_cost(known) && !known.contains_key(PRICED));
+        if has_cost(reported) || had_cost {
             return;
         }
-        let model = [Some(&*told), known]
+        let model = [Some(&*reported), known]
             .into_iter()
             .flatten()
             .find_map(|facts| facts.get(MODEL)?.as_str());
-        let Some(price) = model.and_then(|model| self.of(model)) else { return };
-        let Some(dollars) = told.get(USAGE).and_then(|usage| price.dollars(usage)) else { return };
-        told.insert(COST_USD.to_owned(), dollars.into());
-        told.insert(PRICED.to_owned(), true.into());
+        let Some(price) = model.and_then(|model| self.for_model(model)) else { return };
+        let Some(dollars) = reported.get(USAGE).and_then(|usage| price.dollars(usage)) else {
+            return;
+        };
+        reported.insert(COST_USD.to_owned(), dollars.into());
+        reported.insert(PRICED.to_owned(), true.into());
     }
 }
 
@@ -155,7 +157,7 @@ mod tests {
             };
             assert!(is_near, "{model}: {cost:?} and {dollars:?}");
             assert_eq!(told.get(PRICED).is_some(), dollars.is_some(), "{model}");
-            let used = Usage::of(told.as_object()).cost_usd;
+            let used = Usage::from_metadata(told.as_object()).cost_usd;
             assert_eq!(used > 0.0, dollars.is_some(), "{model}: a budget counts it");
         }
     }

@@ -14,13 +14,13 @@ pub fn percent(facts: Option<&Metadata>) -> Option<f64> {
 
 /// Text of a status with its progress, such as `40 % · compiles`; `None` if the agent reports
 /// neither.
-pub fn told(facts: Option<&Metadata>, said: Option<String>) -> Option<String> {
+pub fn status_text(facts: Option<&Metadata>, text: Option<String>) -> Option<String> {
     let percent = percent(facts);
-    let said = said.filter(|said| !said.trim().is_empty());
-    match (percent, said) {
-        (Some(percent), Some(said)) => Some(format!("{percent:.0} % · {said}")),
+    let text = text.filter(|said| !said.trim().is_empty());
+    match (percent, text) {
+        (Some(percent), Some(text)) => Some(format!("{percent:.0} % · {text}")),
         (Some(percent), None) => Some(format!("{percent:.0} %")),
-        (None, said) => said,
+        (None, text) => text,
     }
 }
 
@@ -33,7 +33,7 @@ mod tests {
     fn progress_precedes_status_text() {
         let told = |percent: Value, said: Option<&str>| {
             let facts = json!({ "progress": { "percent": percent } });
-            told(facts.as_object(), said.map(str::to_owned))
+            status_text(facts.as_object(), said.map(str::to_owned))
         };
         assert_eq!(told(json!(40), Some("compiles")).unwrap(), "40 % · compiles");
         assert_eq!(told(json!(99.6), None).unwrap(), "100 %");
@@ -41,6 +41,6 @@ mod tests {
             assert_eq!(told(none.clone(), Some("compiles")).unwrap(), "compiles");
             assert_eq!(told(none, Some(" ")), None);
         }
-        assert_eq!(super::told(None, None), None);
+        assert_eq!(status_text(None, None), None);
     }
 }

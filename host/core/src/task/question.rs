@@ -21,19 +21,22 @@ const QUOTED_CHARS: usize = 2000;
 pub const NOTE: &str = "note";
 
 /// Note that names the asking agent in a relayed question.
-const ASKED_BY: &str = "asked_by";
+const ASKING_AGENT: &str = "asked_by";
 
 /// Error for an answer to a question that the task does not ask, or no longer asks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("answer the question `{0}`: it is gone")]
-pub struct QuestionGone(pub QuestionId);
+pub struct QuestionClosed(pub QuestionId);
 
 /// Checks if a message counts as the answer to the current question. `answered` is the question
 /// that the message names; a message that names none counts for any question.
-pub fn admit(asked: Option<&Question>, answered: Option<QuestionId>) -> Result<(), QuestionGone> {
+pub fn admit(
+    current: Option<&Question>,
+    answered: Option<QuestionId>,
+) -> Result<(), QuestionClosed> {
     match answered {
-        Some(answered) if asked.is_none_or(|asked| asked.id != answered) => {
-            Err(QuestionGone(answered))
+        Some(answered) if current.is_none_or(|current| current.id != answered) => {
+            Err(QuestionClosed(answered))
         }
         Some(_) | None => Ok(()),
     }
@@ -45,7 +48,7 @@ pub fn has_undelivered_answer(task: &Task) -> bool {
     let last = task.history.last();
     task.status.state.is_interrupted()
         && task.status.message.is_none()
-        && last.is_some_and(|said| said.role == Role::User)
+        && last.is_some_and(|message| message.role == Role::User)
 }
 
 /// Kind of a question by the task's state and the prompt's metadata, which marks requests for
@@ -65,26 +68,27 @@ pub fn kind(state: TaskState, prompt: &Message) -> QuestionKind {
 pub fn handed_on(
     child: &TaskId,
     agent: &AgentId,
-    asked: &Question,
+    child_question: &Question,
     prompt: Message,
 ) -> (Question, Message) {
-    let path: Vec<_> = [agent.clone()].into_iter().chain(asked.path.iter().cloned()).collect();
+    let path: Vec<_> =
+        [agent.clone()].into_iter().chain(child_question.path.iter().cloned()).collect();
     let names: Vec<_> = path.iter().map(AgentId::as_str).collect();
-    let who = format!("{} asks:\n", names.join(" > "));
+    let heading = format!("{} asks:\n", names.join(" > "));
     let is_note = |part: &Part| {
         let note = part.metadata.as_ref().and_then(|facts| facts.get(NOTE));
-        note.is_some_and(|note| note == ASKED_BY)
+        note.is_some_and(|note| note == ASKING_AGENT)
     };
-    let mark = Metadata::from_iter([(NOTE.to_owned(), ASKED_BY.into())]);
-    let first = Part { metadata: Some(mark), ..Part::text(&who) };
+    let mark = Metadata::from_iter([(NOTE.to_owned(), ASKING_AGENT.into())]);
+    let first = Part { metadata: Some(mark), ..Part::text(&heading) };
     let Message { parts, metadata, .. } = prompt;
     let parts = [first].into_iter().chain(parts.into_iter().filter(|part| !is_note(part)));
     let prompt = Message { parts: parts.collect(), metadata, ..Message::text(Role::Agent, "") };
     let question = Question {
-        task: asked.task.clone().or_else(|| Some(child.clone())),
-        agent: asked.agent.clone().or_else(|| Some(agent.clone())),
+        task: child_question.task.clone().or_else(|| Some(child.clone())),
+        agent: child_question.agent.clone().or_else(|| Some(agent.clone())),
         path,
-        ..asked.clone()
+        ..child_question.clone()
     };
     (question, prompt)
 }
@@ -100,15 +104,15 @@ pub fn after_restart(agent: &str, lost: Option<(QuestionKind, &str)>) -> String 
 }
 
 /// Prompt of the hub in place of a question whose agent was evicted to free capacity.
-pub fn after_parking(agent: &str, lost: (QuestionKind, &str)) -> String {
+pub fn after_eviction(agent: &str, lost: (QuestionKind, &str)) -> String {
     anew("The hub made room for other tasks", agent, lost)
 }
 
 /// Prompt that replaces a lost question, with the reason.
-fn anew(why: &str, agent: &str, (kind, asked): (QuestionKind, &str)) -> String {
-    let asked = match asked.char_indices().nth(QUOTED_CHARS) {
-        Some((end, _)) => format!("{}…", &asked[..end]),
-        None => asked.to_owned(),
+fn anew(why: &str, agent: &str, (kind, prompt): (QuestionKind, &str)) -> String {
+    let prompt = match prompt.char_indices().nth(QUOTED_CHARS) {
+        Some((end, _)) => format!("{}…", &prompt[..end]),
+        None => prompt.to_owned(),
     };
     let now = match kind {
         QuestionKind::Permission => format!(
@@ -119,12 +123,12 @@ fn anew(why: &str, agent: &str, (kind, asked): (QuestionKind, &str)) -> String {
             format!("An answer now starts {agent} again, with what was said so far.")
         }
     };
-    format!("{why} while {agent} asked: “{asked}”\n{now}")
+    format!("{why} while {agent} asked: “{prompt}”\n{now}")
 }
 
 /// Message for an agent that is restarted after it lost a question of that kind. A model could
 /// misread a "yes" without its question, so the message gets a note.
-pub fn heard_after_restart(mut message: Message, lost: QuestionKind) -> Message {
+pub fn with_restart_note(mut message: Message, lost: QuestionKind) -> Message {
     if lost == QuestionKind::Permission {
         let note = "[Your run was ended before your request for permission was answered, and nothing was allowed. \
                     The user now says:]\n";
@@ -208,7 +212,7 @@ mod tests {
     fn late_yes_is_marked_as_no_approval() {
         let yes = Message::text(Role::User, "yes");
         let heard = QuestionKind::ALL
-            .map(|lost| heard_after_restart(yes.clone(), lost).joined_text())
+            .map(|lost| with_restart_note(yes.clone(), lost).joined_text())
             .join("\n---\n");
         insta::assert_snapshot!(heard, @r"
         yes

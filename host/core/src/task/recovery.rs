@@ -44,12 +44,12 @@ pub enum Asks {
 
 impl Asks {
     /// Origin of the task's question, by its record.
-    pub fn of(task: &Task) -> Self {
-        let asked = Question::of(task.metadata.as_ref());
+    pub fn for_task(task: &Task) -> Self {
+        let question = Question::from_metadata(task.metadata.as_ref());
         let is_hubs = metadata::text(task, REASON) == Some(RECOVERY);
-        match asked {
-            Some(asked) if asked.task.is_some() => Self::ForChild,
-            Some(asked) if asked.replaces.is_none() && is_hubs => Self::ToGoOn,
+        match question {
+            Some(question) if question.task.is_some() => Self::ForChild,
+            Some(question) if question.replaces.is_none() && is_hubs => Self::ToGoOn,
             Some(_) | None => Self::Itself,
         }
     }
@@ -160,23 +160,23 @@ impl UnfinishedTask {
 }
 
 /// True if the child's question is still the one that the parent task relays.
-pub fn still_asks(asked_above: &Question, child: &Task) -> bool {
-    open_question(child).is_some_and(|asked| asked.id == asked_above.id)
+pub fn still_asks(relayed: &Question, child: &Task) -> bool {
+    open_question(child).is_some_and(|question| question.id == relayed.id)
 }
 
 /// Question that a parent relays after a restart, if its child, a task of `agent`, asks again: the
 /// run that had asked is gone, and the same task asks something else. `None` if the child does not
 /// ask again.
-pub fn asked_anew(
-    asked_above: &Question,
+pub fn renewed_question(
+    relayed: &Question,
     child: &Task,
     agent: &AgentId,
 ) -> Option<(Question, Message)> {
-    let asked = open_question(child)?;
-    let by = asked.task.as_ref().unwrap_or(&child.id);
-    let is_same = asked_above.task.as_ref() == Some(by) && asked.id != asked_above.id;
+    let question = open_question(child)?;
+    let by = question.task.as_ref().unwrap_or(&child.id);
+    let is_same = relayed.task.as_ref() == Some(by) && question.id != relayed.id;
     let prompt = child.status.message.clone().filter(|_| is_same)?;
-    Some(handed_on(&child.id, agent, &asked, prompt))
+    Some(handed_on(&child.id, agent, &question, prompt))
 }
 
 /// Answer that a task's client gave to a child's open question and that the child has not received:
@@ -187,17 +187,18 @@ pub fn answered_for_child(
     child: &Task,
     renamed: impl Fn(&QuestionId) -> Option<QuestionId>,
 ) -> Option<(Question, Message)> {
-    let asked = Question::of(task.metadata.as_ref()).filter(|asked| asked.task.is_some())?;
+    let question = Question::from_metadata(task.metadata.as_ref())
+        .filter(|question| question.task.is_some())?;
     let answer = task.history.last().filter(|_| has_undelivered_answer(task))?;
     let now = open_question(child)?;
-    let is_it = now.id == asked.id || renamed(&asked.id).as_ref() == Some(&now.id);
-    let was_heard = child.history.iter().any(|said| said.message_id == answer.message_id);
-    (is_it && !was_heard).then(|| (now, answer.clone()))
+    let is_it = now.id == question.id || renamed(&question.id).as_ref() == Some(&now.id);
+    let was_received = child.history.iter().any(|message| message.message_id == answer.message_id);
+    (is_it && !was_received).then(|| (now, answer.clone()))
 }
 
 /// Question of a task that its client has not answered.
 fn open_question(task: &Task) -> Option<Question> {
-    Question::of(task.metadata.as_ref()).filter(|_| metadata::asks(task))
+    Question::from_metadata(task.metadata.as_ref()).filter(|_| metadata::asks(task))
 }
 
 #[cfg(test)]
@@ -340,17 +341,19 @@ mod tests {
         let (asked, handed) = handed_on(&leaf.id, &codex, &lost, prompt("May I?"));
         let between = asking("between", &asked, handed.clone());
         let (above, _) = handed_on(&between.id, &reviewer, &asked, handed);
-        assert!(still_asks(&asked, &leaf) && asked_anew(&asked, &leaf, &codex).is_none());
-        assert!(still_asks(&above, &between) && asked_anew(&above, &between, &reviewer).is_none());
+        assert!(still_asks(&asked, &leaf) && renewed_question(&asked, &leaf, &codex).is_none());
+        assert!(
+            still_asks(&above, &between) && renewed_question(&above, &between, &reviewer).is_none()
+        );
 
         // The hub restarts, and asks on behalf of the leaf.
         let now = Question { replaces: Some(lost.kind), ..Question::fresh(QuestionKind::Input) };
         let gone = prompt("The hub was restarted while Codex asked: “May I?”");
         let leaf = asking("leaf", &now, gone);
         assert!(!still_asks(&asked, &leaf));
-        let (asked, handed) = asked_anew(&asked, &leaf, &codex).unwrap();
+        let (asked, handed) = renewed_question(&asked, &leaf, &codex).unwrap();
         let between = asking("between", &asked, handed);
-        let (asked, handed) = asked_anew(&above, &between, &reviewer).unwrap();
+        let (asked, handed) = renewed_question(&above, &between, &reviewer).unwrap();
         assert_eq!((&asked.id, asked.replaces), (&now.id, Some(QuestionKind::Permission)));
         assert_eq!(
             (asked.task, asked.path),
@@ -363,10 +366,10 @@ mod tests {
 
         // A question of another child does not affect it.
         let other = asking("other", &Question::fresh(QuestionKind::Input), prompt("Which?"));
-        assert_eq!(asked_anew(&above, &other, &codex), None);
+        assert_eq!(renewed_question(&above, &other, &codex), None);
         let mut answered = leaf;
         answered.status.message = None;
-        assert_eq!(asked_anew(&above, &answered, &codex), None);
+        assert_eq!(renewed_question(&above, &answered, &codex), None);
     }
 
     #[test]

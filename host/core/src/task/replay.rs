@@ -21,7 +21,7 @@ use std::{
 const ABOUT: usize = 200;
 
 /// Maximum size of a step's recorded result, in bytes.
-pub const MAX_KEPT: usize = 1 << 20;
+pub const MAX_RESULT_BYTES: usize = 1 << 20;
 
 /// Maximum length of a step's key, in bytes.
 pub const MAX_KEY: usize = 256;
@@ -36,19 +36,19 @@ pub struct CallIdentity {
 }
 
 impl CallIdentity {
-    /// Creates the identity of a call of `what` with the description `about`.
-    pub fn new(what: &str, about: &str) -> Self {
-        Self { what: what.to_owned(), about: about.chars().take(ABOUT).collect() }
+    /// Creates the identity of a call of `function` with the description `about`.
+    pub fn new(function: &str, about: &str) -> Self {
+        Self { what: function.to_owned(), about: about.chars().take(ABOUT).collect() }
     }
 }
 
 impl Display for CallIdentity {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { what, about } = self;
+        let Self { what: function, about } = self;
         if about.is_empty() {
-            write!(f, "`{what}`")
+            write!(f, "`{function}`")
         } else {
-            write!(f, "`{what}` of “{about}”")
+            write!(f, "`{function}` of “{about}”")
         }
     }
 }
@@ -100,7 +100,7 @@ pub enum StepMode {
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepStart<A> {
     /// The step has run before, with this result.
-    Kept(String),
+    Done(String),
     /// The step must run; the caller first records the entry, if any.
     Work(Option<Recorded<A>>),
     /// The step was interrupted, and its progress is unknown. The caller records the entry, if any,
@@ -112,7 +112,7 @@ pub enum StepStart<A> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the agent does not do again what it did before the hub was restarted: answer {number} of its journal is of {recorded}, and now it \
-     asks {asked}; what an agent does must follow from what it is answered alone, and everything else stands in a step"
+     asks {call}; what an agent does must follow from what it is answered alone, and everything else stands in a step"
 )]
 pub struct Diverged {
     /// Number of the journal entry, counted from 1.
@@ -120,14 +120,14 @@ pub struct Diverged {
     /// Recorded call.
     pub recorded: String,
     /// Call of the guest.
-    pub asked: String,
+    pub call: String,
 }
 
 #[derive(Clone, Debug)]
 struct OpenStep {
     key: String,
     mode: StepMode,
-    told: usize,
+    event_count: usize,
 }
 
 /// One run of a guest, with the rest of its journal. `A` is the type of answers, `T` the type of
@@ -138,15 +138,21 @@ pub struct Replay<A, T> {
     /// Number of entries used.
     taken: usize,
     /// Events in the task's log that the guest has not sent again yet.
-    told: VecDeque<T>,
+    logged_events: VecDeque<T>,
     now_ms: u64,
     step: Option<OpenStep>,
 }
 
 impl<A, T> Replay<A, T> {
     /// Creates a run that began at `began_ms`, with its journal and the events of the task's log.
-    pub fn new(began_ms: u64, journal: Vec<Recorded<A>>, told: Vec<T>) -> Self {
-        Self { rest: journal.into(), taken: 0, told: told.into(), now_ms: began_ms, step: None }
+    pub fn new(began_ms: u64, journal: Vec<Recorded<A>>, logged_events: Vec<T>) -> Self {
+        Self {
+            rest: journal.into(),
+            taken: 0,
+            logged_events: logged_events.into(),
+            now_ms: began_ms,
+            step: None,
+        }
     }
 
     /// True if the journal is used up: from here on the guest receives live answers.
@@ -171,29 +177,29 @@ impl<A, T> Replay<A, T> {
     }
 
     /// Returns the recorded answer of a call, if the journal has it.
-    pub fn recall(&mut self, asked: &CallIdentity) -> Result<Option<A>, Diverged> {
+    pub fn recall(&mut self, call: &CallIdentity) -> Result<Option<A>, Diverged> {
         match self.rest.front().map(|it| &it.entry) {
             None => Ok(None),
-            Some(Entry::Answer(recorded, _)) if recorded == asked => {
-                let Some(Entry::Answer(_, answer)) = self.take() else { return Ok(None) };
+            Some(Entry::Answer(recorded, _)) if recorded == call => {
+                let Some(Entry::Answer(_, answer)) = self.next_entry() else { return Ok(None) };
                 Ok(Some(answer))
             }
-            Some(_) => Err(self.diverged(asked.to_string())),
+            Some(_) => Err(self.diverged(call.to_string())),
         }
     }
 
     /// Returns the entry to record before the guest receives this answer.
-    pub fn record_answer(&mut self, asked: CallIdentity, answer: A, now_ms: u64) -> Recorded<A> {
-        self.record(Entry::Answer(asked, answer), now_ms)
+    pub fn record_answer(&mut self, call: CallIdentity, answer: A, now_ms: u64) -> Recorded<A> {
+        self.record(Entry::Answer(call, answer), now_ms)
     }
 
     /// Takes the next event from the log in place of an event that the guest sends. `None` if the
     /// log has no more: then the event is new, and must be sent.
-    pub fn tell(&mut self) -> Option<T> {
+    pub fn replay_event(&mut self) -> Option<T> {
         if let Some(step) = &mut self.step {
-            step.told += 1;
+            step.event_count += 1;
         }
-        self.told.pop_front()
+        self.logged_events.pop_front()
     }
 
     /// Begins a step.
@@ -215,63 +221,64 @@ impl<A, T> Replay<A, T> {
                 )));
             }
             Some(Entry::Begun(recorded)) if recorded == key => {
-                self.take();
+                self.next_entry();
             }
             Some(_) => return Err(self.diverged(format!("the step `{key}`"))),
         }
         match self.rest.front().map(|it| &it.entry) {
             Some(Entry::Ended { step, .. }) if step == key => {
-                let Some(Entry::Ended { kept, told, .. }) = self.take() else {
+                let Some(Entry::Ended { kept: result, told: event_count, .. }) = self.next_entry()
+                else {
                     return Ok(StepStart::CutOff(None));
                 };
-                self.skip(told);
-                Ok(StepStart::Kept(kept))
+                self.skip(event_count);
+                Ok(StepStart::Done(result))
             }
-            Some(Entry::CutOff(step, told)) if step == key => {
-                let told = *told;
-                self.take();
-                self.skip(told);
+            Some(Entry::CutOff(step, event_count)) if step == key => {
+                let event_count = *event_count;
+                self.next_entry();
+                self.skip(event_count);
                 Ok(StepStart::CutOff(None))
             }
             Some(_) => Err(self.diverged(format!("the step `{key}`"))),
             None => {
                 // All remaining events of the log belong to this step.
-                let told = std::mem::take(&mut self.told).len();
+                let event_count = std::mem::take(&mut self.logged_events).len();
                 if mode == StepMode::Ask {
-                    let cut_off = Entry::CutOff(key.to_owned(), told);
+                    let cut_off = Entry::CutOff(key.to_owned(), event_count);
                     return Ok(StepStart::CutOff(Some(self.record(cut_off, now_ms))));
                 }
-                self.step = Some(OpenStep { key: key.to_owned(), mode, told });
+                self.step = Some(OpenStep { key: key.to_owned(), mode, event_count });
                 Ok(StepStart::Work(None))
             }
         }
     }
 
     /// Ends the current step. Returns the entry to record before the guest continues, if any.
-    pub fn end(&mut self, kept: String, now_ms: u64) -> Option<Recorded<A>> {
-        let OpenStep { key, mode, told } = self.step.take()?;
+    pub fn end(&mut self, result: String, now_ms: u64) -> Option<Recorded<A>> {
+        let OpenStep { key, mode, event_count } = self.step.take()?;
         if mode == StepMode::Again {
             return None;
         }
-        Some(self.record(Entry::Ended { step: key, kept, told }, now_ms))
+        Some(self.record(Entry::Ended { step: key, kept: result, told: event_count }, now_ms))
     }
 
     /// Error for a call that differs from the next entry of the journal.
-    pub fn diverged(&self, asked: String) -> Diverged {
+    pub fn diverged(&self, call: String) -> Diverged {
         let recorded = self.rest.front().map_or_else(|| "nothing".to_owned(), |it| it.entry.name());
-        Diverged { number: self.taken + 1, recorded, asked }
+        Diverged { number: self.taken + 1, recorded, call }
     }
 
     fn open(&mut self, key: &str, mode: StepMode) {
-        self.step = Some(OpenStep { key: key.to_owned(), mode, told: 0 });
+        self.step = Some(OpenStep { key: key.to_owned(), mode, event_count: 0 });
     }
 
     /// Skips the events of a finished step in the log.
-    fn skip(&mut self, told: usize) {
-        self.told.drain(..told.min(self.told.len()));
+    fn skip(&mut self, event_count: usize) {
+        self.logged_events.drain(..event_count.min(self.logged_events.len()));
     }
 
-    fn take(&mut self) -> Option<Entry<A>> {
+    fn next_entry(&mut self) -> Option<Entry<A>> {
         let Recorded { at_ms, entry } = self.rest.pop_front()?;
         self.taken += 1;
         self.now_ms = self.now_ms.max(at_ms);
@@ -289,7 +296,7 @@ impl<A, T> Replay<A, T> {
 impl<A> Entry<A> {
     fn name(&self) -> String {
         match self {
-            Self::Answer(asked, _) => asked.to_string(),
+            Self::Answer(call, _) => call.to_string(),
             Self::Begun(step) => format!("the step `{step}`"),
             Self::CutOff(step, _) => format!("the step `{step}`, cut off"),
             Self::Ended { step, .. } => format!("the end of the step `{step}`"),

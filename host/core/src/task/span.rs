@@ -41,9 +41,9 @@ pub struct TaskSpan {
 
 impl TaskSpan {
     /// Span of an agent's task; `None` while the task is running, or if its trace is not sampled.
-    pub fn of(agent: &AgentId, task: &Task) -> Option<Self> {
+    pub fn for_task(agent: &AgentId, task: &Task) -> Option<Self> {
         let facts = task.metadata.as_ref();
-        let trace = Trace::of(&task.id, facts);
+        let trace = Trace::for_task(&task.id, facts);
         if !task.status.state.is_final() || !trace.is_sampled() {
             return None;
         }
@@ -53,7 +53,7 @@ impl TaskSpan {
             task: task.id.clone(),
             context: task.context_id.clone(),
             agent: agent.clone(),
-            began: given_at(&task.id)?,
+            began: created_at(&task.id)?,
             ended: task.status.timestamp.clone(),
             state: task.status.state,
             reason: metadata::text(task, REASON).map(str::to_owned),
@@ -74,7 +74,7 @@ fn tokens(facts: Option<&Metadata>, name: &str) -> Option<u64> {
 }
 
 /// Creation time of a task from its id, a UUID of version 7 (RFC 9562, section 5.7).
-fn given_at(task: &TaskId) -> Option<Duration> {
+fn created_at(task: &TaskId) -> Option<Duration> {
     let digits: String = task.as_str().chars().filter(|it| *it != '-').collect();
     let is_uuid = digits.len() == 32 && digits.as_bytes().get(12) == Some(&b'7');
     let millis = u64::from_str_radix(digits.get(..12).filter(|_| is_uuid)?, 16).ok()?;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     fn span(state: TaskState, facts: &Value) -> Option<TaskSpan> {
-        TaskSpan::of(&AgentId::parse("echo").unwrap(), &task(state, facts))
+        TaskSpan::for_task(&AgentId::parse("echo").unwrap(), &task(state, facts))
     }
 
     #[test]
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn creation_time_is_read_from_task_id() {
         assert!(
-            given_at(&TaskId::fresh()).is_some_and(|at| at > Duration::from_hours(24 * 365 * 50))
+            created_at(&TaskId::fresh()).is_some_and(|at| at > Duration::from_hours(24 * 365 * 50))
         );
         for other in
             ["t", "0199aaaa-0001-4000-8000-00000000000f", "zzzzzzzz-0001-7000-8000-00000000000f"]
         {
-            assert_eq!(given_at(&TaskId::new(other)), None, "{other}");
+            assert_eq!(created_at(&TaskId::new(other)), None, "{other}");
         }
     }
 }

@@ -119,7 +119,7 @@ fn take_status(task: &mut Task, update: &StatusUpdate) {
     if metadata::ends_run(update)
         && let Some(known) = &mut task.metadata
     {
-        Usage::settle(known);
+        Usage::carry_over(known);
     }
     // A question is open only while the task waits, even if an agent's metadata says otherwise.
     if !task.status.state.is_interrupted() {
@@ -142,9 +142,9 @@ fn merge(known: &mut Metadata, facts: &Metadata) {
 fn keep_question(task: &mut Task) {
     if task.status.state.is_interrupted() {
         // A repeated question may be in the history already.
-        let asked = task.status.message.take();
-        let last = task.history.last().map(|said| &said.message_id);
-        task.history.extend(asked.filter(|asked| last != Some(&asked.message_id)));
+        let question = task.status.message.take();
+        let last = task.history.last().map(|message| &message.message_id);
+        task.history.extend(question.filter(|question| last != Some(&question.message_id)));
     }
 }
 
@@ -364,7 +364,7 @@ mod tests {
             let TaskEvent::Status(mut update) = status(state, None) else { panic!("it is one") };
             update.metadata = facts.as_object().cloned();
             apply(&mut task, &TaskEvent::Status(update)).unwrap();
-            Usage::of(task.metadata.as_ref())
+            Usage::from_metadata(task.metadata.as_ref())
         });
         let used = |tokens, cost_usd| Usage { tokens, cost_usd };
         let [by_and_by, over] = [used(30, 0.0), used(50, 0.5)];

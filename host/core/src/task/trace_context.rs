@@ -48,29 +48,30 @@ pub struct Trace {
 
 impl Trace {
     /// Position of a client's task, if the client gave a valid trace or workflow in its message or,
-    /// failing that, in the headers (`beside`).
+    /// failing that, in the headers (`headers`).
     pub fn of_client(
         task: &TaskId,
         message: Option<&Metadata>,
-        beside: Option<&TraceContext>,
+        headers: Option<&TraceContext>,
     ) -> Option<Self> {
         let message = TraceContext::of_metadata(message);
-        let said = [Some(&message), beside];
-        let said = || said.iter().flatten();
-        let workflow = said().find_map(|said| said.workflow.clone().filter(|name| is_name(name)));
-        let place = said().find_map(|said| ClientPosition::of(said));
-        if workflow.is_none() && place.is_none() {
+        let contexts = [Some(&message), headers];
+        let contexts = || contexts.iter().flatten();
+        let workflow =
+            contexts().find_map(|context| context.workflow.clone().filter(|name| is_name(name)));
+        let position = contexts().find_map(|context| ClientPosition::from_context(context));
+        if workflow.is_none() && position.is_none() {
             return None;
         }
         let begun = Self::begun(task);
         let workflow = workflow.unwrap_or(begun.workflow);
         let span = begun.span;
-        Some(match place {
-            Some(ClientPosition::Trace(Above { trace, span: above, flags }, state)) => {
-                Self { workflow, trace, span, parent: Some(above), flags, state }
+        Some(match position {
+            Some(ClientPosition::Trace(Traceparent { trace, span: parent, flags }, state)) => {
+                Self { workflow, trace, span, parent: Some(parent), flags, state }
             }
-            Some(ClientPosition::Span(above)) => {
-                Self { workflow, span, parent: Some(above), ..Self::begun(task) }
+            Some(ClientPosition::Span(parent)) => {
+                Self { workflow, span, parent: Some(parent), ..Self::begun(task) }
             }
             None => Self { workflow, span, ..Self::begun(task) },
         })
@@ -83,15 +84,23 @@ impl Trace {
     }
 
     /// Position of a task according to its metadata; without any, it begins its own trace.
-    pub fn of(task: &TaskId, facts: Option<&Metadata>) -> Self {
+    pub fn for_task(task: &TaskId, facts: Option<&Metadata>) -> Self {
         let begun = Self::begun(task);
-        let said = TraceContext::of_metadata(facts);
-        let Some(Above { trace, span, flags }) = said.traceparent.as_deref().and_then(Above::parse)
+        let context = TraceContext::of_metadata(facts);
+        let Some(Traceparent { trace, span, flags }) =
+            context.traceparent.as_deref().and_then(Traceparent::parse)
         else {
             return begun;
         };
-        let workflow = said.workflow.unwrap_or(begun.workflow);
-        Self { workflow, trace, span, parent: said.parent_span, flags, state: said.tracestate }
+        let workflow = context.workflow.unwrap_or(begun.workflow);
+        Self {
+            workflow,
+            trace,
+            span,
+            parent: context.parent_span,
+            flags,
+            state: context.tracestate,
+        }
     }
 
     /// Position of a child of this task.
@@ -144,21 +153,22 @@ impl Trace {
     /// The trace context as members of metadata.
     pub fn members(&self) -> Metadata {
         let context = self.context();
-        context.said().map(|(name, value)| (name.to_owned(), value.into())).collect()
+        context.entries().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 }
 
 /// Valid trace context of a message, for propagation in headers as well.
-pub fn beside(message: Option<&Metadata>) -> TraceContext {
-    let said = TraceContext::of_metadata(message);
-    let traceparent = said.traceparent.filter(|header| Above::parse(header).is_some());
-    let tracestate = said.tracestate.as_deref().filter(|_| traceparent.is_some()).and_then(state);
+pub fn message_context(message: Option<&Metadata>) -> TraceContext {
+    let context = TraceContext::of_metadata(message);
+    let traceparent = context.traceparent.filter(|header| Traceparent::parse(header).is_some());
+    let tracestate =
+        context.tracestate.as_deref().filter(|_| traceparent.is_some()).and_then(state);
     TraceContext {
         traceparent,
         tracestate,
-        workflow: said.workflow.filter(|name| is_name(name)),
-        span: said.span.filter(|span| is_span(span)),
-        parent_span: said.parent_span.filter(|span| is_span(span)),
+        workflow: context.workflow.filter(|name| is_name(name)),
+        span: context.span.filter(|span| is_span(span)),
+        parent_span: context.parent_span.filter(|span| is_span(span)),
     }
 }
 
@@ -172,9 +182,9 @@ pub fn without_trace(mut facts: Metadata) -> Metadata {
 
 /// Initial metadata of a child task: the trace context of its message, and its parent.
 pub fn facts_of_child(message: &Message, parent: &TaskId) -> Metadata {
-    let told = message.metadata.as_ref();
+    let metadata = message.metadata.as_ref();
     let known = NAMES.iter().filter_map(|name| {
-        let value = told?.get(*name)?.clone();
+        let value = metadata?.get(*name)?.clone();
         Some(((*name).to_owned(), value))
     });
     known.chain([(PARENT_TASK.to_owned(), parent.as_str().into())]).collect()
@@ -188,7 +198,7 @@ pub fn workflow(created: &Created) -> Option<String> {
 /// Position of the client of a new task.
 enum ClientPosition {
     /// A trace, with the `tracestate` to propagate.
-    Trace(Above, Option<String>),
+    Trace(Traceparent, Option<String>),
     /// A span of an unknown trace.
     Span(String),
 }
@@ -196,23 +206,23 @@ enum ClientPosition {
 impl ClientPosition {
     /// Position from a client's trace context. Its own span takes precedence over its parent span,
     /// as in a `traceparent`.
-    fn of(said: &TraceContext) -> Option<Self> {
-        if let Some(above) = said.traceparent.as_deref().and_then(Above::parse) {
-            return Some(Self::Trace(above, said.tracestate.as_deref().and_then(state)));
+    fn from_context(context: &TraceContext) -> Option<Self> {
+        if let Some(parent) = context.traceparent.as_deref().and_then(Traceparent::parse) {
+            return Some(Self::Trace(parent, context.tracestate.as_deref().and_then(state)));
         }
-        let mut spans = [&said.span, &said.parent_span].into_iter().flatten();
+        let mut spans = [&context.span, &context.parent_span].into_iter().flatten();
         spans.find(|span| is_span(span)).cloned().map(Self::Span)
     }
 }
 
 /// Parsed `traceparent` (W3C Trace Context, section 3.2.2).
-struct Above {
+struct Traceparent {
     trace: String,
     span: String,
     flags: u8,
 }
 
-impl Above {
+impl Traceparent {
     fn parse(header: &str) -> Option<Self> {
         let mut parts = header.trim().splitn(5, '-');
         let (version, trace) = (parts.next()?, parts.next()?);
@@ -324,7 +334,11 @@ mod tests {
         assert_eq!((&below.trace, &below.workflow), (&trace.trace, &trace.workflow));
         assert_eq!(below.state, trace.state);
         assert_ne!(below.span, trace.span);
-        assert_eq!(Trace::of(&child, Some(&below.members())), below, "it is read as it is written");
+        assert_eq!(
+            Trace::for_task(&child, Some(&below.members())),
+            below,
+            "it is read as it is written"
+        );
         // Another hub receives the same context in headers or in the message.
         let elsewhere = TaskId::fresh();
         let heard = Trace::of_client(&elsewhere, None, Some(&below.context())).unwrap();
@@ -332,7 +346,7 @@ mod tests {
         assert_eq!((heard.trace_id(), &heard.workflow), (below.trace_id(), &trace.workflow));
         let message = Trace::of_client(&elsewhere, Some(&below.members()), None);
         assert_eq!(message, Some(heard));
-        assert_eq!(super::beside(Some(&below.members())), below.context());
+        assert_eq!(message_context(Some(&below.members())), below.context());
     }
 
     #[test]
@@ -341,7 +355,7 @@ mod tests {
         let of = |members: &[(&str, &str)]| Trace::of_client(&task, Some(&said(members)), None);
         assert_eq!(Trace::of_client(&task, None, None), None);
         assert_eq!(of(&[("model", "fast")]), None);
-        let begun = Trace::of(&task, None);
+        let begun = Trace::for_task(&task, None);
         assert_eq!(begun, Trace::begun(&task));
         assert_eq!(begun.trace, task.as_str().replace('-', ""));
         assert!(begun.trace.ends_with(&begun.span) && begun.is_sampled());
@@ -433,7 +447,7 @@ mod tests {
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more",
             "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ] {
-            assert!(Above::parse(wrong).is_none(), "{wrong}");
+            assert!(Traceparent::parse(wrong).is_none(), "{wrong}");
         }
         for (right, flags) in [
             (ABOVE.to_owned(), 1),
@@ -441,7 +455,7 @@ mod tests {
             (ABOVE.replace("-01", "-ff"), 3),
             ("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00-more".to_owned(), 0),
         ] {
-            assert_eq!(Above::parse(&right).unwrap().flags, flags, "{right}");
+            assert_eq!(Traceparent::parse(&right).unwrap().flags, flags, "{right}");
         }
     }
 }

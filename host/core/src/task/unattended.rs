@@ -45,8 +45,8 @@ pub enum Interruption {
 
 impl UnattendedRun {
     /// Run of a task; `None` if a client began the task.
-    pub fn of(task: &Task) -> Option<Self> {
-        let run = AutomatedRun::of(task.metadata.as_ref())?;
+    pub fn for_task(task: &Task) -> Option<Self> {
+        let run = AutomatedRun::from_metadata(task.metadata.as_ref())?;
         let again = first_message(task).map(|first| again_id(&first.message_id));
         let mut messages = task.history.iter().filter(|message| message.role == Role::User);
         Some(Self {
@@ -72,12 +72,14 @@ impl UnattendedRun {
 
     /// Action for the task after its process has ended: as for any other task, but its client is
     /// never asked to continue it.
-    pub fn recovery(&self, left: UnfinishedTask) -> Recovery {
-        let (usual, denies) = (left.recovery(), self.denies());
+    pub fn recovery(&self, unfinished: UnfinishedTask) -> Recovery {
+        let (usual, denies) = (unfinished.recovery(), self.denies());
         let starts_again = self.interruption() == Interruption::StartAgain;
         match usual {
             // The replayed agent asks again, and learns that nobody answers.
-            Recovery::Wait if denies && left.hold == Some(Resumability::Replay) => Recovery::Replay,
+            Recovery::Wait if denies && unfinished.hold == Some(Resumability::Replay) => {
+                Recovery::Replay
+            }
             Recovery::Leave
             | Recovery::Start
             | Recovery::Replay
@@ -87,12 +89,16 @@ impl UnattendedRun {
             | Recovery::Wait => usual,
             // The agent's own question waits for the operator.
             Recovery::Ask(_)
-                if !denies && left.asks == Asks::Itself && left.state.is_interrupted() =>
+                if !denies
+                    && unfinished.asks == Asks::Itself
+                    && unfinished.state.is_interrupted() =>
             {
                 usual
             }
             Recovery::Fail
-                if left.hold.is_none() || left.is_orphan || left.state == TaskState::Unknown =>
+                if unfinished.hold.is_none()
+                    || unfinished.is_orphan
+                    || unfinished.state == TaskState::Unknown =>
             {
                 usual
             }
@@ -193,14 +199,14 @@ mod tests {
             for run in runs(on_restart, AnswerRule::Deny) {
                 let mut task = task(&run);
                 for time in ["once", "twice"] {
-                    let run = UnattendedRun::of(&task).unwrap();
+                    let run = UnattendedRun::for_task(&task).unwrap();
                     let told = [Resumability::Session, Resumability::Nothing]
                         .map(|hold| run.recovery(left(TaskState::Working, hold)));
                     let (section, then) = (&run.section, run.interruption());
                     writeln!(table, "{section} {on_restart:?} {time}: {told:?} {then:?}").unwrap();
                     task.history.extend(again_message(&task, true));
                 }
-                let why = UnattendedRun::of(&task).unwrap().why_it_fails();
+                let why = UnattendedRun::for_task(&task).unwrap().why_it_fails();
                 writeln!(table, "  {}", why.split_once("is kept. ").unwrap().1).unwrap();
             }
         }
@@ -227,7 +233,7 @@ mod tests {
         let [again, _] = runs(RestartRule::Again, AnswerRule::Deny);
         let [fails, _] = runs(RestartRule::Fail, AnswerRule::Deny);
         let [inbox, _] = runs(RestartRule::Again, AnswerRule::Inbox);
-        let run = |run| UnattendedRun::of(&task(run)).unwrap();
+        let run = |run| UnattendedRun::for_task(&task(run)).unwrap();
         let (again, fails, inbox) = (run(&again), run(&fails), run(&inbox));
         let (no, session) = (Resumability::Nothing, Resumability::Session);
         let to_go_on = UnfinishedTask { asks: Asks::ToGoOn, ..left(InputRequired, session) };

@@ -46,7 +46,7 @@ impl VendorCommand {
     ///
     /// # Errors
     /// If the agent is another one, or has reported no session.
-    pub fn of(task: &Value, agent: &str) -> Result<Self, NoVendorSession> {
+    pub fn for_task(task: &Value, agent: &str) -> Result<Self, NoVendorSession> {
         let known = RESUMES.iter().find(|(name, _)| *name == agent);
         let Some((_, [program, option])) = known else {
             let known = RESUMES.map(|(name, _)| name).join(", ");
@@ -59,8 +59,10 @@ impl VendorCommand {
             return Err(NoVendorSession::Unreported { agent: agent.to_owned(), program });
         }
         let messages = task["history"].as_array().into_iter().flatten().rev();
-        let own = messages.filter(|message| message["role"] == "user");
-        let dir = own.filter_map(|message| message["metadata"]["workingDirectory"].as_str()).next();
+        let user_messages = messages.filter(|message| message["role"] == "user");
+        let dir = user_messages
+            .filter_map(|message| message["metadata"]["workingDirectory"].as_str())
+            .next();
         let words = [*program, *option, session].map(str::to_owned);
         Ok(Self { words, dir: dir.map(PathBuf::from) })
     }
@@ -77,7 +79,7 @@ mod tests {
         let history = json!([said("user", "/old"), said("user", "/src"), said("agent", "/else")]);
         let of = |agent: &str, session: &str| {
             let metadata = json!({ "vendorSession": session });
-            VendorCommand::of(&json!({ "history": history, "metadata": metadata }), agent)
+            VendorCommand::for_task(&json!({ "history": history, "metadata": metadata }), agent)
         };
         let claude = of("claude-code", "0a-1").unwrap();
         assert_eq!(claude.words, ["claude", "--resume", "0a-1"]);
@@ -89,6 +91,6 @@ mod tests {
             assert!(matches!(why, NoVendorSession::Unreported { .. }), "{why}");
         }
         let nowhere = json!({ "metadata": { "vendorSession": "s" } });
-        assert_eq!(VendorCommand::of(&nowhere, "vibe").unwrap().dir, None);
+        assert_eq!(VendorCommand::for_task(&nowhere, "vibe").unwrap().dir, None);
     }
 }

@@ -12,21 +12,21 @@ pub const MAX_BYTES: usize = 100;
 /// sentence.
 const MAX_ENDING: usize = 16;
 
-/// Safe name close to `said`, different from all `taken` names.
+/// Safe name close to `requested`, different from all `taken` names.
 ///
 /// A safe name has 1 to [`MAX_BYTES`] bytes, without separators, control characters and deceptive
 /// characters, and does not begin with a dot, a dash or a blank.
-pub fn unused(said: &str, taken: &BTreeSet<String>) -> String {
-    let name = safe(said);
+pub fn unused(requested: &str, taken: &BTreeSet<String>) -> String {
+    let name = safe(requested);
     let mut tries = (1..=taken.len() + 1).map(|number| numbered(&name, number));
     tries.find(|name| !taken.contains(name)).unwrap_or_else(|| name.clone())
 }
 
-fn safe(said: &str) -> String {
-    let last = said.rsplit(['/', '\\']).next().unwrap_or_default();
-    let kept: String = last.chars().filter(|c| !is_deceptive(*c)).collect();
+fn safe(requested: &str) -> String {
+    let last = requested.rsplit(['/', '\\']).next().unwrap_or_default();
+    let cleaned: String = last.chars().filter(|c| !is_deceptive(*c)).collect();
     let misleads = |c: char| matches!(c, '.' | '-') || c.is_whitespace();
-    match kept.trim_start_matches(misleads).trim_end() {
+    match cleaned.trim_start_matches(misleads).trim_end() {
         "" => "file".to_owned(),
         name => numbered(name, 1),
     }
@@ -37,8 +37,8 @@ fn numbered(name: &str, number: usize) -> String {
     let dot = name.rfind('.').filter(|&dot| dot > 0 && name.len() - dot <= MAX_ENDING);
     let (stem, ending) = name.split_at(dot.unwrap_or(name.len()));
     let mark = if number == 1 { String::new() } else { format!("-{number}") };
-    let room = MAX_BYTES.saturating_sub(mark.len() + ending.len());
-    let cut = stem.floor_char_boundary(room);
+    let max_stem = MAX_BYTES.saturating_sub(mark.len() + ending.len());
+    let cut = stem.floor_char_boundary(max_stem);
     format!("{}{mark}{ending}", &stem[..cut])
 }
 

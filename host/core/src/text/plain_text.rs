@@ -15,16 +15,16 @@ pub fn is_plain_line(text: &str) -> bool {
     is_plain(text) && !text.contains(['\n', '\t'])
 }
 
-/// Plain line of at most `most` characters, as close to `text` as possible: white space becomes a
+/// Plain line of at most `max_chars` characters, as close to `text` as possible: white space becomes a
 /// space, deceptive characters are removed, and a long text ends in an ellipsis.
-pub fn line(text: &str, most: usize) -> String {
+pub fn line(text: &str, max_chars: usize) -> String {
     let mut line = String::new();
     let mut count = 0;
     for word in text.split_whitespace() {
         let word = word.chars().filter(|c| !is_deceptive(*c));
         let space = (!line.is_empty()).then_some(' ');
         for c in space.into_iter().chain(word) {
-            if count + 1 >= most {
+            if count + 1 >= max_chars {
                 line.push('…');
                 return line;
             }

@@ -31,12 +31,12 @@ impl Secrets {
     /// Secrets among `variables`, given by name and value: those with a secret name and a
     /// sufficient length.
     pub fn among(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self::of(variables.into_iter().filter(|(name, _)| is_secret(name)))
+        Self::new(variables.into_iter().filter(|(name, _)| is_secret(name)))
     }
 
     /// All of these values, given by name and value, that have a sufficient length, independent of
     /// their names.
-    pub fn of(named: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub fn new(named: impl IntoIterator<Item = (String, String)>) -> Self {
         let (mut values, mut marks) = (Vec::new(), Vec::new());
         for (name, value) in named {
             // Trims the value, because programs trim a value that a user exported from a file.
@@ -96,30 +96,30 @@ impl Secrets {
 /// until the next piece.
 #[derive(Debug, Default)]
 pub struct Growing {
-    held: String,
+    pending: String,
 }
 
 impl Growing {
     /// Adds a piece, and returns the text that is safe to send.
     pub fn push(&mut self, secrets: &Secrets, piece: &str) -> String {
         let Some(finder) = &secrets.finder else { return piece.to_owned() };
-        self.held.push_str(piece);
-        let whole = finder.find_iter(&self.held).last().map_or(0, |found| found.end());
-        let (done, rest) = self.held.split_at(whole);
+        self.pending.push_str(piece);
+        let match_end = finder.find_iter(&self.pending).last().map_or(0, |found| found.end());
+        let (done, rest) = self.pending.split_at(match_end);
         let (clear, doubtful) = rest.split_at(secrets.doubtful(rest.as_bytes()));
-        let told = finder.replace_all(done, &secrets.marks) + clear;
-        self.held = doubtful.to_owned();
-        told
+        let output = finder.replace_all(done, &secrets.marks) + clear;
+        self.pending = doubtful.to_owned();
+        output
     }
 
     /// Ends the text, and returns the held-back part, which is no secret.
-    pub fn rest(&mut self) -> String {
-        std::mem::take(&mut self.held)
+    pub fn finish(&mut self) -> String {
+        std::mem::take(&mut self.pending)
     }
 
     /// True if no text is held back.
-    pub fn is_told(&self) -> bool {
-        self.held.is_empty()
+    pub fn is_flushed(&self) -> bool {
+        self.pending.is_empty()
     }
 }
 
@@ -127,26 +127,26 @@ impl Growing {
 /// a secret are held back.
 #[derive(Debug, Default)]
 pub struct GrowingBytes {
-    held: Vec<u8>,
+    pending: Vec<u8>,
 }
 
 impl GrowingBytes {
     /// Adds a piece, and returns the bytes that are safe to send.
     pub fn push(&mut self, secrets: &Secrets, piece: &[u8]) -> Vec<u8> {
         let Some(finder) = &secrets.finder else { return piece.to_owned() };
-        self.held.extend_from_slice(piece);
-        let whole = finder.find_iter(&self.held).last().map_or(0, |found| found.end());
-        let (done, rest) = self.held.split_at(whole);
+        self.pending.extend_from_slice(piece);
+        let match_end = finder.find_iter(&self.pending).last().map_or(0, |found| found.end());
+        let (done, rest) = self.pending.split_at(match_end);
         let (clear, doubtful) = rest.split_at(secrets.doubtful(rest));
-        let mut told = finder.replace_all_bytes(done, &secrets.marks);
-        told.extend_from_slice(clear);
-        self.held = doubtful.to_owned();
-        told
+        let mut output = finder.replace_all_bytes(done, &secrets.marks);
+        output.extend_from_slice(clear);
+        self.pending = doubtful.to_owned();
+        output
     }
 
     /// Ends the bytes, and returns the held-back part, which is no secret.
-    pub fn rest(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+    pub fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.pending)
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     fn joined<'t>(secrets: &Secrets, pieces: impl IntoIterator<Item = &'t str>) -> String {
         let mut growing = Growing::default();
         let told: String = pieces.into_iter().map(|piece| growing.push(secrets, piece)).collect();
-        told + &growing.rest()
+        told + &growing.finish()
     }
 
     #[test]
@@ -210,8 +210,8 @@ mod tests {
         let mut growing = Growing::default();
         let told = ["hello a", "b", "x abcd", "efgh abc"].map(|piece| growing.push(&some, piece));
         assert_eq!(told, ["hello ", "", "abx ", "[redacted A_KEY] "]);
-        assert_eq!(growing.rest(), "abc");
-        assert!(growing.is_told());
+        assert_eq!(growing.finish(), "abc");
+        assert!(growing.is_flushed());
     }
 
     /// Cuts `text` at these positions, rounded down to character boundaries.
@@ -250,7 +250,7 @@ mod tests {
                 bytes.extend(growing.push(&some, &text.as_bytes()[from..to]));
                 from = to;
             }
-            bytes.extend(growing.rest());
+            bytes.extend(growing.finish());
             prop_assert_eq!(String::from_utf8(bytes).unwrap(), told.clone(), "bytes are cut anywhere");
             for value in &values {
                 prop_assert!(!told.contains(value), "{value} in {told}");

@@ -22,10 +22,10 @@ impl Hub {
     pub(super) async fn perform_for(
         &self,
         caller: &Caller,
-        visit: &ClientContext,
+        client_context: &ClientContext,
         operation: Operation,
     ) -> Result<Reply, HubError> {
-        if let (Some(agent), Some(task)) = (&visit.agent, task_of(&operation))
+        if let (Some(agent), Some(task)) = (&client_context.agent, task_of(&operation))
             && !self.is_at(agent, &self.tasks.whose(task).await?.0)
         {
             return Err(A2aError::no_task(task).into());
@@ -33,49 +33,54 @@ impl Hub {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others are the same for everyone")]
         match operation {
             Operation::SendMessage(send) => {
-                let (_, send) = self.addressed(visit, send).await?;
+                let (_, send) = self.addressed(client_context, send).await?;
                 self.perform(caller, Operation::SendMessage(send)).await
             }
             Operation::StreamMessage(send) => {
-                let (agent, send) = self.addressed(visit, send).await?;
+                let (agent, send) = self.addressed(client_context, send).await?;
                 require_streaming(agent.as_deref())?;
                 let (task, after) = (send.message.task_id.clone(), send.after);
                 let reply = self.perform(caller, Operation::StreamMessage(send)).await?;
                 // A stream begins with the task, also if the message continues one.
                 let reply = match (task, after) {
-                    (Some(id), None) => {
-                        Reply::Stream(ReplyStream::Task(self.tasks.hear_on(&id).await?))
-                    }
+                    (Some(id), None) => Reply::Stream(ReplyStream::Task(
+                        self.tasks.subscribe_after_input(&id).await?,
+                    )),
                     (Some(_), Some(_)) | (None, _) => reply,
                 };
-                Ok(until(visit.version, reply, EndsAt::InputRequired))
+                Ok(until(client_context.version, reply, EndsAt::InputRequired))
             }
             Operation::Resubscribe { id, after } => {
                 let head = self.tasks.head(&id).await?;
                 require_streaming(self.agents.find(&head.agent).as_deref())?;
                 // A client that resumes may still receive the events that it missed.
-                if visit.version == Version::V1 && after.is_none() && head.state.is_final() {
+                if client_context.version == Version::V1 && after.is_none() && head.state.is_final()
+                {
                     let why =
                         format!("task `{id}` is {}: there is no more to hear", head.state.name());
                     return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
                 }
                 let reply = self.perform(caller, Operation::Resubscribe { id, after }).await?;
-                Ok(until(visit.version, reply, EndsAt::Over))
+                Ok(until(client_context.version, reply, EndsAt::Over))
             }
             Operation::PageTasks(_)
-                if visit.agent.as_ref().is_some_and(|it| self.routes.group(it).is_some()) =>
+                if client_context
+                    .agent
+                    .as_ref()
+                    .is_some_and(|it| self.routes.group(it).is_some()) =>
             {
                 let why = "a group lists no tasks; ask at the endpoint of one of its agents";
                 Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into())
             }
             Operation::PageTasks(query) => {
                 let since = moment("statusTimestampAfter", query.since)?;
-                let agent = visit.agent.clone();
+                let agent = client_context.agent.clone();
                 self.perform(caller, Operation::PageTasks(TaskPageQuery { agent, since, ..query }))
                     .await
             }
             Operation::GetCard { .. } => {
-                self.perform(caller, Operation::GetCard { agent: visit.agent.clone() }).await
+                self.perform(caller, Operation::GetCard { agent: client_context.agent.clone() })
+                    .await
             }
             other => self.perform(caller, other).await,
         }
@@ -83,17 +88,21 @@ impl Hub {
 
     /// Requested extensions that are active in this operation: those that the operation's agent
     /// supports.
-    pub async fn activated(&self, visit: &ClientContext, operation: &Operation) -> Vec<String> {
-        if visit.extensions.is_empty() {
+    pub async fn activated(
+        &self,
+        client_context: &ClientContext,
+        operation: &Operation,
+    ) -> Vec<String> {
+        if client_context.extensions.is_empty() {
             return Vec::new();
         }
-        let named = visit.agent.as_ref().or_else(|| named_agent(operation));
+        let named = client_context.agent.as_ref().or_else(|| named_agent(operation));
         let agent = match (task_of(operation), named) {
             (Some(task), _) => self.tasks.whose(task).await.ok().map(|(agent, _)| agent),
             (None, named) => named.cloned().or_else(|| self.default_agent()),
         };
         let agent = agent.and_then(|agent| self.agents.find(&self.agents.called(&agent)?));
-        agent.map(|agent| known_extensions(&agent, &visit.extensions)).unwrap_or_default()
+        agent.map(|agent| known_extensions(&agent, &client_context.extensions)).unwrap_or_default()
     }
 
     /// True if this agent's tasks are found at the endpoint of that name, which may be a group's.
@@ -108,11 +117,11 @@ impl Hub {
     /// gone, or is yet to be chosen.
     async fn addressed(
         &self,
-        visit: &ClientContext,
+        client_context: &ClientContext,
         mut send: Box<SendMessage>,
     ) -> Result<(Option<Arc<Agent>>, Box<SendMessage>), HubError> {
-        if visit.agent.is_some() {
-            send.agent.clone_from(&visit.agent);
+        if client_context.agent.is_some() {
+            send.agent.clone_from(&client_context.agent);
         }
         let agent = match &send.message.task_id {
             Some(task) => self.agents.find(&self.tasks.head(task).await?.agent),
@@ -123,9 +132,9 @@ impl Hub {
             send.client.extensions.clear();
         }
         if let Some(agent) = &agent {
-            require_known_extensions(agent, &visit.extensions)?;
+            require_known_extensions(agent, &client_context.extensions)?;
             require_accepted_types(agent, &send.message)?;
-            send.client.extensions = known_extensions(agent, &visit.extensions);
+            send.client.extensions = known_extensions(agent, &client_context.extensions);
         }
         Ok((agent, send))
     }
@@ -141,22 +150,22 @@ impl Hub {
 /// task waits.
 fn until(version: Version, reply: Reply, end: EndsAt) -> Reply {
     match (version, reply) {
-        (Version::V1, Reply::Stream(ReplyStream::Task(heard))) => {
-            Reply::Stream(ReplyStream::Task(heard.until(end)))
+        (Version::V1, Reply::Stream(ReplyStream::Task(subscription))) => {
+            Reply::Stream(ReplyStream::Task(subscription.until(end)))
         }
         (_, reply) => reply,
     }
 }
 
-fn known_extensions(agent: &Agent, asked: &[String]) -> Vec<String> {
+fn known_extensions(agent: &Agent, requested: &[String]) -> Vec<String> {
     let known = |uri: &&String| {
         *uri == EXTENSION || agent.card.extensions().any(|(known, _)| known == uri.as_str())
     };
-    asked.iter().filter(known).cloned().collect()
+    requested.iter().filter(known).cloned().collect()
 }
 
-fn require_known_extensions(agent: &Agent, asked: &[String]) -> Result<(), A2aError> {
-    let Some(uri) = agent.card.missing_extension(asked) else { return Ok(()) };
+fn require_known_extensions(agent: &Agent, requested: &[String]) -> Result<(), A2aError> {
+    let Some(uri) = agent.card.missing_extension(requested) else { return Ok(()) };
     let why = format!(
         "agent `{}` needs the extension {uri}; name it in the service parameter `A2A-Extensions`",
         agent.id

@@ -3,7 +3,7 @@
 
 use super::{Caller, Hub, a2a::task_of};
 use crate::{error::HubError, tasks::Subscription};
-use a2a_hub_agents::{Agent, is_kept};
+use a2a_hub_agents::{Agent, is_idle_owner};
 use a2a_hub_conversations::repeats::Claim;
 use a2a_hub_core::{access_control::Principal, task::idempotency};
 use a2a_hub_process::TreeOwner;
@@ -51,7 +51,7 @@ impl Hub {
         let Some(TreeOwner { agent, owner, .. }) = self.agents.owner_of_tree(tree) else {
             return Err(refused("the program that asks has ended"));
         };
-        if is_kept(&owner) {
+        if is_idle_owner(&owner) {
             return Err(refused(
                 "the program that asks is kept for a later task, and works for none now: what it asks, it asks for nobody",
             ));
@@ -108,7 +108,7 @@ impl Hub {
         let agent = match agent {
             Some(agent) => agent.to_string(),
             None if requirements.skill.is_some() => {
-                requirements.say(message.metadata.get_or_insert_default());
+                requirements.write_to(message.metadata.get_or_insert_default());
                 String::new()
             }
             None => {
@@ -117,16 +117,16 @@ impl Hub {
             }
         };
         let request = ChildRequest {
-            budget: Budget::of(message.metadata.as_ref())?,
+            budget: Budget::from_metadata(message.metadata.as_ref())?,
             context_id: message.context_id.as_ref().map(ToString::to_string),
             timeout_ms,
             working_directory,
             ..ChildRequest::new(agent, message)
         };
-        let heard = self.tasks.give(task, request).await?;
+        let subscription = self.tasks.give(task, request).await?;
         if let Some(claim) = claim {
-            claim.begun(heard.task().clone());
+            claim.begun(subscription.task().clone());
         }
-        Ok(heard)
+        Ok(subscription)
     }
 }

@@ -93,7 +93,7 @@ pub(super) async fn replace(hub: &Hub, name: &str, before: &TaskId) -> Result<()
     match hub.tasks.cancel(latest.as_ref().map_or(before, |head| &head.task), by).await {
         Ok(_) => Ok(()),
         // It has ended meanwhile.
-        Err(why) if why.told().kind == ErrorKind::TaskNotCancelable => Ok(()),
+        Err(why) if why.error().kind == ErrorKind::TaskNotCancelable => Ok(()),
         Err(why) => Err(why),
     }
 }

@@ -5,7 +5,7 @@ use super::{Hub, triggers::TriggerOperations};
 use crate::error::HubError;
 use a2a_hub_automation::{
     known_trigger::{KnownTrigger, Sight},
-    look::Look,
+    poll::SourcePoll,
 };
 use a2a_hub_config::TriggerSource;
 use a2a_hub_protocol::error::A2aError;
@@ -17,7 +17,7 @@ impl TriggerOperations<'_> {
     /// as long as one look may take; a source that does not answer gets its baseline by a later
     /// look.
     pub(super) async fn record_baselines(hub: &Hub) {
-        let Ok(operations) = TriggerOperations::of(hub) else { return };
+        let Ok(operations) = TriggerOperations::new(hub) else { return };
         let _looks = operations.triggers.looks.lock().await;
         let all = operations.triggers.all();
         join_all(all.iter().map(async |(name, known)| {
@@ -36,9 +36,9 @@ impl TriggerOperations<'_> {
         name: &str,
         known: &Arc<KnownTrigger>,
     ) -> Result<(), HubError> {
-        let look = {
+        let poll = {
             let mut states = self.triggers.states().await?;
-            let Some(memory) = states.of(name) else { return Ok(()) };
+            let Some(memory) = states.get_mut(name) else { return Ok(()) };
             let lacks = match &known.rules.source {
                 TriggerSource::Commits(..) => memory.state.heads.is_none(),
                 TriggerSource::Files(..) => memory.files.is_none(),
@@ -48,15 +48,15 @@ impl TriggerOperations<'_> {
             if !lacks || !memory.state.is_active() {
                 return Ok(());
             }
-            Look::begin(known, memory.look.take())
+            SourcePoll::begin(known, memory.poll.take())
         };
-        let began = look.began;
-        let sight = look.sight().await;
+        let began = poll.began;
+        let sight = poll.sight().await;
         let mut states = self.triggers.states().await?;
-        let Some(memory) = states.of(name) else { return Ok(()) };
+        let Some(memory) = states.get_mut(name) else { return Ok(()) };
         let mut state = memory.state.clone();
         match sight {
-            Err(late) => memory.look = Some(late),
+            Err(late) => memory.poll = Some(late),
             // The next look reports it.
             Ok(Err(_)) => {}
             Ok(Ok(Sight::Heads(heads))) => state.heads = Some(heads),

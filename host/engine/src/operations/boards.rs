@@ -18,7 +18,7 @@ pub(super) async fn perform(
     caller: &Caller,
     request: BoardRequest,
 ) -> Result<Value, HubError> {
-    let own = match &caller.principal {
+    let caller_task = match &caller.principal {
         Principal::AgentTask { agent, task } => {
             require_delegation(hub, agent, "blackboards")?;
             Some(task)
@@ -30,15 +30,15 @@ pub(super) async fn perform(
         | Principal::Client(_)
         | Principal::Anonymous => None,
     };
-    match (request, own) {
-        (BoardRequest::Read { task, step }, own) => {
-            let task = read(hub, caller, own, task).await?;
+    match (request, caller_task) {
+        (BoardRequest::Read { task, step }, caller_task) => {
+            let task = read(hub, caller, caller_task, task).await?;
             let (id, state) = (task.id.as_str(), task.status.state.name());
             let report = board_report(id, state, task.metadata.as_ref(), step.as_deref());
             Ok(report.map_err(|why| A2aError::invalid("task", why))?)
         }
-        (BoardRequest::Change(contribution), Some(own)) => {
-            let answer = hub.tasks.change_board(own, contribution).await?;
+        (BoardRequest::Change(contribution), Some(caller_task)) => {
+            let answer = hub.tasks.change_board(caller_task, contribution).await?;
             answer.ok_or_else(|| {
                 let why = "the flow has not answered yet, and may still make the change; `read_blackboard` shows whether it did";
                 A2aError::new(ErrorKind::Timeout, why).into()
@@ -56,14 +56,14 @@ pub(super) async fn perform(
 async fn read(
     hub: &HubParts,
     caller: &Caller,
-    own: Option<&TaskId>,
+    caller_task: Option<&TaskId>,
     task: Option<String>,
 ) -> Result<Task, HubError> {
-    let task = match (task.map(TaskId::new), own) {
+    let task = match (task.map(TaskId::new), caller_task) {
         (Some(task), _) => task,
-        (None, Some(own)) => {
-            return hub.tasks.board_above(own).await?.ok_or_else(|| {
-                let why = format!("no flow with a blackboard called task `{own}`, nor one above it; name a task in `task`");
+        (None, Some(caller_task)) => {
+            return hub.tasks.nearest_board_task(caller_task).await?.ok_or_else(|| {
+                let why = format!("no flow with a blackboard called task `{caller_task}`, nor one above it; name a task in `task`");
                 A2aError::invalid("task", why).into()
             });
         }
@@ -72,10 +72,10 @@ async fn read(
             return Err(A2aError::invalid("task", why).into());
         }
     };
-    if let Some(own) = own
-        && hub.tasks.require_within(&task, own).await.is_err()
+    if let Some(caller_task) = caller_task
+        && hub.tasks.require_within(&task, caller_task).await.is_err()
     {
-        hub.tasks.require_within(own, &task).await?;
+        hub.tasks.require_within(caller_task, &task).await?;
     }
     let (_, context) = hub.tasks.whose(&task).await?;
     if *context.tenant() != caller.tenant {

@@ -32,15 +32,15 @@ impl Hub {
                 .with(json!({ "reason": "handoff", "taskId": id }))
         })?;
         let message = self.tasks.handoff_message((&old, &head.agent), &to, note.as_deref()).await;
-        let own_facts = Some(handoff::fact_of_new(&head.agent, &id, None));
+        let hub_facts = Some(handoff::fact_of_new(&head.agent, &id, None));
         let send = SendMessage {
-            own_facts,
+            task_metadata: hub_facts,
             agent: Some(to.id.clone()),
             ..SendMessage::new(message, None)?
         };
-        let heard = self.start_anew(caller, Box::new(send), ResponseMode::TaskOnly).await?;
-        tracing::info!(task = %id, to = %to.id, next = %heard.task(), "a task was handed over");
-        Ok(self.tasks.get(heard.task()).await?.task)
+        let subscription = self.start_anew(caller, Box::new(send), ResponseMode::TaskOnly).await?;
+        tracing::info!(task = %id, to = %to.id, next = %subscription.task(), "a task was handed over");
+        Ok(self.tasks.get(subscription.task()).await?.task)
     }
 
     /// Task that goes on with `task`, after all handoffs.
@@ -60,8 +60,8 @@ impl Hub {
         if self.tasks.stored(id).await?.is_none() {
             return Ok(None);
         }
-        let mut heard = self.tasks.resubscribe(id, None).await?;
-        while let Some(recorded) = heard.next().await {
+        let mut subscription = self.tasks.resubscribe(id, None).await?;
+        while let Some(recorded) = subscription.next().await {
             recorded?;
         }
         Ok(Some(self.tasks.get(id).await?.task))

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 impl Hub {
     /// Changes a plug-in, or copies the store. [`Hub::handle`] has checked that the caller owns the
     /// hub.
-    pub(super) async fn own(
+    pub(super) async fn perform_as_owner(
         &self,
         caller: &Caller,
         operation: Operation,

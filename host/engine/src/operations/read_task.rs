@@ -7,7 +7,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     operation::Operation,
 };
-use a2a_hub_store::Looked;
+use a2a_hub_store::TaskView;
 
 impl Hub {
     /// Carries out an [`Operation::GetTask`] for the whole task, under the rules of
@@ -16,29 +16,29 @@ impl Hub {
     /// # Errors
     ///
     /// Those of `handle`.
-    pub async fn look(
+    pub async fn view_task(
         &self,
         caller: impl Into<Caller>,
-        visit: Option<&ClientContext>,
+        client_context: Option<&ClientContext>,
         mut operation: Operation,
-    ) -> Result<Looked, A2aError> {
+    ) -> Result<TaskView, A2aError> {
         let (_, admitted) = self.pass_gate(caller.into(), &mut operation).await?;
-        admitted.came_to(self.look_up(visit, operation).await)
+        admitted.finish(self.stored_view(client_context, operation).await)
     }
 
-    async fn look_up(
+    async fn stored_view(
         &self,
-        visit: Option<&ClientContext>,
+        client_context: Option<&ClientContext>,
         operation: Operation,
-    ) -> Result<Looked, HubError> {
+    ) -> Result<TaskView, HubError> {
         let Operation::GetTask { id, history_length: None } = operation else {
             return Err(A2aError::new(ErrorKind::Internal, "only a whole task is looked at").into());
         };
-        let looked = self.tasks.look(&id).await?;
-        let endpoint = visit.and_then(|visit| visit.agent.as_ref());
-        if endpoint.is_some_and(|endpoint| !self.is_at(endpoint, looked.agent())) {
+        let view = self.tasks.view(&id).await?;
+        let endpoint = client_context.and_then(|client_context| client_context.agent.as_ref());
+        if endpoint.is_some_and(|endpoint| !self.is_at(endpoint, view.agent())) {
             return Err(A2aError::no_task(&id).into());
         }
-        Ok(looked)
+        Ok(view)
     }
 }

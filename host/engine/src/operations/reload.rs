@@ -9,7 +9,7 @@ use a2a_hub_core::task::prices::Prices;
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    hub::event::Happened,
+    hub::event::HubEventKind,
     operation::Reloaded,
 };
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Hub {
             let why = format!("reload the configuration: {why}; nothing was changed");
             A2aError::new(ErrorKind::UnsupportedOperation, why)
         })?;
-        let left_out = self.plugins.follow(&followed).await;
+        let omitted = self.plugins.follow(&followed).await;
         self.contexts.follow(&followed.config);
         self.tasks.set_prices(Prices(followed.config.prices.clone()));
         self.tasks.follow_worktrees(&followed.config.worktrees);
@@ -60,11 +60,14 @@ impl Hub {
             let settings = needs_restart.join(", ");
             tracing::warn!(settings, "some settings count once the hub is started again");
         }
-        for left in &left_out {
-            tracing::warn!(agent = %left.agent_id, why = left.error, "an agent cannot follow the configuration");
+        for agent in &omitted {
+            tracing::warn!(agent = %agent.agent_id, why = agent.error, "an agent cannot follow the configuration");
         }
-        let (told, later) = (changed.clone(), needs_restart.clone());
-        self.events.publish(Happened::ConfigReloaded { changed: told, needs_restart: later });
-        Ok(Reloaded { changed, needs_restart, left_out })
+        let (changed_settings, later) = (changed.clone(), needs_restart.clone());
+        self.events.publish(HubEventKind::ConfigReloaded {
+            changed: changed_settings,
+            needs_restart: later,
+        });
+        Ok(Reloaded { changed, needs_restart, left_out: omitted })
     }
 }

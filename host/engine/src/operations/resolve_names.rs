@@ -70,12 +70,12 @@ impl Hub {
     }
 
     /// Converts a registry error; an unknown agent gets the common error for unknown names.
-    pub(super) fn told_of_unknown(&self, why: RegistryError) -> HubError {
+    pub(super) fn registry_error(&self, why: RegistryError) -> HubError {
         match why {
             RegistryError::Unknown(name) => self.no_agent(&name).into(),
             why @ (RegistryError::Disabled(_)
             | RegistryError::Refused { .. }
-            | RegistryError::Kept { .. }
+            | RegistryError::NotReloaded { .. }
             | RegistryError::Elsewhere { .. }
             | RegistryError::NotElsewhere(_)
             | RegistryError::Folder(_)) => why.into(),

@@ -31,14 +31,14 @@ use tokio::time::timeout;
 
 /// Longest pause between two looks at the clock: timers neither follow a clock that is set, nor
 /// count the time that a machine sleeps.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Hub {
     /// Carries schedules and triggers out, for as long as the hub runs.
     pub async fn keep_automations(self) {
         let triggers = async {
-            if let Ok(triggers) = TriggerOperations::of(&self) {
-                triggers.keep().await;
+            if let Ok(triggers) = TriggerOperations::new(&self) {
+                triggers.run_loop().await;
             }
         };
         tokio::join!(self.keep_schedules(), triggers);
@@ -49,7 +49,8 @@ impl Hub {
         let Some(schedules) = self.schedules.clone() else { return };
         loop {
             let is_closed = self.require_open().is_err();
-            let pause = if is_closed { Some(LOOK) } else { self.carry_out_schedules().await };
+            let pause =
+                if is_closed { Some(POLL_INTERVAL) } else { self.carry_out_schedules().await };
             match pause {
                 // Either end of the wait is a reason to look again.
                 Some(pause) => drop(timeout(pause, schedules.changed.notified()).await),
@@ -67,16 +68,16 @@ impl Hub {
             Ok(states) => states,
             Err(why) => {
                 tracing::warn!(%why, "cannot read the states of the schedules, trying again");
-                return Some(LOOK);
+                return Some(POLL_INTERVAL);
             }
         };
-        let mut pause = LOOK;
+        let mut pause = POLL_INTERVAL;
         for (name, planned) in &planned {
-            let Some(kept) = states.of(name) else { continue };
-            match Box::pin(self.carry_out_due(&schedules, name, planned, kept)).await {
+            let Some(known_state) = states.get_mut(name) else { continue };
+            match Box::pin(self.carry_out_due(&schedules, name, planned, known_state)).await {
                 Ok(Some(next)) => {
-                    let left = next.duration_since(schedules.now());
-                    pause = pause.min(Duration::try_from(left).unwrap_or_default());
+                    let remaining = next.duration_since(schedules.now());
+                    pause = pause.min(Duration::try_from(remaining).unwrap_or_default());
                 }
                 Ok(None) => {}
                 Err(why) => {
@@ -94,14 +95,14 @@ impl Hub {
         schedules: &Schedules,
         name: &str,
         planned: &Planned,
-        kept: &mut KnownState,
+        known_state: &mut KnownState,
     ) -> Result<Option<Timestamp>, HubError> {
         loop {
-            let last = kept.state.last_task.as_ref();
-            let is_running = is_at_work(self, last, &mut kept.is_over).await?;
-            let step = planned.plan.step(name, &kept.state, is_running, schedules.now());
-            let mut state = kept.state.clone();
-            let mut is_over = kept.is_over;
+            let last = known_state.state.last_task.as_ref();
+            let is_running = is_at_work(self, last, &mut known_state.is_over).await?;
+            let step = planned.plan.step(name, &known_state.state, is_running, schedules.now());
+            let mut state = known_state.state.clone();
+            let mut is_over = known_state.is_over;
             match step {
                 Step::Wait(next) => return Ok(next),
                 Step::Queue(due) => {
@@ -110,7 +111,7 @@ impl Hub {
                 }
                 Step::Skip(due, why) => {
                     state.done(due.planned);
-                    let at = planned.plan.times.shown(due.planned);
+                    let at = planned.plan.times.format_local(due.planned);
                     let note = skipped_note(&at, due, why);
                     tracing::warn!(schedule = name, "{note}");
                     state.note = Some(note);
@@ -132,12 +133,12 @@ impl Hub {
                             (state.last_task, is_over) = (Some(task.to_string()), false);
                         }
                         Err(RunRefusal::Unknown(why)) => return Err(why),
-                        Err(RunRefusal::Refused(_)) if kept.attempts + 1 < ATTEMPTS => {
-                            kept.attempts += 1;
+                        Err(RunRefusal::Refused(_)) if known_state.attempts + 1 < ATTEMPTS => {
+                            known_state.attempts += 1;
                             return Ok(None);
                         }
                         Err(RunRefusal::Refused(why)) => {
-                            let at = planned.plan.times.shown(due.planned);
+                            let at = planned.plan.times.format_local(due.planned);
                             let note = format!("the run of {at} did not start: {why}");
                             tracing::warn!(schedule = name, "{note}");
                             state.note = Some(note);
@@ -147,7 +148,7 @@ impl Hub {
                 }
             }
             schedules.store(name, &state).await?;
-            *kept = KnownState { state, is_over, attempts: 0 };
+            *known_state = KnownState { state, is_over, attempts: 0 };
         }
     }
 
@@ -156,7 +157,7 @@ impl Hub {
         &self,
         request: TriggerRequest,
     ) -> Result<Answer, HubError> {
-        TriggerOperations::of(self)?.perform(request).await
+        TriggerOperations::new(self)?.perform(request).await
     }
 
     /// Takes a webhook for the trigger `name`. Its signature is the sender's only right.
@@ -203,12 +204,12 @@ impl Hub {
         let started = start_run(self, of_schedule(&planned.config, &run), TaskId::fresh()).await;
         let task = started.map_err(HubError::from)?;
         let mut states = schedules.states(&schedules.all()).await?;
-        if let Some(kept) = states.of(name) {
-            let mut state = kept.state.clone();
+        if let Some(known_state) = states.get_mut(name) {
+            let mut state = known_state.state.clone();
             state.last_planned_ms = Some(now.as_millisecond());
             state.last_task = Some(task.to_string());
             schedules.store(name, &state).await?;
-            (kept.state, kept.is_over) = (state, false);
+            (known_state.state, known_state.is_over) = (state, false);
         }
         Ok(Answer::Task(Box::new(self.tasks.get(&task).await?.task)))
     }
@@ -222,11 +223,11 @@ impl Hub {
         let schedules = self.schedules()?;
         Self::schedule(&schedules, name)?;
         let mut states = schedules.states(&schedules.all()).await?;
-        if let Some(kept) = states.of(name) {
-            let mut state = kept.state.clone();
+        if let Some(known_state) = states.get_mut(name) {
+            let mut state = known_state.state.clone();
             state.pause(paused, schedules.now());
             schedules.store(name, &state).await?;
-            kept.state = state;
+            known_state.state = state;
         }
         drop(states);
         schedules.changed.notify_one();
@@ -239,12 +240,12 @@ impl Hub {
         name: &str,
     ) -> Result<ScheduleInfo, HubError> {
         let planned = Self::schedule(schedules, name)?;
-        let state = match schedules.states(&schedules.all()).await?.of(name) {
-            Some(kept) => kept.state.clone(),
+        let state = match schedules.states(&schedules.all()).await?.get_mut(name) {
+            Some(known_state) => known_state.state.clone(),
             None => return Err(A2aError::invalid("name", "the schedule was removed").into()),
         };
         let Planned { config, plan } = &*planned;
-        let shown = |ms: i64| plan.times.shown(at(ms));
+        let shown = |ms: i64| plan.times.format_local(at(ms));
         let last = match (state.last_planned_ms, &state.last_task) {
             (Some(ms), Some(task)) => {
                 let task = TaskId::new(task.as_str());
@@ -253,7 +254,7 @@ impl Hub {
             }
             (_, _) => None,
         };
-        let next = plan.next(&state, schedules.now()).map(|next| plan.times.shown(next));
+        let next = plan.next(&state, schedules.now()).map(|next| plan.times.format_local(next));
         Ok(ScheduleInfo {
             name: name.to_owned(),
             agent: config.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -265,17 +266,17 @@ impl Hub {
             last,
             queued: state.queued_ms.map(shown),
             note: state.note,
-            warning: self.schedule_trouble(name, config),
+            warning: self.schedule_warning(name, config),
         })
     }
 
     /// Warnings about schedules whose next run would fail.
-    pub(super) fn schedule_troubles(&self) -> Vec<String> {
+    pub(super) fn schedule_warnings(&self) -> Vec<String> {
         let all = self.schedules.as_ref().map(|schedules| schedules.all()).unwrap_or_default();
-        all.iter().filter_map(|(name, it)| self.schedule_trouble(name, &it.config)).collect()
+        all.iter().filter_map(|(name, it)| self.schedule_warning(name, &it.config)).collect()
     }
 
-    fn schedule_trouble(&self, name: &str, config: &Schedule) -> Option<String> {
+    fn schedule_warning(&self, name: &str, config: &Schedule) -> Option<String> {
         let why = self.named(config.agent.as_ref()?).err()?;
         Some(format!(
             "the schedule `{name}` cannot start: {}; set `schedule.{name}.agent` to one of them",
@@ -293,11 +294,11 @@ fn run_of(name: &str, config: &Schedule, planned: Timestamp) -> ScheduledRun {
     }
 }
 
-fn count(missed: u32, what: &str) -> String {
+fn count(missed: u32, noun: &str) -> String {
     match missed {
-        1 => format!("one {what} was"),
-        MAX_COUNTED => format!("{MAX_COUNTED} {what}s or more were"),
-        missed => format!("{missed} {what}s were"),
+        1 => format!("one {noun} was"),
+        MAX_COUNTED => format!("{MAX_COUNTED} {noun}s or more were"),
+        missed => format!("{missed} {noun}s were"),
     }
 }
 

@@ -61,7 +61,7 @@ impl Hub {
             }
         });
         let push = self.receiver(send.push.take()).await?;
-        let budget = Budget::of(send.message.metadata.as_ref())?;
+        let budget = Budget::from_metadata(send.message.metadata.as_ref())?;
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
         // Boxed: this future is as large as all futures that it awaits.
         let submitted = Box::pin(async move {
@@ -69,19 +69,19 @@ impl Hub {
             if let Some(task) = claim.as_ref().and_then(Claim::task) {
                 // The task may have been deleted; then a new one begins.
                 if let Some(stored) = hub.tasks.stored(task).await? {
-                    let heard = hub.tasks.repeat(task, after).await?;
+                    let subscription = hub.tasks.repeat(task, after).await?;
                     // All events of a final task are in the log, so a stream finds its direct
                     // message without waiting.
                     let agent = hub.agents.find(&stored.agent);
                     let may_be_message = stored.task.status.state.is_final()
                         && agent.is_some_and(|agent| agent.may_reply_directly());
-                    return Ok(heard.with_direct_message(may_be_message));
+                    return Ok(subscription.with_direct_message(may_be_message));
                 }
             }
             hub.require_open()?;
             let request = claim.as_ref().map(|claim| claim.fingerprint.clone());
             let beginning = MessageDelivery { send, by, request, response, budget };
-            let heard = match addressee {
+            let subscription = match addressee {
                 Addressee::One(agent) => {
                     hub.submit(&agent, beginning, None).await.map_err(|refused| match refused {
                         TaskRefused::ByAgent(_, why) => why.into(),
@@ -91,9 +91,9 @@ impl Hub {
                 Addressee::Any(wanted) => hub.submit_to_any(wanted, beginning).await?,
             };
             if let Some(claim) = claim {
-                claim.begun(heard.task().clone());
+                claim.begun(subscription.task().clone());
             }
-            Ok(heard)
+            Ok(subscription)
         });
         self.begin(push, submitted).await
     }
@@ -144,7 +144,7 @@ impl Hub {
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, TaskRefused> {
         let MessageDelivery { send, by, request, response, budget } = beginning;
-        let new = NewTask::of(agent, *send, by, budget);
+        let new = NewTask::from_message(agent, *send, by, budget);
         self.tasks.offer(Box::new(NewTask { response, request, routing, ..*new })).await
     }
 
@@ -157,16 +157,17 @@ impl Hub {
         let message = &beginning.send.message;
         let mut route = self.tasks.choose(&self.routes, wanted, message, &|_| true).await?;
         while let Some(agent) = route.agent() {
-            match self.submit(&agent, beginning.clone(), route.told()).await {
-                Ok(heard) => {
-                    let rejection = match route.has_another() && beginning.send.own_id.is_none() {
-                        true => self.tasks.rejection(&heard).await,
-                        // The client receives the rejection itself.
-                        false => None,
-                    };
+            match self.submit(&agent, beginning.clone(), route.routing_facts()).await {
+                Ok(subscription) => {
+                    let rejection =
+                        match route.has_another() && beginning.send.new_task_id.is_none() {
+                            true => self.tasks.rejection(&subscription).await,
+                            // The client receives the rejection itself.
+                            false => None,
+                        };
                     match rejection {
-                        Some(said) => route.pass_rejected(heard.task().clone(), &said),
-                        None => return Ok(heard),
+                        Some(text) => route.pass_rejected(subscription.task().clone(), &text),
+                        None => return Ok(subscription),
                     }
                 }
                 Err(TaskRefused::ByAgent(reason, why)) => route.pass(reason, why),
@@ -177,24 +178,27 @@ impl Hub {
     }
 
     /// Waits until the task is over, or waits for its client.
-    pub(super) async fn hear_out(&self, heard: &mut Subscription) -> Result<Answer, HubError> {
+    pub(super) async fn wait_until_settled(
+        &self,
+        subscription: &mut Subscription,
+    ) -> Result<Answer, HubError> {
         // Folds the task from the events, if the stream starts with the first one: that saves
         // reading the log again.
-        let mut whole: Option<TaskFold> = None;
-        while let Some(recorded) = heard.next().await {
+        let mut fold: Option<TaskFold> = None;
+        while let Some(recorded) = subscription.next().await {
             match &recorded?.event {
                 TaskEvent::Reply(message) => return Ok(Answer::Message(message.clone())),
                 TaskEvent::Created(created) => {
-                    whole = Some(TaskFold::new(created.task.clone()));
+                    fold = Some(TaskFold::new(created.task.clone()));
                 }
                 event @ (TaskEvent::Status(_) | TaskEvent::Artifact(_) | TaskEvent::Input(_)) => {
-                    whole = whole.and_then(|mut task| task.apply(event).is_ok().then_some(task));
+                    fold = fold.and_then(|mut task| task.apply(event).is_ok().then_some(task));
                 }
             }
         }
-        let task = match whole {
+        let task = match fold {
             Some(task) => task.into_task(),
-            None => self.tasks.get(heard.task()).await?.task,
+            None => self.tasks.get(subscription.task()).await?.task,
         };
         if task.status.state == TaskState::Submitted || task.status.state == TaskState::Working {
             let why = "the hub stopped, or its store failed, before the task ended; `tasks/get` tells what became of it";

@@ -37,7 +37,7 @@ impl Hub {
             | Principal::Anonymous => TenantId::default(),
         };
         let tenant = self.require_tenant(&caller, &of_task)?;
-        operation.place(&tenant);
+        operation.restrict_to_tenant(&tenant);
         if let Some(task) = task_of(operation)
             && self.tenant_of(task).await? != tenant
         {

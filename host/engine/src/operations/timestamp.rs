@@ -4,10 +4,10 @@ use a2a_hub_clock as clock;
 use a2a_hub_protocol::error::A2aError;
 
 /// Converts a client's timestamp to the store's format.
-pub(super) fn moment(field: &str, said: Option<String>) -> Result<Option<String>, A2aError> {
-    let written = |said: String| {
+pub(super) fn moment(field: &str, timestamp: Option<String>) -> Result<Option<String>, A2aError> {
+    let written = |timestamp: String| {
         let why = "must be a time in RFC 3339, such as `2026-01-31T12:00:00Z`";
-        clock::canonical(&said).ok_or_else(|| A2aError::invalid(field, why))
+        clock::canonical(&timestamp).ok_or_else(|| A2aError::invalid(field, why))
     };
-    said.map(written).transpose()
+    timestamp.map(written).transpose()
 }

@@ -48,7 +48,7 @@ async fn source_of(
 ) -> Result<TopicSource, HubError> {
     let agent = require_delegation(hub, id, "topics")?;
     let stored = hub.tasks.get(task).await?.task;
-    let run = AutomatedRun::of(stored.metadata.as_ref());
+    let run = AutomatedRun::from_metadata(stored.metadata.as_ref());
     Ok(TopicSource {
         publisher: caller.principal.identity(),
         task_id: Some(task.to_string()),
@@ -57,22 +57,22 @@ async fn source_of(
     })
 }
 
-/// Refuses `what` to the programs of an agent that may call no other one.
+/// Refuses `feature` to the programs of an agent that may call no other one.
 pub(super) fn require_delegation(
     hub: &HubParts,
     id: &AgentId,
-    what: &str,
+    feature: &str,
 ) -> Result<Arc<Agent>, HubError> {
     let refused = |why: String| A2aError::new(ErrorKind::Authentication, why);
     let Some(agent) = hub.agents.find(id) else {
-        let why = format!("the agent `{id}` was removed, so its programs may not use {what}");
+        let why = format!("the agent `{id}` was removed, so its programs may not use {feature}");
         return Err(refused(why).into());
     };
     if agent.may_call_any() {
         return Ok(agent);
     }
     let why = format!(
-        "a program of the agent `{id}` may not do this: {what} are for agents that may call others, and none is granted to \
+        "a program of the agent `{id}` may not do this: {feature} are for agents that may call others, and none is granted to \
          this one; `delegate` of its grant names some"
     );
     Err(refused(why).into())

@@ -12,8 +12,8 @@ use crate::error::HubError;
 use a2a_hub_automation::{
     Triggers,
     known_trigger::{KnownTrigger, Sight},
-    look::Look,
     message::{of_trigger, status_text, time},
+    poll::SourcePoll,
     schedules::task_id,
     triggers::{POLL_INTERVAL, TriggerMemory},
 };
@@ -21,14 +21,14 @@ use a2a_hub_config::{TriggerOn, TriggerSource};
 use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    hub::event::{Happened, StreamEnd},
+    hub::event::{HubEventKind, StreamEnd},
     id::{AgentId, TaskId, TenantId},
     operation::{Answer, TriggerAnswer, TriggerInfo, TriggerRequest, TriggerRun},
     scheduled::AutomatedRun,
 };
 use a2a_hub_triggers::{
-    happening::{EndedTask, Happening},
     plan::{TriggerState, TriggerStep},
+    trigger_event::{EndedTask, TriggerEvent},
 };
 use std::{future::pending, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
@@ -44,7 +44,7 @@ impl<'h> TriggerOperations<'h> {
     ///
     /// # Errors
     /// This hub has none.
-    pub(super) fn of(hub: &'h Hub) -> Result<Self, HubError> {
+    pub(super) fn new(hub: &'h Hub) -> Result<Self, HubError> {
         let triggers = hub.triggers.clone().ok_or_else(|| {
             let why = "this hub was built without triggers";
             A2aError::new(ErrorKind::UnsupportedOperation, why)
@@ -53,18 +53,18 @@ impl<'h> TriggerOperations<'h> {
     }
 
     /// Carries the triggers out, for as long as the hub runs.
-    pub(super) async fn keep(&self) {
+    pub(super) async fn run_loop(&self) {
         let mut listener = None;
         loop {
-            let hears = self.triggers.all().values().any(|it| it.of_agent().is_some());
-            if !hears {
+            let needs_listener = self.triggers.all().values().any(|it| it.of_agent().is_some());
+            if !needs_listener {
                 listener = None;
             } else if listener.is_none() {
                 // Only tasks of the default tenant count: what a run gets is for the operator.
                 listener = Some(self.hub.events.subscribe(&TenantId::default()));
             }
             let is_closed = self.hub.require_open().is_err();
-            let pause = if is_closed { Some(POLL_INTERVAL) } else { self.look_at_all().await };
+            let pause = if is_closed { Some(POLL_INTERVAL) } else { self.poll_all().await };
             if self.wait(pause, &mut listener).await == Some(StreamEnd::HubStopped) {
                 return;
             }
@@ -95,7 +95,7 @@ impl<'h> TriggerOperations<'h> {
                 () = over => return None,
                 () = self.triggers.changed.notified() => return None,
                 heard = next => match heard {
-                    Ok(event) => self.hear(&event.what),
+                    Ok(event) => self.record_ended_task(&event.what),
                     Err(end) => {
                         tracing::warn!("triggers may have missed ends of tasks, since too many came at once");
                         *listener = None;
@@ -107,8 +107,8 @@ impl<'h> TriggerOperations<'h> {
     }
 
     /// Records a task that ended, for the triggers that it may concern.
-    fn hear(&self, what: &Happened) {
-        let Happened::TaskState { task_id, agent_id, state, .. } = what else { return };
+    fn record_ended_task(&self, event: &HubEventKind) {
+        let HubEventKind::TaskState { task_id, agent_id, state, .. } = event else { return };
         for (name, known) in self.triggers.all() {
             let TriggerSource::Tasks(agent, wanted) = &known.rules.source else { continue };
             if wanted == state && self.is_of(agent, agent_id) {
@@ -125,10 +125,10 @@ impl<'h> TriggerOperations<'h> {
 
     /// Looks at the sources of all triggers. Returns the pause until the next look; none if the
     /// configuration has no triggers.
-    async fn look_at_all(&self) -> Option<Duration> {
+    async fn poll_all(&self) -> Option<Duration> {
         let all = self.triggers.all();
         for (name, known) in &all {
-            if let Err(why) = Box::pin(self.look(name, known)).await {
+            if let Err(why) = Box::pin(self.poll(name, known)).await {
                 let why = A2aError::from(why);
                 tracing::warn!(trigger = name, %why, "cannot carry out a trigger, trying again");
             }
@@ -137,25 +137,25 @@ impl<'h> TriggerOperations<'h> {
     }
 
     /// Looks at the source of a trigger, and carries out the step that is due.
-    async fn look(&self, name: &str, known: &Arc<KnownTrigger>) -> Result<(), HubError> {
+    async fn poll(&self, name: &str, known: &Arc<KnownTrigger>) -> Result<(), HubError> {
         let _looks = self.triggers.looks.lock().await;
         let (now, plan) = (Instant::now(), known.rules.plan);
-        let (look, was_running) = {
+        let (poll, was_running) = {
             let mut states = self.triggers.states().await?;
-            let Some(memory) = states.of(name) else { return Ok(()) };
-            let is_due = memory.next_look.is_none_or(|next| next <= now);
+            let Some(memory) = states.get_mut(name) else { return Ok(()) };
+            let is_due = memory.next_poll.is_none_or(|next| next <= now);
             if !memory.state.is_active() {
                 // Tasks that end during a pause are no events.
                 drop(self.triggers.take_ended(name));
             }
             let is_due = is_due && memory.state.is_active();
-            let look = is_due.then(|| Look::begin(known, memory.look.take()));
-            (look, self.is_running(memory).await?)
+            let poll = is_due.then(|| SourcePoll::begin(known, memory.poll.take()));
+            (poll, self.is_running(memory).await?)
         };
-        let began = look.as_ref().map(|it| it.began);
+        let began = poll.as_ref().map(|it| it.began);
         // Other operations on triggers need not wait for the disk.
-        let (sight, late) = match look {
-            Some(look) => match look.sight().await {
+        let (sight, late) = match poll {
+            Some(poll) => match poll.sight().await {
                 Ok(sight) => (Some(sight), None),
                 Err(late) => (None, Some(late)),
             },
@@ -164,10 +164,10 @@ impl<'h> TriggerOperations<'h> {
         let mut events = if sight.is_some() { self.ended(name).await? } else { Vec::new() };
 
         let mut states = self.triggers.states().await?;
-        let Some(memory) = states.of(name) else { return Ok(()) };
+        let Some(memory) = states.get_mut(name) else { return Ok(()) };
         let (mut state, mut files) = (memory.state.clone(), None);
-        let trouble = match sight {
-            None => late.is_some().then(|| Some(Look::why_late(name, known))),
+        let failure = match sight {
+            None => late.is_some().then(|| Some(SourcePoll::why_late(name, known))),
             Some(Err(why)) => Some(Some(why)),
             Some(Ok(sight)) => {
                 match sight {
@@ -188,19 +188,19 @@ impl<'h> TriggerOperations<'h> {
         self.save(name, memory, &state).await?;
         if let Some(began) = began {
             match late {
-                Some(_) => memory.next_look = Some(Instant::now() + POLL_INTERVAL),
+                Some(_) => memory.next_poll = Some(Instant::now() + POLL_INTERVAL),
                 None => memory.rest_after(began),
             }
             memory.files = files.or(memory.files.take());
-            memory.look = late;
+            memory.poll = late;
         }
         self.step(name, known, memory).await?;
         if memory.state.stopped {
             let why = memory.state.note.clone().unwrap_or_default();
             let why = format!("{why}; `a2a-hub trigger resume {name}` lets it go on");
-            self.triggers.set_trouble(name, Some(why));
-        } else if let Some(trouble) = trouble {
-            self.triggers.set_trouble(name, trouble);
+            self.triggers.set_problem(name, Some(why));
+        } else if let Some(failure) = failure {
+            self.triggers.set_problem(name, failure);
         }
         Ok(())
     }
@@ -276,7 +276,7 @@ impl<'h> TriggerOperations<'h> {
     }
 
     /// Ended tasks since the last look, without those that the trigger itself led to.
-    async fn ended(&self, name: &str) -> Result<Vec<Happening>, HubError> {
+    async fn ended(&self, name: &str) -> Result<Vec<TriggerEvent>, HubError> {
         let ended = self.triggers.take_ended(name);
         let mut events = Vec::new();
         for id in &ended {
@@ -289,13 +289,13 @@ impl<'h> TriggerOperations<'h> {
                 }
             };
             let Some(stored) = stored else { continue };
-            let run = AutomatedRun::of(stored.task.metadata.as_ref());
+            let run = AutomatedRun::from_metadata(stored.task.metadata.as_ref());
             let after = run.map(|run| run.triggers()).unwrap_or_default();
             if after.iter().any(|it| it == name) {
                 tracing::debug!(trigger = name, task = %id, "the trigger led to this task itself");
                 continue;
             }
-            events.push(Happening::Task(EndedTask {
+            events.push(TriggerEvent::Task(EndedTask {
                 task: id.to_string(),
                 agent: stored.agent.to_string(),
                 state: stored.task.status.state.name().to_owned(),
@@ -334,7 +334,7 @@ impl<'h> TriggerOperations<'h> {
         let started = start_run(self.hub, message, TaskId::fresh()).await;
         let task = started.map_err(HubError::from)?;
         let mut states = self.triggers.states().await?;
-        if let Some(memory) = states.of(name) {
+        if let Some(memory) = states.get_mut(name) {
             let mut state = memory.state.clone();
             let starting = state.starting.take();
             state.started(task.as_str(), now_ms);
@@ -350,13 +350,13 @@ impl<'h> TriggerOperations<'h> {
         let known = self.known(name)?;
         let looks = self.triggers.looks.lock().await;
         let mut states = self.triggers.states().await?;
-        if let Some(memory) = states.of(name) {
+        if let Some(memory) = states.get_mut(name) {
             let mut state = memory.state.clone();
             state.pause(paused);
             if state != memory.state {
                 self.save(name, memory, &state).await?;
-                (memory.files, memory.next_look) = (None, None);
-                self.triggers.set_trouble(name, None);
+                (memory.files, memory.next_poll) = (None, None);
+                self.triggers.set_problem(name, None);
             }
         }
         drop(states);
@@ -367,7 +367,7 @@ impl<'h> TriggerOperations<'h> {
     }
 
     async fn info(&self, name: &str, known: &KnownTrigger) -> Result<TriggerInfo, HubError> {
-        let state = match self.triggers.states().await?.of(name) {
+        let state = match self.triggers.states().await?.get_mut(name) {
             Some(memory) => memory.state.clone(),
             None => return Err(A2aError::invalid("name", "the trigger was removed").into()),
         };
@@ -394,24 +394,24 @@ impl<'h> TriggerOperations<'h> {
                 .sum(),
             last,
             note: state.note,
-            warning: self.trouble(name, known),
+            warning: self.warning(name, known),
         })
     }
 
     /// Warnings about triggers whose events would start no run.
-    pub(super) fn troubles(&self) -> Vec<String> {
+    pub(super) fn warnings(&self) -> Vec<String> {
         let all = self.triggers.all();
-        all.iter().filter_map(|(name, known)| self.trouble(name, known)).collect()
+        all.iter().filter_map(|(name, known)| self.warning(name, known)).collect()
     }
 
-    fn trouble(&self, name: &str, known: &KnownTrigger) -> Option<String> {
+    fn warning(&self, name: &str, known: &KnownTrigger) -> Option<String> {
         let of_key = |key: &str, agent: Option<&AgentId>| {
             let why = self.hub.named(agent?).err()?;
             Some(format!("{}; set `trigger.{name}.{key}` to one of them", why.message))
         };
         let why = of_key("agent", known.config.agent.as_ref())
             .or_else(|| of_key("agent_is", known.of_agent()))
-            .or_else(|| self.triggers.trouble(name))?;
+            .or_else(|| self.triggers.problem(name))?;
         Some(format!("the trigger `{name}` starts no runs: {why}"))
     }
 }

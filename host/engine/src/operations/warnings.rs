@@ -7,16 +7,16 @@ impl Hub {
     /// Current failures of the hub itself, which last until the operator fixes them, one sentence
     /// each: its store, what that had lost when it was opened, the grants file, span export.
     /// Answers at once, even if the store does not.
-    pub fn troubles(&self) -> Vec<String> {
+    pub fn failures(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {
             StorageCondition::Ok => None,
             StorageCondition::Failing { since, error, fix } => {
                 Some(format!("nothing can be stored since {since}: {error}; {fix}"))
             }
         };
-        let spans = self.tasks.span_trouble();
+        let spans = self.tasks.span_export_failure();
         let losses = self.losses.iter().cloned();
-        storage.into_iter().chain(losses).chain(self.agents.grants_trouble()).chain(spans).collect()
+        storage.into_iter().chain(losses).chain(self.agents.grants_error()).chain(spans).collect()
     }
 
     /// Warnings of the status, one sentence each: those of the start, and current ones. A current
@@ -24,14 +24,14 @@ impl Hub {
     pub(super) fn warnings_now(&self) -> Vec<String> {
         let agents = &self.agents;
         let start = self.warnings.iter().cloned();
-        let grants = agents.grants_trouble().into_iter();
-        let names = agents.name_troubles().into_iter().chain(agents.alias_troubles());
-        let names = names.chain(agents.workspace_troubles());
-        let groups = agents.group_troubles().into_iter();
-        let schedules = self.schedule_troubles().into_iter();
-        let triggers = TriggerOperations::of(self).map(|triggers| triggers.troubles());
+        let grants = agents.grants_error().into_iter();
+        let names = agents.name_warnings().into_iter().chain(agents.alias_warnings());
+        let names = names.chain(agents.workspace_warnings());
+        let groups = agents.group_warnings().into_iter();
+        let schedules = self.schedule_warnings().into_iter();
+        let triggers = TriggerOperations::new(self).map(|triggers| triggers.warnings());
         let triggers = triggers.unwrap_or_default().into_iter();
         let current = grants.chain(names).chain(groups).chain(schedules).chain(triggers);
-        start.chain(current).chain(self.tasks.span_trouble()).collect()
+        start.chain(current).chain(self.tasks.span_export_failure()).collect()
     }
 }

@@ -44,7 +44,7 @@ impl<'t> WorktreeOperations<'t> {
     ///
     /// # Errors
     /// This hub has none.
-    pub(super) fn of(tasks: &'t Tasks) -> Result<Self, WorktreeError> {
+    pub(super) fn new(tasks: &'t Tasks) -> Result<Self, WorktreeError> {
         Ok(Self { tasks, worktrees: tasks.worktrees()? })
     }
 
@@ -81,8 +81,8 @@ impl<'t> WorktreeOperations<'t> {
                 let holder = self.tasks.worktree_holder(task.clone()).await?;
                 let applied =
                     worktrees.apply(holder.as_str(), target, accepts_all, checkout).await?;
-                let Applied { commit, branch, checkout, files, left_out } = applied;
-                let left_out = left_out_parts(left_out);
+                let Applied { commit, branch, checkout, files, omissions: omitted } = applied;
+                let omitted = omitted_parts(omitted);
                 let to =
                     checkout.as_ref().map(|checkout| tracing::field::display(checkout.display()));
                 let as_branch = branch.as_ref().map(tracing::field::display);
@@ -92,7 +92,7 @@ impl<'t> WorktreeOperations<'t> {
                     branch,
                     checkout,
                     files,
-                    left_out,
+                    left_out: omitted,
                 })
             }
             WorktreeRequest::Discard { task, force } => {
@@ -135,12 +135,12 @@ impl<'t> WorktreeOperations<'t> {
             let latest = snapshots.get(&worktree.task);
             let applied = is_applied(&worktree, latest);
             let rests = self.tasks.rest_of_worktree(&worktree).await?;
-            let left = rests.zip(keep).map(|(rests, keep)| keep.saturating_sub(rests));
+            let remaining = rests.zip(keep).map(|(rests, keep)| keep.saturating_sub(rests));
             let Worktree { task, tree, base, from, checkout, repository, created_ms, .. } =
                 worktree;
             let conflicts = conflicts.remove(&task).unwrap_or_default();
             let task_id = TaskId::new(task);
-            let asked = match &head {
+            let first_line = match &head {
                 Some(_) => self.first_line(&task_id).await?,
                 None => None,
             };
@@ -157,8 +157,8 @@ impl<'t> WorktreeOperations<'t> {
                 base,
                 from_branch: from,
                 created_at: clock::at_ms(created_ms).unwrap_or_default(),
-                kept_until: left.and_then(in_future),
-                asked,
+                kept_until: remaining.and_then(in_future),
+                asked: first_line,
                 changes: latest.map(|it| WorktreeSize {
                     files: it.files,
                     insertions: it.insertions,
@@ -199,7 +199,7 @@ impl<'t> WorktreeOperations<'t> {
         for worktree in &found {
             self.require_over(worktree).await?;
             if !force {
-                self.worktrees.require_whole(&worktree.task).await?;
+                self.worktrees.require_complete(&worktree.task).await?;
             }
         }
         let mut removed = Vec::new();
@@ -221,16 +221,16 @@ impl<'t> WorktreeOperations<'t> {
         let mut removed = Vec::new();
         for worktree in self.finished(older_than_ms).await? {
             let task_id = TaskId::new(worktree.task);
-            let (kept_as, trouble) = match self.worktrees.retire(task_id.as_str(), force).await {
-                Ok(kept_as) => (kept_as, None),
+            let (result_ref, failure) = match self.worktrees.retire(task_id.as_str(), force).await {
+                Ok(result_ref) => (result_ref, None),
                 // Its task ended without changes, or somebody discarded it.
                 Err(WorktreeError::NotFound(_)) => continue,
                 Err(why) => (None, Some(why.to_string())),
             };
-            let result = kept_as.as_ref().map(tracing::field::display);
-            let why = trouble.as_ref().map(tracing::field::display);
+            let result = result_ref.as_ref().map(tracing::field::display);
+            let why = failure.as_ref().map(tracing::field::display);
             tracing::info!(task = %task_id, kept_as = result, trouble = why, "a worktree was pruned");
-            removed.push(WorktreeRemoved { task_id, kept_as, trouble });
+            removed.push(WorktreeRemoved { task_id, kept_as: result_ref, trouble: failure });
         }
         Ok(removed)
     }
@@ -250,13 +250,13 @@ impl<'t> WorktreeOperations<'t> {
         };
         let (mut removed, mut repositories) = (Vec::new(), BTreeSet::new());
         for worktree in self.finished(older_than_ms).await? {
-            let trouble = match self.worktrees.discard(&worktree.task, force).await {
+            let failure = match self.worktrees.discard(&worktree.task, force).await {
                 Err(WorktreeError::NotFound(_)) => continue,
                 discarded => discarded.err(),
             };
             repositories.insert(worktree.checkout.unwrap_or(worktree.repository));
-            let (task_id, trouble) = (TaskId::new(worktree.task), trouble.map(|it| it.to_string()));
-            removed.push(WorktreeRemoved { task_id, kept_as: None, trouble });
+            let (task_id, failure) = (TaskId::new(worktree.task), failure.map(|it| it.to_string()));
+            removed.push(WorktreeRemoved { task_id, kept_as: None, trouble: failure });
         }
         for repository in repositories {
             match self.forget_in(repository.clone()).await {
@@ -268,11 +268,11 @@ impl<'t> WorktreeOperations<'t> {
                 }
             }
         }
-        let gone = |task| {
+        let to_removed = |task| {
             let task_id = TaskId::new(task);
             WorktreeRemoved { task_id, kept_as: None, trouble: None }
         };
-        removed.extend(forgotten.into_iter().map(gone));
+        removed.extend(forgotten.into_iter().map(to_removed));
         Ok(removed)
     }
 
@@ -293,10 +293,10 @@ impl<'t> WorktreeOperations<'t> {
     /// worktree of another hub stay.
     async fn forget_in(&self, repository: PathBuf) -> Result<Vec<String>, HubError> {
         let mut tasks = Vec::new();
-        for kept in self.worktrees.kept_results(repository.clone()).await? {
-            let id = TaskId::new(kept.task.as_str());
-            if !kept.has_base || self.tasks.find_head(&id).await?.is_some() {
-                tasks.push(kept.task);
+        for result in self.worktrees.retained_results(repository.clone()).await? {
+            let id = TaskId::new(result.task.as_str());
+            if !result.has_base || self.tasks.find_head(&id).await?.is_some() {
+                tasks.push(result.task);
             }
         }
         self.worktrees.forget_results(repository.clone(), &tasks).await?;
@@ -325,9 +325,9 @@ impl<'t> WorktreeOperations<'t> {
     /// First line of the task's first message, shortened; none without a text.
     async fn first_line(&self, task: &TaskId) -> Result<Option<String>, HubError> {
         let stored = self.tasks.stored(task).await?;
-        let said = stored.and_then(|stored| Some(stored.task.history.first()?.joined_text()));
-        let said = said.unwrap_or_default();
-        let line = said.lines().map(str::trim).find(|line| !line.is_empty());
+        let text = stored.and_then(|stored| Some(stored.task.history.first()?.joined_text()));
+        let text = text.unwrap_or_default();
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
         Ok(line.map(|line| line.chars().take(SUBJECT).collect()))
     }
 }
@@ -346,19 +346,19 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()).into())
 }
 
-/// The time after `left`.
-fn in_future(left: Duration) -> Option<String> {
-    clock::at_ms(clock::now_ms().checked_add(u64::try_from(left.as_millis()).ok()?)?)
+/// The time after `remaining`.
+fn in_future(remaining: Duration) -> Option<String> {
+    clock::at_ms(clock::now_ms().checked_add(u64::try_from(remaining.as_millis()).ok()?)?)
 }
 
 fn changes(snapshot: WorktreeSnapshot) -> WorktreeChanges {
     let WorktreeSnapshot { base, commits, files, insertions, deletions, dirty, .. } = snapshot;
-    let left_out = left_out_parts(snapshot.left_out);
-    WorktreeChanges { base, commits, files, insertions, deletions, dirty, left_out }
+    let omitted = omitted_parts(snapshot.left_out);
+    WorktreeChanges { base, commits, files, insertions, deletions, dirty, left_out: omitted }
 }
 
-fn left_out_parts(left_out: Vec<Omission>) -> Vec<LeftOutPart> {
-    let parts = left_out.into_iter();
+fn omitted_parts(omitted: Vec<Omission>) -> Vec<LeftOutPart> {
+    let parts = omitted.into_iter();
     parts.map(|Omission { name, reason }| LeftOutPart { name, reason }).collect()
 }
 

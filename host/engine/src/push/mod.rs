@@ -75,7 +75,7 @@ pub enum PushError {
     #[error(
         "send notifications of task `{0}` to one more place: {MAX_CONFIGS} are enough; delete one"
     )]
-    TooMany(TaskId),
+    ConfigLimit(TaskId),
     /// The receiver is not admitted.
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
@@ -86,18 +86,18 @@ pub enum PushError {
 
 impl Pushes {
     /// Creates the push service for the configs in the store. A receiver whose deliveries fail
-    /// repeatedly is suspended by `breaker`; one event is retried for at most `patience`.
+    /// repeatedly is suspended by `breaker`; one event is retried for at most `retry_timeout`.
     pub fn new(
         storage: Arc<dyn Outbox>,
         tasks: Tasks,
         sender: Sender,
         breaker: BreakerSettings,
-        patience: Duration,
+        retry_timeout: Duration,
     ) -> Self {
         let receivers = Receivers::new(breaker);
         let (running, stop, workers) =
             (TaskTracker::new(), CancellationToken::new(), Mutex::default());
-        let outgoing = Arc::new(PushPath { storage, tasks, sender, receivers, patience });
+        let outgoing = Arc::new(PushPath { storage, tasks, sender, receivers, retry_timeout });
         let inner = Inner { outgoing, workers, running, stop };
         Self(Arc::new(inner))
     }
@@ -131,7 +131,7 @@ impl Pushes {
         AdmittedConfig(offered): AdmittedConfig,
         sent: u64,
     ) -> Result<PushConfig, PushError> {
-        let config = offered.of(task.clone());
+        let config = offered.for_task(task.clone());
         self.require_capacity(&task, Some(&config.id)).await?;
         if !self.0.outgoing.storage.set_push(config.clone(), sent).await? {
             return Err(PushError::NoTask(task));
@@ -157,7 +157,7 @@ impl Pushes {
         // Two concurrent calls may both pass: the existence of a limit matters, not its exact
         // value.
         if known.len() >= MAX_CONFIGS && !known.iter().any(is_there) {
-            return Err(PushError::TooMany(task.clone()));
+            return Err(PushError::ConfigLimit(task.clone()));
         }
         Ok(())
     }
@@ -208,8 +208,8 @@ impl Pushes {
     pub async fn retry(&self, task: &TaskId) -> Result<Vec<Delivery>, StorageError> {
         let mut retried = Vec::new();
         let stored = self.stored(task).await?;
-        for mut push in stored.into_iter().filter(|push| push.progress.trouble.is_some()) {
-            push.progress = Progress { trouble: None, ..push.progress };
+        for mut push in stored.into_iter().filter(|push| push.progress.failure.is_some()) {
+            push.progress = Progress { failure: None, ..push.progress };
             self.0.outgoing.storage.push_went(task, &push.config.id, push.progress.clone()).await?;
             retried.push(self.delivery(push.clone()));
             self.start(push);
@@ -256,18 +256,19 @@ impl Pushes {
     }
 
     fn delivery(&self, push: StoredPush) -> Delivery {
-        let StoredPush { config, progress: Progress { sent, trouble }, last } = push;
+        let StoredPush { config, progress: Progress { sent, failure }, last } = push;
         let (receiver, waiting) = (origin(&config.url), last.saturating_sub(sent));
-        let is_dead = trouble.as_ref().is_some_and(|trouble| trouble.dead);
-        let left_alone = self.0.outgoing.receivers.left_alone(&receiver);
-        let left_alone = left_alone.filter(|_| waiting > 0 && !is_dead);
-        let state = match &trouble {
-            Some(trouble) if trouble.dead => DeliveryState::Dead,
+        let is_dead = failure.as_ref().is_some_and(|failure| failure.dead);
+        let suspension = self.0.outgoing.receivers.suspension(&receiver);
+        let suspension = suspension.filter(|_| waiting > 0 && !is_dead);
+        let state = match &failure {
+            Some(failure) if failure.dead => DeliveryState::Dead,
             Some(_) => DeliveryState::Failing,
-            None if left_alone.is_some() => DeliveryState::Held,
+            None if suspension.is_some() => DeliveryState::Held,
             None => DeliveryState::Fine,
         };
-        let held_until = left_alone.as_ref().map(|left| clock::after(left.for_now));
+        let suspended_until =
+            suspension.as_ref().map(|suspension| clock::after(suspension.for_now));
         Delivery {
             task_id: config.task,
             config_id: config.id,
@@ -275,11 +276,14 @@ impl Pushes {
             version: config.form,
             state,
             waiting,
-            attempts: trouble.as_ref().map_or(0, |trouble| trouble.attempts),
-            failing_since: trouble.as_ref().map(|trouble| trouble.since.clone()),
+            attempts: failure.as_ref().map_or(0, |failure| failure.attempts),
+            failing_since: failure.as_ref().map(|failure| failure.since.clone()),
             // The later of the two: these texts sort by time.
-            retry_at: held_until.max(trouble.as_ref().and_then(|trouble| trouble.again.clone())),
-            error: trouble.map(|trouble| trouble.error).or(left_alone.map(|left| left.cause)),
+            retry_at: suspended_until
+                .max(failure.as_ref().and_then(|failure| failure.again.clone())),
+            error: failure
+                .map(|failure| failure.error)
+                .or(suspension.map(|suspension| suspension.cause)),
         }
     }
 }

@@ -16,5 +16,5 @@ pub(super) struct PushPath {
     /// Limits concurrent deliveries to each receiver, and suspends failing receivers.
     pub receivers: Receivers,
     /// Time for which one event is retried.
-    pub patience: Duration,
+    pub retry_timeout: Duration,
 }

@@ -66,7 +66,7 @@ impl DeliveryWorker {
         while let Done::Storage(StorageError::Unavailable(why)) = done {
             tracing::error!(%task, receiver, why, "sends no notifications until the store works again");
             self.outgoing.tasks.until_usable(PAUSE).await;
-            done = match self.keep().await {
+            done = match self.store_progress().await {
                 Ok(()) => self.deliver().await,
                 Err(why) => why.into(),
             };
@@ -83,9 +83,9 @@ impl DeliveryWorker {
     }
 
     async fn deliver(&mut self) -> Done {
-        let mut heard =
+        let mut subscription =
             match self.outgoing.tasks.follow(&self.config.task, self.progress.sent).await {
-                Ok(heard) => heard,
+                Ok(subscription) => subscription,
                 // Deleted tasks have no feed.
                 Err(why) => {
                     let why = A2aError::from(why);
@@ -100,24 +100,24 @@ impl DeliveryWorker {
             Err(why) => return why.into(),
         }
         // Retry time that the previous process stored.
-        let again = self.progress.trouble.as_ref().and_then(|trouble| trouble.again.as_ref());
+        let again = self.progress.failure.as_ref().and_then(|failure| failure.again.as_ref());
         let pause = again.map(|again| clock::until(again)).unwrap_or_default();
         sleep(delivery::rest_of(pause)).await;
         loop {
-            let payload = match self.next(&mut heard).await {
+            let payload = match self.next(&mut subscription).await {
                 Ok(Some(payload)) => payload,
                 Ok(None) => return Done::Sent,
                 Err(why) => return why.into(),
             };
-            if let Err(done) = self.take(&payload).await {
+            if let Err(done) = self.deliver_with_retries(&payload).await {
                 return done;
             }
         }
     }
 
     /// Next notification; none if no more will follow.
-    async fn next(&self, heard: &mut Subscription) -> Result<Option<Payload>, StorageError> {
-        while let Some(event) = heard.next().await {
+    async fn next(&self, subscription: &mut Subscription) -> Result<Option<Payload>, StorageError> {
+        while let Some(event) = subscription.next().await {
             let event = event?;
             match self.config.form {
                 PushForm::V1 => {
@@ -132,7 +132,7 @@ impl DeliveryWorker {
                     let stored = self.outgoing.tasks.stored(&self.config.task).await?;
                     let Some(stored) = stored else { return Ok(None) };
                     // The task contains everything up to here.
-                    heard.resume(stored.seq);
+                    subscription.resume(stored.seq);
                     return Ok(Some(payload::of_task(&stored.task, stored.seq)));
                 }
             }
@@ -141,16 +141,16 @@ impl DeliveryWorker {
     }
 
     /// Delivers a notification, with retries.
-    async fn take(&mut self, payload: &Payload) -> Result<(), Done> {
+    async fn deliver_with_retries(&mut self, payload: &Payload) -> Result<(), Done> {
         loop {
             let began = clock::now();
             let Err(why) = self.try_once(payload).await? else {
-                self.progress = Progress { sent: payload.seq, trouble: None };
-                return Ok(self.keep().await?);
+                self.progress = Progress { sent: payload.seq, failure: None };
+                return Ok(self.store_progress().await?);
             };
             let next = self.failed(&why, began);
             tracing::debug!(task = %self.config.task, receiver = origin(&self.config.url), %why, ?next, "a delivery failed");
-            self.keep().await?;
+            self.store_progress().await?;
             match next {
                 RetryDecision::Retry(pause) => sleep(pause).await,
                 RetryDecision::GiveUp => return Err(Done::Dead),
@@ -161,16 +161,17 @@ impl DeliveryWorker {
     /// Delivers a notification once its receiver has a slot.
     async fn try_once(&self, payload: &Payload) -> Result<Result<(), SendError>, Done> {
         let Self { outgoing, config, receiver, trace, .. } = self;
-        let wait = delivery::wait(self.failing(), outgoing.patience);
+        let wait = delivery::wait(self.failing(), outgoing.retry_timeout);
         let turn = timeout(wait, receiver.turn()).await;
         // The task and its data may have been deleted in the meantime.
         if !self.is_wanted().await? {
             return Err(Done::Sent);
         }
-        let Ok(Ok(_turn)) = turn else { return Ok(Err(SendError::NoTurn(receiver.held_up()))) };
+        let Ok(Ok(_turn)) = turn else { return Ok(Err(SendError::NoTurn(receiver.wait_reason()))) };
         let went = outgoing.sender.send(config, payload, trace).await;
-        let told = went.as_ref().map_or_else(SendError::breaker_outcome, |()| Some(TAKEN));
-        if let Some(outcome) = told {
+        let breaker_outcome =
+            went.as_ref().map_or_else(SendError::breaker_outcome, |()| Some(TAKEN));
+        if let Some(outcome) = breaker_outcome {
             receiver.went(outcome, went.as_ref().err().map(ToString::to_string));
         }
         Ok(went)
@@ -185,33 +186,39 @@ impl DeliveryWorker {
 
     /// Time since the first failure of the next event.
     fn failing(&self) -> Duration {
-        let trouble = self.progress.trouble.as_ref();
-        trouble.map(|trouble| clock::age(&trouble.since)).unwrap_or_default()
+        let failure = self.progress.failure.as_ref();
+        failure.map(|failure| clock::age(&failure.since)).unwrap_or_default()
     }
 
     /// Records a failed try that began then, and decides about a retry.
     fn failed(&mut self, why: &SendError, began: String) -> RetryDecision {
-        let known = self.progress.trouble.take();
-        let attempts = known.as_ref().map_or(0, |trouble| trouble.attempts);
+        let known = self.progress.failure.take();
+        let attempts = known.as_ref().map_or(0, |failure| failure.attempts);
         let attempts = attempts + u32::from(why.was_tried());
-        let since = known.map_or(began, |trouble| trouble.since);
+        let since = known.map_or(began, |failure| failure.since);
         let chance = getrandom::u64().unwrap_or_default();
         let next = if why.is_final() {
             RetryDecision::GiveUp
         } else {
             let failing = clock::age(&since);
-            delivery::next(attempts, failing, self.outgoing.patience, why.asked(), chance)
+            delivery::next(
+                attempts,
+                failing,
+                self.outgoing.retry_timeout,
+                why.retry_after(),
+                chance,
+            )
         };
         let (again, dead) = match next {
             RetryDecision::Retry(pause) => (Some(clock::after(pause)), false),
             RetryDecision::GiveUp => (None, true),
         };
-        self.progress.trouble =
+        self.progress.failure =
             Some(DeliveryFailure { attempts, since, error: why.to_string(), again, dead });
         next
     }
 
-    async fn keep(&self) -> Result<(), StorageError> {
+    async fn store_progress(&self) -> Result<(), StorageError> {
         let PushConfig { task, id, .. } = &self.config;
         self.outgoing.storage.push_went(task, id, self.progress.clone()).await
     }

@@ -18,8 +18,8 @@ pub(super) mod storage_failure;
 
 use super::{
     actor::{
-        abort_reason::GivenUp,
-        eviction::{Idle, Parking},
+        abort_reason::AbortReason,
+        eviction::{EvictionQueue, Idle},
         exit::ActorExit,
         permits::Permits,
         recorder::{Recorder, Unstorable},
@@ -29,7 +29,7 @@ use super::{
     guest_port::{GuestQuestion, GuestRequest, event, last},
     ports::OtherTasks,
     recovery::pending_questions::Answers,
-    run_queue::{Asking, Lane, RunPermit, RunQueue},
+    run_queue::{Asking, ContextLock, RunPermit, RunQueue},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
@@ -39,7 +39,7 @@ use a2a_hub_core::{
     failure_reason::FailureReason,
     grant::Resume,
     task::{
-        lifecycle::{AgentEntry, Effect, Lifecycle, Patience, Signal},
+        lifecycle::{AgentEntry, Effect, Lifecycle, Signal, TaskTimeouts},
         metadata,
         tree_budget::Usage,
         unattended::UnattendedRun,
@@ -49,7 +49,7 @@ use a2a_hub_protocol::{
     error::A2aError,
     event::TaskEvent,
     message::{Message, Metadata},
-    question::Question as Asked,
+    question::Question as AgentQuestion,
     task::TaskState,
 };
 use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::ClientAnswer};
@@ -68,7 +68,7 @@ use tokio::{
 
 /// Capacity of the channel from a guest to its actor (backpressure); also the largest batch of
 /// events that is stored together.
-pub(super) const SAID: usize = 64;
+pub(super) const GUEST_CHANNEL_CAPACITY: usize = 64;
 
 pub(super) struct TaskActor {
     pub(super) recorder: Recorder,
@@ -78,7 +78,7 @@ pub(super) struct TaskActor {
     /// Input of the agent's next run, once the task has a run permit.
     pub(super) start: Option<Box<RunInput>>,
     /// Inputs of later runs, one run each.
-    pub(super) unheard: PendingInputs,
+    pub(super) pending_inputs: PendingInputs,
     pub(super) permits: Permits,
     /// The agent at work.
     pub(super) guest: Option<RunningTask>,
@@ -92,7 +92,7 @@ pub(super) struct TaskActor {
     /// Last usage that was reported.
     pub(super) reported: Usage,
     /// Bytes of the events that are repeated beside a status.
-    pub(super) beside: Arc<AtomicU64>,
+    pub(super) repeated_bytes: Arc<AtomicU64>,
     /// True if the next run follows an earlier one, which may have left children at work.
     pub(super) goes_on: bool,
     /// Set if the hub's shutdown interrupted the agent at work.
@@ -104,7 +104,7 @@ pub(super) struct TaskActor {
 /// An agent at work on the task.
 pub(super) struct RunningTask {
     pub(super) run: Box<dyn Run>,
-    pub(super) said: mpsc::Receiver<GuestRequest>,
+    pub(super) requests: mpsc::Receiver<GuestRequest>,
     /// Further questions, asked one by one once the current one is answered.
     pub(super) questions: VecDeque<Box<GuestQuestion>>,
     /// True if the current question is a child's.
@@ -112,7 +112,7 @@ pub(super) struct RunningTask {
     /// True if this run is no agent and only relays for the children of an earlier run.
     pub(super) tends: bool,
     /// Receiver of the answer, while a question is open.
-    pub(super) asked: Option<oneshot::Sender<Result<ClientAnswer, Failure>>>,
+    pub(super) answer_tx: Option<oneshot::Sender<Result<ClientAnswer, Failure>>>,
     /// The answer, held until the task has a run permit again.
     pub(super) answer: Option<ClientAnswer>,
     /// Receiver of the next message, while the agent waits for one.
@@ -122,15 +122,15 @@ pub(super) struct RunningTask {
 }
 
 impl RunningTask {
-    pub(super) fn new(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
+    pub(super) fn new(run: Box<dyn Run>, requests: mpsc::Receiver<GuestRequest>) -> Self {
         let (questions, begun) = (VecDeque::new(), Some(Instant::now()));
-        let (asks_for_child, tends, asked, answer, reads) = Default::default();
-        Self { run, said, questions, asks_for_child, tends, asked, answer, reads, begun }
+        let (asks_for_child, tends, answer_tx, answer, reads) = Default::default();
+        Self { run, requests, questions, asks_for_child, tends, answer_tx, answer, reads, begun }
     }
 
     /// Run that relays for the children of an agent whose own run is gone.
-    pub(super) fn tending(run: Box<dyn Run>, said: mpsc::Receiver<GuestRequest>) -> Self {
-        Self { tends: true, begun: None, ..Self::new(run, said) }
+    pub(super) fn tending(run: Box<dyn Run>, requests: mpsc::Receiver<GuestRequest>) -> Self {
+        Self { tends: true, begun: None, ..Self::new(run, requests) }
     }
 }
 
@@ -139,7 +139,7 @@ pub(super) enum ActorEvent {
     Command(Option<ActorCommand>),
     Turn(RunPermit),
     Time,
-    Said(GuestRequest),
+    Request(GuestRequest),
     Withdrawn,
     /// The agent waits for a message, and one is there.
     Read,
@@ -156,47 +156,47 @@ pub(super) struct SignalPayload {
     /// Answer for the agent, if this signal answers its question.
     pub(super) answer: Option<ClientAnswer>,
     /// Client's answer to a restored question; delivered when the agent asks it again.
-    pub(super) standing: Option<(Asked, Message)>,
+    pub(super) restored_answer: Option<(AgentQuestion, Message)>,
     /// Principal that requested it.
     pub(super) by: Option<Principal>,
     /// Metadata of the last status, if the task is cancelled.
     pub(super) facts: Option<Metadata>,
     /// Receives whether the message was accepted.
-    pub(super) told: Option<oneshot::Sender<Result<(), A2aError>>>,
+    pub(super) reply_tx: Option<oneshot::Sender<Result<(), A2aError>>>,
     /// Notified once the agent is evicted.
-    parked: Option<oneshot::Sender<()>>,
+    evicted_tx: Option<oneshot::Sender<()>>,
 }
 
 impl TaskActor {
     pub(super) fn new(
         recorder: Recorder,
         agent: Arc<Agent>,
-        (queue, lane): (RunQueue, Option<Lane>),
+        (queue, context_lock): (RunQueue, Option<ContextLock>),
         commands: mpsc::Receiver<ActorCommand>,
-        patience: Duration,
+        timeout: Duration,
         begin: Begin,
     ) -> Self {
         // A question that nobody answers is over at once: the agent gets its timeout.
-        let unattended = UnattendedRun::of(recorder.task());
+        let unattended = UnattendedRun::for_task(recorder.task());
         let denies = unattended.as_ref().is_some_and(UnattendedRun::denies);
         let interruption = unattended.map(|run| run.interruption()).unwrap_or_default();
         let answer = if denies { Duration::ZERO } else { agent.config.answer_timeout() };
-        let patience = Patience { task: patience, answer };
+        let timeouts = TaskTimeouts { task: timeout, answer };
         let (task, now) = (recorder.task(), Instant::now().into_std());
-        let queued = |entry| Lifecycle::queued(task.status.state, entry, patience, now);
+        let queued = |entry| Lifecycle::queued(task.status.state, entry, timeouts, now);
         let mut answers = Answers::default();
         // A replayed agent rejoins its children itself.
         let mut goes_on = !agent.replays();
-        let (lifecycle, start, admitted, unheard) = match begin {
-            Begin::Replay(start, admitted, kept, given) => {
-                answers = given;
-                (queued(AgentEntry::Replay), Some(start), Some(admitted), kept)
+        let (lifecycle, start, admitted, pending_inputs) = match begin {
+            Begin::Replay(start, admitted, inputs, restored) => {
+                answers = restored;
+                (queued(AgentEntry::Replay), Some(start), Some(admitted), inputs)
             }
-            Begin::Tend(admitted, kept, given) => {
-                answers = given;
-                (queued(AgentEntry::Tend), None, Some(admitted), kept)
+            Begin::Tend(admitted, inputs, restored) => {
+                answers = restored;
+                (queued(AgentEntry::Tend), None, Some(admitted), inputs)
             }
-            Begin::Work(start, admitted, kept) => {
+            Begin::Work(start, admitted, inputs) => {
                 let entry = if metadata::has(task, metadata::QUEUED) {
                     AgentEntry::Queued
                 } else if task.status.state == TaskState::Submitted {
@@ -205,16 +205,18 @@ impl TaskActor {
                     AgentEntry::Again
                 };
                 goes_on &= entry == AgentEntry::Again;
-                (queued(entry), Some(start), Some(admitted), kept)
+                (queued(entry), Some(start), Some(admitted), inputs)
             }
-            Begin::Parked(kept) => {
-                (Lifecycle::parked(task.status.state, patience, now), None, None, kept)
+            Begin::Evicted(inputs) => {
+                (Lifecycle::evicted(task.status.state, timeouts, now), None, None, inputs)
             }
-            Begin::Follow(admitted, kept) => {
-                (queued(AgentEntry::Follow), None, Some(admitted), kept)
+            Begin::Follow(admitted, inputs) => {
+                (queued(AgentEntry::Follow), None, Some(admitted), inputs)
             }
         };
-        let lifecycle = lifecycle.keeping(unheard.len()).standing(answers.stands);
+        let lifecycle = lifecycle
+            .keeping(pending_inputs.len())
+            .with_pending_question(answers.has_open_question);
         let lifecycle = lifecycle.with_interruption(interruption);
         Self {
             recorder,
@@ -222,29 +224,29 @@ impl TaskActor {
             commands,
             lifecycle,
             start,
-            unheard,
-            permits: Permits::new(queue, lane, admitted),
+            pending_inputs,
+            permits: Permits::new(queue, context_lock, admitted),
             guest: None,
             idle: Idle::default(),
             tasks: None,
             recording: None,
             answers,
             reported: Usage::default(),
-            beside: Arc::default(),
+            repeated_bytes: Arc::default(),
             goes_on,
             was_cut: false,
             going_down: false,
         }
     }
 
-    /// Registers with `parking`: this actor's agent can be evicted while it waits, and others can
+    /// Registers with `evictions`: this actor's agent can be evicted while it waits, and others can
     /// be evicted for it.
-    pub(super) fn with_parking(
+    pub(super) fn with_evictions(
         self,
-        parking: Parking,
-        own: mpsc::WeakSender<ActorCommand>,
+        evictions: EvictionQueue,
+        commands: mpsc::WeakSender<ActorCommand>,
     ) -> Self {
-        Self { idle: Idle::new(parking, own), ..self }
+        Self { idle: Idle::new(evictions, commands), ..self }
     }
 
     /// Lets the agent delegate tasks to others.
@@ -265,21 +267,23 @@ impl TaskActor {
             Ok(Err(_)) if self.going_down => false,
             // The task was never visible to anyone, so nothing has to be ended.
             Ok(Err(_)) | Err(_) if self.recorder.never_was() => true,
-            Ok(Err(_)) => self.give_up(GivenUp::Unstored).await,
-            Err(_) => self.give_up(GivenUp::Broken).await,
+            Ok(Err(_)) => self.give_up(AbortReason::Unstored).await,
+            Err(_) => self.give_up(AbortReason::Broken).await,
         };
         if is_over {
             self.agent.task_ended(self.recorder.task()).await;
         }
         let is_over_for_good = self.recorder.task().status.state.is_final();
-        let (task, used) =
-            (self.recorder.task().id.clone(), Usage::of(self.recorder.task().metadata.as_ref()));
-        let ((turn, lane), was_cut) = (self.permits.into_parts(), self.was_cut);
+        let (task, used) = (
+            self.recorder.task().id.clone(),
+            Usage::from_metadata(self.recorder.task().metadata.as_ref()),
+        );
+        let ((turn, context_lock), was_cut) = (self.permits.into_parts(), self.was_cut);
         // In the next process the agent is replayed and continues with its children, or its
         // children are relayed for.
         let goes_on = self.recording.is_some() || self.agent.resume() == Resume::Session;
         let keeps_children = self.going_down && goes_on && !is_over_for_good;
-        ActorExit { agent: self.agent, task, turn, lane, used, was_cut, keeps_children }
+        ActorExit { agent: self.agent, task, turn, context_lock, used, was_cut, keeps_children }
     }
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
@@ -291,32 +295,32 @@ impl TaskActor {
             self.recorder.be_born().await?;
         }
         while !self.lifecycle.is_over() {
-            let happening = match self.recorder.deadline() {
+            let event = match self.recorder.deadline() {
                 Some(deadline) => self.first_word(deadline).await,
                 None => Some(self.next().await),
             };
-            if !matches!(happening, Some(ActorEvent::Said(_) | ActorEvent::Ended(_))) {
+            if !matches!(event, Some(ActorEvent::Request(_) | ActorEvent::Ended(_))) {
                 // Any other event happens to a task that is in the log.
                 self.recorder.be_born().await?;
             }
-            let Some(happening) = happening else { continue };
-            if let ActorEvent::Ended(_) = happening {
+            let Some(event) = event else { continue };
+            if let ActorEvent::Ended(_) = event {
                 // The output was emitted before the end.
-                while let Some(said @ GuestRequest::Emit(_)) = self.queued_up() {
-                    self.happen(ActorEvent::Said(said)).await?;
+                while let Some(request @ GuestRequest::Emit(_)) = self.queued_up() {
+                    self.happen(ActorEvent::Request(request)).await?;
                 }
             }
-            let mut is_output = matches!(happening, ActorEvent::Said(GuestRequest::Emit(_)));
-            self.happen(happening).await?;
+            let mut is_output = matches!(event, ActorEvent::Request(GuestRequest::Emit(_)));
+            self.happen(event).await?;
             while let Some(next) = self.next_for_agent() {
                 self.happen(next).await?;
             }
             // Stores further output of the guest in the same batch.
-            while (1..SAID).contains(&self.recorder.pending())
-                && let Some(said) = self.queued_up()
+            while (1..GUEST_CHANNEL_CAPACITY).contains(&self.recorder.pending())
+                && let Some(request) = self.queued_up()
             {
-                is_output &= matches!(said, GuestRequest::Emit(_));
-                self.happen(ActorEvent::Said(said)).await?;
+                is_output &= matches!(request, GuestRequest::Emit(_));
+                self.happen(ActorEvent::Request(request)).await?;
             }
             if is_output && self.recorder.may_collect() && !self.lifecycle.is_over() {
                 // Nobody takes an event before the agent's end, so its output is stored at once.
@@ -324,34 +328,34 @@ impl TaskActor {
             }
             self.recorder.flush(None).await?;
             self.report();
-            self.count_beside();
-            self.see_to_room();
+            self.update_repeated_bytes();
+            self.update_eviction();
         }
         Ok(())
     }
 
     fn queued_up(&mut self) -> Option<GuestRequest> {
-        self.guest.as_mut()?.said.try_recv().ok()
+        self.guest.as_mut()?.requests.try_recv().ok()
     }
 
     /// Passes an event to the lifecycle and carries out the effects. Records are stored before
     /// anyone sees them.
-    async fn happen(&mut self, happening: ActorEvent) -> Result<(), Unstorable> {
-        if let ActorEvent::Said(GuestRequest::Record(heard, kept)) = happening {
+    async fn happen(&mut self, event: ActorEvent) -> Result<(), Unstorable> {
+        if let ActorEvent::Request(GuestRequest::Record(recorded, stored_tx)) = event {
             // Boxed, as it is rare: a future reserves space for all that it may await, for the
             // whole life of the task.
-            return Box::pin(self.about_to_hear(&heard, kept)).await;
+            return Box::pin(self.record_entry(&recorded, stored_tx)).await;
         }
-        self.count_first_word(&happening);
-        let (before, had_turn) = (self.lifecycle, self.permits.is_held());
-        let Some((signal, mut payload)) = self.signal(happening) else { return Ok(()) };
+        self.count_first_word(&event);
+        let (before, had_turn) = (self.lifecycle, self.permits.has_permit());
+        let Some((signal, mut payload)) = self.signal(event) else { return Ok(()) };
         if matches!(signal, Signal::Cancel | Signal::Exhausted) {
             // Closes the whole tree to new tasks and ends it from the leaves up.
             self.end_children(payload.by.as_ref()).await;
         }
         let done = self.carry_out(signal, &mut payload).await;
-        match (done, payload.told.take()) {
-            (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(told)) => {
+        match (done, payload.reply_tx.take()) {
+            (Err(Unstorable(why @ StorageError::Unavailable(_))), Some(reply_tx)) => {
                 // The client's message could not be stored and counts as not sent: the task keeps
                 // waiting.
                 self.lifecycle = before;
@@ -362,11 +366,13 @@ impl TaskActor {
                 }
                 self.recorder.take_back().await?;
                 // The sender may be gone; then nobody needs the reply.
-                let _ = told.send(Err(crate::error::HubError::from(why).into()));
+                let _ = reply_tx.send(Err(crate::error::HubError::from(why).into()));
                 Ok(())
             }
             // The agent is not evicted: a waiting task keeps waiting.
-            (Err(Unstorable(StorageError::Unavailable(_))), None) if payload.parked.is_some() => {
+            (Err(Unstorable(StorageError::Unavailable(_))), None)
+                if payload.evicted_tx.is_some() =>
+            {
                 self.lifecycle = before;
                 self.recorder.take_back().await.map(drop)
             }
@@ -376,12 +382,12 @@ impl TaskActor {
 
     /// Translates an event to a lifecycle signal. None if the client answered a question that is
     /// not open; the client has its refusal then.
-    fn signal(&mut self, happening: ActorEvent) -> Option<(Signal, SignalPayload)> {
+    fn signal(&mut self, actor_event: ActorEvent) -> Option<(Signal, SignalPayload)> {
         let mut payload = SignalPayload::default();
-        let signal = match happening {
+        let signal = match actor_event {
             ActorEvent::Command(Some(ActorCommand::Input(input))) => {
-                self.hear(*input, &mut payload)?;
-                Signal::Said
+                self.accept_input(*input, &mut payload)?;
+                Signal::ClientMessage
             }
             ActorEvent::Command(Some(ActorCommand::Cancel { by, facts })) => {
                 payload.by = Some(by);
@@ -396,14 +402,14 @@ impl TaskActor {
             }
             ActorEvent::Command(Some(ActorCommand::ChangeBoard(change))) => {
                 payload.events = vec![self.board_change(*change)?];
-                Signal::Told { working: true }
+                Signal::AgentEvent { working: true }
             }
             // The agent may have continued since the request.
             ActorEvent::Command(Some(ActorCommand::Park(_))) if !self.can_be_let_go() => {
                 return None;
             }
             ActorEvent::Command(Some(ActorCommand::Park(done))) => {
-                payload.parked = Some(done);
+                payload.evicted_tx = Some(done);
                 Signal::Park
             }
             ActorEvent::Command(Some(ActorCommand::Shutdown) | None) => {
@@ -418,23 +424,25 @@ impl TaskActor {
                 }
                 signal
             }
-            ActorEvent::Said(GuestRequest::Rest(waits_for)) => self.permits.rest(waits_for),
-            ActorEvent::Said(GuestRequest::Resume(waits_for, call)) => {
-                let asking = Asking::of(self.recorder.task(), &self.agent);
+            ActorEvent::Request(GuestRequest::Rest(waits_for)) => {
+                self.permits.release_permit(waits_for)
+            }
+            ActorEvent::Request(GuestRequest::Resume(waits_for, call)) => {
+                let asking = Asking::for_task(self.recorder.task(), &self.agent);
                 self.permits.resume(asking, waits_for, call)?
             }
             ActorEvent::Time => Signal::Time,
-            ActorEvent::Said(GuestRequest::Emit(emitted)) => {
+            ActorEvent::Request(GuestRequest::Emit(emitted)) => {
                 let (task, now) = (self.recorder.task(), clock::now());
-                let told = emitted.into_iter().map(|it| event(task, it)).collect();
-                let own = self.own_question_stands();
-                payload.events = metadata::told_beside_question(task, told, own, now);
-                Signal::Told { working: metadata::is_at_work(&payload.events) }
+                let events = emitted.into_iter().map(|it| event(task, it)).collect();
+                let agent_asks = self.agent_question_is_open();
+                payload.events = metadata::with_repeated_question(task, events, agent_asks, now);
+                Signal::AgentEvent { working: metadata::is_at_work(&payload.events) }
             }
             // The entry was stored before.
-            ActorEvent::Said(GuestRequest::Record(..)) => return None,
-            ActorEvent::Said(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
-            ActorEvent::Said(GuestRequest::Read(reader)) => return self.set_reader(reader),
+            ActorEvent::Request(GuestRequest::Record(..)) => return None,
+            ActorEvent::Request(GuestRequest::Ask(question)) => self.ask(question, &mut payload)?,
+            ActorEvent::Request(GuestRequest::Read(reader)) => return self.set_reader(reader),
             ActorEvent::Read => {
                 payload.events = vec![self.reading()?];
                 Signal::Read
@@ -467,7 +475,7 @@ impl TaskActor {
             // answers can start before its task is stored, for nothing that it does is visible
             // earlier.
             let begins = effect == Effect::Start && self.recorder.is_unborn();
-            let begins = begins && self.agent.has_room();
+            let begins = begins && self.agent.has_capacity();
             if !begins && !matches!(effect, Effect::Record(_) | Effect::ComeBack) {
                 self.recorder.flush(payload.by.as_ref()).await?;
             }
@@ -499,12 +507,12 @@ impl TaskActor {
             Effect::ComeBack => return self.come_back(payload),
             Effect::GiveTurnBack => self.permits.give_back(),
             Effect::Start => {
-                self.idle.make_room_for(&self.agent).await;
+                self.idle.free_capacity_for(&self.agent).await;
                 return Box::pin(self.start()).await.err().map(Signal::Lost);
             }
             Effect::Keep => {
-                let kept = payload.start.take().map(|start| self.recorded(start));
-                self.unheard.extend(kept);
+                let input = payload.start.take().map(|start| self.recorded(start));
+                self.pending_inputs.extend(input);
             }
             Effect::Deliver => self.deliver(),
             Effect::Retire => {
@@ -512,17 +520,17 @@ impl TaskActor {
                 // Waiters of that run are gone with it.
                 self.permits.forget_waits();
                 self.goes_on = true;
-                self.agent.programs_gone(self.recorder.task().id.as_str()).await;
+                self.agent.wait_for_programs(self.recorder.task().id.as_str()).await;
                 // A remote agent gets the input as a new task, for its old task is over there.
                 self.agent.forget(&self.recorder.task().id).await;
-                self.start = self.unheard.pop_front();
+                self.start = self.pending_inputs.pop_front();
             }
             Effect::Follow => return self.follow().err().map(Signal::Lost),
             Effect::Tend => return self.tend().err().map(Signal::Lost),
             Effect::Answer => self.answer(),
             Effect::Acknowledge => {
-                if let Some(answer) = payload.standing.take() {
-                    self.answers.keep(answer);
+                if let Some(answer) = payload.restored_answer.take() {
+                    self.answers.push(answer);
                 }
                 self.reply(payload, Ok(()));
             }
@@ -533,10 +541,10 @@ impl TaskActor {
             }
             Effect::Leave => {
                 let goes_on = match &mut self.guest {
-                    Some(guest) => guest.run.leave().await,
+                    Some(guest) => guest.run.detach().await,
                     None => false,
                 };
-                return Some(Signal::Left(goes_on));
+                return Some(Signal::Detached(goes_on));
             }
             Effect::Stop => self.stop().await,
             Effect::CleanUp => {
@@ -551,9 +559,9 @@ impl TaskActor {
     }
 
     fn reply(&self, payload: &mut SignalPayload, answer: Result<(), A2aError>) {
-        if let Some(told) = payload.told.take() {
+        if let Some(reply_tx) = payload.reply_tx.take() {
             // The sender may be gone; then nobody needs the reply.
-            let _ = told.send(answer);
+            let _ = reply_tx.send(answer);
         }
     }
 }

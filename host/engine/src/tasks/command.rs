@@ -39,7 +39,7 @@ pub(super) struct BoardChange {
     pub(super) id: String,
     pub(super) contribution: BoardContribution,
     /// Receives whether the change is recorded.
-    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
+    pub(super) reply_tx: oneshot::Sender<Result<(), A2aError>>,
 }
 
 /// A client's message to an existing task.
@@ -53,7 +53,7 @@ pub(super) struct Input {
     /// Sender of the message, for the log.
     pub(super) by: Principal,
     /// Receives whether the task accepted the message.
-    pub(super) told: oneshot::Sender<Result<(), A2aError>>,
+    pub(super) reply_tx: oneshot::Sender<Result<(), A2aError>>,
 }
 
 /// Initial state of an actor.
@@ -66,7 +66,7 @@ pub(super) enum Begin {
     /// Relay for the children of an agent whose run ended with the previous process.
     Tend(PermitRequest, PendingInputs, Answers),
     /// Wait for the client without an agent: the process that ran it is gone.
-    Parked(PendingInputs),
+    Evicted(PendingInputs),
     /// Follow a remote agent, which has been at work all the time.
     Follow(PermitRequest, PendingInputs),
 }

@@ -25,7 +25,7 @@ use super::{
         call_errors::{failed, no_child, refused},
         child_call::ChildCall,
         lent_permit::LentTurn,
-        memory_transfer::{GiverTask, asked_for, hand_over},
+        memory_transfer::{GiverTask, hand_over, requested_transfer},
         question_relay::QuestionRelay,
         recorded_calls::RecordedCalls,
     },
@@ -94,7 +94,7 @@ pub(super) struct Delegation {
     /// Held while a child's question is open before the client: one at a time.
     asking: Arc<Mutex<()>>,
     /// Children whose questions are relayed.
-    looked_after: Arc<SyncMutex<BTreeSet<TaskId>>>,
+    relayed_children: Arc<SyncMutex<BTreeSet<TaskId>>>,
     known_children: Arc<Mutex<KnownChildren>>,
 }
 
@@ -103,29 +103,29 @@ impl Delegation {
         Principal::AgentTask { agent: self.agent.id.clone(), task: self.task.id.clone() }
     }
 
-    fn call(&self, heard: Subscription) -> ChildCall {
-        ChildCall::new(self.tasks.clone(), Arc::clone(&self.agent), self.principal(), heard)
+    fn call(&self, subscription: Subscription) -> ChildCall {
+        ChildCall::new(self.tasks.clone(), Arc::clone(&self.agent), self.principal(), subscription)
     }
 
     /// Working directory of the child: the parent's, or one below it, to which no link leads: a
     /// program that works there could have made it.
     async fn directory(&self, wanted: Option<String>) -> Result<Option<String>, Failure> {
-        let own = metadata::working_directory(&self.task);
-        let Some(wanted) = wanted else { return Ok(own) };
-        let is_below = match &own {
-            Some(own) => {
-                directories::contain(slice::from_ref(own), &wanted)
-                    && !leads_out(own, &wanted).await?
+        let parent_directory = metadata::working_directory(&self.task);
+        let Some(wanted) = wanted else { return Ok(parent_directory) };
+        let is_inside = match &parent_directory {
+            Some(parent_directory) => {
+                directories::contain(slice::from_ref(parent_directory), &wanted)
+                    && !leads_out(parent_directory, &wanted).await?
             }
             // The client named no directory; the agent's own grant decides.
             None => !directories::climbs(&wanted) && self.agent.may_work_in(&wanted),
         };
-        if is_below {
+        if is_inside {
             return Ok(Some(wanted));
         }
         Err(Failure::Denied(format!(
             "have another agent work in `{wanted}`: it works in the directory of this task{}, or in one below",
-            own.map(|own| format!(", `{own}`")).unwrap_or_default()
+            parent_directory.map(|own| format!(", `{own}`")).unwrap_or_default()
         )))
     }
 
@@ -148,30 +148,30 @@ impl Delegation {
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Failure> {
         let ChildRequest { message, key, timeout_ms, budget, context_id, inherit, .. } = request;
-        self.agent.require_own_command(&child, &self.task, &message)?;
-        let inherit = asked_for(inherit, &message)?;
+        self.agent.require_trusted_command(&child, &self.task, &message)?;
+        let inherit = requested_transfer(inherit, &message)?;
         let answers = request.answers_questions;
-        let place = self.child_place(&child, &message, request.working_directory).await?;
+        let workspace = self.child_workspace(&child, &message, request.working_directory).await?;
         let context_id = match context_id {
             Some(named) => Some(self.conversation(named, &child.id).await?),
             None => None,
         };
         let of_message = child_message::budget(&message)?;
-        let above = self.tasks.trees().above(&self.task.id);
-        self.require_no_deadlock(&above, &child, context_id.as_ref())?;
+        let ancestors = self.tasks.trees().ancestors(&self.task.id);
+        self.require_no_deadlock(&ancestors, &child, context_id.as_ref())?;
         let limits = child.config.tree_limits().narrowed(budget).narrowed(of_message);
         let id = TaskId::fresh();
-        let grown = self.tasks.trees().grow(&self.task.id, id.clone(), limits);
+        let grown = self.tasks.trees().add_child(&self.task.id, id.clone(), limits);
         grown.map_err(|why| no_child(&why))?;
         let parent = Parent {
             task: self.task.id.clone(),
-            root: above.last().unwrap_or(&self.task.id).clone(),
-            depth: u32::try_from(above.len()).unwrap_or(u32::MAX),
+            root: ancestors.last().unwrap_or(&self.task.id).clone(),
+            depth: u32::try_from(ancestors.len()).unwrap_or(u32::MAX),
             key,
             budget,
         };
-        let of_kin = self.tasks.is_at_work(&above, &child.id);
-        let message = child_message::told(&self.task, message, &id, context_id, &place);
+        let is_reentrant = self.tasks.is_at_work(&ancestors, &child.id);
+        let message = child_message::build(&self.task, message, &id, context_id, &workspace);
         let handed_over = async {
             let giver = self.giver(inherit.as_ref()).await?;
             hand_over(&giver, &child, message, inherit).await
@@ -179,21 +179,21 @@ impl Delegation {
         let (message, inherited, fresh) = match handed_over.await {
             Ok(handed_over) => handed_over,
             Err(why) => {
-                self.tasks.trees().fell(&id);
+                self.tasks.trees().remove(&id);
                 return Err(why);
             }
         };
         let new = Box::new(NewTask {
             id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
-                .filter(|most| *most != Permissions::default()),
-            facts: AutomatedRun::of(self.task.metadata.as_ref())
+                .filter(|permissions| *permissions != Permissions::default()),
+            facts: AutomatedRun::from_metadata(self.task.metadata.as_ref())
                 .map(|run| run.for_child(answers).facts()),
             inherited,
             agent: Arc::clone(&child),
             message,
-            working_directory: place.directory,
-            worktree: place.base,
+            working_directory: workspace.directory,
+            worktree: workspace.base,
             timeout_ms,
             response: ResponseMode::Stream,
             client: ClientCapabilities::default(),
@@ -205,16 +205,16 @@ impl Delegation {
             trace: None,
             routing,
         });
-        match self.tasks.submit_as(id.clone(), new, Some(parent), of_kin).await {
-            Ok(heard) => {
-                self.look_after(&child.id, &heard, answers);
-                Ok(heard.until(EndsAt::Over))
+        match self.tasks.submit_as(id.clone(), new, Some(parent), is_reentrant).await {
+            Ok(subscription) => {
+                self.relay_questions(&child.id, &subscription, answers);
+                Ok(subscription.until(EndsAt::Over))
             }
             Err(why) => {
-                self.tasks.trees().fell(&id);
+                self.tasks.trees().remove(&id);
                 self.tasks.abandon_worktree(&id).await;
-                if let Some(mind) = fresh {
-                    mind.abandon().await;
+                if let Some(memory) = fresh {
+                    memory.abandon().await;
                 }
                 Err(match &why {
                     SubmitError::Busy { .. } => Failure::Unavailable(why.to_string()),
@@ -230,19 +230,19 @@ impl Delegation {
     }
 
     /// Agent and task whose memory a child gets: this one or, for a flow, a child that it names.
-    async fn giver(&self, asked: Option<&Inherit>) -> Result<GiverTask, Failure> {
-        let Some(from) = asked.and_then(|asked| asked.from.as_ref()) else {
+    async fn giver(&self, inherit: Option<&Inherit>) -> Result<GiverTask, Failure> {
+        let Some(from) = inherit.and_then(|inherit| inherit.from.as_ref()) else {
             return Ok((Arc::clone(&self.agent), self.task.clone()));
         };
-        let what = format!("hand over the memory of task `{from}`");
-        let denied = |rule: &str| Err(Failure::Denied(format!("{what}: {rule}")));
+        let action = format!("hand over the memory of task `{from}`");
+        let denied = |rule: &str| Err(Failure::Denied(format!("{action}: {rule}")));
         if !self.agent.is_flow() {
             return denied(
                 "only flows name the giver, by `inherit` of a step; leave `memoryFrom` out",
             );
         }
         let children = self.tasks.children(&self.task.id).await;
-        let children = children.map_err(|why| failed(&what, &why))?;
+        let children = children.map_err(|why| failed(&action, &why))?;
         if !children.iter().any(|child| child.task == *from) {
             return denied("it is no child of this flow's task");
         }
@@ -250,7 +250,7 @@ impl Delegation {
         match self.tasks.directory.agent(&agent) {
             Some(agent) => Ok((agent, task)),
             None => Err(Failure::Unavailable(format!(
-                "{what}: its agent `{agent}` is not there any more"
+                "{action}: its agent `{agent}` is not there any more"
             ))),
         }
     }
@@ -259,7 +259,7 @@ impl Delegation {
     /// lock.
     fn require_no_deadlock(
         &self,
-        above: &[TaskId],
+        ancestors: &[TaskId],
         child: &Agent,
         context: Option<&ContextId>,
     ) -> Result<(), Failure> {
@@ -268,7 +268,7 @@ impl Delegation {
             let running = self.tasks.find(task);
             running.is_some_and(|it| it.agent == child.id && it.context == *context)
         };
-        match [&self.task.id].into_iter().chain(above).find(has_it) {
+        match [&self.task.id].into_iter().chain(ancestors).find(has_it) {
             None => Ok(()),
             Some(task) => Err(Failure::Invalid(format!(
                 "go on with conversation `{context}`: `{}` does one task of a conversation at a time, and is at work on task `{task}` of it, \
@@ -280,14 +280,14 @@ impl Delegation {
 
     /// Relays the child's questions, and cancels the child once its parent may no longer call that
     /// agent.
-    fn look_after(&self, child: &AgentId, heard: &Subscription, answers: bool) {
-        if let Some(follow) = self.tasks.listen(heard.task(), heard.after()) {
-            self.take_care(child, None, follow, answers);
+    fn relay_questions(&self, child: &AgentId, subscription: &Subscription, answers: bool) {
+        if let Some(follow) = self.tasks.listen(subscription.task(), subscription.after()) {
+            self.start_relay(child, None, follow, answers);
         }
     }
 
     /// Relays for a child of an earlier run. Questions that were answered before are skipped.
-    pub(super) async fn look_after_again(
+    pub(super) async fn relay_questions_again(
         &self,
         child: &TaskId,
         answers: bool,
@@ -295,7 +295,7 @@ impl Delegation {
         let StoredTask { agent, seq, task } = self.tasks.get(child).await.map_err(refused)?;
         if let Some(follow) = self.tasks.listen(child, seq) {
             let now = StatusUpdate { status: task.status, metadata: task.metadata };
-            self.take_care(&agent, Some(now), follow, answers);
+            self.start_relay(&agent, Some(now), follow, answers);
         }
         Ok(())
     }
@@ -314,17 +314,17 @@ impl Delegation {
         self.tasks.actors.spawn(begun.in_current_span()).await.unwrap_or_else(broke)
     }
 
-    fn take_care(
+    fn start_relay(
         &self,
         child: &AgentId,
         now: Option<StatusUpdate>,
         follow: Subscription,
         answers: bool,
     ) {
-        if !self.looked_after.lock().insert(follow.task().clone()) {
+        if !self.relayed_children.lock().insert(follow.task().clone()) {
             return;
         }
-        let care = QuestionRelay {
+        let relay = QuestionRelay {
             tasks: self.tasks.clone(),
             by: self.principal(),
             queue: self.queue.clone(),
@@ -335,9 +335,9 @@ impl Delegation {
         };
         let (parent, child) = (Arc::clone(&self.agent), child.clone());
         let looking = async move {
-            let (tasks, by, task) = (care.tasks.clone(), care.by.clone(), follow.task().clone());
+            let (tasks, by, task) = (relay.tasks.clone(), relay.by.clone(), follow.task().clone());
             tokio::select! {
-                () = care.hand_on(now, follow) => {}
+                () = relay.hand_on(now, follow) => {}
                 () = parent.may_no_longer_call(&child) => {
                     // The child may have ended in the meantime.
                     let _ = tasks.cancel(&task, by).await;
@@ -348,14 +348,14 @@ impl Delegation {
     }
 }
 
-/// True if a link below `own` leads out of it on the way to `wanted`. A missing path leads nowhere.
-async fn leads_out(own: &str, wanted: &str) -> Result<bool, Failure> {
-    let (own, wanted) = (own.to_owned(), wanted.to_owned());
-    let looked = run_blocking(move || {
-        let real = fs::canonicalize(&own).ok().zip(fs::canonicalize(&wanted).ok());
-        real.is_some_and(|(own, wanted)| !wanted.starts_with(own))
+/// True if a link below `base` leads out of it on the way to `wanted`. A missing path leads nowhere.
+async fn leads_out(base: &str, wanted: &str) -> Result<bool, Failure> {
+    let (base, wanted) = (base.to_owned(), wanted.to_owned());
+    let escapes = run_blocking(move || {
+        let real = fs::canonicalize(&base).ok().zip(fs::canonicalize(&wanted).ok());
+        real.is_some_and(|(base, wanted)| !wanted.starts_with(base))
     });
-    looked.await.map_err(|why| Failure::Internal(why.to_string()))
+    escapes.await.map_err(|why| Failure::Internal(why.to_string()))
 }
 
 #[async_trait::async_trait]
@@ -369,8 +369,8 @@ impl DelegatePort for Delegation {
     }
 
     async fn start(&self, request: ChildRequest) -> Result<Box<dyn CallPort>, Failure> {
-        let heard = self.open(request).await?;
-        Ok(Box::new(self.call(heard)))
+        let subscription = self.open(request).await?;
+        Ok(Box::new(self.call(subscription)))
     }
 
     async fn join(&self, child: &JoinChild) -> Result<Box<dyn CallPort>, Failure> {
@@ -380,10 +380,10 @@ impl DelegatePort for Delegation {
             let why = format!("join `{}`: it is no child of this task", child.task);
             return Err(Failure::Denied(why));
         }
-        let heard = self.tasks.follow(&child.task, 0).await.map_err(refused)?;
-        self.look_after_again(&child.task, child.answers_questions).await?;
-        let mut call = self.call(heard);
-        for _ in 0..child.heard {
+        let subscription = self.tasks.follow(&child.task, 0).await.map_err(refused)?;
+        self.relay_questions_again(&child.task, child.answers_questions).await?;
+        let mut call = self.call(subscription);
+        for _ in 0..child.received {
             call.next().await?;
         }
         Ok(Box::new(call))
@@ -410,9 +410,9 @@ impl ProgramCalls for Delegation {
             let this = self.clone();
             return self.to_its_end(async move { this.open_routed(request, wanted).await }).await;
         }
-        let what = format!("call `{}`", request.agent);
+        let action = format!("call `{}`", request.agent);
         let named = AgentId::parse(&request.agent);
-        let agent = named.map_err(|why| Failure::Invalid(format!("{what}: {why}")))?;
+        let agent = named.map_err(|why| Failure::Invalid(format!("{action}: {why}")))?;
         let agent = self.agent.peer_called(&agent);
         // A child that exists is joined even if its agent has left since.
         if let Some(key) = &request.key
@@ -422,7 +422,7 @@ impl ProgramCalls for Delegation {
         }
         self.agent.may_call(&agent)?;
         let child = self.tasks.directory.agent(&agent);
-        let child = child.ok_or_else(|| Failure::Unavailable(format!("{what}: it has left")))?;
+        let child = child.ok_or_else(|| Failure::Unavailable(format!("{action}: it has left")))?;
         let this = self.clone();
         let begun = async move {
             this.require_available(&child).await?;
@@ -442,7 +442,7 @@ impl Tasks {
     /// Removes a finished task from its tree, and adds its usage to its ancestors.
     pub(super) fn leave_tree(&self, task: &TaskId, used: Usage) {
         self.report(task, used);
-        self.trees().fell(task);
+        self.trees().remove(task);
     }
 
     /// True if one of these tasks belongs to this agent.
@@ -466,7 +466,7 @@ impl OtherTasks for Tasks {
         run: RunKind,
     ) -> Arc<dyn DelegatePort> {
         let (tasks, agent) = (self.clone(), Arc::clone(agent));
-        let (asking, looked_after, known_children) = Default::default();
+        let (asking, relayed_children, known_children) = Default::default();
         let task_of = task.clone();
         let (hub, actor) = (tasks.clone(), queue.clone());
         let delegation = Arc::new(Delegation {
@@ -475,18 +475,19 @@ impl OtherTasks for Tasks {
             task: task_of,
             queue,
             asking,
-            looked_after,
+            relayed_children,
             known_children,
         });
         if let Some(running) = self.running().get_mut(&task.id) {
             let calls: Arc<dyn ProgramCalls> = delegation.clone();
             running.calls = Some(Arc::downgrade(&calls));
         }
-        let left = if run.follows_another { self.trees().children(&task.id) } else { Vec::new() };
-        for child in left {
+        let earlier_children =
+            if run.follows_another { self.trees().children(&task.id) } else { Vec::new() };
+        for child in earlier_children {
             let of_run = Arc::clone(&delegation);
             self.actors.spawn(async move {
-                if let Err(why) = of_run.look_after_again(&child, false).await {
+                if let Err(why) = of_run.relay_questions_again(&child, false).await {
                     tracing::debug!(%child, %why, "a child has ended by the next run");
                 }
             });
@@ -507,12 +508,12 @@ impl OtherTasks for Tasks {
 
     fn report(&self, task: &TaskId, used: Usage) {
         let exhausted = self.trees().report(task, used);
-        let Some(Exhausted { of, below, why }) = exhausted else { return };
+        let Some(Exhausted { of, descendants, why }) = exhausted else { return };
         tracing::info!(task = %of, %why, "the tasks below it are ended");
         let tasks = self.clone();
         self.actors.spawn(async move {
-            for below in below {
-                let Some(running) = tasks.find(&below) else { continue };
+            for descendant in descendants {
+                let Some(running) = tasks.find(&descendant) else { continue };
                 // The final state tells whether the task received the command or had just ended.
                 let _ = running.commands.send(ActorCommand::Exhausted(why.clone())).await;
             }
@@ -535,7 +536,7 @@ impl OtherTasks for Tasks {
             let ends = children.iter().map(|child| async move {
                 if self.find(child).is_none() {
                     // Its end is being stored, or its programs are being reaped.
-                    tokio::time::sleep(super::LOOK).await;
+                    tokio::time::sleep(super::POLL_INTERVAL).await;
                 } else if let Err(why) = self.cancel(child, by.clone()).await {
                     let why = refused(why);
                     tracing::debug!(%task, %child, %why, "a child has come to an end of its own");
@@ -547,7 +548,7 @@ impl OtherTasks for Tasks {
         for child in children {
             // Does not delay the parent's end; the child's own log tells its state.
             tracing::error!(%task, %child, "a child has not ended, and is left behind");
-            self.trees().fell(&child);
+            self.trees().remove(&child);
         }
         were_any
     }

@@ -9,13 +9,13 @@ use a2a_hub_core::task::{
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, TaskEvent},
     message::Message,
-    question::Question as Asked,
+    question::Question as AgentQuestion,
     task::{Task, TaskState},
 };
 use a2a_hub_runtime::{
     Ended, Failure,
     port::{
-        journal::{Heard, JournalPort},
+        journal::{JournalAnswer, JournalPort},
         tasks::{ClientAnswer, Emitted, Need, TaskPort, WaitsFor},
     },
 };
@@ -49,7 +49,7 @@ pub(super) enum GuestRequest {
     Resume(WaitsFor, oneshot::Sender<()>),
     /// Store a journal entry before the guest receives its content; the sender is notified once it
     /// is stored.
-    Record(Box<Recorded<Heard>>, oneshot::Sender<()>),
+    Record(Box<Recorded<JournalAnswer>>, oneshot::Sender<()>),
 }
 
 /// A question to the client.
@@ -57,10 +57,10 @@ pub(super) struct GuestQuestion {
     pub(super) need: Need,
     pub(super) prompt: Message,
     /// Time limit of the answer.
-    pub(super) patience: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     pub(super) answer: oneshot::Sender<Result<ClientAnswer, Failure>>,
     /// The original question, if a child asks it.
-    pub(super) of_child: Option<Asked>,
+    pub(super) of_child: Option<AgentQuestion>,
     /// True if the agent does nothing until it has the answer.
     pub(super) waits: bool,
 }
@@ -69,7 +69,7 @@ pub(super) struct GuestQuestion {
 pub(super) struct ActorPort {
     pub(super) queue: mpsc::Sender<GuestRequest>,
     /// Number of bytes that are repeated beside a status, as of the task's current state.
-    pub(super) beside: Arc<AtomicU64>,
+    pub(super) repeated_bytes: Arc<AtomicU64>,
     /// Id of an artifact that only the hub writes in this task.
     pub(super) of_hub: Option<&'static str>,
     /// Lists of the task with everything that was queued; none for what the hub itself emits, which
@@ -123,11 +123,11 @@ impl ActorPort {
         &self,
         need: Need,
         prompt: Message,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
         waits: bool,
     ) -> Result<ClientAnswer, Failure> {
         let (answer, answered) = oneshot::channel();
-        let question = GuestQuestion { need, prompt, patience, answer, of_child: None, waits };
+        let question = GuestQuestion { need, prompt, timeout, answer, of_child: None, waits };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await
@@ -161,58 +161,58 @@ impl TaskPort for ActorPort {
         &self,
         need: Need,
         prompt: Message,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<ClientAnswer, Failure> {
-        self.question(need, prompt, patience, true).await
+        self.question(need, prompt, timeout, true).await
     }
 
     async fn pose(
         &self,
         need: Need,
         prompt: Message,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<ClientAnswer, Failure> {
-        self.question(need, prompt, patience, false).await
+        self.question(need, prompt, timeout, false).await
     }
 
-    async fn next_message(&self, patience: Option<Duration>) -> Result<ClientAnswer, Failure> {
+    async fn next_message(&self, max_wait: Option<Duration>) -> Result<ClientAnswer, Failure> {
         let (reader, mut message) = oneshot::channel();
-        let gone = |_| Failure::Cancelled;
-        self.queue.send(GuestRequest::Read(Some(reader))).await.map_err(gone)?;
-        if let Some(patience) = patience {
-            if let Ok(message) = timeout(patience, &mut message).await {
+        let closed = |_| Failure::Cancelled;
+        self.queue.send(GuestRequest::Read(Some(reader))).await.map_err(closed)?;
+        if let Some(max_wait) = max_wait {
+            if let Ok(message) = timeout(max_wait, &mut message).await {
                 return message.unwrap_or(Err(Failure::Cancelled));
             }
             // The actor answers: a message that it has just recorded as received is not lost.
-            self.queue.send(GuestRequest::Read(None)).await.map_err(gone)?;
+            self.queue.send(GuestRequest::Read(None)).await.map_err(closed)?;
         }
         message.await.unwrap_or(Err(Failure::Cancelled))
     }
 
-    fn told_beside(&self) -> u64 {
-        self.beside.load(Ordering::Relaxed)
+    fn extra_status_bytes(&self) -> u64 {
+        self.repeated_bytes.load(Ordering::Relaxed)
     }
 
-    async fn rest(&self, waits_for: WaitsFor) {
+    async fn release_permit(&self, waits_for: WaitsFor) {
         // An actor that is gone needs no run permit.
         let _ = self.queue.send(GuestRequest::Rest(waits_for)).await;
     }
 
     async fn resume(&self, waits_for: WaitsFor) -> Result<(), Failure> {
         let (call, called) = oneshot::channel();
-        let asked = self.queue.send(GuestRequest::Resume(waits_for, call)).await;
-        asked.map_err(|_| Failure::Cancelled)?;
+        let sent = self.queue.send(GuestRequest::Resume(waits_for, call)).await;
+        sent.map_err(|_| Failure::Cancelled)?;
         called.await.map_err(|_| Failure::Cancelled)
     }
 }
 
 #[async_trait::async_trait]
 impl JournalPort for ActorPort {
-    async fn record(&self, heard: Recorded<Heard>) -> Result<(), Failure> {
-        let (keep, kept) = oneshot::channel();
-        let asked = self.queue.send(GuestRequest::Record(Box::new(heard), keep)).await;
-        asked.map_err(|_| Failure::Cancelled)?;
-        kept.await.map_err(|_| Failure::Cancelled)
+    async fn record(&self, recorded: Recorded<JournalAnswer>) -> Result<(), Failure> {
+        let (keep, stored) = oneshot::channel();
+        let sent = self.queue.send(GuestRequest::Record(Box::new(recorded), keep)).await;
+        sent.map_err(|_| Failure::Cancelled)?;
+        stored.await.map_err(|_| Failure::Cancelled)
     }
 }
 

@@ -5,7 +5,7 @@ use super::{CANCEL_DEADLINE, NewTask, TaskRefused, Tasks, command::ActorCommand,
 use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
-use a2a_hub_conversations::handoff::{self, Failover, MAX_HANDOFFS, budget_left, group_of};
+use a2a_hub_conversations::handoff::{self, Failover, MAX_HANDOFFS, group_of, remaining_budget};
 use a2a_hub_core::{
     access_control::{Caller, Principal},
     task::metadata,
@@ -87,20 +87,20 @@ impl Tasks {
         if !to.is_elsewhere() {
             facts.extend(directories::member(&directories::additional(old)));
         }
-        let most = match self.directory.agent(from) {
+        let permissions = match self.directory.agent(from) {
             Some(from) => from.permissions_in(old),
             None => Permissions::default(),
         };
-        if most < to.config.permissions {
-            facts.insert("permissions".to_owned(), most.word().into());
+        if permissions < to.config.permissions {
+            facts.insert("permissions".to_owned(), permissions.word().into());
         }
-        let asked = old.history.first().and_then(|first| first.metadata.as_ref());
+        let first_metadata = old.history.first().and_then(|first| first.metadata.as_ref());
         // An invalid budget was refused when the task was created.
-        let budget = Budget::of(asked).unwrap_or_default();
+        let budget = Budget::from_metadata(first_metadata).unwrap_or_default();
         let (tasks, used) = self.trees().spent(&old.id).unwrap_or_default();
-        let left = budget_left(budget, tasks, used.tokens, used.cost_usd);
-        if !left.is_empty() {
-            facts.insert(BUDGET.to_owned(), json!(left));
+        let remaining = remaining_budget(budget, tasks, used.tokens, used.cost_usd);
+        if !remaining.is_empty() {
+            facts.insert(BUDGET.to_owned(), json!(remaining));
         }
         message
     }
@@ -131,10 +131,10 @@ impl Tasks {
             let (tasks, id) = (self.clone(), task.id.clone());
             let wrap = move |run: Box<dyn Run>| -> Box<dyn Run> {
                 let cancelled = CancellationToken::new();
-                let told = cancelled.clone();
+                let cancellation = cancelled.clone();
                 let then = move |ended| async move {
                     let handoff = Box::pin(tasks.hand_on_or_end(id, ended));
-                    let ended = told.run_until_cancelled(handoff).await;
+                    let ended = cancellation.run_until_cancelled(handoff).await;
                     ended.unwrap_or(Ended::Failed(Failure::Cancelled))
                 };
                 Box::new(RunThen::new(run, then, move || cancelled.cancel()))
@@ -153,7 +153,7 @@ impl Tasks {
             (Ok(Some(head)), Ok(Some(old))) if head.parent.is_none() => old,
             _ => return as_it_is(message),
         };
-        let next = Failover::of(&old.task, state, metadata.as_ref(), message.as_ref());
+        let next = Failover::for_task(&old.task, state, metadata.as_ref(), message.as_ref());
         let Some(next) = next.filter(|_| !self.phase.is_stopping()) else {
             return as_it_is(message);
         };
@@ -173,31 +173,31 @@ impl Tasks {
     async fn begin_next(self, old: StoredTask, next: Failover) -> Result<(), HubError> {
         let StoredTask { agent: from, task, .. } = &old;
         let routes = self.directory.routes().ok_or_else(A2aError::internal)?;
-        let asked = handoff::message(task, from, None, None);
+        let routing_message = handoff::message(task, from, None, None);
         let may_take = |agent: &AgentId| next.may_take(agent);
-        let mut route = self.choose(routes, next.wanted(), &asked, &may_take).await?;
+        let mut route = self.choose(routes, next.wanted(), &routing_message, &may_take).await?;
         let asker = self.storage.askers(&task.id).await?.into_iter().next();
-        let own = || Principal::AgentTask { agent: from.clone(), task: task.id.clone() };
-        let by = asker.map_or_else(own, |(_, by)| by);
+        let as_agent = || Principal::AgentTask { agent: from.clone(), task: task.id.clone() };
+        let by = asker.map_or_else(as_agent, |(_, by)| by);
         let first = self.storage.events(&task.id, 0, 1).await?.pop().map(|first| first.event);
         let Some(TaskEvent::Created(created)) = first else {
             return Err(A2aError::no_task(&task.id).into());
         };
         while let Some(to) = route.agent() {
             let message = self.handoff_message((task, from), &to, None).await;
-            let budget = Budget::of(message.metadata.as_ref())?;
+            let budget = Budget::from_metadata(message.metadata.as_ref())?;
             let send = SendMessage {
-                own_facts: Some(next.facts()),
+                task_metadata: Some(next.facts()),
                 timeout_ms: created.timeout_ms,
                 client: created.client.clone(),
                 ..SendMessage::new(message, None)?
             };
             let caller = Caller { principal: by.clone(), tenant: created.tenant.clone() };
-            let routing = route.told().map(|told| Box::new(next.explained(*told)));
-            let new = NewTask { routing, ..*NewTask::of(&to, send, caller, budget) };
+            let routing = route.routing_facts().map(|routing| Box::new(next.explained(*routing)));
+            let new = NewTask { routing, ..*NewTask::from_message(&to, send, caller, budget) };
             match self.offer(Box::new(new)).await {
-                Ok(heard) => {
-                    let (old, new) = (&task.id, heard.task());
+                Ok(subscription) => {
+                    let (old, new) = (&task.id, subscription.task());
                     tracing::info!(task = %old, to = %to.id, next = %new, "a task was handed over");
                     let facts = handoff::fact_of_old(&to.id, new, Some(next.reason()));
                     if let Some(running) = self.find(old) {

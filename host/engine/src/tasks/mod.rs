@@ -33,7 +33,7 @@ use a2a_hub_core::{
     grant::Reports,
     routing::ROUTING,
     task::{
-        metadata::{FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, WORKTREE, addressed, queued_behind},
+        metadata::{FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, WORKTREE, addressed, queued_after},
         prices::{Prices, UNCOUNTED, uncounted},
         trace_context::{Trace, facts_of_child},
         tree_budget::{Trees, Usage},
@@ -52,12 +52,12 @@ use a2a_hub_protocol::{
     task::{Task, TaskState, TaskStatus},
 };
 use a2a_hub_store::{
-    Head, HeadFilter, Looked, Readiness, StorageError, StoredTask, Tally, TaskLog, TaskStore,
+    Head, HeadFilter, Readiness, StorageError, StoredTask, Tally, TaskLog, TaskStore, TaskView,
     feed::Feed, until_usable,
 };
 use actor::{
     TaskActor,
-    eviction::Parking,
+    eviction::EvictionQueue,
     recorder::{DeferredCreation, Recorder},
 };
 use command::{ActorCommand, Begin, Input, PendingInputs, RunInput};
@@ -66,7 +66,7 @@ use parking_lot::MutexGuard;
 use ports::OtherTasks as _;
 use recovery::phase::HubPhase;
 use registry::{ActorHandle, RunningTasks};
-use run_queue::{Asking, Lane, PermitRequest, RunQueue};
+use run_queue::{Asking, ContextLock, PermitRequest, RunQueue};
 use serde_json::json;
 use shared::TasksParts;
 use std::{
@@ -92,7 +92,7 @@ const COMMANDS: usize = 8;
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Polling interval for tasks that are ending.
-const LOOK: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Starts tasks, finds them, and stops them at shutdown. Cheap to clone.
 #[derive(Clone)]
@@ -111,8 +111,9 @@ impl Tasks {
     /// agents; `events` receives what happens to them.
     pub fn new(storage: Arc<dyn TaskStore>, events: Events, directory: Directory) -> Self {
         let (actors, running) = (TaskTracker::new(), Arc::default());
-        let readiness = Readiness::of(storage.clone());
-        let (queue, parking, cut) = (RunQueue::default(), Parking::default(), Arc::default());
+        let readiness = Readiness::new(storage.clone());
+        let (queue, evictions, cut) =
+            (RunQueue::default(), EvictionQueue::default(), Arc::default());
         let (trees, spans, prices) = Default::default();
         Self(Arc::new(TasksParts {
             storage,
@@ -122,7 +123,7 @@ impl Tasks {
             actors,
             running,
             queue,
-            parking,
+            evictions,
             trees,
             prices,
             worktrees: None,
@@ -153,23 +154,23 @@ impl Tasks {
     }
 
     /// Reason why spans cannot be sent now, if they cannot.
-    pub fn span_trouble(&self) -> Option<String> {
-        self.spans.trouble()
+    pub fn span_export_failure(&self) -> Option<String> {
+        self.spans.failure()
     }
 
     /// Starts a task, now or once it gets a run permit. The task is in the log when this returns.
     pub async fn submit(&self, mut new: Box<NewTask>) -> Result<Subscription, SubmitError> {
         let id = new.id.take().unwrap_or_else(TaskId::fresh);
-        self.trees().plant(id.clone(), new.limits);
+        self.trees().add_root(id.clone(), new.limits);
         let begun = self.submit_as(id.clone(), new, None, false).await;
         if begun.is_err() {
-            self.trees().fell(&id);
+            self.trees().remove(&id);
             self.abandon_worktree(&id).await;
         }
         begun
     }
 
-    /// Starts a task that has its node in the trees. With `of_kin`, a task above has the same agent
+    /// Starts a task that has its node in the trees. With `is_reentrant`, a task above has the same agent
     /// and waits for this one: this task takes the run permit that the other one lends, ahead of
     /// new tasks.
     async fn submit_as(
@@ -177,7 +178,7 @@ impl Tasks {
         id: TaskId,
         new: Box<NewTask>,
         parent: Option<Parent>,
-        of_kin: bool,
+        is_reentrant: bool,
     ) -> Result<Subscription, SubmitError> {
         let NewTask {
             agent,
@@ -205,15 +206,15 @@ impl Tasks {
             self.may_have_tenants.store(true, Ordering::Relaxed);
         }
         let asking = Asking { agent: &agent, task: &id, context: &context };
-        let admitted = if of_kin {
+        let admitted = if is_reentrant {
             self.queue.take_up(asking)
         } else {
             self.queue.ask(asking).map_err(busy)?
         };
-        let above = parent.as_ref().map(|parent| &parent.task);
+        let parent_id = parent.as_ref().map(|parent| &parent.task);
         let (of, directory, base) = (&agent, working_directory, worktree);
         let new =
-            Settling { id: &id, context: &context, agent: of, parent: above, directory, base };
+            Settling { id: &id, context: &context, agent: of, parent: parent_id, directory, base };
         let Settled { directory, fact } = self.settle_directory(new, &mut message).await?;
         message.context_id = Some(context.clone());
         message.task_id = Some(id.clone());
@@ -224,16 +225,19 @@ impl Tasks {
                 .unwrap_or_default(),
         };
         known.extend(facts.into_iter().flatten());
-        known.extend(permissions.map(|most| (GRANTED_PERMISSIONS.to_owned(), most.word().into())));
-        known.extend(routing.map(|how| (ROUTING.to_owned(), json!(how))));
+        known.extend(
+            permissions
+                .map(|permissions| (GRANTED_PERMISSIONS.to_owned(), permissions.word().into())),
+        );
+        known.extend(routing.map(|routing| (ROUTING.to_owned(), json!(routing))));
         known.extend(agent.flow_digest().map(|it| (FLOW_FILE.to_owned(), json!({ "sha256": it }))));
         known.extend(fact.map(|worktree| (WORKTREE.to_owned(), worktree)));
         known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
         if matches!(admitted, PermitRequest::Later(_)) {
             known.insert(QUEUED.to_owned(), json!(true));
         }
-        let behind = match &admitted {
-            PermitRequest::Later(place) => place.behind.as_ref(),
+        let lock_holder = match &admitted {
+            PermitRequest::Later(ticket) => ticket.lock_holder.as_ref(),
             PermitRequest::Now(_) => None,
         };
         let is_uncounted = self.trees().limit_cost(&id)
@@ -241,7 +245,7 @@ impl Tasks {
             && self.prices.lock().0.is_empty();
         let uncounted = is_uncounted.then(|| uncounted(&agent.card.name));
         known.extend(uncounted.clone().map(|why| (UNCOUNTED.to_owned(), why.into())));
-        let message_of = behind.map(|first| queued_behind(&agent.card.name, first));
+        let message_of = lock_holder.map(|first| queued_after(&agent.card.name, first));
         let message_of = message_of.or(uncounted.map(|why| Message::text(Role::Agent, why)));
         let status = TaskStatus {
             state: TaskState::Submitted,
@@ -256,17 +260,17 @@ impl Tasks {
             history: vec![message.clone()],
             metadata: Some(known).filter(|known| !known.is_empty()),
         };
-        if let Some(said) = task.status.message.take() {
-            task.status.message = Some(addressed(&task, said));
+        if let Some(status_message) = task.status.message.take() {
+            task.status.message = Some(addressed(&task, status_message));
         }
-        let (told, asked) = (task.clone(), client.clone());
+        let (snapshot, client_capabilities) = (task.clone(), client.clone());
         let agent_id = agent.id.clone();
         let seed = agent.replays().then(actor::replay::fresh_seed).flatten();
         let created = Created {
             agent: agent_id,
-            task: told,
+            task: snapshot,
             timeout_ms,
-            client: asked,
+            client: client_capabilities,
             request,
             parent,
             seed,
@@ -285,68 +289,70 @@ impl Tasks {
             at: 0,
             by: Some(by.clone()),
         };
-        let patience = new_task::patience(&agent, timeout_ms);
+        let timeout = new_task::task_timeout(&agent, timeout_ms);
         let begin = Begin::Work(Box::new(start), admitted, PendingInputs::new());
         let feed = Feed::new(0);
         // Subscribed before the first event: nothing has to be read from the log.
-        let heard = feed.listener().subscribe(id.clone(), context.clone(), self.log(), 0);
-        let heard = heard.with_direct_message(agent.may_reply_directly());
+        let subscription = feed.listener().subscribe(id.clone(), context.clone(), self.log(), 0);
+        let subscription = subscription.with_direct_message(agent.may_reply_directly());
         if may_begin {
-            let (told, stored) = oneshot::channel();
+            let (stored_tx, stored) = oneshot::channel();
             let recorder = self.recorder(task, 0, &agent, feed);
-            let unborn = DeferredCreation::new(by, told, response.is_unobserved());
+            let unborn = DeferredCreation::new(by, stored_tx, response.is_unobserved());
             let recorder = recorder.beginning(created, unborn);
-            self.spawn(None, recorder, agent, patience, begin);
+            self.spawn(None, recorder, agent, timeout, begin);
             stored.await.unwrap_or_else(|_| Err(new_task::never_stored()))?;
-            return Ok(heard);
+            return Ok(subscription);
         }
         let seq = self.storage.append_by(&id, 0, vec![Arc::clone(&created)], Some(&by)).await?;
         self.events.publish(actor::recorder::created(&task, &agent.id));
         let event = Arc::unwrap_or_clone(created);
         feed.publish([SequencedEvent { task: id, context, seq, event }]);
-        self.spawn(None, self.recorder(task, seq, &agent, feed), agent, patience, begin);
-        Ok(heard)
+        self.spawn(None, self.recorder(task, seq, &agent, feed), agent, timeout, begin);
+        Ok(subscription)
     }
 
     /// Creates the recorder of a task whose log ends at event `seq`.
     fn recorder(&self, task: Task, seq: u64, agent: &Agent, feed: Feed) -> Recorder {
-        let told = (self.events.clone(), self.spans.clone());
+        let sinks = (self.events.clone(), self.spans.clone());
         let prices = self.prices.lock().clone();
-        Recorder::new(task, seq, agent.id.clone(), Arc::clone(&self.storage), told, feed)
+        Recorder::new(task, seq, agent.id.clone(), Arc::clone(&self.storage), sinks, feed)
             .with_prices(prices)
     }
 
-    /// Spawns an actor for a task; `lane` is set if it holds its conversation's lock already.
+    /// Spawns an actor for a task; `context_lock` is set if it holds its conversation's lock already.
     fn spawn(
         &self,
-        lane: Option<Lane>,
+        context_lock: Option<ContextLock>,
         recorder: Recorder,
         agent: Arc<Agent>,
-        patience: Duration,
+        timeout: Duration,
         begin: Begin,
     ) -> ActorHandle {
         let (commands, orders) = mpsc::channel(COMMANDS);
         let task = recorder.task();
         let (id, context) = (task.id.clone(), task.context_id.clone());
         let span = log_span::of_task(task, &agent.id);
-        let own = commands.downgrade();
+        let weak_commands = commands.downgrade();
         let agent_id = agent.id.clone();
         let (calls, listener) = (None, recorder.listener());
         let running = ActorHandle { agent: agent_id, calls, context, commands, listener };
         self.running().begin(id.clone(), running.clone());
         let of = Arc::clone(&agent);
-        let queue = (self.queue.clone(), lane);
-        let actor = TaskActor::new(recorder, agent, queue, orders, patience, begin);
-        let actor = actor.with_parking(self.parking.clone(), own).among(Arc::new(self.clone()));
+        let queue = (self.queue.clone(), context_lock);
+        let actor = TaskActor::new(recorder, agent, queue, orders, timeout, begin);
+        let actor = actor
+            .with_evictions(self.evictions.clone(), weak_commands)
+            .among(Arc::new(self.clone()));
         // Boxed: a future stores its arguments, and so does each future around it. Moving a box
         // moves only a pointer.
         let actor = Box::new(actor);
         let tasks = self.clone();
         let life = async move {
-            let (left, remains) = oneshot::channel();
+            let (exit_tx, remains) = oneshot::channel();
             let run = async move {
                 // The receiver is below and waits to the end.
-                let _ = left.send(actor.run().await);
+                let _ = exit_tx.send(actor.run().await);
             };
             // The agent may run on its own threads; those are in the span as well.
             of.run_hub_work(Box::pin(run)).await;
@@ -386,14 +392,18 @@ impl Tasks {
         require_past_event(after, stored.seq)?;
         Ok(match after {
             Some(after) => self.subscribe_to(running, &stored, after),
-            None => self.as_it_stands(running, stored),
+            None => self.subscribe_from_snapshot(running, stored),
         })
     }
 
     /// Subscription that opens with the task as read. `running` was looked up before the read.
-    fn as_it_stands(&self, running: Option<ActorHandle>, stored: StoredTask) -> Subscription {
-        let heard = self.subscribe_to(running, &stored, stored.seq);
-        heard.opening(stored.agent, stored.task, stored.seq)
+    fn subscribe_from_snapshot(
+        &self,
+        running: Option<ActorHandle>,
+        stored: StoredTask,
+    ) -> Subscription {
+        let subscription = self.subscribe_to(running, &stored, stored.seq);
+        subscription.opening(stored.agent, stored.task, stored.seq)
     }
 
     fn subscribe_to(
@@ -430,8 +440,8 @@ impl Tasks {
     }
 
     /// View of a task for clients.
-    pub async fn look(&self, id: &TaskId) -> Result<Looked, HubError> {
-        self.storage.look(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    pub async fn view(&self, id: &TaskId) -> Result<TaskView, HubError> {
+        self.storage.view(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
     /// Sends a message to an unfinished task, as the answer to its question or as further input.
@@ -457,13 +467,13 @@ impl Tasks {
             return Err(A2aError::invalid("message.contextId", why).into());
         }
         let answers = question::answered(&message)?;
-        let heard = running.listener.seq();
-        require_past_event(after, heard)?;
+        let seq = running.listener.seq();
+        require_past_event(after, seq)?;
         // Subscribed before the task continues: nothing has to be read from the log.
-        let follows = self.subscribe(id, &running, after.unwrap_or(heard));
-        let (told, answer) = oneshot::channel();
+        let follows = self.subscribe(id, &running, after.unwrap_or(seq));
+        let (reply_tx, answer) = oneshot::channel();
         let is_further = false;
-        let input = Input { message, answers, is_further, client, by, told };
+        let input = Input { message, answers, is_further, client, by, reply_tx };
         self.input(id, input, answer).await?;
         Ok(follows)
     }
@@ -475,9 +485,9 @@ impl Tasks {
         message: Message,
         by: Principal,
     ) -> Result<(), HubError> {
-        let (told, answer) = oneshot::channel();
+        let (reply_tx, answer) = oneshot::channel();
         let (answers, is_further, client) = (None, true, ClientCapabilities::default());
-        self.input(id, Input { message, answers, is_further, client, by, told }, answer).await
+        self.input(id, Input { message, answers, is_further, client, by, reply_tx }, answer).await
     }
 
     async fn input(
@@ -566,7 +576,7 @@ impl Tasks {
         for state in [TaskState::Submitted, TaskState::Working] {
             let one = HeadFilter { state: Some(state), limit: 1, ..HeadFilter::default() };
             while !self.storage.heads(one.clone()).await?.is_empty() {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
         Ok(())

@@ -128,11 +128,16 @@ pub struct NewTask {
 
 impl NewTask {
     /// Task of `agent` from a message of `caller`, with this budget.
-    pub fn of(agent: &Arc<Agent>, send: SendMessage, caller: Caller, budget: Budget) -> Box<Self> {
+    pub fn from_message(
+        agent: &Arc<Agent>,
+        send: SendMessage,
+        caller: Caller,
+        budget: Budget,
+    ) -> Box<Self> {
         Box::new(Self {
-            id: send.own_id,
+            id: send.new_task_id,
             permissions: None,
-            facts: send.own_facts,
+            facts: send.task_metadata,
             inherited: None,
             agent: Arc::clone(agent),
             message: send.message,
@@ -165,7 +170,7 @@ pub(super) struct Settling<'a> {
 }
 
 /// Place in which a child is to work.
-pub(super) struct ChildPlace {
+pub(super) struct ChildWorkspace {
     /// Working directory, or the repository of a new worktree.
     pub(super) directory: Option<String>,
     /// Commit from which a new worktree starts; none without one.
@@ -182,7 +187,7 @@ pub(super) struct Settled {
 }
 
 /// Time limit of a task: the agent's, or the client's if that is shorter.
-pub(super) fn patience(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
+pub(super) fn task_timeout(agent: &Agent, timeout_ms: Option<u64>) -> Duration {
     let timeout = agent.config.timeout();
     timeout_ms.map_or(timeout, |ms| Duration::from_millis(ms).min(timeout))
 }

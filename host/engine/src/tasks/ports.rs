@@ -44,12 +44,12 @@ pub(super) struct Handoff {
 
 impl Handoff {
     /// Handoff that `task` of `agent` began with; none if it began with a message only.
-    pub(super) fn of(task: &Task, agent: &AgentId, by: Option<&Principal>) -> Option<Self> {
+    pub(super) fn from_task(task: &Task, agent: &AgentId, by: Option<&Principal>) -> Option<Self> {
         let old = handoff::predecessor(task)?;
         let reason = handoff::reason(task).map(str::to_owned);
         let (agent, task) = (agent.clone(), task.id.clone());
-        let own = || Principal::AgentTask { agent: agent.clone(), task: task.clone() };
-        let by = by.cloned().unwrap_or_else(own);
+        let as_agent = || Principal::AgentTask { agent: agent.clone(), task: task.clone() };
+        let by = by.cloned().unwrap_or_else(as_agent);
         Some(Self { old, task, agent, by, reason })
     }
 }

@@ -3,7 +3,7 @@
 use a2a_hub_agents::Agent;
 use a2a_hub_core::{
     grant::Resume,
-    scheduling::task_admission::{self, Busy, Quota, QuotaLimits, SharedRoom},
+    scheduling::task_admission::{self, Busy, Quota, QuotaLimits, SharedCapacity},
 };
 use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId},
@@ -24,7 +24,7 @@ struct Line {
     /// Limits of the agent's latest version.
     limits: QuotaLimits,
     /// True if tasks that wait for their clients count against the shared capacity.
-    shares_room: bool,
+    shares_capacity: bool,
     waiting: HashMap<TaskId, oneshot::Sender<()>>,
 }
 
@@ -33,11 +33,11 @@ pub(super) struct RunPermit {
     queue: RunQueue,
     agent: AgentId,
     /// Conversation lock that was granted with the permit.
-    lane: Option<Lane>,
+    context_lock: Option<ContextLock>,
 }
 
 /// A task's conversation lock. Dropping it lets the conversation's next task begin.
-pub(super) struct Lane {
+pub(super) struct ContextLock {
     queue: RunQueue,
     agent: AgentId,
     context: ContextId,
@@ -49,8 +49,8 @@ pub(super) struct QueueTicket {
     agent: AgentId,
     task: TaskId,
     /// Conversation lock that the task needs, and the task that held it when the ticket was made.
-    lane: Option<ContextId>,
-    pub(super) behind: Option<TaskId>,
+    locked_context: Option<ContextId>,
+    pub(super) lock_holder: Option<TaskId>,
     called: oneshot::Receiver<()>,
     /// True if the permit was granted, and has its own owner.
     taken: bool,
@@ -72,11 +72,11 @@ pub(super) struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     /// Request of a task for its agent.
-    pub(super) fn of(task: &'a Task, agent: &'a Agent) -> Self {
+    pub(super) fn for_task(task: &'a Task, agent: &'a Agent) -> Self {
         Self { agent, task: &task.id, context: &task.context_id }
     }
 
-    fn lane(&self) -> Option<ContextId> {
+    fn locked_context(&self) -> Option<ContextId> {
         self.agent.one_per_context().then(|| self.context.clone())
     }
 }
@@ -94,45 +94,52 @@ impl RunQueue {
         let limits = agent.quota();
         let mut lines = self.lines();
         let line = lines.entry(agent.id.clone()).or_insert_with(|| Line::new(limits));
-        line.shares_room = agent.run_capacity().is_some();
+        line.shares_capacity = agent.run_capacity().is_some();
         line.quota.wait();
         ClientWait { queue: self.clone(), agent: agent.id.clone() }
     }
 
     /// Requests a permit for a new task; refused if the queue is full.
     pub(super) fn ask(&self, asking: Asking<'_>) -> Result<PermitRequest, Busy> {
-        self.look_for_room(asking.agent)?;
-        self.admit(&asking.agent.id, asking.agent.quota(), asking.task, asking.lane(), Quota::ask)
+        self.require_capacity(asking.agent)?;
+        self.admit(
+            &asking.agent.id,
+            asking.agent.quota(),
+            asking.task,
+            asking.locked_context(),
+            Quota::ask,
+        )
     }
 
     /// Refuses an agent that cannot be evicted while it waits, if waiting tasks leave no capacity.
-    fn look_for_room(&self, agent: &Agent) -> Result<(), Busy> {
-        let Some(room) = agent.run_capacity().filter(|_| agent.resume() != Resume::Session) else {
+    fn require_capacity(&self, agent: &Agent) -> Result<(), Busy> {
+        let Some(capacity) = agent.run_capacity().filter(|_| agent.resume() != Resume::Session)
+        else {
             return Ok(());
         };
         let lines = self.lines();
-        let sharing = lines.values().filter(|line| line.shares_room);
+        let sharing = lines.values().filter(|line| line.shares_capacity);
         let waiting = sharing.map(|line| line.quota.waiting()).sum();
-        let own = lines.get(&agent.id).map_or(0, |line| line.quota.waiting());
-        SharedRoom { waiting, most: room.max }.admit(own)
+        let agent_waiting = lines.get(&agent.id).map_or(0, |line| line.quota.waiting());
+        SharedCapacity { waiting, max_tasks: capacity.max }.admit(agent_waiting)
     }
 
     /// Requests a permit for a task that was admitted before, by this process or the previous one,
     /// and holds no conversation lock.
     pub(super) fn take_up(&self, asking: Asking<'_>) -> PermitRequest {
-        self.come_back(asking.agent, asking.task, asking.lane())
+        self.come_back(asking.agent, asking.task, asking.locked_context())
     }
 
     /// Takes the conversation lock of a recovered task without a permit; none if the task needs no
     /// lock, or another task holds it.
-    pub(super) fn hold_lane(&self, asking: Asking<'_>) -> Option<Lane> {
-        let context = asking.lane()?;
+    pub(super) fn lock_context(&self, asking: Asking<'_>) -> Option<ContextLock> {
+        let context = asking.locked_context()?;
         let limits = asking.agent.quota();
         let mut lines = self.lines();
         let line = lines.entry(asking.agent.id.clone()).or_insert_with(|| Line::new(limits));
         let (queue, agent) = (self.clone(), asking.agent.id.clone());
-        let held = line.quota.hold(asking.task.clone(), context.clone());
-        held.then_some(Lane { queue, agent, context })
+        let locked = line.quota.try_lock(asking.task.clone(), context.clone());
+        locked.then_some(ContextLock { queue, agent, context })
     }
 
     /// Requests a permit for a task that released it while it waited for its client, and kept its
@@ -141,11 +148,22 @@ impl RunQueue {
         self.come_back(asking.agent, asking.task, None)
     }
 
-    fn come_back(&self, agent: &Agent, task: &TaskId, lane: Option<ContextId>) -> PermitRequest {
-        let come_back =
-            |quota: &mut Quota<_, _>, key, lane, limits| Ok(quota.come_back(key, lane, limits));
-        let admitted =
-            self.admit::<std::convert::Infallible>(&agent.id, agent.quota(), task, lane, come_back);
+    fn come_back(
+        &self,
+        agent: &Agent,
+        task: &TaskId,
+        locked_context: Option<ContextId>,
+    ) -> PermitRequest {
+        let come_back = |quota: &mut Quota<_, _>, key, locked_context, limits| {
+            Ok(quota.come_back(key, locked_context, limits))
+        };
+        let admitted = self.admit::<std::convert::Infallible>(
+            &agent.id,
+            agent.quota(),
+            task,
+            locked_context,
+            come_back,
+        );
         match admitted {
             Ok(admitted) => admitted,
         }
@@ -156,7 +174,7 @@ impl RunQueue {
         agent: &AgentId,
         limits: QuotaLimits,
         task: &TaskId,
-        lane: Option<ContextId>,
+        locked_context: Option<ContextId>,
         ask: impl FnOnce(
             &mut Quota<TaskId, ContextId>,
             TaskId,
@@ -167,9 +185,10 @@ impl RunQueue {
         let mut lines = self.lines();
         let line = lines.entry(agent.clone()).or_insert_with(|| Line::new(limits));
         line.limits = limits;
-        let behind = lane.as_ref().and_then(|lane| line.quota.holder(lane)).cloned();
-        Ok(match ask(&mut line.quota, task.clone(), lane.clone(), limits)? {
-            task_admission::Admission::Now => PermitRequest::Now(self.turn(agent, lane)),
+        let lock_holder =
+            locked_context.as_ref().and_then(|context| line.quota.holder(context)).cloned();
+        Ok(match ask(&mut line.quota, task.clone(), locked_context.clone(), limits)? {
+            task_admission::Admission::Now => PermitRequest::Now(self.turn(agent, locked_context)),
             task_admission::Admission::Later => {
                 let (call, called) = oneshot::channel();
                 line.waiting.insert(task.clone(), call);
@@ -178,8 +197,8 @@ impl RunQueue {
                     queue,
                     agent,
                     task,
-                    lane,
-                    behind,
+                    locked_context,
+                    lock_holder,
                     called,
                     taken: false,
                 })
@@ -192,9 +211,13 @@ impl RunQueue {
         self.lines().get(agent).map_or(0, |line| line.quota.load())
     }
 
-    fn turn(&self, agent: &AgentId, lane: Option<ContextId>) -> RunPermit {
-        let of = |context| Lane { queue: self.clone(), agent: agent.clone(), context };
-        RunPermit { queue: self.clone(), agent: agent.clone(), lane: lane.map(of) }
+    fn turn(&self, agent: &AgentId, locked_context: Option<ContextId>) -> RunPermit {
+        let of = |context| ContextLock { queue: self.clone(), agent: agent.clone(), context };
+        RunPermit {
+            queue: self.clone(),
+            agent: agent.clone(),
+            context_lock: locked_context.map(of),
+        }
     }
 
     /// Changes an agent's queue, then grants permits to the next tasks.
@@ -221,15 +244,15 @@ impl RunQueue {
 impl Line {
     fn new(limits: QuotaLimits) -> Self {
         let (quota, waiting) = (Quota::default(), HashMap::new());
-        Self { quota, limits, shares_room: false, waiting }
+        Self { quota, limits, shares_capacity: false, waiting }
     }
 }
 
 impl RunPermit {
     /// Conversation lock that came with the permit; none if the task holds it already or needs
     /// none. The lock outlives the permit.
-    pub(super) fn take_lane(&mut self) -> Option<Lane> {
-        self.lane.take()
+    pub(super) fn take_context_lock(&mut self) -> Option<ContextLock> {
+        self.context_lock.take()
     }
 }
 
@@ -241,7 +264,7 @@ impl QueueTicket {
             return std::future::pending().await;
         }
         self.taken = true;
-        self.queue.turn(&self.agent, self.lane.take())
+        self.queue.turn(&self.agent, self.locked_context.take())
     }
 }
 
@@ -253,11 +276,11 @@ impl Drop for ClientWait {
 
 impl Drop for RunPermit {
     fn drop(&mut self) {
-        self.queue.change(&self.agent, |line| line.quota.leave());
+        self.queue.change(&self.agent, |line| line.quota.release_permit());
     }
 }
 
-impl Drop for Lane {
+impl Drop for ContextLock {
     fn drop(&mut self) {
         self.queue.change(&self.agent, |line| line.quota.free(&self.context));
     }
@@ -272,8 +295,8 @@ impl Drop for QueueTicket {
             line.waiting.remove(&self.task);
             if !line.quota.give_up(&self.task) {
                 // The permit was granted and not received.
-                line.quota.leave();
-                self.lane.iter().for_each(|lane| line.quota.free(lane));
+                line.quota.release_permit();
+                self.locked_context.iter().for_each(|context| line.quota.free(context));
             }
         });
     }
@@ -338,12 +361,12 @@ mod tests {
         let Ok(PermitRequest::Now(mut first)) = ask_for(&queue, Some("c")) else {
             panic!("no room")
         };
-        let lane = first.take_lane();
+        let lane = first.take_context_lock();
         assert!(lane.is_some());
         let Ok(PermitRequest::Later(mut second)) = ask_for(&queue, Some("c")) else {
             panic!("no lane")
         };
-        assert!(second.behind.is_some(), "it can be told whom it waits for");
+        assert!(second.lock_holder.is_some(), "it can be told whom it waits for");
         // The first task waits for its client: others run, except in its conversation.
         drop(first);
         assert!(second.turn().now_or_never().is_none());

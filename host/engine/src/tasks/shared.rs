@@ -1,7 +1,7 @@
 //! State that all tasks of a hub share. Each task clones it, so it is behind one pointer.
 
 use super::{
-    actor::eviction::Parking, delegation::directory::Directory, recovery::phase::HubPhase,
+    actor::eviction::EvictionQueue, delegation::directory::Directory, recovery::phase::HubPhase,
     registry::RunningTasks, run_queue::RunQueue,
 };
 use a2a_hub_core::task::{prices::Prices, tree_budget::Trees};
@@ -27,7 +27,7 @@ pub struct TasksParts {
     pub(super) actors: TaskTracker,
     pub(super) running: Arc<Mutex<RunningTasks>>,
     pub(super) queue: RunQueue,
-    pub(super) parking: Parking,
+    pub(super) evictions: EvictionQueue,
     /// Trees of delegated tasks.
     pub(super) trees: Arc<Mutex<Trees>>,
     /// Prices of models; tasks that begin later use a new list.

@@ -47,7 +47,7 @@ fn curious() -> Fake {
 /// Agent that works for ever; `heeds` tells whether it obeys a cancellation.
 fn busy(heeds: bool) -> Fake {
     Fake::new(move |stage: Stage| async move {
-        stage.say("at it").await.unwrap();
+        stage.report_working("at it").await.unwrap();
         if heeds {
             stage.cancelled.cancelled().await;
             return Ended::Failed(Failure::Cancelled);
@@ -181,9 +181,9 @@ async fn waiting_task_survives_shutdown() {
 async fn storage_failure_fails_task_after_recovery() {
     let stand = Stand::new();
     let agent = Fake::new(|stage: Stage| async move {
-        stage.say("at it").await.unwrap();
+        stage.report_working("at it").await.unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
-        stage.say("lost").await.unwrap();
+        stage.report_working("lost").await.unwrap();
         pending().await
     });
     let task = stand.submit(&agent.agent(config()), "go").await;
@@ -270,7 +270,7 @@ async fn stored_answer_is_delivered_after_kill() {
 async fn conflicting_append_fails_task() {
     let stand = Stand::new();
     let agent = Fake::new(|stage: Stage| async move {
-        stage.say("at it").await.unwrap();
+        stage.report_working("at it").await.unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
         completed("done")
     });

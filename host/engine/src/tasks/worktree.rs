@@ -87,7 +87,7 @@ impl Tasks {
         self.settle_additional(agent, is_in_worktree, parent.is_some(), message).await?;
         let Some(base) = base else {
             if let Some(directory) = directory.as_deref().filter(|_| parent.is_none()) {
-                self.require_own_worktree(directory, context).await?;
+                self.require_conversation_worktree(directory, context).await?;
             }
             return Ok(Settled { directory, fact: None });
         };
@@ -107,14 +107,14 @@ impl Tasks {
             let opened = agent.require_directory(&directory).await;
             opened.map_err(|why| WorktreeError::Refused(why.to_string()))?;
         } else if parent.is_none() {
-            self.require_own_worktree(&directory, context).await?;
+            self.require_conversation_worktree(&directory, context).await?;
         }
         // The agent whose task asked for it, so that none can take all of them.
         let asking = match parent {
             Some(parent) => self.find_head(parent).await?.map(|head| head.agent.to_string()),
             None => None,
         };
-        let made = worktrees
+        let worktree = worktrees
             .create(NewWorktree {
                 task: id.to_string(),
                 directory: directory.into(),
@@ -128,17 +128,18 @@ impl Tasks {
                 bounds: agent.repository_bounds().await,
             })
             .await?;
-        let Some(directory) = made.directory.to_str().map(str::to_owned) else {
+        let Some(directory) = worktree.directory.to_str().map(str::to_owned) else {
             self.abandon_worktree(id).await;
             let why = "the path of the hub's data directory is not UTF-8";
             return Err(WorktreeError::Unsupported(why.to_owned()).into());
         };
         let facts = message.metadata.get_or_insert_default();
         facts.insert("workingDirectory".to_owned(), directory.as_str().into());
-        let root = parent.map(|parent| self.trees().above(parent).pop().unwrap_or(parent.clone()));
+        let root =
+            parent.map(|parent| self.trees().ancestors(parent).pop().unwrap_or(parent.clone()));
         self.worktrees_in_use.lock().insert(id.clone(), root.unwrap_or_else(|| id.clone()));
-        tracing::info!(task = %id, path = directory, base = made.base, "the task works in a worktree");
-        Ok(Settled { directory: Some(directory), fact: Some(metadata_of(&made)) })
+        tracing::info!(task = %id, path = directory, base = worktree.base, "the task works in a worktree");
+        Ok(Settled { directory: Some(directory), fact: Some(metadata_of(&worktree)) })
     }
 
     /// Commit from which the worktree of a flow's task starts, by the flow's file. A task in a
@@ -185,14 +186,16 @@ impl Tasks {
     }
 
     /// Refuses a directory in the worktree of another conversation's task.
-    async fn require_own_worktree(
+    async fn require_conversation_worktree(
         &self,
         directory: &str,
         context: &ContextId,
     ) -> Result<(), SubmitError> {
         let Some(worktrees) = &self.worktrees else { return Ok(()) };
-        let Ok(below) = Path::new(directory).strip_prefix(worktrees.root()) else { return Ok(()) };
-        let owner = below.components().next().and_then(|task| task.as_os_str().to_str());
+        let Ok(relative) = Path::new(directory).strip_prefix(worktrees.root()) else {
+            return Ok(());
+        };
+        let owner = relative.components().next().and_then(|task| task.as_os_str().to_str());
         let owner = match owner.map(TaskId::new) {
             Some(owner) => self.find_head(&owner).await?,
             None => None,
@@ -221,8 +224,8 @@ impl Tasks {
 }
 
 /// Metadata of a worktree.
-fn metadata_of(made: &Worktree) -> Value {
-    let Worktree { tree, base, branch, from, checkout, repository, .. } = made;
+fn metadata_of(worktree: &Worktree) -> Value {
+    let Worktree { tree, base, branch, from, checkout, repository, .. } = worktree;
     let repository = checkout.as_ref().unwrap_or(repository);
     json!({ "path": tree, "base": base, "branch": branch, "from": from, "repository": repository })
 }

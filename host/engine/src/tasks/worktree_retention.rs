@@ -43,13 +43,13 @@ impl Tasks {
         if !head.state.is_final() {
             return Ok(None);
         }
-        let mut above = head.parent;
-        while let Some(id) = above {
+        let mut ancestor = head.parent;
+        while let Some(id) = ancestor {
             let parent = self.find_head(&id).await?;
             if parent.as_ref().is_some_and(|parent| !parent.state.is_final()) {
                 return Ok(None);
             }
-            above = parent.and_then(|parent| parent.parent);
+            ancestor = parent.and_then(|parent| parent.parent);
         }
         let its = HeadFilter { context: Some(head.context), limit: 1, ..HeadFilter::default() };
         let live = HeadFilter { live_only: true, ..its.clone() };
@@ -63,14 +63,14 @@ impl Tasks {
 
     /// Removes the unchanged worktrees of a task that has ended, and of those below it.
     pub(super) async fn remove_worktrees_after(&self, ended: &TaskId) {
-        self.remove_unchanged_worktrees(self.worktrees_below(ended)).await;
+        self.remove_unchanged_worktrees(self.worktrees_in_tree(ended)).await;
     }
 
     /// Tasks with worktrees of this process: the task itself, and those below it.
-    fn worktrees_below(&self, task: &TaskId) -> Vec<TaskId> {
+    fn worktrees_in_tree(&self, task: &TaskId) -> Vec<TaskId> {
         let in_use = self.worktrees_in_use.lock();
-        let below = in_use.iter().filter(|(of, root)| *of == task || *root == task);
-        below.map(|(of, _)| of.clone()).collect()
+        let in_tree = in_use.iter().filter(|(of, root)| *of == task || *root == task);
+        in_tree.map(|(of, _)| of.clone()).collect()
     }
 
     /// Removes the worktrees of ended tasks that changed nothing: those of child tasks and of
@@ -91,8 +91,8 @@ impl Tasks {
                 continue;
             }
             let is_needless = head.parent.is_some() || head.state == TaskState::Canceled;
-            let is_left = head.state == TaskState::Completed && rests >= EVERY;
-            if !is_needless && !is_left {
+            let is_expired = head.state == TaskState::Completed && rests >= EVERY;
+            if !is_needless && !is_expired {
                 continue;
             }
             let is_at_rest =
@@ -149,10 +149,10 @@ impl Tasks {
         }
         for task in retention.due(total, resting) {
             match worktrees.retire(&task, false).await {
-                Ok(kept_as) => {
+                Ok(result_ref) => {
                     tracing::info!(
                         task,
-                        kept_as = kept_as.map(tracing::field::display),
+                        kept_as = result_ref.map(tracing::field::display),
                         "a worktree was removed, as `worktrees.keep`, `worktrees.keep_most` and `worktrees.keep_mb` say"
                     );
                 }

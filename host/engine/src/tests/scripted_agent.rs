@@ -228,7 +228,7 @@ impl Run for FakeRun {
         self.run.cancel();
     }
 
-    async fn leave(&mut self) -> bool {
+    async fn detach(&mut self) -> bool {
         self.goes_on
     }
 

@@ -13,14 +13,14 @@ use std::{
 };
 
 /// Memory request beyond any worker's limit.
-const MANY: usize = 1 << 40;
+const EXCESSIVE_BYTES: usize = 1 << 40;
 
 fn main() -> ExitCode {
     work(std::env::args_os().skip(2), |arguments, input| match arguments {
         [job] if job == "upper" => Ok(input.to_ascii_uppercase()),
         [job] if job == "refuse" => Err("it is not to my taste".to_owned()),
         [job] if job == "flood" => Ok(vec![b'x'; 2 << 20]),
-        [job] if job == "eat" => Ok(vec![1; MANY]),
+        [job] if job == "eat" => Ok(vec![1; EXCESSIVE_BYTES]),
         [job] if job == "pry" => Ok(pried().into_bytes()),
         [job] if job == "crawl" => Ok(crawl().to_string().into_bytes()),
         [job] if job == "sleep" => loop {
@@ -67,6 +67,6 @@ fn pried() -> String {
         ("make two sockets", UnixStream::pair().is_ok()),
         ("start a thread", thread::spawn(|| {}).join().is_ok()),
     ];
-    let can: Vec<_> = tried.iter().filter(|(_, can)| *can).map(|(what, _)| *what).collect();
+    let can: Vec<_> = tried.iter().filter(|(_, can)| *can).map(|(action, _)| *action).collect();
     can.join(", ")
 }

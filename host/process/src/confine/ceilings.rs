@@ -21,10 +21,10 @@ const FEWEST: u32 = 301;
 /// namespace.
 pub(super) fn set(ceilings: Ceilings, proc: &Path) -> Result<(), NotConfined> {
     let failed = |why: rustix::io::Errno| NotConfined::at(Step::Ceilings)(why.into());
-    let limit = |resource, most: u64| {
+    let limit = |resource, max: u64| {
         // A limit of the hub itself is never raised.
-        let most = getrlimit(resource).maximum.map_or(most, |given| given.min(most));
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) }).map_err(failed)
+        let max = getrlimit(resource).maximum.map_or(max, |hard_limit| hard_limit.min(max));
+        setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) }).map_err(failed)
     };
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, ceilings.file_bytes)?;
@@ -40,8 +40,8 @@ pub(super) fn set(ceilings: Ceilings, proc: &Path) -> Result<(), NotConfined> {
     // superuser is exempt.
     limit(Resource::Nproc, ceilings.processes.into())?;
     if user::is_superuser() && counts_processes_by_namespace(&release()) {
-        let most = ceilings.processes.max(FEWEST).to_string();
-        let written = fs::write(proc.join("sys/kernel/pid_max"), most);
+        let pid_max = ceilings.processes.max(FEWEST).to_string();
+        let written = fs::write(proc.join("sys/kernel/pid_max"), pid_max);
         written.map_err(NotConfined::at(Step::Ceilings))?;
     }
     Ok(())

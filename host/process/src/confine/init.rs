@@ -69,7 +69,7 @@ fn try_init(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     };
     writeln!(minder, "{}", MinderReport::Started { group: None })?;
     let exit = outlive(program);
-    writeln!(minder, "{}", MinderReport::Ended { exit, left: 0 })
+    writeln!(minder, "{}", MinderReport::Ended { exit, survivors: 0 })
 }
 
 /// Applies all confinement to this process, irrevocably.

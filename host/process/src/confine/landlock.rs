@@ -33,8 +33,8 @@ impl Abilities {
     /// Queries the kernel.
     pub(super) fn of_kernel() -> Self {
         let needs = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-        let has = |asked: Result<Ruleset, RulesetError>| {
-            asked.is_ok_and(|ruleset| ruleset.create().is_ok())
+        let has = |result: Result<Ruleset, RulesetError>| {
+            result.is_ok_and(|ruleset| ruleset.create().is_ok())
         };
         Self {
             files: has(needs().handle_access(AccessFs::Refer)),

@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Longest chain of links and of scripts whose interpreters are scripts.
-const MOST_STEPS: usize = 40;
+const MAX_STEPS: usize = 40;
 
 /// Directories of programs; their siblings contain what the programs load.
 const PROGRAM_DIRECTORIES: &[&str] = &["bin", "sbin", "libexec"];
@@ -41,7 +41,7 @@ pub fn files_of(
 ) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut next = Some(program.to_owned());
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let file = next.as_deref().and_then(|next| in_real_directory(next, real));
         let Some(file) = file else { break };
         add_installation(&file, &mut found, real);
@@ -78,8 +78,8 @@ fn add_installation(file: &Path, found: &mut BTreeSet<PathBuf>, real: Real<'_>) 
         return;
     }
     found.insert(directory.to_owned());
-    let above = directory.parent().unwrap_or(directory);
-    found.extend(NEIGHBOURS.iter().filter_map(|name| real(&above.join(name))));
+    let parent = directory.parent().unwrap_or(directory);
+    found.extend(NEIGHBOURS.iter().filter_map(|name| real(&parent.join(name))));
 }
 
 /// Prefix of a path up to the first component that matches.

@@ -45,7 +45,7 @@ const STEPS: &[(Step, &str, &str)] = &[
 impl Step {
     fn row(self) -> (&'static str, &'static str) {
         let row = STEPS.iter().find(|(step, ..)| *step == self);
-        row.map_or(("", ""), |(_, word, told)| (word, told))
+        row.map_or(("", ""), |(_, word, description)| (word, description))
     }
 
     /// Wire name.

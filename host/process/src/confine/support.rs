@@ -60,7 +60,7 @@ impl Support {
     }
 
     /// Available and missing mechanisms, for people.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let Abilities { files, tcp, scopes } = self.landlock;
         let known =
             [(files, "files"), (tcp, "TCP ports"), (scopes, "signals and abstract sockets")];
@@ -132,9 +132,10 @@ mod tests {
             assert_eq!(support.allows(network), expected, "{support:?} {network:?}");
         }
         assert!(
-            full.told().ends_with("Landlock for files, TCP ports, signals and abstract sockets")
+            full.describe()
+                .ends_with("Landlock for files, TCP ports, signals and abstract sockets")
         );
-        let told = support(old, true, Ok(())).told();
+        let told = support(old, true, Ok(())).describe();
         assert!(told.ends_with(
             "Landlock for files; no Landlock for TCP ports, signals and abstract sockets"
         ));

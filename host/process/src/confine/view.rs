@@ -32,7 +32,7 @@ const IN_MEMORY: [(&str, &str); 2] = [("mode", "0755"), ("size", "256m")];
 
 /// Content of one path of the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum PathContent {
     /// Same content as outside, with all mounts below. A missing source is skipped, unless it is to
     /// be writable.
     Same { source: PathBuf, writable: bool },
@@ -45,12 +45,12 @@ enum What {
 }
 
 /// Visible files, by path.
-type View = Vec<(PathBuf, What)>;
+type View = Vec<(PathBuf, PathContent)>;
 
 /// A part of the view with an open handle, independent of later changes of its path.
-struct Held {
+struct OpenedPart {
     at: PathBuf,
-    what: What,
+    content: PathContent,
     tree: Option<(OwnedFd, FileType)>,
 }
 
@@ -61,31 +61,33 @@ pub(super) fn enter(confinement: &Confinement, cwd: &Path) -> Result<(), NotConf
     let on = |path: &Path| NotConfined::on(Step::View, path);
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     mount_change("/", private).map_err(on(Path::new("/")))?;
-    let held = view(confinement).into_iter().filter_map(|(at, what)| hold(at, what).transpose());
-    let held: Vec<Held> = held.collect::<Result<_, _>>()?;
+    let parts = view(confinement)
+        .into_iter()
+        .filter_map(|(at, content)| open_part(at, content).transpose());
+    let parts: Vec<OpenedPart> = parts.collect::<Result<_, _>>()?;
     let devices = system::DEVICES.iter().map(|name| Path::new("/dev").join(name));
     let devices = devices.filter_map(|at| {
-        let what = What::Same { source: at.clone(), writable: true };
-        at.exists().then(|| hold(at, what)).and_then(Result::transpose)
+        let content = PathContent::Same { source: at.clone(), writable: true };
+        at.exists().then(|| open_part(at, content)).and_then(Result::transpose)
     });
-    let devices: Vec<Held> = devices.collect::<Result<_, _>>()?;
+    let devices: Vec<OpenedPart> = devices.collect::<Result<_, _>>()?;
 
     let at = open(root).map_err(on(root))?;
     attach(&in_memory().map_err(on(root))?, &at).map_err(on(root))?;
     // The tmpfs that is now mounted there.
     let new = open(root).map_err(on(root))?;
-    for own in ["/proc", "/dev/pts", "/dev/shm"] {
-        directory(&new, Path::new(own)).map_err(on(Path::new(own)))?;
+    for mount_point in ["/proc", "/dev/pts", "/dev/shm"] {
+        directory(&new, Path::new(mount_point)).map_err(on(Path::new(mount_point)))?;
     }
     // Mounted while the outer `/proc` is still visible: a process that sees none may mount none.
     let no_programs = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let proc = mount("proc", root.join("proc"), "proc", no_programs, None::<&CStr>);
     proc.map_err(NotConfined::on(Step::Proc, Path::new("/proc")))?;
-    for piece in devices.iter().chain(&held) {
-        place(&new, piece).map_err(on(&piece.at))?;
+    for piece in devices.iter().chain(&parts) {
+        mount_part(&new, piece).map_err(on(&piece.at))?;
     }
     furnish_devices(root, &new)?;
-    make_read_only(root, &held).map_err(on(root))?;
+    make_read_only(root, &parts).map_err(on(root))?;
     chdir(root).map_err(on(root))?;
     pivot_root(".", ".").map_err(on(root))?;
     unmount(".", UnmountFlags::DETACH).map_err(on(root))?;
@@ -121,15 +123,15 @@ pub(super) fn seal() -> Result<(), NotConfined> {
 
 /// Directories that the program can write to.
 pub(super) fn writable(confinement: &Confinement) -> Vec<PathBuf> {
-    let own = [PathBuf::from("/tmp"), PathBuf::from("/dev/shm"), PathBuf::from("/dev/pts")];
+    let builtin = [PathBuf::from("/tmp"), PathBuf::from("/dev/shm"), PathBuf::from("/dev/pts")];
     let named = confinement.write.iter().chain(&confinement.scratch);
-    named.cloned().chain(own).collect()
+    named.cloned().chain(builtin).collect()
 }
 
 /// Parts of the view: deeper paths come later and cover those above.
 fn view(confinement: &Confinement) -> View {
     let Confinement { read, write, hidden, scratch, temporary, .. } = confinement;
-    let same = |source: &Path, writable| What::Same { source: source.to_owned(), writable };
+    let same = |source: &Path, writable| PathContent::Same { source: source.to_owned(), writable };
     let mut view = system_view();
     // A writable directory stays writable even if it contains the program itself.
     let is_written = |path: &PathBuf| {
@@ -140,8 +142,8 @@ fn view(confinement: &Confinement) -> View {
     };
     // System paths are part of the view already.
     let is_system = |path: &PathBuf| {
-        let holds = |(at, what): &(PathBuf, What)| {
-            path.starts_with(at) && matches!(what, What::Same { .. }) && at.is_dir()
+        let holds = |(at, content): &(PathBuf, PathContent)| {
+            path.starts_with(at) && matches!(content, PathContent::Same { .. }) && at.is_dir()
         };
         system_view().iter().any(holds)
     };
@@ -153,25 +155,24 @@ fn view(confinement: &Confinement) -> View {
     view.extend(write.iter().map(|path| (path.clone(), same(path, true))));
     view.push(("/tmp".into(), same(temporary, true)));
     // The own `/tmp` replaces the outside one and shows none of its content.
-    let is_same =
-        |(at, what): &(PathBuf, What)| matches!(what, What::Same { source, .. } if source == at);
-    let seen: Vec<_> =
+    let is_same = |(at, content): &(PathBuf, PathContent)| matches!(content, PathContent::Same { source, .. } if source == at);
+    let visible: Vec<_> =
         view.iter().filter(|piece| is_same(piece)).map(|(at, _)| at.clone()).collect();
-    let is_seen = |path: &&PathBuf| seen.iter().any(|at| path.starts_with(at) && *path != at);
-    for path in hidden.iter().filter(is_seen) {
+    let is_visible = |path: &&PathBuf| visible.iter().any(|at| path.starts_with(at) && *path != at);
+    for path in hidden.iter().filter(is_visible) {
         // The directories in between are mounted as well: a mount point cannot be renamed away from
         // above a hidden path.
         let within = write.iter().filter(|dir| path.starts_with(dir) && path != *dir);
         let between = within.flat_map(|dir| {
-            path.ancestors().skip(1).take_while(move |above| above != dir).map(Path::to_owned)
+            path.ancestors().skip(1).take_while(move |ancestor| ancestor != dir).map(Path::to_owned)
         });
-        view.extend(between.map(|above| (above.clone(), same(&above, true))));
-        view.push((path.clone(), What::Hidden));
+        view.extend(between.map(|ancestor| (ancestor.clone(), same(&ancestor, true))));
+        view.push((path.clone(), PathContent::Hidden));
     }
-    view.extend(scratch.iter().map(|path| (path.clone(), What::Scratch)));
+    view.extend(scratch.iter().map(|path| (path.clone(), PathContent::Scratch)));
     // For equal paths, the writable one comes last.
-    view.sort_by_key(|(at, what)| {
-        (at.components().count(), matches!(what, What::Same { writable: true, .. }))
+    view.sort_by_key(|(at, content)| {
+        (at.components().count(), matches!(content, PathContent::Same { writable: true, .. }))
     });
     view
 }
@@ -181,16 +182,16 @@ fn system_view() -> View {
     let mut view = View::new();
     for directory in system::DIRECTORIES.iter().map(Path::new) {
         if let Ok(target) = fs::read_link(directory) {
-            view.push((directory.to_owned(), What::Link(target)));
+            view.push((directory.to_owned(), PathContent::Link(target)));
         } else if directory.exists() {
-            let what = What::Same { source: directory.to_owned(), writable: false };
-            view.push((directory.to_owned(), what));
+            let content = PathContent::Same { source: directory.to_owned(), writable: false };
+            view.push((directory.to_owned(), content));
         }
     }
     for at in system::CONFIGURATION.iter().map(|name| Path::new("/etc").join(name)) {
         // A dangling link is skipped.
         if let Ok(source) = at.canonicalize() {
-            view.push((at, What::Same { source, writable: false }));
+            view.push((at, PathContent::Same { source, writable: false }));
         }
     }
     view
@@ -203,7 +204,7 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Detached mount of an open file or directory, with all mounts below.
-fn whole(file: &OwnedFd) -> Result<OwnedFd, Errno> {
+fn clone_tree(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
@@ -212,16 +213,16 @@ fn whole(file: &OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 /// Opens a part of the view; none if it is missing and optional.
-fn hold(at: PathBuf, what: What) -> Result<Option<Held>, NotConfined> {
-    let What::Same { source, writable } = &what else {
-        return Ok(Some(Held { at, what, tree: None }));
+fn open_part(at: PathBuf, content: PathContent) -> Result<Option<OpenedPart>, NotConfined> {
+    let PathContent::Same { source, writable } = &content else {
+        return Ok(Some(OpenedPart { at, content, tree: None }));
     };
-    let held = open(source).and_then(|file| {
+    let opened = open(source).and_then(|file| {
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
-        Ok((whole(&file)?, kind))
+        Ok((clone_tree(&file)?, kind))
     });
-    match held {
-        Ok(tree) => Ok(Some(Held { at, what, tree: Some(tree) })),
+    match opened {
+        Ok(tree) => Ok(Some(OpenedPart { at, content, tree: Some(tree) })),
         Err(Errno::NOENT) if !writable => Ok(None),
         Err(why) => Err(NotConfined::on(Step::View, source)(why)),
     }
@@ -229,27 +230,27 @@ fn hold(at: PathBuf, what: What) -> Result<Option<Held>, NotConfined> {
 
 /// Mounts one part below `root`, without following links: its parent directory may be writable by
 /// another program.
-fn place(root: &OwnedFd, piece: &Held) -> Result<(), Errno> {
-    let Held { at, what, tree } = piece;
-    match (what, tree) {
-        (What::Link(to), _) => {
+fn mount_part(root: &OwnedFd, piece: &OpenedPart) -> Result<(), Errno> {
+    let OpenedPart { at, content, tree } = piece;
+    match (content, tree) {
+        (PathContent::Link(to), _) => {
             let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { return Ok(()) };
             symlinkat(to, directory(root, parent)?, name)
         }
-        (What::Same { .. }, Some((tree, FileType::Directory))) => {
+        (PathContent::Same { .. }, Some((tree, FileType::Directory))) => {
             attach(tree, &directory(root, at)?)
         }
-        (What::Same { .. }, Some((tree, _))) => attach(tree, &file(root, at)?),
-        (What::Same { .. }, None) => Ok(()),
+        (PathContent::Same { .. }, Some((tree, _))) => attach(tree, &file(root, at)?),
+        (PathContent::Same { .. }, None) => Ok(()),
         // A hidden path must exist: otherwise the program is not started.
-        (What::Hidden, _) => {
-            let target = below(root, at, OFlags::empty())?;
+        (PathContent::Hidden, _) => {
+            let target = open_beneath(root, at, OFlags::empty())?;
             let is_directory = FileType::from_raw_mode(fstat(&target)?.st_mode).is_dir();
             let nothing =
-                if is_directory { in_memory() } else { whole(&open(Path::new("/dev/null"))?) };
+                if is_directory { in_memory() } else { clone_tree(&open(Path::new("/dev/null"))?) };
             attach(&nothing?, &target)
         }
-        (What::Scratch, _) => attach(&in_memory()?, &directory(root, at)?),
+        (PathContent::Scratch, _) => attach(&in_memory()?, &directory(root, at)?),
     }
 }
 
@@ -261,7 +262,7 @@ fn attach(tree: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// Opens an existing path of the view.
-fn below(root: &OwnedFd, at: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_beneath(root: &OwnedFd, at: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = at.strip_prefix("/").unwrap_or(at);
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH)
@@ -269,14 +270,14 @@ fn below(root: &OwnedFd, at: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
 
 /// Opens a directory of the view, and creates it if necessary.
 fn directory(root: &OwnedFd, at: &Path) -> Result<OwnedFd, Errno> {
-    let mut here = below(root, Path::new("."), OFlags::DIRECTORY)?;
+    let mut here = open_beneath(root, Path::new("."), OFlags::DIRECTORY)?;
     for name in at.components().skip(1) {
         let name = Path::new(name.as_os_str());
-        let found = below(&here, name, OFlags::DIRECTORY);
+        let found = open_beneath(&here, name, OFlags::DIRECTORY);
         here = match found {
             Err(Errno::NOENT) => {
                 mkdirat(&here, name, Mode::from_raw_mode(0o755))?;
-                below(&here, name, OFlags::DIRECTORY)?
+                open_beneath(&here, name, OFlags::DIRECTORY)?
             }
             found => found?,
         };
@@ -290,11 +291,11 @@ fn file(root: &OwnedFd, at: &Path) -> Result<OwnedFd, Errno> {
         return Err(Errno::INVAL);
     };
     let parent = directory(root, parent)?;
-    match below(&parent, Path::new(name), OFlags::empty()) {
+    match open_beneath(&parent, Path::new(name), OFlags::empty()) {
         Err(Errno::NOENT) => {
             let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             openat(&parent, name, new, Mode::from_raw_mode(0o644))?;
-            below(&parent, Path::new(name), OFlags::empty())
+            open_beneath(&parent, Path::new(name), OFlags::empty())
         }
         found => found,
     }
@@ -318,30 +319,34 @@ fn furnish_devices(path: &Path, root: &OwnedFd) -> Result<(), NotConfined> {
     let no_programs = MountFlags::NOSUID | MountFlags::NOEXEC;
     let pts = path.join("dev/pts");
     mount("devpts", pts, "devpts", no_programs, terminals).map_err(on("/dev/pts"))?;
-    let scratch = Held { at: "/dev/shm".into(), what: What::Scratch, tree: None };
-    place(root, &scratch).map_err(on("/dev/shm"))?;
+    let scratch = OpenedPart { at: "/dev/shm".into(), content: PathContent::Scratch, tree: None };
+    mount_part(root, &scratch).map_err(on("/dev/shm"))?;
     for (name, to) in system::DEVICE_LINKS {
-        let link =
-            Held { at: Path::new("/dev").join(name), what: What::Link(to.into()), tree: None };
-        place(root, &link).map_err(on("/dev"))?;
+        let link = OpenedPart {
+            at: Path::new("/dev").join(name),
+            content: PathContent::Link(to.into()),
+            tree: None,
+        };
+        mount_part(root, &link).map_err(on("/dev"))?;
     }
     Ok(())
 }
 
 /// Makes the mounts of read-only parts read-only. Their other restrictions are kept, because
 /// another namespace has locked them.
-fn make_read_only(root: &Path, held: &[Held]) -> Result<(), Errno> {
+fn make_read_only(root: &Path, parts: &[OpenedPart]) -> Result<(), Errno> {
     let table = fs::read_to_string("/proc/self/mountinfo");
     let table = table.map_err(|why| Errno::from_io_error(&why).unwrap_or(Errno::IO))?;
-    for (place, flags) in table.lines().filter_map(mounted) {
-        let Ok(at) = place.strip_prefix(root) else { continue };
+    for (mount_point, flags) in table.lines().filter_map(mounted) {
+        let Ok(at) = mount_point.strip_prefix(root) else { continue };
         let at = Path::new("/").join(at);
         // The deepest part comes last and determines the mount.
-        let whose = held.iter().rev().find(|piece| at.starts_with(&piece.at));
-        let is_read_only =
-            |piece: &Held| matches!(piece.what, What::Same { writable: false, .. } | What::Hidden);
+        let whose = parts.iter().rev().find(|piece| at.starts_with(&piece.at));
+        let is_read_only = |piece: &OpenedPart| {
+            matches!(piece.content, PathContent::Same { writable: false, .. } | PathContent::Hidden)
+        };
         if whose.is_some_and(is_read_only) {
-            mount_remount(&place, flags | MountFlags::BIND | MountFlags::RDONLY, "")?;
+            mount_remount(&mount_point, flags | MountFlags::BIND | MountFlags::RDONLY, "")?;
         }
     }
     Ok(())
@@ -384,11 +389,11 @@ mod tests {
     fn told(confinement: &Confinement) -> Vec<String> {
         let own = view(confinement).into_iter().filter(|(at, _)| at.starts_with("/w"));
         let word = |what| match what {
-            What::Same { writable: true, .. } => "write",
-            What::Same { writable: false, .. } => "read",
-            What::Link(_) => "link",
-            What::Hidden => "hidden",
-            What::Scratch => "scratch",
+            PathContent::Same { writable: true, .. } => "write",
+            PathContent::Same { writable: false, .. } => "read",
+            PathContent::Link(_) => "link",
+            PathContent::Hidden => "hidden",
+            PathContent::Scratch => "scratch",
         };
         own.map(|(at, what)| format!("{} {}", word(what), at.display())).collect()
     }

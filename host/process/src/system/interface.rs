@@ -10,7 +10,7 @@ use std::{io, os::fd::OwnedFd};
 /// leader of its session. The program is the leader of its process group.
 pub(crate) trait OperatingSystem: Sync {
     /// Makes this minder the parent of all orphans below it, where the system can.
-    fn adopt_orphans(&self) -> io::Result<()>;
+    fn become_subreaper(&self) -> io::Result<()>;
 
     /// Prepares a process that is only a hub: orphans of a killed minder stay below it, where the
     /// system can.
@@ -27,7 +27,7 @@ pub(crate) trait OperatingSystem: Sync {
     fn lists_processes(&self) -> bool;
 
     /// Processes below `root`; none if the system has no list of processes.
-    fn below(&self, root: Pid) -> Option<Vec<Process>>;
+    fn descendants(&self, root: Pid) -> Option<Vec<Process>>;
 
     /// Process group that the hub must know to end the tree without its minder; none if it finds
     /// the tree in the list of processes.
@@ -39,7 +39,7 @@ pub(crate) trait OperatingSystem: Sync {
 
     /// Kills the tree of `program` and reaps with `reap`, which returns false if the minder has no
     /// children; returns the number of known survivors. The program may have been reaped before.
-    fn kill_below(&self, program: Pid, reap: &mut dyn FnMut() -> bool) -> usize;
+    fn kill_descendants(&self, program: Pid, reap: &mut dyn FnMut() -> bool) -> usize;
 
     /// Kills what is left of a tree whose minder was killed and is not reaped yet; returns the
     /// number of kills.

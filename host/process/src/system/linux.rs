@@ -15,14 +15,14 @@ use std::{io, os::fd::OwnedFd};
 pub(super) struct Linux;
 
 impl OperatingSystem for Linux {
-    fn adopt_orphans(&self) -> io::Result<()> {
+    fn become_subreaper(&self) -> io::Result<()> {
         Ok(set_child_subreaper(Some(getpid()))?)
     }
 
     /// Also takes over a delegated control group in which the hub is alone.
     fn become_hub(&self) -> io::Result<()> {
-        self.adopt_orphans()?;
-        control_group::take();
+        self.become_subreaper()?;
+        control_group::take_over();
         Ok(())
     }
 
@@ -38,7 +38,7 @@ impl OperatingSystem for Linux {
         true
     }
 
-    fn below(&self, root: Pid) -> Option<Vec<Process>> {
+    fn descendants(&self, root: Pid) -> Option<Vec<Process>> {
         Some(proc::family(root))
     }
 
@@ -52,7 +52,7 @@ impl OperatingSystem for Linux {
 
     /// The children of a killed process become the minder's, so having none is proof, however fast
     /// they fork.
-    fn kill_below(&self, _program: Pid, reap: &mut dyn FnMut() -> bool) -> usize {
+    fn kill_descendants(&self, _program: Pid, reap: &mut dyn FnMut() -> bool) -> usize {
         let deadline = now() + SWEEP_WAIT;
         while reap() {
             let family = proc::descendants(getpid());
@@ -71,13 +71,13 @@ impl OperatingSystem for Linux {
     fn kill_lost(&self, tree: &LostTree) -> usize {
         proc::sweep(|process| {
             tree.minder.is_some_and(|session| process.in_session(session))
-                || tree.markers.iter().all(|marker| process.was_given(marker))
+                || tree.markers.iter().all(|marker| process.has_variable(marker))
         })
     }
 
     /// A user may have set the hub's variable for a whole desktop session. Only a minder sets a
     /// tree's variable.
     fn kill_leftovers(&self, hub: &[u8]) -> usize {
-        proc::sweep(|process| process.was_given(hub) && process.was_minded())
+        proc::sweep(|process| process.has_variable(hub) && process.was_minded())
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Posix;
 
 impl OperatingSystem for Posix {
     /// Orphans go to the first process of the system.
-    fn adopt_orphans(&self) -> io::Result<()> {
+    fn become_subreaper(&self) -> io::Result<()> {
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl OperatingSystem for Posix {
         false
     }
 
-    fn below(&self, _root: Pid) -> Option<Vec<Process>> {
+    fn descendants(&self, _root: Pid) -> Option<Vec<Process>> {
         None
     }
 
@@ -76,7 +76,7 @@ impl OperatingSystem for Posix {
         }
     }
 
-    fn kill_below(&self, program: Pid, reap: &mut dyn FnMut() -> bool) -> usize {
+    fn kill_descendants(&self, program: Pid, reap: &mut dyn FnMut() -> bool) -> usize {
         if status_of(program).is_ok() {
             kill_group(program);
         }
@@ -115,8 +115,8 @@ impl OperatingSystem for Posix {
 
 /// Status of an unreaped child; none while it runs, an error if it was reaped.
 fn status_of(child: Pid) -> Result<Option<rustix::process::WaitIdStatus>, Errno> {
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    waitid(WaitId::Pid(child), look)
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(child), options)
 }
 
 /// True if the group existed.

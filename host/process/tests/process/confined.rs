@@ -76,7 +76,7 @@ async fn this_machine_confines_programs() {
     let house = House::new();
     let support = house.hub.supervisor.support().await.unwrap();
     assert_eq!(support.allows(&Network::Nothing), Ok(()), "{support:?}");
-    assert!(support.told().starts_with("namespaces, seccomp"), "{}", support.told());
+    assert!(support.describe().starts_with("namespaces, seccomp"), "{}", support.describe());
     assert_eq!(house.hub.supervisor.running(), 0);
 }
 
@@ -489,7 +489,7 @@ async fn killed_minder_takes_confined_program() {
     let mut child = house.start(house.confinement(), "/bin/sh", &["-c", script]).await;
     read_to(&mut child, "ready\n").await;
     let minder = alive(house.hub.data.path());
-    let minder = minder.into_iter().find(|found| found.command.contains(MIND)).unwrap();
+    let minder = minder.into_iter().find(|found| found.command.contains(SUPERVISE)).unwrap();
     kill_process(minder.pid, Signal::KILL).unwrap();
     assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
     let deadline = Instant::now() + PATIENCE;

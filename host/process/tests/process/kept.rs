@@ -2,7 +2,7 @@
 
 use super::python::{HEADLESS, in_a_thread};
 use super::*;
-use a2a_hub_process::{Kin, TreeOwner};
+use a2a_hub_process::{ProcessOrigin, TreeOwner};
 
 /// All ways of a shell to start a process that outlives it.
 const BACKGROUND: &str = "\
@@ -39,7 +39,7 @@ async fn prune_kills_background_and_spares_helpers() {
     let hub = Fixture::new(System::Linux);
     let mut child = hub.sh(&format!("sleep 2000 & {SHELL}")).await;
     let pid = does(&mut child, "echo $$").await;
-    child.settle().await;
+    child.mark_baseline().await;
     let before = child.resident().await.unwrap();
     assert!(before > 1 << 20, "a shell and its helper take up memory: {before}");
 
@@ -70,7 +70,7 @@ async fn process_without_first_thread_is_killed() {
     let hub = Fixture::new(System::Linux);
     let mut child = hub.sh(SHELL).await;
     does(&mut child, ":").await;
-    child.settle().await;
+    child.mark_baseline().await;
     let ticks = hub.data.path().join("ticks");
     let tick = "import time\nwhile True:\n    open('ticks', 'a').write('.')\n    time.sleep(0.01)";
     let script = format!("{}\n{HEADLESS}\n", in_a_thread(tick));
@@ -100,7 +100,7 @@ async fn rapidly_forking_program_dies_with_tree() {
     let hub = Fixture::new(System::Linux);
     let mut child = hub.sh(SHELL).await;
     does(&mut child, ":").await;
-    child.settle().await;
+    child.mark_baseline().await;
     let hop = hub.data.path().join("hop");
     fs::write(&hop, "#!/bin/sh\nsetsid ./hop &\n").unwrap();
     fs::set_permissions(&hop, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
@@ -117,7 +117,7 @@ async fn transferred_tree_counts_for_new_owner() {
     let hub = Fixture::new(System::Linux);
     let mut child = hub.sh(SHELL).await;
     let pid: i32 = does(&mut child, "echo $$").await.lines().next().unwrap().parse().unwrap();
-    let Kin::Tree(TreeOwner { owner, tree, .. }) = hub.supervisor.kin(pid) else {
+    let ProcessOrigin::Tree(TreeOwner { owner, tree, .. }) = hub.supervisor.origin(pid) else {
         panic!("it is in a tree")
     };
     assert_eq!(owner, "task-1");
@@ -125,8 +125,8 @@ async fn transferred_tree_counts_for_new_owner() {
     timeout(PATIENCE, hub.supervisor.ended("task-1")).await.unwrap();
     let now = hub.supervisor.of_tree(&tree).unwrap();
     assert_eq!((now.owner.as_str(), now.agent.as_str()), ("task-2", "a"));
-    let kin = hub.supervisor.kin(pid);
-    assert!(matches!(kin, Kin::Tree(TreeOwner { owner, .. }) if owner == "task-2"));
+    let kin = hub.supervisor.origin(pid);
+    assert!(matches!(kin, ProcessOrigin::Tree(TreeOwner { owner, .. }) if owner == "task-2"));
     assert_eq!(hub.supervisor.running(), 1);
     child.kill();
     while !matches!(child.next().await, Output::Exited(_)) {}

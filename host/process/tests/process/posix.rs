@@ -2,7 +2,7 @@
 
 use super::*;
 use a2a_hub_process::{
-    Kin, TreeOwner,
+    ProcessOrigin, TreeOwner,
     confine::{Confinement, Network, Shortfall, Step},
 };
 
@@ -74,7 +74,7 @@ async fn confined_program_is_refused() {
 async fn tree_is_neither_pruned_nor_measured() {
     let hub = Fixture::new(System::Posix);
     let mut child = hub.start("/bin/cat", &[]).await;
-    child.settle().await;
+    child.mark_baseline().await;
     assert_eq!((child.prune().await, child.resident().await), (None, None));
     child.close_stdin();
     assert_eq!(finish(&mut child).await.2, ProgramExit::Code(0));
@@ -88,15 +88,17 @@ async fn callers_are_known_by_session_only() {
     read_to(&mut child, "started\n").await;
     let left = escaped(&hub).await;
     let program = hub.alive().into_iter().find(|it| it.command.starts_with("/bin/sh -c")).unwrap();
-    let kin = |pid: Pid| supervisor.kin(pid.as_raw_pid());
-    let is_tree =
-        |kin: &Kin| matches!(kin, Kin::Tree(TreeOwner { owner, .. }) if owner == "task-1");
+    let kin = |pid: Pid| supervisor.origin(pid.as_raw_pid());
+    let is_tree = |kin: &ProcessOrigin| matches!(kin, ProcessOrigin::Tree(TreeOwner { owner, .. }) if owner == "task-1");
     assert!(is_tree(&kin(program.pid)), "{:?}", kin(program.pid));
-    assert_eq!(kin(left), Kin::Unknown, "it left the session");
+    assert_eq!(kin(left), ProcessOrigin::Unknown, "it left the session");
     let parent = rustix::process::getppid().unwrap();
-    assert_eq!(kin(parent), Kin::Unknown, "it looks the same as an escaped program");
-    assert_eq!(kin(rustix::process::getpid()), Kin::Own);
-    assert_eq!(supervisor.kin_of_sockets(&[1, 2]), [Kin::Unknown, Kin::Unknown]);
+    assert_eq!(kin(parent), ProcessOrigin::Unknown, "it looks the same as an escaped program");
+    assert_eq!(kin(rustix::process::getpid()), ProcessOrigin::Hub);
+    assert_eq!(
+        supervisor.origins_of_sockets(&[1, 2]),
+        [ProcessOrigin::Unknown, ProcessOrigin::Unknown]
+    );
     child.kill();
     finish(&mut child).await;
     kill_process(left, Signal::KILL).unwrap();

@@ -53,7 +53,7 @@ async fn killed_minder_ends_only_its_group(system: System) {
         let of = |minds: bool| {
             let ours = |it: &&Found| it.command.contains("echo ready");
             let mut ours =
-                found.iter().filter(ours).filter(|it| it.command.contains(MIND) == minds);
+                found.iter().filter(ours).filter(|it| it.command.contains(SUPERVISE) == minds);
             ours.next().unwrap().pid
         };
         kill_process(of(true), Signal::STOP).unwrap();
@@ -201,7 +201,7 @@ async fn killed_minder_takes_only_its_tree() {
     );
     let mut child = hub.sh(&script).await;
     read_to(&mut child, "ready\n").await;
-    let minders = count_reaches(hub.data.path(), 2, MIND).await;
+    let minders = count_reaches(hub.data.path(), 2, SUPERVISE).await;
     let minder = minders.into_iter().find(|it| it.command.contains("env -i")).unwrap();
     kill_process(minder.pid, Signal::KILL).unwrap();
     assert_eq!(finish(&mut child).await.2, ProgramExit::Signal(9));
@@ -235,7 +235,7 @@ async fn leftovers_are_swept_at_next_start() {
     let (mut hub, _stdout) = another_hub(System::Linux, data.path(), "", STUBBORN);
     // Stopped, so that the hub cannot clean up after its minder.
     kill_process(Pid::from_child(&hub), Signal::STOP).unwrap();
-    let minder = count_reaches(data.path(), 1, MIND).await.remove(0);
+    let minder = count_reaches(data.path(), 1, SUPERVISE).await.remove(0);
     kill_process(minder.pid, Signal::KILL).unwrap();
     hub.kill().unwrap();
     hub.wait().unwrap();

@@ -98,7 +98,7 @@ impl GrpcMethod {
     }
 
     /// Call of a method in a version; 0.3 has no list of tasks.
-    pub fn of(version: Version, method: Method) -> Result<Self, A2aError> {
+    pub fn new(version: Version, method: Method) -> Result<Self, A2aError> {
         let old = OLD_NAMES.iter().find_map(|(name, of)| (*of == method).then_some(*name));
         let (service, name) = match version {
             Version::V1 => (SERVICES[0], method.name()),
@@ -130,7 +130,7 @@ impl GrpcMethod {
     /// Decodes a client's request.
     pub fn read(&self, sent: &[u8]) -> Result<Request, A2aError> {
         let mut params = self.rpc.read_request(sent)?;
-        let tenant = params.remove("tenant").and_then(|said| said.as_str().map(str::to_owned));
+        let tenant = params.remove("tenant").and_then(|value| value.as_str().map(str::to_owned));
         limits::check(&params)?;
         Ok(Request { tenant, params })
     }
@@ -152,14 +152,14 @@ impl GrpcMethod {
 }
 
 /// Parses the value of [`TIMEOUT`]: up to eight digits and the letter of a unit.
-pub fn read_timeout(said: &str) -> Result<Duration, A2aError> {
+pub fn read_timeout(value: &str) -> Result<Duration, A2aError> {
     let malformed = || {
         let why =
             "must be up to 8 digits and a unit of `H`, `M`, `S`, `m`, `u`, `n`, such as `1500m`";
         A2aError::invalid(TIMEOUT, why)
     };
-    let unit = said.chars().next_back().ok_or_else(malformed)?;
-    let digits = &said[..said.len() - unit.len_utf8()];
+    let unit = value.chars().next_back().ok_or_else(malformed)?;
+    let digits = &value[..value.len() - unit.len_utf8()];
     if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return Err(malformed());
     }
@@ -181,9 +181,9 @@ pub fn write_status(why: &A2aError) -> (i32, Vec<u8>) {
     let status = why.kind.official().status;
     let code = CODES.iter().zip(0..).find_map(|(name, code)| (*name == status).then_some(code));
     let code = code.unwrap_or(2);
-    let told = json!({ "code": code, "message": why.message, "details": why.official_details() });
+    let body = json!({ "code": code, "message": why.message, "details": why.official_details() });
     // Without details, code and message still reach the client.
-    (code, protobuf::write_status(told).unwrap_or_default())
+    (code, protobuf::write_status(body).unwrap_or_default())
 }
 
 /// Details of an encoded `google.rpc.Status`, in the format of JSON-RPC's `data`.

@@ -58,7 +58,7 @@ impl<T> Frame<T> {
 
 /// Source of a request's service parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub enum ParamsSource {
     /// HTTP headers or gRPC metadata.
     Headers,
     /// The metadata of each request, on transports without headers. A version in it selects the
@@ -67,7 +67,7 @@ pub enum Beside {
 }
 
 /// Parses input from a client. Invalid input yields a request with an error.
-pub fn read(text: &[u8], beside: Beside) -> Frame<Request> {
+pub fn read(text: &[u8], source: ParamsSource) -> Frame<Request> {
     let one = |request| Frame::One(Box::new(request));
     match limits::read(text) {
         Ok(Value::Array(batch)) if batch.is_empty() => {
@@ -79,9 +79,9 @@ pub fn read(text: &[u8], beside: Beside) -> Frame<Request> {
             one(Request::refused(invalid(why)))
         }
         Ok(Value::Array(batch)) => {
-            Frame::Batch(batch.into_iter().map(|one| Request::read(one, beside)).collect())
+            Frame::Batch(batch.into_iter().map(|one| Request::read(one, source)).collect())
         }
-        Ok(value) => one(Request::read(value, beside)),
+        Ok(value) => one(Request::read(value, source)),
         Err(why) => one(Request::refused(why)),
     }
 }
@@ -92,13 +92,13 @@ impl Request {
         Self { id: Some(RequestId::Null), method: None, service_params: None, params: Err(why) }
     }
 
-    fn read(request: Value, beside: Beside) -> Self {
+    fn read(request: Value, source: ParamsSource) -> Self {
         let Value::Object(mut request) = request else {
             return Self::refused(invalid("a request is a JSON object, or an array of them"));
         };
-        let said = match (beside, request.get("params")) {
-            (Beside::Metadata, Some(params)) => ServiceParams::of_metadata(params),
-            (Beside::Metadata, None) | (Beside::Headers, _) => Ok(None),
+        let service_params = match (source, request.get("params")) {
+            (ParamsSource::Metadata, Some(params)) => ServiceParams::of_metadata(params),
+            (ParamsSource::Metadata, None) | (ParamsSource::Headers, _) => Ok(None),
         };
         let id = read_id(request.remove("id"));
         let method = request.get("method").and_then(Value::as_str).map(str::to_owned);
@@ -106,8 +106,8 @@ impl Request {
             Ok(_) => read_params(request),
             Err(why) => Err(why.clone()),
         };
-        let (service_params, params) = match (said, params) {
-            (Ok(said), params) => (said, params),
+        let (service_params, params) = match (service_params, params) {
+            (Ok(service_params), params) => (service_params, params),
             (Err(_), Err(why)) | (Err(why), Ok(_)) => (None, Err(why)),
         };
         let id = match id {
@@ -281,7 +281,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn one(text: &[u8], beside: Beside) -> Request {
+    fn one(text: &[u8], beside: ParamsSource) -> Request {
         let Frame::One(request) = read(text, beside) else { panic!("a batch") };
         *request
     }
@@ -290,17 +290,18 @@ mod tests {
     fn request_id_keeps_its_json_type() {
         for id in [json!("7"), json!(7), json!(7.5), json!(null)] {
             let request = json!({"jsonrpc": "2.0", "method": "hub/status", "id": id}).to_string();
-            let read = one(request.as_bytes(), Beside::Headers);
+            let read = one(request.as_bytes(), ParamsSource::Headers);
             assert_eq!(json!(read.id.unwrap()), id);
         }
-        let notification = one(br#"{"jsonrpc":"2.0","method":"hub/status"}"#, Beside::Headers);
+        let notification =
+            one(br#"{"jsonrpc":"2.0","method":"hub/status"}"#, ParamsSource::Headers);
         assert_eq!((notification.id, notification.params), (None, Ok(Map::new())));
     }
 
     #[test]
     fn invalid_request_still_gets_response() {
         let told = |request: Value| {
-            let read = one(request.to_string().as_bytes(), Beside::Metadata);
+            let read = one(request.to_string().as_bytes(), ParamsSource::Metadata);
             let why = read.params.unwrap_err();
             format!("{} {:?} {:?}: {why}", json!(read.id), read.method, why.kind)
         };
@@ -342,7 +343,7 @@ mod tests {
     #[test]
     fn batch_requests_are_read_independently() {
         let text = br#"[{"jsonrpc":"2.0","id":1,"method":"a"}, {"jsonrpc":"2.0","method":"b"}, 7]"#;
-        let Frame::Batch(batch) = read(text, Beside::Headers) else { panic!("not a batch") };
+        let Frame::Batch(batch) = read(text, ParamsSource::Headers) else { panic!("not a batch") };
         let ids: Vec<_> = batch.iter().map(|request| request.id.clone()).collect();
         assert_eq!(ids, [Some(RequestId::Number(1.into())), None, Some(RequestId::Null)]);
         let readable: Vec<_> = batch.iter().map(|request| request.params.is_ok()).collect();
@@ -382,14 +383,14 @@ mod tests {
             let params = Ok(Map::from_iter([("said".to_owned(), json!(said))]));
             let id = Some(RequestId::Number(id.into()));
             let method = Some(method);
-            prop_assert_eq!(one(&line, Beside::Headers), Request { id, method, service_params: None, params });
+            prop_assert_eq!(one(&line, ParamsSource::Headers), Request { id, method, service_params: None, params });
         }
 
         #[test]
         fn arbitrary_bytes_never_panic(bytes: Vec<u8>, params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
             let almost = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
             for text in [&bytes, almost.as_bytes()] {
-                read(text, Beside::Metadata);
+                read(text, ParamsSource::Metadata);
             }
         }
     }

@@ -66,8 +66,8 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
     });
     let call = found.and_then(|Route { method, names }| {
         let mut params = params(query, body)?;
-        if let (None, Some(said)) = (&tenant, params.get("tenant").and_then(Value::as_str)) {
-            tenant = Some(said.to_owned());
+        if let (None, Some(tenant_name)) = (&tenant, params.get("tenant").and_then(Value::as_str)) {
+            tenant = Some(tenant_name.to_owned());
         }
         // The path takes precedence over query and body.
         for (name, value) in names {
@@ -126,16 +126,16 @@ struct Route<'a> {
 fn route<'a>(verb: Verb, path: &[&'a str]) -> Option<Route<'a>> {
     let fits = |route: &'static str| {
         let mut names = Vec::new();
-        let mut said = path.iter();
+        let mut parts = path.iter();
         for segment in route.split('/') {
-            let said = *said.next()?;
+            let part = *parts.next()?;
             match blank(segment) {
-                Some((name, rest)) => names.push((name, said.strip_suffix(rest)?)),
-                None if segment == said => {}
+                Some((name, rest)) => names.push((name, part.strip_suffix(rest)?)),
+                None if segment == part => {}
                 None => return None,
             }
         }
-        said.next().is_none().then_some(names)
+        parts.next().is_none().then_some(names)
     };
     let mut routes = ROUTES.iter().filter(|(_, of, _)| *of == verb);
     routes.find_map(|(method, _, route)| Some(Route { method: *method, names: fits(route)? }))
@@ -201,10 +201,10 @@ fn params(query: Option<&str>, body: &[u8]) -> Result<Map<String, Value>, A2aErr
     let mut params: Map<_, _> =
         query.map(|(name, value)| (name.into_owned(), json!(value.into_owned()))).collect();
     if !body.trim_ascii().is_empty() {
-        let Value::Object(said) = limits::read(body)? else {
+        let Value::Object(members) = limits::read(body)? else {
             return Err(A2aError::new(ErrorKind::InvalidRequest, "the body must be a JSON object"));
         };
-        params.extend(said);
+        params.extend(members);
     }
     limits::check(&params)?;
     Ok(params)

@@ -31,17 +31,17 @@ impl ServiceParams {
     /// Reads the service parameters from the metadata in a request's parameters; `None` if absent.
     /// Names are case-insensitive, and unknown ones are ignored.
     pub fn of_metadata(params: &Value) -> Result<Option<Self>, A2aError> {
-        let given = params.get("metadata").and_then(|facts| facts.get(MEMBER));
-        let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(None) };
+        let members = params.get("metadata").and_then(|facts| facts.get(MEMBER));
+        let Some(members) = members.filter(|given| !given.is_null()) else { return Ok(None) };
         let at = format!("metadata.{MEMBER}");
-        let Value::Object(given) = given else {
+        let Value::Object(members) = members else {
             return Err(A2aError::invalid(&at, "must be an object"));
         };
         let lower = |(name, value): (&String, &Value)| (name.to_ascii_lowercase(), value.clone());
-        let given: Map<_, _> = given.iter().map(lower).collect();
+        let members: Map<_, _> = members.iter().map(lower).collect();
         // Invalid trace values count as absent.
-        let trace = TraceContext::of_metadata(Some(&given));
-        let mut of = Members::of(Value::Object(given), at)?;
+        let trace = TraceContext::of_metadata(Some(&members));
+        let mut of = Members::new(Value::Object(members), at)?;
         let version = of.text(VERSION)?;
         let mut extensions = Vec::new();
         for name in EXTENSIONS {

@@ -203,7 +203,7 @@ impl Reader<'_> {
         items.retain_mut(|item| {
             let at = format!("{}{name}[{n}]", self.at);
             n += 1;
-            let kept = match item {
+            let result = match item {
                 Value::Object(members) => {
                     let at = format!("{at}.");
                     read(&mut Reader { at, members, skipped: self.skipped })
@@ -214,10 +214,10 @@ impl Reader<'_> {
                 | Value::String(_)
                 | Value::Array(_) => Err("it is no object"),
             };
-            if let Err(why) = kept {
+            if let Err(why) = result {
                 self.skipped.push(format!("`{at}`: {why}"));
             }
-            kept.is_ok()
+            result.is_ok()
         });
     }
 

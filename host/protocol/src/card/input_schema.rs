@@ -35,7 +35,7 @@ const MAX_WORK: usize = 64 << 20;
 
 /// Maximum product of the weights for which all violations are collected, which needs memory as
 /// well.
-const MAX_TOLD_WORK: usize = 4 << 20;
+const MAX_DETAILED_WORK: usize = 4 << 20;
 
 /// Maximum number of reported violations.
 const MAX_VIOLATIONS: usize = 32;
@@ -157,21 +157,22 @@ impl InputSchema {
             return Err(InvalidInputSchema::Draft);
         }
         // The schema's own `$id` is dropped, because no reference uses it.
-        let mut own = members.clone();
-        own.remove("$id");
-        let own = Value::Object(own);
+        let mut stripped = members.clone();
+        stripped.remove("$id");
+        let stripped = Value::Object(stripped);
         let weight =
-            Weighing { root: &own, open: Vec::new(), known: HashMap::new(), patterns: 0 }.all()?;
+            Weighing { root: &stripped, open: Vec::new(), known: HashMap::new(), patterns: 0 }
+                .all()?;
         let patterns =
             PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(PATTERN_CACHE);
         let compiled = jsonschema::options()
             .offline()
             .should_validate_formats(false)
             .with_pattern_options(patterns)
-            .build(&own)
+            .build(&stripped)
             .map_err(|why| {
-                let place = why.instance_path().to_string();
-                InvalidInputSchema::NoSchema(short(&format!("`{place}`: {}", why.masked())))
+                let path = why.instance_path().to_string();
+                InvalidInputSchema::NoSchema(short(&format!("`{path}`: {}", why.masked())))
             })?;
         Ok(Self { compiled, weight })
     }
@@ -186,7 +187,7 @@ impl InputSchema {
         if self.compiled.is_valid(input) {
             return Vec::new();
         }
-        if work > MAX_TOLD_WORK {
+        if work > MAX_DETAILED_WORK {
             return at_large("does not fit the skill's schema, and is too large to tell where");
         }
         let errors = self.compiled.iter_errors(input).take(MAX_VIOLATIONS);
@@ -202,10 +203,10 @@ fn at_large(why: &str) -> Vec<Violation> {
 
 /// Converts a validation error to violations of the affected members.
 fn violations_of(error: &jsonschema::ValidationError<'_>) -> Vec<Violation> {
-    let place = error.instance_path().to_string();
+    let path = error.instance_path().to_string();
     let member = |name: &str| {
         let name = name.replace('~', "~0").replace('/', "~1");
-        format!("{place}/{name}")
+        format!("{path}/{name}")
     };
     if let ValidationErrorKind::Required { property } = error.kind() {
         let pointer = member(property.as_str().unwrap_or_default());
@@ -219,7 +220,7 @@ fn violations_of(error: &jsonschema::ValidationError<'_>) -> Vec<Violation> {
     // The error omits the client's value, which may be long.
     let why = error.masked().to_string();
     let why = why.strip_prefix("value ").unwrap_or(&why);
-    vec![Violation { pointer: place, why: short(why) }]
+    vec![Violation { pointer: path, why: short(why) }]
 }
 
 fn short(text: &str) -> String {
@@ -251,7 +252,7 @@ struct Weighing<'a> {
 
 impl<'a> Weighing<'a> {
     fn all(mut self) -> Result<usize, InvalidInputSchema> {
-        let weight = self.of(self.root, false)?;
+        let weight = self.weigh(self.root, false)?;
         if self.patterns > MAX_PATTERNS {
             return Err(InvalidInputSchema::Patterns);
         }
@@ -259,12 +260,12 @@ impl<'a> Weighing<'a> {
     }
 
     /// Computes the weight of a value; `are_names` is true if the author chose its member names.
-    fn of(&mut self, value: &'a Value, are_names: bool) -> Result<usize, InvalidInputSchema> {
+    fn weigh(&mut self, value: &'a Value, are_names: bool) -> Result<usize, InvalidInputSchema> {
         let mut weight: usize = 1;
         match value {
             Value::Array(items) => {
                 for item in items {
-                    weight = weight.saturating_add(self.of(item, false)?);
+                    weight = weight.saturating_add(self.weigh(item, false)?);
                 }
             }
             Value::Object(members) => {
@@ -273,7 +274,7 @@ impl<'a> Weighing<'a> {
                         weight = weight.saturating_add(self.keyword(name, value)?);
                     }
                     let names = !are_names && NAMES.contains(&name.as_str());
-                    weight = weight.saturating_add(self.of(value, names)?);
+                    weight = weight.saturating_add(self.weigh(value, names)?);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -306,7 +307,7 @@ impl<'a> Weighing<'a> {
         let there = pointer.and_then(|pointer| self.root.pointer(pointer));
         let there = there.ok_or_else(|| InvalidInputSchema::Astray(short(to)))?;
         self.open.push(to);
-        let weight = self.of(there, false)?;
+        let weight = self.weigh(there, false)?;
         self.open.pop();
         self.known.insert(to, weight);
         Ok(weight)

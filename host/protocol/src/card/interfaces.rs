@@ -13,9 +13,9 @@ use serde_json::Value;
 /// Reads the interfaces of a card of either version, in order of preference.
 /// [`AgentCard::parse`](crate::model::card::AgentCard::parse) reads the rest of the card.
 pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
-    let mut of = Members::of(card.clone(), "")?;
+    let mut of = Members::new(card.clone(), "")?;
     let mut all = of.list("supportedInterfaces", |interface, at| {
-        let mut of = Members::of(interface, at)?;
+        let mut of = Members::new(interface, at)?;
         Ok(Interface {
             url: of.need_text("url")?,
             binding: of.need_text("protocolBinding")?,
@@ -31,7 +31,7 @@ pub fn read_interfaces(card: &Value) -> Result<Vec<Interface>, A2aError> {
         let url = of.need_text("url")?;
         all.push(Interface { url, binding, version: version.clone(), tenant: None });
         let more = of.list("additionalInterfaces", |interface, at| {
-            let mut of = Members::of(interface, at)?;
+            let mut of = Members::new(interface, at)?;
             let (binding, url) = (of.need_text("transport")?, of.need_text("url")?);
             Ok(Interface { url, binding, version: version.clone(), tenant: None })
         })?;

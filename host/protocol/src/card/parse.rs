@@ -38,7 +38,7 @@ fn check(card: &Value) -> Result<(), A2aError> {
             Some(_) | None => Ok(()),
         })
     };
-    let mut of = Members::of(card.clone(), "")?;
+    let mut of = Members::new(card.clone(), "")?;
     text(&mut of, &["name", "description", "version", "iconUrl", "documentationUrl"])?;
     of.texts("defaultInputModes")?;
     of.texts("defaultOutputModes")?;
@@ -48,14 +48,14 @@ fn check(card: &Value) -> Result<(), A2aError> {
     if let Some(mut can) = of.members("capabilities")? {
         can.flag("streaming")?;
         can.list("extensions", |extension, at| {
-            let mut of = Members::of(extension, at)?;
+            let mut of = Members::new(extension, at)?;
             of.need_text("uri")?;
             of.text("description")?;
             of.flag("required").map(|_| ())
         })?;
     }
     let skills = of.list("skills", |skill, at| {
-        let mut of = Members::of(skill, at)?;
+        let mut of = Members::new(skill, at)?;
         text(&mut of, &["id", "name", "description"])?;
         ["tags", "examples", "inputModes", "outputModes"]
             .iter()

@@ -59,8 +59,8 @@ impl AgentCard {
             ("version", json!(self.version)),
             ("supportedInterfaces", Value::Array(interfaces(endpoints))),
             ("provider", self.official_provider(endpoints)),
-            ("documentationUrl", self.said("documentationUrl")),
-            ("iconUrl", self.said("iconUrl")),
+            ("documentationUrl", self.string_member("documentationUrl")),
+            ("iconUrl", self.string_member("iconUrl")),
             ("capabilities", self.official_capabilities(endpoints)),
             ("securitySchemes", if asks { scheme } else { Value::Null }),
             ("securityRequirements", if asks { requirements() } else { Value::Null }),
@@ -116,13 +116,13 @@ impl AgentCard {
         }
     }
 
-    fn said(&self, member: &str) -> Value {
-        self.other.get(member).filter(|said| said.is_string()).cloned().unwrap_or_default()
+    fn string_member(&self, member: &str) -> Value {
+        self.other.get(member).filter(|value| value.is_string()).cloned().unwrap_or_default()
     }
 
     fn modes(&self, member: &str) -> Value {
-        let given = self.other.get(member).and_then(Value::as_array);
-        given
+        let listed = self.other.get(member).and_then(Value::as_array);
+        listed
             .filter(|modes| !modes.is_empty())
             .map_or_else(|| json!(["text/plain"]), |it| json!(it))
     }
@@ -136,11 +136,11 @@ impl AgentCard {
 
     fn official_capabilities(&self, endpoints: &Endpoints) -> Value {
         let extensions = self.other.get("capabilities").and_then(|can| can.get("extensions"));
-        let given = extensions.and_then(Value::as_array).into_iter().flatten();
+        let declared = extensions.and_then(Value::as_array).into_iter().flatten();
         // The hub's own five-step extension replaces that of a remote agent's hub.
-        let given = given.filter(|one| one["uri"] != five_step::EXTENSION).cloned();
-        let own = five_step::extension(&endpoints.base_of_five_steps(), self);
-        let extensions: Vec<_> = given.chain([own]).collect();
+        let declared = declared.filter(|one| one["uri"] != five_step::EXTENSION).cloned();
+        let hub_extension = five_step::extension(&endpoints.base_of_five_steps(), self);
+        let extensions: Vec<_> = declared.chain([hub_extension]).collect();
         object([
             ("streaming", json!(self.streams())),
             ("pushNotifications", json!(true)),
@@ -164,8 +164,8 @@ impl AgentCard {
             let tags =
                 if skill.tags.is_empty() { vec![skill.id.clone()] } else { skill.tags.clone() };
             let some = |member: &str| {
-                let given = skill.other.get(member).and_then(Value::as_array);
-                some_list(given.map_or(&[], Vec::as_slice), Clone::clone)
+                let list = skill.other.get(member).and_then(Value::as_array);
+                some_list(list.map_or(&[], Vec::as_slice), Clone::clone)
             };
             object([
                 ("id", json!(skill.id)),
@@ -220,8 +220,8 @@ fn interfaces(endpoints: &Endpoints) -> Vec<Value> {
 
 /// Provider of an agent. The Local Hub specification calls it `name`, A2A `organization`; the
 /// result has both.
-pub(super) fn provider(given: Option<&Value>) -> Value {
-    let text = |member: &str| given.and_then(|given| given.get(member)).and_then(Value::as_str);
+pub(super) fn provider(source: Option<&Value>) -> Value {
+    let text = |member: &str| source.and_then(|source| source.get(member)).and_then(Value::as_str);
     let name = text("name").or_else(|| text("organization")).unwrap_or("a2a-hub");
     let mut provider = json!({ "name": name, "organization": name });
     if let Some(url) = text("url") {

@@ -3,8 +3,8 @@
 
 use crate::{
     codec::{
+        json_path::{JsonPath, PartReader},
         members::Members,
-        place::{JsonPath, PartReader},
     },
     model::{
         error::A2aError,
@@ -18,15 +18,15 @@ use serde_json::Value;
 /// Longest unknown name that a log line quotes, in characters.
 const MAX_NAME: usize = 64;
 
-/// Reads a part by its `own` form. A tolerant reader also accepts the other forms, and a bare text.
-pub(crate) fn part(own: PartReader, value: Value, at: JsonPath) -> Result<Part, A2aError> {
-    let Some(others) = at.part_readers() else { return own(value, at) };
+/// Reads a part by its `reader` form. A tolerant reader also accepts the other forms, and a bare text.
+pub(crate) fn part(reader: PartReader, value: Value, at: JsonPath) -> Result<Part, A2aError> {
+    let Some(others) = at.part_readers() else { return reader(value, at) };
     if let Value::String(text) = value {
         return Ok(Part::text(text));
     }
-    let mut forms = std::iter::once(&own).chain(others);
-    let whole = forms.find_map(|read| read(value.clone(), at.strict()).ok());
-    whole.map_or_else(|| own(value, at), Ok)
+    let mut forms = std::iter::once(&reader).chain(others);
+    let parsed = forms.find_map(|read| read(value.clone(), at.strict()).ok());
+    parsed.map_or_else(|| reader(value, at), Ok)
 }
 
 /// Message that an agent wrote as a bare text.
@@ -49,7 +49,7 @@ impl Members {
         default: impl Into<Value>,
     ) -> Result<Value, A2aError> {
         match self.take(name) {
-            None if self.place().is_tolerant() => Ok(default.into()),
+            None if self.path().is_tolerant() => Ok(default.into()),
             None => Err(self.refuse(name, "is missing")),
             Some(value) => Ok(value),
         }
@@ -57,7 +57,7 @@ impl Members {
 
     /// Returns a required, non-empty string; `default` to a tolerant reader if it is absent.
     pub(crate) fn need_or_text(&mut self, name: &str, default: &str) -> Result<String, A2aError> {
-        if self.place().is_tolerant() {
+        if self.path().is_tolerant() {
             return Ok(self.some_text(name)?.unwrap_or_else(|| default.to_owned()));
         }
         self.need_text(name)
@@ -65,7 +65,7 @@ impl Members {
 
     /// Returns a required id; a new one to a tolerant reader if it is absent.
     pub(crate) fn need_id(&mut self, name: &str) -> Result<String, A2aError> {
-        let is_tolerant = self.place().is_tolerant();
+        let is_tolerant = self.path().is_tolerant();
         match self.need_or_text(name, "")? {
             id if id.is_empty() && is_tolerant => Ok(MessageId::fresh().as_str().to_owned()),
             id => Ok(id),
@@ -74,14 +74,14 @@ impl Members {
 
     /// State by its name in another version, for a tolerant reader.
     pub(crate) fn foreign_state(&self, value: &Value) -> Option<TaskState> {
-        let name = bare_name(value, "TASK_STATE_").filter(|_| self.place().is_tolerant())?;
+        let name = bare_name(value, "TASK_STATE_").filter(|_| self.path().is_tolerant())?;
         let name = if name == "CANCELLED" { "CANCELED".to_owned() } else { name };
         TaskState::from_name(&name.to_ascii_lowercase().replace('_', "-"))
     }
 
     /// Role by its name in another version, for a tolerant reader.
     pub(crate) fn foreign_role(&self, value: &Value) -> Option<Role> {
-        let name = bare_name(value, "ROLE_").filter(|_| self.place().is_tolerant())?;
+        let name = bare_name(value, "ROLE_").filter(|_| self.path().is_tolerant())?;
         match name.as_str() {
             "USER" => Some(Role::User),
             "AGENT" | "ASSISTANT" => Some(Role::Agent),
@@ -101,9 +101,9 @@ impl Members {
     }
 
     fn unknown(&self, name: &str, value: &Value, why: &str) -> Result<(), A2aError> {
-        if self.place().is_tolerant() {
+        if self.path().is_tolerant() {
             let value: String = value.to_string().chars().take(MAX_NAME).collect();
-            return self.place().skip(self.refuse(name, format!("{value} is unknown")));
+            return self.path().skip(self.refuse(name, format!("{value} is unknown")));
         }
         Err(self.refuse(name, why))
     }
@@ -114,7 +114,7 @@ impl Members {
         read: Option<Result<T, A2aError>>,
     ) -> Result<Option<T>, A2aError> {
         match read.transpose() {
-            Err(why) => self.place().skip(why).map(|()| None),
+            Err(why) => self.path().skip(why).map(|()| None),
             read => read,
         }
     }

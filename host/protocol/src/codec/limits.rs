@@ -90,12 +90,12 @@ struct Excess {
 }
 
 impl Excess {
-    fn of(limit: usize, why: String) -> Self {
+    fn new(limit: usize, why: String) -> Self {
         Self { path: Vec::new(), limit, why }
     }
 
-    fn within(mut self, place: String) -> Self {
-        self.path.push(place);
+    fn within(mut self, segment: String) -> Self {
+        self.path.push(segment);
         self
     }
 }
@@ -103,12 +103,12 @@ impl Excess {
 fn members(object: &Map<String, Value>) -> Result<(), Excess> {
     if object.len() > MAX_MEMBERS {
         let why = format!("has {} members; at most {MAX_MEMBERS} are read", object.len());
-        return Err(Excess::of(MAX_MEMBERS, why));
+        return Err(Excess::new(MAX_MEMBERS, why));
     }
     for (name, value) in object {
         if name.len() > MAX_STRING {
             let why = format!("a member's name is longer than {MAX_STRING} bytes");
-            return Err(Excess::of(MAX_STRING, why));
+            return Err(Excess::new(MAX_STRING, why));
         }
         let is_content = CONTENT.contains(&name.as_str());
         let max = if is_content { MAX_CONTENT } else { MAX_STRING };
@@ -120,7 +120,7 @@ fn members(object: &Map<String, Value>) -> Result<(), Excess> {
 fn within(value: &Value, max: usize) -> Result<(), Excess> {
     match value {
         Value::String(text) if text.len() > max => {
-            Err(Excess::of(max, format!("is {} bytes long; at most {max} are read", text.len())))
+            Err(Excess::new(max, format!("is {} bytes long; at most {max} are read", text.len())))
         }
         Value::Array(items) => items.iter().enumerate().try_for_each(|(n, item)| {
             within(item, MAX_STRING).map_err(|why| why.within(format!("[{n}]")))

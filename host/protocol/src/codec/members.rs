@@ -3,7 +3,7 @@
 //! query strings as well.
 
 use crate::{
-    codec::place::JsonPath,
+    codec::json_path::JsonPath,
     model::{error::A2aError, message::Metadata},
 };
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ pub(crate) struct Members {
 
 impl Members {
     /// Starts to read `value`, whose path is `at`; the path of a request's parameters is empty.
-    pub(crate) fn of(value: Value, at: impl Into<JsonPath>) -> Result<Self, A2aError> {
+    pub(crate) fn new(value: Value, at: impl Into<JsonPath>) -> Result<Self, A2aError> {
         let at = at.into();
         match value {
             Value::Object(members) => Ok(Self { members, at }),
@@ -36,7 +36,7 @@ impl Members {
     }
 
     /// Path of the object.
-    pub(crate) fn place(&self) -> &JsonPath {
+    pub(crate) fn path(&self) -> &JsonPath {
         &self.at
     }
 
@@ -174,7 +174,7 @@ impl Members {
     /// Returns an optional object as a nested reader.
     pub(crate) fn members(&mut self, name: &str) -> Result<Option<Self>, A2aError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        match Self::of(value, self.at(name)) {
+        match Self::new(value, self.at(name)) {
             Ok(members) => Ok(Some(members)),
             Err(why) => self.at.skip(why).map(|()| None),
         }
@@ -208,8 +208,8 @@ fn snake_case(name: &str) -> String {
 
 /// Builds an object without the members that are `null`.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
-    let said = members.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Object(said.map(|(name, value)| (name.to_owned(), value)).collect())
+    let present = members.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(present.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// Builds a list; `null` for an empty one, because ProtoJSON omits empty lists.
@@ -228,7 +228,7 @@ mod tests {
     use serde_json::json;
 
     fn members(value: Value) -> Members {
-        Members::of(value, "at").unwrap()
+        Members::new(value, "at").unwrap()
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
             members(json!({"l": [1]})).texts("l").unwrap_err(),
             members(json!({"l": 1})).texts("l").unwrap_err(),
             members(json!({"o": 1})).members("o").err().unwrap(),
-            Members::of(json!([]), "").err().unwrap(),
+            Members::new(json!([]), "").err().unwrap(),
         ];
         insta::assert_snapshot!(refused.map(|why| why.to_string()).join("\n"), @r"
         `at.n`: must not be negative

@@ -2,9 +2,9 @@
 //! Protocol Buffers.
 
 pub(crate) mod foreign;
+pub(crate) mod json_path;
 pub mod limits;
 pub(crate) mod members;
-pub(crate) mod place;
 pub(crate) mod protobuf;
 pub(crate) mod protojson;
 pub(crate) mod spelled;

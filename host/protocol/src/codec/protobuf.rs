@@ -96,7 +96,7 @@ fn decode(of: MessageDescriptor, sent: &[u8]) -> Result<Map<String, Value>, A2aE
     let message = message.map_err(|why| wrong(format!("this is no `{name}`: {why}")))?;
     let value = serde_json::to_value(&message);
     let mut value = value.map_err(|why| wrong(format!("`{name}` has no JSON: {why}")))?;
-    make_whole(&mut value);
+    restore_integers(&mut value);
     let Value::Object(members) = value else {
         return Err(wrong(format!("`{name}` is no object but {value}")));
     };
@@ -113,20 +113,20 @@ fn encode(of: MessageDescriptor, value: Value) -> Result<Vec<u8>, A2aError> {
 
 /// Converts integral floats to integers. Protocol Buffers transport every number of custom JSON as
 /// a float, so an integer loses its type.
-fn make_whole(value: &mut Value) {
+fn restore_integers(value: &mut Value) {
     /// Largest magnitude up to which a float represents every integer exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) => {
-            let whole = number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() <= EXACT);
-            if let (true, Some(whole)) = (number.is_f64(), whole) {
+            let integer = number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() <= EXACT);
+            if let (true, Some(integer)) = (number.is_f64(), integer) {
                 #[expect(clippy::cast_possible_truncation, reason = "it is whole, and no larger")]
-                let whole = whole as i64;
-                *number = Number::from(whole);
+                let integer = integer as i64;
+                *number = Number::from(integer);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(make_whole),
-        Value::Object(members) => members.values_mut().for_each(make_whole),
+        Value::Array(items) => items.iter_mut().for_each(restore_integers),
+        Value::Object(members) => members.values_mut().for_each(restore_integers),
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
@@ -162,7 +162,7 @@ mod tests {
         for line in OFFICIAL.lines() {
             let (name, bytes, mut json): (String, String, Value) =
                 serde_json::from_str(line).unwrap();
-            make_whole(&mut json);
+            restore_integers(&mut json);
             let bytes = base64_bytes::decode(&bytes).unwrap();
             let of = KNOWN.get_message_by_name(&name).unwrap_or_else(|| panic!("no {name}"));
             let read = decode(of.clone(), &bytes).unwrap();

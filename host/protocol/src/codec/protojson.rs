@@ -5,8 +5,8 @@
 use crate::{
     codec::{
         foreign,
+        json_path::{JsonPath, PartReader},
         members::Members,
-        place::{JsonPath, PartReader},
         spelled::Form,
     },
     model::{
@@ -73,7 +73,7 @@ impl Proto {
         if let Some(message) = foreign::message_of_text(&value, &at) {
             return Ok(message);
         }
-        let mut of = Members::of(value, at)?;
+        let mut of = Members::new(value, at)?;
         let role = of.need_or("role", "ROLE_AGENT")?;
         Ok(Message {
             message_id: MessageId::new(of.need_id("messageId")?),
@@ -95,18 +95,18 @@ impl Proto {
     }
 
     fn read_part(self, value: Value, at: JsonPath) -> Result<Part, A2aError> {
-        let own: PartReader = match self {
+        let reader: PartReader = match self {
             Self::V1 => Self::part_of_v1,
             Self::V03 => Self::part_of_v03,
         };
-        foreign::part(own, value, at)
+        foreign::part(reader, value, at)
     }
 
     pub(crate) fn part_of_v1(value: Value, at: JsonPath) -> Result<Part, A2aError> {
-        let whole = at.clone();
-        let mut of = Members::of(value, at)?;
+        let path = at.clone();
+        let mut of = Members::new(value, at)?;
         Ok(Part {
-            content: read_content(&mut of, &whole)?,
+            content: read_content(&mut of, &path)?,
             filename: of.some_text("filename")?,
             media_type: of.some_text("mediaType")?,
             metadata: of.metadata("metadata")?,
@@ -114,12 +114,12 @@ impl Proto {
     }
 
     pub(crate) fn part_of_v03(value: Value, at: JsonPath) -> Result<Part, A2aError> {
-        let whole = at.clone();
-        read_old_part(&mut Members::of(value, at)?, &whole)
+        let path = at.clone();
+        read_old_part(&mut Members::new(value, at)?, &path)
     }
 
     fn read_artifact(self, value: Value, at: JsonPath) -> Result<Artifact, A2aError> {
-        let mut of = Members::of(value, at)?;
+        let mut of = Members::new(value, at)?;
         Ok(Artifact {
             artifact_id: ArtifactId::new(of.need_or_text("artifactId", "artifact")?),
             name: of.some_text("name")?,
@@ -131,11 +131,11 @@ impl Proto {
     }
 
     fn read_status(self, value: Value, at: JsonPath) -> Result<TaskStatus, A2aError> {
-        let mut of = Members::of(value, at)?;
+        let mut of = Members::new(value, at)?;
         let state = of.need_or("state", "TASK_STATE_UNSPECIFIED")?;
         // The package of 0.3 calls it `update`, its JSON `message`.
-        let (name, said) = match of.take("message") {
-            Some(said) => ("message", Some(said)),
+        let (name, message) = match of.take("message") {
+            Some(message) => ("message", Some(message)),
             None => ("update", of.take("update")),
         };
         let at = of.at(name);
@@ -144,7 +144,7 @@ impl Proto {
                 Some(state) => state,
                 None => of.unknown_state(&state, &self.states())?,
             },
-            message: of.part_of(said.map(|said| self.read_message(said, at)))?,
+            message: of.part_of(message.map(|message| self.read_message(message, at)))?,
             timestamp: of.text("timestamp")?.unwrap_or_default(),
         })
     }
@@ -175,14 +175,14 @@ impl Proto {
 
     /// Reads a task in ProtoJSON; `at` is its path, for errors.
     pub(crate) fn read_task(self, value: Value, at: impl Into<JsonPath>) -> Result<Task, A2aError> {
-        let mut of = Members::of(value, at)?;
+        let mut of = Members::new(value, at)?;
         let status = of.need_or("status", json!({}))?;
         Ok(Task {
             id: TaskId::new(of.need_text("id")?),
             context_id: ContextId::new(of.text("contextId")?.unwrap_or_default()),
             status: self.read_status(status, of.at("status"))?,
-            artifacts: of.list("artifacts", |made, at| self.read_artifact(made, at))?,
-            history: of.list("history", |said, at| self.read_message(said, at))?,
+            artifacts: of.list("artifacts", |artifact, at| self.read_artifact(artifact, at))?,
+            history: of.list("history", |message, at| self.read_message(message, at))?,
             metadata: of.metadata("metadata")?,
         })
     }
@@ -193,13 +193,13 @@ impl Proto {
         value: Value,
         at: impl Into<JsonPath>,
     ) -> Result<StreamResponse, A2aError> {
-        let mut of = Members::of(value, at)?;
+        let mut of = Members::new(value, at)?;
         if let Some(task) = of.take("task") {
             return Ok(StreamResponse::Task(Box::new(self.read_task(task, of.at("task"))?)));
         }
         for name in ["message", "msg"] {
-            if let Some(said) = of.take(name) {
-                return Ok(StreamResponse::Message(self.read_message(said, of.at(name))?));
+            if let Some(message) = of.take(name) {
+                return Ok(StreamResponse::Message(self.read_message(message, of.at(name))?));
             }
         }
         if let Some(mut update) = of.members("statusUpdate")? {

@@ -158,28 +158,28 @@ impl Noun for Task {
             object.put("kind", "task")?;
         }
         object.some("metadata", metadata.as_ref())?;
-        object.noun("status", &Of { what: status, task: id, context: context_id })?;
+        object.noun("status", &Of { value: status, task: id, context: context_id })?;
         object.end()
     }
 }
 
 /// An object of a task, with the ids of its task and conversation.
 struct Of<'a, T> {
-    what: &'a T,
+    value: &'a T,
     task: &'a TaskId,
     context: &'a ContextId,
 }
 
 impl Noun for Of<'_, TaskStatus> {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
-        let TaskStatus { state, message, timestamp } = self.what;
+        let TaskStatus { state, message, timestamp } = self.value;
         let mut object = Object::begin(form, to)?;
         if let Some(message) = message {
             match form {
                 // 0.3 requires the ids of task and context in the status's message.
                 Form::V03 => {
                     let Self { task, context, .. } = *self;
-                    object.noun("message", &Of { what: message, task, context })?;
+                    object.noun("message", &Of { value: message, task, context })?;
                 }
                 Form::V1 | Form::V03Proto => object.noun("message", message)?,
             }
@@ -195,9 +195,14 @@ impl Noun for Of<'_, TaskStatus> {
 /// A message with the ids of its task and conversation as defaults.
 impl Noun for Of<'_, Message> {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
-        let Self { what, task, context } = self;
-        let context = what.context_id.as_ref().unwrap_or(context);
-        spell_message(what, (Some(context), Some(what.task_id.as_ref().unwrap_or(task))), form, to)
+        let Self { value, task, context } = self;
+        let context = value.context_id.as_ref().unwrap_or(context);
+        spell_message(
+            value,
+            (Some(context), Some(value.task_id.as_ref().unwrap_or(task))),
+            form,
+            to,
+        )
     }
 }
 
@@ -387,10 +392,10 @@ impl Noun for SequencedEvent {
             TaskEvent::Created(created) => Wrapped("task", &created.task).spell(form, to),
             TaskEvent::Reply(message) => Wrapped("message", message).spell(form, to),
             TaskEvent::Status(update) => {
-                Wrapped("statusUpdate", &Of { what: update, task, context }).spell(form, to)
+                Wrapped("statusUpdate", &Of { value: update, task, context }).spell(form, to)
             }
             TaskEvent::Artifact(update) => {
-                Wrapped("artifactUpdate", &Of { what: update, task, context }).spell(form, to)
+                Wrapped("artifactUpdate", &Of { value: update, task, context }).spell(form, to)
             }
             TaskEvent::Input(_) => to.serialize_unit(),
         }
@@ -399,7 +404,7 @@ impl Noun for SequencedEvent {
 
 impl Noun for Of<'_, StatusUpdate> {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
-        let Self { what: StatusUpdate { status, metadata }, task, context } = *self;
+        let Self { value: StatusUpdate { status, metadata }, task, context } = *self;
         let mut object = Object::begin(form, to)?;
         object.put("contextId", context)?;
         if form != Form::V1 {
@@ -409,7 +414,7 @@ impl Noun for Of<'_, StatusUpdate> {
             object.put("kind", "status-update")?;
         }
         object.some("metadata", metadata.as_ref())?;
-        object.noun("status", &Of { what: status, task, context })?;
+        object.noun("status", &Of { value: status, task, context })?;
         object.put("taskId", task)?;
         object.end()
     }
@@ -417,7 +422,7 @@ impl Noun for Of<'_, StatusUpdate> {
 
 impl Noun for Of<'_, ArtifactUpdate> {
     fn spell<S: Serializer>(&self, form: Form, to: S) -> Result<S::Ok, S::Error> {
-        let Self { what: ArtifactUpdate { artifact, append, last_chunk }, task, context } = *self;
+        let Self { value: ArtifactUpdate { artifact, append, last_chunk }, task, context } = *self;
         let mut object = Object::begin(form, to)?;
         match form {
             Form::V03 => object.put("append", append)?,

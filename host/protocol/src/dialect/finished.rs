@@ -22,7 +22,7 @@ pub struct FinishedTask {
 
 impl FinishedTask {
     /// Serializes a task of `agent`; `None` if its state is not final.
-    pub fn of(agent: AgentId, task: &Task) -> Option<Self> {
+    pub fn from_task(agent: AgentId, task: &Task) -> Option<Self> {
         if !task.status.state.is_final() {
             return None;
         }
@@ -110,7 +110,7 @@ mod tests {
             task.status.state = TaskState::Completed;
             // Every task of the hub has a timestamp.
             task.status.timestamp = "2026-01-01T00:00:00.000Z".to_owned();
-            let finished = FinishedTask::of(agent.clone(), &task).unwrap();
+            let finished = FinishedTask::from_task(agent.clone(), &task).unwrap();
             let (context, document) = (task.context_id.clone(), finished.document().to_owned());
             let again = FinishedTask::stored(agent, context, document);
             prop_assert_eq!(&again.task().unwrap(), &task);
@@ -134,7 +134,7 @@ mod tests {
             let agent = AgentId::parse("echo").unwrap();
             for state in TaskState::ALL {
                 task.status.state = state;
-                let kept = FinishedTask::of(agent.clone(), &task);
+                let kept = FinishedTask::from_task(agent.clone(), &task);
                 prop_assert_eq!(kept.is_some(), state.is_final());
             }
         }

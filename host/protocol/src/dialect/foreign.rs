@@ -3,7 +3,7 @@
 
 use crate::{
     codec::{
-        place::{JsonPath, PartReader, Tolerant},
+        json_path::{JsonPath, PartReader, Tolerant},
         protojson::Proto,
         spelled::Form,
     },

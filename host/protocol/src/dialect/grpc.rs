@@ -51,7 +51,7 @@ pub fn write(
 ) -> Result<Option<(GrpcMethod, Vec<u8>)>, A2aError> {
     let wire = Wire { version, binding: Binding::Grpc };
     let Some((method, mut params)) = wire.write_call(operation) else { return Ok(None) };
-    let call = GrpcMethod::of(version, method)?;
+    let call = GrpcMethod::new(version, method)?;
     match (version, tenant) {
         (Version::V03, _) => v03::names::write(method, &mut params),
         (Version::V1, Some(tenant)) => member::set(&mut params, "tenant", tenant),

@@ -2,7 +2,7 @@
 
 use crate::{
     binding::{
-        jsonrpc::{self, Beside, Frame, RequestId},
+        jsonrpc::{self, Frame, ParamsSource, RequestId},
         service_params::ServiceParams,
     },
     dialect::{Dialect, Wire},
@@ -33,20 +33,20 @@ pub struct Request {
 
 /// Decodes a request in the dialect `spelled`, unless its method implies another one. Invalid input
 /// yields a request with an error.
-pub fn read(text: &[u8], spelled: Dialect, beside: Beside) -> Frame<Request> {
-    jsonrpc::read(text, beside).map(|request| understand(request, spelled))
+pub fn read(text: &[u8], spelled: Dialect, source: ParamsSource) -> Frame<Request> {
+    jsonrpc::read(text, source).map(|request| understand(request, spelled))
 }
 
 fn understand(request: jsonrpc::Request, spelled: Dialect) -> Request {
     let jsonrpc::Request { id, method, service_params, params } = request;
-    let names_version = service_params.as_ref().is_some_and(|said| said.version.is_some());
+    let names_version = service_params.as_ref().is_some_and(|service| service.version.is_some());
     let official = Wire { version: Version::V1, binding: Binding::JsonRpc };
     let spelled = if names_version { Dialect::Official(official) } else { spelled };
     let method = method.unwrap_or_default();
     let dialect = Dialect::of_method(&method, spelled);
-    let tenant = params.as_ref().ok().and_then(|said| said.get("tenant")?.as_str());
+    let tenant = params.as_ref().ok().and_then(|members| members.get("tenant")?.as_str());
     let tenant = tenant.map(str::to_owned);
-    let operation = params.and_then(|said| dialect.operation(&method, Value::Object(said)));
+    let operation = params.and_then(|members| dialect.operation(&method, Value::Object(members)));
     Request { id, dialect, tenant, service_params, operation }
 }
 
@@ -76,10 +76,10 @@ mod tests {
 
     /// Reads a single request.
     fn read(text: &[u8]) -> Request {
-        read_beside(text, Beside::Headers)
+        read_beside(text, ParamsSource::Headers)
     }
 
-    fn read_beside(text: &[u8], beside: Beside) -> Request {
+    fn read_beside(text: &[u8], beside: ParamsSource) -> Request {
         let read = super::read(text, Dialect::Hub, beside);
         let Frame::One(request) = read else { panic!("a batch") };
         *request
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn version_in_metadata_selects_dialect() {
         let official = |version| Dialect::Official(Wire { version, binding: Binding::JsonRpc });
-        let dialect = |method: &str, metadata: Value, beside: Beside| {
+        let dialect = |method: &str, metadata: Value, beside: ParamsSource| {
             let params = json!({"id": "t", "tenant": "echo", "metadata": metadata});
             let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
             let read = read_beside(request.to_string().as_bytes(), beside);
@@ -173,13 +173,13 @@ mod tests {
             json!({"a2a-service-parameters": {"A2A-Version": "0.3", "A2A-Extensions": "urn:x"}});
         let (new, v03) = (official(Version::V1), official(Version::V03));
         let said = Some(vec!["urn:x".to_owned()]);
-        assert_eq!(dialect("tasks/get", old.clone(), Beside::Metadata), (v03, said.clone()));
-        assert_eq!(dialect("GetTask", old.clone(), Beside::Metadata), (new, said));
-        assert_eq!(dialect("tasks/get", old, Beside::Headers), (Dialect::Hub, None));
-        assert_eq!(dialect("tasks/get", json!({}), Beside::Metadata), (Dialect::Hub, None));
-        assert_eq!(dialect("GetTask", json!(null), Beside::Metadata), (new, None));
+        assert_eq!(dialect("tasks/get", old.clone(), ParamsSource::Metadata), (v03, said.clone()));
+        assert_eq!(dialect("GetTask", old.clone(), ParamsSource::Metadata), (new, said));
+        assert_eq!(dialect("tasks/get", old, ParamsSource::Headers), (Dialect::Hub, None));
+        assert_eq!(dialect("tasks/get", json!({}), ParamsSource::Metadata), (Dialect::Hub, None));
+        assert_eq!(dialect("GetTask", json!(null), ParamsSource::Metadata), (new, None));
         let wrong = br#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t","metadata":{"a2a-service-parameters":1}}}"#;
-        let wrong = read_beside(wrong, Beside::Metadata);
+        let wrong = read_beside(wrong, ParamsSource::Metadata);
         assert_eq!(wrong.operation.unwrap_err().kind, ErrorKind::InvalidParams);
         assert_eq!(wrong.id, Some(RequestId::Number(1.into())));
     }
@@ -189,10 +189,10 @@ mod tests {
         fn arbitrary_bytes_never_panic(bytes: Vec<u8>, method in proptest::sample::select(METHODS.iter().map(|method| method.name).collect::<Vec<_>>()), params in r#"[{}\[\]":,a-z0-9 ]{0,40}"#) {
             let official = Wire { version: Version::V1, binding: Binding::JsonRpc };
             for spelled in [Dialect::Hub, Dialect::Official(official)] {
-                super::read(&bytes, spelled, Beside::Metadata);
+                super::read(&bytes, spelled, ParamsSource::Metadata);
             }
             let almost = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-            super::read(almost.as_bytes(), Dialect::Hub, Beside::Metadata);
+            super::read(almost.as_bytes(), Dialect::Hub, ParamsSource::Metadata);
         }
     }
 

@@ -1,20 +1,20 @@
 //! Dialects: the wire forms of requests and answers. [`jsonrpc`], [`rest`] and [`grpc`] decode
 //! requests on the server side and encode them on the client side, in any dialect.
 
+mod encoded_event;
 mod finished;
 mod foreign;
 pub mod grpc;
-mod heard;
 pub mod jsonrpc;
 pub mod rest;
 mod wire;
 
+pub use encoded_event::EncodedEvent;
 pub use finished::FinishedTask;
-pub use heard::HeardEvent;
 pub use wire::Wire;
 
 /// Answer of a remote agent, as far as it was read.
-pub use crate::codec::place::Tolerant;
+pub use crate::codec::json_path::Tolerant;
 
 use crate::{
     codec::spelled::{Form, Wrapped},

@@ -27,7 +27,7 @@ pub struct Request {
 pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request {
     let rest::Request { version, tenant, call } = rest::read(verb, path, query, body);
     let wire = Wire { version, binding: Binding::Rest };
-    let operation = call.and_then(|(method, said)| wire.read_call(method, Value::Object(said)));
+    let operation = call.and_then(|(method, params)| wire.read_call(method, Value::Object(params)));
     let tenant = tenant.filter(|_| operation.is_ok());
     Request { wire, tenant, operation }
 }

@@ -7,14 +7,14 @@ use super::*;
 use crate::v03;
 use crate::{
     binding::{
-        jsonrpc::{Beside, Frame},
+        jsonrpc::{Frame, ParamsSource},
         rest::WrittenRequest,
     },
     model::{
         client::ClientCapabilities,
         id::{ContextId, PushConfigId, TaskId},
         message::{Message, Part, Role},
-        operation::{SendMessage, TaskPageQuery, TaskPlace, Wait},
+        operation::{SendMessage, TaskCursor, TaskPageQuery, Wait},
         push::{OfferedPush, PushAuthentication, PushForm, Secret},
         task::TaskState,
     },
@@ -69,7 +69,7 @@ fn asked(form: PushForm) -> Vec<Operation> {
             tenant: None,
             state: Some(TaskState::AuthRequired),
             since: Some("2026-01-01T00:00:00.500Z".to_owned()),
-            after: Some(TaskPlace { updated: "2026-01-01T00:00:00.000Z".to_owned(), id: id() }),
+            after: Some(TaskCursor { updated: "2026-01-01T00:00:00.000Z".to_owned(), id: id() }),
             size: 7,
             history_length: Some(0),
             include_artifacts: true,
@@ -96,7 +96,7 @@ fn jsonrpc_requests_round_trip() {
     let read = |version, name: &str, said: Value| {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": name, "params": said });
         let spelled = official(version, Binding::JsonRpc);
-        let read = jsonrpc::read(request.to_string().as_bytes(), spelled, Beside::Headers);
+        let read = jsonrpc::read(request.to_string().as_bytes(), spelled, ParamsSource::Headers);
         let Frame::One(read) = read else { panic!("a batch") };
         assert_eq!(read.dialect, spelled);
         (read.operation, read.tenant)

@@ -6,7 +6,7 @@ use super::foreign;
 use crate::{
     card::{Endpoints, extended},
     codec::{
-        place::Tolerant,
+        json_path::Tolerant,
         spelled::{Form, Wrapped},
     },
     member,
@@ -34,7 +34,7 @@ pub struct Wire {
 
 impl Wire {
     /// Wire of a card's interface; `None` if the hub does not support it.
-    pub fn of(interface: &Interface) -> Option<Self> {
+    pub fn from_interface(interface: &Interface) -> Option<Self> {
         let binding = interface.binding()?;
         let version = match (binding, interface.version.as_str()) {
             (_, "1.0") => Version::V1,

@@ -31,10 +31,10 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::PushKeys(keys) => json!({ "keys": keys }),
         Answer::PushConfigDeleted => Value::Null,
         Answer::Contexts(contexts) => json!(contexts),
-        Answer::Context(info, said) => {
+        Answer::Context(info, messages) => {
             let mut context = json!(info);
-            let said: Value = said.iter().map(json::write_message).collect();
-            member::set(&mut context, "messages", said);
+            let messages: Value = messages.iter().map(json::write_message).collect();
+            member::set(&mut context, "messages", messages);
             context
         }
         Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),

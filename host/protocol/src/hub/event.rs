@@ -19,13 +19,13 @@ pub struct HubEvent {
     pub timestamp: String,
     /// Kind of the event, given by `type`, with its data.
     #[serde(flatten)]
-    pub what: Happened,
+    pub what: HubEventKind,
 }
 
 /// Kind of an event of the hub, given by `type`, with its data.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
-pub enum Happened {
+pub enum HubEventKind {
     /// The subscription is active; `seq` is that of the event before.
     Subscribed,
     /// An agent joined the hub.
@@ -143,7 +143,7 @@ pub enum Happened {
     },
 }
 
-impl Happened {
+impl HubEventKind {
     /// Tenant of the event's task; `None` for an event that every tenant may see.
     pub fn tenant(&self) -> Option<&TenantId> {
         match self {
@@ -193,21 +193,24 @@ mod tests {
             |seq, what| HubEvent { seq, timestamp: "2026-01-01T00:00:00.000Z".to_owned(), what };
         let agent_id = AgentId::parse("echo").unwrap();
         let told = [
-            event(7, Happened::Subscribed),
+            event(7, HubEventKind::Subscribed),
             event(
                 8,
-                Happened::AgentJoined { agent_id: agent_id.clone(), source: "built-in".to_owned() },
+                HubEventKind::AgentJoined {
+                    agent_id: agent_id.clone(),
+                    source: "built-in".to_owned(),
+                },
             ),
             event(
                 9,
-                Happened::AgentBreaker {
+                HubEventKind::AgentBreaker {
                     agent_id: agent_id.clone(),
                     breaker: AgentBreaker::closed(),
                 },
             ),
             event(
                 10,
-                Happened::TaskState {
+                HubEventKind::TaskState {
                     task_id: TaskId::new("t"),
                     context_id: ContextId::new("c"),
                     agent_id,
@@ -216,14 +219,16 @@ mod tests {
             ),
             event(
                 11,
-                Happened::StorageFailing {
+                HubEventKind::StorageFailing {
                     error: "database or disk is full".to_owned(),
                     fix: "make room".to_owned(),
                 },
             ),
             event(
                 12,
-                Happened::StorageRecovered { failing_since: "2026-01-01T00:00:00.000Z".to_owned() },
+                HubEventKind::StorageRecovered {
+                    failing_since: "2026-01-01T00:00:00.000Z".to_owned(),
+                },
             ),
         ];
         let lines = told.map(|event| serde_json::to_string(&event).unwrap()).join("\n");

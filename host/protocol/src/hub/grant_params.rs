@@ -92,8 +92,8 @@ pub(crate) fn add(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads the parameters of `hub/grants/grant`.
 pub(crate) fn grant(params: Value) -> Result<Operation, A2aError> {
-    let GrantParams { agent_id: id, sha256, granted: said } = read(params)?;
-    let (sha256, grant) = (digest(&sha256)?, granted(said)?);
+    let GrantParams { agent_id: id, sha256, granted: grant_params } = read(params)?;
+    let (sha256, grant) = (digest(&sha256)?, granted(grant_params)?);
     Ok(Operation::GrantPlugin(Box::new(GrantPlugin { id, sha256, grant })))
 }
 
@@ -117,8 +117,8 @@ pub(crate) fn back_up(params: Value) -> Result<Operation, A2aError> {
     Ok(Operation::BackUp { file })
 }
 
-fn granted(said: GrantedParams) -> Result<PluginGrant, A2aError> {
-    let GrantedParams { grant, before, key, dev, source } = said;
+fn granted(params: GrantedParams) -> Result<PluginGrant, A2aError> {
+    let GrantedParams { grant, before, key, dev, source } = params;
     if !grant.is_object() {
         let why = "must be an object, in the shape of `[agents.<id>.grant]` of the configuration";
         return Err(A2aError::invalid("grant", why));

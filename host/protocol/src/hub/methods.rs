@@ -112,7 +112,7 @@ pub static METHODS: &[HubMethod] = &[
         example: r#"{"agentId": "claude-code"}"#,
         params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentInfo>,
-        read: |said| Ok(Operation::GetAgent { id: params::one_agent(said)? }),
+        read: |value| Ok(Operation::GetAgent { id: params::one_agent(value)? }),
         ..PLAIN
     },
     HubMethod {
@@ -121,7 +121,7 @@ pub static METHODS: &[HubMethod] = &[
         example: r#"{"agentId": "claude-code"}"#,
         params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<AgentHealth>,
-        read: |said| Ok(Operation::CheckAgent { id: params::one_agent(said)? }),
+        read: |value| Ok(Operation::CheckAgent { id: params::one_agent(value)? }),
         ..PLAIN
     },
     HubMethod {
@@ -142,7 +142,7 @@ pub static METHODS: &[HubMethod] = &[
         admin: true,
         params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<Deregistered>,
-        read: |said| Ok(Operation::DeregisterAgent { id: params::one_agent(said)? }),
+        read: |value| Ok(Operation::DeregisterAgent { id: params::one_agent(value)? }),
         ..PLAIN
     },
     HubMethod {
@@ -170,7 +170,7 @@ pub static METHODS: &[HubMethod] = &[
         example: r#"{"name": "nightly"}"#,
         admin: true,
         params: params::OneSchedule::json_schema,
-        read: |said| Ok(Operation::RunSchedule { name: params::one_schedule(said)? }),
+        read: |value| Ok(Operation::RunSchedule { name: params::one_schedule(value)? }),
         ..PLAIN
     },
     HubMethod {
@@ -181,7 +181,7 @@ pub static METHODS: &[HubMethod] = &[
         admin: true,
         params: params::OneSchedule::json_schema,
         result: SchemaGenerator::subschema_for::<ScheduleInfo>,
-        read: |said| Ok(Operation::PauseSchedule { name: params::one_schedule(said)? }),
+        read: |value| Ok(Operation::PauseSchedule { name: params::one_schedule(value)? }),
         ..PLAIN
     },
     HubMethod {
@@ -191,7 +191,7 @@ pub static METHODS: &[HubMethod] = &[
         admin: true,
         params: params::OneSchedule::json_schema,
         result: SchemaGenerator::subschema_for::<ScheduleInfo>,
-        read: |said| Ok(Operation::ResumeSchedule { name: params::one_schedule(said)? }),
+        read: |value| Ok(Operation::ResumeSchedule { name: params::one_schedule(value)? }),
         ..PLAIN
     },
     HubMethod {
@@ -330,7 +330,7 @@ pub static METHODS: &[HubMethod] = &[
         admin: true,
         params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<PluginChanged>,
-        read: |said| Ok(Operation::RevokePlugin { id: params::one_agent(said)? }),
+        read: |value| Ok(Operation::RevokePlugin { id: params::one_agent(value)? }),
         ..PLAIN
     },
     HubMethod {
@@ -341,7 +341,7 @@ pub static METHODS: &[HubMethod] = &[
         admin: true,
         params: params::OneAgent::json_schema,
         result: SchemaGenerator::subschema_for::<PluginChanged>,
-        read: |said| Ok(Operation::RemovePlugin { id: params::one_agent(said)? }),
+        read: |value| Ok(Operation::RemovePlugin { id: params::one_agent(value)? }),
         ..PLAIN
     },
     HubMethod {
@@ -489,7 +489,7 @@ pub static METHODS: &[HubMethod] = &[
             "metadata": {"targetAgent": "claude-code"}}, "configuration": {"historyLength": 10}}"#,
         params: v03::params::MessageSend::json_schema,
         result: schemas::task_or_message,
-        read: |said| Ok(Operation::SendMessage(Box::new(v03::params::send_message(said)?))),
+        read: |value| Ok(Operation::SendMessage(Box::new(v03::params::send_message(value)?))),
         ..PLAIN
     },
     HubMethod {
@@ -500,7 +500,7 @@ pub static METHODS: &[HubMethod] = &[
         streams: true,
         params: v03::params::MessageSend::json_schema,
         result: schemas::task_event,
-        read: |said| Ok(Operation::StreamMessage(Box::new(v03::params::send_message(said)?))),
+        read: |value| Ok(Operation::StreamMessage(Box::new(v03::params::send_message(value)?))),
         ..PLAIN
     },
     HubMethod {

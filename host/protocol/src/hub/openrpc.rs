@@ -42,7 +42,7 @@ fn method(method: &HubMethod, schemas: &mut SchemaGenerator) -> Value {
             json!({ "name": name, "required": required, "schema": schema })
         })
         .collect();
-    let mut told = json!({
+    let mut descriptor = json!({
         "name": method.name,
         "summary": method.summary,
         "paramStructure": "by-name",
@@ -52,10 +52,10 @@ fn method(method: &HubMethod, schemas: &mut SchemaGenerator) -> Value {
     });
     for (mark, holds) in [("x-streams", method.streams), ("x-admin", method.admin)] {
         if holds {
-            told[mark] = json!(true);
+            descriptor[mark] = json!(true);
         }
     }
-    told
+    descriptor
 }
 
 fn example(method: &HubMethod) -> Value {

@@ -205,14 +205,14 @@ pub(crate) fn find_agents(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads an agent query from the parameters of `hub/agents/find`, which components use as well.
 pub fn agent_query(params: Value) -> Result<AgentQuery, A2aError> {
-    let said: FindAgents = read(params)?;
-    let limit = within("limit", said.limit.unwrap_or(DEFAULT_FOUND), 1, MAX_FOUND)?;
-    let FindAgents { name, skill, tags, query: text, version, .. } = said;
-    let FindAgents { input_modes, output_modes, allow_older, local_only, .. } = said;
-    for (field, asked) in
+    let request: FindAgents = read(params)?;
+    let limit = within("limit", request.limit.unwrap_or(DEFAULT_FOUND), 1, MAX_FOUND)?;
+    let FindAgents { name, skill, tags, query: text, version, .. } = request;
+    let FindAgents { input_modes, output_modes, allow_older, local_only, .. } = request;
+    for (field, values) in
         [("tags", &tags), ("inputModes", &input_modes), ("outputModes", &output_modes)]
     {
-        within(field, asked.len(), 0, MAX_CRITERIA)?;
+        within(field, values.len(), 0, MAX_CRITERIA)?;
     }
     let words = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     Ok(AgentQuery {
@@ -345,11 +345,11 @@ fn page(limit: Option<usize>, offset: Option<usize>) -> Result<Page, A2aError> {
     Ok(Page { limit, offset: offset.unwrap_or(0) })
 }
 
-fn within(field: &str, number: usize, least: usize, most: usize) -> Result<usize, A2aError> {
-    if (least..=most).contains(&number) {
+fn within(field: &str, number: usize, min: usize, max: usize) -> Result<usize, A2aError> {
+    if (min..=max).contains(&number) {
         Ok(number)
     } else {
-        Err(A2aError::invalid(field, format!("must be {least} to {most}")))
+        Err(A2aError::invalid(field, format!("must be {min} to {max}")))
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 pub const HOPS: &str = "a2a-hub-hops";
 
 /// Supported query parameters.
-const ASKED: [&str; 9] =
+const QUERY_PARAMS: [&str; 9] =
     ["skill", "tags", "q", "version", "name", "inputModes", "outputModes", "limit", "allowOlder"];
 
 /// Reads an agent query from a URL's query string, such as
@@ -26,7 +26,7 @@ const ASKED: [&str; 9] =
 ///
 /// If a parameter is unknown or has an invalid value.
 pub fn read_query(query: Option<&str>) -> Result<AgentQuery, A2aError> {
-    let mut said = Map::new();
+    let mut params = Map::new();
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         // Any URL may carry the A2A version.
         if value.trim().is_empty() || name.eq_ignore_ascii_case("A2A-Version") {
@@ -35,7 +35,7 @@ pub fn read_query(query: Option<&str>) -> Result<AgentQuery, A2aError> {
         let value = match &*name {
             "tags" | "inputModes" | "outputModes" => {
                 let all = value.split(',').map(str::trim).filter(|one| !one.is_empty());
-                let before = said.remove(&*name).and_then(|all| all.as_array().cloned());
+                let before = params.remove(&*name).and_then(|all| all.as_array().cloned());
                 before.unwrap_or_default().into_iter().chain(all.map(|one| json!(one))).collect()
             }
             "limit" => {
@@ -49,24 +49,25 @@ pub fn read_query(query: Option<&str>) -> Result<AgentQuery, A2aError> {
             }),
             "skill" | "q" | "version" | "name" => json!(value),
             _ => {
-                let why = format!("agents are not found by this, but by {}", ASKED.join(", "));
+                let why =
+                    format!("agents are not found by this, but by {}", QUERY_PARAMS.join(", "));
                 return Err(A2aError::invalid(&name, why));
             }
         };
-        said.insert(name.into_owned(), value);
+        params.insert(name.into_owned(), value);
     }
     // Registry clients that set no limit expect all agents.
-    said.entry("limit").or_insert_with(|| json!(MAX_FOUND));
-    super::params::agent_query(Value::Object(said))
+    params.entry("limit").or_insert_with(|| json!(MAX_FOUND));
+    super::params::agent_query(Value::Object(params))
 }
 
 /// Writes the query string that [`read_query`] reads.
 pub fn write_query(query: &AgentQuery) -> String {
     let mut written = form_urlencoded::Serializer::new(String::new());
     let AgentQuery { name, skill, text, version, .. } = query;
-    for (member, said) in [("name", name), ("skill", skill), ("q", text), ("version", version)] {
-        if let Some(said) = said {
-            written.append_pair(member, said);
+    for (member, value) in [("name", name), ("skill", skill), ("q", text), ("version", version)] {
+        if let Some(value) = value {
+            written.append_pair(member, value);
         }
     }
     let AgentQuery { tags, input_modes, output_modes, .. } = query;
@@ -87,18 +88,18 @@ pub fn write_query(query: &AgentQuery) -> String {
 /// Writes the agents in registry form: `{"agents": [...]}`, where each item is a card with its URL,
 /// `score` and `why`.
 pub fn write(found: FoundAgents, url: &str) -> Value {
-    let mut told = answer::write(Answer::Found(found), url);
-    let agents = told.get_mut("agents").and_then(Value::as_array_mut);
+    let mut document = answer::write(Answer::Found(found), url);
+    let agents = document.get_mut("agents").and_then(Value::as_array_mut);
     for agent in agents.into_iter().flatten() {
         let mut card = member::take(agent, "card");
         for name in ["score", "why", "aliases"] {
-            if let Some(said) = agent.get_mut(name) {
-                member::set(&mut card, name, said.take());
+            if let Some(value) = agent.get_mut(name) {
+                member::set(&mut card, name, value.take());
             }
         }
         *agent = card;
     }
-    told
+    document
 }
 
 #[cfg(test)]

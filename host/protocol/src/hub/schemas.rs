@@ -76,7 +76,7 @@ pub(crate) fn nothing(_: &mut SchemaGenerator) -> Schema {
 
 /// Schema of a task's stream items.
 pub(crate) fn task_event(schemas: &mut SchemaGenerator) -> Schema {
-    let event = |kind: &str, of: &str, what: Value| {
+    let event = |kind: &str, of: &str, schema: Value| {
         json!({
             "title": kind,
             "type": "object",
@@ -85,7 +85,7 @@ pub(crate) fn task_event(schemas: &mut SchemaGenerator) -> Schema {
                 "kind": { "const": kind },
                 "taskId": { "type": "string" },
                 "contextId": { "type": "string" },
-                of: what,
+                of: schema,
                 "final": { "type": "boolean" },
                 "append": { "type": "boolean" },
                 "lastChunk": { "type": "boolean" },

@@ -29,8 +29,8 @@ pub struct Budget {
 
 impl Budget {
     /// Reads the budget from a message's metadata. Without one, the budget sets no limit.
-    pub fn of(said: Option<&Metadata>) -> Result<Self, A2aError> {
-        match said.and_then(|said| said.get(BUDGET)) {
+    pub fn from_metadata(metadata: Option<&Metadata>) -> Result<Self, A2aError> {
+        match metadata.and_then(|metadata| metadata.get(BUDGET)) {
             None | Some(Value::Null) => Ok(Self::default()),
             Some(named) => Self::read(named, "message.metadata.budget"),
         }
@@ -38,15 +38,15 @@ impl Budget {
 
     /// Reads a budget; `at` is the path of the value, for the error.
     pub fn read(named: &Value, at: &str) -> Result<Self, A2aError> {
-        let how = "must be an object of `depth`, `tasks`, `tokens` and `costUsd`, each left out or a number from 0 on";
+        let rule = "must be an object of `depth`, `tasks`, `tokens` and `costUsd`, each left out or a number from 0 on";
         // serde would read a JSON array as a struct, by position.
         if !named.is_object() {
-            return Err(A2aError::invalid(at, how));
+            return Err(A2aError::invalid(at, rule));
         }
         let read = Self::deserialize(named);
-        let read = read.map_err(|why| A2aError::invalid(at, format!("{how}: {why}")))?;
+        let read = read.map_err(|why| A2aError::invalid(at, format!("{rule}: {why}")))?;
         if read.cost_usd.is_some_and(|dollars| dollars.is_nan() || dollars < 0.0) {
-            return Err(A2aError::invalid(at, format!("{how}: `costUsd` is below 0")));
+            return Err(A2aError::invalid(at, format!("{rule}: `costUsd` is below 0")));
         }
         Ok(read)
     }

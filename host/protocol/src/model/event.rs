@@ -62,7 +62,7 @@ pub struct Created {
 impl Created {
     /// Creates the first event of a task of `agent` in the default tenant, with all other fields
     /// empty.
-    pub fn of(agent: AgentId, task: Task) -> Self {
+    pub fn new(agent: AgentId, task: Task) -> Self {
         Self {
             agent,
             task,
@@ -144,7 +144,7 @@ pub enum StreamResponse {
 impl StreamResponse {
     /// Converts an event to a stream item; `None` for a message of the conversation, which is not
     /// streamed.
-    pub fn of(sequenced: SequencedEvent) -> Option<Self> {
+    pub fn from_event(sequenced: SequencedEvent) -> Option<Self> {
         let SequencedEvent { task, context, event, .. } = sequenced;
         match event {
             TaskEvent::Created(created) => Some(Self::Task(Box::new(created.task))),

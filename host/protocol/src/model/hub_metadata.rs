@@ -109,7 +109,7 @@ const fn routing(name: &'static str, takes: Takes) -> Member {
     Member { name, takes, handed_on: false }
 }
 
-const fn heard(name: &'static str, takes: Takes) -> Member {
+const fn forwarded(name: &'static str, takes: Takes) -> Member {
     Member { name, takes, handed_on: true }
 }
 
@@ -121,22 +121,22 @@ const MEMBERS: [Member; 22] = [
     routing("allowOlder", Takes::Flag),
     routing("workingDirectory", Takes::Text),
     routing(WORKTREE, Takes::Worktree),
-    heard(ADDITIONAL_DIRECTORIES, Takes::Directories),
-    heard(QUESTION, Takes::Question),
-    heard(BUDGET, Takes::Budget),
-    heard("model", Takes::Text),
-    heard("effort", Takes::Text),
-    heard("resume", Takes::Text),
-    heard("allowedTools", Takes::Names),
-    heard("mcpServers", Takes::Names),
-    heard("permissions", Takes::Permissions),
-    heard("inheritWorkingMemory", Takes::Flag),
-    heard("inheritMemory", Takes::FlagOrText),
-    heard("memoryQuery", Takes::Text),
-    heard("memoryScope", Takes::Text),
-    heard("memoryNames", Takes::Names),
-    heard("memoryBudget", Takes::Any),
-    heard("memoryFrom", Takes::Text),
+    forwarded(ADDITIONAL_DIRECTORIES, Takes::Directories),
+    forwarded(QUESTION, Takes::Question),
+    forwarded(BUDGET, Takes::Budget),
+    forwarded("model", Takes::Text),
+    forwarded("effort", Takes::Text),
+    forwarded("resume", Takes::Text),
+    forwarded("allowedTools", Takes::Names),
+    forwarded("mcpServers", Takes::Names),
+    forwarded("permissions", Takes::Permissions),
+    forwarded("inheritWorkingMemory", Takes::Flag),
+    forwarded("inheritMemory", Takes::FlagOrText),
+    forwarded("memoryQuery", Takes::Text),
+    forwarded("memoryScope", Takes::Text),
+    forwarded("memoryNames", Takes::Names),
+    forwarded("memoryBudget", Takes::Any),
+    forwarded("memoryFrom", Takes::Text),
 ];
 
 /// Names of all members.
@@ -157,7 +157,7 @@ impl<'m> HubMetadata<'m> {
     /// # Errors
     /// If a member has an invalid value, or different values in message and request. The error
     /// names the member.
-    pub fn of(
+    pub fn parse(
         message: Option<&'m Metadata>,
         request: Option<&'m Metadata>,
     ) -> Result<Self, A2aError> {
@@ -216,7 +216,7 @@ impl<'m> HubMetadata<'m> {
 /// # Errors
 /// If a member has an invalid value.
 pub fn check(message: &Message) -> Result<(), A2aError> {
-    HubMetadata::of(message.metadata.as_ref(), None).map(drop)
+    HubMetadata::parse(message.metadata.as_ref(), None).map(drop)
 }
 
 impl Takes {
@@ -227,8 +227,8 @@ impl Takes {
         let is_path = |value: &Value| {
             is_text(value) && value.as_str().is_some_and(|path| path.starts_with('/'))
         };
-        let is_list = |most: usize, fits: &dyn Fn(&Value) -> bool| {
-            value.as_array().is_some_and(|all| all.len() <= most && all.iter().all(fits))
+        let is_list = |max: usize, fits: &dyn Fn(&Value) -> bool| {
+            value.as_array().is_some_and(|all| all.len() <= max && all.iter().all(fits))
         };
         match self {
             Self::Agent => match value.as_str().map(AgentId::parse) {
@@ -318,15 +318,15 @@ mod tests {
             };
             for right in [right, "null"] {
                 let said = said(right);
-                HubMetadata::of(Some(&said), None).unwrap();
-                HubMetadata::of(None, Some(&said)).unwrap();
+                HubMetadata::parse(Some(&said), None).unwrap();
+                HubMetadata::parse(None, Some(&said)).unwrap();
             }
             for wrong in *wrong {
                 let said = said(wrong);
                 for (message, request, at) in
                     [(Some(&said), None, "message.metadata"), (None, Some(&said), "metadata")]
                 {
-                    let why = HubMetadata::of(message, request).unwrap_err().to_string();
+                    let why = HubMetadata::parse(message, request).unwrap_err().to_string();
                     assert!(why.starts_with(&format!("`{at}.{name}")), "{wrong}: {why}");
                 }
             }
@@ -336,19 +336,19 @@ mod tests {
     #[test]
     fn additional_directories_are_bounded() {
         let named = |count: usize| facts(&json!({ ADDITIONAL_DIRECTORIES: vec!["/src"; count] }));
-        HubMetadata::of(Some(&named(MAX_DIRECTORIES)), None).unwrap();
-        let why = HubMetadata::of(Some(&named(MAX_DIRECTORIES + 1)), None).unwrap_err();
+        HubMetadata::parse(Some(&named(MAX_DIRECTORIES)), None).unwrap();
+        let why = HubMetadata::parse(Some(&named(MAX_DIRECTORIES + 1)), None).unwrap_err();
         assert!(why.to_string().contains("at most 100 absolute paths"), "{why}");
     }
 
     #[test]
     fn contradicting_message_and_request_is_refused() {
         let (one, other) = (facts(&json!({ "question": "a" })), facts(&json!({ "question": "b" })));
-        let why = HubMetadata::of(Some(&one), Some(&other)).unwrap_err().to_string();
+        let why = HubMetadata::parse(Some(&one), Some(&other)).unwrap_err().to_string();
         assert!(why.contains("differs from `metadata.question`"), "{why}");
-        HubMetadata::of(Some(&one), Some(&one)).unwrap();
+        HubMetadata::parse(Some(&one), Some(&one)).unwrap();
         let null = facts(&json!({ "question": null }));
-        let read = HubMetadata::of(Some(&null), Some(&other)).unwrap();
+        let read = HubMetadata::parse(Some(&null), Some(&other)).unwrap();
         assert_eq!(read.text("question"), Some("b"));
         assert_eq!(read.of_request_alone(), other);
     }
@@ -357,7 +357,7 @@ mod tests {
     fn request_metadata_excludes_routing_and_unknown_members() {
         let request = facts(&json!({ "targetAgent": "echo", "workingDirectory": "/", "x": 1,
             "model": "opus", "budget": { "tasks": 1 }, "x-workflow-id": "w" }));
-        let read = HubMetadata::of(None, Some(&request)).unwrap();
+        let read = HubMetadata::parse(None, Some(&request)).unwrap();
         let alone = json!({ "model": "opus", "budget": { "tasks": 1 }, "x-workflow-id": "w" });
         assert_eq!(read.of_request_alone(), facts(&alone));
     }

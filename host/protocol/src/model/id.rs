@@ -298,12 +298,12 @@ impl fmt::Display for ContextId {
 
 impl fmt::Debug for ContextId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = f.debug_tuple("ContextId");
-        told.field(&self.name);
+        let mut debug = f.debug_tuple("ContextId");
+        debug.field(&self.name);
         if let Some(tenant) = self.tenant.name() {
-            told.field(&tenant);
+            debug.field(&tenant);
         }
-        told.finish()
+        debug.finish()
     }
 }
 

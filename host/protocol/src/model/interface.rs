@@ -38,8 +38,8 @@ pub fn check_version(named: Option<&str>) -> Result<Option<Version>, A2aError> {
     let Some(named) = named.map(str::trim).filter(|named| !named.is_empty()) else {
         return Ok(None);
     };
-    let asked = minor(named);
-    if let Some(version) = Version::ALL.into_iter().find(|spoken| spoken.name() == asked) {
+    let requested = minor(named);
+    if let Some(version) = Version::ALL.into_iter().find(|spoken| spoken.name() == requested) {
         return Ok(Some(version));
     }
     let spoken = Version::ALL.map(Version::name);

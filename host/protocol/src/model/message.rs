@@ -145,9 +145,9 @@ impl Part {
     /// Metadata in A2A 0.3, whose text and data have no file name and no media type: both are
     /// members of the metadata there.
     pub(crate) fn old_metadata(&self) -> Option<Cow<'_, Metadata>> {
-        let own = self.metadata.as_ref().map(Cow::Borrowed);
+        let metadata = self.metadata.as_ref().map(Cow::Borrowed);
         let named = [(FILENAME, &self.filename), (MEDIA_TYPE, &self.media_type)];
-        named.into_iter().fold(own, |all, (name, value)| {
+        named.into_iter().fold(metadata, |all, (name, value)| {
             let Some(value) = value else { return all };
             let mut all = all.unwrap_or_default();
             all.to_mut().insert(name.to_owned(), value.as_str().into());

@@ -33,7 +33,7 @@ pub use find::{
 pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use handoff::HandOver;
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
-pub use page::{Page, TaskPlace};
+pub use page::{Page, TaskCursor};
 pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
     PluginsRefreshed,
@@ -302,26 +302,26 @@ impl Operation {
     }
 
     /// Sets the event after which the stream resumes, unless the operation already has one.
-    pub fn go_on_after(&mut self, heard: Option<u64>) {
+    pub fn go_on_after(&mut self, seq: Option<u64>) {
         if let Self::StreamMessage(send) = self {
-            send.after = send.after.or(heard);
+            send.after = send.after.or(seq);
         } else if let Self::Resubscribe { after, .. } = self {
-            *after = after.or(heard);
+            *after = after.or(seq);
         }
     }
 
     /// Sets the version, binding and transport of a message's request; the hub's own dialect has no
     /// version.
-    pub fn came_by(&mut self, official: Option<(Version, Binding)>, headerless: bool) {
+    pub fn set_transport(&mut self, official: Option<(Version, Binding)>, headerless: bool) {
         if let Self::SendMessage(send) | Self::StreamMessage(send) = self {
             send.form = RequestForm { official, headerless, ..send.form };
         }
     }
 
     /// Sets the trace context that the client sent in headers.
-    pub fn in_trace(&mut self, said: &TraceContext) {
+    pub fn in_trace(&mut self, trace: &TraceContext) {
         if let Self::SendMessage(send) | Self::StreamMessage(send) = self {
-            send.trace = (*said != TraceContext::default()).then(|| Box::new(said.clone()));
+            send.trace = (*trace != TraceContext::default()).then(|| Box::new(trace.clone()));
         }
     }
 
@@ -401,7 +401,7 @@ pub struct TaskPageQuery {
     /// milliseconds.
     pub since: Option<String>,
     /// Cursor: the page begins after this task.
-    pub after: Option<TaskPlace>,
+    pub after: Option<TaskCursor>,
     /// Maximum number of tasks of a page.
     pub size: usize,
     /// Maximum number of latest messages of each task; all, if `None`.
@@ -456,7 +456,7 @@ pub enum Answer {
         /// Number of tasks on all pages.
         total: u64,
         /// Cursor of the next page; `None` on the last page.
-        next: Option<TaskPlace>,
+        next: Option<TaskCursor>,
     },
     /// List of conversations.
     Contexts(Vec<ContextInfo>),

@@ -183,7 +183,7 @@ pub enum DeliveryState {
 impl OfferedPush {
     /// Creates the configuration of a task. Its id defaults to the task's id, so that a later
     /// configuration without an id replaces it.
-    pub fn of(self, task: TaskId) -> PushConfig {
+    pub fn for_task(self, task: TaskId) -> PushConfig {
         let Self { id, url, token, authentication, form } = self;
         let id = id.unwrap_or_else(|| PushConfigId::new(task.as_str()));
         PushConfig { id, task, url, token, authentication, form }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn debug_output_hides_secrets() {
-        let config = offered().of(TaskId::new("t"));
+        let config = offered().for_task(TaskId::new("t"));
         assert!(!format!("{config:?}").contains("hush"), "{config:?}");
         assert_eq!(config.id.as_str(), "t");
     }

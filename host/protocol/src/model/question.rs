@@ -61,7 +61,7 @@ impl Question {
     }
 
     /// Reads the question from a task's metadata.
-    pub fn of(metadata: Option<&Metadata>) -> Option<Self> {
+    pub fn from_metadata(metadata: Option<&Metadata>) -> Option<Self> {
         serde_json::from_value(metadata?.get(QUESTION)?.clone()).ok()
     }
 
@@ -95,8 +95,8 @@ pub fn answered_by(named: &Value, at: &str) -> Result<QuestionId, A2aError> {
 /// True if an agent's prompt asks for permission: `question = { kind: permission }` in its
 /// metadata.
 pub fn asks_permission(prompt: &Message) -> bool {
-    let told = prompt.metadata.as_ref().and_then(|facts| facts.get(QUESTION)?.get("kind"));
-    told.is_some_and(|kind| *kind == json!(QuestionKind::Permission))
+    let kind = prompt.metadata.as_ref().and_then(|facts| facts.get(QUESTION)?.get("kind"));
+    kind.is_some_and(|kind| *kind == json!(QuestionKind::Permission))
 }
 
 #[cfg(test)]
@@ -110,11 +110,14 @@ mod tests {
             for replaces in [None, Some(kind)] {
                 let question = Question { replaces, ..Question::fresh(kind) };
                 let metadata = Metadata::from_iter([question.member()]);
-                assert_eq!(Question::of(Some(&metadata)), Some(question));
+                assert_eq!(Question::from_metadata(Some(&metadata)), Some(question));
             }
         }
         let other = Metadata::from_iter([(QUESTION.to_owned(), json!("what?"))]);
-        assert_eq!([Question::of(None), Question::of(Some(&other))], [None, None]);
+        assert_eq!(
+            [Question::from_metadata(None), Question::from_metadata(Some(&other))],
+            [None, None]
+        );
     }
 
     #[test]

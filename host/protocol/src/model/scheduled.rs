@@ -90,7 +90,7 @@ pub enum AutomatedRun {
 
 impl AutomatedRun {
     /// Run that a task belongs to, by its metadata.
-    pub fn of(facts: Option<&Metadata>) -> Option<Self> {
+    pub fn from_metadata(facts: Option<&Metadata>) -> Option<Self> {
         let facts = facts?;
         let trigger = facts.get(TRIGGER).and_then(|it| TriggeredRun::deserialize(it).ok());
         trigger
@@ -161,9 +161,9 @@ mod tests {
         let run = ScheduledRun { name, planned: planned.clone(), answers, on_restart };
         let (name, after) = ("on-failure".to_owned(), vec!["nightly-build".to_owned()]);
         let triggered = TriggeredRun { name, at: planned, answers, on_restart, after };
-        assert_eq!(AutomatedRun::of(Some(&Metadata::new())), None);
+        assert_eq!(AutomatedRun::from_metadata(Some(&Metadata::new())), None);
         for run in [AutomatedRun::Schedule(run), AutomatedRun::Trigger(triggered)] {
-            assert_eq!(AutomatedRun::of(Some(&run.facts())), Some(run.clone()));
+            assert_eq!(AutomatedRun::from_metadata(Some(&run.facts())), Some(run.clone()));
             assert_eq!(run.clone().for_child(false), run);
             assert_eq!(run.clone().for_child(true).answers(), AnswerRule::Inbox);
             assert_eq!(run.clone().for_child(true).on_restart(), RestartRule::Fail);
@@ -171,7 +171,8 @@ mod tests {
         }
         // A run of an older hub, which knows no such rule.
         let older = json!({ "name": "nightly", "planned": "T", "answers": "deny" });
-        let older = AutomatedRun::of(Some(&Metadata::from_iter([(SCHEDULE.to_owned(), older)])));
+        let older =
+            AutomatedRun::from_metadata(Some(&Metadata::from_iter([(SCHEDULE.to_owned(), older)])));
         let older = older.unwrap_or_else(|| panic!("it is a run"));
         assert_eq!(
             (older.on_restart(), older.section().as_str()),

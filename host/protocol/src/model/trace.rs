@@ -39,13 +39,13 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// Reads the values of all [`NAMES`] with a lookup function.
-    pub fn read(said: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         Self {
-            traceparent: said(TRACEPARENT),
-            tracestate: said(TRACESTATE),
-            workflow: said(WORKFLOW),
-            span: said(SPAN),
-            parent_span: said(PARENT_SPAN),
+            traceparent: lookup(TRACEPARENT),
+            tracestate: lookup(TRACESTATE),
+            workflow: lookup(WORKFLOW),
+            span: lookup(SPAN),
+            parent_span: lookup(PARENT_SPAN),
         }
     }
 
@@ -55,7 +55,7 @@ impl TraceContext {
     }
 
     /// Yields the present values with their names.
-    pub fn said(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self { traceparent, tracestate, workflow, span, parent_span } = self;
         let values = [traceparent, tracestate, workflow, span, parent_span];
         NAMES.into_iter().zip(values).filter_map(|(name, value)| Some((name, value.as_deref()?)))
@@ -72,7 +72,7 @@ mod tests {
         let facts: Metadata =
             NAMES.into_iter().map(|name| (name.to_owned(), json!(format!("of {name}")))).collect();
         let read = TraceContext::of_metadata(Some(&facts));
-        let said: Vec<_> = read.said().collect();
+        let said: Vec<_> = read.entries().collect();
         assert_eq!(said.len(), NAMES.len());
         for (name, value) in said {
             assert_eq!(value, format!("of {name}"));

@@ -2,7 +2,7 @@
 //! clients. `params` reads the requests of clients.
 
 use crate::{
-    codec::{foreign, members::Members, place::JsonPath, spelled::Form},
+    codec::{foreign, json_path::JsonPath, members::Members, spelled::Form},
     model::{
         error::A2aError,
         event::{ArtifactUpdate, SequencedEvent, StatusUpdate, StreamResponse},
@@ -44,7 +44,7 @@ pub(crate) fn stream_response_at(value: Value, at: JsonPath) -> Result<StreamRes
         Some("task") => Ok(StreamResponse::Task(Box::new(task_at(value, at.member("task"))?))),
         Some("message") => Ok(StreamResponse::Message(message_at(value, at.member("message"))?)),
         Some("status-update") => {
-            let mut of = Members::of(value, at)?;
+            let mut of = Members::new(value, at)?;
             let (task, context) =
                 (TaskId::new(of.need_or_text("taskId", "")?), read_context(&mut of)?);
             let status = of.need_or("status", json!({}))?;
@@ -53,7 +53,7 @@ pub(crate) fn stream_response_at(value: Value, at: JsonPath) -> Result<StreamRes
             Ok(StreamResponse::Status { task, context, update })
         }
         Some("artifact-update") => {
-            let mut of = Members::of(value, at)?;
+            let mut of = Members::new(value, at)?;
             let (task, context) =
                 (TaskId::new(of.need_or_text("taskId", "")?), read_context(&mut of)?);
             let artifact = of.need("artifact")?;
@@ -76,7 +76,7 @@ pub fn read_task(value: Value) -> Result<Task, A2aError> {
 
 /// Reads a task at this path.
 pub(crate) fn task_at(value: Value, at: JsonPath) -> Result<Task, A2aError> {
-    let mut of = Members::of(value, at)?;
+    let mut of = Members::new(value, at)?;
     let status = of.need_or("status", json!({}))?;
     Ok(Task {
         id: TaskId::new(of.need_text("id")?),
@@ -98,15 +98,15 @@ fn read_context(of: &mut Members) -> Result<ContextId, A2aError> {
 }
 
 fn status_at(value: Value, at: JsonPath) -> Result<TaskStatus, A2aError> {
-    let mut of = Members::of(value, at)?;
+    let mut of = Members::new(value, at)?;
     let state = of.need_or_text("state", "unknown")?;
-    let (at, said) = (of.at("message"), of.take("message"));
+    let (at, message) = (of.at("message"), of.take("message"));
     Ok(TaskStatus {
         state: match TaskState::from_name(&state).or_else(|| of.foreign_state(&json!(state))) {
             Some(state) => state,
             None => of.unknown_state(&json!(state), &format!("no task is ever `{state}`"))?,
         },
-        message: of.part_of(said.map(|said| message_at(said, at)))?,
+        message: of.part_of(message.map(|message| message_at(message, at)))?,
         timestamp: of.text("timestamp")?.unwrap_or_default(),
     })
 }
@@ -115,7 +115,7 @@ fn message_at(value: Value, at: JsonPath) -> Result<Message, A2aError> {
     if let Some(message) = foreign::message_of_text(&value, &at) {
         return Ok(message);
     }
-    let mut of = Members::of(value, at)?;
+    let mut of = Members::new(value, at)?;
     let role = of.need_or_text("role", "agent")?;
     Ok(Message {
         message_id: MessageId::new(of.need_id("messageId")?),
@@ -137,7 +137,7 @@ fn message_at(value: Value, at: JsonPath) -> Result<Message, A2aError> {
 }
 
 fn artifact_at(value: Value, at: JsonPath) -> Result<Artifact, A2aError> {
-    let mut of = Members::of(value, at)?;
+    let mut of = Members::new(value, at)?;
     Ok(Artifact {
         artifact_id: ArtifactId::new(of.need_or_text("artifactId", "artifact")?),
         name: of.some_text("name")?,
@@ -149,7 +149,7 @@ fn artifact_at(value: Value, at: JsonPath) -> Result<Artifact, A2aError> {
 }
 
 pub(crate) fn part_at(value: Value, at: JsonPath) -> Result<Part, A2aError> {
-    let mut of = Members::of(value, at)?;
+    let mut of = Members::new(value, at)?;
     let metadata = of.metadata("metadata")?;
     match of.need_text("kind")?.as_str() {
         "text" => {
@@ -242,7 +242,7 @@ mod tests {
         #[test]
         fn written_event_reads_back_as_sent(sequenced in protojson::tests::any_event()) {
             let read = read_stream_response(write_event(&sequenced).unwrap()).unwrap();
-            let mut told = StreamResponse::of(sequenced.clone()).unwrap();
+            let mut told = StreamResponse::from_event(sequenced.clone()).unwrap();
             // 0.3 requires what the model leaves optional: ids in the status's message, and an
             // artifact's name.
             let name = |artifact: &mut Artifact| {

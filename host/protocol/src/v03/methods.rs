@@ -20,7 +20,9 @@ type ParamsReader = fn(Value) -> Result<Operation, A2aError>;
 /// The methods, in the order of the specification.
 const METHODS: [(&str, ParamsReader); 10] = [
     ("message/send", read_send),
-    ("message/stream", |said| Ok(Operation::StreamMessage(Box::new(params::send_message(said)?)))),
+    ("message/stream", |value| {
+        Ok(Operation::StreamMessage(Box::new(params::send_message(value)?)))
+    }),
     ("tasks/get", params::get_task),
     ("tasks/cancel", params::cancel_task),
     ("tasks/resubscribe", params::resubscribe),
@@ -48,8 +50,9 @@ pub fn operation(name: &str, params: Value) -> Result<Operation, A2aError> {
 }
 
 fn read_send(params: Value) -> Result<Operation, A2aError> {
-    let said = params.get("configuration").and_then(|how| how.get("blocking"));
-    let unsaid = said.is_none_or(Value::is_null);
+    let blocking =
+        params.get("configuration").and_then(|configuration| configuration.get("blocking"));
+    let unsaid = blocking.is_none_or(Value::is_null);
     let mut send = params::send_message(params)?;
     if unsaid {
         send.wait = Wait::AtMost(UNSAID_WAIT);

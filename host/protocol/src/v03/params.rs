@@ -123,20 +123,20 @@ pub(crate) fn cancel_task(params: Value) -> Result<Operation, A2aError> {
 /// task.
 pub(crate) fn send_message(params: Value) -> Result<SendMessage, A2aError> {
     let MessageSend { message, configuration, metadata } = read(params)?;
-    let how = configuration.unwrap_or_default();
-    if how.timeout_ms == Some(0) {
+    let configuration = configuration.unwrap_or_default();
+    if configuration.timeout_ms == Some(0) {
         return Err(A2aError::invalid("configuration.timeoutMs", "must be at least 1"));
     }
-    let push = how.push_notification_config.map(push::read);
+    let push = configuration.push_notification_config.map(push::read);
     if let Some(push) = &push {
         push.check("configuration.pushNotificationConfig")?;
     }
     let send = SendMessage::new(message.accept("message")?, metadata.as_ref())?;
     // According to the specification's examples, a client that does not set `blocking` receives the
     // final task.
-    let wait = if how.blocking == Some(false) { Wait::No } else { send.wait };
-    let (history_length, timeout_ms) = (how.history_length, how.timeout_ms);
-    let output_modes = how.accepted_output_modes.unwrap_or_default();
+    let wait = if configuration.blocking == Some(false) { Wait::No } else { send.wait };
+    let (history_length, timeout_ms) = (configuration.history_length, configuration.timeout_ms);
+    let output_modes = configuration.accepted_output_modes.unwrap_or_default();
     let client = ClientCapabilities { output_modes, ..send.client };
     Ok(SendMessage { history_length, timeout_ms, push, wait, client, ..send })
 }
@@ -144,11 +144,14 @@ pub(crate) fn send_message(params: Value) -> Result<SendMessage, A2aError> {
 /// Reads the parameters of `tasks/resubscribe`.
 pub(crate) fn resubscribe(params: Value) -> Result<Operation, A2aError> {
     let Resubscribe { id, after_seq, last_event_id } = read(params)?;
-    let heard = last_event_id.map(|heard| {
+    let last_seq = last_event_id.map(|heard| {
         let why = "must be the id of an event of this task, which is its number";
         heard.parse().map_err(|_| A2aError::invalid("lastEventId", why))
     });
-    Ok(Operation::Resubscribe { id: task_id("id", id)?, after: heard.transpose()?.or(after_seq) })
+    Ok(Operation::Resubscribe {
+        id: task_id("id", id)?,
+        after: last_seq.transpose()?.or(after_seq),
+    })
 }
 
 /// Reads the parameters of `tasks/pushNotificationConfig/set`.

@@ -89,24 +89,24 @@ fn config_name(task: &TaskId, id: &PushConfigId) -> String {
 }
 
 fn read_send(params: Value) -> Result<SendMessage, A2aError> {
-    let mut of = Members::of(params, "")?;
+    let mut of = Members::new(params, "")?;
     // The package calls it `request`, its JSON `message`.
     let message = of.take("request").map_or_else(|| of.need("message"), Ok)?;
     let message = Proto::V03.read_message(message, "message".to_owned())?;
     limits::check_message(&message, "message")?;
     let mut send = SendMessage::new(message, of.metadata("metadata")?.as_ref())?;
     send.wait = Wait::AtMost(UNSAID_WAIT);
-    if let Some(mut how) = of.members("configuration")? {
-        send.history_length = how.count("historyLength")?.filter(|length| *length > 0);
-        match how.some_flag("blocking")? {
+    if let Some(mut configuration) = of.members("configuration")? {
+        send.history_length = configuration.count("historyLength")?.filter(|length| *length > 0);
+        match configuration.some_flag("blocking")? {
             Some(true) => send.wait = Wait::ToTheEnd,
             Some(false) => send.wait = Wait::No,
             None => {}
         }
-        send.client.output_modes = how.texts("acceptedOutputModes")?;
-        let push = match how.members("pushNotification")? {
+        send.client.output_modes = configuration.texts("acceptedOutputModes")?;
+        let push = match configuration.members("pushNotification")? {
             Some(push) => Some(push),
-            None => how.members("pushNotificationConfig")?,
+            None => configuration.members("pushNotificationConfig")?,
         };
         send.push = push.map(read_push).transpose()?;
     }
@@ -116,7 +116,7 @@ fn read_send(params: Value) -> Result<SendMessage, A2aError> {
 /// Accepts both forms of the official clients: the configuration itself, or the request `{parent,
 /// configId, config}`.
 fn read_push_request(params: Value) -> Result<Operation, A2aError> {
-    let mut of = Members::of(params, "")?;
+    let mut of = Members::new(params, "")?;
     let task = TaskId::new(of.need_text("taskId")?);
     let chosen = of.some_text("configId")?.map(PushConfigId::new);
     let mut config = of.members("config")?.unwrap_or(of);
@@ -133,9 +133,9 @@ fn read_push_request(params: Value) -> Result<Operation, A2aError> {
 fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
     let authentication = match of.members("authentication")? {
         None => None,
-        Some(mut how) => {
-            let credentials = how.some_text("credentials")?.map(Secret::new);
-            let scheme = how.texts("schemes")?.into_iter().next();
+        Some(mut members) => {
+            let credentials = members.some_text("credentials")?.map(Secret::new);
+            let scheme = members.texts("schemes")?.into_iter().next();
             let scheme = scheme.or_else(|| credentials.is_some().then(|| "Bearer".to_owned()));
             scheme.map(|scheme| PushAuthentication { scheme, credentials })
         }
@@ -147,7 +147,7 @@ fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
         authentication,
         form: PushForm::V03,
     };
-    push.check(of.place())?;
+    push.check(of.path())?;
     Ok(push)
 }
 
@@ -221,6 +221,6 @@ mod tests {
         let read = operation(method, python).unwrap();
         assert_eq!(read, operation(method, javascript).unwrap());
         let Operation::SetPushConfig { task, push } = read else { panic!("not a config") };
-        insta::assert_snapshot!(write_push_config(&push.of(task)), @r#"{"name":"tasks/t/pushNotificationConfigs/c","pushNotificationConfig":{"id":"c","url":"http://x/"}}"#);
+        insta::assert_snapshot!(write_push_config(&push.for_task(task)), @r#"{"name":"tasks/t/pushNotificationConfigs/c","pushNotificationConfig":{"id":"c","url":"http://x/"}}"#);
     }
 }

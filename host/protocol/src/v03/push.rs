@@ -87,7 +87,8 @@ mod tests {
             "id": "c", "url": "https://example.com/", "token": "t",
             "authentication": { "schemes": ["Bearer"], "credentials": "s" },
         });
-        let read = read(serde_json::from_value(given.clone()).unwrap()).of(TaskId::new("task"));
+        let read =
+            read(serde_json::from_value(given.clone()).unwrap()).for_task(TaskId::new("task"));
         let told = json!({ "taskId": "task", "pushNotificationConfig": given });
         assert_eq!(write(&read), told);
     }

@@ -14,7 +14,7 @@ use crate::{
         id::{ContextId, MAX_ID, PushConfigId, TaskId},
         message::Message,
         method::Method,
-        operation::{ListedTask, Operation, SendMessage, TaskPageQuery, TaskPlace, Wait},
+        operation::{ListedTask, Operation, SendMessage, TaskCursor, TaskPageQuery, Wait},
         push::{OfferedPush, PushAuthentication, PushConfig, PushForm, Secret},
         task::Task,
     },
@@ -33,7 +33,7 @@ const UNKNOWN_TOKEN: &str = "must be the `nextPageToken` of an earlier answer";
 
 /// Reads the parameters of a method.
 pub fn read(method: Method, params: Value) -> Result<Operation, A2aError> {
-    let mut of = Members::of(params, "")?;
+    let mut of = Members::new(params, "")?;
     Ok(match method {
         Method::SendMessage => Operation::SendMessage(Box::new(read_send(of)?)),
         Method::SendStreamingMessage => Operation::StreamMessage(Box::new(read_send(of)?)),
@@ -94,7 +94,7 @@ pub fn write_request(operation: &Operation) -> Option<(Method, Value)> {
         Operation::CancelTask { id } => (Method::CancelTask, json!({ "id": id })),
         Operation::Resubscribe { id, .. } => (Method::SubscribeToTask, json!({ "id": id })),
         Operation::SetPushConfig { task, push } => {
-            let config = write_push(&push.clone().of(task.clone()), push.id.as_ref());
+            let config = write_push(&push.clone().for_task(task.clone()), push.id.as_ref());
             (Method::CreateTaskPushNotificationConfig, config)
         }
         Operation::GetPushConfig { task, id } => {
@@ -116,13 +116,14 @@ fn read_send(mut of: Members) -> Result<SendMessage, A2aError> {
     let message = read_message(message)?;
     limits::check_message(&message, "message")?;
     let mut send = SendMessage::new(message, of.metadata("metadata")?.as_ref())?;
-    if let Some(mut how) = of.members("configuration")? {
-        send.history_length = how.count("historyLength")?;
-        if how.flag("returnImmediately")? {
+    if let Some(mut configuration) = of.members("configuration")? {
+        send.history_length = configuration.count("historyLength")?;
+        if configuration.flag("returnImmediately")? {
             send.wait = Wait::No;
         }
-        send.push = how.members("taskPushNotificationConfig")?.map(read_push).transpose()?;
-        send.client.output_modes = how.texts("acceptedOutputModes")?;
+        send.push =
+            configuration.members("taskPushNotificationConfig")?.map(read_push).transpose()?;
+        send.client.output_modes = configuration.texts("acceptedOutputModes")?;
     }
     Ok(send)
 }
@@ -135,7 +136,8 @@ fn write_send(send: &SendMessage) -> Value {
         (
             "taskPushNotificationConfig",
             json!(send.push.as_ref().map(|push| {
-                let mut config = write_push(&push.clone().of(TaskId::new("")), push.id.as_ref());
+                let mut config =
+                    write_push(&push.clone().for_task(TaskId::new("")), push.id.as_ref());
                 // The task has no id yet.
                 config.as_object_mut().map(|config| config.remove("taskId"));
                 config
@@ -147,9 +149,9 @@ fn write_send(send: &SendMessage) -> Value {
 
 /// Reads a `TaskPushNotificationConfig`.
 fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
-    let authentication = of.members("authentication")?.map(|mut how| {
-        let scheme = how.need_text("scheme")?;
-        let credentials = how.some_text("credentials")?.map(Secret::new);
+    let authentication = of.members("authentication")?.map(|mut members| {
+        let scheme = members.need_text("scheme")?;
+        let credentials = members.some_text("credentials")?.map(Secret::new);
         Ok::<_, A2aError>(PushAuthentication { scheme, credentials })
     });
     let push = OfferedPush {
@@ -159,7 +161,7 @@ fn read_push(mut of: Members) -> Result<OfferedPush, A2aError> {
         authentication: authentication.transpose()?,
         form: PushForm::V1,
     };
-    push.check(of.place())?;
+    push.check(of.path())?;
     Ok(push)
 }
 
@@ -229,15 +231,15 @@ fn write_page(query: &TaskPageQuery) -> Value {
 }
 
 /// Encodes a cursor as a page token, which is opaque to clients.
-pub fn write_token(place: &TaskPlace) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{} {}", place.updated, place.id))
+pub fn write_token(cursor: &TaskCursor) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{} {}", cursor.updated, cursor.id))
 }
 
 /// Reads a page token.
-pub fn read_token(token: &str) -> Option<TaskPlace> {
+pub fn read_token(token: &str) -> Option<TaskCursor> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
     let (updated, id) = text.split_once(' ')?;
-    Some(TaskPlace { updated: updated.to_owned(), id: TaskId::new(id) })
+    Some(TaskCursor { updated: updated.to_owned(), id: TaskId::new(id) })
 }
 
 /// Writes a page of tasks, a `ListTasksResponse`.
@@ -246,7 +248,7 @@ pub fn write_tasks(
     artifacts: bool,
     size: usize,
     total: u64,
-    next: Option<&TaskPlace>,
+    next: Option<&TaskCursor>,
 ) -> Value {
     let listed = |listed: &ListedTask| {
         let mut task = write_task(&listed.task);
@@ -380,7 +382,7 @@ mod tests {
     proptest! {
         #[test]
         fn page_token_round_trips(updated in "[0-9TZ:.-]{0,30}", id in ".{0,40}") {
-            let place = TaskPlace { updated, id: TaskId::new(id) };
+            let place = TaskCursor { updated, id: TaskId::new(id) };
             prop_assert_eq!(read_token(&write_token(&place)), Some(place));
         }
     }

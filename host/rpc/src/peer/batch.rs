@@ -42,22 +42,22 @@ impl PeerLookup {
 
     /// Identifies the peer of a loopback connection; `None` for another user, or if the owner
     /// cannot be determined.
-    pub async fn who(&self, ends: ConnectionEnds) -> Option<Principal> {
-        let (told, hears) = oneshot::channel();
+    pub async fn identify(&self, ends: ConnectionEnds) -> Option<Principal> {
+        let (sender, receiver) = oneshot::channel();
         let is_first = {
             let mut queue = self.0.queue.lock();
-            queue.waiting.push((ends, told));
+            queue.waiting.push((ends, sender));
             !replace(&mut queue.is_looking, true)
         };
         if is_first {
             // Spawned, so that a dropped connection does not cancel the lookup of others.
-            self.0.looks.spawn(self.clone().look());
+            self.0.looks.spawn(self.clone().drain_queue());
         }
-        hears.await.ok().flatten()
+        receiver.await.ok().flatten()
     }
 
     /// Looks up peers until the queue is empty.
-    async fn look(self) {
+    async fn drain_queue(self) {
         loop {
             let batch = {
                 let mut queue = self.0.queue.lock();
@@ -67,12 +67,12 @@ impl PeerLookup {
                 }
                 take(&mut queue.waiting)
             };
-            let (ends, told): (Vec<ConnectionEnds>, Vec<_>) = batch.into_iter().unzip();
+            let (ends, senders): (Vec<ConnectionEnds>, Vec<_>) = batch.into_iter().unzip();
             let lineage = Arc::clone(&self.0.lineage);
             let found = run_blocking(move || identity::over_tcp(&ends, &lineage)).await;
             // A failed lookup drops the senders, which yields `None`.
-            for (told, principal) in told.into_iter().zip(found.unwrap_or_default()) {
-                let _ = told.send(principal); // the connection may be closed
+            for (sender, principal) in senders.into_iter().zip(found.unwrap_or_default()) {
+                let _ = sender.send(principal); // the connection may be closed
             }
         }
     }
@@ -118,7 +118,8 @@ mod tests {
         let clients: Vec<_> = (0..50).map(|_| TcpStream::connect(here).unwrap()).collect();
         let slow = Arc::new(Slow::default());
         let peers = PeerLookup::new(Arc::clone(&slow) as Lineages);
-        let asked = clients.iter().map(|client| peers.who((here, client.local_addr().unwrap())));
+        let asked =
+            clients.iter().map(|client| peers.identify((here, client.local_addr().unwrap())));
         let told = join_all(asked).await;
         for (client, told) in clients.iter().zip(told) {
             let owner = a2a_hub_process::socket_owner::SocketOwner::find(
@@ -135,9 +136,9 @@ mod tests {
         assert!(looks <= 13, "{looks} looks");
 
         // A dropped request does not block later ones.
-        let mut gone = Box::pin(peers.who((here, clients[0].local_addr().unwrap())));
+        let mut gone = Box::pin(peers.identify((here, clients[0].local_addr().unwrap())));
         assert!(futures::poll!(&mut gone).is_pending());
         drop(gone);
-        assert!(peers.who((here, clients[1].local_addr().unwrap())).await.is_some());
+        assert!(peers.identify((here, clients[1].local_addr().unwrap())).await.is_some());
     }
 }

@@ -60,13 +60,13 @@ pub type ConnectionEnds = (SocketAddr, SocketAddr);
 /// or if the owner cannot be determined.
 pub fn over_tcp(connections: &[ConnectionEnds], lineage: &Lineages) -> Vec<Option<Principal>> {
     let us = rustix::process::geteuid().as_raw();
-    let own = |(local, remote): &ConnectionEnds| {
+    let owned_inode = |(local, remote): &ConnectionEnds| {
         SocketOwner::find(*local, *remote).filter(|owner| owner.user == us).map(|it| it.inode)
     };
-    let inodes: Vec<Option<u64>> = connections.iter().map(own).collect();
-    let asked: Vec<u64> = inodes.iter().copied().flatten().collect();
-    let mut told = lineage.of_sockets(&asked).into_iter();
-    inodes.iter().map(|inode| inode.and_then(|_| told.next().flatten())).collect()
+    let inodes: Vec<Option<u64>> = connections.iter().map(owned_inode).collect();
+    let owned: Vec<u64> = inodes.iter().copied().flatten().collect();
+    let mut principals = lineage.of_sockets(&owned).into_iter();
+    inodes.iter().map(|inode| inode.and_then(|_| principals.next().flatten())).collect()
 }
 
 #[cfg(test)]

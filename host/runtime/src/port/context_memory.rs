@@ -23,31 +23,31 @@ pub trait ContextMemoryPort: Send + Sync {
 /// Context memory for trial runs of an agent outside of a hub: kept in memory and dropped with this
 /// value. Items match by whole words, newest first.
 #[derive(Debug, Default)]
-pub struct FleetingMind {
-    kept: Mutex<(WorkingMemory, Vec<Item>)>,
+pub struct EphemeralMemory {
+    inner: Mutex<(WorkingMemory, Vec<Item>)>,
     /// Size limit in bytes.
     max_bytes: usize,
 }
 
-impl FleetingMind {
+impl EphemeralMemory {
     /// Creates an empty memory with this size limit.
-    pub fn of(max_bytes: usize) -> Self {
-        Self { kept: Mutex::default(), max_bytes }
+    pub fn new(max_bytes: usize) -> Self {
+        Self { inner: Mutex::default(), max_bytes }
     }
 
-    fn kept(&self) -> MutexGuard<'_, (WorkingMemory, Vec<Item>)> {
-        self.kept.lock()
+    fn lock(&self) -> MutexGuard<'_, (WorkingMemory, Vec<Item>)> {
+        self.inner.lock()
     }
 }
 
 #[async_trait::async_trait]
-impl ContextMemoryPort for FleetingMind {
+impl ContextMemoryPort for EphemeralMemory {
     async fn working(&self) -> Result<WorkingMemory, Failure> {
-        Ok(self.kept().0.clone())
+        Ok(self.lock().0.clone())
     }
 
     async fn change(&self, changes: Vec<Change>) -> Result<(), Failure> {
-        let (mut working, mut items) = self.kept().clone();
+        let (mut working, mut items) = self.lock().clone();
         for change in changes {
             working.apply(&change);
             match change {
@@ -68,15 +68,15 @@ impl ContextMemoryPort for FleetingMind {
                 format!("remember more: it would hold {would_hold} of {} bytes", self.max_bytes);
             return Err(Failure::Exhausted(why));
         }
-        *self.kept() = (working, items);
+        *self.lock() = (working, items);
         Ok(())
     }
 
     async fn recall(&self, query: &str, limit: usize) -> Result<Vec<Item>, Failure> {
-        let asked = query_words(query);
+        let terms = query_words(query);
         let fits = |item: &&Item| {
-            asked.is_empty() || words_of(item).keys().any(|word| asked.contains(word))
+            terms.is_empty() || words_of(item).keys().any(|word| terms.contains(word))
         };
-        Ok(self.kept().1.iter().rev().filter(fits).take(limit).cloned().collect())
+        Ok(self.lock().1.iter().rev().filter(fits).take(limit).cloned().collect())
     }
 }

@@ -78,7 +78,7 @@ pub struct JoinChild {
     /// Task id.
     pub task: TaskId,
     /// Number of updates that the caller has received.
-    pub heard: usize,
+    pub received: usize,
     /// True if the caller answers the child's questions.
     pub answers_questions: bool,
 }

@@ -14,7 +14,7 @@ pub struct PermittedRequest {
     /// Body.
     pub body: Vec<u8>,
     /// Time limit for the head of the answer.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Head of an answer whose body is still to come.

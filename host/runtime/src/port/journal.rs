@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// An answer that an agent received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Heard {
+pub enum JournalAnswer {
     /// Result of a call of another agent: the child.
     Called(Result<TaskId, Failure>),
     /// Next update of a child.
@@ -31,16 +31,16 @@ pub enum Heard {
     Ready(Result<Vec<u32>, Failure>),
 }
 
-impl Heard {
+impl JournalAnswer {
     /// Failure in the answer, if it is one.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
-            Self::Called(heard) => heard.as_ref().err(),
-            Self::Update(heard) => heard.as_ref().err(),
-            Self::Answered(heard) => heard.as_ref().err(),
-            Self::Children(heard) => heard.as_ref().err(),
-            Self::Message(heard) | Self::Reply(heard) => heard.as_ref().err(),
-            Self::Ready(heard) => heard.as_ref().err(),
+            Self::Called(result) => result.as_ref().err(),
+            Self::Update(result) => result.as_ref().err(),
+            Self::Answered(result) => result.as_ref().err(),
+            Self::Children(result) => result.as_ref().err(),
+            Self::Message(result) | Self::Reply(result) => result.as_ref().err(),
+            Self::Ready(result) => result.as_ref().err(),
         }
     }
 }
@@ -57,9 +57,9 @@ pub struct Journal {
     /// Operator's settings for the agent when the run began.
     pub settings: BTreeMap<String, String>,
     /// Recorded answers; empty for a new run.
-    pub heard: Vec<Recorded<Heard>>,
+    pub answers: Vec<Recorded<JournalAnswer>>,
     /// Events that the agent emitted, read from the task's log.
-    pub told: Vec<Emitted>,
+    pub emitted: Vec<Emitted>,
 }
 
 /// Writer of the journal.
@@ -67,5 +67,5 @@ pub struct Journal {
 pub trait JournalPort: Send + Sync {
     /// Stores the next answer durably, after all events emitted so far; the agent receives it
     /// afterwards.
-    async fn record(&self, heard: Recorded<Heard>) -> Result<(), Failure>;
+    async fn record(&self, answer: Recorded<JournalAnswer>) -> Result<(), Failure>;
 }

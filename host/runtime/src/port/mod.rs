@@ -50,8 +50,8 @@ impl Ports {
     /// Reports that the agent requested a capability that it lacks, such as `memory` or
     /// `process.git`.
     pub fn tell_refused(&self, capability: &str) {
-        if let Some(hear) = &self.refused {
-            hear(capability);
+        if let Some(report) = &self.refused {
+            report(capability);
         }
     }
 }

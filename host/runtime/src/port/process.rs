@@ -23,7 +23,7 @@ pub struct PermittedLaunch {
 
 /// Event of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ProgramEvent {
     /// Standard output; at most 64 KiB at a time.
     Stdout(Vec<u8>),
     /// Standard error.
@@ -55,7 +55,7 @@ pub trait ProcessPort: Send + Sync {
 #[async_trait::async_trait]
 pub trait ChildPort: Send + Sync {
     /// Next event; the end comes once, last. Cancel-safe.
-    async fn next(&mut self) -> Result<Said, Failure>;
+    async fn next(&mut self) -> Result<ProgramEvent, Failure>;
     /// Writes to its standard input; waits while the program does not read.
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure>;
     /// Closes its standard input.
@@ -71,5 +71,9 @@ pub trait ChildPort: Send + Sync {
     async fn settled(&mut self);
     /// Releases it with its process tree alive, to be resumed under this key; `unread` is output
     /// that nobody has received. On failure the program is killed.
-    async fn park(self: Box<Self>, key: String, unread: Option<Said>) -> Result<(), Failure>;
+    async fn park(
+        self: Box<Self>,
+        key: String,
+        unread: Option<ProgramEvent>,
+    ) -> Result<(), Failure>;
 }

@@ -100,12 +100,12 @@ pub trait TaskPort: Send + Sync {
 
     /// Bytes that are stored and sent again beside a status emitted now: the child's question with
     /// which the task waits.
-    fn told_beside(&self) -> u64 {
+    fn extra_status_bytes(&self) -> u64 {
         0
     }
 
     /// Releases the run permit: the agent only waits, and its other tasks may run.
-    async fn rest(&self, _waits_for: WaitsFor) {}
+    async fn release_permit(&self, _waits_for: WaitsFor) {}
 
     /// Ends the wait; returns once the task has its run permit again.
     async fn resume(&self, _waits_for: WaitsFor) -> Result<(), Failure> {

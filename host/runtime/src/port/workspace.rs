@@ -18,7 +18,7 @@ pub struct OpenWorkspace {
 pub trait WorkspacePort: Send + Sync {
     /// Opens the directory that the client requested, if it is in a granted workspace; without a
     /// request, the first granted workspace.
-    async fn open(&self, asked: Option<&str>) -> Result<OpenWorkspace, Failure>;
+    async fn open(&self, requested: Option<&str>) -> Result<OpenWorkspace, Failure>;
 
     /// Current access, which the operator may have revoked. Checked before each access.
     fn access(&self) -> Option<WorkspaceAccess>;

@@ -33,7 +33,10 @@ const INDEXING: usize = 4;
 
 impl GuestState {
     /// Context memory, after the guest's rate limit and with `bytes` charged to its CPU account.
-    async fn mind(&mut self, bytes: usize) -> Result<Arc<dyn ContextMemoryPort>, Failure> {
+    async fn context_memory(
+        &mut self,
+        bytes: usize,
+    ) -> Result<Arc<dyn ContextMemoryPort>, Failure> {
         self.require_in_step("use what it has in mind")?;
         let Some(memory) = self.ports.context_memory.clone() else {
             if self.ports.memory.is_some() {
@@ -53,14 +56,14 @@ impl GuestState {
         Ok(memory)
     }
 
-    async fn change_mind(
+    async fn change_context_memory(
         &mut self,
         bytes: usize,
         change: Result<Change, Failure>,
     ) -> Result<(), Failure> {
         // An oversized change is refused before it costs anything.
         let change = change?;
-        let memory = self.mind(bytes.saturating_mul(INDEXING)).await?;
+        let memory = self.context_memory(bytes.saturating_mul(INDEXING)).await?;
         let mut change = change;
         change.hide(&self.redaction.secrets);
         sound(&change).map_err(|why| Failure::Invalid(format!("remember: {why}")))?;
@@ -73,22 +76,22 @@ impl GuestState {
             let why = format!("recall: the text is longer than {} KiB", MAX_QUERY >> 10);
             return Err(Failure::Invalid(why));
         }
-        let memory = self.mind(query.len().saturating_mul(INDEXING)).await?;
+        let memory = self.context_memory(query.len().saturating_mul(INDEXING)).await?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_RECALLED);
         let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
         let items = once_up(recorded, &cancel, || memory.recall(query, limit)).await?;
-        told(&items)
+        to_json(&items)
     }
 }
 
-fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T, Failure> {
+fn parsed<T: DeserializeOwned>(label: &str, json: &str) -> Result<T, Failure> {
     if json.len() > MAX_JSON {
-        return Err(Failure::Invalid(format!("{what}: it is longer than {} KiB", MAX_JSON >> 10)));
+        return Err(Failure::Invalid(format!("{label}: it is longer than {} KiB", MAX_JSON >> 10)));
     }
-    serde_json::from_str(json).map_err(|why| Failure::Invalid(format!("{what}: {why}")))
+    serde_json::from_str(json).map_err(|why| Failure::Invalid(format!("{label}: {why}")))
 }
 
-fn told(it: &impl serde::Serialize) -> Result<String, Failure> {
+fn to_json(it: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string(it).map_err(|why| Failure::Internal(why.to_string()))
 }
 
@@ -120,9 +123,9 @@ impl Hide for Change {
 impl Host for GuestState {
     async fn working(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
         let done = async {
-            let memory = self.mind(0).await?;
+            let memory = self.context_memory(0).await?;
             let (recorded, cancel) = (self.replay.is_some(), self.cancel.clone());
-            told(&once_up(recorded, &cancel, || memory.working()).await?)
+            to_json(&once_up(recorded, &cancel, || memory.working()).await?)
         };
         Ok(done.await.map_err(failure_to_guest))
     }
@@ -132,7 +135,10 @@ impl Host for GuestState {
         goal: Option<String>,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
         let bytes = goal.as_ref().map_or(0, String::len);
-        Ok(self.change_mind(bytes, Ok(Change::Goal(goal))).await.map_err(failure_to_guest))
+        Ok(self
+            .change_context_memory(bytes, Ok(Change::Goal(goal)))
+            .await
+            .map_err(failure_to_guest))
     }
 
     async fn add_thought(
@@ -142,7 +148,7 @@ impl Host for GuestState {
     ) -> wasmtime::Result<Result<(), types::Failure>> {
         let bytes = content.len();
         let thought = Change::Thought(Thought { content, at: None, private });
-        Ok(self.change_mind(bytes, Ok(thought)).await.map_err(failure_to_guest))
+        Ok(self.change_context_memory(bytes, Ok(thought)).await.map_err(failure_to_guest))
     }
 
     async fn decide(
@@ -156,7 +162,7 @@ impl Host for GuestState {
         let value = parsed::<Value>("decide: the value", &value);
         let decision =
             value.map(|value| Change::Decide(Decision { key, value, reason, at: None, private }));
-        Ok(self.change_mind(bytes, decision).await.map_err(failure_to_guest))
+        Ok(self.change_context_memory(bytes, decision).await.map_err(failure_to_guest))
     }
 
     async fn set_variable(
@@ -168,12 +174,12 @@ impl Host for GuestState {
         let bytes = name.len() + value.as_ref().map_or(0, String::len);
         let value = value.map(|value| parsed("set a variable: the value", &value)).transpose();
         let change = value.map(|value| Change::Variable { name, value, private });
-        Ok(self.change_mind(bytes, change).await.map_err(failure_to_guest))
+        Ok(self.change_context_memory(bytes, change).await.map_err(failure_to_guest))
     }
 
     async fn remember(&mut self, item: String) -> wasmtime::Result<Result<(), types::Failure>> {
         let change = parsed("remember an item", &item).map(Change::Remember);
-        Ok(self.change_mind(item.len(), change).await.map_err(failure_to_guest))
+        Ok(self.change_context_memory(item.len(), change).await.map_err(failure_to_guest))
     }
 
     async fn recall(
@@ -185,6 +191,9 @@ impl Host for GuestState {
     }
 
     async fn forget(&mut self, id: String) -> wasmtime::Result<Result<(), types::Failure>> {
-        Ok(self.change_mind(id.len(), Ok(Change::Forget(id))).await.map_err(failure_to_guest))
+        Ok(self
+            .change_context_memory(id.len(), Ok(Change::Forget(id)))
+            .await
+            .map_err(failure_to_guest))
     }
 }

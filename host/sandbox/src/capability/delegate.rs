@@ -1,6 +1,6 @@
 //! Delegation to other agents through the hub: discovery, and calls.
 
-use super::timeout::end_of_patience;
+use super::timeout::deadline;
 use crate::store::{
     bindings::a2a::hub::{
         delegate::{Child, Host, HostCall, HostOptions, MemoryScope, Update},
@@ -26,7 +26,7 @@ use a2a_hub_runtime::{
     Failure,
     port::{
         delegate::{self, ChildRequest, DelegatePort, JoinChild},
-        journal::Heard,
+        journal::JournalAnswer,
         tasks::{TaskPort, WaitsFor},
     },
 };
@@ -46,11 +46,11 @@ const MAX_QUERY: usize = 64 << 10;
 const FIND_COSTS: usize = 50_000;
 
 impl GuestState {
-    fn delegation(&self, what: &str) -> Result<Arc<dyn DelegatePort>, Failure> {
+    fn delegation(&self, action: &str) -> Result<Arc<dyn DelegatePort>, Failure> {
         self.ports.delegate.clone().ok_or_else(|| {
             self.ports.tell_refused("delegate");
             Failure::Denied(format!(
-                "{what}: not granted; the manifest must ask with `agents = true` in `[delegate]`, and the operator allows it \
+                "{action}: not granted; the manifest must ask with `agents = true` in `[delegate]`, and the operator allows it \
                  with `delegate = [\"*\"]`, or the names of some, in `[agents.{0}.grant]` of the hub's configuration, or to a \
                  plug-in with `a2a-hub plugin grant {0} --delegate NAME`",
                 self.agent
@@ -59,14 +59,14 @@ impl GuestState {
     }
 
     async fn find_agents(&mut self, query: &str) -> Result<String, Failure> {
-        let what = "find agents";
-        let port = self.require_in_step(what).and_then(|()| self.delegation(what))?;
+        let action = "find agents";
+        let port = self.require_in_step(action).and_then(|()| self.delegation(action))?;
         if query.len() > MAX_QUERY {
             return Err(Failure::Invalid(format!(
-                "{what}: the question is longer than {MAX_QUERY} bytes; say it shorter"
+                "{action}: the question is longer than {MAX_QUERY} bytes; say it shorter"
             )));
         }
-        let invalid = |why: String| Failure::Invalid(format!("{what}: {why}"));
+        let invalid = |why: String| Failure::Invalid(format!("{action}: {why}"));
         let query = serde_json::from_str(query).map_err(|why| invalid(why.to_string()))?;
         let query = agent_query(query).map_err(|why| invalid(why.message))?;
         // The hub's search is charged to the guest's CPU account.
@@ -81,8 +81,8 @@ impl GuestState {
         message: Message,
         options: CallOptions,
     ) -> wasmtime::Result<Result<Resource<Delegated>, Failure>> {
-        let what = "call another agent";
-        let port = match self.require_outside_step(what).and_then(|()| self.delegation(what)) {
+        let action = "call another agent";
+        let port = match self.require_outside_step(action).and_then(|()| self.delegation(action)) {
             Ok(port) => port,
             Err(why) => return Ok(Err(why)),
         };
@@ -96,17 +96,17 @@ impl GuestState {
             request.key.get_or_insert(replay.next_call());
         }
         let key = request.key.as_deref().unwrap_or_default();
-        let asked = CallIdentity::new("delegate.call", &format!("{} {key}", request.agent));
+        let identity = CallIdentity::new("delegate.call", &format!("{} {key}", request.agent));
         let answers_questions = request.answers_questions;
-        let call = match self.recall(&asked)? {
-            Some(Heard::Called(called)) => called.map(|task| {
-                Delegated::recalled(port, JoinChild { task, heard: 0, answers_questions })
+        let call = match self.recall(&identity)? {
+            Some(JournalAnswer::Called(called)) => called.map(|task| {
+                Delegated::recalled(port, JoinChild { task, received: 0, answers_questions })
             }),
             Some(_) => return Err(mixed_up()),
             None => {
                 let call = start_call(self.cancel.clone(), port, request).await;
                 let called = call.as_ref().map(|call| call.task().clone()).map_err(Clone::clone);
-                self.keep(asked, Heard::Called(called)).await?;
+                self.record_answer(identity, JournalAnswer::Called(called)).await?;
                 call
             }
         };
@@ -135,7 +135,7 @@ impl GuestState {
             answers_questions,
             inherit,
         } = options;
-        let inherit = Some(inherit).filter(Inherit::is_asked);
+        let inherit = Some(inherit).filter(Inherit::is_requested);
         ChildRequest {
             agent,
             message,
@@ -157,16 +157,16 @@ impl GuestState {
         if let Err(why) = self.require_outside_step("hear another agent") {
             return Ok(Err(why));
         }
-        let asked = CallIdentity::new("call.next", self.table.get(call)?.task().as_str());
-        if let Some(heard) = self.recall(&asked)? {
-            let Heard::Update(update) = heard else { return Err(mixed_up()) };
+        let identity = CallIdentity::new("call.next", self.table.get(call)?.task().as_str());
+        if let Some(recorded) = self.recall(&identity)? {
+            let JournalAnswer::Update(update) = recorded else { return Err(mixed_up()) };
             if let Ok(update) = &update {
                 self.table.get_mut(call)?.recall(update);
             }
             return Ok(update);
         }
         let update = self.live_update(call, timeout_ms).await?;
-        self.keep(asked, Heard::Update(update.clone())).await?;
+        self.record_answer(identity, JournalAnswer::Update(update.clone())).await?;
         Ok(update)
     }
 
@@ -177,15 +177,15 @@ impl GuestState {
     ) -> wasmtime::Result<Result<delegate::Update, Failure>> {
         let (cancel, port) = (self.cancel.clone(), self.ports.tasks.clone());
         let call = self.table.get_mut(call)?;
-        let heard = async {
+        let received = async {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Err(Failure::Cancelled),
                 update = call.next() => update,
-                () = end_of_patience(timeout_ms) => Err(Failure::Timeout),
+                () = deadline(timeout_ms) => Err(Failure::Timeout),
             }
         };
-        Ok(lending(port, WaitsFor::Agents, heard).await)
+        Ok(lending(port, WaitsFor::Agents, received).await)
     }
 
     /// Sends a child the answer to its question, or a further message.
@@ -193,37 +193,37 @@ impl GuestState {
         &mut self,
         call: Resource<Delegated>,
         message: Message,
-        told: ToChild,
+        kind: ToChild,
     ) -> wasmtime::Result<Result<(), Failure>> {
-        let (name, what) = match told {
+        let (name, action) = match kind {
             ToChild::Answer => ("call.answer", "answer another agent"),
             ToChild::Further => ("call.send", "send another agent a message"),
         };
-        if let Err(why) = self.require_outside_step(what) {
+        if let Err(why) = self.require_outside_step(action) {
             return Ok(Err(why));
         }
         self.account.before(bytes_of_message(&message)).await;
-        let asked = CallIdentity::new(name, self.table.get(&call)?.task().as_str());
-        Ok(match (self.recall(&asked)?, message_from_guest(message)) {
-            (Some(Heard::Answered(taken)), _) => taken,
+        let identity = CallIdentity::new(name, self.table.get(&call)?.task().as_str());
+        Ok(match (self.recall(&identity)?, message_from_guest(message)) {
+            (Some(JournalAnswer::Answered(taken)), _) => taken,
             (Some(_), _) => return Err(mixed_up()),
             (None, Ok(mut message)) => {
                 message.hide(&self.redaction.secrets);
                 if let Some(replay) = &self.replay {
                     // A deterministic id, so that a repeat after a restart is the same message.
-                    message.message_id = MessageId::new(replay.next_message(&asked.about));
+                    message.message_id = MessageId::new(replay.next_message(&identity.about));
                 }
                 let cancel = self.cancel.clone();
                 let call = self.table.get_mut(&call)?;
                 let taken = async {
                     let port = call.port().await?;
-                    match told {
+                    match kind {
                         ToChild::Answer => port.answer(message).await,
                         ToChild::Further => port.send(message).await,
                     }
                 };
                 let taken = until_cancelled(&cancel, taken).await;
-                self.keep(asked, Heard::Answered(taken.clone())).await?;
+                self.record_answer(identity, JournalAnswer::Answered(taken.clone())).await?;
                 taken
             }
             (None, Err(why)) => Err(why),
@@ -283,7 +283,7 @@ pub(super) async fn lending<T>(
         return done;
     }
     let Some(port) = port else { return waits.await };
-    port.rest(waits_for).await;
+    port.release_permit(waits_for).await;
     let done = waits.await;
     // A cancelled task needs no permit.
     match &done {
@@ -294,8 +294,8 @@ pub(super) async fn lending<T>(
 
 impl Host for GuestState {
     async fn agents(&mut self) -> wasmtime::Result<Result<String, types::Failure>> {
-        let what = "ask for other agents";
-        let port = self.require_in_step(what).and_then(|()| self.delegation(what));
+        let action = "ask for other agents";
+        let port = self.require_in_step(action).and_then(|()| self.delegation(action));
         let agents = match port {
             Ok(port) => until_cancelled(&self.cancel, async { Ok(port.agents().await) }).await,
             Err(why) => Err(why),
@@ -309,20 +309,22 @@ impl Host for GuestState {
     }
 
     async fn children(&mut self) -> wasmtime::Result<Result<Vec<Child>, types::Failure>> {
-        let what = "list children";
-        let asked = CallIdentity::new("delegate.children", "");
-        let children = match self.require_outside_step(what).and_then(|()| self.delegation(what)) {
-            Err(why) => Err(why),
-            Ok(port) => match self.recall(&asked)? {
-                Some(Heard::Children(children)) => children,
-                Some(_) => return Err(mixed_up()),
-                None => {
-                    let children = until_cancelled(&self.cancel, port.children()).await;
-                    self.keep(asked, Heard::Children(children.clone())).await?;
-                    children
-                }
-            },
-        };
+        let action = "list children";
+        let identity = CallIdentity::new("delegate.children", "");
+        let children =
+            match self.require_outside_step(action).and_then(|()| self.delegation(action)) {
+                Err(why) => Err(why),
+                Ok(port) => match self.recall(&identity)? {
+                    Some(JournalAnswer::Children(children)) => children,
+                    Some(_) => return Err(mixed_up()),
+                    None => {
+                        let children = until_cancelled(&self.cancel, port.children()).await;
+                        self.record_answer(identity, JournalAnswer::Children(children.clone()))
+                            .await?;
+                        children
+                    }
+                },
+            };
         let to_guest = |child: delegate::ChildTask| Child {
             task_id: child.task.to_string(),
             agent: child.agent.to_string(),
@@ -455,8 +457,9 @@ impl HostOptions for GuestState {
         bytes: Option<u64>,
         tokens: Option<u64>,
     ) -> wasmtime::Result<()> {
-        let most = |said: Option<u64>| said.map(|said| usize::try_from(said).unwrap_or(usize::MAX));
-        let budget = MemoryBudget { bytes: most(bytes), tokens: most(tokens) };
+        let limit =
+            |value: Option<u64>| value.map(|said| usize::try_from(said).unwrap_or(usize::MAX));
+        let budget = MemoryBudget { bytes: limit(bytes), tokens: limit(tokens) };
         self.set(&it, |options| options.inherit.budget = budget)
     }
 

@@ -83,8 +83,8 @@ fn shorten(failure: &mut Failure) {
         return;
     };
     if why.len() > MAX_FAILURE {
-        let whole = why.len();
+        let length = why.len();
         why.truncate(why.floor_char_boundary(MAX_FAILURE));
-        why.push_str(&format!("… (cut: {whole} bytes)"));
+        why.push_str(&format!("… (cut: {length} bytes)"));
     }
 }

@@ -22,7 +22,7 @@ impl GuestState {
         if self.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
         }
-        let name = self.written.take(name, bytes.len())?;
+        let name = self.written.reserve(name, bytes.len())?;
         let time = pace(&mut self.paces.files, 1);
         wait(time, &self.cancel).await?;
         port.put(&name, bytes).await

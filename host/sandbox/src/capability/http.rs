@@ -1,13 +1,13 @@
 //! HTTP requests to granted hosts, answered whole or streamed.
 
-use super::timeout::end_of_patience;
+use super::timeout::deadline;
 use crate::store::{
     bindings::a2a::hub::{
         http::{Host, HostExchange, Request, Response},
         types,
     },
     convert::failure_to_guest,
-    http_egress::{HttpDoor, MAX_PATIENCE, OpenResponse, PATIENCE},
+    http_egress::{DEFAULT_TIMEOUT, HttpEgress, MAX_TIMEOUT, OpenResponse},
     resources::Exchange,
     state::GuestState,
 };
@@ -21,41 +21,41 @@ use wasmtime::component::Resource;
 
 /// Longest response returned whole, in bytes: it takes that much memory of the hub, and of the
 /// guest.
-const MAX_WHOLE: usize = 4 << 20;
+const MAX_BODY_BYTES: usize = 4 << 20;
 
 /// Sends a request and waits for the head of the response.
-async fn open(door: &HttpDoor, request: Request) -> Result<OpenResponse, Failure> {
-    let patience = patience(&request);
+async fn open(egress: &HttpEgress, request: Request) -> Result<OpenResponse, Failure> {
+    let response_timeout = request_timeout(&request);
     let Request { method, url, headers, body, timeout_ms: _ } = request;
-    let begun = door.begin(&method, &url)?;
-    door.count(&body)?;
-    door.send(begun, headers, body, patience).await
+    let begun = egress.begin(&method, &url)?;
+    egress.count(&body)?;
+    egress.send(begun, headers, body, response_timeout).await
 }
 
-fn patience(request: &Request) -> Duration {
-    let said = request.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
-    said.unwrap_or(PATIENCE).min(MAX_PATIENCE)
+fn request_timeout(request: &Request) -> Duration {
+    let requested = request.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+    requested.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT)
 }
 
-async fn fetch(door: &HttpDoor, request: Request) -> Result<Response, Failure> {
-    let patience = patience(&request);
+async fn fetch(egress: &HttpEgress, request: Request) -> Result<Response, Failure> {
+    let response_timeout = request_timeout(&request);
     let fetched = async {
-        let OpenResponse { answer, permit: _permit } = open(door, request).await?;
+        let OpenResponse { answer, permit: _permit } = open(egress, request).await?;
         let HttpResponse { status, headers, mut body } = answer;
-        let body = whole(door, body.as_mut()).await?;
+        let body = read_body(egress, body.as_mut()).await?;
         Ok(Response { status, headers: headers_to_guest(headers), body })
     };
-    timeout(patience, fetched).await.unwrap_or(Err(Failure::Timeout))
+    timeout(response_timeout, fetched).await.unwrap_or(Err(Failure::Timeout))
 }
 
-async fn whole(door: &HttpDoor, body: &mut dyn BodyPort) -> Result<Vec<u8>, Failure> {
+async fn read_body(egress: &HttpEgress, body: &mut dyn BodyPort) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await? {
-        door.count(&piece)?;
-        if bytes.len() + piece.len() > MAX_WHOLE {
+        egress.count(&piece)?;
+        if bytes.len() + piece.len() > MAX_BODY_BYTES {
             return Err(Failure::Exhausted(format!(
                 "read an answer whole: it is longer than {} MiB; read it as an exchange, piece by piece",
-                MAX_WHOLE >> 20
+                MAX_BODY_BYTES >> 20
             )));
         }
         bytes.extend(piece);
@@ -71,7 +71,7 @@ impl GuestState {
         })
     }
 
-    async fn fetch_whole(&mut self, request: Request) -> Result<Response, Failure> {
+    async fn fetch_response(&mut self, request: Request) -> Result<Response, Failure> {
         let cancel = self.cancel.clone();
         tokio::select! {
             biased;
@@ -91,7 +91,7 @@ impl Host for GuestState {
         &mut self,
         request: Request,
     ) -> wasmtime::Result<Result<Response, types::Failure>> {
-        Ok(self.fetch_whole(request).await.map_err(failure_to_guest))
+        Ok(self.fetch_response(request).await.map_err(failure_to_guest))
     }
 }
 
@@ -124,13 +124,13 @@ impl HostExchange for GuestState {
         }
         let cancel = self.cancel.clone();
         let exchange = self.table.get_mut(&exchange)?;
-        let said = tokio::select! {
+        let received = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
             said = exchange.next() => said,
-            () = end_of_patience(timeout_ms) => Err(Failure::Timeout),
+            () = deadline(timeout_ms) => Err(Failure::Timeout),
         };
-        let counted = said.and_then(|piece| {
+        let counted = received.and_then(|piece| {
             let counted = piece.as_ref().map_or(Ok(()), |piece| self.http.count(piece));
             if counted.is_err() {
                 exchange.hang_up();

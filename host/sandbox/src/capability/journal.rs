@@ -8,12 +8,14 @@ use crate::store::{
     state::GuestState,
     usage::json_bytes,
 };
-use a2a_hub_core::task::replay::{CallIdentity, MAX_KEPT, MAX_KEY, Recorded, StepMode, StepStart};
+use a2a_hub_core::task::replay::{
+    CallIdentity, MAX_KEY, MAX_RESULT_BYTES, Recorded, StepMode, StepStart,
+};
 use a2a_hub_protocol::message::{Message, Role};
 use a2a_hub_runtime::{
     Failure,
     port::{
-        journal::Heard,
+        journal::JournalAnswer,
         tasks::{ClientAnswer, Emitted, Need},
     },
 };
@@ -25,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 const FRAME: u64 = 128;
 
 /// Delay before a failed store is tried again.
-const ASKED_AGAIN: Duration = Duration::from_millis(250);
+const STORE_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// Answers of the client that repeat an interrupted step.
 const YES: [&str; 4] = ["again", "yes", "y", "ok"];
@@ -37,56 +39,67 @@ impl GuestState {
     }
 
     /// Refuses operations with effects outside a step, because a replay would repeat them.
-    pub(crate) fn require_in_step(&self, what: &str) -> Result<(), Failure> {
+    pub(crate) fn require_in_step(&self, action: &str) -> Result<(), Failure> {
         match &self.replay {
-            Some(replay) if replay.run.step().is_none() => Err(outside_of_step(what)),
+            Some(replay) if replay.run.step().is_none() => Err(outside_of_step(action)),
             Some(_) | None => Ok(()),
         }
     }
 
     /// Refuses operations with their own record within a step, which is recorded as a whole.
-    pub(crate) fn require_outside_step(&self, what: &str) -> Result<(), Failure> {
+    pub(crate) fn require_outside_step(&self, action: &str) -> Result<(), Failure> {
         let step = self.replay.as_ref().and_then(|replay| replay.run.step());
         step.map_or(Ok(()), |key| {
             Err(Failure::Denied(format!(
-                "{what}: not in a step, and this is in the step `{key}`; end the step first"
+                "{action}: not in a step, and this is in the step `{key}`; end the step first"
             )))
         })
     }
 
     /// Recorded answer to this request, if any. Traps if the guest requests something else than
     /// recorded.
-    pub(crate) fn recall(&mut self, asked: &CallIdentity) -> wasmtime::Result<Option<Heard>> {
+    pub(crate) fn recall(
+        &mut self,
+        identity: &CallIdentity,
+    ) -> wasmtime::Result<Option<JournalAnswer>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
-        let heard = replay.recall(asked)?;
-        if let Some(heard) = &heard {
+        let recorded = replay.recall(identity)?;
+        if let Some(recorded) = &recorded {
             // Charged like the original answer.
-            let _ = self.output.take(1, weight(heard));
+            let _ = self.output.charge(1, weight(recorded));
         }
-        Ok(heard)
+        Ok(recorded)
     }
 
     /// Records the answer that the guest is about to receive. Answers of a cancelled run and of a
     /// hub that is not up are not recorded: the guest receives nothing before its run ends, and the
     /// next process replays the recorded part.
-    pub(crate) async fn keep(&mut self, asked: CallIdentity, heard: Heard) -> wasmtime::Result<()> {
+    pub(crate) async fn record_answer(
+        &mut self,
+        identity: CallIdentity,
+        answer: JournalAnswer,
+    ) -> wasmtime::Result<()> {
         let is_recorded = self.replay.is_some();
-        if is_recorded && let Some(Failure::HubNotUp(why)) = heard.failure() {
-            tracing::warn!(agent = %self.agent, %asked, why, "no answer of a hub that is not up is recorded");
+        if is_recorded && let Some(Failure::HubNotUp(why)) = answer.failure() {
+            tracing::warn!(agent = %self.agent, %identity, why, "no answer of a hub that is not up is recorded");
             self.cancel.cancelled().await;
         }
         if self.cancel.is_cancelled() {
             return Ok(());
         }
         let Some(replay) = &mut self.replay else { return Ok(()) };
-        let weight = weight(&heard);
-        let entry = replay.run.record_answer(asked, heard, now_ms());
+        let weight = weight(&answer);
+        let entry = replay.run.record_answer(identity, answer, now_ms());
         self.record(entry, weight).await
     }
 
     /// Records an entry, which counts as an event and follows the same rate limit.
-    async fn record(&mut self, entry: Recorded<Heard>, weight: u64) -> wasmtime::Result<()> {
-        self.output.take(1, weight).map_err(wasmtime::Error::new)?;
+    async fn record(
+        &mut self,
+        entry: Recorded<JournalAnswer>,
+        weight: u64,
+    ) -> wasmtime::Result<()> {
+        self.output.charge(1, weight).map_err(wasmtime::Error::new)?;
         if self.until_its_pace(1, weight).await.is_err() {
             // A cancelled guest receives nothing more.
             return Ok(());
@@ -126,16 +139,16 @@ impl GuestState {
             if self.cancel.is_cancelled() {
                 return Ok(Err(Failure::Cancelled));
             }
-            let Some(replay) = &mut self.replay else { return Ok(Ok(Step { kept: None })) };
+            let Some(replay) = &mut self.replay else { return Ok(Ok(Step { result: None })) };
             let begun = replay.run.begin(key, mode, now_ms());
             let begun = begun.map_err(|why| ReplayDiverged(why.to_string()))?;
             replay.clock.follow(&replay.run);
             match begun {
-                StepStart::Kept(kept) => return Ok(Ok(Step { kept: Some(kept) })),
-                StepStart::Work(None) => return Ok(Ok(Step { kept: None })),
+                StepStart::Done(result) => return Ok(Ok(Step { result: Some(result) })),
+                StepStart::Work(None) => return Ok(Ok(Step { result: None })),
                 StepStart::Work(Some(entry)) => {
                     self.record(entry, FRAME).await?;
-                    return Ok(Ok(Step { kept: None }));
+                    return Ok(Ok(Step { result: None }));
                 }
                 StepStart::CutOff(entry) => {
                     if let Some(entry) = entry {
@@ -156,17 +169,20 @@ impl GuestState {
     }
 
     /// Ends the guest's current step.
-    pub(crate) async fn end_step(&mut self, kept: String) -> wasmtime::Result<Result<(), Failure>> {
-        if kept.len() > MAX_KEPT {
+    pub(crate) async fn end_step(
+        &mut self,
+        result: String,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        if result.len() > MAX_RESULT_BYTES {
             return Ok(Err(Failure::Exhausted(format!(
-                "keep what a step came to: it is {} bytes long, and {MAX_KEPT} are kept; keep less of it, or read it again with the mode \
+                "keep what a step came to: it is {} bytes long, and {MAX_RESULT_BYTES} are kept; keep less of it, or read it again with the mode \
                  `again`",
-                kept.len()
+                result.len()
             ))));
         }
         let Some(replay) = &mut self.replay else { return Ok(Ok(())) };
-        let bytes = u64::try_from(kept.len()).unwrap_or(u64::MAX);
-        let entry = replay.run.end(kept, now_ms());
+        let bytes = u64::try_from(result.len()).unwrap_or(u64::MAX);
+        let entry = replay.run.end(result, now_ms());
         replay.clock.follow(&replay.run);
         if let Some(entry) = entry {
             self.record(entry, FRAME + bytes).await?;
@@ -186,9 +202,9 @@ impl GuestState {
 
     /// Asks the client whether to repeat an interrupted step whose progress is unknown.
     async fn ask_whether_again(&mut self, key: &str) -> wasmtime::Result<Result<bool, Failure>> {
-        let asked = CallIdentity::new("steps.again", key);
-        let answer = match self.recall(&asked)? {
-            Some(Heard::Reply(answer)) => answer,
+        let identity = CallIdentity::new("steps.again", key);
+        let answer = match self.recall(&identity)? {
+            Some(JournalAnswer::Reply(answer)) => answer,
             Some(_) => return Err(mixed_up()),
             None => {
                 let Some(port) = self.ports.tasks.clone() else {
@@ -207,15 +223,15 @@ impl GuestState {
                     () = cancel.cancelled() => Err(Failure::Cancelled),
                 };
                 if answer != Err(Failure::Cancelled) {
-                    self.keep(asked, Heard::Reply(answer.clone())).await?;
+                    self.record_answer(identity, JournalAnswer::Reply(answer.clone())).await?;
                 }
                 answer
             }
         };
         Ok(answer.map(|ClientAnswer { message, client }| {
             self.client = client;
-            let said = message.joined_text().trim().to_lowercase();
-            YES.contains(&said.as_str())
+            let text = message.joined_text().trim().to_lowercase();
+            YES.contains(&text.as_str())
         }))
     }
 }
@@ -234,7 +250,7 @@ where
         match ask().await {
             Err(Failure::HubNotUp(_)) if is_recorded => tokio::select! {
                 () = cancel.cancelled() => return Err(Failure::Cancelled),
-                () = sleep(ASKED_AGAIN) => {}
+                () = sleep(STORE_RETRY_DELAY) => {}
             },
             answer => return answer,
         }
@@ -242,6 +258,6 @@ where
 }
 
 /// Size of an answer in the journal, in bytes.
-fn weight(heard: &Heard) -> u64 {
-    FRAME + json_bytes(heard)
+fn weight(answer: &JournalAnswer) -> u64 {
+    FRAME + json_bytes(answer)
 }

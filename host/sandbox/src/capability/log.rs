@@ -16,7 +16,9 @@ impl Host for GuestState {
             return Ok(());
         }
         let size = u64::try_from(message.len()).unwrap_or(u64::MAX).saturating_add(FRAME);
-        let (Some(log), Some(left)) = (&self.ports.log, self.log_bytes_left) else { return Ok(()) };
+        let (Some(log), Some(remaining)) = (&self.ports.log, self.remaining_log_bytes) else {
+            return Ok(());
+        };
         let time = pace(&mut self.paces.log_lines, 1);
         // A cancelled guest may still log the reason.
         let _is_cancelled = wait(time, &self.cancel).await;
@@ -26,8 +28,8 @@ impl Host for GuestState {
             Level::Warn => tracing::Level::WARN,
             Level::Error => tracing::Level::ERROR,
         };
-        self.log_bytes_left = left.checked_sub(size);
-        if self.log_bytes_left.is_some() {
+        self.remaining_log_bytes = remaining.checked_sub(size);
+        if self.remaining_log_bytes.is_some() {
             log(level, &self.redaction.secrets.hide(&message));
         } else {
             let why = "log limit reached: the rest of this task's lines is left out";

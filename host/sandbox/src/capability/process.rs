@@ -1,6 +1,6 @@
 //! Programs: the grant is checked here, the hub runs them.
 
-use super::timeout::end_of_patience;
+use super::timeout::deadline;
 use crate::store::{
     bindings::a2a::hub::{
         process::{Command, ExitStatus, Host, HostChild, Output},
@@ -11,10 +11,10 @@ use crate::store::{
     state::GuestState,
     usage::{pace, wait},
 };
-use a2a_hub_core::grant::{GrantRefusal, HeldProgram};
+use a2a_hub_core::grant::{EffectiveProgram, GrantRefusal};
 use a2a_hub_runtime::{
     Failure,
-    port::process::{ChildPort, PermittedLaunch, ProcessPort, Said},
+    port::process::{ChildPort, PermittedLaunch, ProcessPort, ProgramEvent},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -45,8 +45,8 @@ impl GuestState {
             return Err(Failure::Denied("look at programs: not in this call".to_owned()));
         };
         self.until_one_more_may_start().await?;
-        let held = self.processes.held.named(self.agent.as_str(), program);
-        held.map_err(|refusal| self.refused_program(program, &refusal))?;
+        let program_grant = self.processes.grant.named(self.agent.as_str(), program);
+        program_grant.map_err(|refusal| self.refused_program(program, &refusal))?;
         port.fingerprint(program).await
     }
 
@@ -65,8 +65,8 @@ impl GuestState {
         // Before any comparison: a refused command is work as well.
         self.until_one_more_may_start().await?;
         let Command { program, args, env, cwd } = command;
-        let held = Arc::clone(&self.processes.held);
-        let HeldProgram { pass, max_running, .. } = held
+        let grant = Arc::clone(&self.processes.grant);
+        let EffectiveProgram { pass, max_running, .. } = grant
             .program(self.agent.as_str(), &program, &args, &env)
             .map_err(|refusal| self.refused_program(&program, &refusal))?;
         let (pass, max_running) = (pass.clone(), *max_running);
@@ -83,7 +83,7 @@ impl GuestState {
 
     /// Creates a handle for the guest.
     fn hand_out(&mut self, port: Box<dyn ChildPort>) -> Result<Resource<GuestProcess>, Failure> {
-        self.table.push(GuestProcess { port, heard: None }).map_err(|_| {
+        self.table.push(GuestProcess { port, buffered: None }).map_err(|_| {
             Failure::Exhausted("start a program: too many handles are open; drop some".to_owned())
         })
     }
@@ -98,23 +98,24 @@ impl GuestState {
     /// Runs work on the hub's own threads, where programs are started. Dropped with the guest.
     fn on_hub<T: Send + 'static, W: Future<Output = Result<T, Failure>> + Send + 'static>(
         &self,
-        what: &'static str,
+        action: &'static str,
         work: W,
     ) -> impl Future<Output = Result<T, Failure>> + Send + use<T, W> {
         let mut working = JoinSet::new();
         working.spawn_on(work, &self.hub);
         async move {
             let worked = working.join_next().await.and_then(Result::ok);
-            worked.ok_or_else(|| Failure::Unavailable(format!("{what}: the hub is going down")))?
+            worked
+                .ok_or_else(|| Failure::Unavailable(format!("{action}: the hub is going down")))?
         }
     }
 
     /// Refuses calls outside a task: idle programs are kept between tasks only.
-    fn require_task(&self, what: &str) -> Result<(), Failure> {
+    fn require_task(&self, action: &str) -> Result<(), Failure> {
         let is_of_a_task = self.ports.tasks.is_some();
         is_of_a_task
             .then_some(())
-            .ok_or_else(|| Failure::Denied(format!("{what}: not in this call")))
+            .ok_or_else(|| Failure::Denied(format!("{action}: not in this call")))
     }
 
     async fn take_up_child(
@@ -132,17 +133,17 @@ impl GuestState {
     }
 
     async fn park_child(&mut self, child: GuestProcess, key: String) -> Result<(), Failure> {
-        let GuestProcess { port, heard } = child;
+        let GuestProcess { port, buffered } = child;
         require_valid_key(&key)?;
         self.require_in_step("park programs")?;
         self.require_task("park programs")?;
-        let unread = heard.transpose()?;
+        let unread = buffered.transpose()?;
         let cancel = self.program_cancel.clone();
-        let parking = self.on_hub("park a program", port.park(key, unread));
+        let future = self.on_hub("park a program", port.park(key, unread));
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
-            parked = parking => parked,
+            parked = future => parked,
         }
     }
 }
@@ -175,13 +176,13 @@ impl HostChild for GuestState {
         let cancel = self.program_cancel.clone();
         let child = self.table.get_mut(&child)?;
         // Cancellation takes precedence over output, and output over the timeout.
-        let said = tokio::select! {
+        let received = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Failure::Cancelled),
             said = child.next() => said,
-            () = end_of_patience(timeout_ms) => Err(Failure::Timeout),
+            () = deadline(timeout_ms) => Err(Failure::Timeout),
         };
-        Ok(said.map(output_to_guest).map_err(failure_to_guest))
+        Ok(received.map(output_to_guest).map_err(failure_to_guest))
     }
 
     async fn write_stdin(
@@ -262,11 +263,11 @@ fn require_valid_key(key: &str) -> Result<(), Failure> {
     })
 }
 
-fn output_to_guest(said: Said) -> Output {
-    match said {
-        Said::Stdout(bytes) => Output::Stdout(bytes),
-        Said::Stderr(bytes) => Output::Stderr(bytes),
-        Said::Code(code) => Output::Exited(ExitStatus::Code(code)),
-        Said::Signal(signal) => Output::Exited(ExitStatus::Signal(signal)),
+fn output_to_guest(output: ProgramEvent) -> Output {
+    match output {
+        ProgramEvent::Stdout(bytes) => Output::Stdout(bytes),
+        ProgramEvent::Stderr(bytes) => Output::Stderr(bytes),
+        ProgramEvent::Code(code) => Output::Exited(ExitStatus::Code(code)),
+        ProgramEvent::Signal(signal) => Output::Exited(ExitStatus::Signal(signal)),
     }
 }

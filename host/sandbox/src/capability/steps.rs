@@ -36,26 +36,26 @@ impl HostStep for GuestState {
     }
 
     async fn kept(&mut self, step: Resource<Step>) -> wasmtime::Result<Option<String>> {
-        Ok(self.table.get(&step)?.kept.clone())
+        Ok(self.table.get(&step)?.result.clone())
     }
 
     async fn end(
         &mut self,
         step: Resource<Step>,
-        kept: String,
+        result: String,
     ) -> wasmtime::Result<Result<(), types::Failure>> {
-        if self.table.delete(step)?.kept.is_some() {
+        if self.table.delete(step)?.result.is_some() {
             let why = "end a step: an earlier run has ended it; drop it".to_owned();
             return Ok(Err(failure_to_guest(Failure::Invalid(why))));
         }
-        Ok(self.end_step(kept).await?.map_err(failure_to_guest))
+        Ok(self.end_step(result).await?.map_err(failure_to_guest))
     }
 
     async fn drop(&mut self, step: Resource<Step>) -> wasmtime::Result<()> {
         let step = self.table.delete(step)?;
         // The step then has no result. A guest that continued without one would behave differently
         // on replay.
-        if step.kept.is_none() {
+        if step.result.is_none() {
             self.abandon_step()?;
         }
         Ok(())

@@ -23,7 +23,7 @@ use a2a_hub_protocol::message::{Content, Message, Metadata, Part};
 use a2a_hub_runtime::{
     Failure,
     port::{
-        journal::Heard,
+        journal::JournalAnswer,
         tasks::{ClientAnswer, Emitted, Need, WaitsFor},
     },
 };
@@ -81,7 +81,7 @@ impl GuestState {
         self.account.before(bytes_of_events(&events)).await;
         let mut events = events.into_iter().map(event_from_guest).collect::<Result<Vec<_>, _>>()?;
         for event in &events {
-            self.output.take(1, weight(event, values_of(event)))?;
+            self.output.charge(1, weight(event, values_of(event)))?;
         }
         events.iter_mut().for_each(|event| self.redaction.emitted(event));
         Ok(events)
@@ -91,10 +91,10 @@ impl GuestState {
         let Some(port) = self.ports.tasks.clone() else { return Ok(()) };
         let bytes: u64 = events.iter().map(|event| weight(event, values_of(event))).sum();
         let is_status = |event: &Emitted| matches!(event, Emitted::Working { .. });
-        let beside = if events.iter().any(is_status) { port.told_beside() } else { 0 };
-        let more = u64::from(beside > 0);
-        self.output.take(more, beside)?;
-        self.until_its_pace(events.len() as u64 + more, bytes + beside).await?;
+        let extra_bytes = if events.iter().any(is_status) { port.extra_status_bytes() } else { 0 };
+        let more = u64::from(extra_bytes > 0);
+        self.output.charge(more, extra_bytes)?;
+        self.until_its_pace(events.len() as u64 + more, bytes + extra_bytes).await?;
         tokio::select! {
             emitted = port.emit(events) => emitted,
             () = self.cancel.cancelled() => Err(Failure::Cancelled),
@@ -137,7 +137,7 @@ impl GuestState {
         // Each is stored separately, and moves the task's run permit.
         let values = values_of_parts(&prompt.parts, prompt.metadata.as_ref());
         let weight = weight(&prompt, values) + FRAME;
-        self.output.take(2, weight)?;
+        self.output.charge(2, weight)?;
         prompt.hide(&self.redaction.secrets);
         self.until_its_pace(QUESTION_PACE, weight).await?;
         let timeout = timeout_ms.map(Duration::from_millis);
@@ -190,14 +190,14 @@ impl GuestState {
     }
 
     /// Converts an answer for the guest, and applies the capabilities of the client that sent it.
-    fn heard(&mut self, answer: ClientAnswer) -> types::Message {
+    fn answer_to_guest(&mut self, answer: ClientAnswer) -> types::Message {
         self.client = answer.client;
         message_to_guest(&answer.message)
     }
 
     /// Emits the rest of the artifacts that the redaction has held back.
     pub(crate) async fn tell_rest(&mut self) {
-        let rest = self.redaction.rest();
+        let rest = self.redaction.flush();
         if let Some(port) = self.ports.tasks.clone().filter(|_| !rest.is_empty()) {
             // A finished task does not take the rest.
             let _ = port.emit(rest).await;
@@ -206,12 +206,12 @@ impl GuestState {
 }
 
 /// Refuses a message that is too long for `end` or `ask`.
-pub(super) fn require_short_message(what: &str, bytes: usize) -> Result<(), Failure> {
+pub(super) fn require_short_message(action: &str, bytes: usize) -> Result<(), Failure> {
     if bytes <= MAX_MESSAGE {
         return Ok(());
     }
     Err(Failure::Exhausted(format!(
-        "{what}: the message is {bytes} bytes long, and {MAX_MESSAGE} are taken; emit what is longer as an artifact, in pieces (`append`)"
+        "{action}: the message is {bytes} bytes long, and {MAX_MESSAGE} are taken; emit what is longer as an artifact, in pieces (`append`)"
     )))
 }
 
@@ -227,8 +227,8 @@ fn text_of(message: &types::Message) -> String {
 }
 
 /// Weight of an event in bytes: its size in the log, its frame, and the memory of its values.
-pub(super) fn weight(told: &impl Serialize, values: u64) -> u64 {
-    FRAME + values + json_bytes(told)
+pub(super) fn weight(value: &impl Serialize, values: u64) -> u64 {
+    FRAME + values + json_bytes(value)
 }
 
 /// Memory of the parts and JSON values of an event in bytes, independent of the length of their
@@ -282,12 +282,12 @@ impl HostQuestion for GuestState {
         &mut self,
         question: Resource<PendingQuestion>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
-        let asked = CallIdentity::new("question.answer", "");
+        let identity = CallIdentity::new("question.answer", "");
         let mut question = self.table.delete(question)?;
         self.open_questions -= 1;
-        if let Some(heard) = self.recall(&asked)? {
-            let Heard::Reply(answer) = heard else { return Err(mixed_up()) };
-            return Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest));
+        if let Some(recorded) = self.recall(&identity)? {
+            let JournalAnswer::Reply(answer) = recorded else { return Err(mixed_up()) };
+            return Ok(answer.map(|answer| self.answer_to_guest(answer)).map_err(failure_to_guest));
         }
         let cancel = self.cancel.clone();
         let answer = async {
@@ -297,8 +297,8 @@ impl HostQuestion for GuestState {
             }
         };
         let answer = lending(self.ports.tasks.clone(), WaitsFor::Client, answer).await;
-        self.keep(asked, Heard::Reply(answer.clone())).await?;
-        Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
+        self.record_answer(identity, JournalAnswer::Reply(answer.clone())).await?;
+        Ok(answer.map(|answer| self.answer_to_guest(answer)).map_err(failure_to_guest))
     }
 
     async fn drop(&mut self, question: Resource<PendingQuestion>) -> wasmtime::Result<()> {
@@ -331,38 +331,38 @@ impl Host for GuestState {
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
-        let asked = CallIdentity::new("ask", &text_of(&prompt));
+        let identity = CallIdentity::new("ask", &text_of(&prompt));
         if let Err(why) = self.require_outside_step("ask the client") {
             return Ok(Err(failure_to_guest(why)));
         }
-        let answer = match self.recall(&asked)? {
-            Some(Heard::Reply(answer)) => answer,
+        let answer = match self.recall(&identity)? {
+            Some(JournalAnswer::Reply(answer)) => answer,
             Some(_) => return Err(mixed_up()),
             None => {
                 let answer = self.ask_client(need, prompt, timeout_ms).await;
-                self.keep(asked, Heard::Reply(answer.clone())).await?;
+                self.record_answer(identity, JournalAnswer::Reply(answer.clone())).await?;
                 answer
             }
         };
-        Ok(answer.map(|answer| self.heard(answer)).map_err(failure_to_guest))
+        Ok(answer.map(|answer| self.answer_to_guest(answer)).map_err(failure_to_guest))
     }
 
     async fn next_message(
         &mut self,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Result<types::Message, types::Failure>> {
-        let asked = CallIdentity::new("next-message", "");
-        let what = "read a message";
-        let port = match (self.require_outside_step(what), self.ports.tasks.clone()) {
+        let identity = CallIdentity::new("next-message", "");
+        let action = "read a message";
+        let port = match (self.require_outside_step(action), self.ports.tasks.clone()) {
             (Ok(()), Some(port)) => port,
             (Err(why), _) => return Ok(Err(failure_to_guest(why))),
             (Ok(()), None) => {
-                let why = format!("{what}: there is no task in this call");
+                let why = format!("{action}: there is no task in this call");
                 return Ok(Err(failure_to_guest(Failure::Unsupported(why))));
             }
         };
-        let message = match self.recall(&asked)? {
-            Some(Heard::Message(message)) => message,
+        let message = match self.recall(&identity)? {
+            Some(JournalAnswer::Message(message)) => message,
             Some(_) => return Err(mixed_up()),
             None => {
                 let (cancel, reads) = (self.cancel.clone(), Arc::clone(&port));
@@ -376,11 +376,11 @@ impl Host for GuestState {
                 };
                 // Whoever writes the message may need the run permit.
                 let message = lending(Some(port), WaitsFor::Agents, message).await;
-                self.keep(asked, Heard::Message(message.clone())).await?;
+                self.record_answer(identity, JournalAnswer::Message(message.clone())).await?;
                 message
             }
         };
-        Ok(message.map(|message| self.heard(message)).map_err(failure_to_guest))
+        Ok(message.map(|message| self.answer_to_guest(message)).map_err(failure_to_guest))
     }
 
     fn cancelled(&mut self) -> wasmtime::Result<bool> {

@@ -6,7 +6,7 @@ use tokio::{task::yield_now, time::sleep};
 /// Completes after `timeout_ms` milliseconds; never without a value. With 0, it completes after one
 /// yield, in which the runtime polls the system once, so that output already there is received. A
 /// timer would take at least a millisecond.
-pub(super) async fn end_of_patience(timeout_ms: Option<u32>) {
+pub(super) async fn deadline(timeout_ms: Option<u32>) {
     match timeout_ms {
         None => pending().await,
         Some(0) => yield_now().await,
@@ -24,9 +24,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn zero_timeout_uses_no_timer() {
         let begun = Instant::now();
-        end_of_patience(Some(0)).await;
+        deadline(Some(0)).await;
         assert_eq!(begun.elapsed(), Duration::ZERO);
-        end_of_patience(Some(7)).await;
+        deadline(Some(7)).await;
         assert!(begun.elapsed() >= Duration::from_millis(7));
     }
 
@@ -41,13 +41,13 @@ mod tests {
             let heard = tokio::select! {
                 biased;
                 heard = listener.read(&mut said) => heard.unwrap(),
-                () = end_of_patience(Some(0)) => 0,
+                () = deadline(Some(0)) => 0,
             };
             assert_eq!(&said[..heard], b"here");
             let silent = tokio::select! {
                 biased;
                 _ = listener.read(&mut said) => false,
-                () = end_of_patience(Some(0)) => true,
+                () = deadline(Some(0)) => true,
             };
             assert!(silent);
         }

@@ -18,10 +18,10 @@ use tokio::task::JoinSet;
 const MAX_JSON: usize = 1 << 20;
 
 /// Default timeout of a call.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Longest timeout of a call.
-const MAX_PATIENCE: Duration = Duration::from_secs(3_600);
+const MAX_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 impl GuestState {
     fn tools(&self) -> Result<Arc<dyn ToolsPort>, Failure> {
@@ -75,34 +75,34 @@ impl GuestState {
         timeout_ms: Option<u32>,
     ) -> Result<String, Failure> {
         let tools = self.tools()?;
-        if !holds(&self.processes.held.tools, &server, &tool) {
+        if !holds(&self.processes.grant.tools, &server, &tool) {
             let agent = self.agent.to_string();
             return Err(Failure::Denied(
                 ToolRefusal::NotGranted { server, tool, agent }.to_string(),
             ));
         }
-        let what = format!("call the tool `{tool}` of `{server}`");
+        let action = format!("call the tool `{tool}` of `{server}`");
         if arguments.len() > MAX_JSON {
             return Err(Failure::Invalid(format!(
-                "{what}: its arguments are longer than {} MiB",
+                "{action}: its arguments are longer than {} MiB",
                 MAX_JSON >> 20
             )));
         }
         let arguments: Map<String, Value> = serde_json::from_str(arguments).map_err(|why| {
-            Failure::Invalid(format!("{what}: its arguments are no JSON object: {why}"))
+            Failure::Invalid(format!("{action}: its arguments are no JSON object: {why}"))
         })?;
         let within = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
-        let within = within.unwrap_or(PATIENCE).min(MAX_PATIENCE);
+        let within = within.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
         let call = ToolCall { server, tool, arguments, within };
         let result = self.on_the_hub(async move { tools.call(call).await }).await?;
-        bounded(result.to_string(), &what)
+        bounded(result.to_string(), &action)
     }
 }
 
-fn bounded(json: String, what: &str) -> Result<String, Failure> {
+fn bounded(json: String, action: &str) -> Result<String, Failure> {
     if json.len() > MAX_JSON {
         return Err(Failure::Exhausted(format!(
-            "{what}: what comes of it is longer than {} MiB",
+            "{action}: what comes of it is longer than {} MiB",
             MAX_JSON >> 20
         )));
     }

@@ -1,7 +1,7 @@
 //! Wait for the first of several sources: a client's answer, output of a program, an event of a
 //! child task, a piece of an HTTP response.
 
-use super::{delegate::lending, timeout::end_of_patience};
+use super::{delegate::lending, timeout::deadline};
 use crate::store::{
     bindings::a2a::hub::{
         types,
@@ -15,7 +15,7 @@ use crate::store::{
 use a2a_hub_core::task::replay::CallIdentity;
 use a2a_hub_runtime::{
     Failure,
-    port::{journal::Heard, tasks::WaitsFor},
+    port::{journal::JournalAnswer, tasks::WaitsFor},
 };
 use std::{future::poll_fn, mem, pin::Pin, task::Poll};
 use wasmtime::component::Resource;
@@ -64,20 +64,20 @@ impl Host for GuestState {
         let cancel = self.cancel.clone();
         // The table lends one resource at a time. Dropping this future drops the guest, and its
         // question.
-        let mut asked = mem::take(self.table.get_mut(&question)?);
+        let mut pending = mem::take(self.table.get_mut(&question)?);
         let child = self.table.get_mut(&child)?;
         let first = async {
             tokio::select! {
                 // An answer takes precedence over a program that never stops printing.
                 biased;
                 () = cancel.cancelled() => Err(Failure::Cancelled),
-                _ = asked.answered() => Ok(First::Answer),
+                _ = pending.answered() => Ok(First::Answer),
                 () = child.ready() => Ok(First::Output),
             }
         };
         let first = lending(self.ports.tasks.clone(), WaitsFor::Client, first).await;
         let first = first.unwrap_or(First::Cancelled);
-        *self.table.get_mut(&question)? = asked;
+        *self.table.get_mut(&question)? = pending;
         Ok(first)
     }
 }
@@ -97,7 +97,7 @@ enum Thing {
     Exchange(Exchange),
     Call(Delegated),
     /// Placeholder for a duplicate.
-    Away,
+    TakenOut,
 }
 
 impl Handle {
@@ -122,7 +122,7 @@ impl Thing {
             }
             Self::Exchange(exchange) => exchange.ready().await,
             Self::Call(call) => call.ready().await,
-            Self::Away => {}
+            Self::TakenOut => {}
         }
     }
 }
@@ -140,8 +140,8 @@ impl GuestState {
     fn put_thing(&mut self, handle: &Handle, thing: Thing) -> wasmtime::Result<()> {
         match (handle, thing) {
             (Handle::Child(handle), Thing::Child(child)) => *self.table.get_mut(handle)? = child,
-            (Handle::Question(handle), Thing::Question(asked)) => {
-                *self.table.get_mut(handle)? = asked;
+            (Handle::Question(handle), Thing::Question(question)) => {
+                *self.table.get_mut(handle)? = question;
             }
             (Handle::Exchange(handle), Thing::Exchange(exchange)) => {
                 *self.table.get_mut(handle)? = exchange;
@@ -170,13 +170,13 @@ impl GuestState {
                 Err(why) => Err(wasmtime::Error::new(why)),
             };
         }
-        let asked = CallIdentity::new("wait", &handles.len().to_string());
-        if let Some(heard) = self.recall(&asked)? {
-            let Heard::Ready(ready) = heard else { return Err(mixed_up()) };
+        let identity = CallIdentity::new("wait", &handles.len().to_string());
+        if let Some(recorded) = self.recall(&identity)? {
+            let JournalAnswer::Ready(ready) = recorded else { return Err(mixed_up()) };
             return Ok(ready);
         }
         let ready = self.first_ready(handles, timeout_ms).await?;
-        self.keep(asked, Heard::Ready(ready.clone())).await?;
+        self.record_answer(identity, JournalAnswer::Ready(ready.clone())).await?;
         Ok(ready)
     }
 
@@ -202,7 +202,7 @@ impl GuestState {
         let mut things = Vec::new();
         for (at, handle) in handles.iter().enumerate() {
             let is_first = places[at] == at;
-            things.push(if is_first { self.take_thing(handle)? } else { Thing::Away });
+            things.push(if is_first { self.take_thing(handle)? } else { Thing::TakenOut });
         }
         let cancel = self.cancel.clone();
         let waiting = things.iter_mut().enumerate().filter(|(at, _)| places[*at] == *at);
@@ -211,7 +211,7 @@ impl GuestState {
                 biased;
                 () = cancel.cancelled() => Err(Failure::Cancelled),
                 ready = any_ready(waiting.map(|(at, thing)| (at, thing.ready())).collect()) => Ok(ready),
-                () = end_of_patience(timeout_ms) => Ok(Vec::new()),
+                () = deadline(timeout_ms) => Ok(Vec::new()),
             }
         };
         // A wait for the client, or for other agents only (not for own programs), needs no run

@@ -63,7 +63,7 @@ impl CarriedCode {
     /// Code bundled with this executable; none if it was built without, or if its file cannot be
     /// read.
     pub fn of_this_program() -> Option<Self> {
-        let found = File::open(THIS_PROGRAM).and_then(Self::of);
+        let found = File::open(THIS_PROGRAM).and_then(Self::from_file);
         let found = found.unwrap_or_else(|why| {
             tracing::debug!(%why, "cannot read what this program carries");
             None
@@ -72,7 +72,7 @@ impl CarriedCode {
         found.map(|code| Self { mapped, ..code })
     }
 
-    fn of(file: File) -> io::Result<Option<Self>> {
+    fn from_file(file: File) -> io::Result<Option<Self>> {
         let Some((_, all)) = index(&file)? else { return Ok(None) };
         Ok(Some(Self { file, all, mapped: None }))
     }
@@ -86,7 +86,7 @@ impl CarriedCode {
             && let Some(code) = self.mapped.and_then(|file| file.bytes().get(at..)?.get(..bytes))
             && !carried.is_taken.swap(true, Relaxed)
         {
-            return Some(CompiledCode::carried_in_place(code));
+            return Some(CompiledCode::mapped(code));
         }
         let mut code = vec![0; bytes];
         self.file.read_exact_at(&mut code, carried.at).ok()?;
@@ -100,13 +100,16 @@ fn index(file: &File) -> io::Result<Option<(u64, Vec<Carried>)>> {
     let Some(tail_at) = length.checked_sub(TAIL as u64) else { return Ok(None) };
     let mut tail = [0; TAIL];
     file.read_exact_at(&mut tail, tail_at)?;
-    let Some(said) = tail.strip_suffix(MAGIC).and_then(|said| said.first_chunk()) else {
+    let Some(encoded) = tail.strip_suffix(MAGIC).and_then(|rest| rest.first_chunk()) else {
         return Ok(None);
     };
-    let said = u64::from_le_bytes(*said);
+    let index_length = u64::from_le_bytes(*encoded);
     let damaged = || io::Error::other("what it carries is damaged");
-    let index_at = tail_at.checked_sub(said).filter(|_| said <= MAX_INDEX).ok_or_else(damaged)?;
-    let mut text = vec![0; usize::try_from(said).map_err(io::Error::other)?];
+    let index_at = tail_at
+        .checked_sub(index_length)
+        .filter(|_| index_length <= MAX_INDEX)
+        .ok_or_else(damaged)?;
+    let mut text = vec![0; usize::try_from(index_length).map_err(io::Error::other)?];
     file.read_exact_at(&mut text, index_at)?;
     let all: Vec<Carried> = serde_json::from_slice(&text)?;
     let is_before =
@@ -179,7 +182,7 @@ mod tests {
     }
 
     fn opened(path: &Path) -> io::Result<Option<CarriedCode>> {
-        CarriedCode::of(File::open(path).unwrap())
+        CarriedCode::from_file(File::open(path).unwrap())
     }
 
     #[test]
@@ -210,7 +213,7 @@ mod tests {
         let mapped = unsafe { MappedFile::map(&carried.file) }.unwrap();
         let in_place = CarriedCode { mapped: Some(mapped), ..carried };
         let mapped = in_place.code(&digest).unwrap();
-        assert!(matches!(mapped, CompiledCode::InPlace(_)));
+        assert!(matches!(mapped, CompiledCode::Mapped(_)));
         assert_eq!(mapped.bytes(), read.bytes());
         // A second load gets a copy, also after the first is dropped.
         let first = mapped.load(&engine.inner).unwrap();

@@ -16,7 +16,7 @@ use std::{
 const MAX_BYTES: u64 = 512 << 20;
 
 /// Size after an eviction, so that not every new file causes one.
-const KEPT_BYTES: u64 = MAX_BYTES / 4 * 3;
+const TARGET_BYTES: u64 = MAX_BYTES / 4 * 3;
 
 /// Age, relative to the most recent use of any entry, after which an entry belongs to an old
 /// version.
@@ -98,7 +98,7 @@ impl CodeCache {
 
     /// Stores compiled code.
     pub(crate) fn keep_code(&self, name: &str, code: &CompiledCode) -> io::Result<()> {
-        self.keep(&format!("{name}.cwasm"), code.bytes())
+        self.store(&format!("{name}.cwasm"), code.bytes())
     }
 
     /// Cached refusal.
@@ -110,7 +110,7 @@ impl CodeCache {
     /// Stores a refusal.
     pub(crate) fn keep_refusal(&self, name: &str, refusal: &FailedCompilation) -> io::Result<()> {
         let text = serde_json::to_vec(refusal).map_err(io::Error::other)?;
-        self.keep(&format!("{name}.refused"), &text)
+        self.store(&format!("{name}.refused"), &text)
     }
 
     fn find<T>(
@@ -141,15 +141,15 @@ impl CodeCache {
     }
 
     /// Writes a temporary file and renames it, so that no partial file is visible.
-    fn keep(&self, name: &str, kept: &[u8]) -> io::Result<()> {
+    fn store(&self, name: &str, data: &[u8]) -> io::Result<()> {
         let dir = &self.settings.dir;
         let draft = dir.join(format!(".{name}.{}", std::process::id()));
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
         let written = file
-            .write_all(self.settings.key.mark(name, kept).as_ref())
-            .and_then(|()| file.write_all(kept))
+            .write_all(self.settings.key.mark(name, data).as_ref())
+            .and_then(|()| file.write_all(data))
             .and_then(|()| fs::rename(&draft, dir.join(name)));
         if written.is_err() {
             // A leftover is removed by the next eviction.
@@ -190,12 +190,12 @@ fn surplus(mut files: Vec<(SystemTime, u64, PathBuf)>) -> Vec<PathBuf> {
     files.sort_by(|a, b| b.cmp(a));
     let Some(latest) = files.first().map(|(used, ..)| *used) else { return Vec::new() };
     let all: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
-    let most = if all > MAX_BYTES { KEPT_BYTES } else { MAX_BYTES };
-    let mut kept = 0;
+    let limit = if all > MAX_BYTES { TARGET_BYTES } else { MAX_BYTES };
+    let mut total = 0;
     let goes = files.into_iter().filter(|(used, bytes, _)| {
-        kept += bytes;
+        total += bytes;
         let idle = latest.duration_since(*used).unwrap_or_default();
-        kept > most || idle > MAX_IDLE
+        total > limit || idle > MAX_IDLE
     });
     goes.map(|(.., path)| path).collect()
 }

@@ -28,9 +28,9 @@ impl CacheKey {
     }
 
     /// Tag of data stored under a name.
-    pub(crate) fn mark(&self, name: &str, kept: &[u8]) -> hmac::Tag {
+    pub(crate) fn mark(&self, name: &str, data: &[u8]) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.0);
-        for piece in [DOMAIN, name.as_bytes(), &[0], kept] {
+        for piece in [DOMAIN, name.as_bytes(), &[0], data] {
             context.update(piece);
         }
         context.sign()
@@ -38,10 +38,10 @@ impl CacheKey {
 
     /// Verifies a file's tag; returns the data, or none if key, name or bytes do not match.
     pub(crate) fn unmark<'f>(&self, name: &str, file: &'f [u8]) -> Option<&'f [u8]> {
-        let (mark, kept) = file.split_at_checked(MARK)?;
+        let (mark, data) = file.split_at_checked(MARK)?;
         // Constant-time comparison (timing attack).
-        let is_ours: bool = self.mark(name, kept).as_ref().ct_eq(mark).into();
-        is_ours.then_some(kept)
+        let is_ours: bool = self.mark(name, data).as_ref().ct_eq(mark).into();
+        is_ours.then_some(data)
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum CompiledCode {
         at: usize,
     },
     /// Code in the mapped executable.
-    InPlace(&'static [u8]),
+    Mapped(&'static [u8]),
 }
 
 impl CompiledCode {
@@ -32,8 +32,8 @@ impl CompiledCode {
     }
 
     /// Bundled code in the mapped executable.
-    pub(crate) fn carried_in_place(code: &'static [u8]) -> Self {
-        Self::InPlace(code)
+    pub(crate) fn mapped(code: &'static [u8]) -> Self {
+        Self::Mapped(code)
     }
 
     /// Content of a cache file, if its tag is valid for this name.
@@ -46,7 +46,7 @@ impl CompiledCode {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Read { file, at } => &file[*at..],
-            Self::InPlace(code) => code,
+            Self::Mapped(code) => code,
         }
     }
 
@@ -67,7 +67,7 @@ impl CompiledCode {
         unsafe {
             match self {
                 Self::Read { .. } => Component::deserialize(engine, self.bytes()),
-                Self::InPlace(code) => Component::deserialize_raw(engine, NonNull::from(*code)),
+                Self::Mapped(code) => Component::deserialize_raw(engine, NonNull::from(*code)),
             }
         }
     }

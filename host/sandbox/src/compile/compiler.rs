@@ -146,8 +146,8 @@ impl Compiler {
             let (here, digest) = (Arc::clone(&self), digest.to_owned());
             return off_the_runtime(move || here.compile_here(&component, &digest)).await;
         };
-        let (here, kept, of) = (Arc::clone(&self), name.clone(), digest.to_owned());
-        if let Some(found) = off_the_runtime(move || Ok(here.find(&kept, &of))).await? {
+        let (here, key, of) = (Arc::clone(&self), name.clone(), digest.to_owned());
+        if let Some(found) = off_the_runtime(move || Ok(here.find(&key, &of))).await? {
             return found;
         }
         let code = match self.in_turns(worker, component).await {
@@ -193,18 +193,18 @@ impl Compiler {
             Some(Err(why)) => Some(why),
             None => None,
         };
-        let kept = self.find_kept(name);
-        if let (Some(why), None) = (unfit, &kept) {
+        let cached = self.find_cached(name);
+        if let (Some(why), None) = (unfit, &cached) {
             let why = format!("{why:#}");
             tracing::warn!(
                 why,
                 "the code that this program carries does not fit this machine: a component is compiled here once"
             );
         }
-        kept
+        cached
     }
 
-    fn find_kept(&self, name: &str) -> Option<Result<Component, CompileError>> {
+    fn find_cached(&self, name: &str) -> Option<Result<Component, CompileError>> {
         let cache = self.cache.as_ref()?;
         if let CacheLookup::Found(code) = cache.code(name) {
             return Some(self.load(&code));
@@ -243,10 +243,10 @@ impl Compiler {
             };
         }
         let refusal = FailedCompilation { limits: self.limits, why: why.to_string() };
-        let (here, kept) = (Arc::clone(self), refusal.clone());
+        let (here, record) = (Arc::clone(self), refusal.clone());
         let remembered = off_the_runtime(move || {
             if let Some(cache) = &here.cache
-                && let Err(why) = cache.keep_refusal(&name, &kept)
+                && let Err(why) = cache.keep_refusal(&name, &record)
             {
                 tracing::warn!(%why, "cannot remember what is not to be compiled again");
             }

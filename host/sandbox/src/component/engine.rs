@@ -45,7 +45,7 @@ pub const MAX_INSTANCES: u32 = 10_000;
 
 /// Additional slots for the hub's own calls of agents: cards, health checks, clean-up. So a health
 /// check never takes a task's slot, and no waiting agent is evicted for it.
-pub(crate) const VISITS: u32 = 16;
+pub(crate) const HUB_CALL_SLOTS: u32 = 16;
 
 /// Addresses of a guest without a pool, in bytes: its default memory, its stack and its tables.
 const ADDRESSES: u64 = 80 << 20;
@@ -91,7 +91,7 @@ pub struct Engine {
     /// Linker, created once because it has hundreds of functions.
     pub(crate) functions: Arc<HostFunctions>,
     slots: Arc<Semaphore>,
-    visits: Arc<Semaphore>,
+    hub_call_slots: Arc<Semaphore>,
     max: usize,
     lacks_pool: bool,
     pub(crate) scheduler: Arc<Scheduler>,
@@ -121,7 +121,7 @@ impl Engine {
     /// Creates an engine. With too few addresses for a pool, fewer guests may run, and each
     /// allocates its memory at its start.
     pub fn new(settings: &EngineSettings) -> Result<Self, EngineError> {
-        let max = settings.max_instances.clamp(1, most_instances(max_map_count()));
+        let max = settings.max_instances.clamp(1, max_instances(max_map_count()));
         let pooled = wasmtime::Engine::new(&config(Some(max)));
         let lacks_pool = pooled.is_err();
         let (inner, max) = match pooled {
@@ -136,7 +136,7 @@ impl Engine {
         };
         let functions = HostFunctions::new(&inner).map_err(EngineError::Wasmtime)?.into();
         let slots = Arc::new(Semaphore::new(max as usize));
-        let visits = Arc::new(Semaphore::new(VISITS as usize));
+        let hub_call_slots = Arc::new(Semaphore::new(HUB_CALL_SLOTS as usize));
         let (max, scheduler) = (max as usize, Arc::<Scheduler>::default());
         let interrupted = inner.clone();
         let ticker = Ticker::start(scheduler.pulse(), move || interrupted.increment_epoch());
@@ -154,7 +154,7 @@ impl Engine {
             compiler,
             functions,
             slots,
-            visits,
+            hub_call_slots,
             max,
             lacks_pool,
             scheduler,
@@ -184,7 +184,9 @@ impl Engine {
         let task = || Arc::clone(&self.slots).try_acquire_owned().ok();
         match of {
             GuestSlot::Task => task(),
-            GuestSlot::Visit => Arc::clone(&self.visits).try_acquire_owned().ok().or_else(task),
+            GuestSlot::HubCall => {
+                Arc::clone(&self.hub_call_slots).try_acquire_owned().ok().or_else(task)
+            }
         }
     }
 }
@@ -195,7 +197,7 @@ pub(crate) enum GuestSlot {
     /// Slot of a task.
     Task,
     /// Additional slot for the hub's own calls.
-    Visit,
+    HubCall,
 }
 
 /// System limit of mappings for a process; none if it cannot be read.
@@ -204,7 +206,7 @@ fn max_map_count() -> Option<u32> {
 }
 
 /// Most pooled instances with this limit of mappings.
-fn most_instances(mappings: Option<u32>) -> u32 {
+fn max_instances(mappings: Option<u32>) -> u32 {
     let mappings = mappings.unwrap_or(65_530).saturating_sub(OTHER_MAPPINGS);
     (mappings / MAPPINGS).clamp(1, MAX_INSTANCES)
 }
@@ -226,7 +228,7 @@ fn config(pooled: Option<u32>) -> Config {
 }
 
 fn pool(tasks: u32) -> PoolingAllocationConfig {
-    let max = tasks.saturating_add(VISITS);
+    let max = tasks.saturating_add(HUB_CALL_SLOTS);
     let mut pool = PoolingAllocationConfig::new();
     // Each slot has the resources that a component may use at most, so that none takes another's.
     pool.total_component_instances(max)
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn pool_size_follows_mapping_limit() {
-        let most = [None, Some(65_530), Some(1_048_576), Some(0)].map(most_instances);
+        let most = [None, Some(65_530), Some(1_048_576), Some(0)].map(max_instances);
         assert_eq!(most, [8_003, 8_003, 10_000, 1]);
     }
 

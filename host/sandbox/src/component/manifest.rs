@@ -43,9 +43,9 @@ pub fn read(bytes: &[u8]) -> Result<Ask, ManifestError> {
         if let Payload::CodeSectionStart { size, .. } = payload {
             // Function bodies are most of a component and contain no manifest; the compiler
             // validates them.
-            if let Some(behind) = rest.get(size as usize..) {
+            if let Some(remaining) = rest.get(size as usize..) {
                 parser.skip_section();
-                rest = behind;
+                rest = remaining;
             }
         } else if let Payload::ModuleSection { parser: inner, .. }
         | Payload::ComponentSection { parser: inner, .. } = payload
@@ -113,8 +113,8 @@ const MAX_DEPTH: usize = 32;
 /// in a module.
 fn without_manifests(bytes: &[u8], depth: usize) -> Result<Vec<u8>, BinaryReaderError> {
     let mut reader = BinaryReader::new(bytes, 0);
-    let mut kept = reader.read_bytes(8)?.to_vec();
-    let is_component = kept[4..] == COMPONENT;
+    let mut output = reader.read_bytes(8)?.to_vec();
+    let is_component = output[4..] == COMPONENT;
     while !reader.eof() {
         let id = reader.read_u8()?;
         let size = reader.read_var_u32()?;
@@ -127,11 +127,11 @@ fn without_manifests(bytes: &[u8], depth: usize) -> Result<Vec<u8>, BinaryReader
         } else {
             Cow::Borrowed(body)
         };
-        kept.push(id);
-        leb128(&mut kept, body.len() as u64);
-        kept.extend_from_slice(&body);
+        output.push(id);
+        leb128(&mut output, body.len() as u64);
+        output.extend_from_slice(&body);
     }
-    Ok(kept)
+    Ok(output)
 }
 
 /// Writes a number in LEB128: seven bits a byte, least significant first.

@@ -94,8 +94,8 @@ impl Plugin {
     /// Reads, checks and compiles a component; in a separate process if the engine knows the
     /// executable.
     pub async fn load(engine: &Engine, bytes: Bytes) -> Result<Self, LoadError> {
-        let given = bytes.clone();
-        let read = off_the_runtime(move || ComponentFacts::read(&given)).await?;
+        let copy = bytes.clone();
+        let read = off_the_runtime(move || ComponentFacts::read(&copy)).await?;
         let compiled = Arc::clone(&engine.compiler).compile(bytes, &read.digest).await;
         let component = compiled.map_err(|why| not_compiled(why, &read.digest))?;
         let engine = engine.clone();
@@ -114,12 +114,12 @@ impl Plugin {
     fn link(
         engine: &Engine,
         component: &Component,
-        said: ComponentFacts,
+        facts: ComponentFacts,
     ) -> Result<Self, LoadError> {
         let contract = |why: wasmtime::Error| LoadError::Contract(format!("{why:#}"));
         let linked = engine.functions.link(component);
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;
-        let ComponentFacts { ask, digest } = said;
+        let ComponentFacts { ask, digest } = facts;
         let share = Arc::new(engine.scheduler.share());
         Ok(Self { engine: engine.clone(), pre, share, ask: Arc::new(ask), digest })
     }

@@ -56,7 +56,7 @@ impl Pulse {
     }
 
     /// Sleeps until a guest is polled or the ticker ends.
-    fn rest(&self) {
+    fn wait_for_poll(&self) {
         self.rests.store(true, SeqCst);
         while self.polled.load(SeqCst) == 0 && self.rests.load(SeqCst) && !self.ends.load(SeqCst) {
             thread::park();
@@ -108,7 +108,7 @@ fn run(pulse: &Pulse, tick: impl Fn()) {
     let mut idle = IDLE_TICKS;
     while !pulse.ends.load(SeqCst) {
         if idle >= IDLE_TICKS {
-            pulse.rest();
+            pulse.wait_for_poll();
             idle = 0;
         }
         thread::park_timeout(TICK);

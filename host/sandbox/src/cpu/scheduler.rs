@@ -93,27 +93,27 @@ pub(crate) struct CpuAccount {
     share: Arc<AgentShare>,
     /// CPU time, in nanoseconds, from which on short runs of other agents throttle the run at low
     /// priority.
-    held_off_from: u64,
+    throttle_after: u64,
 }
 
 impl CpuAccount {
     /// Creates the account of a task.
     pub(crate) fn new(share: Arc<AgentShare>) -> Self {
         let (used, begun, ahead) = Default::default();
-        Self { used, begun, ahead, share, held_off_from: 0 }
+        Self { used, begun, ahead, share, throttle_after: 0 }
     }
 
     /// Creates the account of a question about the agent's card or health, or of a clean-up. A
     /// caller waits for the answer, which takes little time, so the run starts without throttling.
-    fn of_visit(share: Arc<AgentShare>) -> Self {
+    fn for_hub_call(share: Arc<AgentShare>) -> Self {
         let a_short_run = u64::try_from(SHORT_RUN.as_nanos()).unwrap_or(u64::MAX);
-        Self { held_off_from: a_short_run, ..Self::new(share) }
+        Self { throttle_after: a_short_run, ..Self::new(share) }
     }
 
     /// Creates the account of the hub's work for a task of the agent. It is never throttled,
     /// because cancelling the task is part of that work.
     pub(crate) fn of_hub(share: Arc<AgentShare>) -> Self {
-        Self { held_off_from: u64::MAX, ..Self::new(share) }
+        Self { throttle_after: u64::MAX, ..Self::new(share) }
     }
 
     /// CPU time used so far. To be called on the polling thread.
@@ -187,10 +187,10 @@ impl CpuAccount {
     async fn may_go_on(&self) {
         let share = &self.share;
         let holds_off = || share.contention.lock().holds_off(now());
-        if self.paid() < self.held_off_from || holds_off().is_none() {
+        if self.paid() < self.throttle_after || holds_off().is_none() {
             return;
         }
-        let _held = HeldOff::new(share);
+        let _throttled = ThrottledRun::new(share);
         let _first = share.line.lock().await;
         while let Some(wait) = holds_off() {
             tokio::time::sleep(wait).await;
@@ -199,16 +199,16 @@ impl CpuAccount {
 }
 
 /// Guard of a throttled run: counts it in the agent's share until it is dropped.
-struct HeldOff<'s>(&'s AgentShare, Instant);
+struct ThrottledRun<'s>(&'s AgentShare, Instant);
 
-impl<'s> HeldOff<'s> {
+impl<'s> ThrottledRun<'s> {
     fn new(share: &'s AgentShare) -> Self {
-        share.share.lock().is_held_off();
+        share.share.lock().record_throttled();
         Self(share, now())
     }
 }
 
-impl Drop for HeldOff<'_> {
+impl Drop for ThrottledRun<'_> {
     fn drop(&mut self) {
         let now = now();
         self.0.share.lock().goes_on(now.saturating_duration_since(self.1), now);
@@ -246,19 +246,19 @@ pub(crate) struct GuestThread {
 
 impl GuestThread {
     /// Creates the context of a task of this agent.
-    pub(crate) fn of(share: &Arc<AgentShare>) -> Self {
+    pub(crate) fn for_task(share: &Arc<AgentShare>) -> Self {
         Self::with(CpuAccount::new(Arc::clone(share)))
     }
 
     /// Creates the context of another call to the guest, such as a question about its card or
     /// health.
-    pub(crate) fn of_visit(share: &Arc<AgentShare>) -> Self {
-        Self::with(CpuAccount::of_visit(Arc::clone(share)))
+    pub(crate) fn for_hub_call(share: &Arc<AgentShare>) -> Self {
+        Self::with(CpuAccount::for_hub_call(Arc::clone(share)))
     }
 
     fn with(account: CpuAccount) -> Self {
         let account = Arc::new(account);
-        Self { account, cancel: CancellationToken::new(), hub: own_threads() }
+        Self { account, cancel: CancellationToken::new(), hub: hub_runtime() }
     }
 }
 
@@ -268,7 +268,7 @@ tokio::task_local! {
 }
 
 /// Returns the runtime of the hub's own threads, also on other threads.
-fn own_threads() -> Handle {
+fn hub_runtime() -> Handle {
     HUB.try_with(Handle::clone).unwrap_or_else(|_| Handle::current())
 }
 
@@ -341,7 +341,7 @@ impl Scheduler {
             };
             let (account, end) = (Arc::clone(account), end.clone());
             let mut moved = JoinSet::new();
-            let until_it_moves = HUB.scope(own_threads(), async move {
+            let until_it_moves = HUB.scope(hub_runtime(), async move {
                 let turn = turn(&mut work, Priority::Low, &account, &end).await;
                 (turn, work)
             });
@@ -497,7 +497,7 @@ mod tests {
             tokio::task::yield_now().await;
             // Programs and other work that the run starts begin on the hub's threads.
             let mut beside = JoinSet::new();
-            beside.spawn_on(async { here() }, &own_threads());
+            beside.spawn_on(async { here() }, &hub_runtime());
             assert_ne!(beside.join_next().await.unwrap().unwrap(), "guests-low");
             here()
         };
@@ -551,7 +551,7 @@ mod tests {
         let held = scheduler.run(&account, &end, Box::pin(async move { begins.store(1, Relaxed) }));
         let beside = async {
             let never = CancellationToken::new();
-            for not_held in [CpuAccount::of_hub, CpuAccount::of_visit] {
+            for not_held in [CpuAccount::of_hub, CpuAccount::for_hub_call] {
                 let account = Arc::new(not_held(Arc::clone(&account.share)));
                 let done = scheduler.run(&account, &never, Box::pin(async { here() })).await;
                 assert_eq!(done.as_deref(), Some("guests-low"));

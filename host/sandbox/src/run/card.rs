@@ -53,13 +53,13 @@ impl Plugin {
         let limits = Limits { cpu: CARD_CPU, ..Limits::default() };
         let ports = Ports { settings: Arc::new(settings), ..Ports::default() };
         let call = Call { ports: Arc::new(ports), ..Call::bare(agent.clone(), limits) };
-        let said = guest::card(self, call);
-        match tokio::time::timeout(CARD_DEADLINE, said).await {
+        let card = guest::card(self, call);
+        match tokio::time::timeout(CARD_DEADLINE, card).await {
             Ok(Ok(json)) => Ok(read(&json)?),
             Ok(Err(why)) => Err(LoadError::Silent(why)),
             Err(_) => {
-                let patience = Span(CARD_DEADLINE);
-                let why = format!("it took longer than {patience}");
+                let timeout = Span(CARD_DEADLINE);
+                let why = format!("it took longer than {timeout}");
                 Err(LoadError::Silent(Failure::Unavailable(why)))
             }
         }
@@ -72,16 +72,16 @@ fn read(json: &str) -> Result<AgentCard, InvalidCard> {
         let why = format!("it is {} bytes long, and a card has at most {MAX_BYTES}", json.len());
         return Err(InvalidCard::Member(why));
     }
-    let whole: Value = serde_json::from_str(json)?;
-    if !is_shallow(&whole) {
+    let value: Value = serde_json::from_str(json)?;
+    if !is_shallow(&value) {
         let why = format!("it is nested deeper than {MAX_DEPTH} levels");
         return Err(InvalidCard::Member(why));
     }
-    check(&whole, "card", false).map_err(InvalidCard::Member)?;
+    check(&value, "card", false).map_err(InvalidCard::Member)?;
     let card = AgentCard::parse(json)?;
     match card.check_input_schemas() {
         Ok(()) => Ok(card),
-        Err((place, why)) => Err(InvalidCard::Member(format!("`{place}`: {why}"))),
+        Err((path, why)) => Err(InvalidCard::Member(format!("`{path}`: {why}"))),
     }
 }
 
@@ -90,11 +90,11 @@ fn read(json: &str) -> Result<AgentCard, InvalidCard> {
 fn check(value: &Value, name: &str, is_line: bool) -> Result<(), String> {
     match value {
         Value::String(text) => {
-            let (most, plain) =
+            let (max, plain) =
                 if is_line { (MAX_LINE, is_plain_line(text)) } else { (MAX_TEXT, is_plain(text)) };
-            if text.len() > most {
+            if text.len() > max {
                 return Err(format!(
-                    "`{name}`: is {} bytes long, and has at most {most}",
+                    "`{name}`: is {} bytes long, and has at most {max}",
                     text.len()
                 ));
             }

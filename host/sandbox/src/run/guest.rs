@@ -42,14 +42,14 @@ pub struct Guest {
 impl Guest {
     /// Starts a fresh instance of `plugin` on the task.
     pub fn start(plugin: &Plugin, call: Call, work: Work) -> Self {
-        let seat = GuestThread::of(&plugin.share);
-        let (cancel, end) = (seat.cancel.clone(), CancellationToken::new());
+        let thread = GuestThread::for_task(&plugin.share);
+        let (cancel, end) = (thread.cancel.clone(), CancellationToken::new());
         let (plugin, until) = (Arc::new(plugin.clone()), end.clone());
-        let (mut run, hub) = (JoinSet::new(), seat.hub.clone());
+        let (mut run, hub) = (JoinSet::new(), thread.hub.clone());
         let (call, work) = (Box::new(call), Box::new(work));
         let on_its_account = async move {
-            let account = Arc::clone(&seat.account);
-            let run = Box::pin(execute(Arc::clone(&plugin), call, work, seat));
+            let account = Arc::clone(&thread.account);
+            let run = Box::pin(execute(Arc::clone(&plugin), call, work, thread));
             let ended = plugin.engine.scheduler.run(&account, &until, run).await;
             ended.unwrap_or(Ended::Failed(Failure::Cancelled))
         };
@@ -89,7 +89,7 @@ async fn execute(
     plugin: Arc<Plugin>,
     call: Box<Call>,
     work: Box<Work>,
-    seat: GuestThread,
+    thread: GuestThread,
 ) -> Ended {
     let secrets = Arc::clone(&call.secrets);
     let (task, journal, live) = {
@@ -97,17 +97,18 @@ async fn execute(
         let Work { task, message, history, live, journal } = *work;
         (task_to_guest(&task, &message, &history, directory), journal, live)
     };
-    let ended = self::call(&plugin, call, seat, GuestSlot::Task, journal, async |guest, store| {
-        let agent = guest.a2a_hub_agent();
-        let returned = if live {
-            agent.call_stream(&mut *store, &task).await
-        } else {
-            agent.call_execute(&mut *store, &task).await
-        };
-        // Independent of the outcome, events that were emitted before must be complete.
-        store.data_mut().tell_rest().await;
-        Ok(store.data_mut().ended(returned?).await)
-    });
+    let ended =
+        self::call(&plugin, call, thread, GuestSlot::Task, journal, async |guest, store| {
+            let agent = guest.a2a_hub_agent();
+            let returned = if live {
+                agent.call_stream(&mut *store, &task).await
+            } else {
+                agent.call_execute(&mut *store, &task).await
+            };
+            // Independent of the outcome, events that were emitted before must be complete.
+            store.data_mut().tell_rest().await;
+            Ok(store.data_mut().ended(returned?).await)
+        });
     ended.await.unwrap_or_else(|why| Ended::Failed(hidden(why, &secrets)))
 }
 
@@ -120,14 +121,14 @@ fn hidden(mut why: Failure, secrets: &Secrets) -> Failure {
 /// Calls a guest's health check, with its capabilities.
 pub async fn health(plugin: &Plugin, call: Call) -> Result<HealthReport, Failure> {
     let secrets = Arc::clone(&call.secrets);
-    let (seat, of) = (GuestThread::of_visit(&plugin.share), plugin.clone());
-    let account = Arc::clone(&seat.account);
+    let (thread, of) = (GuestThread::for_hub_call(&plugin.share), plugin.clone());
+    let account = Arc::clone(&thread.account);
     let work = async move {
         let health = async |guest: &Instance, store: &mut Store<GuestState>| {
             let report = guest.a2a_hub_agent().call_health(&mut *store).await?;
             Ok(store.data_mut().reported(report).await)
         };
-        self::call(&of, Box::new(call), seat, GuestSlot::Visit, None, health).await
+        self::call(&of, Box::new(call), thread, GuestSlot::HubCall, None, health).await
     };
     let report = scheduled(plugin, &account, Box::pin(work));
     report.await.map_err(|why| hidden(why, &secrets))
@@ -136,14 +137,15 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<HealthReport, Failure
 /// Calls a fresh instance's clean-up after a cancelled task.
 pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), Failure> {
     let secrets = Arc::clone(&call.secrets);
-    let (seat, of, task) = (GuestThread::of_visit(&plugin.share), plugin.clone(), task.to_string());
-    let account = Arc::clone(&seat.account);
+    let (thread, of, task) =
+        (GuestThread::for_hub_call(&plugin.share), plugin.clone(), task.to_string());
+    let account = Arc::clone(&thread.account);
     let work = async move {
         let cancel = async |guest: &Instance, store: &mut Store<GuestState>| {
             let cleaned = guest.a2a_hub_agent().call_cancel(&mut *store, &task).await?;
             Ok(store.data_mut().cleaned_up(cleaned).await)
         };
-        self::call(&of, Box::new(call), seat, GuestSlot::Visit, None, cancel).await
+        self::call(&of, Box::new(call), thread, GuestSlot::HubCall, None, cancel).await
     };
     let cleaned = scheduled(plugin, &account, Box::pin(work));
     cleaned.await.map_err(|why| hidden(why, &secrets))?
@@ -151,11 +153,12 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
 
 /// Calls a guest's `card`, and returns its card in JSON.
 pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure> {
-    let (seat, of) = (GuestThread::of_visit(&plugin.share), plugin.clone());
-    let account = Arc::clone(&seat.account);
+    let (thread, of) = (GuestThread::for_hub_call(&plugin.share), plugin.clone());
+    let account = Arc::clone(&thread.account);
     let card = async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_card(store).await;
-    let work =
-        async move { self::call(&of, Box::new(call), seat, GuestSlot::Visit, None, card).await };
+    let work = async move {
+        self::call(&of, Box::new(call), thread, GuestSlot::HubCall, None, card).await
+    };
     scheduled(plugin, &account, Box::pin(work)).await
 }
 
@@ -174,12 +177,12 @@ async fn scheduled<T: Send + 'static>(
 async fn call<T>(
     plugin: &Plugin,
     call: Box<Call>,
-    seat: GuestThread,
-    place: GuestSlot,
+    thread: GuestThread,
+    slot: GuestSlot,
     journal: Option<Journal>,
     function: impl AsyncFnOnce(&Instance, &mut Store<GuestState>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
-    let Some(_slot) = plugin.engine.slot(place) else {
+    let Some(_slot) = plugin.engine.slot(slot) else {
         return Err(Failure::HubFull);
     };
     let limits = call.limits;
@@ -190,7 +193,7 @@ async fn call<T>(
         Some(port) => Some(port.open(call.working_directory.as_deref()).await?),
         None => None,
     };
-    let mut store = store_for(&plugin.engine, *call, seat);
+    let mut store = store_for(&plugin.engine, *call, thread);
     if let Some(open) = workspace {
         store.data_mut().enter(&open)?;
     }
@@ -205,11 +208,11 @@ async fn call<T>(
     called.map_err(|why| why_it_broke(&why, &store, &limits))
 }
 
-fn store_for(engine: &Engine, call: Call, seat: GuestThread) -> Store<GuestState> {
-    let Call { agent, limits, held, ports, secrets, working_directory: home, client } = call;
-    let (processes, redaction) = (Processes { held, home }, Redaction::new(secrets));
-    let account = Arc::clone(&seat.account);
-    let state = GuestState::new(agent, &limits, ports, client, processes, redaction, seat);
+fn store_for(engine: &Engine, call: Call, thread: GuestThread) -> Store<GuestState> {
+    let Call { agent, limits, grant, ports, secrets, working_directory: home, client } = call;
+    let (processes, redaction) = (Processes { grant, home }, Redaction::new(secrets));
+    let account = Arc::clone(&thread.account);
+    let state = GuestState::new(agent, &limits, ports, client, processes, redaction, thread);
     let mut store = Store::new(&engine.inner, state);
     limits::put_on(&mut store, &limits, account, |state| &mut state.limiter);
     store
@@ -260,7 +263,7 @@ fn why_it_broke(why: &wasmtime::Error, store: &Store<GuestState>, limits: &Limit
 mod tests {
     use super::*;
     use crate::{
-        component::engine::{EngineSettings, VISITS},
+        component::engine::{EngineSettings, HUB_CALL_SLOTS},
         cpu::scheduler::{AgentShare, now},
         store::bindings::{
             a2a::hub::types,
@@ -281,10 +284,10 @@ mod tests {
         let limits = Limits::default();
         let store = || {
             let call = Call::bare(AgentId::parse("a").unwrap(), limits);
-            store_for(&engine, call, GuestThread::of(&Arc::new(engine.scheduler.share())))
+            store_for(&engine, call, GuestThread::for_task(&Arc::new(engine.scheduler.share())))
         };
         let mut full = Vec::new();
-        for _ in 0..=VISITS {
+        for _ in 0..=HUB_CALL_SLOTS {
             let mut one = store();
             for _ in 0..limits::MAX_MEMORIES {
                 Instance::new_async(&mut one, &module, &[]).await.unwrap();
@@ -314,7 +317,7 @@ mod tests {
     #[tokio::test]
     async fn returned_values_are_charged_and_bounded() {
         let engine = Engine::new(&EngineSettings::default()).unwrap();
-        let seat = GuestThread::of(&Arc::new(engine.scheduler.share()));
+        let seat = GuestThread::for_task(&Arc::new(engine.scheduler.share()));
         let account = Arc::clone(&seat.account);
         let call = Call::bare(AgentId::parse("a").unwrap(), Limits::default());
         let mut store = store_for(&engine, call, seat);
@@ -352,14 +355,14 @@ mod tests {
         let trap_often = async |share: &Arc<AgentShare>| {
             for _ in 0..60 {
                 let call = Call::bare(AgentId::parse("a").unwrap(), limits);
-                let mut store = store_for(&engine, call, GuestThread::of(share));
+                let mut store = store_for(&engine, call, GuestThread::for_task(share));
                 let why = Instance::new_async(&mut store, &module, &[]).await.unwrap_err();
                 let why = why_it_broke(&why, &store, &limits);
                 assert!(matches!(why, Failure::Trapped(_)), "{why:?}");
             }
         };
         let priority = |share: &Arc<AgentShare>| {
-            let next = GuestThread::of(share).account;
+            let next = GuestThread::for_task(share).account;
             // More than a short run, which could stay at high priority without other agents.
             next.pay(SHORT_RUN);
             next.priority(now())

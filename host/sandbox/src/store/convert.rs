@@ -162,20 +162,20 @@ fn metadata_from_guest(json: Option<String>) -> Result<Option<Metadata>, Failure
     .transpose()
 }
 
-fn json_from_guest(what: &str, json: &str) -> Result<Value, Failure> {
+fn json_from_guest(label: &str, json: &str) -> Result<Value, Failure> {
     if json.len() > MAX_JSON {
         return Err(Failure::Invalid(format!(
-            "{what} is {} bytes of JSON: {MAX_JSON} are read; a larger document belongs into a raw part of type \
+            "{label} is {} bytes of JSON: {MAX_JSON} are read; a larger document belongs into a raw part of type \
              `application/json`",
             json.len()
         )));
     }
     let value = serde_json::from_str(json)
-        .map_err(|why| Failure::Invalid(format!("{what} is not JSON: {why}")))?;
+        .map_err(|why| Failure::Invalid(format!("{label} is not JSON: {why}")))?;
     if is_shallow(&value) {
         Ok(value)
     } else {
-        Err(Failure::Invalid(format!("{what} is nested deeper than {MAX_DEPTH} levels")))
+        Err(Failure::Invalid(format!("{label} is nested deeper than {MAX_DEPTH} levels")))
     }
 }
 

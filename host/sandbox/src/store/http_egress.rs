@@ -22,10 +22,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// Default timeout of a response.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Longest timeout of a response: the default task timeout.
-pub(crate) const MAX_PATIENCE: Duration = Duration::from_secs(30 * 60);
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Headers of one request: several times the usual number.
 const MAX_HEADERS: usize = 100;
@@ -39,8 +39,8 @@ const AT_ONCE: usize = 16;
 /// Remaining requests and bytes of one instance.
 #[derive(Debug)]
 struct HttpUsage {
-    requests_left: AtomicU64,
-    bytes_left: AtomicU64,
+    remaining_requests: AtomicU64,
+    remaining_bytes: AtomicU64,
     under_way: Arc<Semaphore>,
 }
 
@@ -52,7 +52,9 @@ impl HttpUsage {
                 "send a request: {AT_ONCE} of this task are under way; drop some"
             ))
         })?;
-        let took = self.requests_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        let took = self
+            .remaining_requests
+            .fetch_update(Relaxed, Relaxed, |remaining| remaining.checked_sub(1));
         took.map(|_| permit).map_err(|_| {
             Failure::Exhausted(
                 "send a request: this task has sent as many as it may; the operator raises that with `http_requests` in the \
@@ -63,11 +65,12 @@ impl HttpUsage {
     }
 
     /// Charges bytes sent or received. An excess uses up the rest.
-    fn take(&self, bytes: usize) -> Result<(), Failure> {
+    fn charge(&self, bytes: usize) -> Result<(), Failure> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let left =
-            self.bytes_left.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(bytes)));
-        if left.is_ok_and(|left| left >= bytes) {
+        let previous = self
+            .remaining_bytes
+            .fetch_update(Relaxed, Relaxed, |remaining| Some(remaining.saturating_sub(bytes)));
+        if previous.is_ok_and(|previous| previous >= bytes) {
             return Ok(());
         }
         Err(Failure::Exhausted(
@@ -80,9 +83,9 @@ impl HttpUsage {
 
 /// The only path of an instance's HTTP requests. Clones share state.
 #[derive(Clone)]
-pub(crate) struct HttpDoor {
+pub(crate) struct HttpEgress {
     agent: AgentId,
-    held: Arc<EffectiveGrant>,
+    grant: Arc<EffectiveGrant>,
     ports: Arc<Ports>,
     usage: Arc<HttpUsage>,
     cancel: CancellationToken,
@@ -103,20 +106,20 @@ pub(crate) struct OpenResponse {
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
-impl HttpDoor {
+impl HttpEgress {
     pub(crate) fn new(
         agent: AgentId,
         limits: &Limits,
-        held: Arc<EffectiveGrant>,
+        grant: Arc<EffectiveGrant>,
         ports: Arc<Ports>,
         cancel: CancellationToken,
     ) -> Self {
         let usage = HttpUsage {
-            requests_left: limits.http_requests.into(),
-            bytes_left: limits.http_bytes.into(),
+            remaining_requests: limits.http_requests.into(),
+            remaining_bytes: limits.http_bytes.into(),
             under_way: Arc::new(Semaphore::new(AT_ONCE)),
         };
-        Self { agent, held, ports, usage: Arc::new(usage), cancel, step: None }
+        Self { agent, grant, ports, usage: Arc::new(usage), cancel, step: None }
     }
 
     /// Restricts requests to the steps of a recorded run.
@@ -131,7 +134,7 @@ impl HttpDoor {
         if self.step.as_ref().is_some_and(|clock| !clock.is_in_step()) {
             return Err(outside_of_step("send a request"));
         }
-        let admitted = self.held.http.admit(self.agent.as_str(), method, url);
+        let admitted = self.grant.http.admit(self.agent.as_str(), method, url);
         admitted.map_err(|refusal| {
             if refusal.is_invalid() {
                 return Failure::Invalid(refusal.to_string());
@@ -149,7 +152,7 @@ impl HttpDoor {
         let not_here = || Failure::Denied("send a request: not in this call".to_owned());
         let port = self.ports.http.clone().ok_or_else(not_here)?;
         let permit = self.usage.begin()?;
-        self.usage.take(admitted.url.len())?;
+        self.usage.charge(admitted.url.len())?;
         Ok(PendingRequest { port, admitted, permit })
     }
 
@@ -160,23 +163,23 @@ impl HttpDoor {
         begun: PendingRequest,
         headers: Vec<(String, String)>,
         body: Vec<u8>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<OpenResponse, Failure> {
         let PendingRequest { port, admitted, permit } = begun;
-        self.usage.take(check_headers(&headers)?)?;
+        self.usage.charge(check_headers(&headers)?)?;
         let answer = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(Failure::Cancelled),
-            answer = port.send(PermittedRequest { admitted, headers, body, patience }) => answer?,
+            answer = port.send(PermittedRequest { admitted, headers, body, timeout }) => answer?,
         };
         let heads = answer.headers.iter().map(|(name, value)| name.len() + value.len());
-        self.usage.take(heads.sum())?;
+        self.usage.charge(heads.sum())?;
         Ok(OpenResponse { answer, permit })
     }
 
     /// Charges a piece of a body.
     pub(crate) fn count(&self, piece: &[u8]) -> Result<(), Failure> {
-        self.usage.take(piece.len())
+        self.usage.charge(piece.len())
     }
 }
 

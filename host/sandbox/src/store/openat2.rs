@@ -24,15 +24,15 @@ const TRIES: usize = 8;
 
 /// Open mode.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
+pub(crate) struct OpenOptions {
     flags: OFlags,
     mode: OpenMode,
     creates: bool,
 }
 
-impl How {
+impl OpenOptions {
     /// Open mode for WASI flags.
-    pub(crate) fn of(
+    pub(crate) fn from_wasi(
         path: PathFlags,
         open: OpenFlags,
         access: DescriptorFlags,
@@ -76,14 +76,18 @@ impl How {
 }
 
 /// Opens a file or directory below `dir`, and nothing else; none if this kernel has no `openat2`.
-pub(crate) async fn open(dir: &Dir, path: String, how: How) -> FsResult<Option<Descriptor>> {
-    if dir.perms.write_not_permitted() && how.changes() {
+pub(crate) async fn open(
+    dir: &Dir,
+    path: String,
+    options: OpenOptions,
+) -> FsResult<Option<Descriptor>> {
+    if dir.perms.write_not_permitted() && options.changes() {
         return Err(ErrorCode::NotPermitted.into());
     }
     let start = Arc::clone(&dir.dir);
-    let opened = run_blocking(move || open_now(&start, &path, how.flags)).await;
-    let Some(file) = told(opened)? else { return Ok(None) };
-    let (perms, mode) = (dir.perms, how.mode);
+    let opened = run_blocking(move || open_now(&start, &path, options.flags)).await;
+    let Some(file) = to_fs_result(opened)? else { return Ok(None) };
+    let (perms, mode) = (dir.perms, options.mode);
     let is_directory = file.metadata().map_err(FsError::from)?.is_dir();
     Ok(Some(if is_directory {
         Descriptor::Dir(Dir::new(file, perms, mode, false))
@@ -114,12 +118,12 @@ pub(crate) async fn set_times(
         let Some(file) = file? else { return Ok(None) };
         futimens(file, &times).map(Some)
     };
-    Ok(told(run_blocking(set).await)?.is_some())
+    Ok(to_fs_result(run_blocking(set).await)?.is_some())
 }
 
 /// Time as `futimens` takes it.
-fn time(said: NewTimestamp) -> Result<Timespec, ErrorCode> {
-    let (tv_sec, nanos) = match said {
+fn time(timestamp: NewTimestamp) -> Result<Timespec, ErrorCode> {
+    let (tv_sec, nanos) = match timestamp {
         NewTimestamp::NoChange => (0, UTIME_OMIT),
         NewTimestamp::Now => (0, UTIME_NOW),
         NewTimestamp::Timestamp(at) => {
@@ -135,7 +139,7 @@ fn time(said: NewTimestamp) -> Result<Timespec, ErrorCode> {
 
 type Tried<T> = Result<Result<Option<T>, Errno>, Panicked>;
 
-fn told<T>(tried: Tried<T>) -> FsResult<Option<T>> {
+fn to_fs_result<T>(tried: Tried<T>) -> FsResult<Option<T>> {
     let tried = tried.map_err(|why| FsError::from(io::Error::other(why)))?;
     tried.map_err(|why| match why {
         // The path leads outside, or is a FIFO without a reader.
@@ -189,7 +193,7 @@ mod tests {
     }
 
     async fn tried(dir: &Dir, path: &str, flags: OpenFlags, access: DescriptorFlags) -> String {
-        let how = match How::of(PathFlags::SYMLINK_FOLLOW, flags, access) {
+        let how = match OpenOptions::from_wasi(PathFlags::SYMLINK_FOLLOW, flags, access) {
             Ok(how) => how,
             Err(why) => return format!("{why:?}"),
         };
@@ -291,7 +295,7 @@ mod tests {
             }
         });
         let whole = of(&dir, FsPerms::ReadWrite);
-        let how = How::of(
+        let how = OpenOptions::from_wasi(
             PathFlags::SYMLINK_FOLLOW,
             OpenFlags::empty(),
             DescriptorFlags::READ | DescriptorFlags::WRITE,

@@ -49,17 +49,17 @@ impl Redaction {
         let mut growing = before.unwrap_or_default();
         hide_parts(parts, &mut growing, secrets);
         if last_chunk {
-            settle(parts, growing.rest());
-        } else if !growing.is_told() {
+            append_text(parts, growing.finish());
+        } else if !growing.is_flushed() {
             self.growing.insert(artifact_id.clone(), growing);
         }
     }
 
     /// Text still held back at the end of the run.
-    pub(crate) fn rest(&mut self) -> Vec<Emitted> {
-        let held = mem::take(&mut self.growing).into_iter();
-        let rest = held.map(|(artifact_id, mut growing)| Emitted::Artifact {
-            artifact: Artifact::new(artifact_id, vec![Part::text(growing.rest())]),
+    pub(crate) fn flush(&mut self) -> Vec<Emitted> {
+        let pending = mem::take(&mut self.growing).into_iter();
+        let rest = pending.map(|(artifact_id, mut growing)| Emitted::Artifact {
+            artifact: Artifact::new(artifact_id, vec![Part::text(growing.finish())]),
             append: true,
             last_chunk: false,
         });
@@ -87,7 +87,7 @@ fn hide_parts(parts: &mut [Part], growing: &mut Growing, secrets: &Secrets) {
 }
 
 /// Appends the held-back end of a text to the last text part.
-fn settle(parts: &mut Vec<Part>, rest: String) {
+fn append_text(parts: &mut Vec<Part>, rest: String) {
     if rest.is_empty() {
         return;
     }
@@ -130,14 +130,14 @@ hide_names!(ArtifactId, MessageId, TaskId);
 
 impl<T: Hide> Hide for Vec<T> {
     fn hide(&mut self, secrets: &Secrets) {
-        self.iter_mut().for_each(|told| told.hide(secrets));
+        self.iter_mut().for_each(|item| item.hide(secrets));
     }
 }
 
 impl<T: Hide> Hide for Option<T> {
     fn hide(&mut self, secrets: &Secrets) {
-        if let Some(told) = self {
-            told.hide(secrets);
+        if let Some(value) = self {
+            value.hide(secrets);
         }
     }
 }
@@ -185,7 +185,7 @@ impl Hide for Message {
         } = self;
         let mut growing = Growing::default();
         hide_parts(parts, &mut growing, secrets);
-        settle(parts, growing.rest());
+        append_text(parts, growing.finish());
         message_id.hide(secrets);
         metadata.hide(secrets);
         extensions.hide(secrets);
@@ -226,8 +226,8 @@ impl Hide for Failure {
             | Self::Exhausted(why)
             | Self::Internal(why)
             | Self::Diverged(why) => why.hide(secrets),
-            Self::Trapped(Crash { what, panic }) => {
-                what.hide(secrets);
+            Self::Trapped(Crash { what: cause, panic }) => {
+                cause.hide(secrets);
                 panic.hide(secrets);
             }
             Self::Cancelled | Self::Timeout | Self::HubFull => {}
@@ -238,7 +238,7 @@ impl Hide for Failure {
 impl<T: Hide> Hide for Result<T, Failure> {
     fn hide(&mut self, secrets: &Secrets) {
         match self {
-            Ok(told) => told.hide(secrets),
+            Ok(value) => value.hide(secrets),
             Err(failure) => failure.hide(secrets),
         }
     }
@@ -278,16 +278,16 @@ mod tests {
         let mut one = redaction();
         let pieces = [("x abcd", new, false), ("efgh abc", more, false), ("d.", more, false)];
         assert_eq!(told(&mut one, &pieces), ["x ", "[redacted A_KEY] ", "abcd."]);
-        assert_eq!(one.rest(), []);
+        assert_eq!(one.flush(), []);
 
         assert_eq!(told(&mut one, &[("abcd", new, false), ("e", more, true)]), ["", "abcde"]);
-        assert_eq!(one.rest(), []);
+        assert_eq!(one.flush(), []);
 
         let replaced = [("abcd", new, false), ("efgh", new, false)];
         assert_eq!(told(&mut one, &replaced), ["", "efgh"], "what was replaced is gone");
 
         told(&mut one, &[("abcd", new, false)]);
-        let [Emitted::Artifact { artifact, append: true, .. }] = &one.rest()[..] else { panic!() };
+        let [Emitted::Artifact { artifact, append: true, .. }] = &one.flush()[..] else { panic!() };
         assert_eq!(artifact.parts, [Part::text("abcd")]);
     }
 

@@ -8,7 +8,7 @@ use a2a_hub_core::task::{
 };
 use a2a_hub_protocol::message::{Message, Part, joined_text};
 use a2a_hub_runtime::port::{
-    journal::{Heard, Journal, JournalPort},
+    journal::{Journal, JournalAnswer, JournalPort},
     tasks::Emitted,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -20,7 +20,7 @@ pub(crate) struct ReplayDiverged(pub(crate) String);
 
 /// A recorded run.
 pub(crate) struct Replaying {
-    pub(crate) run: Replay<Heard, Emitted>,
+    pub(crate) run: Replay<JournalAnswer, Emitted>,
     pub(crate) port: Arc<dyn JournalPort>,
     pub(crate) clock: Arc<RunClock>,
     /// The operator's settings at the start of the run.
@@ -33,8 +33,8 @@ pub(crate) struct Replaying {
 
 impl Replaying {
     pub(crate) fn new(journal: Journal, port: Arc<dyn JournalPort>) -> Self {
-        let Journal { began_ms, run: of_run, heard, told, settings, .. } = journal;
-        let run = Replay::new(began_ms, heard, told);
+        let Journal { began_ms, run: of_run, answers, emitted: events, settings, .. } = journal;
+        let run = Replay::new(began_ms, answers, events);
         Self { run, port, clock: Arc::new(RunClock::at(began_ms)), settings, of_run, calls: 0 }
     }
 
@@ -59,10 +59,13 @@ impl Replaying {
     }
 
     /// Recorded answer to this request, if any.
-    pub(crate) fn recall(&mut self, asked: &CallIdentity) -> Result<Option<Heard>, ReplayDiverged> {
-        let heard = self.run.recall(asked).map_err(|why| ReplayDiverged(why.to_string()))?;
+    pub(crate) fn recall(
+        &mut self,
+        identity: &CallIdentity,
+    ) -> Result<Option<JournalAnswer>, ReplayDiverged> {
+        let recorded = self.run.recall(identity).map_err(|why| ReplayDiverged(why.to_string()))?;
         self.clock.follow(&self.run);
-        Ok(heard)
+        Ok(recorded)
     }
 
     /// The new ones among these events; the others are in the task's log from an earlier run.
@@ -74,7 +77,7 @@ impl Replaying {
                 untold.extend(self.run.is_live().then_some(event));
                 continue;
             }
-            match self.run.tell() {
+            match self.run.replay_event() {
                 None => untold.push(event),
                 Some(known) if is_same(&known, &event) => {}
                 Some(known) => {

@@ -89,10 +89,10 @@ impl Random {
     }
 
     fn at(seed: u64, entries: u64) -> ChaCha20Rng {
-        let mut whole = [0; 32];
-        whole[..8].copy_from_slice(&seed.to_le_bytes());
-        whole[8..16].copy_from_slice(&entries.to_le_bytes());
-        ChaCha20Rng::from_seed(whole)
+        let mut combined = [0; 32];
+        combined[..8].copy_from_slice(&seed.to_le_bytes());
+        combined[8..16].copy_from_slice(&entries.to_le_bytes());
+        ChaCha20Rng::from_seed(combined)
     }
 
     fn numbers(&mut self) -> &mut ChaCha20Rng {
@@ -145,9 +145,9 @@ pub(crate) fn govern(wasi: &mut WasiCtxBuilder, clock: &Arc<RunClock>, seed: u64
 }
 
 /// Refusal of an effect outside a step.
-pub(crate) fn outside_of_step(what: &str) -> Failure {
+pub(crate) fn outside_of_step(action: &str) -> Failure {
     Failure::Denied(format!(
-        "{what}: this agent is run again after a restart of the hub (`resume = \"replay\"` in its manifest), so that it does this in a step only: \
+        "{action}: this agent is run again after a restart of the hub (`resume = \"replay\"` in its manifest), so that it does this in a step only: \
          `ctx.step(...)`"
     ))
 }

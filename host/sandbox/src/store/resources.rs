@@ -9,7 +9,7 @@ use a2a_hub_runtime::{
     port::{
         delegate::{CallPort, DelegatePort, JoinChild, Update},
         http::{self, BodyPort},
-        process::{ChildPort, Said},
+        process::{ChildPort, ProgramEvent},
         tasks::ClientAnswer,
     },
 };
@@ -24,22 +24,22 @@ use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
 pub struct GuestProcess {
     pub(crate) port: Box<dyn ChildPort>,
     /// Output received during a wait for another source, returned next.
-    pub(crate) heard: Option<Result<Said, Failure>>,
+    pub(crate) buffered: Option<Result<ProgramEvent, Failure>>,
 }
 
 impl GuestProcess {
     /// Next output of the program. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<Said, Failure> {
-        match self.heard.take() {
-            Some(heard) => heard,
+    pub(crate) async fn next(&mut self) -> Result<ProgramEvent, Failure> {
+        match self.buffered.take() {
+            Some(output) => output,
             None => self.port.next().await,
         }
     }
 
     /// Waits until output is ready, and keeps it.
     pub(crate) async fn ready(&mut self) {
-        if self.heard.is_none() {
-            self.heard = Some(self.port.next().await);
+        if self.buffered.is_none() {
+            self.buffered = Some(self.port.next().await);
         }
     }
 }
@@ -47,16 +47,16 @@ impl GuestProcess {
 impl Default for GuestProcess {
     /// Placeholder during a wait for several sources.
     fn default() -> Self {
-        Self { port: Box::new(Away), heard: None }
+        Self { port: Box::new(TakenOut), buffered: None }
     }
 }
 
 /// Placeholder: the real resource is taken out for a wait, and nobody can use it before it is back.
-struct Away;
+struct TakenOut;
 
 #[async_trait::async_trait]
-impl ChildPort for Away {
-    async fn next(&mut self) -> Result<Said, Failure> {
+impl ChildPort for TakenOut {
+    async fn next(&mut self) -> Result<ProgramEvent, Failure> {
         Err(Failure::Cancelled)
     }
 
@@ -74,13 +74,13 @@ impl ChildPort for Away {
 
     async fn settled(&mut self) {}
 
-    async fn park(self: Box<Self>, _: String, _: Option<Said>) -> Result<(), Failure> {
+    async fn park(self: Box<Self>, _: String, _: Option<ProgramEvent>) -> Result<(), Failure> {
         Err(Failure::Cancelled)
     }
 }
 
 #[async_trait::async_trait]
-impl BodyPort for Away {
+impl BodyPort for TakenOut {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         Ok(None)
     }
@@ -92,7 +92,7 @@ pub struct Exchange {
     pub(crate) headers: Vec<(String, Vec<u8>)>,
     body: Box<dyn BodyPort>,
     /// Piece received during a wait for another source, returned next.
-    heard: Option<Result<Option<Vec<u8>>, Failure>>,
+    buffered: Option<Result<Option<Vec<u8>>, Failure>>,
     /// Permit among the task's concurrent requests.
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -100,39 +100,39 @@ pub struct Exchange {
 impl Exchange {
     pub(crate) fn new(answer: http::HttpResponse, permit: OwnedSemaphorePermit) -> Self {
         let http::HttpResponse { status, headers, body } = answer;
-        Self { status, headers, body, heard: None, permit: Some(permit) }
+        Self { status, headers, body, buffered: None, permit: Some(permit) }
     }
 
     /// Next piece of the body. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        let said = match self.heard.take() {
-            Some(heard) => heard,
+        let piece = match self.buffered.take() {
+            Some(piece) => piece,
             None => self.body.next().await,
         };
-        if !matches!(said, Ok(Some(_))) {
+        if !matches!(piece, Ok(Some(_))) {
             self.hang_up();
         }
-        said
+        piece
     }
 
     /// Waits until a piece is ready, and keeps it.
     pub(crate) async fn ready(&mut self) {
-        if self.heard.is_none() {
-            self.heard = Some(self.body.next().await);
+        if self.buffered.is_none() {
+            self.buffered = Some(self.body.next().await);
         }
     }
 
     /// Closes the connection and releases the permit.
     pub(crate) fn hang_up(&mut self) {
-        (self.body, self.permit) = (Box::new(Away), None);
+        (self.body, self.permit) = (Box::new(TakenOut), None);
     }
 }
 
 impl Default for Exchange {
     /// Placeholder during a wait for several sources.
     fn default() -> Self {
-        let (status, headers, heard) = Default::default();
-        Self { status, headers, body: Box::new(Away), heard, permit: None }
+        let (status, headers, buffered) = Default::default();
+        Self { status, headers, body: Box::new(TakenOut), buffered, permit: None }
     }
 }
 
@@ -140,7 +140,7 @@ impl Default for Exchange {
 #[derive(Debug)]
 pub struct Step {
     /// Result of the step in an earlier run that completed it.
-    pub(crate) kept: Option<String>,
+    pub(crate) result: Option<String>,
 }
 
 /// A question to the client that does not block the guest.
@@ -175,13 +175,13 @@ pub struct Delegated {
     /// Child to join, if an earlier run made the call and nothing new was received since.
     joins: Option<(Arc<dyn DelegatePort>, JoinChild)>,
     /// Event received during a wait for another source, returned next.
-    heard: Option<Result<Update, Failure>>,
+    buffered: Option<Result<Update, Failure>>,
     is_over: bool,
 }
 
 impl Delegated {
     pub(crate) fn new(port: Box<dyn CallPort>) -> Self {
-        Self { port, joins: None, heard: None, is_over: false }
+        Self { port, joins: None, buffered: None, is_over: false }
     }
 
     /// A call of an earlier run.
@@ -198,7 +198,7 @@ impl Delegated {
     pub(crate) fn recall(&mut self, update: &Update) {
         self.is_over |= matches!(update, Update::Finished(_));
         if let Some((_, child)) = &mut self.joins {
-            child.heard += 1;
+            child.received += 1;
         }
     }
 
@@ -211,24 +211,24 @@ impl Delegated {
         Ok(&mut *self.port)
     }
 
-    async fn hear(&mut self) -> Result<Update, Failure> {
+    async fn receive(&mut self) -> Result<Update, Failure> {
         self.port().await?.next().await
     }
 
     /// Next event of the child. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Update, Failure> {
-        let heard = match self.heard.take() {
-            Some(heard) => heard,
-            None => self.hear().await,
+        let update = match self.buffered.take() {
+            Some(update) => update,
+            None => self.receive().await,
         };
-        self.is_over |= matches!(heard, Ok(Update::Finished(_)));
-        heard
+        self.is_over |= matches!(update, Ok(Update::Finished(_)));
+        update
     }
 
     /// Waits until an event is ready, and keeps it.
     pub(crate) async fn ready(&mut self) {
-        if self.heard.is_none() {
-            self.heard = Some(self.hear().await);
+        if self.buffered.is_none() {
+            self.buffered = Some(self.receive().await);
         }
     }
 
@@ -247,12 +247,12 @@ impl Delegated {
 impl Default for Delegated {
     /// Placeholder during a wait for several sources.
     fn default() -> Self {
-        Self::new(Box::new(Away))
+        Self::new(Box::new(TakenOut))
     }
 }
 
 #[async_trait::async_trait]
-impl CallPort for Away {
+impl CallPort for TakenOut {
     fn task(&self) -> &TaskId {
         &NO_TASK
     }

@@ -3,7 +3,7 @@
 use crate::{
     cpu::scheduler::{CpuAccount, GuestThread},
     store::{
-        http_egress::HttpDoor,
+        http_egress::HttpEgress,
         limits::MemoryLimiter,
         redaction::Redaction,
         replay::Replaying,
@@ -45,7 +45,7 @@ const MAX_RANDOM: u64 = 64 << 10;
 /// Programs of one guest.
 #[derive(Clone, Debug)]
 pub(crate) struct Processes {
-    pub(crate) held: Arc<EffectiveGrant>,
+    pub(crate) grant: Arc<EffectiveGrant>,
     /// Working directory requested by the client.
     pub(crate) home: Option<String>,
 }
@@ -72,12 +72,12 @@ pub(crate) struct GuestState {
     pub(crate) open_questions: usize,
     pub(crate) redaction: Redaction,
     pub(crate) written: WriteBudget,
-    pub(crate) http: HttpDoor,
+    pub(crate) http: HttpEgress,
     pub(crate) wasi_http: WasiHttp,
     /// Remaining quota of writes to the workspace.
     pub(crate) written_to_workspace: WriteQuota,
     /// None once the limit was reported.
-    pub(crate) log_bytes_left: Option<u64>,
+    pub(crate) remaining_log_bytes: Option<u64>,
     pub(crate) stderr: MemoryOutputPipe,
     /// Replay state of a guest whose run is recorded.
     pub(crate) replay: Option<Replaying>,
@@ -96,9 +96,10 @@ impl GuestState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_HANDLES);
         let stderr = MemoryOutputPipe::new(STDERR_BYTES);
-        let held = Arc::clone(&processes.held);
+        let grant = Arc::clone(&processes.grant);
         let workspace = ports.workspace.clone();
-        let http = HttpDoor::new(agent.clone(), limits, held, Arc::clone(&ports), cancel.clone());
+        let http =
+            HttpEgress::new(agent.clone(), limits, grant, Arc::clone(&ports), cancel.clone());
         Self {
             wasi: wasi(&stderr).build(),
             table,
@@ -110,7 +111,7 @@ impl GuestState {
             program_cancel: cancel.clone(),
             cancel,
             client,
-            written: WriteBudget::new(&processes.held),
+            written: WriteBudget::new(&processes.grant),
             processes,
             output: OutputBudget::new(limits),
             written_to_workspace: WriteQuota::new(limits, workspace),
@@ -119,7 +120,7 @@ impl GuestState {
             paces: Paces::new(&limits.rates),
             open_questions: 0,
             redaction,
-            log_bytes_left: Some(limits.log_bytes),
+            remaining_log_bytes: Some(limits.log_bytes),
             stderr,
             replay: None,
         }

@@ -14,18 +14,18 @@ use tokio_util::sync::CancellationToken;
 /// Remaining output of a task.
 #[derive(Debug)]
 pub(crate) struct OutputBudget {
-    events_left: u64,
-    bytes_left: u64,
+    remaining_events: u64,
+    remaining_bytes: u64,
 }
 
 impl OutputBudget {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { events_left: limits.events, bytes_left: limits.output_bytes }
+        Self { remaining_events: limits.events, remaining_bytes: limits.output_bytes }
     }
 
-    pub(crate) fn take(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
-        let (Some(events_left), Some(bytes_left)) =
-            (self.events_left.checked_sub(events), self.bytes_left.checked_sub(bytes))
+    pub(crate) fn charge(&mut self, events: u64, bytes: u64) -> Result<(), Failure> {
+        let (Some(remaining_events), Some(remaining_bytes)) =
+            (self.remaining_events.checked_sub(events), self.remaining_bytes.checked_sub(bytes))
         else {
             return Err(Failure::Exhausted(
                 "emit more: this task's output limit is used up; the operator raises it with `events` or `output_bytes` \
@@ -33,7 +33,7 @@ impl OutputBudget {
                     .to_owned(),
             ));
         };
-        *self = Self { events_left, bytes_left };
+        *self = Self { remaining_events, remaining_bytes };
         Ok(())
     }
 }
@@ -45,21 +45,22 @@ const MAX_FILES: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct WriteBudget {
     names: BTreeSet<String>,
-    bytes_left: u64,
+    remaining_bytes: u64,
 }
 
 impl WriteBudget {
-    pub(crate) fn new(held: &EffectiveGrant) -> Self {
-        Self { names: BTreeSet::new(), bytes_left: held.files_bytes.unwrap_or(0) }
+    pub(crate) fn new(grant: &EffectiveGrant) -> Self {
+        Self { names: BTreeSet::new(), remaining_bytes: grant.files_bytes.unwrap_or(0) }
     }
 
     /// Reserves a file; returns its name.
-    pub(crate) fn take(&mut self, said: &str, bytes: usize) -> Result<String, Failure> {
-        let left = u64::try_from(bytes).ok().and_then(|bytes| self.bytes_left.checked_sub(bytes));
-        let Some(left) = left else {
+    pub(crate) fn reserve(&mut self, proposed: &str, bytes: usize) -> Result<String, Failure> {
+        let remaining =
+            u64::try_from(bytes).ok().and_then(|bytes| self.remaining_bytes.checked_sub(bytes));
+        let Some(remaining) = remaining else {
             return Err(Failure::Exhausted(format!(
                 "write a file of {bytes} bytes: {} are left of what the manifest's `[files]` asks for and `grant.files` allows",
-                self.bytes_left
+                self.remaining_bytes
             )));
         };
         if self.names.len() == MAX_FILES {
@@ -67,9 +68,9 @@ impl WriteBudget {
                 "write a file: there are {MAX_FILES}, which is all that one task may have"
             )));
         }
-        let name = file_name::unused(said, &self.names);
+        let name = file_name::unused(proposed, &self.names);
         self.names.insert(name.clone());
-        self.bytes_left = left;
+        self.remaining_bytes = remaining;
         Ok(name)
     }
 }
@@ -115,7 +116,7 @@ pub(crate) struct Paces {
 impl Paces {
     pub(crate) fn new(rates: &Rates) -> Self {
         let now = Instant::now().into_std();
-        let of = |per_second| Bucket::full(Rate::of(per_second), now);
+        let of = |per_second| Bucket::full(Rate::new(per_second), now);
         let Rates { events, output_bytes, log_lines, memory_calls, files, programs } = *rates;
         Self {
             events: of(events),

@@ -1,7 +1,9 @@
 //! `wasi:http/outgoing-handler`, so that each language's usual HTTP library works: its requests use
 //! the same egress as `http.fetch`, with the same grant and limits.
 
-use crate::store::http_egress::{HttpDoor, MAX_PATIENCE, OpenResponse, PATIENCE, PendingRequest};
+use crate::store::http_egress::{
+    DEFAULT_TIMEOUT, HttpEgress, MAX_TIMEOUT, OpenResponse, PendingRequest,
+};
 use a2a_hub_core::grant::http_header;
 use a2a_hub_runtime::{
     Failure,
@@ -30,8 +32,8 @@ pub(crate) struct WasiHttp {
 }
 
 impl WasiHttp {
-    pub(crate) fn new(door: HttpDoor) -> Self {
-        Self { ctx: WasiHttpCtx::new(), hooks: Hooks(door) }
+    pub(crate) fn new(egress: HttpEgress) -> Self {
+        Self { ctx: WasiHttpCtx::new(), hooks: Hooks(egress) }
     }
 
     /// View for wasmtime's functions, with the guest's resource table.
@@ -41,7 +43,7 @@ impl WasiHttp {
 }
 
 /// Sends requests made through `wasi:http`.
-struct Hooks(HttpDoor);
+struct Hooks(HttpEgress);
 
 /// Response, and the future that drives its connection, which does nothing here.
 type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
@@ -64,31 +66,31 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Sent> + Send> {
-        let door = self.0.clone();
+        let egress = self.0.clone();
         let method = request.method().as_str();
-        let begun = door.begin(method, &request.uri().to_string());
-        Box::new(answered(door, begun, request, options.unwrap_or_default()))
+        let begun = egress.begin(method, &request.uri().to_string());
+        Box::new(answered(egress, begun, request, options.unwrap_or_default()))
     }
 }
 
 async fn answered(
-    door: HttpDoor,
+    egress: HttpEgress,
     begun: Result<PendingRequest, Failure>,
     request: Request<WasiBody>,
     options: RequestOptions,
 ) -> Sent {
     let begun = begun.map_err(WasiHttpError::from)?;
-    let answer = send(&door, begun, request, options).await?;
+    let answer = send(&egress, begun, request, options).await?;
     Ok((answer, Box::new(async { Ok(()) })))
 }
 
 async fn send(
-    door: &HttpDoor,
+    egress: &HttpEgress,
     begun: PendingRequest,
     request: Request<WasiBody>,
     options: RequestOptions,
 ) -> Result<Response<WasiBody>, WasiHttpError> {
-    let patience = options.first_byte_timeout.unwrap_or(PATIENCE).min(MAX_PATIENCE);
+    let response_timeout = options.first_byte_timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
     let (head, body) = request.into_parts();
     let mut headers = Vec::new();
     for (name, value) in head.headers.iter().filter(|(name, _)| *name != header::CONTENT_LENGTH) {
@@ -98,22 +100,23 @@ async fn send(
         })?;
         headers.push((name.to_string(), value.to_owned()));
     }
-    let body = timeout(patience, whole(door, body)).await;
+    let body = timeout(response_timeout, read_body(egress, body)).await;
     let body = body.map_err(|_| Error::HttpResponseTimeout)??;
-    let OpenResponse { answer, permit } = door.send(begun, headers, body, patience).await?;
+    let OpenResponse { answer, permit } =
+        egress.send(begun, headers, body, response_timeout).await?;
     let HttpResponse { status, headers, body } = answer;
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    let silence = options.between_bytes_timeout.unwrap_or(MAX_PATIENCE);
-    let pieces = stream::unfold(Some((body, door.clone(), permit)), move |reading| async move {
-        let (mut body, door, permit) = reading?;
-        match next(&mut *body, &door, silence).await {
+    let silence = options.between_bytes_timeout.unwrap_or(MAX_TIMEOUT);
+    let pieces = stream::unfold(Some((body, egress.clone(), permit)), move |reading| async move {
+        let (mut body, egress, permit) = reading?;
+        match next(&mut *body, &egress, silence).await {
             Ok(None) => None,
             Ok(Some(piece)) => {
                 let frame = Frame::data(Bytes::from(piece));
-                Some((Ok(frame), Some((body, door, permit))))
+                Some((Ok(frame), Some((body, egress, permit))))
             }
             Err(why) => Some((Err(why.0), None)),
         }
@@ -125,22 +128,22 @@ async fn send(
 /// Next piece of a response's body, charged to the limits.
 async fn next(
     body: &mut dyn BodyPort,
-    door: &HttpDoor,
+    egress: &HttpEgress,
     silence: Duration,
 ) -> Result<Option<Vec<u8>>, WasiHttpError> {
     let piece = timeout(silence, body.next()).await.map_err(|_| Error::ConnectionReadTimeout)??;
     if let Some(piece) = &piece {
-        door.count(piece)?;
+        egress.count(piece)?;
     }
     Ok(piece)
 }
 
 /// Whole body of a request, once the guest has ended it.
-async fn whole(door: &HttpDoor, mut body: WasiBody) -> Result<Vec<u8>, WasiHttpError> {
+async fn read_body(egress: &HttpEgress, mut body: WasiBody) -> Result<Vec<u8>, WasiHttpError> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame?.into_data() else { continue };
-        door.count(&piece)?;
+        egress.count(&piece)?;
         if bytes.len() + piece.len() > MAX_BODY {
             return Err(WasiHttpError(Error::HttpRequestBodySize(u64::try_from(MAX_BODY).ok())));
         }
@@ -170,7 +173,7 @@ impl From<Failure> for WasiHttpError {
         Self(match failure {
             Failure::Timeout => Error::HttpResponseTimeout,
             Failure::Cancelled => Error::ConnectionTerminated,
-            told @ (Failure::Invalid(_)
+            other @ (Failure::Invalid(_)
             | Failure::Unsupported(_)
             | Failure::Denied(_)
             | Failure::Unavailable(_)
@@ -179,7 +182,7 @@ impl From<Failure> for WasiHttpError {
             | Failure::Exhausted(_)
             | Failure::Internal(_)
             | Failure::Diverged(_)
-            | Failure::Trapped(_)) => Error::InternalError(Some(told.to_string())),
+            | Failure::Trapped(_)) => Error::InternalError(Some(other.to_string())),
         })
     }
 }

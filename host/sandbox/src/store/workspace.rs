@@ -2,7 +2,7 @@
 //! here. Links that lead outside are refused by WASI when followed, and here when created.
 
 #[cfg(target_os = "linux")]
-use crate::store::openat2::{self, How};
+use crate::store::openat2::{self, OpenOptions};
 use a2a_hub_core::grant::workspace::WorkspaceAccess;
 use a2a_hub_runtime::{
     Failure, Limits,
@@ -34,7 +34,7 @@ use wasmtime_wasi::{
 };
 
 /// Path of the directory for guests.
-const PLACE: &str = "/workspace";
+const GUEST_PATH: &str = "/workspace";
 
 /// Opens the directory for a guest.
 pub(crate) fn preopen(wasi: &mut WasiCtxBuilder, open: &OpenWorkspace) -> Result<(), Failure> {
@@ -44,7 +44,7 @@ pub(crate) fn preopen(wasi: &mut WasiCtxBuilder, open: &OpenWorkspace) -> Result
     };
     // By the validated handle, because its path may have changed since.
     let judged = format!("/proc/self/fd/{}", open.directory.as_raw_fd());
-    let opened = wasi.preopened_dir(judged, PLACE, perms);
+    let opened = wasi.preopened_dir(judged, GUEST_PATH, perms);
     opened.map(drop).map_err(|why| Failure::Unavailable(format!("open the workspace: {why:#}")))
 }
 
@@ -75,18 +75,18 @@ impl WriteQuota {
     /// Reserves bytes to be written.
     fn take_bytes(&self, bytes: u64) -> Result<(), ErrorCode> {
         self.must(WorkspaceAccess::ReadWrite)?;
-        take(&self.0.bytes, bytes)
+        consume(&self.0.bytes, bytes)
     }
 
     /// Reserves a file or directory to be created.
     fn take_file(&self) -> Result<(), ErrorCode> {
         self.must(WorkspaceAccess::ReadWrite)?;
-        take(&self.0.files, 1)
+        consume(&self.0.files, 1)
     }
 }
 
-fn take(left: &AtomicU64, many: u64) -> Result<(), ErrorCode> {
-    let took = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(many));
+fn consume(remaining: &AtomicU64, amount: u64) -> Result<(), ErrorCode> {
+    let took = remaining.fetch_update(Relaxed, Relaxed, |remaining| remaining.checked_sub(amount));
     took.map(drop).map_err(|_| ErrorCode::InsufficientSpace)
 }
 
@@ -109,7 +109,7 @@ struct CountedStream {
 }
 
 impl CountedStream {
-    fn take(&self, bytes: usize) -> StreamResult<()> {
+    fn charge(&self, bytes: usize) -> StreamResult<()> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.quota.take_bytes(bytes).map_err(|why| {
             let denied = why == ErrorCode::Access;
@@ -122,7 +122,7 @@ impl CountedStream {
 #[async_trait::async_trait]
 impl OutputStream for CountedStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.take(bytes.len())?;
+        self.charge(bytes.len())?;
         self.inner.write(bytes)
     }
 
@@ -135,13 +135,13 @@ impl OutputStream for CountedStream {
     }
 
     async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.take(bytes.len())?;
+        self.charge(bytes.len())?;
         self.inner.blocking_write_and_flush(bytes).await
     }
 
-    fn write_zeroes(&mut self, many: usize) -> StreamResult<()> {
-        self.take(many)?;
-        self.inner.write_zeroes(many)
+    fn write_zeroes(&mut self, len: usize) -> StreamResult<()> {
+        self.charge(len)?;
+        self.inner.write_zeroes(len)
     }
 
     async fn write_ready(&mut self) -> StreamResult<usize> {
@@ -235,9 +235,9 @@ impl CountedView<'_> {
         stream: Resource<DynOutputStream>,
     ) -> FsResult<Resource<DynOutputStream>> {
         let quota = self.quota.clone();
-        let held = self.files.table.get_mut(&stream)?;
-        let inner = mem::replace(held, Box::new(NoStream));
-        *held = Box::new(CountedStream { inner, quota });
+        let slot = self.files.table.get_mut(&stream)?;
+        let inner = mem::replace(slot, Box::new(NoStream));
+        *slot = Box::new(CountedStream { inner, quota });
         Ok(stream)
     }
 
@@ -377,9 +377,9 @@ impl HostDescriptor for CountedView<'_> {
         // stopped.
         #[cfg(target_os = "linux")]
         {
-            let how = How::of(path_flags, open_flags, flags)?;
+            let options = OpenOptions::from_wasi(path_flags, open_flags, flags)?;
             let dir = self.directory(&fd)?;
-            if let Some(opened) = openat2::open(&dir, path.clone(), how).await? {
+            if let Some(opened) = openat2::open(&dir, path.clone(), options).await? {
                 return Ok(self.files.table.push(opened)?);
             }
         }
@@ -424,9 +424,9 @@ impl HostDescriptor for CountedView<'_> {
         self.quota.must(WorkspaceAccess::Read)?;
         let stream = self.files.read_via_stream(fd, offset)?;
         let quota = self.quota.clone();
-        let held = self.files.table.get_mut(&stream)?;
-        let inner = mem::replace(held, Box::new(NoStream));
-        *held = Box::new(GrantedStream { inner, quota });
+        let slot = self.files.table.get_mut(&stream)?;
+        let inner = mem::replace(slot, Box::new(NoStream));
+        *slot = Box::new(GrantedStream { inner, quota });
         Ok(stream)
     }
 

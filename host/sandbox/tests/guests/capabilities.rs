@@ -7,7 +7,7 @@ use a2a_hub_runtime::{
     Ended, Failure, Limits,
     limits::Rates,
     port::{
-        context_memory::FleetingMind,
+        context_memory::EphemeralMemory,
         tasks::{Emitted, Need},
     },
 };
@@ -106,7 +106,7 @@ async fn memory_denied() {
 async fn context_memory_granted() {
     let secret = "sk-1234567890";
     let key = ("AN_API_KEY".to_owned(), secret.to_owned());
-    let mind = Arc::new(FleetingMind::of(1 << 20));
+    let mind = Arc::new(EphemeralMemory::new(1 << 20));
     let stage = Stage { secrets: Arc::new(Secrets::among([key])), mind, ..Stage::granting() };
     assert_eq!(stage.said(&format!("think of {secret}")).await, "it is in mind");
     let told: Value = serde_json::from_str(&stage.said("mind any details?").await).unwrap();

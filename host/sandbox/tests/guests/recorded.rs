@@ -7,7 +7,7 @@ use a2a_hub_runtime::{
     Failure,
     port::{
         delegate::{CallPort, ChildRequest, ChildTask, DelegatePort},
-        journal::{Heard, JournalPort},
+        journal::{JournalAnswer, JournalPort},
     },
 };
 use a2a_hub_sandbox::Plugin;
@@ -41,11 +41,11 @@ impl DelegatePort for Refusing {
 }
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<Recorded<Heard>>>);
+struct Kept(Mutex<Vec<Recorded<JournalAnswer>>>);
 
 #[async_trait::async_trait]
 impl JournalPort for Kept {
-    async fn record(&self, heard: Recorded<Heard>) -> Result<(), Failure> {
+    async fn record(&self, heard: Recorded<JournalAnswer>) -> Result<(), Failure> {
         self.0.lock().unwrap().push(heard);
         Ok(())
     }

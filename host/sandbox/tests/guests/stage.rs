@@ -15,13 +15,13 @@ use a2a_hub_runtime::{
     Call, Ended, Failure, Limits, Run, Runtime, Work,
     port::{
         Ports,
-        context_memory::FleetingMind,
+        context_memory::EphemeralMemory,
         delegate::{CallPort, ChildRequest, ChildTask, DelegatePort, Update},
         files::FilesPort,
         http::{BodyPort, HttpPort, HttpResponse, PermittedRequest},
         journal::{Journal, JournalPort},
         memory::MemoryPort,
-        process::{ChildPort, PermittedLaunch, ProcessPort, Said},
+        process::{ChildPort, PermittedLaunch, ProcessPort, ProgramEvent},
         tasks::{ClientAnswer, Emitted, Need, TaskPort},
         workspace::{OpenWorkspace, WorkspacePort},
     },
@@ -94,7 +94,7 @@ pub(crate) struct Stage {
     pub(crate) engine: Option<Engine>,
     pub(crate) seen: Arc<Mutex<Seen>>,
     pub(crate) values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
-    pub(crate) mind: Arc<FleetingMind>,
+    pub(crate) mind: Arc<EphemeralMemory>,
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) workspace: Option<PathBuf>,
@@ -156,7 +156,7 @@ impl Stage {
         Call {
             agent: agent(),
             limits: self.limits,
-            held: Arc::new(EffectiveGrant { ..held }),
+            grant: Arc::new(EffectiveGrant { ..held }),
             ports: Arc::new(ports),
             secrets: Arc::clone(&self.secrets),
             working_directory: None,
@@ -177,8 +177,8 @@ impl Stage {
             run: None,
             seed: 0,
             settings: BTreeMap::new(),
-            heard: Vec::new(),
-            told: Vec::new(),
+            answers: Vec::new(),
+            emitted: Vec::new(),
         };
         let work = Work { journal: Some(journal), ..work(text) };
         Runtime::start(plugin, self.call(plugin), work)
@@ -234,7 +234,7 @@ impl TaskPort for Listener {
         Ok(())
     }
 
-    fn told_beside(&self) -> u64 {
+    fn extra_status_bytes(&self) -> u64 {
         self.0.lock().unwrap().beside
     }
 
@@ -300,9 +300,9 @@ struct Asleep(Instant, Arc<Mutex<Seen>>);
 
 #[async_trait::async_trait]
 impl ChildPort for Asleep {
-    async fn next(&mut self) -> Result<Said, Failure> {
+    async fn next(&mut self) -> Result<ProgramEvent, Failure> {
         tokio::time::sleep_until(self.0).await;
-        Ok(Said::Code(0))
+        Ok(ProgramEvent::Code(0))
     }
 
     async fn write(&mut self, _bytes: &[u8]) -> Result<(), Failure> {
@@ -323,7 +323,7 @@ impl ChildPort for Asleep {
         self.1.lock().unwrap().settled += 1;
     }
 
-    async fn park(self: Box<Self>, key: String, _: Option<Said>) -> Result<(), Failure> {
+    async fn park(self: Box<Self>, key: String, _: Option<ProgramEvent>) -> Result<(), Failure> {
         self.1.lock().unwrap().kept.insert(key);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::http::{
     caller::HttpPeer,
-    context::{own_url, version},
+    context::{hub_url, version},
     origin_guard, reply,
 };
 use a2a_hub_clock as clock;
@@ -52,11 +52,11 @@ async fn root_card(
 ) -> Response {
     let agent = dispatcher.public_endpoints().root_agent.clone();
     let by_token = origin_guard::by_token(&caller, &headers).await;
-    let endpoints = dispatcher.endpoints(&own_url(&dispatcher, &headers), agent.as_ref(), by_token);
+    let endpoints = dispatcher.endpoints(&hub_url(&dispatcher, &headers), agent.as_ref(), by_token);
     let version = version(&headers, uri.query());
-    let asked =
+    let request =
         CardRequest { caller: &principal, method: &Method::GET, headers: &headers, version };
-    official(&dispatcher, asked, &file, agent, &endpoints).await
+    official(&dispatcher, request, &file, agent, &endpoints).await
 }
 
 /// Caller and headers of a card request.
@@ -94,7 +94,7 @@ pub(crate) async fn official(
                 // Clients of the first file speak the Local Hub's dialect.
                 if is_hub && file == FILES[0] {
                     of.card.add_local_hub(&mut card);
-                    member::set(&mut card, "url", own_url(dispatcher, headers));
+                    member::set(&mut card, "url", hub_url(dispatcher, headers));
                 }
                 card
             };
@@ -145,7 +145,7 @@ async fn show(
     };
     match reply {
         Ok(Reply::One(answer)) => fresh(
-            hub::answer::write(answer, &own_url(dispatcher, headers)).to_string(),
+            hub::answer::write(answer, &hub_url(dispatcher, headers)).to_string(),
             None,
             headers,
         ),
@@ -184,8 +184,9 @@ fn fresh(card: String, since: Option<String>, headers: &HeaderMap) -> Response {
 /// if the client names no tag (RFC 9110, sections 13.1.2 and 13.1.3).
 fn is_current(tag: &str, since: Option<&str>, headers: &HeaderMap) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
-        let said = headers.get_all(header::IF_NONE_MATCH).iter();
-        let mut tags = said.filter_map(|tags| tags.to_str().ok()).flat_map(|tags| tags.split(','));
+        let values = headers.get_all(header::IF_NONE_MATCH).iter();
+        let mut tags =
+            values.filter_map(|tags| tags.to_str().ok()).flat_map(|tags| tags.split(','));
         return tags.any(
             |one| matches!(one.trim().trim_start_matches("W/"), one if one == tag || one == "*"),
         );

@@ -7,7 +7,7 @@ use crate::{
     http::{
         body::read_body,
         caller::HttpPeer,
-        context::{self, is_grpc, own_url},
+        context::{self, hub_url, is_grpc},
         origin_guard,
     },
 };
@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
     operation::Operation,
 };
 use a2a_hub_rpc::{
-    dispatcher::{Dispatcher, Place, Spelled, SpelledAnswer},
+    dispatcher::{Dispatcher, RequestTarget, Spelled, SpelledAnswer},
     task_stream::{Item, ItemContent, TaskStream},
 };
 use axum::{
@@ -87,21 +87,21 @@ async fn enter(
     };
     let (headers, request) = (head.headers.clone(), Request::from_parts(head, Body::from(body)));
     let streams = call.streams();
-    let visit = GrpcCall { dispatcher, call, caller, principal, headers, deadline };
-    let mut grpc = Grpc::new(Whole).max_decoding_message_size(MAX_REQUEST);
+    let grpc_call = GrpcCall { dispatcher, call, caller, principal, headers, deadline };
+    let mut grpc = Grpc::new(PassThroughCodec).max_decoding_message_size(MAX_REQUEST);
     if streams {
-        return grpc.server_streaming(visit, request).await.map(Body::new);
+        return grpc.server_streaming(grpc_call, request).await.map(Body::new);
     }
     tokio::select! {
-        answer = grpc.unary(visit, request) => answer.map(Body::new),
+        answer = grpc.unary(grpc_call, request) => answer.map(Body::new),
         () = passed(deadline) => late().into_http(),
     }
 }
 
 /// Deadline of the client; `None` if it set no timeout.
 fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, A2aError> {
-    let Some(said) = headers.get(grpc::TIMEOUT) else { return Ok(None) };
-    let timeout = grpc::read_timeout(said.to_str().unwrap_or_default())?;
+    let Some(value) = headers.get(grpc::TIMEOUT) else { return Ok(None) };
+    let timeout = grpc::read_timeout(value.to_str().unwrap_or_default())?;
     Ok(Some(Instant::now() + timeout))
 }
 
@@ -142,7 +142,7 @@ impl GrpcCall {
     async fn carry_out(&self, sent: &[u8]) -> GrpcAnswer {
         let dialect::grpc::Request { tenant, operation } = dialect::grpc::read(&self.call, sent);
         match self.dispatcher.of_tenant(tenant.as_deref()) {
-            Ok(place) => self.ask(operation, place, tenant.as_deref()).await,
+            Ok(target) => self.ask(operation, target, tenant.as_deref()).await,
             Err(why) => (Err(operation.err().unwrap_or(why).into()), None),
         }
     }
@@ -151,10 +151,10 @@ impl GrpcCall {
         &self,
         operation: Result<Operation, A2aError>,
         (agent, tenant): (Option<AgentId>, TenantId),
-        said: Option<&str>,
+        tenant_param: Option<&str>,
     ) -> GrpcAnswer {
         let Self { dispatcher, call, caller, principal, headers, deadline: _ } = self;
-        let url = own_url(dispatcher, headers);
+        let url = hub_url(dispatcher, headers);
         let wire = dialect::grpc::wire(call);
         let dialect = Dialect::Official(wire);
         let endpoints = dispatcher.endpoints(
@@ -164,13 +164,13 @@ impl GrpcCall {
         );
         let of =
             context::context(principal.clone(), &url, endpoints, agent, dialect, headers, None);
-        let place = Place { agent: of.agent.clone(), tenant };
+        let target = RequestTarget { agent: of.agent.clone(), tenant };
         let mut spelled = match operation {
-            Ok(operation) => dispatcher.carry_out(dialect, operation, place, &of).await,
+            Ok(operation) => dispatcher.carry_out(dialect, operation, target, &of).await,
             Err(why) => Err(of.unreadable(dialect, why).into()),
         };
         if let Ok(Reply::One(SpelledAnswer::Tree(answer))) = &mut spelled {
-            wire.echo_tenant(answer, said);
+            wire.echo_tenant(answer, tenant_param);
         }
         (spelled, context::activated(&of.active, context::extensions_header(headers)))
     }
@@ -181,15 +181,15 @@ impl UnaryService<Bytes> for GrpcCall {
     type Future = BoxFuture<'static, Result<tonic::Response<Vec<u8>>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let visit = self.clone();
+        let grpc_call = self.clone();
         Box::pin(async move {
-            let (spelled, active) = visit.carry_out(&request.into_inner()).await;
+            let (spelled, active) = grpc_call.carry_out(&request.into_inner()).await;
             match spelled {
                 Ok(Reply::One(SpelledAnswer::Text(_))) => {
                     Err(Status::internal("the answer is text"))
                 }
                 Ok(Reply::One(SpelledAnswer::Tree(answer))) => {
-                    let answer = visit.call.write(answer).map_err(|why| status(&why))?;
+                    let answer = grpc_call.call.write(answer).map_err(|why| status(&why))?;
                     Ok(with_metadata(answer, active))
                 }
                 // Unreachable: this method has a single answer.
@@ -206,15 +206,15 @@ impl ServerStreamingService<Bytes> for GrpcCall {
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let visit = self.clone();
+        let grpc_call = self.clone();
         Box::pin(async move {
-            let (spelled, active) = visit.carry_out(&request.into_inner()).await;
+            let (spelled, active) = grpc_call.carry_out(&request.into_inner()).await;
             match spelled {
                 Ok(Reply::Stream(stream)) => {
-                    let patience = visit.dispatcher.patience();
-                    let told = messages(visit.call, stream);
-                    let told = patiently(told, patience, visit.deadline);
-                    Ok(with_metadata(told.boxed(), active))
+                    let timeout = grpc_call.dispatcher.timeout();
+                    let encoded = messages(grpc_call.call, stream);
+                    let encoded = patiently(encoded, timeout, grpc_call.deadline);
+                    Ok(with_metadata(encoded.boxed(), active))
                 }
                 // Unreachable: this method answers with a stream.
                 Ok(Reply::One(_)) => Err(Status::internal("the answer is no stream")),
@@ -231,13 +231,13 @@ fn messages(
 ) -> impl Stream<Item = Encoded> + Send + 'static {
     stream::unfold((call, stream), async |(call, mut stream)| {
         let wire = dialect::grpc::wire(&call);
-        let Item { told, .. } = stream.next().await?;
-        let told = told.and_then(|told| match told {
+        let Item { content, .. } = stream.next().await?;
+        let encoded = content.and_then(|told| match told {
             ItemContent::Event(event) => call.write(wire.write_event(&event).unwrap_or_default()),
-            ItemContent::Value(told) => call.write(told),
+            ItemContent::Value(value) => call.write(value),
         });
-        let told = told.map_err(|why| status(&why));
-        Some((told, (call, stream)))
+        let encoded = encoded.map_err(|why| status(&why));
+        Some((encoded, (call, stream)))
     })
 }
 
@@ -245,31 +245,31 @@ fn messages(
 /// not take. HTTP/2 lets a client stop reading one stream while it reads others, so a timeout of
 /// the connection does not notice it. Ending the stream frees its permit.
 fn patiently(
-    told: impl Stream<Item = Encoded> + Send + 'static,
-    patience: Duration,
+    encoded: impl Stream<Item = Encoded> + Send + 'static,
+    timeout: Duration,
     deadline: Option<Instant>,
 ) -> impl Stream<Item = Encoded> {
-    let (send, heard) = mpsc::channel(1);
+    let (send, receiver) = mpsc::channel(1);
     // Aborted when the stream is dropped.
     let mut pump = JoinSet::new();
     pump.spawn(async move {
-        let (mut told, mut late_at) = (pin!(told), pin!(passed(deadline)));
+        let (mut encoded, mut late_at) = (pin!(encoded), pin!(passed(deadline)));
         loop {
             let next = tokio::select! {
-                next = told.next() => next,
+                next = encoded.next() => next,
                 () = &mut late_at => return Err(late()),
             };
-            let Some(told) = next else { return Ok(()) };
-            if send.send_timeout(told, patience).await.is_err() {
-                let patience = Span(patience);
-                let why = format!("the client took nothing for {patience}; subscribe again");
+            let Some(message) = next else { return Ok(()) };
+            if send.send_timeout(message, timeout).await.is_err() {
+                let timeout = Span(timeout);
+                let why = format!("the client took nothing for {timeout}; subscribe again");
                 return Err(Status::deadline_exceeded(why));
             }
         }
     });
-    stream::unfold((heard, pump), async |(mut heard, mut pump)| {
-        if let Some(told) = heard.recv().await {
-            return Some((told, (heard, pump)));
+    stream::unfold((receiver, pump), async |(mut heard, mut pump)| {
+        if let Some(message) = heard.recv().await {
+            return Some((message, (heard, pump)));
         }
         let broke = || Err(Status::internal("the stream broke; subscribe again"));
         let end = pump.join_next().await?.unwrap_or_else(|_| broke());
@@ -290,9 +290,9 @@ fn status(why: &A2aError) -> Status {
 }
 
 /// Codec that passes encoded messages through, because `grpc::GrpcMethod` encodes and decodes them.
-struct Whole;
+struct PassThroughCodec;
 
-impl Codec for Whole {
+impl Codec for PassThroughCodec {
     type Encode = Vec<u8>;
     type Decode = Bytes;
     type Encoder = Self;
@@ -307,7 +307,7 @@ impl Codec for Whole {
     }
 }
 
-impl Encoder for Whole {
+impl Encoder for PassThroughCodec {
     type Item = Vec<u8>;
     type Error = Status;
 
@@ -317,7 +317,7 @@ impl Encoder for Whole {
     }
 }
 
-impl Decoder for Whole {
+impl Decoder for PassThroughCodec {
     type Item = Bytes;
     type Error = Status;
 

@@ -1,7 +1,7 @@
 //! `GET /agents`: agent search in registry form, by skill, tags, words and version.
 
 use crate::http::{
-    context::own_url,
+    context::hub_url,
     reply::{TODAYS, json_body, refusal},
 };
 use a2a_hub_core::access_control::Principal;
@@ -39,7 +39,7 @@ async fn find(
     };
     match reply {
         Ok(Reply::One(Answer::Found(found))) => json_body(
-            registry::write(found, &own_url(&dispatcher, &headers)).to_string().into_bytes(),
+            registry::write(found, &hub_url(&dispatcher, &headers)).to_string().into_bytes(),
         ),
         // Unreachable: a search is answered with agents.
         Ok(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -5,7 +5,7 @@ use super::cards;
 use crate::http::{
     body::{BodyError, read_body},
     caller::HttpPeer,
-    context::{context, extensions_header, own_url, version, with_extensions},
+    context::{context, extensions_header, hub_url, version, with_extensions},
     origin_guard,
     paths::EndpointPath,
     reply::{TODAYS, answer, json_body, media, refusal, rest_body},
@@ -47,35 +47,35 @@ async fn enter(
     let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));
     let (method, headers) = (request.method().clone(), request.headers().clone());
     let principal = origin_guard::principal(&request);
-    let mut place = match EndpointPath::of(&path) {
-        Ok(place) => place,
+    let mut endpoint = match EndpointPath::parse(&path) {
+        Ok(endpoint) => endpoint,
         Err(why) => return refusal(&why, TODAYS, None),
     };
-    if let Some(name) = &place.agent {
+    if let Some(name) = &endpoint.agent {
         // Resolves an alias to the agent's id, which owns card and tasks.
         match dispatcher.hub().named(name) {
-            Ok(id) => place.agent = Some(id),
+            Ok(id) => endpoint.agent = Some(id),
             Err(why) => return refusal(&why, TODAYS, None),
         }
     }
-    let url = own_url(&dispatcher, &headers);
+    let url = hub_url(&dispatcher, &headers);
     let by_token = origin_guard::by_token(&caller, &headers).await;
-    let endpoints = dispatcher.endpoints(&url, place.agent.as_ref(), by_token);
-    if let Some(file) = place.below.strip_prefix(".well-known/") {
+    let endpoints = dispatcher.endpoints(&url, endpoint.agent.as_ref(), by_token);
+    if let Some(file) = endpoint.subpath.strip_prefix(".well-known/") {
         let version = version(&headers, query.as_deref());
-        let asked =
+        let card_request =
             cards::CardRequest { caller: &principal, method: &method, headers: &headers, version };
-        return cards::official(&dispatcher, asked, file, place.agent, &endpoints).await;
+        return cards::official(&dispatcher, card_request, file, endpoint.agent, &endpoints).await;
     }
     let query = query.as_deref();
-    let of = context(principal, &url, endpoints, place.agent, TODAYS, &headers, query);
+    let of = context(principal, &url, endpoints, endpoint.agent, TODAYS, &headers, query);
     let (media, named_in) = (media(&headers), extensions_header(&headers));
     // Headers and body share the connection's buffer, which a long task would keep alive.
     drop(headers);
     let body = read_body(&dispatcher, request).await;
-    let response = if place.below.is_empty() {
+    let response = if endpoint.subpath.is_empty() {
         call(&dispatcher, &method, body, &of).await
-    } else if let Some(path) = place.below.strip_prefix("rest/") {
+    } else if let Some(path) = endpoint.subpath.strip_prefix("rest/") {
         rest_call(&dispatcher, &method, (path, query), media, body, &of).await
     } else {
         let why = format!("there is nothing at `{path}`");
@@ -129,8 +129,8 @@ async fn rest_call(
     drop(body);
     let dialect = Dialect::Official(wire);
     let spelled = match operation {
-        Ok(operation) => match dispatcher.place(tenant.as_deref(), of.agent.as_ref()) {
-            Ok(place) => dispatcher.carry_out(dialect, operation, place, of).await,
+        Ok(operation) => match dispatcher.resolve_target(tenant.as_deref(), of.agent.as_ref()) {
+            Ok(target) => dispatcher.carry_out(dialect, operation, target, of).await,
             Err(why) => Err(why.into()),
         },
         Err(why) => Err(of.unreadable(dialect, why).into()),

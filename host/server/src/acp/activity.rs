@@ -40,7 +40,7 @@ const PRIORITIES: [&str; 3] = ["high", "medium", "low"];
 
 /// Tool call of a permission request.
 #[derive(Debug, PartialEq)]
-pub(super) struct AskedCall {
+pub(super) struct PermissionCall {
     /// Id of the call for the client.
     pub(super) id: String,
     /// True if the agent reports the call, and so its end.
@@ -204,7 +204,7 @@ impl TurnActivity {
     }
 
     /// Notes the tool call of a permission request, which is open from then on.
-    pub(super) fn note_asked(&mut self, call: &str, title: &str, kind: &'static str) {
+    pub(super) fn note_permission_call(&mut self, call: &str, title: &str, kind: &'static str) {
         let known = self.known(call);
         title.clone_into(&mut known.title);
         known.kind = Some(kind);
@@ -213,18 +213,18 @@ impl TurnActivity {
 
     /// Update of a tool call whose permission was decided. One that the agent does not report ends
     /// with the decision; a denied one that it reports ends with its report, or with the turn.
-    pub(super) fn decided(&mut self, asked: &AskedCall, is_allowed: bool) -> Option<Value> {
-        let state = match (asked.is_reported, is_allowed) {
+    pub(super) fn decided(&mut self, call: &PermissionCall, is_allowed: bool) -> Option<Value> {
+        let state = match (call.is_reported, is_allowed) {
             (true, true) => "in_progress",
             (true, false) => {
-                self.known(&asked.id).is_denied = true;
+                self.known(&call.id).is_denied = true;
                 return None;
             }
             (false, true) => "completed",
             (false, false) => "failed",
         };
-        self.known(&asked.id).is_open = asked.is_reported;
-        Some(state_update(&asked.id, state))
+        self.known(&call.id).is_open = call.is_reported;
+        Some(state_update(&call.id, state))
     }
 
     /// Ends the calls that the agent left open at the end of its turn, in the order of their

@@ -26,7 +26,7 @@ pub(super) struct PromptKinds {
 
 impl PromptKinds {
     /// Kinds that the agent's card names as input modes.
-    pub(super) fn of(card: &AgentCard) -> Self {
+    pub(super) fn from_card(card: &AgentCard) -> Self {
         let takes_all = card.input_modes().is_empty();
         let takes = |media: &[&str]| takes_all || media.iter().any(|media| card.takes(media));
         Self { image: takes(&IMAGES), audio: takes(&SOUND) }
@@ -51,7 +51,7 @@ pub(super) struct ClientFeatures {
 
 impl ClientFeatures {
     /// Reads the parameters of `initialize`. A capability of another type counts as absent.
-    pub(super) fn of(params: &Value) -> Self {
+    pub(super) fn from_params(params: &Value) -> Self {
         let client = &params["clientCapabilities"];
         Self {
             shows_forms: client["elicitation"]["form"].is_object(),
@@ -123,7 +123,7 @@ mod tests {
             (json!([]), true, true),
         ] {
             let card = json!({ "name": "n", "description": "d", "version": "1", "defaultInputModes": modes });
-            let takes = PromptKinds::of(&serde_json::from_value(card).unwrap());
+            let takes = PromptKinds::from_card(&serde_json::from_value(card).unwrap());
             assert_eq!(takes, PromptKinds { image, audio }, "{modes}");
             let can =
                 &hello(&Principal::Operator, takes)["agentCapabilities"]["promptCapabilities"];
@@ -136,13 +136,13 @@ mod tests {
         let both = json!({ "clientCapabilities": {
             "elicitation": { "form": {} }, "session": { "notices": {} } } });
         let all = ClientFeatures { shows_forms: true, shows_notices: true };
-        assert_eq!(ClientFeatures::of(&both), all);
+        assert_eq!(ClientFeatures::from_params(&both), all);
         for odd in [json!(null), json!([]), json!({ "clientCapabilities": 7 })] {
-            assert_eq!(ClientFeatures::of(&odd), ClientFeatures::default());
+            assert_eq!(ClientFeatures::from_params(&odd), ClientFeatures::default());
         }
         for odd in [json!(null), json!(true), json!("form")] {
             let odd = json!({ "clientCapabilities": { "elicitation": { "form": odd } } });
-            assert_eq!(ClientFeatures::of(&odd), ClientFeatures::default());
+            assert_eq!(ClientFeatures::from_params(&odd), ClientFeatures::default());
         }
     }
 }

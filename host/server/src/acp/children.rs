@@ -8,7 +8,7 @@ use a2a_hub_core::{
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_protocol::{
-    hub::event::{Happened, StreamEnd},
+    hub::event::{HubEventKind, StreamEnd},
     id::TaskId,
     message::joined_text,
     operation::{Answer, Operation, TaskTree, TreeQuery, TreeTask},
@@ -88,7 +88,7 @@ impl<'a> ChildWatch<'a> {
                 None => events.next().await,
             };
             match event {
-                Ok(event) => self.take(&event.what),
+                Ok(event) => self.apply(&event.what),
                 Err(StreamEnd::HubStopped) => self.events = None,
                 Err(StreamEnd::TooSlow) => {
                     self.events = listen(self.dispatcher, self.caller).await;
@@ -98,8 +98,8 @@ impl<'a> ChildWatch<'a> {
         }
     }
 
-    fn take(&mut self, what: &Happened) {
-        let Happened::TaskState { task_id, .. } = what else { return };
+    fn apply(&mut self, event: &HubEventKind) {
+        let HubEventKind::TaskState { task_id, .. } = event else { return };
         if self.root.as_ref() != Some(task_id) && !self.foreign.contains(task_id) {
             self.foreign.insert(task_id.clone());
             self.note();
@@ -111,11 +111,11 @@ impl<'a> ChildWatch<'a> {
     }
 
     /// Updates at the end of the turn's stream, of changes that were not read yet.
-    pub(super) async fn rest(&mut self) -> Vec<Value> {
+    pub(super) async fn drain(&mut self) -> Vec<Value> {
         while let Some(events) = &mut self.events
             && let Some(Ok(event)) = events.next().now_or_never()
         {
-            self.take(&event.what);
+            self.apply(&event.what);
         }
         if self.due.is_some() { self.read().await } else { Vec::new() }
     }
@@ -172,8 +172,8 @@ pub(super) async fn loaded(
     root: &TaskId,
 ) -> Vec<Value> {
     let Some(tree) = tree(dispatcher, caller, root).await else { return Vec::new() };
-    let below = tree.tasks.iter().filter(|task| task.depth > 0);
-    below.map(|task| update(task, true, None)).collect()
+    let descendants = tree.tasks.iter().filter(|task| task.depth > 0);
+    descendants.map(|task| update(task, true, None)).collect()
 }
 
 async fn tree(dispatcher: &Dispatcher, caller: &Principal, root: &TaskId) -> Option<TaskTree> {
@@ -194,9 +194,11 @@ async fn answer(dispatcher: &Dispatcher, caller: &Principal, id: &TaskId) -> Opt
 }
 
 fn text_of(task: &Task) -> String {
-    let said = task.status.message.as_ref().map(|message| message.joined_text());
-    let made = || task.artifacts.iter().map(|made| joined_text(&made.parts)).collect::<String>();
-    let text = said.filter(|said| !said.is_empty()).unwrap_or_else(made);
+    let message_text = task.status.message.as_ref().map(|message| message.joined_text());
+    let artifact_text =
+        || task.artifacts.iter().map(|artifact| joined_text(&artifact.parts)).collect::<String>();
+    let text =
+        message_text.filter(|message_text| !message_text.is_empty()).unwrap_or_else(artifact_text);
     text.chars().take(MAX_ANSWER).collect()
 }
 

@@ -8,7 +8,7 @@ use super::{
     sessions::{BegunTurn, MAX_TITLE, Sessions},
     turn::{Open, ShownTask, Turn, refusal},
     updates,
-    wire::{self, CANCEL_REQUEST, Heard, Refusal, Wire},
+    wire::{self, AcpMessage, CANCEL_REQUEST, Refusal, Wire},
 };
 use a2a_hub_core::{
     access_control::{self, Principal},
@@ -50,7 +50,7 @@ pub(crate) struct ConnectionTarget {
 /// A connected client.
 pub(super) struct Connection {
     pub(super) dispatcher: Dispatcher,
-    pub(super) asked: ConnectionTarget,
+    pub(super) target: ConnectionTarget,
     pub(super) wire: Wire,
     pub(super) sessions: Sessions,
     client: Mutex<ClientFeatures>,
@@ -75,29 +75,29 @@ struct Prompt {
 /// cancels its task.
 pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
     dispatcher: Dispatcher,
-    asked: ConnectionTarget,
+    target: ConnectionTarget,
     reader: &mut LineReader<R>,
     outbox: mpsc::Sender<Vec<u8>>,
     stop: CancellationToken,
 ) {
-    let gone = outbox.clone();
+    let client_outbox = outbox.clone();
     let wire = Wire::new(outbox);
     let (sessions, client, requests) = Default::default();
     let stops = stop.clone();
     let connection =
-        Connection { dispatcher, asked, wire, sessions, client, requests, stop: stops };
+        Connection { dispatcher, target, wire, sessions, client, requests, stop: stops };
     let connection = Arc::new(connection);
     let mut requests = JoinSet::new();
     loop {
         let line = tokio::select! {
             line = reader.next_lossy_line() => line,
             () = stop.cancelled() => return,
-            () = gone.closed() => break,
+            () = client_outbox.closed() => break,
         };
         match line {
             Ok(Some(line)) if line.trim().is_empty() => {}
             Ok(Some(line)) => match wire::read(&line) {
-                Ok(heard) => connection.take(heard, &mut requests).await,
+                Ok(message) => connection.handle(message, &mut requests).await,
                 Err((id, why)) => connection.wire.answer(&id, Err(why)).await,
             },
             Ok(None) => break,
@@ -111,19 +111,21 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
 }
 
 impl Connection {
-    async fn take(self: &Arc<Self>, heard: Heard, requests: &mut JoinSet<()>) {
-        match heard {
-            Heard::Answer { id, result } => self.wire.answered(id, result),
-            Heard::Notice { method, params } if method == "session/cancel" => self.cancel(&params),
-            Heard::Notice { method, params } if method == CANCEL_REQUEST => {
+    async fn handle(self: &Arc<Self>, message: AcpMessage, requests: &mut JoinSet<()>) {
+        match message {
+            AcpMessage::Answer { id, result } => self.wire.answered(id, result),
+            AcpMessage::Notice { method, params } if method == "session/cancel" => {
+                self.cancel(&params);
+            }
+            AcpMessage::Notice { method, params } if method == CANCEL_REQUEST => {
                 // An unknown id is that of a request which was answered already.
                 if let Some(off) = self.requests.lock().get(&params["requestId"].to_string()) {
                     off.cancel();
                 }
             }
             // Unknown notifications are ignored.
-            Heard::Notice { .. } => {}
-            Heard::Request { id, method, params } => {
+            AcpMessage::Notice { .. } => {}
+            AcpMessage::Request { id, method, params } => {
                 if requests.len() >= MAX_IN_FLIGHT {
                     let why = format!("{MAX_IN_FLIGHT} requests are under way already");
                     self.wire.answer(&id, Err(Refusal::params(why))).await;
@@ -178,12 +180,13 @@ impl Connection {
                 Ok(json!({}))
             }
             "initialize" => {
-                *self.client.lock() = ClientFeatures::of(&params);
+                *self.client.lock() = ClientFeatures::from_params(&params);
                 // An unknown agent is refused by the methods that begin a session.
                 let offer = self.offer(&Chosen::default()).await;
                 let card = offer.ok().and_then(|offer| offer.card);
-                let takes = card.map_or_else(PromptKinds::default, |card| PromptKinds::of(&card));
-                Ok(hello(&self.asked.caller, takes))
+                let takes =
+                    card.map_or_else(PromptKinds::default, |card| PromptKinds::from_card(&card));
+                Ok(hello(&self.target.caller, takes))
             }
             // No authentication is needed, because the kernel identifies the peer of the socket.
             "authenticate" => Ok(json!({})),
@@ -219,7 +222,7 @@ impl Connection {
                  configuration."
             ))
         };
-        self.tell(id, update).await;
+        self.send_update(id, update).await;
     }
 
     /// Tells the client the title of a new session, which is its first prompt.
@@ -229,7 +232,7 @@ impl Connection {
         let title = plain_text::line(&texts.collect::<Vec<_>>().join(" "), MAX_TITLE);
         if is_untitled.is_ok_and(|it| it) && !title.is_empty() {
             let update = json!({ "sessionUpdate": "session_info_update", "title": title });
-            self.tell(id, update).await;
+            self.send_update(id, update).await;
         }
     }
 
@@ -249,7 +252,7 @@ impl Connection {
         let (operation, shown) = self.operation(&id, params, &chosen).await?;
         let (dispatcher, wire, stop) = (&self.dispatcher, &self.wire, &self.stop);
         let (caller, client, reported) =
-            (&self.asked.caller, *self.client.lock(), Mutex::default());
+            (&self.target.caller, *self.client.lock(), Mutex::default());
         let (session, commands) = (&*id, &reported);
         let turn = Turn { dispatcher, caller, wire, session, client, commands, off, stop };
         let ended = Box::pin(turn.run(operation, shown)).await;
@@ -290,7 +293,7 @@ impl Connection {
             }
             None => {
                 let command = commands::called(&commands, &parts);
-                let agent = chosen.agent.as_ref().or(self.asked.agent.as_ref());
+                let agent = chosen.agent.as_ref().or(self.target.agent.as_ref());
                 let (context, directory) = (Some(id), Some(directory.as_str()));
                 let (model, effort) = (chosen.model.as_deref(), chosen.effort.as_deref());
                 let (skill, permissions) = (None, chosen.mode);
@@ -334,7 +337,7 @@ impl Connection {
         let Some(update) = update else { return };
         let names = commands::names(&update);
         if self.sessions.with(id, |session| session.commands = names).is_ok() {
-            self.tell(id, update).await;
+            self.send_update(id, update).await;
         }
     }
 
@@ -350,7 +353,7 @@ impl Connection {
             ..TaskQuery::all(Page { limit: COMMAND_TASKS, offset: 0 })
         });
         // A refusal would be logged for each session.
-        if self.asked.caller.may(access_control::needed(&list)).is_err() {
+        if self.target.caller.may(access_control::needed(&list)).is_err() {
             return Ok(None);
         }
         let Answer::Tasks { tasks, .. } = self.one(list).await? else { return Ok(None) };
@@ -359,13 +362,13 @@ impl Connection {
     }
 
     /// Sends an update of a session.
-    pub(super) async fn tell(&self, id: &str, update: Value) {
+    pub(super) async fn send_update(&self, id: &str, update: Value) {
         self.wire.notify("session/update", json!({ "sessionId": id, "update": update })).await;
     }
 
     /// Carries out an operation that does not stream.
     pub(super) async fn one(&self, operation: Operation) -> Result<Answer, Refusal> {
-        match self.dispatcher.ask(&self.asked.caller, operation).await.map_err(refusal)?.0 {
+        match self.dispatcher.ask(&self.target.caller, operation).await.map_err(refusal)?.0 {
             Reply::One(answer) => Ok(answer),
             Reply::Stream(_) => Err(Refusal::params("the hub answered with a stream")),
         }

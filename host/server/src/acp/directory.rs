@@ -38,9 +38,9 @@ async fn resolved(path: &str) -> PathBuf {
 
 /// Path without `.`, `..` and repeated slashes, and with the links of its existing part resolved.
 fn resolve(path: &Path) -> PathBuf {
-    let existing = path.ancestors().find_map(|above| {
-        let real = fs::canonicalize(above).ok()?;
-        Some((real, path.strip_prefix(above).ok()?))
+    let existing = path.ancestors().find_map(|ancestor| {
+        let real = fs::canonicalize(ancestor).ok()?;
+        Some((real, path.strip_prefix(ancestor).ok()?))
     });
     let (mut resolved, rest) = existing.unwrap_or((PathBuf::new(), path));
     for part in rest.components() {

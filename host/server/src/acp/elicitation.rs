@@ -1,7 +1,7 @@
 //! Conversion of a task's question to a form for the user (`elicitation/create`), and of the
 //! filled-in form to an answer.
 
-use crate::own_form::own_form;
+use crate::agent_form::agent_form;
 use a2a_hub_core::text::terminal;
 use a2a_hub_protocol::task::Task;
 use a2a_hub_rpc::question_view;
@@ -24,7 +24,7 @@ pub(super) fn form(session: &str, task: &Task) -> Value {
         "sessionId": session,
         "mode": "form",
         "message": terminal::clean(&prompt),
-        "requestedSchema": own_form(task).map_or_else(|| plain(task), |form| json!(form)),
+        "requestedSchema": agent_form(task).map_or_else(|| plain(task), |form| json!(form)),
     })
 }
 
@@ -42,7 +42,7 @@ fn plain(task: &Task) -> Value {
 /// the user declined or dismissed it, or left it empty.
 pub(super) fn answer(task: &Task, filled: &Value) -> Option<String> {
     let content = filled["content"].as_object().filter(|_| filled["action"] == "accept")?;
-    if own_form(task).is_some() {
+    if agent_form(task).is_some() {
         return Some(filled["content"].to_string());
     }
     let text = content.get(ANSWER)?.as_str()?;

@@ -13,21 +13,21 @@ const MAX_TITLE: usize = 200;
 const MAX_HUNKS: usize = 200;
 
 /// Path of the changed file; `None` if the artifact is something else.
-pub(super) fn path_of(made: &Artifact) -> Option<&str> {
-    let facts = made.metadata.as_ref()?;
+pub(super) fn path_of(artifact: &Artifact) -> Option<&str> {
+    let facts = artifact.metadata.as_ref()?;
     let path = facts.get("path")?.as_str()?;
     (facts.get("kind")? == "file-change").then_some(path)
 }
 
 /// Tool call with the id `call` that changed the file.
-pub(super) fn tool_call(call: &str, path: &str, made: &Artifact) -> Value {
+pub(super) fn tool_call(call: &str, path: &str, artifact: &Artifact) -> Value {
     let mut update = json!({
         "sessionUpdate": "tool_call",
         "toolCallId": call,
         "title": plain_text::line(path, MAX_TITLE),
         "kind": "edit",
         "status": "completed",
-        "content": diffs(path, &joined_text(&made.parts)),
+        "content": diffs(path, &joined_text(&artifact.parts)),
     });
     // The protocol has absolute paths only.
     if Path::new(path).is_absolute() {

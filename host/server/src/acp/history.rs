@@ -91,17 +91,17 @@ impl History<'_> {
         while let Some(event) = events.next().await {
             let event = event.map_err(|why| broken(&id, &why))?;
             for update in shown.updates(&event.event) {
-                self.tell(update).await;
+                self.send_update(update).await;
             }
             if event.seq >= now.seq {
                 break;
             }
         }
         for update in shown.end() {
-            self.tell(update).await;
+            self.send_update(update).await;
         }
         for update in children::loaded(self.dispatcher, self.caller, &id).await {
-            self.tell(update).await;
+            self.send_update(update).await;
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl History<'_> {
         self.dispatcher.hub().handle(self.caller, None, operation).await
     }
 
-    async fn tell(&self, update: Value) {
+    async fn send_update(&self, update: Value) {
         let params = json!({ "sessionId": self.session, "update": update });
         self.wire.notify("session/update", params).await;
     }
@@ -153,18 +153,18 @@ impl Shown {
             match text.filter(|_| update["sessionUpdate"] == MESSAGE) {
                 Some(text) => {
                     if update["messageId"] != self.message {
-                        all.extend(self.rest());
+                        all.extend(self.flush());
                         self.message = update["messageId"].clone();
                     }
                     self.pending += text;
                 }
                 None => {
-                    all.extend(self.rest());
+                    all.extend(self.flush());
                     all.push(update);
                 }
             }
             if self.pending.len() >= ENOUGH {
-                all.extend(self.rest());
+                all.extend(self.flush());
             }
         }
         all
@@ -192,11 +192,11 @@ impl Shown {
     /// follows a task that is still at work.
     fn end(&mut self) -> Vec<Value> {
         let open = self.sent.activity.end(self.is_failed);
-        self.rest().into_iter().chain(open).collect()
+        self.flush().into_iter().chain(open).collect()
     }
 
     /// Text that was not sent yet.
-    fn rest(&mut self) -> Option<Value> {
+    fn flush(&mut self) -> Option<Value> {
         let text = std::mem::take(&mut self.pending);
         let content = json!({ "type": "text", "text": text });
         let id = &self.message;

@@ -18,8 +18,8 @@ pub(super) struct Modes(&'static [(&'static str, &'static str, &'static str)]);
 impl Modes {
     /// Modes up to the operator's setting; `None` if the setting is unknown.
     pub(super) fn up_to(permissions: &str) -> Option<Self> {
-        let most = ALL.iter().position(|(id, ..)| *id == permissions)?;
-        Some(Self(ALL.get(..=most)?))
+        let max = ALL.iter().position(|(id, ..)| *id == permissions)?;
+        Some(Self(ALL.get(..=max)?))
     }
 
     /// The mode with this id.
@@ -29,16 +29,15 @@ impl Modes {
 
     /// Mode of a session with this choice. An unavailable choice yields the operator's setting.
     pub(super) fn current(self, chosen: Option<&str>) -> &'static str {
-        let most = self.0.last().map_or("ask", |(id, ..)| *id);
-        chosen.and_then(|id| self.named(id)).unwrap_or(most)
+        let max = self.0.last().map_or("ask", |(id, ..)| *id);
+        chosen.and_then(|id| self.named(id)).unwrap_or(max)
     }
 
     /// ACP's description of the modes, for a session with this choice.
-    pub(super) fn told(self, chosen: Option<&str>) -> Value {
-        let available = self
-            .0
-            .iter()
-            .map(|(id, name, what)| json!({ "id": id, "name": name, "description": what }));
+    pub(super) fn to_json(self, chosen: Option<&str>) -> Value {
+        let available = self.0.iter().map(
+            |(id, name, description)| json!({ "id": id, "name": name, "description": description }),
+        );
         let available: Vec<_> = available.collect();
         json!({ "currentModeId": self.current(chosen), "availableModes": available })
     }
@@ -69,7 +68,7 @@ mod tests {
         let current = |chosen| ask.current(chosen);
         assert_eq!((current(None), current(Some("read-only"))), ("ask", "read-only"));
         assert_eq!(current(Some("full")), "ask", "the operator took it away");
-        let told = ask.told(Some("read-only"));
+        let told = ask.to_json(Some("read-only"));
         assert_eq!(told["currentModeId"], "read-only");
         assert_eq!(told["availableModes"][1]["id"], "ask");
     }

@@ -52,7 +52,7 @@ struct Select<'a> {
 
 impl SessionOptions {
     /// Options of a session with `agent`, out of these agents.
-    pub(super) fn of(agent: Option<AgentId>, all: Vec<AgentInfo>) -> Self {
+    pub(super) fn new(agent: Option<AgentId>, all: Vec<AgentInfo>) -> Self {
         let mut offer = Self { agent, ..Self::default() };
         for info in all {
             if offer.agent.as_ref() == Some(&info.id) {
@@ -126,10 +126,10 @@ impl SessionOptions {
     /// ACP's description of the options, for a session with these choices.
     pub(super) fn described(&self, chosen: &Chosen) -> Value {
         let option = |select: Select<'_>| {
-            let value = |(value, name, what): (&str, &str, Option<&str>)| {
+            let value = |(value, name, description): (&str, &str, Option<&str>)| {
                 let mut value = json!({ "value": value, "name": name });
-                if let (Some(what), Some(value)) = (what, value.as_object_mut()) {
-                    value.insert("description".to_owned(), what.into());
+                if let (Some(description), Some(value)) = (description, value.as_object_mut()) {
+                    value.insert("description".to_owned(), description.into());
                 }
                 value
             };
@@ -164,7 +164,11 @@ impl SessionOptions {
             name: "Mode",
             description: "What the agent's programs may do without asking",
             current: modes.current(chosen.mode),
-            values: modes.all().iter().map(|(id, name, what)| (*id, *name, Some(*what))).collect(),
+            values: modes
+                .all()
+                .iter()
+                .map(|(id, name, description)| (*id, *name, Some(*description)))
+                .collect(),
         });
         let model = self.models.as_ref().map(|choice| Select {
             id: "model",
@@ -247,8 +251,8 @@ mod tests {
             agent: Some(id("codex")),
             agents: ["codex", "echo"].map(|name| (id(name), name.to_owned())).to_vec(),
             modes: Modes::up_to("edit"),
-            models: AgentChoice::of(Some("large"), Some("small, tiny")),
-            efforts: AgentChoice::of(None, Some("low,high")),
+            models: AgentChoice::from_settings(Some("large"), Some("small, tiny")),
+            efforts: AgentChoice::from_settings(None, Some("low,high")),
             card: None,
         }
     }
@@ -316,7 +320,7 @@ mod tests {
         assert_eq!(offer().limited(&chosen), chosen);
         let less = SessionOptions {
             modes: Modes::up_to("ask"),
-            models: AgentChoice::of(None, Some("small")),
+            models: AgentChoice::from_settings(None, Some("small")),
             efforts: None,
             ..offer()
         };

@@ -7,7 +7,7 @@
 //! the open one with the question's `tool` and `input`.
 
 use super::{
-    activity::{AskedCall, TurnActivity, call_id, id_of, kind_of, line_of, locations_of},
+    activity::{PermissionCall, TurnActivity, call_id, id_of, kind_of, line_of, locations_of},
     file_changes,
 };
 use a2a_hub_core::text::{plain_text, terminal};
@@ -28,7 +28,7 @@ const MAX_CHANGES: usize = 50;
 /// A permission request.
 #[derive(Debug)]
 pub(super) struct PermissionRequest {
-    pub(super) call: AskedCall,
+    pub(super) call: PermissionCall,
     /// The `tool_call` that precedes the request, if the client does not know the call.
     pub(super) announced: Option<Value>,
     /// Parameters of the request.
@@ -40,7 +40,7 @@ pub(super) fn request(session: &str, task: &Task, calls: &mut TurnActivity) -> P
     let null = Value::Null;
     let data = question_view::data(task).unwrap_or(&null);
     let (named, input, prompt) = (&data["toolCall"], &data["input"], question_view::prompt(task));
-    let call = asked_call(task, data, calls);
+    let call = permission_call(task, data, calls);
     let known = calls.get(&call.id);
     let changes: Vec<_> = changes(data).collect();
     let title = line_of(named, "title")
@@ -79,7 +79,7 @@ pub(super) fn request(session: &str, task: &Task, calls: &mut TurnActivity) -> P
         member::set(&mut announced, "sessionUpdate", "tool_call");
         announced
     });
-    calls.note_asked(&call.id, &title, kind);
+    calls.note_permission_call(&call.id, &title, kind);
     let options: Vec<_> =
         question_view::choices(task).iter().map(|choice| option(choice)).collect();
     let params = json!({ "sessionId": session, "toolCall": about, "options": options });
@@ -88,22 +88,22 @@ pub(super) fn request(session: &str, task: &Task, calls: &mut TurnActivity) -> P
 
 /// Tool call of the question. That of a descendant's task has an id that only the question uses:
 /// the client knows the descendant as one call, and none of its calls.
-fn asked_call(task: &Task, data: &Value, calls: &TurnActivity) -> AskedCall {
-    let question = Question::of(task.metadata.as_ref());
-    let below = question.as_ref().and_then(|question| question.task.as_ref());
-    if below.is_none() {
+fn permission_call(task: &Task, data: &Value, calls: &TurnActivity) -> PermissionCall {
+    let question = Question::from_metadata(task.metadata.as_ref());
+    let descendant = question.as_ref().and_then(|question| question.task.as_ref());
+    if descendant.is_none() {
         if let Some(id) = id_of(&data["toolCall"]) {
-            return AskedCall { id: call_id(Some(&task.id), id), is_reported: true };
+            return PermissionCall { id: call_id(Some(&task.id), id), is_reported: true };
         }
         let name = data["tool"].as_str().unwrap_or_default();
         if let Some((id, _)) = calls.similar(&task.id, name, &data["input"]) {
-            return AskedCall { id: id.to_owned(), is_reported: true };
+            return PermissionCall { id: id.to_owned(), is_reported: true };
         }
     }
     let id = question.as_ref().map_or("question", |question| question.id.as_str());
     // No id of a reported call begins like this.
-    let id = format!("{}#question-{id}", below.unwrap_or(&task.id));
-    AskedCall { id, is_reported: false }
+    let id = format!("{}#question-{id}", descendant.unwrap_or(&task.id));
+    PermissionCall { id, is_reported: false }
 }
 
 /// Paths and unified diffs of the files that the call changes.

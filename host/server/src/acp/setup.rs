@@ -30,7 +30,7 @@ const PAGE: usize = 50;
 
 /// Maximum number of conversations that are looked at for a page: those of agents among each other
 /// are left out.
-const MAX_LOOKED_AT: usize = 1_000;
+const MAX_SCANNED: usize = 1_000;
 
 /// The same for a list of one directory, and the number that is read at once.
 const MAX_COMPARED: usize = 10_000;
@@ -51,13 +51,13 @@ const MAX_SERVER_NAME: usize = 80;
 struct OpenSession {
     session_id: String,
     #[serde(flatten)]
-    place: SessionPlace,
+    place: SessionParams,
 }
 
 /// Parameters of `session/new`: directories and tools of a session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SessionPlace {
+struct SessionParams {
     cwd: String,
     #[serde(default)]
     additional_directories: Option<Vec<String>>,
@@ -101,11 +101,12 @@ struct SetOption {
 impl Connection {
     /// Creates a session with a new conversation.
     pub(super) async fn create(&self, params: Value) -> Result<Value, Refusal> {
-        let place: SessionPlace = read(params)?;
+        let session_params: SessionParams = read(params)?;
         let offer = self.offer(&Chosen::default()).await?;
-        self.check_place(&place, offer.agent.as_ref()).await?;
+        self.check_directories(&session_params, offer.agent.as_ref()).await?;
         let id = ContextId::fresh().to_string();
-        let mut begun = self.keep(&id, place, |session| session.is_untitled = true)?;
+        let mut begun =
+            self.register_session(&id, session_params, |session| session.is_untitled = true)?;
         begun.insert("sessionId".to_owned(), json!(id));
         add_options(&mut begun, &offer, &Chosen::default());
         Ok(begun.into())
@@ -113,9 +114,9 @@ impl Connection {
 
     /// Opens a conversation and replays it first.
     pub(super) async fn load(&self, params: Value) -> Result<Value, Refusal> {
-        let OpenSession { session_id, place } = read(params)?;
-        let answer = self.open(&session_id, place).await?;
-        let (dispatcher, caller) = (&self.dispatcher, &self.asked.caller);
+        let OpenSession { session_id, place: session_params } = read(params)?;
+        let answer = self.open(&session_id, session_params).await?;
+        let (dispatcher, caller) = (&self.dispatcher, &self.target.caller);
         let history = History { dispatcher, caller, wire: &self.wire, session: &session_id };
         history.replay().await?;
         Ok(answer)
@@ -123,12 +124,12 @@ impl Connection {
 
     /// Opens a conversation without its messages.
     pub(super) async fn resume(&self, params: Value) -> Result<Value, Refusal> {
-        let OpenSession { session_id, place } = read(params)?;
-        self.open(&session_id, place).await
+        let OpenSession { session_id, place: session_params } = read(params)?;
+        self.open(&session_id, session_params).await
     }
 
     /// Opens a conversation, and returns the options of its session.
-    async fn open(&self, id: &str, place: SessionPlace) -> Result<Value, Refusal> {
+    async fn open(&self, id: &str, session_params: SessionParams) -> Result<Value, Refusal> {
         // Only checks that the conversation exists.
         let get = Operation::GetContext { id: ContextId::new(id), history_length: 1 };
         let Answer::Context(..) = self.one(get).await? else {
@@ -137,8 +138,9 @@ impl Connection {
         let open = self.open_question(id).await?;
         let chosen = self.sessions.with(id, |session| session.chosen.clone()).unwrap_or_default();
         let offer = self.offer(&chosen).await?;
-        self.check_place(&place, offer.agent.as_ref()).await?;
-        let mut opened = self.keep(id, place, |session| session.open = open)?;
+        self.check_directories(&session_params, offer.agent.as_ref()).await?;
+        let mut opened =
+            self.register_session(id, session_params, |session| session.open = open)?;
         add_options(&mut opened, &offer, &chosen);
         Ok(opened.into())
     }
@@ -166,13 +168,13 @@ impl Connection {
     }
 
     /// Refuses directories in which the agent could not work at the first prompt.
-    async fn check_place(
+    async fn check_directories(
         &self,
-        place: &SessionPlace,
+        session_params: &SessionParams,
         agent: Option<&AgentId>,
     ) -> Result<(), Refusal> {
-        self.check_directory(&place.cwd, agent).await?;
-        let more = place.additional_directories.as_deref().unwrap_or_default();
+        self.check_directory(&session_params.cwd, agent).await?;
+        let more = session_params.additional_directories.as_deref().unwrap_or_default();
         if more.len() > MAX_DIRECTORIES {
             let why = format!("`additionalDirectories` may name {MAX_DIRECTORIES} at most");
             return Err(Refusal::params(why));
@@ -214,13 +216,13 @@ impl Connection {
 
     /// Opens a session. The answer names the client's MCP servers, which the hub does not use: they
     /// would be programs of the client's choice with the rights of the agent.
-    fn keep(
+    fn register_session(
         &self,
         id: &str,
-        place: SessionPlace,
+        session_params: SessionParams,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Map<String, Value>, Refusal> {
-        let mcp_servers = names_of(&place.mcp_servers);
+        let mcp_servers = names_of(&session_params.mcp_servers);
         let mut answer = Map::new();
         if !mcp_servers.is_empty() {
             tracing::info!(session = id, servers = ?mcp_servers, "an ACP client's MCP servers are not used");
@@ -228,8 +230,8 @@ impl Connection {
             answer.insert("_meta".to_owned(), named);
         }
         self.sessions.open(id, |session| {
-            session.directory = place.cwd;
-            session.additional = place.additional_directories.unwrap_or_default();
+            session.directory = session_params.cwd;
+            session.additional = session_params.additional_directories.unwrap_or_default();
             session.mcp_servers = mcp_servers;
             set_up(session);
         })?;
@@ -239,7 +241,7 @@ impl Connection {
     /// Options of a session with these choices.
     pub(super) async fn offer(&self, chosen: &Chosen) -> Result<SessionOptions, Refusal> {
         let default = || self.dispatcher.hub().default_agent();
-        let agent = chosen.agent.clone().or_else(|| self.asked.agent.clone()).or_else(default);
+        let agent = chosen.agent.clone().or_else(|| self.target.agent.clone()).or_else(default);
         let Answer::Agents(all) = self.one(Operation::ListAgents { include_health: false }).await?
         else {
             return Err(Refusal::params("the hub tells of no agents"));
@@ -254,7 +256,7 @@ impl Connection {
             }
             known => known,
         };
-        Ok(SessionOptions::of(agent, all))
+        Ok(SessionOptions::new(agent, all))
     }
 
     /// Sets the mode of a session, from its next prompt on.
@@ -267,7 +269,7 @@ impl Connection {
             session.chosen.mode = Some(mode);
             session.chosen.clone()
         })?;
-        self.tell(&session_id, options_update(&offer, &chosen)).await;
+        self.send_update(&session_id, options_update(&offer, &chosen)).await;
         Ok(json!({}))
     }
 
@@ -294,7 +296,7 @@ impl Connection {
         self.sessions.with(&session_id, |session| session.chosen = chosen.clone())?;
         let mode = offer.modes.map(|modes| modes.current(chosen.mode));
         if let Some(mode) = mode.filter(|_| mode != mode_before) {
-            self.tell(&session_id, mode_update(mode)).await;
+            self.send_update(&session_id, mode_update(mode)).await;
         }
         Ok(json!({ "configOptions": offer.described(&chosen) }))
     }
@@ -307,15 +309,15 @@ impl Connection {
             return Ok(chosen);
         }
         let offer = self.offer(&chosen).await?;
-        let left = offer.limited(&chosen);
-        if left != chosen {
-            self.sessions.with(id, |session| session.chosen = left.clone())?;
-            if let Some(mode) = left.mode.filter(|_| left.mode != chosen.mode) {
-                self.tell(id, mode_update(mode)).await;
+        let remaining = offer.limited(&chosen);
+        if remaining != chosen {
+            self.sessions.with(id, |session| session.chosen = remaining.clone())?;
+            if let Some(mode) = remaining.mode.filter(|_| remaining.mode != chosen.mode) {
+                self.send_update(id, mode_update(mode)).await;
             }
-            self.tell(id, options_update(&offer, &left)).await;
+            self.send_update(id, options_update(&offer, &remaining)).await;
         }
-        Ok(left)
+        Ok(remaining)
     }
 
     /// Lists the caller's conversations that have a working directory, latest first. Conversations
@@ -329,11 +331,11 @@ impl Connection {
             Some(cwd) => Some(SameDirectory::new(cwd).await),
             None => None,
         };
-        let mut after = cursor.as_deref().map(place_of).transpose()?;
-        let (mut sessions, mut looked_at) = (Vec::new(), 0);
-        let (limit, most) = match wanted {
+        let mut after = cursor.as_deref().map(parse_cursor).transpose()?;
+        let (mut sessions, mut scanned) = (Vec::new(), 0);
+        let (limit, max_scanned) = match wanted {
             Some(_) => (COMPARED_PAGE, MAX_COMPARED),
-            None => (PAGE, MAX_LOOKED_AT),
+            None => (PAGE, MAX_SCANNED),
         };
         let next = loop {
             // The store compares letters, so it filters no directory.
@@ -346,7 +348,7 @@ impl Connection {
             let mut rest = found.into_iter();
             for info in rest.by_ref() {
                 after = Some(info.last_task_id.clone());
-                looked_at += 1;
+                scanned += 1;
                 let is_wanted = match (&mut wanted, &info.working_directory) {
                     (Some(wanted), Some(directory)) => wanted.is(directory).await,
                     (Some(_), None) => false,
@@ -362,7 +364,7 @@ impl Connection {
             if is_last && rest.len() == 0 {
                 break None;
             }
-            if sessions.len() == PAGE || looked_at >= most {
+            if sessions.len() == PAGE || scanned >= max_scanned {
                 break after;
             }
         };
@@ -411,7 +413,7 @@ impl Connection {
         self.end_turns(&session_id).await;
         self.cancel_questions(&session_id).await?;
         let delete = Operation::DeleteContext { id: ContextId::new(&*session_id) };
-        match self.dispatcher.ask(&self.asked.caller, delete).await {
+        match self.dispatcher.ask(&self.target.caller, delete).await {
             Ok(_) => {}
             Err(why) if why.kind == ErrorKind::ContextNotFound => {}
             Err(why) => return Err(refusal(why)),
@@ -441,7 +443,7 @@ impl Connection {
             if task.status.state.is_interrupted() {
                 // It may have ended meanwhile.
                 let cancel = Operation::CancelTask { id: task.id };
-                let _ended = self.dispatcher.ask(&self.asked.caller, cancel).await;
+                let _ended = self.dispatcher.ask(&self.target.caller, cancel).await;
             }
         }
         Ok(())
@@ -461,7 +463,7 @@ fn options_update(offer: &SessionOptions, chosen: &Chosen) -> Value {
 /// Adds the options to an answer: also as modes, for clients that know no options.
 fn add_options(answer: &mut Map<String, Value>, offer: &SessionOptions, chosen: &Chosen) {
     if let Some(modes) = offer.modes {
-        answer.insert("modes".to_owned(), modes.told(chosen.mode));
+        answer.insert("modes".to_owned(), modes.to_json(chosen.mode));
     }
     answer.insert("configOptions".to_owned(), offer.described(chosen));
 }
@@ -473,7 +475,7 @@ fn title_of(first: &Task) -> Option<String> {
 }
 
 /// Position of a cursor: the task after which the page begins.
-fn place_of(cursor: &str) -> Result<TaskId, Refusal> {
+fn parse_cursor(cursor: &str) -> Result<TaskId, Refusal> {
     let is_id =
         cursor.len() == 36 && cursor.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     if is_id {

@@ -77,7 +77,7 @@ pub(super) struct Ended {
 }
 
 /// End of an event stream.
-enum Heard {
+enum TurnStreamEnd {
     /// The task ended or waits, after the event of this number.
     Task(u64),
     Message,
@@ -124,7 +124,7 @@ impl Turn<'_> {
         let is_open = ended.as_ref().is_ok_and(|ended| ended.open.is_some());
         let open_children = if is_open { Vec::new() } else { children.end().await };
         for update in sent.activity.end(true).into_iter().chain(open_children) {
-            self.tell(update).await;
+            self.send_update(update).await;
         }
         let mut ended = ended?;
         if let Some(open) = &mut ended.open {
@@ -137,39 +137,39 @@ impl Turn<'_> {
         &self,
         operation: Operation,
         guard: &mut Option<CancelOnDrop>,
-        told: &mut SentTexts,
+        sent: &mut SentTexts,
         children: &mut ChildWatch<'_>,
     ) -> Result<Ended, Refusal> {
         let mut step = Step::Send(operation);
         loop {
-            let (mut heard, id, _permit) = self.step(step, guard).await?;
-            told.set_task(&id);
+            let (mut events, id, _permit) = self.step(step, guard).await?;
+            sent.set_task(&id);
             children.set_root(&id);
-            let end = self.hear(&mut heard, told, children).await?;
-            for update in children.rest().await {
-                self.tell(update).await;
+            let end = self.follow_events(&mut events, sent, children).await?;
+            for update in children.drain().await {
+                self.send_update(update).await;
             }
             let after = match end {
-                Heard::Message => {
-                    for update in told.activity.end(false) {
-                        self.tell(update).await;
+                TurnStreamEnd::Message => {
+                    for update in sent.activity.end(false) {
+                        self.send_update(update).await;
                     }
                     return Ok(stopped("end_turn", &id));
                 }
-                Heard::Off => return self.call_off(&id).await,
-                Heard::Task(after) => after,
+                TurnStreamEnd::Off => return self.call_off(&id).await,
+                TurnStreamEnd::Task(after) => after,
             };
             let task =
                 self.one(Operation::GetTask { id: id.clone(), history_length: Some(0) }).await?;
             if let Some(next) = handoff::successor(&task) {
-                for update in told.activity.end(true) {
-                    self.tell(update).await;
+                for update in sent.activity.end(true) {
+                    self.send_update(update).await;
                 }
                 step = Step::Follow(next, 0);
                 continue;
             }
             let kind = question_view::kind(&task);
-            step = match self.ask(&task, after, told).await {
+            step = match self.ask(&task, after, sent).await {
                 Some(PendingReply::Answer(answer)) => {
                     let question = question_view::id(&task);
                     let text = message_builder::text(&answer);
@@ -182,7 +182,7 @@ impl Turn<'_> {
                 Some(PendingReply::Unanswered) if kind == QuestionKind::Permission => {
                     return self.call_off(&id).await;
                 }
-                Some(PendingReply::Unanswered) | None => return self.end(&task, told).await,
+                Some(PendingReply::Unanswered) | None => return self.end(&task, sent).await,
             };
         }
     }
@@ -196,15 +196,15 @@ impl Turn<'_> {
         match step {
             Step::Send(operation) => {
                 let begun = self.dispatcher.begin(self.caller, operation, self.stop);
-                let Begun { heard, task, guard: new, permit } = begun.await.map_err(refusal)?;
+                let Begun { events, task, guard: new, permit } = begun.await.map_err(refusal)?;
                 if let Some(before) = guard.replace(new) {
                     before.disarm();
                 }
-                Ok((heard, task, permit))
+                Ok((events, task, permit))
             }
             Step::Follow(id, after) => {
-                let (heard, permit) = self.follow(&id, after).await?;
-                Ok((heard, id, permit))
+                let (events, permit) = self.follow(&id, after).await?;
+                Ok((events, id, permit))
             }
         }
     }
@@ -216,32 +216,32 @@ impl Turn<'_> {
     ) -> Result<(ReplyStream, Option<StreamPermit>), Refusal> {
         let resubscribe = Operation::Resubscribe { id: id.clone(), after: Some(after) };
         match self.dispatcher.ask(self.caller, resubscribe).await.map_err(refusal)? {
-            (Reply::Stream(heard), permit) => Ok((heard, permit)),
+            (Reply::Stream(events), permit) => Ok((events, permit)),
             (Reply::One(_), _) => Err(refusal(unexpected())),
         }
     }
 
-    async fn hear(
+    async fn follow_events(
         &self,
-        heard: &mut ReplyStream,
-        told: &mut SentTexts,
+        events: &mut ReplyStream,
+        sent: &mut SentTexts,
         children: &mut ChildWatch<'_>,
-    ) -> Result<Heard, Refusal> {
-        let ReplyStream::Task(heard) = heard else { return Err(refusal(unexpected())) };
+    ) -> Result<TurnStreamEnd, Refusal> {
+        let ReplyStream::Task(events) = events else { return Err(refusal(unexpected())) };
         loop {
             let event = tokio::select! {
-                event = heard.next() => event,
-                () = self.off.cancelled() => return Ok(Heard::Off),
+                event = events.next() => event,
+                () = self.off.cancelled() => return Ok(TurnStreamEnd::Off),
                 () = children.due() => {
                     for update in children.read().await {
-                        self.tell(update).await;
+                        self.send_update(update).await;
                     }
                     continue;
                 }
             };
-            let Some(event) = event else { return Ok(Heard::Task(heard.after())) };
+            let Some(event) = event else { return Ok(TurnStreamEnd::Task(events.after())) };
             let event = event.map_err(|why| {
-                tracing::error!(task = %heard.task(), %why, "a turn broke");
+                tracing::error!(task = %events.task(), %why, "a turn broke");
                 refusal(A2aError::new(
                     ErrorKind::Internal,
                     "the store failed; the task may go on without this turn",
@@ -249,18 +249,18 @@ impl Turn<'_> {
             })?;
             #[cfg(test)]
             crate::tests::panic_if_told(&event.event);
-            for update in told.updates(&event.event) {
-                self.tell(update).await;
+            for update in sent.updates(&event.event) {
+                self.send_update(update).await;
             }
             if let TaskEvent::Reply(_) = event.event {
-                return Ok(Heard::Message);
+                return Ok(TurnStreamEnd::Message);
             }
         }
     }
 
     /// Asks the user for a permission, or by a form for another answer. `None` if the task asks
     /// nothing, or nothing that the client shows: then the next prompt is the answer.
-    async fn ask(&self, task: &Task, after: u64, told: &mut SentTexts) -> Option<PendingReply> {
+    async fn ask(&self, task: &Task, after: u64, sent: &mut SentTexts) -> Option<PendingReply> {
         if !task.status.state.is_interrupted() {
             return None;
         }
@@ -268,17 +268,17 @@ impl Turn<'_> {
         let mut call = None;
         let (method, params) = match kind {
             QuestionKind::Permission => {
-                let request = permission::request(self.session, task, &mut told.activity);
+                let request = permission::request(self.session, task, &mut sent.activity);
                 if let Some(announced) = request.announced {
-                    self.tell(announced).await;
+                    self.send_update(announced).await;
                 }
                 call = Some(request.call);
                 (permission::METHOD, request.params)
             }
             QuestionKind::Input if self.client.shows_forms => {
                 // The question is part of the conversation, also after the form is closed.
-                for question in told.last(task) {
-                    self.tell(question).await;
+                for question in sent.last(task) {
+                    self.send_update(question).await;
                 }
                 (elicitation::METHOD, elicitation::form(self.session, task))
             }
@@ -303,9 +303,9 @@ impl Turn<'_> {
             PendingReply::Unanswered | PendingReply::Off => None,
         };
         if let (Some(call), Some(is_allowed)) = (call, is_allowed)
-            && let Some(decided) = told.activity.decided(&call, is_allowed)
+            && let Some(decided) = sent.activity.decided(&call, is_allowed)
         {
-            self.tell(decided).await;
+            self.send_update(decided).await;
         }
         Some(reply)
     }
@@ -316,14 +316,14 @@ impl Turn<'_> {
         let resubscribe = Operation::Resubscribe { id: task.id.clone(), after: Some(after) };
         // Without a stream permit: the turn has one.
         let followed = self.dispatcher.hub().handle(self.caller, None, resubscribe).await;
-        if let Ok(Reply::Stream(heard)) = followed
-            && let ReplyStream::Task(mut heard) = heard.to_the_end()
+        if let Ok(Reply::Stream(events)) = followed
+            && let ReplyStream::Task(mut events) = events.to_the_end()
         {
-            while let Some(Ok(event)) = heard.next().await {
+            while let Some(Ok(event)) = events.next().await {
                 if let TaskEvent::Status(update) = &event.event {
-                    let asked = Question::of(update.metadata.as_ref());
-                    let is_other =
-                        asked.is_some_and(|it| Some(it.id.as_str()) != question.as_deref());
+                    let current_question = Question::from_metadata(update.metadata.as_ref());
+                    let is_other = current_question
+                        .is_some_and(|it| Some(it.id.as_str()) != question.as_deref());
                     if is_other || !update.status.state.is_interrupted() {
                         return;
                     }
@@ -335,15 +335,15 @@ impl Turn<'_> {
     }
 
     /// Result of a turn that was not cancelled.
-    async fn end(&self, task: &Task, told: &mut SentTexts) -> Result<Ended, Refusal> {
-        let last = told.last(task);
+    async fn end(&self, task: &Task, sent: &mut SentTexts) -> Result<Ended, Refusal> {
+        let last = sent.last(task);
         let is_failed = !matches!(
             task.status.state,
             TaskState::Completed | TaskState::InputRequired | TaskState::AuthRequired
         );
         let context = activity::context(task.metadata.as_ref());
-        for update in told.activity.end(is_failed).into_iter().chain(context) {
-            self.tell(update).await;
+        for update in sent.activity.end(is_failed).into_iter().chain(context) {
+            self.send_update(update).await;
         }
         match task.status.state {
             TaskState::Failed => {
@@ -370,10 +370,10 @@ impl Turn<'_> {
         let is_rejected = task.status.state == TaskState::Rejected;
         if is_rejected && question_view::prompt(task).trim().is_empty() {
             let why = "The agent rejected the request, and does not say why.";
-            self.tell(updates::chunk(MESSAGE, why)).await;
+            self.send_update(updates::chunk(MESSAGE, why)).await;
         }
         for update in last {
-            self.tell(update).await;
+            self.send_update(update).await;
         }
         // At `refusal`, editors remove the prompt and all that follows it, also the reason.
         let mut ended = stopped("end_turn", &task.id);
@@ -396,7 +396,7 @@ impl Turn<'_> {
         Ok(stopped("cancelled", id))
     }
 
-    async fn tell(&self, update: Value) {
+    async fn send_update(&self, update: Value) {
         if update["sessionUpdate"] == commands::UPDATE {
             *self.commands.lock() = Some(commands::names(&update));
         }

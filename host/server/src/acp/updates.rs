@@ -94,7 +94,7 @@ impl SentTexts {
                     return activity;
                 }
                 let doing = update.status.message.as_ref().map(|message| message.joined_text());
-                let thought = progress::told(facts, doing).map(|doing| thought(&doing));
+                let thought = progress::status_text(facts, doing).map(|doing| thought(&doing));
                 thought.into_iter().chain(activity).collect()
             }
             TaskEvent::Reply(message) => self.message(message),
@@ -104,25 +104,25 @@ impl SentTexts {
 
     /// Sends the parts of an artifact that are new. An artifact without `append` replaces the sent
     /// one: at the end of a stream it is the whole text once more, perhaps with a last piece.
-    fn artifact(&mut self, made: &Artifact, append: bool) -> Vec<Value> {
-        if let Some(path) = file_changes::path_of(made) {
+    fn artifact(&mut self, artifact: &Artifact, append: bool) -> Vec<Value> {
+        if let Some(path) = file_changes::path_of(artifact) {
             self.changes += 1;
             let task = self.task.as_ref().map_or("task", TaskId::as_str);
             // No id of a reported call begins like this.
             let call = format!("{task}#change-{}", self.changes);
-            return vec![file_changes::tool_call(&call, path, made)];
+            return vec![file_changes::tool_call(&call, path, artifact)];
         }
         let next = self.artifacts.len();
-        let at = *self.positions.entry(made.artifact_id.clone()).or_insert(next);
+        let at = *self.positions.entry(artifact.artifact_id.clone()).or_insert(next);
         if at == next {
-            let id = made.artifact_id.clone();
+            let id = artifact.artifact_id.clone();
             let (text, files, rewritten) = Default::default();
             self.artifacts.push(SentArtifact { id, text, files, rewritten });
         }
-        let text = joined_text(&made.parts);
+        let text = joined_text(&artifact.parts);
         let sent = &mut self.artifacts[at];
         let (mut is_rewritten, mut new_text) = (false, text.clone());
-        let mut files = files(&made.parts);
+        let mut files = files(&artifact.parts);
         if append {
             sent.text += &text;
             sent.files.extend(files.iter().map(|(print, _)| print));
@@ -198,9 +198,9 @@ fn named(mut chunk: Value, id: &str) -> Value {
 
 /// Rest of a replacing text after what was sent of it; `None` if it is another text. White space at
 /// the end does not count: agents trim the whole text.
-fn rest_after<'a>(sent: &str, whole: &'a str) -> Option<&'a str> {
-    whole.strip_prefix(sent).or_else(|| {
-        let is_same = whole.trim_end() == sent.trim_end();
+fn rest_after<'a>(sent: &str, full: &'a str) -> Option<&'a str> {
+    full.strip_prefix(sent).or_else(|| {
+        let is_same = full.trim_end() == sent.trim_end();
         is_same.then_some("")
     })
 }

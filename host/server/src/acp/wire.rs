@@ -14,7 +14,7 @@ pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
 
 /// A message from the client.
 #[derive(Debug, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum AcpMessage {
     /// A request, which gets a response.
     Request { id: Value, method: String, params: Value },
     /// A notification.
@@ -38,9 +38,9 @@ impl Refusal {
     }
 
     /// Creates the error for a JSON line that is not a message.
-    fn message(what: &str) -> Self {
+    fn message(problem: &str) -> Self {
         let why = format!(
-            "the line is no message of JSON-RPC 2.0: {what}; send one object a line, with a `method`, or with an `id` and a `result`"
+            "the line is no message of JSON-RPC 2.0: {problem}; send one object a line, with a `method`, or with an `id` and a `result`"
         );
         Self { code: -32600, why, data: None }
     }
@@ -67,7 +67,7 @@ pub(super) fn no_session(id: &str) -> Refusal {
 
 /// Parses a line. A line that is not understood yields an error and the id of its response, which
 /// is `null` if the line has none.
-pub(super) fn read(line: &str) -> Result<Heard, (Value, Refusal)> {
+pub(super) fn read(line: &str) -> Result<AcpMessage, (Value, Refusal)> {
     let message = match foreign::read(line.as_bytes()) {
         Ok(message) => message,
         Err(NotJson { why, members }) => {
@@ -75,7 +75,7 @@ pub(super) fn read(line: &str) -> Result<Heard, (Value, Refusal)> {
                 && !members.contains_key("method")
             {
                 // The hub's request fails at once in place of waiting.
-                return Ok(Heard::Answer { id: Some(id), result: None });
+                return Ok(AcpMessage::Answer { id: Some(id), result: None });
             }
             let why = format!("the line is not JSON: {why}; send one JSON object a line");
             let id = foreign::request_id(line.as_bytes()).unwrap_or_default();
@@ -86,7 +86,7 @@ pub(super) fn read(line: &str) -> Result<Heard, (Value, Refusal)> {
         .map_err(|why| (foreign::request_id(line.as_bytes()).unwrap_or_default(), why))
 }
 
-fn understand(message: Value) -> Result<Heard, Refusal> {
+fn understand(message: Value) -> Result<AcpMessage, Refusal> {
     let Value::Object(mut message) = message else {
         return Err(Refusal::message("it is no JSON object, and there are no batches"));
     };
@@ -101,9 +101,11 @@ fn understand(message: Value) -> Result<Heard, Refusal> {
     }
     let params = message.remove("params").unwrap_or_default();
     Ok(match (method, id) {
-        (Some(method), Some(id)) => Heard::Request { id, method, params },
-        (Some(method), None) => Heard::Notice { method, params },
-        (None, Some(id)) => Heard::Answer { id: number(&id), result: message.remove("result") },
+        (Some(method), Some(id)) => AcpMessage::Request { id, method, params },
+        (Some(method), None) => AcpMessage::Notice { method, params },
+        (None, Some(id)) => {
+            AcpMessage::Answer { id: number(&id), result: message.remove("result") }
+        }
         (None, None) => return Err(Refusal::message("it has neither `method` nor `id`")),
     })
 }
@@ -131,7 +133,7 @@ impl Wire {
 
     /// Sends the response to a request.
     pub(super) async fn answer(&self, id: &Value, answer: Result<Value, Refusal>) {
-        let told = match answer {
+        let response = match answer {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
             Err(Refusal { code, why, data }) => {
                 let mut error = json!({ "code": code, "message": why });
@@ -141,7 +143,7 @@ impl Wire {
                 json!({ "jsonrpc": "2.0", "id": id, "error": error })
             }
         };
-        self.send(&told).await;
+        self.send(&response).await;
     }
 
     /// Sends a notification.
@@ -166,11 +168,11 @@ impl Wire {
         // A client that could not read a request returns an error with the id null. Most likely it
         // concerns the latest request, which would wait for ever.
         let id = id.or_else(|| waiting.keys().max().copied().filter(|_| result.is_none()));
-        let asked = id.and_then(|id| waiting.remove(&id));
+        let sender = id.and_then(|id| waiting.remove(&id));
         drop(waiting);
-        if let (Some(asked), Some(result)) = (asked, result) {
+        if let (Some(sender), Some(result)) = (sender, result) {
             // The waiting request may have been dropped.
-            let _ = asked.send(result);
+            let _ = sender.send(result);
         }
     }
 
@@ -208,14 +210,14 @@ mod tests {
         let request = read(r#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#);
         let method = "m".to_owned();
         let heard =
-            Heard::Request { id: json!("x"), method: method.clone(), params: params.clone() };
+            AcpMessage::Request { id: json!("x"), method: method.clone(), params: params.clone() };
         assert_eq!(request, Ok(heard));
         let notice = read(r#"{"jsonrpc":"2.0","method":"m","params":{"a":1}}"#);
-        assert_eq!(notice, Ok(Heard::Notice { method, params: params.clone() }));
+        assert_eq!(notice, Ok(AcpMessage::Notice { method, params: params.clone() }));
         let answer = read(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#);
-        assert_eq!(answer, Ok(Heard::Answer { id: Some(7), result: Some(params) }));
+        assert_eq!(answer, Ok(AcpMessage::Answer { id: Some(7), result: Some(params) }));
         let refused = read(r#"{"jsonrpc":"2.0","id":7,"error":{}}"#);
-        assert_eq!(refused, Ok(Heard::Answer { id: Some(7), result: None }));
+        assert_eq!(refused, Ok(AcpMessage::Answer { id: Some(7), result: None }));
         for (line, code, id) in [
             ("{", -32700, json!(null)),
             ("{}", -32600, json!(null)),
@@ -233,13 +235,16 @@ mod tests {
     fn faulty_line_keeps_its_request() {
         let request = read("\u{feff}{\"id\":1,\"method\":\"m\",\"params\":\"\\ud83d\"}");
         let method = "m".to_owned();
-        assert_eq!(request, Ok(Heard::Request { id: json!(1), method, params: json!("\u{fffd}") }));
+        assert_eq!(
+            request,
+            Ok(AcpMessage::Request { id: json!(1), method, params: json!("\u{fffd}") })
+        );
         for line in [
             r#"{"id":7,"result":{"a":"#,
             r#"{"id":"7","error":{"code":1}}"#,
             r#"{"id":7.0,"error":{}}"#,
         ] {
-            assert_eq!(read(line), Ok(Heard::Answer { id: Some(7), result: None }), "{line}");
+            assert_eq!(read(line), Ok(AcpMessage::Answer { id: Some(7), result: None }), "{line}");
         }
     }
 
@@ -270,7 +275,7 @@ mod tests {
             let answer = read(&format!(r#"{{"id":{id},"result":null}}"#));
             assert_eq!(
                 answer,
-                Ok(Heard::Answer { id: Some(7), result: Some(Value::Null) }),
+                Ok(AcpMessage::Answer { id: Some(7), result: Some(Value::Null) }),
                 "{id}"
             );
         }
@@ -283,7 +288,7 @@ mod tests {
             let heard = read(&String::from_utf8_lossy(&line));
             let json: Value = serde_json::from_slice(&line).unwrap_or_default();
             if json.get("id").is_some() && json["method"].is_string() {
-                let is_answered = matches!(heard, Ok(Heard::Request { .. }) | Err(_));
+                let is_answered = matches!(heard, Ok(AcpMessage::Request { .. }) | Err(_));
                 proptest::prop_assert!(is_answered, "{json}: {heard:?}");
             }
         }

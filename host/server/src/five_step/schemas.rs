@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::{collections::HashMap, sync::Arc};
 
 /// Maximum number of cached schemas, each typically a few kilobytes and at most some megabytes.
-const MAX_KEPT: usize = 64;
+const MAX_CACHED: usize = 64;
 
 /// Latest compiled schema of each skill. Cheap to clone.
 #[derive(Clone, Default)]
@@ -34,32 +34,32 @@ impl InputSchemas {
         input: &Map<String, Value>,
     ) -> Result<Vec<Violation>, A2aError> {
         let key = (agent.clone(), skill.to_owned());
-        let known = self.0.lock().get(&key).filter(|kept| *kept.schema == *schema).cloned();
-        let kept = match known {
+        let known = self.0.lock().get(&key).filter(|cached| *cached.schema == *schema).cloned();
+        let cached = match known {
             Some(known) => known,
             None => {
                 let schema = Arc::new(schema.clone());
                 let read = Arc::clone(&schema);
                 let compiled = on_the_side(move || InputSchema::read(&read)).await?;
-                let told =
+                let log_failure =
                     |why| tracing::warn!(%agent, skill, %why, "the schema of a skill is not used");
-                let compiled = compiled.map(Arc::new).map_err(told).ok();
-                let kept = CachedSchema { schema, compiled };
-                self.keep(key, kept.clone());
-                kept
+                let compiled = compiled.map(Arc::new).map_err(log_failure).ok();
+                let cached = CachedSchema { schema, compiled };
+                self.cache(key, cached.clone());
+                cached
             }
         };
-        let Some(compiled) = kept.compiled else { return Ok(Vec::new()) };
+        let Some(compiled) = cached.compiled else { return Ok(Vec::new()) };
         let input = Value::Object(input.clone());
         on_the_side(move || compiled.violations(&input)).await
     }
 
-    fn keep(&self, key: (AgentId, String), kept: CachedSchema) {
+    fn cache(&self, key: (AgentId, String), cached: CachedSchema) {
         let mut all = self.0.lock();
-        if all.len() >= MAX_KEPT && !all.contains_key(&key) {
+        if all.len() >= MAX_CACHED && !all.contains_key(&key) {
             all.clear();
         }
-        all.insert(key, kept);
+        all.insert(key, cached);
     }
 }
 
@@ -96,9 +96,9 @@ mod tests {
         assert_eq!(told("s", texts.clone()).await, 1);
         assert_eq!(told("s", numbers).await, 0);
         assert_eq!(told("s", json!({ "$ref": "https://example.com/" })).await, 0);
-        for n in 0..2 * MAX_KEPT {
+        for n in 0..2 * MAX_CACHED {
             assert_eq!(told(&n.to_string(), texts.clone()).await, 1);
         }
-        assert!(schemas.0.lock().len() <= MAX_KEPT);
+        assert!(schemas.0.lock().len() <= MAX_CACHED);
     }
 }

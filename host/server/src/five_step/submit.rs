@@ -6,14 +6,14 @@ use super::{
 };
 use crate::http::{
     body::read_body,
-    context::{own_url, trace},
+    context::{hub_url, trace},
     origin_guard,
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_five_step::{
     self as five_step, Submission,
-    skill_holder::{NoHolder, SkillCandidate, held_by, holder},
+    skill_holder::{NoHolder, SkillCandidate, find_skill, holder},
 };
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -82,7 +82,7 @@ async fn submit(
     };
     match begin(dispatcher, schemas, &caller, agent, &headers, &body).await {
         Ok(task) => {
-            let root = own_url(dispatcher, &headers);
+            let root = hub_url(dispatcher, &headers);
             let url = format!("{}{path}/{UPDATES}/{}", root.trim_end_matches('/'), task.id);
             accepted(&task, &url)
         }
@@ -137,7 +137,7 @@ async fn choose(
     let chosen = match agent {
         Some(agent) => {
             let of = candidates.iter().find(|(id, _)| **id == agent).ok_or_else(unexpected)?;
-            held_by(&agent, of.1, skill).map(|skill| (agent, skill))
+            find_skill(&agent, of.1, skill).map(|skill| (agent, skill))
         }
         None => holder(skill, &candidates, dispatcher.hub().default_agent().as_ref()),
     };
@@ -174,13 +174,13 @@ fn no_holder(why: &NoHolder) -> A2aError {
 
 /// Response 202 with the URL of the updates.
 fn accepted(task: &Task, url: &str) -> Response {
-    let said = task.status.message.as_ref().map(|message| message.joined_text());
-    let said = said.filter(|said| !said.is_empty());
-    let told = json!({
+    let text = task.status.message.as_ref().map(|message| message.joined_text());
+    let text = text.filter(|said| !said.is_empty());
+    let body = json!({
         "task_id": task.id,
         "status": task.status.state.name(),
-        "status_message": said.as_deref().unwrap_or(five_step::of_state(task.status.state)),
+        "status_message": text.as_deref().unwrap_or(five_step::of_state(task.status.state)),
         "updates_url": url,
     });
-    (StatusCode::ACCEPTED, [(header::LOCATION, url)], Json(told)).into_response()
+    (StatusCode::ACCEPTED, [(header::LOCATION, url)], Json(body)).into_response()
 }

@@ -7,8 +7,8 @@
 
 use super::refusals::{named, refused};
 use crate::http::{
-    context::{last_event, own_url},
-    sse::{NamedEvent, event_stream, from_the_start, kept_alive},
+    context::{hub_url, last_event},
+    sse::{NamedEvent, event_stream, from_the_start, with_keep_alive},
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
@@ -72,13 +72,13 @@ async fn respond(
     headers: &HeaderMap,
 ) -> Response {
     let after = last_event(headers);
-    let root = own_url(&dispatcher, headers);
+    let root = hub_url(&dispatcher, headers);
     let answer_url = format!("{}{path}", root.trim_end_matches('/'));
-    let standing = TaskSnapshot::new(task.clone(), answer_url);
-    match Updates::begin(dispatcher, caller, agent, task, after, standing).await {
+    let snapshot = TaskSnapshot::new(task.clone(), answer_url);
+    match Updates::begin(dispatcher, caller, agent, task, after, snapshot).await {
         Ok(updates) => {
             let frames = stream::unfold(updates, async |mut updates| {
-                Some((Ok(kept_alive(updates.next()).await?), updates))
+                Some((Ok(with_keep_alive(updates.next()).await?), updates))
             });
             event_stream(from_the_start(frames))
         }
@@ -91,8 +91,8 @@ struct Updates {
     dispatcher: Dispatcher,
     caller: Principal,
     task: TaskId,
-    heard: ReplyStream,
-    standing: TaskSnapshot,
+    events: ReplyStream,
+    snapshot: TaskSnapshot,
     /// Sequence number of the last event that the client received.
     after: u64,
     /// Sequence number of the final event, until its update is sent.
@@ -110,27 +110,28 @@ impl Updates {
         agent: Option<AgentId>,
         task: TaskId,
         after: Option<u64>,
-        standing: TaskSnapshot,
+        snapshot: TaskSnapshot,
     ) -> Result<Self, A2aError> {
         if agent.is_some() {
-            let visit = ClientContext { agent, version: Version::V1, extensions: Vec::new() };
+            let client_context =
+                ClientContext { agent, version: Version::V1, extensions: Vec::new() };
             let known = Operation::GetTask { id: task.clone(), history_length: Some(0) };
-            dispatcher.hub().handle(&caller, Some(&visit), known).await?;
+            dispatcher.hub().handle(&caller, Some(&client_context), known).await?;
         }
         let listen = Operation::Resubscribe { id: task.clone(), after };
         let (reply, permit) = dispatcher.ask(&caller, listen).await?;
-        let Reply::Stream(heard) = reply else { return Err(unexpected()) };
-        let mut heard = heard.to_the_end();
-        if let (ReplyStream::Task(heard), Some(_)) = (&mut heard, after) {
-            heard.resume(0);
+        let Reply::Stream(events) = reply else { return Err(unexpected()) };
+        let mut events = events.to_the_end();
+        if let (ReplyStream::Task(events), Some(_)) = (&mut events, after) {
+            events.resume(0);
         }
         let after = after.unwrap_or(0);
         Ok(Self {
             dispatcher,
             caller,
             task,
-            heard,
-            standing,
+            events,
+            snapshot,
             after,
             ending: None,
             over: false,
@@ -145,73 +146,73 @@ impl Updates {
                 return None;
             }
             if let Some(number) = self.ending {
-                let told = match self.whole().await {
-                    Ok(task) => self.standing.told_whole(task),
+                let update = match self.full_task().await {
+                    Ok(task) => self.snapshot.to_final_json(task),
                     // The task may have been deleted in the meantime.
                     Err(why) => {
                         tracing::warn!(task = %self.task, %why, "the end of a task is told without what it made");
-                        self.standing.told(&[])
+                        self.snapshot.to_json(&[])
                     }
                 };
                 (self.ending, self.over) = (None, true);
-                return Some(frame(number, &told));
+                return Some(frame(number, &update));
             }
-            let ReplyStream::Task(heard) = &mut self.heard else { return None };
-            let event = match heard.next().await? {
+            let ReplyStream::Task(events) = &mut self.events else { return None };
+            let event = match events.next().await? {
                 Ok(event) => event,
                 Err(why) => {
                     tracing::error!(task = %self.task, %why, "a stream of updates broke");
                     return None;
                 }
             };
-            if let Some(told) = self.hear(&event) {
-                return Some(frame(event.seq, &told));
+            if let Some(update) = self.apply(&event) {
+                return Some(frame(event.seq, &update));
             }
         }
     }
 
     /// Applies an event; returns its update, unless the event changes nothing or the client
     /// received it before.
-    fn hear(&mut self, SequencedEvent { seq, event, .. }: &SequencedEvent) -> Option<Value> {
-        let mut made: &[Artifact] = &[];
+    fn apply(&mut self, SequencedEvent { seq, event, .. }: &SequencedEvent) -> Option<Value> {
+        let mut new_artifacts: &[Artifact] = &[];
         match event {
             TaskEvent::Created(created) => {
                 let Task { status, metadata, artifacts, .. } = &created.task;
-                self.standing.hear(status, metadata.as_ref());
-                made = artifacts;
+                self.snapshot.apply_status(status, metadata.as_ref());
+                new_artifacts = artifacts;
             }
             TaskEvent::Status(update) => {
-                self.standing.hear(&update.status, update.metadata.as_ref());
+                self.snapshot.apply_status(&update.status, update.metadata.as_ref());
             }
-            TaskEvent::Reply(message) => self.standing.hear_reply(message),
+            TaskEvent::Reply(message) => self.snapshot.apply_reply(message),
             // Growing artifacts are sent once, at the end: sending the whole text after each chunk
             // would have quadratic cost.
             TaskEvent::Artifact(ArtifactUpdate { artifact, append: false, last_chunk: true }) => {
-                made = std::slice::from_ref(artifact);
+                new_artifacts = std::slice::from_ref(artifact);
             }
             TaskEvent::Artifact(_) | TaskEvent::Input(_) => return None,
         }
         if *seq <= self.after {
-            self.over = self.standing.is_over();
+            self.over = self.snapshot.is_over();
             return None;
         }
-        if self.standing.is_over() {
+        if self.snapshot.is_over() {
             self.ending = Some(*seq);
             return None;
         }
-        Some(self.standing.told(made))
+        Some(self.snapshot.to_json(new_artifacts))
     }
 
-    async fn whole(&self) -> Result<Task, A2aError> {
-        let whole = Operation::GetTask { id: self.task.clone(), history_length: Some(0) };
+    async fn full_task(&self) -> Result<Task, A2aError> {
+        let get = Operation::GetTask { id: self.task.clone(), history_length: Some(0) };
         // Boxed because the future is large and needed only once.
-        match Box::pin(self.dispatcher.ask(&self.caller, whole)).await?.0 {
+        match Box::pin(self.dispatcher.ask(&self.caller, get)).await?.0 {
             Reply::One(Answer::Task(task)) => Ok(*task),
             Reply::One(_) | Reply::Stream(_) => Err(unexpected()),
         }
     }
 }
 
-fn frame(number: u64, told: &Value) -> Vec<u8> {
-    NamedEvent { event: EVENT, number, text: &told.to_string() }.frame()
+fn frame(number: u64, update: &Value) -> Vec<u8> {
+    NamedEvent { event: EVENT, number, text: &update.to_string() }.frame()
 }

@@ -2,7 +2,7 @@
 
 use crate::MAX_REQUEST;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
-use a2a_hub_rpc::dispatcher::{Dispatcher, dawdled};
+use a2a_hub_rpc::dispatcher::{Dispatcher, request_timeout};
 use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, FromRequest as _, Request},
@@ -22,10 +22,10 @@ pub(crate) struct BodyError {
 impl BodyError {
     /// Error response with this content. After a timeout it closes the connection, because the rest
     /// of the body is not read.
-    pub(crate) fn answer(&self, told: Response) -> Response {
+    pub(crate) fn answer(&self, response: Response) -> Response {
         let slow = self.status == StatusCode::REQUEST_TIMEOUT;
         let hang_up = slow.then_some([(header::CONNECTION, "close")]);
-        (self.status, hang_up, told).into_response()
+        (self.status, hang_up, response).into_response()
     }
 }
 
@@ -37,18 +37,18 @@ pub(crate) async fn read_body(
     read_body_of(dispatcher, request, MAX_REQUEST).await
 }
 
-/// Reads a whole body of at most `most` bytes.
+/// Reads a whole body of at most `max` bytes.
 pub(crate) async fn read_body_of(
     dispatcher: &Dispatcher,
     mut request: Request,
-    most: usize,
+    max: usize,
 ) -> Result<Bytes, BodyError> {
-    DefaultBodyLimit::max(most).apply(&mut request);
-    match timeout(dispatcher.patience(), Bytes::from_request(request, &())).await {
+    DefaultBodyLimit::max(max).apply(&mut request);
+    match timeout(dispatcher.timeout(), Bytes::from_request(request, &())).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(why)) => {
             let text = if why.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                format!("the request is larger than {most} bytes")
+                format!("the request is larger than {max} bytes")
             } else {
                 why.body_text()
             };
@@ -56,7 +56,7 @@ pub(crate) async fn read_body_of(
             Err(BodyError { status: why.status(), why: text })
         }
         Err(_) => {
-            let why = dawdled("request", dispatcher.patience());
+            let why = request_timeout("request", dispatcher.timeout());
             Err(BodyError { status: StatusCode::REQUEST_TIMEOUT, why })
         }
     }

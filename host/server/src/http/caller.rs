@@ -24,10 +24,10 @@ impl HttpPeer {
     }
 
     /// Principal of the peer, if it is a program of the hub's own user.
-    pub(crate) async fn own_user(&self) -> Option<&Principal> {
+    pub(crate) async fn same_user(&self) -> Option<&Principal> {
         let PeerInner { local, remote, peers, principal } = &*self.0;
         let ends = ((*local)?, *remote);
-        let look = || peers.who(ends);
-        principal.get_or_init(look).await.as_ref()
+        let identify = || peers.identify(ends);
+        principal.get_or_init(identify).await.as_ref()
     }
 }

@@ -2,7 +2,7 @@
 
 use a2a_hub_core::{access_control::Principal, http_name::HostPort};
 use a2a_hub_protocol::{
-    binding::{jsonrpc::Beside, service_params},
+    binding::{jsonrpc::ParamsSource, service_params},
     card::Endpoints,
     dialect::Dialect,
     id::AgentId,
@@ -31,7 +31,7 @@ pub(crate) fn last_event(headers: &HeaderMap) -> Option<u64> {
 
 /// Adds version, extensions and trace context of the headers to a context of the hub's endpoint,
 /// where clients may speak 1.0 as well.
-pub(crate) fn said_in_headers<'a>(
+pub(crate) fn with_headers<'a>(
     of: RequestContext<'a>,
     headers: &HeaderMap,
     query: Option<&str>,
@@ -63,14 +63,14 @@ pub(crate) fn context<'a>(
     RequestContext {
         caller,
         url,
-        heard: last_event(headers),
+        last_event_id: last_event(headers),
         spelled,
         endpoints: Some(endpoints),
         agent,
         extensions: extensions(headers),
         active: Active::default(),
         version: check_version(version(headers, query)),
-        beside: Beside::Headers,
+        source: ParamsSource::Headers,
         trace: trace(headers),
     }
 }
@@ -133,7 +133,7 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
 /// URL of this hub with a trailing slash: the operator's public URL, or one made from the `Host`
 /// header, which the origin guard has checked. The scheme is that of the configured name, because
 /// a proxy may have ended the TLS.
-pub(crate) fn own_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
+pub(crate) fn hub_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
     let endpoints = dispatcher.public_endpoints();
     if let Some(url) = &endpoints.public_url {
         return format!("{url}/");

@@ -17,7 +17,7 @@ const BURST: u32 = 1_000;
 const PER_FRAME: u32 = 10;
 
 /// Maximum saved control frames: enough for some megabytes in flight.
-const MOST: u32 = 100_000;
+const MAX_SAVED: u32 = 100_000;
 
 /// Control-frame limit of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl ControlFrames {
 
     /// Earns control frames for this number of requests or sent data frames.
     pub(crate) fn earn(&mut self, frames: u32) {
-        self.0.earn(u64::from(frames) * u64::from(PER_FRAME), MOST.into());
+        self.0.earn(u64::from(frames) * u64::from(PER_FRAME), MAX_SAVED.into());
     }
 
     /// Spends tokens for received control frames; [`Flood`] if not enough are available.
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(frames.spend(BURST + 1, late), Err(Flood), "waiting saves no more than a burst");
         let mut frames = ControlFrames::new(begun);
         frames.earn(u32::MAX);
-        assert_eq!(frames.spend(MOST, begun), Ok(()));
+        assert_eq!(frames.spend(MAX_SAVED, begun), Ok(()));
         assert_eq!(frames.spend(1, begun), Err(Flood));
         // A clock that goes back earns nothing.
         let mut frames = ControlFrames::new(late);

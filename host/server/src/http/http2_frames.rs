@@ -14,7 +14,7 @@ const CONTINUATION: u8 = 9;
 
 /// Frame counts of a connection in both directions.
 pub(crate) struct FrameCounter {
-    came: FrameReader,
+    received: FrameReader,
     went: FrameReader,
     control: ControlFrames,
 }
@@ -23,13 +23,13 @@ impl FrameCounter {
     /// Creates a counter for a connection whose client sends a preface of this many bytes first.
     pub(crate) fn new(preface: usize) -> Self {
         let control = ControlFrames::new(Instant::now().into_std());
-        Self { came: FrameReader::after(preface), went: FrameReader::after(0), control }
+        Self { received: FrameReader::after(preface), went: FrameReader::after(0), control }
     }
 
     /// Counts frames from the client; an error means a flood.
-    pub(crate) fn came(&mut self, bytes: &[u8]) -> Result<(), Flood> {
+    pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<(), Flood> {
         let (mut control, mut requests) = (0, 0);
-        self.came.read(bytes, |kind| match kind {
+        self.received.read(bytes, |kind| match kind {
             // The library limits these itself.
             DATA | CONTINUATION => {}
             HEADERS => requests += 1,
@@ -62,7 +62,7 @@ impl FrameReader {
     }
 
     /// Reports the type of each frame whose header is completed by these bytes.
-    fn read(&mut self, mut bytes: &[u8], mut seen: impl FnMut(u8)) {
+    fn read(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(u8)) {
         loop {
             let skipped = self.skip.min(bytes.len());
             (self.skip, bytes) = (self.skip - skipped, &bytes[skipped..]);
@@ -75,7 +75,7 @@ impl FrameReader {
             let [high, middle, low, kind, ..] = self.head;
             self.skip = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
             self.have = 0;
-            seen(kind);
+            on_frame(kind);
         }
     }
 }
@@ -114,13 +114,13 @@ mod tests {
     async fn unearned_window_updates_are_a_flood() {
         let update = frame(WINDOW_UPDATE, &[0, 0, 0, 1]);
         let mut idle = FrameCounter::new(0);
-        let taken = (0..100_000).take_while(|_| idle.came(&update).is_ok()).count();
+        let taken = (0..100_000).take_while(|_| idle.received(&update).is_ok()).count();
         assert!((100..10_000).contains(&taken), "{taken}");
         // A client sends up to two window updates for each data frame.
         let (data, mut busy) = (frame(DATA, b"an event"), FrameCounter::new(0));
         for _ in 0..100_000 {
             busy.went(&data);
-            assert!(busy.came(&update).is_ok() && busy.came(&update).is_ok());
+            assert!(busy.received(&update).is_ok() && busy.received(&update).is_ok());
         }
     }
 }

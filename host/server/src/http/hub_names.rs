@@ -21,14 +21,14 @@ impl HubNames {
     /// 127.0.0.1 with its port, the `configured` names, and the host of `public_url`.
     pub(crate) fn new(at: SocketAddr, configured: &[HttpName], public_url: Option<&str>) -> Self {
         let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, at.port()));
-        let own = [at, v4].map(HttpName::of_address);
-        let own = own.into_iter().chain([HttpName::of_localhost(at.port())]);
+        let local = [at, v4].map(HttpName::of_address);
+        let local = local.into_iter().chain([HttpName::of_localhost(at.port())]);
         let published = public_url.and_then(HttpName::of_url);
         let is_public = published.as_ref().is_none_or(|name| !name.is_loopback());
         let public = public_url.filter(|_| is_public).map(str::to_owned);
         let named = || configured.iter().find(|name| !name.is_loopback()).map(HttpName::to_string);
         let public = public.or_else(named);
-        let names = own.chain(configured.iter().cloned()).chain(published).collect();
+        let names = local.chain(configured.iter().cloned()).chain(published).collect();
         Self(Arc::new(NameList { names, public }))
     }
 

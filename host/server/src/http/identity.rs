@@ -38,7 +38,7 @@ pub(super) enum Credential<'h> {
 
 impl<'h> Credential<'h> {
     /// Reads the `Authorization` header.
-    pub(super) fn of(headers: &'h HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &'h HeaderMap) -> Self {
         let shown = match only(headers, &header::AUTHORIZATION) {
             Ok(Some(shown)) => shown,
             Ok(None) => return Self::Absent,
@@ -96,7 +96,7 @@ pub(super) enum Unidentified {
 
 impl Unidentified {
     /// True for a request from a process of the hub's own user without a credential.
-    pub(super) fn is_by_own_user(&self) -> bool {
+    pub(super) fn is_same_user(&self) -> bool {
         match self {
             Self::Page | Self::Forwarded | Self::Public(_) => true,
             Self::OtherUser | Self::UnknownToken | Self::Unreadable => false,
@@ -132,7 +132,7 @@ pub(super) fn identify(
         None => false,
         Some(program) => return Ok(program.clone()),
     };
-    match Credential::of(headers) {
+    match Credential::from_headers(headers) {
         Credential::Bearer(token) => tokens.whose(token).ok_or(Unidentified::UnknownToken),
         Credential::Unreadable => Err(Unidentified::Unreadable),
         Credential::Absent if !is_operator => Err(Unidentified::OtherUser),
@@ -169,7 +169,7 @@ mod tests {
             for value in values {
                 headers.append(header::AUTHORIZATION, value.parse().unwrap());
             }
-            match Credential::of(&headers) {
+            match Credential::from_headers(&headers) {
                 Credential::Bearer(token) => token.to_owned(),
                 other @ (Credential::Absent | Credential::Unreadable) => format!("{other:?}"),
             }

@@ -74,23 +74,23 @@ pub(crate) struct HttpListener {
     waiting: VecDeque<TcpStream>,
     connections: Connections,
     refusals: Arc<Semaphore>,
-    patience: Duration,
+    timeout: Duration,
     peers: PeerLookup,
 }
 
 impl HttpListener {
-    /// Admits `most` connections at once. The process of the peer determines the holder of a
+    /// Admits `max` connections at once. The process of the peer determines the holder of a
     /// connection; a token counts only for requests.
     pub(crate) fn new(
         listener: TcpListener,
-        most: usize,
-        patience: Duration,
+        max: usize,
+        timeout: Duration,
         lineage: Lineages,
     ) -> Self {
-        let connections = Connections::new(most, patience);
+        let connections = Connections::new(max, timeout);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
         let (waiting, peers) = (VecDeque::new(), PeerLookup::new(lineage));
-        Self { listener, waiting, connections, refusals, patience, peers }
+        Self { listener, waiting, connections, refusals, timeout, peers }
     }
 
     /// Serves these connections first.
@@ -115,20 +115,21 @@ impl HttpListener {
             let caller = HttpPeer::new(connection.local, remote, self.peers.clone());
             let (connections, refusals) = (self.connections.clone(), Arc::clone(&self.refusals));
             let with = Serving {
-                behind: (guard.clone(), routes.clone()),
-                patience: self.patience,
+                guarded_routes: (guard.clone(), routes.clone()),
+                timeout: self.timeout,
                 calls: CallTracker(tasks.clone()),
                 stop: stop.clone(),
             };
             tasks.spawn(async move {
-                let admitted = connections.admit(caller.own_user().await);
+                let admitted = connections.admit(caller.same_user().await);
                 drop(arrival);
                 match admitted {
                     Ok(open) => with.talk(connection, caller, open).await,
                     Err(why) => {
                         tracing::warn!(%remote, %why, "a connection was refused");
                         let Ok(_permit) = refusals.try_acquire() else { return };
-                        let refusal = with.refuse(connection, Arc::from(jsonrpc::no_room(&why)));
+                        let refusal =
+                            with.refuse(connection, Arc::from(jsonrpc::quota_error(&why)));
                         // A client that does not read the refusal is disconnected.
                         let _ = timeout(REFUSAL_WAIT, refusal).await;
                     }
@@ -158,7 +159,7 @@ impl HttpListener {
                     if let Err(why) = stream.set_nodelay(true) {
                         tracing::debug!(%why, "small answers may be late");
                     }
-                    let stream = WriteTimeout::new(stream, self.patience);
+                    let stream = WriteTimeout::new(stream, self.timeout);
                     return (HttpConnection { stream, local, frames: None }, remote, arrival);
                 }
                 Err(why) => self.connections.accept_failed(&why).await,
@@ -169,8 +170,8 @@ impl HttpListener {
 
 /// Shared state for serving a connection.
 struct Serving {
-    behind: (OriginGuard, Router),
-    patience: Duration,
+    guarded_routes: (OriginGuard, Router),
+    timeout: Duration,
     calls: CallTracker,
     stop: CancellationToken,
 }
@@ -178,7 +179,7 @@ struct Serving {
 impl Serving {
     /// Serves one connection until it ends or is evicted.
     async fn talk(self, connection: HttpConnection, caller: HttpPeer, open: OpenConnection) {
-        let Self { behind: (guard, routes), patience, calls, stop } = self;
+        let Self { guarded_routes: (guard, routes), timeout, calls, stop } = self;
         let (routes, requests) = (TowerToHyperService::new(routes), open.requests());
         let answer = service_fn(move |mut request: Request<Incoming>| {
             let (caller, guard, routes) = (caller.clone(), guard.clone(), routes.clone());
@@ -197,7 +198,7 @@ impl Serving {
             }
         });
         let ends = EndSignals { stop, gives_way: Some(&open) };
-        speak(connection, answer, patience, calls, ends).await;
+        speak(connection, answer, timeout, calls, ends).await;
     }
 
     /// Answers every request on a refused connection with the refusal, after which the client may
@@ -208,7 +209,7 @@ impl Serving {
             ready(Ok::<_, Infallible>(hung_up_on(reply::answer(Err(refused), false))))
         });
         let ends = EndSignals { stop: self.stop, gives_way: None };
-        speak(connection, answer, self.patience, self.calls, ends).await;
+        speak(connection, answer, self.timeout, self.calls, ends).await;
     }
 }
 
@@ -234,14 +235,14 @@ struct EndSignals<'a> {
 
 impl EndSignals<'_> {
     /// Waits until the connection must close as soon as no request is in progress.
-    async fn told(&self) {
+    async fn wait_for_close(&self) {
         tokio::select! {
             () = self.stop.cancelled() => {}
-            () = self.given_way() => {}
+            () = self.evicted() => {}
         }
     }
 
-    async fn given_way(&self) {
+    async fn evicted(&self) {
         match self.gives_way {
             Some(open) => {
                 let why = open.is_to_close().await;
@@ -272,7 +273,7 @@ impl EndSignals<'_> {
 async fn speak<A>(
     mut connection: HttpConnection,
     answer: A,
-    patience: Duration,
+    client_timeout: Duration,
     calls: CallTracker,
     ends: EndSignals<'_>,
 ) where
@@ -287,7 +288,7 @@ async fn speak<A>(
             let mut talk = Box::pin($talk);
             tokio::select! {
                 over = talk.as_mut() => over,
-                () = ends.told() => {
+                () = ends.wait_for_close() => {
                     talk.as_mut().graceful_shutdown();
                     tokio::select! {
                         over = talk => over,
@@ -298,20 +299,20 @@ async fn speak<A>(
         }};
     }
     let http2 = tokio::select! {
-        http2 = timeout(patience, connection.speaks_http2()) => http2,
-        () = ends.told() => return,
+        http2 = timeout(client_timeout, connection.speaks_http2()) => http2,
+        () = ends.wait_for_close() => return,
     };
     let over = match http2 {
         Ok(Ok(false)) => {
             let mut http = http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(patience);
+            http.timer(TokioTimer::new()).header_read_timeout(client_timeout);
             finish!(http.serve_connection(TokioIo::new(connection), answer))
         }
         Ok(Ok(true)) => {
             connection.frames = Some(FrameCounter::new(PREFACE.len()));
             let mut http = http2::Builder::new(calls);
             http.timer(TokioTimer::new()).max_concurrent_streams(MAX_CALLS);
-            http.keep_alive_interval(patience).keep_alive_timeout(patience);
+            http.keep_alive_interval(client_timeout).keep_alive_timeout(client_timeout);
             finish!(http.serve_connection(TokioIo::new(connection), answer))
         }
         Ok(Err(why)) => return tracing::debug!(%why, "a connection broke off"),
@@ -386,7 +387,7 @@ impl AsyncRead for HttpConnection {
         let before = into.filled().len();
         let read = ready!(Pin::new(&mut self.stream).poll_read(cx, into));
         let bytes = into.filled().get(before..).unwrap_or_default();
-        let counted = self.frames.as_mut().map_or(Ok(()), |frames| frames.came(bytes));
+        let counted = self.frames.as_mut().map_or(Ok(()), |frames| frames.received(bytes));
         if let Err(flood) = counted {
             tracing::warn!(%flood, "a connection was cut off");
             return Poll::Ready(Err(io::Error::other(flood)));
@@ -415,11 +416,11 @@ impl AsyncWrite for HttpConnection {
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bytes));
         if let (Ok(length), Some(frames)) = (&written, &mut self.frames) {
-            let mut left = *length;
+            let mut remaining = *length;
             for piece in bytes {
-                let (sent, _) = piece.split_at(left.min(piece.len()));
+                let (sent, _) = piece.split_at(remaining.min(piece.len()));
                 frames.went(sent);
-                left -= sent.len();
+                remaining -= sent.len();
             }
         }
         Poll::Ready(written)

@@ -61,12 +61,12 @@ impl OriginGuard {
         caller: &HttpPeer,
         request: &Request<B>,
     ) -> Result<Principal, Unidentified> {
-        let kernel = caller.own_user().await;
+        let kernel = caller.same_user().await;
         let identified = identify(kernel, request.headers(), &self.names, &self.tokens);
         let is_open = matches!(*request.method(), Method::GET | Method::HEAD)
             && OPEN_PATHS.contains(&request.uri().path());
         match identified {
-            Err(why) if is_open && why.is_by_own_user() => Ok(Principal::Anonymous),
+            Err(why) if is_open && why.is_same_user() => Ok(Principal::Anonymous),
             identified => identified,
         }
     }
@@ -82,23 +82,23 @@ impl OriginGuard {
         let is_grpc = is_grpc(request.headers());
         // HTTP/2 requests may have a body without a header for it (RFC 9113, section 8.1).
         let has_body = !request.body().is_end_stream();
-        let asked = (request.method(), request.uri(), request.headers());
-        let verdict = verdict(&self.names, asked, has_body);
+        let head = (request.method(), request.uri(), request.headers());
+        let verdict = verdict(&self.names, head, has_body);
         if let Err((status, why)) = verdict {
             if is_grpc {
                 return Err(grpc_refusal(status, why));
             }
-            let told = match status {
+            let response = match status {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE => wrong_media(request.uri().path(), why),
                 _ => None,
             };
-            return Err(told.unwrap_or_else(|| refusal(status, why, request.uri().path())));
+            return Err(response.unwrap_or_else(|| refusal(status, why, request.uri().path())));
         }
         let path = request.uri().path();
         let identified = if path == jwks::PATH {
             Ok(Principal::Anonymous)
         } else if path.starts_with(HOOKS) {
-            if !matches!(caller.own_user().await, None | Some(Principal::Operator)) {
+            if !matches!(caller.same_user().await, None | Some(Principal::Operator)) {
                 let why = "a program that an agent started may send no webhook";
                 return Err(refusal(StatusCode::FORBIDDEN, why, path));
             }
@@ -127,11 +127,11 @@ pub(crate) fn principal(request: &Request) -> Principal {
 /// Error response before the request is read. On the hub's own endpoints, authentication errors
 /// have the JSON-RPC code of its dialect.
 fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
-    let is_about_who = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    if matches!(path, "/" | "/stream") && is_about_who {
+    let is_auth_error = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if matches!(path, "/" | "/stream") && is_auth_error {
         let why = A2aError::new(ErrorKind::Authentication, why);
-        let told = jsonrpc::unreadable(Dialect::Hub, &why);
-        return (status, [(header::CONTENT_TYPE, "application/json")], told).into_response();
+        let body = jsonrpc::unreadable(Dialect::Hub, &why);
+        return (status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
     }
     plain_error(status, why)
 }
@@ -144,11 +144,11 @@ fn wrong_media(path: &str, why: &str) -> Option<Response> {
         return None;
     }
     let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
-    let place = EndpointPath::of(path);
-    if place.as_ref().is_ok_and(|place| place.below == SUBMIT) {
+    let endpoint = EndpointPath::parse(path);
+    if endpoint.as_ref().is_ok_and(|endpoint| endpoint.subpath == SUBMIT) {
         return None;
     }
-    if place.is_ok_and(|place| place.below.starts_with("rest/")) {
+    if endpoint.is_ok_and(|endpoint| endpoint.subpath.starts_with("rest/")) {
         return Some(reply::refusal(&why, TODAYS, None));
     }
     let text = jsonrpc::unreadable(TODAYS, &why);
@@ -165,8 +165,8 @@ fn grpc_refusal(http: StatusCode, why: &str) -> Response {
 /// True if the card must contain the token's security scheme, so that the caller may get the
 /// extended card: for callers who need a token, and those who send one anyway.
 pub(crate) async fn by_token(caller: &HttpPeer, headers: &HeaderMap) -> bool {
-    let has_token = matches!(Credential::of(headers), Credential::Bearer(_));
-    has_token || caller.own_user().await.is_none()
+    let has_token = matches!(Credential::from_headers(headers), Credential::Bearer(_));
+    has_token || caller.same_user().await.is_none()
 }
 
 fn verdict(
@@ -216,8 +216,8 @@ fn verdict(
     let is_known = is_json(headers) || is_grpc(headers);
     // A request without a body needs no media type; A2A clients subscribe this way over REST. An
     // empty POST from a web page still has a foreign `Origin`.
-    let says_what = has_body || headers.contains_key(header::CONTENT_TYPE);
-    if method == Method::POST && !is_known && says_what {
+    let has_content = has_body || headers.contains_key(header::CONTENT_TYPE);
+    if method == Method::POST && !is_known && has_content {
         let why = "send the request with `Content-Type: application/json`";
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }

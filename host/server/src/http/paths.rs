@@ -18,26 +18,26 @@ pub(crate) struct EndpointPath<'a> {
     /// Agent of the endpoint; `None` for the hub.
     pub(crate) agent: Option<AgentId>,
     /// Rest of the path, without a leading slash.
-    pub(crate) below: &'a str,
+    pub(crate) subpath: &'a str,
 }
 
 impl<'a> EndpointPath<'a> {
     /// Parses a `path` that begins with the prefix of a hub or agent endpoint.
-    pub(crate) fn of(path: &'a str) -> Result<Self, A2aError> {
-        let below = |endpoint: usize| {
-            let below = &path[endpoint..];
-            below.strip_prefix('/').unwrap_or(below)
+    pub(crate) fn parse(path: &'a str) -> Result<Self, A2aError> {
+        let subpath_from = |endpoint: usize| {
+            let subpath = &path[endpoint..];
+            subpath.strip_prefix('/').unwrap_or(subpath)
         };
         if let Some(rest) = path.strip_prefix(AGENTS) {
             let id = rest.split('/').next().unwrap_or_default();
-            let below = below(AGENTS.len() + id.len());
+            let subpath = subpath_from(AGENTS.len() + id.len());
             // A percent-encoded letter is the same letter (RFC 3986, section 6.2.2.2).
             let name = percent_decode_str(id).decode_utf8_lossy();
             let agent = AgentId::parse(name.into_owned())
                 .map_err(|why| A2aError::new(ErrorKind::AgentNotFound, why.to_string()))?;
-            return Ok(Self { agent: Some(agent), below });
+            return Ok(Self { agent: Some(agent), subpath });
         }
-        Ok(Self { agent: None, below: below(HUB.len()) })
+        Ok(Self { agent: None, subpath: subpath_from(HUB.len()) })
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn path_resolves_to_endpoint_and_rest() {
         let echo = AgentId::parse("echo").unwrap();
-        for (path, agent, below) in [
+        for (path, agent, subpath) in [
             ("/a2a", None, ""),
             ("/a2a/", None, ""),
             ("/a2a/rest/v1/card", None, "rest/v1/card"),
@@ -57,11 +57,15 @@ mod tests {
             ("/agents/%65ch%6F/rest/a%2Fb", Some(echo.clone()), "rest/a%2Fb"),
             ("/agents/echo/rest/tasks", Some(echo), "rest/tasks"),
         ] {
-            assert_eq!(EndpointPath::of(path).unwrap(), EndpointPath { agent, below }, "{path}");
+            assert_eq!(
+                EndpointPath::parse(path).unwrap(),
+                EndpointPath { agent, subpath },
+                "{path}"
+            );
         }
         for path in ["/agents/..%2Fx", "/agents/%ff", "/agents/echo%2Frest", "/agents/%"] {
             assert_eq!(
-                EndpointPath::of(path).unwrap_err().kind,
+                EndpointPath::parse(path).unwrap_err().kind,
                 ErrorKind::AgentNotFound,
                 "{path}"
             );

@@ -55,15 +55,15 @@ pub(crate) fn json_body(answer: Vec<u8>) -> Response {
 /// Error response of an endpoint without a protocol: `{ "error": { "code", "message" } }`, with the
 /// status as code.
 pub(crate) fn plain_error(status: StatusCode, why: &str) -> Response {
-    let told = json!({ "error": { "code": status.as_u16(), "message": why } });
-    (status, Json(told)).into_response()
+    let body = json!({ "error": { "code": status.as_u16(), "message": why } });
+    (status, Json(body)).into_response()
 }
 
 /// A2A's media type, if the client sends or accepts it.
 pub(crate) fn media(headers: &HeaderMap) -> Option<&'static str> {
-    let said = [header::CONTENT_TYPE, header::ACCEPT];
-    let mut said = said.iter().filter_map(|name| headers.get(name)?.to_str().ok());
-    said.any(|media| media.to_ascii_lowercase().contains(A2A_JSON)).then_some(A2A_JSON)
+    let names = [header::CONTENT_TYPE, header::ACCEPT];
+    let mut values = names.iter().filter_map(|name| headers.get(name)?.to_str().ok());
+    values.any(|media| media.to_ascii_lowercase().contains(A2A_JSON)).then_some(A2A_JSON)
 }
 
 /// Response with a REST answer.

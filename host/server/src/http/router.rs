@@ -4,13 +4,13 @@
 
 use super::{
     body::read_body,
-    context::{extensions_header, last_event, own_url, said_in_headers, with_extensions},
+    context::{extensions_header, hub_url, last_event, with_extensions, with_headers},
     front_page::front_page,
     hub_names::HubNames,
     listener::HttpListener,
     origin_guard::{self, OriginGuard},
     reply::{answer, json_body},
-    starting::look,
+    starting::react,
 };
 use crate::{
     a2a::{ard, cards, grpc, jwks, registry, rest},
@@ -73,7 +73,7 @@ impl HttpServer {
 
     /// Answers the probes until `started`; all other requests wait until then. The host of a
     /// request may be one of the `names`, or that of the public URL.
-    pub async fn hold(
+    pub async fn serve_until_started(
         &mut self,
         names: &[HttpName],
         public_url: Option<&str>,
@@ -81,15 +81,15 @@ impl HttpServer {
         started: CancellationToken,
     ) {
         let names = HubNames::new(self.address, names, public_url);
-        let look = move |bytes: &[u8]| look(bytes, &names, &progress());
+        let reaction = move |bytes: &[u8]| react(bytes, &names, &progress());
         let listener = &self.listener;
         let accept = async || Ok(listener.accept().await?.0);
-        self.waiting = starting::hold(accept, look, started).await.into();
+        self.waiting = starting::accept_until_started(accept, reaction, started).await.into();
     }
 
     /// Serves until `stop`, then finishes the requests in progress.
     pub async fn serve(self, dispatcher: Dispatcher, tokens: Tokens, stop: CancellationToken) {
-        let (patience, lineage) = (dispatcher.patience(), dispatcher.lineage());
+        let (timeout, lineage) = (dispatcher.timeout(), dispatcher.lineage());
         let connections = dispatcher.connection_budget().http;
         let PublicEndpoints { names, public_url, .. } = dispatcher.public_endpoints();
         let names = HubNames::new(self.address, names, public_url.as_deref());
@@ -109,7 +109,7 @@ impl HttpServer {
             .merge(grpc::routes())
             .merge(McpHttp::new(dispatcher.clone(), stop.clone()).routes())
             .with_state(dispatcher);
-        let listener = HttpListener::new(self.listener, connections, patience, lineage);
+        let listener = HttpListener::new(self.listener, connections, timeout, lineage);
         let listener = listener.with_waiting(self.waiting);
         listener.serve(guard, routes, stop).await;
     }
@@ -126,9 +126,9 @@ async fn call_streaming(State(dispatcher): State<Dispatcher>, request: Request) 
 /// Handles `POST /` and `POST /stream`. With `sse`, a single answer becomes one event.
 async fn respond(dispatcher: &Dispatcher, request: Request, sse: bool) -> Response {
     let (caller, headers) = (origin_guard::principal(&request), request.headers());
-    let (url, named_in) = (own_url(dispatcher, headers), extensions_header(headers));
+    let (url, named_in) = (hub_url(dispatcher, headers), extensions_header(headers));
     let of = RequestContext::of_hub(caller, &url, last_event(headers));
-    let of = said_in_headers(of, headers, request.uri().query());
+    let of = with_headers(of, headers, request.uri().query());
     match read_body(dispatcher, request).await {
         Ok(body) => {
             // A batch is answered with one array, which is not an event.

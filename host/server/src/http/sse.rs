@@ -46,7 +46,7 @@ pub(crate) fn frames(answers: Stream) -> impl FutureStream<Item = Result<Vec<u8>
             }
             Some(text)
         };
-        Some((Ok(kept_alive(next).await?), answers))
+        Some((Ok(with_keep_alive(next).await?), answers))
     }))
 }
 
@@ -61,7 +61,9 @@ pub(crate) fn from_the_start(
 
 /// Waits for the next event, or returns a comment after a period of silence. A comment has no empty
 /// line after it, because some clients read that as an event without data.
-pub(crate) async fn kept_alive(next: impl Future<Output = Option<Vec<u8>>>) -> Option<Vec<u8>> {
+pub(crate) async fn with_keep_alive(
+    next: impl Future<Output = Option<Vec<u8>>>,
+) -> Option<Vec<u8>> {
     timeout(KEEP_ALIVE, next).await.unwrap_or_else(|_| Some(b": ping\n".to_vec()))
 }
 

@@ -11,7 +11,7 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// Reaction to the bytes of a connection. Of the guard's checks, those of the host and of the
 /// origin apply; the caller is not identified, and learns the numbers of agents only.
-pub(super) fn look(bytes: &[u8], names: &HubNames, start: &HubStart) -> StartReaction {
+pub(super) fn react(bytes: &[u8], names: &HubNames, start: &HubStart) -> StartReaction {
     if bytes.is_empty() {
         return StartReaction::Incomplete;
     }
@@ -38,9 +38,9 @@ pub(super) fn look(bytes: &[u8], names: &HubNames, start: &HubStart) -> StartRea
     if is_from_a_page || has_body || !is_named {
         return later();
     }
-    let told = json!({ "status": "starting", "version": env!("CARGO_PKG_VERSION"), "reason": "starting",
+    let body = json!({ "status": "starting", "version": env!("CARGO_PKG_VERSION"), "reason": "starting",
         "starting": { "agents": start.agents, "ready": start.ready } });
-    StartReaction::Now(end + HEAD_END.len(), response(status, told.to_string().as_bytes()))
+    StartReaction::Now(end + HEAD_END.len(), response(status, body.to_string().as_bytes()))
 }
 
 fn response(status: &str, body: &[u8]) -> Vec<u8> {
@@ -60,7 +60,7 @@ mod tests {
     fn starting_hub_answers_probes_of_programs_only() {
         let names = HubNames::new("127.0.0.1:8080".parse().unwrap(), &[], None);
         let start = HubStart { agents: 6, ready: 3, ..HubStart::default() };
-        let told = |request: &str| match look(request.as_bytes(), &names, &start) {
+        let told = |request: &str| match react(request.as_bytes(), &names, &start) {
             StartReaction::Incomplete => "incomplete".to_owned(),
             StartReaction::Now(length, answer) => {
                 assert_eq!(length, request.len());

@@ -42,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 const MOMENT: Duration = Duration::from_millis(250);
 
 /// Timeout for the user's answer to a form, while the call waits.
-const PATIENCE: Duration = Duration::from_secs(600);
+const FORM_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A tool call with its caller.
 pub(super) struct McpCall<'a> {
@@ -70,7 +70,7 @@ pub(super) enum FormOutcome {
     /// The user gave this answer.
     Answered(String),
     /// The user gave no answer.
-    Left,
+    Unanswered,
     /// The client cancelled the call.
     Cancelled,
 }
@@ -82,7 +82,7 @@ enum Put {
     /// The client asks its user and repeats the call.
     Form(Box<CallToolResponse>),
     /// The result of the call contains the question.
-    Left,
+    Unanswered,
 }
 
 impl McpCall<'_> {
@@ -96,15 +96,17 @@ impl McpCall<'_> {
         back: Option<(question::CallState, Option<String>)>,
     ) -> Result<CallToolResponse, A2aError> {
         let operation = match back {
-            Some((asked, Some(answer))) => message_builder::answer(
-                &asked.task,
+            Some((call_state, Some(answer))) => message_builder::answer(
+                &call_state.task,
                 message_builder::text(&answer),
-                asked.question.as_deref(),
+                call_state.question.as_deref(),
             )?,
-            Some((asked, None)) => return Ok(self.standing(&asked.task).await?.into()),
+            Some((call_state, None)) => {
+                return Ok(self.current_result(&call_state.task).await?.into());
+            }
             None => self.beginning(agent, ask, directory)?,
         };
-        let form = TaskForm::of(self.context.protocol_version().as_ref(), &self.caller);
+        let form = TaskForm::for_version(self.context.protocol_version().as_ref(), &self.caller);
         let client = self.context.client_capabilities();
         let hands_over = form.is_some_and(|form| form.hands_over(client.as_ref()));
         let wait = if hands_over { ask.wait_as_task() } else { ask.wait() };
@@ -142,11 +144,11 @@ impl McpCall<'_> {
     /// Trace context of the call: from its `_meta`, otherwise from the headers of its request.
     fn trace(&self) -> TraceContext {
         let meta: &JsonObject = &self.context.meta;
-        let said = TraceContext::of_metadata(Some(meta));
+        let from_meta = TraceContext::of_metadata(Some(meta));
         let parts = self.context.extensions.get::<Parts>();
-        match parts.filter(|_| said == TraceContext::default()) {
+        match parts.filter(|_| from_meta == TraceContext::default()) {
             Some(parts) => context::trace(&parts.headers),
-            None => said,
+            None => from_meta,
         }
     }
 
@@ -180,12 +182,12 @@ impl McpCall<'_> {
             }
             // A failure is ignored: the task may have ended in the meantime.
             let listening = Operation::Resubscribe { id: task.clone(), after: None };
-            let heard = self.dispatcher.ask(&self.caller, listening).await;
-            let Ok((Reply::Stream(mut heard), _permit)) = heard else { break };
+            let reply = self.dispatcher.ask(&self.caller, listening).await;
+            let Ok((Reply::Stream(mut events), _permit)) = reply else { break };
             // A cancelled `check_task` does not cancel the task.
-            let McpStreamEnd::Task = self.hear(&mut heard, until).await? else { break };
+            let McpStreamEnd::Task = self.follow_events(&mut events, until).await? else { break };
         }
-        Ok(self.standing(&task).await?.into())
+        Ok(self.current_result(&task).await?.into())
     }
 
     /// Cancels a task.
@@ -208,14 +210,15 @@ impl McpCall<'_> {
         hands_over: bool,
     ) -> Result<CallToolResponse, A2aError> {
         let mut guard = None;
-        let came = self.hear_out(operation, agent, (wait, hands_over), &mut guard).await;
+        let response =
+            self.wait_until_settled(operation, agent, (wait, hands_over), &mut guard).await;
         if let Some(guard) = guard {
             guard.disarm();
         }
-        came
+        response
     }
 
-    async fn hear_out(
+    async fn wait_until_settled(
         &self,
         mut operation: Operation,
         agent: Option<&str>,
@@ -225,19 +228,19 @@ impl McpCall<'_> {
         loop {
             let until = Instant::now() + wait;
             let begun = self.dispatcher.begin(&self.caller, operation, self.stop).await?;
-            let Begun { mut heard, task: id, guard: new, permit: _permit } = begun;
+            let Begun { mut events, task: id, guard: new, permit: _permit } = begun;
             if let Some(before) = guard.replace(new) {
                 before.disarm();
             }
-            match self.hear(&mut heard, until).await? {
+            match self.follow_events(&mut events, until).await? {
                 McpStreamEnd::Message(message) => return Ok(result::of_message(&message).into()),
                 McpStreamEnd::Cancelled => return Ok(result::of_task(&self.end(&id).await?).into()),
                 McpStreamEnd::Late | McpStreamEnd::Task => {}
             }
             let task = self.task(&id).await?;
             if let Some(next) = handoff::successor(&task) {
-                let left = until.saturating_duration_since(Instant::now());
-                return Box::pin(self.check(&next, left)).await;
+                let remaining = until.saturating_duration_since(Instant::now());
+                return Box::pin(self.check(&next, remaining)).await;
             }
             if !task.status.state.is_interrupted() {
                 let goes_on = hands_over && !task.status.state.is_final();
@@ -250,27 +253,27 @@ impl McpCall<'_> {
             match self.put(&task, agent).await? {
                 Put::Answered(answer) => operation = *answer,
                 Put::Form(form) => return Ok(*form),
-                Put::Left => return Ok(result::of_task(&task).into()),
+                Put::Unanswered => return Ok(result::of_task(&task).into()),
             }
         }
     }
 
     /// Follows the events until the task ends or waits, and sends progress to the client.
-    pub(super) async fn hear(
+    pub(super) async fn follow_events(
         &self,
-        heard: &mut ReplyStream,
+        events: &mut ReplyStream,
         until: Instant,
     ) -> Result<McpStreamEnd, A2aError> {
-        let ReplyStream::Task(heard) = heard else { return Err(unexpected()) };
+        let ReplyStream::Task(events) = events else { return Err(unexpected()) };
         let (mut narration, mut tell_at) = (Narration::default(), None);
-        let mut told = 0;
+        let mut sent = 0;
         loop {
             let moment = tell_at.unwrap_or(until);
             let event = tokio::select! {
-                event = heard.next() => event,
-                () = self.context.ct.cancelled() => return Ok(self.left()),
+                event = events.next() => event,
+                () = self.context.ct.cancelled() => return Ok(self.end_reason()),
                 () = sleep_until(moment.min(until)) => {
-                    self.tell(&mut narration, &mut told).await;
+                    self.send_progress(&mut narration, &mut sent).await;
                     tell_at = None;
                     if Instant::now() >= until {
                         return Ok(McpStreamEnd::Late);
@@ -280,7 +283,7 @@ impl McpCall<'_> {
             };
             let Some(event) = event else { break };
             let event = event.map_err(|why| {
-                tracing::error!(task = %heard.task(), %why, "a call broke");
+                tracing::error!(task = %events.task(), %why, "a call broke");
                 A2aError::new(
                     ErrorKind::Internal,
                     "the store failed; `check_task` tells what became of the task",
@@ -291,29 +294,29 @@ impl McpCall<'_> {
             if let TaskEvent::Reply(message) = &event.event {
                 return Ok(McpStreamEnd::Message(message.clone()));
             }
-            if narration.hear(&event.event) {
-                self.tell(&mut narration, &mut told).await;
+            if narration.add(&event.event) {
+                self.send_progress(&mut narration, &mut sent).await;
                 tell_at = None;
             } else if !narration.is_empty() && tell_at.is_none() {
                 tell_at = Some(Instant::now() + MOMENT);
             }
         }
-        self.tell(&mut narration, &mut told).await;
+        self.send_progress(&mut narration, &mut sent).await;
         Ok(McpStreamEnd::Task)
     }
 
     /// Reason for the end of the client's connection. During a stop of the hub the task continues.
-    fn left(&self) -> McpStreamEnd {
+    fn end_reason(&self) -> McpStreamEnd {
         if self.stop.is_cancelled() { McpStreamEnd::Late } else { McpStreamEnd::Cancelled }
     }
 
     /// Sends the collected lines as progress, if the client gave a token.
-    async fn tell(&self, narration: &mut Narration, told: &mut u32) {
-        let lines = narration.tell();
+    async fn send_progress(&self, narration: &mut Narration, sent: &mut u32) {
+        let lines = narration.take_lines();
         let Some(token) = self.context.meta.get_progress_token() else { return };
         for line in lines {
-            *told += 1;
-            let progress = ProgressNotificationParam::new(token.clone(), f64::from(*told));
+            *sent += 1;
+            let progress = ProgressNotificationParam::new(token.clone(), f64::from(*sent));
             // A disconnect is detected by the call's cancellation token.
             let _ = self.context.peer.notify_progress(progress.with_message(line)).await;
         }
@@ -324,9 +327,9 @@ impl McpCall<'_> {
         // A question of an agent's child task goes to the client of the root task instead.
         let is_program = matches!(self.caller, Principal::AgentTask { .. });
         if is_program || !self.context.client_capabilities().is_some_and(|can| asks_users(&can)) {
-            return Ok(Put::Left);
+            return Ok(Put::Unanswered);
         }
-        let Some(form) = question::form(task, agent) else { return Ok(Put::Left) };
+        let Some(form) = question::form(task, agent) else { return Ok(Put::Unanswered) };
         if self.context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28) {
             return Ok(Put::Form(Box::new(result::asks(task, form).into())));
         }
@@ -339,12 +342,12 @@ impl McpCall<'_> {
                 )?;
                 Put::Answered(Box::new(answer))
             }
-            FormOutcome::Left => Put::Left,
+            FormOutcome::Unanswered => Put::Unanswered,
             FormOutcome::Cancelled => {
-                if let McpStreamEnd::Cancelled = self.left() {
+                if let McpStreamEnd::Cancelled = self.end_reason() {
                     self.end(&task.id).await?;
                 }
-                Put::Left
+                Put::Unanswered
             }
         })
     }
@@ -352,14 +355,14 @@ impl McpCall<'_> {
     /// Shows the user the form of a task's question, in versions with requests of the server.
     pub(super) async fn fill(&self, task: &Task, form: ElicitRequestParams) -> FormOutcome {
         let filled = tokio::select! {
-            filled = timeout(PATIENCE, self.context.peer.create_elicitation(form)) => filled,
+            filled = timeout(FORM_TIMEOUT, self.context.peer.create_elicitation(form)) => filled,
             () = self.context.ct.cancelled() => return FormOutcome::Cancelled,
         };
-        let Ok(Ok(filled)) = filled else { return FormOutcome::Left };
-        question::answer(task, &filled).map_or(FormOutcome::Left, FormOutcome::Answered)
+        let Ok(Ok(filled)) = filled else { return FormOutcome::Unanswered };
+        question::answer(task, &filled).map_or(FormOutcome::Unanswered, FormOutcome::Answered)
     }
 
-    async fn standing(&self, task: &TaskId) -> Result<rmcp::model::CallToolResult, A2aError> {
+    async fn current_result(&self, task: &TaskId) -> Result<rmcp::model::CallToolResult, A2aError> {
         Ok(result::of_task(&self.task(task).await?))
     }
 

@@ -7,7 +7,7 @@ use super::{
     request_ids::RequestIdError,
     session::{McpSession, SessionOffer},
     session_manager::HubSessionManager,
-    sessions::{McpSessions, SessionRoom},
+    sessions::{McpSessions, SessionPermit},
 };
 use crate::{
     MAX_REQUEST,
@@ -88,7 +88,7 @@ impl McpHttp {
             // Another caller's session looks unknown, so that the client starts a new one.
             return StatusCode::NOT_FOUND.into_response();
         }
-        let mut request = match whole(dispatcher, request).await {
+        let mut request = match read_request(dispatcher, request).await {
             Ok(request) => request,
             Err(refused) => return refused,
         };
@@ -140,7 +140,7 @@ impl McpHttp {
             McpMessage::Skipped => return StatusCode::ACCEPTED.into_response(),
         };
         let begins = session.is_none() && message.is_initialize();
-        if begins && let Err(full) = self.make_room(&principal).await {
+        if begins && let Err(full) = self.ensure_capacity(&principal).await {
             return full;
         }
         let (parts, _) = request.into_parts();
@@ -209,33 +209,38 @@ impl McpHttp {
         if let Err(refused) = self.sessions.lock().enter(&session, id.as_deref(), Instant::now()) {
             return taken(&refused, id.as_deref());
         }
-        let visit =
-            SessionRequest { sessions: Arc::clone(&self.sessions), session, id, heard_out: false };
-        visit.until_the_end_of(self.service.handle(request.map(Body::from)).await.map(Body::new))
+        let session_request = SessionRequest {
+            sessions: Arc::clone(&self.sessions),
+            session,
+            id,
+            fully_received: false,
+        };
+        session_request
+            .until_the_end_of(self.service.handle(request.map(Body::from)).await.map(Body::new))
     }
 
     /// Makes capacity for another session of this caller.
-    async fn make_room(&self, caller: &Principal) -> Result<(), Response> {
-        let room = {
+    async fn ensure_capacity(&self, caller: &Principal) -> Result<(), Response> {
+        let permit = {
             let open = self.manager.open().await;
             let mut sessions = self.sessions.lock();
             sessions.retain(|id| open.contains(id));
-            sessions.room(caller)
+            sessions.permit(caller)
         };
-        match room {
-            SessionRoom::Free => Ok(()),
-            SessionRoom::Instead(silent) => {
+        match permit {
+            SessionPermit::Free => Ok(()),
+            SessionPermit::Instead(silent) => {
                 tracing::debug!(session = silent, "an MCP session makes room for another");
                 // The session may have ended in the meantime, which frees capacity as well.
                 let _ = self.manager.close_session(&silent.into()).await;
                 Ok(())
             }
-            SessionRoom::Full(most) => {
+            SessionPermit::Full(max) => {
                 let again = [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())];
                 let why = format!(
-                    "there are {most} sessions already, and all are busy; end one, or try again soon"
+                    "there are {max} sessions already, and all are busy; end one, or try again soon"
                 );
-                Err((StatusCode::SERVICE_UNAVAILABLE, again, told(&why)).into_response())
+                Err((StatusCode::SERVICE_UNAVAILABLE, again, error_json(&why)).into_response())
             }
         }
     }
@@ -248,7 +253,7 @@ struct SessionRequest {
     /// JSON-RPC id of the request, as JSON text.
     id: Option<String>,
     /// True if the client received the whole response.
-    heard_out: bool,
+    fully_received: bool,
 }
 
 impl SessionRequest {
@@ -258,9 +263,9 @@ impl SessionRequest {
             let mut body = body.into_data_stream();
             Body::from_stream(stream::poll_fn(move |context| {
                 // Forces the closure to capture the whole struct, which is dropped with the body.
-                let visit = &mut self;
+                let session_request = &mut self;
                 let next = body.poll_next_unpin(context);
-                visit.heard_out |= matches!(next, Poll::Ready(None));
+                session_request.fully_received |= matches!(next, Poll::Ready(None));
                 next
             }))
         })
@@ -270,12 +275,12 @@ impl SessionRequest {
 impl Drop for SessionRequest {
     fn drop(&mut self) {
         let now = Instant::now();
-        self.sessions.lock().leave(&self.session, self.id.as_deref(), self.heard_out, now);
+        self.sessions.lock().exit(&self.session, self.id.as_deref(), self.fully_received, now);
     }
 }
 
 /// Reads the body of the request within the timeout.
-async fn whole(
+async fn read_request(
     dispatcher: &Dispatcher,
     request: Request,
 ) -> Result<http::Request<Bytes>, Response> {
@@ -285,7 +290,7 @@ async fn whole(
     }
     match read_body(dispatcher, Request::from_parts(parts.clone(), body)).await {
         Ok(body) => Ok(http::Request::from_parts(parts, body)),
-        Err(unread) => Err(unread.answer(told(&unread.why.message).into_response())),
+        Err(unread) => Err(unread.answer(error_json(&unread.why.message).into_response())),
     }
 }
 
@@ -326,6 +331,6 @@ fn taken(refused: &RequestIdError, id: Option<&str>) -> Response {
     (status, Json(McpRefusal::request(&refused.why(), id).json())).into_response()
 }
 
-fn told(why: &str) -> Json<Value> {
+fn error_json(why: &str) -> Json<Value> {
     Json(McpRefusal::request(why, Value::Null).json())
 }

@@ -107,7 +107,7 @@ impl LineTransport {
     }
 
     /// Takes a line: queues its messages for the SDK, and responses to what the SDK does not get.
-    fn take(&mut self, line: &str) {
+    fn take_line(&mut self, line: &str) {
         match message::read(line.as_bytes()) {
             McpFrame::One(read) => {
                 if let Some(response) = self.take_one(read) {
@@ -160,8 +160,9 @@ impl LineTransport {
                 tracing::debug!("an MCP client's message before its first request is skipped");
                 return None;
             }
-            JsonRpcMessage::Notification(told) => {
-                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
                     self.ids.cancelled(id);
@@ -217,16 +218,16 @@ impl Transport<RoleServer> for LineTransport {
             // The SDK may drop this future and call again, so a response is kept until it can be
             // sent.
             while !self.responses.is_empty() {
-                let room = self.outbox.reserve().await.ok()?;
+                let permit = self.outbox.reserve().await.ok()?;
                 if let Some(response) = self.responses.pop_front() {
-                    room.send(response.to_string().into_bytes());
+                    permit.send(response.to_string().into_bytes());
                 }
             }
             if let Some(message) = self.messages.pop_front() {
                 return Some(message);
             }
             let line = self.taken.recv().await?;
-            self.take(&line);
+            self.take_line(&line);
         }
     }
 
@@ -243,10 +244,10 @@ fn begins(request: &ClientRequest) -> bool {
         return false;
     }
     let meta = request.get_meta();
-    let is_whole = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty();
+    let is_complete = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty();
     let is_known = |version| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
     matches!(request, ClientRequest::InitializeRequest(_))
-        || is_whole && meta.protocol_version().is_some_and(is_known)
+        || is_complete && meta.protocol_version().is_some_and(is_known)
 }
 
 /// Error response to a batch of another version.

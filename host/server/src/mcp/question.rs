@@ -1,7 +1,7 @@
 //! Conversion of a task's question to a form for the user (elicitation), and of the filled-in form
 //! to an answer.
 
-use crate::own_form::own_form;
+use crate::agent_form::agent_form;
 use a2a_hub_core::text::terminal;
 use a2a_hub_protocol::{id::TaskId, question::QuestionKind, task::Task};
 use a2a_hub_rpc::question_view;
@@ -54,7 +54,7 @@ pub(super) fn form(task: &Task, agent: Option<&str>) -> Option<ElicitRequestPara
     let required: Vec<_> = member.as_object()?.keys().cloned().collect();
     let schema = json!({ "type": "object", "properties": member, "required": required });
     let plain = || ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok();
-    let requested_schema = own_form(task).or_else(plain)?;
+    let requested_schema = agent_form(task).or_else(plain)?;
     let prompt: String = question_view::prompt(task).chars().take(MAX_PROMPT).collect();
     let agent = agent.map(|agent| format!(" `{agent}`")).unwrap_or_default();
     let message = format!("The agent{agent} asks: {}", terminal::clean(&prompt));
@@ -66,11 +66,11 @@ pub(super) fn form(task: &Task, agent: Option<&str>) -> Option<ElicitRequestPara
 pub(super) fn answer(task: &Task, filled: &ElicitResult) -> Option<String> {
     if filled.action == ElicitationAction::Accept {
         let content = filled.content.as_ref()?;
-        if own_form(task).is_some() {
+        if agent_form(task).is_some() {
             return content.is_object().then(|| content.to_string());
         }
-        let said = ["decision", "answer"].into_iter().find_map(|name| content[name].as_str());
-        return said.map(str::to_owned);
+        let text = ["decision", "answer"].into_iter().find_map(|name| content[name].as_str());
+        return text.map(str::to_owned);
     }
     let denies = filled.action == ElicitationAction::Decline
         && question_view::kind(task) == QuestionKind::Permission;

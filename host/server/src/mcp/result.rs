@@ -28,13 +28,14 @@ const MAX_MEDIA: usize = 1 << 20;
 
 /// Converts the current state of a task to a result.
 pub(super) fn of_task(task: &Task) -> CallToolResult {
-    let mut content: Vec<_> = task.artifacts.iter().flat_map(|made| of_made(task, made)).collect();
-    if let Some(said) = &task.status.message {
-        let parts = said.parts.iter().filter(|part| !repeats(task, part));
+    let mut content: Vec<_> =
+        task.artifacts.iter().flat_map(|artifact| artifact_blocks(task, artifact)).collect();
+    if let Some(message) = &task.status.message {
+        let parts = message.parts.iter().filter(|part| !repeats(task, part));
         content.extend(parts.filter_map(|part| block(part, Some(&task_uri(&task.id)))));
     }
-    let structured = structured::of_task(task, &content, &standing(task));
-    content.push(ContentBlock::text(standing(task)));
+    let structured = structured::of_task(task, &content, &state_line(task));
+    content.push(ContentBlock::text(state_line(task)));
     let failed =
         matches!(task.status.state, TaskState::Failed | TaskState::Rejected | TaskState::Canceled);
     let mut result =
@@ -44,10 +45,10 @@ pub(super) fn of_task(task: &Task) -> CallToolResult {
 }
 
 /// Converts a message without a task to a result.
-pub(super) fn of_message(said: &Message) -> CallToolResult {
-    let mut content: Vec<_> = said.parts.iter().filter_map(|part| block(part, None)).collect();
-    let structured = structured::of_message(said, &content);
-    if let Some(context) = &said.context_id {
+pub(super) fn of_message(message: &Message) -> CallToolResult {
+    let mut content: Vec<_> = message.parts.iter().filter_map(|part| block(part, None)).collect();
+    let structured = structured::of_message(message, &content);
+    if let Some(context) = &message.context_id {
         let line =
             format!("[a2a-hub] answered; context_id `{context}` goes on with the conversation");
         content.push(ContentBlock::text(line));
@@ -69,33 +70,33 @@ pub(super) fn asks(task: &Task, form: ElicitRequestParams) -> InputRequiredResul
     InputRequiredResult::new(Some(requests), Some(question::CallState::by(task).write()))
 }
 
-fn of_made(task: &Task, made: &Artifact) -> Vec<ContentBlock> {
+fn artifact_blocks(task: &Task, artifact: &Artifact) -> Vec<ContentBlock> {
     let mut blocks = Vec::new();
-    let (mut is_whole, uri) = (true, artifact_uri(&task.id, made));
-    for part in &made.parts {
+    let (mut is_complete, uri) = (true, artifact_uri(&task.id, artifact));
+    for part in &artifact.parts {
         match block(part, Some(&uri)) {
-            Some(told) => {
-                is_whole &= !is_cut(part);
-                blocks.push(told);
+            Some(content) => {
+                is_complete &= !is_cut(part);
+                blocks.push(content);
             }
-            None => is_whole = false,
+            None => is_complete = false,
         }
     }
-    if !is_whole || made.name.is_some() {
-        blocks.push(ContentBlock::resource_link(of_artifact(task, made, None)));
+    if !is_complete || artifact.name.is_some() {
+        blocks.push(ContentBlock::resource_link(of_artifact(task, artifact, None)));
     }
     blocks
 }
 
 /// True if the final message repeats the text of an artifact.
 fn repeats(task: &Task, part: &Part) -> bool {
-    let Content::Text(said) = &part.content else { return false };
-    let made = task.artifacts.iter().flat_map(|made| &made.parts);
-    let mut made = made.filter_map(|part| match &part.content {
+    let Content::Text(message_text) = &part.content else { return false };
+    let parts = task.artifacts.iter().flat_map(|artifact| &artifact.parts);
+    let mut texts = parts.filter_map(|part| match &part.content {
         Content::Text(text) => Some(text),
         Content::Raw(_) | Content::Url(_) | Content::Data(_) => None,
     });
-    made.any(|text| text.trim() == said.trim())
+    texts.any(|text| text.trim() == message_text.trim())
 }
 
 fn is_cut(part: &Part) -> bool {
@@ -142,9 +143,9 @@ fn cut(text: &str) -> String {
 }
 
 /// Line with the state of the task and the next step.
-pub(super) fn standing(task: &Task) -> String {
+pub(super) fn state_line(task: &Task) -> String {
     let (id, context, state) = (&task.id, &task.context_id, task.status.state.name());
-    let how = match task.status.state {
+    let next_step = match task.status.state {
         TaskState::Submitted | TaskState::Working => {
             format!("it goes on; `{CHECK_TASK}` with this task tells what became of it")
         }
@@ -159,7 +160,7 @@ pub(super) fn standing(task: &Task) -> String {
         | TaskState::Rejected
         | TaskState::Unknown => format!("context_id `{context}` goes on with the conversation"),
     };
-    format!("[a2a-hub] task `{id}` is {state}: {how}")
+    format!("[a2a-hub] task `{id}` is {state}: {next_step}")
 }
 
 /// State of the task as metadata, for programs.

@@ -19,7 +19,7 @@ use a2a_hub_engine::Reply;
 use a2a_hub_mcp::resources;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    operation::{AgentInfo, Answer, BoardRequest, ListedTask, Operation, TaskPlace, TopicRequest},
+    operation::{AgentInfo, Answer, BoardRequest, ListedTask, Operation, TaskCursor, TopicRequest},
     v1::{read_token, write_token},
 };
 use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher};
@@ -137,8 +137,8 @@ impl McpSession {
     async fn tasks(
         &self,
         caller: &Principal,
-        after: Option<TaskPlace>,
-    ) -> Result<(Vec<ListedTask>, Option<TaskPlace>), A2aError> {
+        after: Option<TaskCursor>,
+    ) -> Result<(Vec<ListedTask>, Option<TaskCursor>), A2aError> {
         let page = self.one(caller, resources::list(after)).await?;
         let Answer::TaskPage { tasks, next, .. } = page else { return Err(unexpected()) };
         Ok((tasks, next))
@@ -164,8 +164,8 @@ impl McpSession {
         let called = tools::read(&request.name, request.arguments)?;
         let caller = self.principal(&context.extensions);
         let back = match request.request_state.as_deref().map(question::CallState::read) {
-            Some(Some(asked)) => {
-                Some(self.brought(&caller, asked, request.input_responses.as_ref()).await)
+            Some(Some(call_state)) => {
+                Some(self.brought(&caller, call_state, request.input_responses.as_ref()).await)
             }
             // Creating a new task instead would repeat the work.
             Some(None) => {
@@ -189,11 +189,12 @@ impl McpSession {
             Called::Check(task, wait) => call.check(&task, wait).await,
             Called::Cancel(task) => call.cancel(&task).await,
             Called::Answer(answer) => match back {
-                Some((asked, Some(said))) => {
-                    let answer = answer.instead(asked.task.as_str(), said, asked.question);
+                Some((call_state, Some(text))) => {
+                    let answer =
+                        answer.instead(call_state.task.as_str(), text, call_state.question);
                     call.answer(&answer).await
                 }
-                Some((asked, None)) => call.check(&asked.task, Duration::ZERO).await,
+                Some((call_state, None)) => call.check(&call_state.task, Duration::ZERO).await,
                 None => call.answer(&answer).await,
             },
         })
@@ -203,13 +204,14 @@ impl McpSession {
     async fn brought(
         &self,
         caller: &Principal,
-        asked: question::CallState,
+        call_state: question::CallState,
         responses: Option<&InputResponses>,
     ) -> (question::CallState, Option<String>) {
-        let get = Operation::GetTask { id: asked.task.clone(), history_length: Some(0) };
-        let Ok(Answer::Task(task)) = self.one(caller, get).await else { return (asked, None) };
-        let said = question::brought(responses).and_then(|filled| question::answer(&task, &filled));
-        (asked, said)
+        let get = Operation::GetTask { id: call_state.task.clone(), history_length: Some(0) };
+        let Ok(Answer::Task(task)) = self.one(caller, get).await else { return (call_state, None) };
+        let answer =
+            question::brought(responses).and_then(|filled| question::answer(&task, &filled));
+        (call_state, answer)
     }
 
     /// True unless the session has only the tools for blackboards, and this is another one.
@@ -375,15 +377,15 @@ impl ServerHandler for McpSession {
             let caller = self.principal(&context.extensions);
             Self::require_announced(&caller, "resources/read")?;
             let no_resource = || no_resource(&request.uri);
-            let place = resources::read_uri(&request.uri).ok_or_else(no_resource)?;
-            let get = Operation::GetTask { id: place.task.clone(), history_length: None };
+            let target = resources::read_uri(&request.uri).ok_or_else(no_resource)?;
+            let get = Operation::GetTask { id: target.task.clone(), history_length: None };
             let task = match self.one(&caller, get).await {
                 Ok(Answer::Task(task)) => task,
                 Ok(_) => return Err(error(&unexpected())),
                 Err(why) if why.kind == ErrorKind::TaskNotFound => return Err(no_resource()),
                 Err(why) => return Err(error(&why)),
             };
-            let contents = resources::read(&task, &place, &request.uri).ok_or_else(no_resource)?;
+            let contents = resources::read(&task, &target, &request.uri).ok_or_else(no_resource)?;
             Ok(ReadResourceResult::new(contents).into())
         })
         .await
@@ -483,16 +485,16 @@ impl ServerHandler for McpSession {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let version = context.protocol_version();
-        let form = TaskForm::of(version.as_ref(), &self.principal(&context.extensions));
+        let form = TaskForm::for_version(version.as_ref(), &self.principal(&context.extensions));
         if request.method == CALL_WITH_TASK && form != Some(TaskForm::Core) {
             // Who has no tasks of this form ignores the wish for one.
             let params =
                 task_requests::params_of("tools/call", request.params.unwrap_or_default())?;
-            let mut told = ServerResult::from(self.call_tool(params, context).await?);
+            let mut result = ServerResult::from(self.call_tool(params, context).await?);
             if version < Some(ProtocolVersion::V_2026_07_28) {
-                told.strip_result_type_for_legacy_peer();
+                result.strip_result_type_for_legacy_peer();
             }
-            return Ok(CustomResult::new(json!(told)));
+            return Ok(CustomResult::new(json!(result)));
         }
         let call = self.call_of(context);
         let read = TaskRequest::read(form, &request.method, request.params.unwrap_or_default())?;
@@ -533,14 +535,15 @@ impl ServerHandler for McpSession {
     ) -> Option<SubscriptionFilter> {
         let mut filter = SubscriptionFilter::new();
         (filter.tools_list_changed, filter.prompts_list_changed) = (Some(true), Some(true));
-        filter.resource_subscriptions = Some(Subscriptions::of(requested).uris(None));
+        filter.resource_subscriptions = Some(Subscriptions::from_filter(requested).uris(None));
         Some(filter)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.principal(&context.request_context().extensions);
         let _permit = self.dispatcher.admit(&caller).map_err(|refused| error(&refused.why))?;
-        let (wanted, subscribed) = (context.requested(), Subscriptions::of(context.requested()));
+        let (wanted, subscribed) =
+            (context.requested(), Subscriptions::from_filter(context.requested()));
         let mut watch = HubWatch::new(self.dispatcher.clone(), caller);
         loop {
             let change = tokio::select! {

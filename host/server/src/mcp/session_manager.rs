@@ -105,8 +105,8 @@ impl SessionManager for HubSessionManager {
         let (is_primed, version) = (self.is_primed(id), self.version(id));
         let events = self.local.create_stream(id, message).await?;
         Ok(events.filter_map(move |event| {
-            let is_heard = is_primed || event.message.is_some();
-            ready(is_heard.then(|| in_core_form(event, version.as_ref())))
+            let is_delivered = is_primed || event.message.is_some();
+            ready(is_delivered.then(|| in_core_form(event, version.as_ref())))
         }))
     }
 
@@ -146,8 +146,8 @@ impl SessionManager for HubSessionManager {
             move |event: &ServerSseMessage| event.event_id.as_deref() != Some(&last_event_id);
         let version = self.version(id);
         Ok(events.filter_map(move |event| {
-            let is_heard = is_new(&event) && (is_primed || event.message.is_some());
-            ready(is_heard.then(|| in_core_form(event, version.as_ref())))
+            let is_delivered = is_new(&event) && (is_primed || event.message.is_some());
+            ready(is_delivered.then(|| in_core_form(event, version.as_ref())))
         }))
     }
 }

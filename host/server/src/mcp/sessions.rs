@@ -32,7 +32,7 @@ struct OpenMcpSession {
 
 /// Admission of one more session.
 #[derive(Debug, PartialEq)]
-pub(super) enum SessionRoom {
+pub(super) enum SessionPermit {
     /// Capacity is left.
     Free,
     /// Capacity is left once this session is ended, which was idle longest.
@@ -55,10 +55,10 @@ impl McpSessions {
     /// Decides on one more session of this caller. At its limit, a caller loses one of its
     /// sessions. At a common limit, the caller with the most sessions, other than the operator,
     /// loses one.
-    pub(super) fn room(&self, caller: &Principal) -> SessionRoom {
+    pub(super) fn permit(&self, caller: &Principal) -> SessionPermit {
         let identity = caller.identity();
-        if self.of(&identity) >= MAX_OF_ONE {
-            return self.instead_of_one_of(&identity).unwrap_or(SessionRoom::Full(MAX_OF_ONE));
+        if self.count_of(&identity) >= MAX_OF_ONE {
+            return self.instead_of_one_of(&identity).unwrap_or(SessionPermit::Full(MAX_OF_ONE));
         }
         let is_operator = |owner: &Principal| match owner {
             Principal::Operator | Principal::OperatorHttp => true,
@@ -69,17 +69,17 @@ impl McpSessions {
             | Principal::Anonymous => false,
         };
         let others = || self.0.values().filter(|session| !is_operator(&session.owner));
-        let most = if is_operator(caller) { MAX } else { MAX_OF_OTHERS };
+        let max = if is_operator(caller) { MAX } else { MAX_OF_OTHERS };
         let taken = if is_operator(caller) { self.0.len() } else { others().count() };
-        if taken < most {
-            return SessionRoom::Free;
+        if taken < max {
+            return SessionPermit::Free;
         }
         let has_idle = |identity: &&String| self.instead_of_one_of(identity).is_some();
         let whose = others().map(|session| &session.identity).filter(has_idle);
-        let whose = whose.max_by_key(|identity| self.of(identity));
+        let whose = whose.max_by_key(|identity| self.count_of(identity));
         whose
             .and_then(|identity| self.instead_of_one_of(identity))
-            .unwrap_or(SessionRoom::Full(most))
+            .unwrap_or(SessionPermit::Full(max))
     }
 
     /// Records a new session.
@@ -109,24 +109,30 @@ impl McpSessions {
     /// Records the end of a response. The id of a response that was not sent completely stays in
     /// use: its answer may still arrive, and a client would take it for the answer to the next
     /// request.
-    pub(super) fn leave(&mut self, id: &str, request: Option<&str>, heard_out: bool, now: Instant) {
+    pub(super) fn exit(
+        &mut self,
+        id: &str,
+        request: Option<&str>,
+        fully_received: bool,
+        now: Instant,
+    ) {
         let Some(session) = self.0.get_mut(id) else { return };
         session.open -= 1;
         session.last_used = now;
-        if let Some(request) = request.filter(|_| heard_out) {
+        if let Some(request) = request.filter(|_| fully_received) {
             session.requests.answered(&request.to_owned());
         }
     }
 
-    fn of(&self, identity: &str) -> usize {
+    fn count_of(&self, identity: &str) -> usize {
         self.0.values().filter(|session| session.identity == identity).count()
     }
 
-    fn instead_of_one_of(&self, identity: &str) -> Option<SessionRoom> {
+    fn instead_of_one_of(&self, identity: &str) -> Option<SessionPermit> {
         let of_one = self.0.iter().filter(|(_, session)| session.identity == identity);
         let idle = of_one.filter(|(_, session)| session.open == 0);
         let silent = idle.min_by_key(|(_, session)| session.last_used);
-        silent.map(|(id, _)| SessionRoom::Instead(id.clone()))
+        silent.map(|(id, _)| SessionPermit::Instead(id.clone()))
     }
 }
 
@@ -155,13 +161,21 @@ mod tests {
         let one = agent("one");
         let mut all = filled(&one, MAX_OF_ONE);
         let first = format!("{one:?} 0");
-        assert_eq!(all.room(&one), SessionRoom::Instead(first.clone()));
-        assert_eq!(all.room(&agent("other")), SessionRoom::Free);
+        assert_eq!(all.permit(&one), SessionPermit::Instead(first.clone()));
+        assert_eq!(all.permit(&agent("other")), SessionPermit::Free);
         let later = Instant::now() + Duration::from_secs(3600);
         all.enter(&first, None, later).unwrap();
-        assert_eq!(all.room(&one), SessionRoom::Instead(format!("{one:?} 1")), "a busy one stays");
-        all.leave(&first, None, true, later);
-        assert_eq!(all.room(&one), SessionRoom::Instead(format!("{one:?} 1")), "it was used since");
+        assert_eq!(
+            all.permit(&one),
+            SessionPermit::Instead(format!("{one:?} 1")),
+            "a busy one stays"
+        );
+        all.exit(&first, None, true, later);
+        assert_eq!(
+            all.permit(&one),
+            SessionPermit::Instead(format!("{one:?} 1")),
+            "it was used since"
+        );
     }
 
     #[test]
@@ -171,7 +185,7 @@ mod tests {
         for at in 0..MAX_OF_ONE {
             all.enter(&format!("{one:?} {at}"), None, Instant::now()).unwrap();
         }
-        assert_eq!(all.room(&one), SessionRoom::Full(MAX_OF_ONE));
+        assert_eq!(all.permit(&one), SessionPermit::Full(MAX_OF_ONE));
     }
 
     #[test]
@@ -181,9 +195,9 @@ mod tests {
         for at in MAX_OF_ONE..MAX_OF_OTHERS {
             all.begin(at.to_string(), agent(&format!("agent-{}", at / 60)), Instant::now());
         }
-        assert_eq!(all.room(&agent("newcomer")), SessionRoom::Instead(format!("{greedy:?} 0")));
+        assert_eq!(all.permit(&agent("newcomer")), SessionPermit::Instead(format!("{greedy:?} 0")));
         all.retain(|id| id != "100");
-        assert_eq!(all.room(&agent("newcomer")), SessionRoom::Free);
+        assert_eq!(all.permit(&agent("newcomer")), SessionPermit::Free);
     }
 
     #[test]
@@ -194,8 +208,8 @@ mod tests {
             all.begin(at.to_string(), owner, Instant::now());
             all.enter(&at.to_string(), None, Instant::now()).unwrap();
         }
-        assert_eq!(all.room(&agent("newcomer")), SessionRoom::Full(MAX_OF_OTHERS));
-        assert_eq!(all.room(&Principal::Operator), SessionRoom::Free);
+        assert_eq!(all.permit(&agent("newcomer")), SessionPermit::Full(MAX_OF_OTHERS));
+        assert_eq!(all.permit(&Principal::Operator), SessionPermit::Free);
     }
 
     #[test]
@@ -206,9 +220,9 @@ mod tests {
         all.enter(&id, Some("7"), now).unwrap();
         assert_eq!(all.enter(&id, Some("7"), now), Err(RequestIdError::IdInUse));
         all.enter(&id, Some("\"7\""), now).unwrap();
-        all.leave(&id, Some("7"), true, now);
+        all.exit(&id, Some("7"), true, now);
         all.enter(&id, Some("7"), now).unwrap();
-        all.leave(&id, Some("7"), false, now);
+        all.exit(&id, Some("7"), false, now);
         assert_eq!(all.enter(&id, Some("7"), now), Err(RequestIdError::IdInUse));
         for at in 10..10 + MAX_REQUESTS - 2 {
             all.enter(&id, Some(&at.to_string()), now).unwrap();

@@ -96,11 +96,11 @@ impl McpCall<'_> {
         if violations.is_empty() {
             return Ok(Some(tool));
         }
-        let told = |Violation { pointer, why }: &Violation| match pointer.as_str() {
+        let describe = |Violation { pointer, why }: &Violation| match pointer.as_str() {
             "" => format!("the arguments: {why}"),
             pointer => format!("`{pointer}` {why}"),
         };
-        let all: Vec<_> = violations.iter().map(told).collect();
+        let all: Vec<_> = violations.iter().map(describe).collect();
         let why = format!("{}; `tools/list` has the schema of the tool", all.join("; "));
         Err(A2aError::invalid(&format!("arguments of {name}"), why))
     }
@@ -128,10 +128,10 @@ impl McpCall<'_> {
     /// Fills in a prompt.
     pub(super) async fn prompt(
         &self,
-        asked: GetPromptRequestParams,
+        params: GetPromptRequestParams,
     ) -> Result<GetPromptResult, ErrorData> {
-        let prompt = self.found_prompt(&asked.name).await?;
-        let messages = prompt.messages(&asked.arguments.unwrap_or_default());
+        let prompt = self.found_prompt(&params.name).await?;
+        let messages = prompt.messages(&params.arguments.unwrap_or_default());
         let messages = messages.map_err(|why| ErrorData::invalid_params(why, None))?;
         let description = prompt.listed().description.unwrap_or_default();
         Ok(GetPromptResult::new(messages).with_description(description))
@@ -140,10 +140,10 @@ impl McpCall<'_> {
     /// Proposes values of a prompt's argument, or of a part of a resource's URI.
     pub(super) async fn completion(
         &self,
-        asked: CompleteRequestParams,
+        params: CompleteRequestParams,
     ) -> Result<CompleteResult, ErrorData> {
-        let (argument, typed) = (&asked.argument.name, &asked.argument.value);
-        let values = match &asked.r#ref {
+        let (argument, typed) = (&params.argument.name, &params.argument.value);
+        let values = match &params.r#ref {
             Reference::Prompt(prompt) => {
                 let prompt = self.found_prompt(&prompt.name).await?;
                 prompt.completions(argument, typed)
@@ -151,7 +151,8 @@ impl McpCall<'_> {
             Reference::Resource(template) => {
                 let known = resources::templates();
                 let is_known = known.iter().any(|known| known.uri_template == template.uri);
-                let named = asked.context.and_then(|context| context.arguments).unwrap_or_default();
+                let named =
+                    params.context.and_then(|context| context.arguments).unwrap_or_default();
                 let task = named.get("task_id").map(|id| TaskId::new(id.as_str()));
                 let ids = match (is_known, argument.as_str()) {
                     (true, "task_id") => Some(self.task_ids().await),
@@ -187,6 +188,6 @@ impl McpCall<'_> {
     async fn artifact_ids(&self, task: Option<TaskId>) -> Result<Vec<String>, A2aError> {
         let Some(id) = task else { return Ok(Vec::new()) };
         let Ok(task) = self.task(&id).await else { return Ok(Vec::new()) };
-        Ok(task.artifacts.iter().map(|made| made.artifact_id.to_string()).collect())
+        Ok(task.artifacts.iter().map(|artifact| artifact.artifact_id.to_string()).collect())
     }
 }

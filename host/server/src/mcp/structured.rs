@@ -20,7 +20,7 @@ const MAX_ARTIFACTS: usize = 100;
 
 /// Structured content for a task, with the text of these blocks and a line for the next step.
 pub(super) fn of_task(task: &Task, content: &[ContentBlock], next: &str) -> Value {
-    let mut told = json!({
+    let mut result = json!({
         "taskId": task.id,
         "contextId": task.context_id,
         "state": task.status.state.name(),
@@ -36,18 +36,18 @@ pub(super) fn of_task(task: &Task, content: &[ContentBlock], next: &str) -> Valu
             QuestionKind::Input | QuestionKind::Auth => question_view::named_choices(task),
         };
         let id = question_view::id(task).unwrap_or_default();
-        told["question"] = json!({ "id": id, "kind": kind, "choices": choices });
+        result["question"] = json!({ "id": id, "kind": kind, "choices": choices });
     }
-    told
+    result
 }
 
 /// Structured content for a message without a task.
-pub(super) fn of_message(said: &Message, content: &[ContentBlock]) -> Value {
-    let mut told = json!({ "state": TaskState::Completed.name(), "text": text(content) });
-    if let Some(context) = &said.context_id {
-        told["contextId"] = json!(context);
+pub(super) fn of_message(message: &Message, content: &[ContentBlock]) -> Value {
+    let mut result = json!({ "state": TaskState::Completed.name(), "text": text(content) });
+    if let Some(context) = &message.context_id {
+        result["contextId"] = json!(context);
     }
-    told
+    result
 }
 
 /// Result of `list_agents`.
@@ -70,7 +70,7 @@ pub(super) fn of_agents(agents: &[AgentInfo]) -> Value {
 
 /// Schema of [`of_task`] and [`of_message`]. Members may be added, so others are allowed.
 pub(super) fn result_schema() -> Arc<JsonObject> {
-    let text = |what: &str| json!({ "type": "string", "description": what });
+    let text = |description: &str| json!({ "type": "string", "description": description });
     let states: Vec<_> = TaskState::ALL.into_iter().map(TaskState::name).collect();
     let artifact = json!({
         "type": "object",
@@ -147,13 +147,13 @@ fn text(content: &[ContentBlock]) -> String {
 }
 
 fn artifacts(task: &Task) -> Vec<Value> {
-    let of = |made: &Artifact| {
-        let mut told =
-            json!({ "artifactId": made.artifact_id, "uri": artifact_uri(&task.id, made) });
-        if let Some(name) = &made.name {
-            told["name"] = json!(name);
+    let of = |artifact: &Artifact| {
+        let mut entry =
+            json!({ "artifactId": artifact.artifact_id, "uri": artifact_uri(&task.id, artifact) });
+        if let Some(name) = &artifact.name {
+            entry["name"] = json!(name);
         }
-        told
+        entry
     };
     task.artifacts.iter().take(MAX_ARTIFACTS).map(of).collect()
 }

@@ -44,7 +44,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Debug)]
 pub(super) struct TaskRequest {
     form: TaskForm,
-    what: TaskMethod,
+    method: TaskMethod,
 }
 
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl TaskRequest {
         params: Value,
     ) -> Result<Self, ErrorData> {
         let method = method.strip_prefix(UNREAD).unwrap_or(method);
-        let what = match (form, method) {
+        let task_method = match (form, method) {
             (Some(_), "tasks/get") => TaskMethod::Get(params_of(method, params)?),
             (Some(_), "tasks/cancel") => TaskMethod::Cancel(params_of(method, params)?),
             (Some(TaskForm::Extension), "tasks/update") => {
@@ -99,7 +99,7 @@ impl TaskRequest {
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None));
             }
         };
-        Ok(Self { form: form.unwrap_or(TaskForm::Core), what })
+        Ok(Self { form: form.unwrap_or(TaskForm::Core), method: task_method })
     }
 }
 
@@ -125,7 +125,7 @@ impl McpCall<'_> {
             let needed = ClientCapabilities::builder().enable_tasks().build();
             return Err(ErrorData::missing_required_client_capability(needed));
         }
-        match (request.form, request.what) {
+        match (request.form, request.method) {
             (TaskForm::Core, TaskMethod::Get(of)) => self.core_task(&of.task_id).await,
             (TaskForm::Extension, TaskMethod::Get(of)) => {
                 Ok(json!(self.extension_task(&of.task_id).await?))
@@ -186,10 +186,10 @@ impl McpCall<'_> {
         }
         let response = responses.get(&tasks::question_key(&task));
         let filled = response.and_then(|value| serde_json::from_value(value.clone()).ok());
-        let Some(said) = filled.and_then(|filled| question::answer(&task, &filled)) else {
+        let Some(answer) = filled.and_then(|filled| question::answer(&task, &filled)) else {
             return Ok(());
         };
-        self.say(&task, &said).await.map_err(|why| error(&why))
+        self.send_answer(&task, &answer).await.map_err(|why| error(&why))
     }
 
     /// Begins a task for a call that asks for one, and returns it as the core form has it.
@@ -250,11 +250,11 @@ impl McpCall<'_> {
             return Err(error(&unexpected()));
         };
         let tasks: Vec<_> = tasks.iter().map(|listed| tasks::core(&listed.task)).collect();
-        let mut told = json!({ "tasks": tasks });
+        let mut result = json!({ "tasks": tasks });
         if let Some(next) = &next {
-            told["nextCursor"] = json!(write_token(next));
+            result["nextCursor"] = json!(write_token(next));
         }
-        Ok(told)
+        Ok(result)
     }
 
     /// Waits for the end of a task, and returns its result as the core form has it. Its questions
@@ -291,9 +291,9 @@ impl McpCall<'_> {
         let listening = Operation::Resubscribe { id: id.clone(), after: None };
         // The wait has a permit already.
         let listened = self.dispatcher.hub().handle(&self.caller, None, listening).await;
-        if let Ok(Reply::Stream(mut heard)) = listened {
-            let heard = self.hear(&mut heard, Instant::now() + DAY).await;
-            match heard.map_err(|why| error(&why))? {
+        if let Ok(Reply::Stream(mut events)) = listened {
+            let end = self.follow_events(&mut events, Instant::now() + DAY).await;
+            match end.map_err(|why| error(&why))? {
                 McpStreamEnd::Task
                 | McpStreamEnd::Message(_)
                 | McpStreamEnd::Late
@@ -312,19 +312,19 @@ impl McpCall<'_> {
             return Ok(false);
         };
         match self.fill(task, related(form, &task.id)).await {
-            FormOutcome::Answered(said) => {
-                self.say(task, &said).await.map_err(|why| error(&why))?;
+            FormOutcome::Answered(answer) => {
+                self.send_answer(task, &answer).await.map_err(|why| error(&why))?;
                 Ok(true)
             }
-            FormOutcome::Left | FormOutcome::Cancelled => Ok(false),
+            FormOutcome::Unanswered | FormOutcome::Cancelled => Ok(false),
         }
     }
 
     /// Answers the task's question, and does not wait for what comes of it.
-    async fn say(&self, task: &Task, said: &str) -> Result<(), A2aError> {
+    async fn send_answer(&self, task: &Task, text: &str) -> Result<(), A2aError> {
         let question = question_view::id(task);
-        let said = message_builder::text(said);
-        let operation = message_builder::answer(&task.id, said, question.as_deref())?;
+        let parts = message_builder::text(text);
+        let operation = message_builder::answer(&task.id, parts, question.as_deref())?;
         self.dispatcher.ask(&self.caller, operation).await.map(drop)
     }
 

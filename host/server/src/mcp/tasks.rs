@@ -51,7 +51,10 @@ pub(super) enum TaskForm {
 
 impl TaskForm {
     /// Form of this revision for this caller; `None` if one of both has no tasks.
-    pub(super) fn of(version: Option<&ProtocolVersion>, caller: &Principal) -> Option<Self> {
+    pub(super) fn for_version(
+        version: Option<&ProtocolVersion>,
+        caller: &Principal,
+    ) -> Option<Self> {
         let version = version.filter(|_| offers_tasks(caller))?;
         if *version >= ProtocolVersion::V_2026_07_28 {
             Some(Self::Extension)
@@ -84,15 +87,15 @@ impl TaskForm {
         let facts =
             rmcp::model::Task::new(id, status, created.as_ref().unwrap_or(updated), updated)
                 .with_poll_interval_ms(POLL_MS);
-        let said = plain_text::line(&question_view::prompt(task), MAX_STATUS);
-        if said.is_empty() { facts } else { facts.with_status_message(said) }
+        let message = plain_text::line(&question_view::prompt(task), MAX_STATUS);
+        if message.is_empty() { facts } else { facts.with_status_message(message) }
     }
 }
 
 /// A task in the form of 2025-11-25.
 pub(super) fn core(task: &Task) -> Value {
     let facts = TaskForm::Core.common_fields(task);
-    let mut told = json!({
+    let mut value = json!({
         "taskId": facts.task_id,
         "status": facts.status,
         "createdAt": facts.created_at,
@@ -100,18 +103,18 @@ pub(super) fn core(task: &Task) -> Value {
         "ttl": null,
         "pollInterval": facts.poll_interval_ms,
     });
-    if let Some(said) = facts.status_message {
-        told["statusMessage"] = json!(said);
+    if let Some(message) = facts.status_message {
+        value["statusMessage"] = json!(message);
     }
-    told
+    value
 }
 
 /// Answer to a call that asked for a task, in the form of 2025-11-25.
 pub(super) fn core_created(task: &Task) -> Value {
-    let mut told = core(task);
+    let mut value = core(task);
     // Each task of this form begins at work.
-    member::set(&mut told, "status", json!(TaskStatus::Working));
-    json!({ "task": told, "_meta": { AT_ONCE: result::standing(task) } })
+    member::set(&mut value, "status", json!(TaskStatus::Working));
+    json!({ "task": value, "_meta": { AT_ONCE: result::state_line(task) } })
 }
 
 /// Result of a task in the form of 2025-11-25.
@@ -141,8 +144,9 @@ pub(super) fn detailed(task: &Task, shows_forms: bool) -> DetailedTask {
                 .into_iter()
                 .collect();
             if requests.is_empty() {
-                let said = facts.status_message.take().unwrap_or_default();
-                facts.status_message = Some(format!("{said} [a2a-hub] `{ANSWER_TASK}` answers it"));
+                let message = facts.status_message.take().unwrap_or_default();
+                facts.status_message =
+                    Some(format!("{message} [a2a-hub] `{ANSWER_TASK}` answers it"));
             }
             TaskPayload::InputRequired { input_requests: requests }
         }
@@ -171,32 +175,32 @@ pub(super) fn in_core_form(
 ) -> ServerJsonRpcMessage {
     let JsonRpcMessage::Response(mut response) = message else { return message };
     if version == Some(&ProtocolVersion::V_2025_11_25)
-        && let Some(told) = result_in_core_form(&response.result)
+        && let Some(result) = result_in_core_form(&response.result)
     {
-        response.result = ServerResult::CustomResult(CustomResult::new(told));
+        response.result = ServerResult::CustomResult(CustomResult::new(result));
     }
     JsonRpcMessage::Response(response)
 }
 
 fn result_in_core_form(result: &ServerResult) -> Option<Value> {
     if let ServerResult::InitializeResult(result) = result {
-        let mut told = json!(result);
-        let capabilities = told.get_mut("capabilities")?.as_object_mut()?;
+        let mut value = json!(result);
+        let capabilities = value.get_mut("capabilities")?.as_object_mut()?;
         // The extension stands for tasks of either form until here.
         capabilities.remove("extensions")?;
         let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
         capabilities.insert("tasks".to_owned(), tasks);
-        return Some(told);
+        return Some(value);
     }
     let ServerResult::ListToolsResult(tools) = result else { return None };
-    let mut told = json!(tools);
-    for tool in told.get_mut("tools")?.as_array_mut()? {
+    let mut value = json!(tools);
+    for tool in value.get_mut("tools")?.as_array_mut()? {
         let is_agent = tool["name"].as_str().is_some_and(|name| AgentId::parse(name).is_ok());
         if is_agent || tool["_meta"][SKILL].is_string() {
             member::set(tool, "execution", json!({ "taskSupport": "optional" }));
         }
     }
-    Some(told)
+    Some(value)
 }
 
 #[cfg(test)]
@@ -287,9 +291,9 @@ mod tests {
             (ProtocolVersion::V_2025_11_25, Some(TaskForm::Core)),
             (ProtocolVersion::V_2026_07_28, Some(TaskForm::Extension)),
         ] {
-            assert_eq!(TaskForm::of(Some(&version), &Principal::Operator), form);
-            assert_eq!(TaskForm::of(Some(&version), &program), None);
+            assert_eq!(TaskForm::for_version(Some(&version), &Principal::Operator), form);
+            assert_eq!(TaskForm::for_version(Some(&version), &program), None);
         }
-        assert_eq!(TaskForm::of(None, &Principal::Operator), None);
+        assert_eq!(TaskForm::for_version(None, &Principal::Operator), None);
     }
 }

@@ -216,12 +216,12 @@ pub(super) fn is_for_clients(agent: &AgentInfo) -> bool {
 pub(super) fn all(agents: &[AgentInfo]) -> Vec<Tool> {
     let of_topics = topic_tools().into_iter().map(of_topics);
     let of_boards = board_tools().into_iter().map(of_boards);
-    let own: Vec<_> = of_tasks().into_iter().chain(of_topics).chain(of_boards).collect();
+    let hub_tools: Vec<_> = of_tasks().into_iter().chain(of_topics).chain(of_boards).collect();
     let skills = skill_tools::all(agents).into_iter().map(|skill| skill.tool());
     let skills = skills.map(|tool| tool.with_raw_output_schema(structured::result_schema()));
-    let skills = skills.filter(|tool| own.iter().all(|own| own.name != tool.name));
+    let skills = skills.filter(|tool| hub_tools.iter().all(|hub_tool| hub_tool.name != tool.name));
     let skills: Vec<_> = skills.collect();
-    agents.iter().map(of_agent).chain(skills).chain(own).collect()
+    agents.iter().map(of_agent).chain(skills).chain(hub_tools).collect()
 }
 
 fn of_topics(tool: TopicTool) -> Tool {
@@ -285,14 +285,16 @@ fn describe(agent: &AgentInfo) -> String {
         "Has the agent `{id}` work on a message, and waits for the result. It can take minutes: what is not done in time goes on, \
          and `{CHECK_TASK}` tells what became of it."
     );
-    if let Some(own) = agent.card["description"].as_str() {
-        text +=
-            &format!(" The agent says of itself: \"{}\"", plain_text::line(own, MAX_DESCRIPTION));
+    if let Some(agent_text) = agent.card["description"].as_str() {
+        text += &format!(
+            " The agent says of itself: \"{}\"",
+            plain_text::line(agent_text, MAX_DESCRIPTION)
+        );
     }
     let skills = agent.card["skills"].as_array().into_iter().flatten().filter_map(|skill| {
-        let (name, what) =
+        let (name, description) =
             (skill["name"].as_str()?, skill["description"].as_str().unwrap_or_default());
-        Some(format!("\"{}\"", plain_text::line(&format!("{name}: {what}"), MAX_SKILL)))
+        Some(format!("\"{}\"", plain_text::line(&format!("{name}: {description}"), MAX_SKILL)))
     });
     let skills: Vec<_> = skills.take(MAX_SKILLS).collect();
     if !skills.is_empty() {
@@ -352,10 +354,10 @@ fn of_tasks() -> [Tool; 4] {
 }
 
 fn wait_schema() -> Value {
-    let what = format!(
+    let description = format!(
         "How long to wait for the end before the task goes on without the call, in seconds; {WAIT} if left out"
     );
-    json!({ "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": what })
+    json!({ "type": "integer", "minimum": 0, "maximum": MAX_WAIT, "description": description })
 }
 
 #[cfg(test)]

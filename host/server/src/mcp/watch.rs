@@ -5,7 +5,7 @@ use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_protocol::{
-    hub::event::{Happened, StreamEnd},
+    hub::event::{HubEventKind, StreamEnd},
     id::TaskId,
     operation::Operation,
 };
@@ -15,7 +15,7 @@ use a2a_hub_rpc::dispatcher::Dispatcher;
 pub(super) struct HubWatch {
     dispatcher: Dispatcher,
     caller: Principal,
-    heard: Option<Listener>,
+    events: Option<Listener>,
 }
 
 /// A change that matters to clients.
@@ -47,20 +47,20 @@ impl HubChange {
 
 impl HubWatch {
     pub(super) fn new(dispatcher: Dispatcher, caller: Principal) -> Self {
-        Self { dispatcher, caller, heard: None }
+        Self { dispatcher, caller, events: None }
     }
 
     /// Waits for a change. Returns `None` when the hub stops, or if the caller may not watch it.
     pub(super) async fn changed(&mut self) -> Option<HubChange> {
-        let mut heard = match self.heard.take() {
-            Some(heard) => heard,
+        let mut events = match self.events.take() {
+            Some(events) => events,
             None => self.listen().await?,
         };
         loop {
-            match heard.next().await {
+            match events.next().await {
                 Ok(event) => {
                     if let Some(change) = change(event.what.clone()) {
-                        self.heard = Some(heard);
+                        self.events = Some(events);
                         return Some(change);
                     }
                 }
@@ -75,23 +75,23 @@ impl HubWatch {
     async fn listen(&self) -> Option<Listener> {
         let watched = self.dispatcher.hub().handle(&self.caller, None, Operation::WatchHub).await;
         match watched {
-            Ok(Reply::Stream(ReplyStream::Hub(heard))) => Some(heard),
+            Ok(Reply::Stream(ReplyStream::Hub(events))) => Some(events),
             Ok(_) | Err(_) => None,
         }
     }
 }
 
 /// Change that an event means for clients, if any.
-fn change(what: Happened) -> Option<HubChange> {
-    if let Happened::TaskState { task_id, .. } = what {
+fn change(event: HubEventKind) -> Option<HubChange> {
+    if let HubEventKind::TaskState { task_id, .. } = event {
         return Some(HubChange::Task(task_id));
     }
     let is_of_agents = matches!(
-        what,
-        Happened::AgentJoined { .. }
-            | Happened::AgentReplaced { .. }
-            | Happened::AgentLeft { .. }
-            | Happened::PluginGrantChanged { .. }
+        event,
+        HubEventKind::AgentJoined { .. }
+            | HubEventKind::AgentReplaced { .. }
+            | HubEventKind::AgentLeft { .. }
+            | HubEventKind::PluginGrantChanged { .. }
     );
     is_of_agents.then_some(HubChange::Agents)
 }

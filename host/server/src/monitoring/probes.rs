@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Router<Dispatcher> {
 /// warnings for the operator.
 async fn health(State(dispatcher): State<Dispatcher>) -> impl IntoResponse {
     let version = env!("CARGO_PKG_VERSION");
-    let warnings = dispatcher.hub().troubles();
+    let warnings = dispatcher.hub().failures();
     Json(match warnings.is_empty() {
         true => json!({ "status": "ok", "version": version }),
         false => json!({ "status": "degraded", "version": version, "warnings": warnings }),
@@ -37,8 +37,8 @@ async fn health(State(dispatcher): State<Dispatcher>) -> impl IntoResponse {
 async fn ready(State(dispatcher): State<Dispatcher>) -> Response {
     // Asked as the operator, because any admitted caller may know the readiness; the rest of the
     // status is not returned.
-    let asked = dispatcher.hub().handle(Principal::Operator, None, Operation::Status);
-    let why = match asked.await {
+    let request = dispatcher.hub().handle(Principal::Operator, None, Operation::Status);
+    let why = match request.await {
         Ok(Reply::One(Answer::Status(status))) => not_ready(&status),
         Ok(Reply::One(_) | Reply::Stream(_)) => Some(json!({ "reason": "internal" })),
         Err(why) => Some(json!({ "reason": "storage", "error": why.to_string() })),

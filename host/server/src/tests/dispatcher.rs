@@ -263,9 +263,9 @@ async fn agents_streams_leave_places_to_the_operator() {
     );
     let operators: Vec<_> =
         (0..7).map(|_| stand.dispatcher.admit(&Principal::Operator).ok().unwrap()).collect();
-    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 8, most: 8 });
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 8, max: 8 });
     drop((own, operators));
-    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 0, most: 8 });
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 0, max: 8 });
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,14 +274,14 @@ async fn stream_limit_applies_to_streams_only() {
     let of = stand.of(Dialect::Hub);
     let first = stand.respond(&of, "message/stream", &message("work")).await;
     assert!(matches!(first, Ok(Some(Reply::Stream(_)))));
-    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 1, most: 1 });
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 1, max: 1 });
     let second = stand.respond(&of, "message/stream", &message("work")).await;
     let Err(EncodedRefusal { text, is_busy: true }) = second else { panic!("there is no room") };
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("serves 1 streams already; try again soon"), "{text}");
     assert_eq!(kinds(&stand.told(&of, "message/send", &message("echo")).await), "task");
     drop(first);
-    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 0, most: 1 });
+    assert_eq!(stand.dispatcher.streams(), OpenStreams { open: 0, max: 1 });
     let third = stand.respond(&of, "message/stream", &message("work")).await;
     assert!(matches!(third, Ok(Some(Reply::Stream(_)))), "who left makes room");
 }
@@ -335,14 +335,14 @@ async fn stream_resumes_after_last_event() {
     let of = stand.of(Dialect::Hub);
     let told = stand.told(&of, "message/stream", &message("echo")).await;
     let task = json!({ "id": told[0]["id"] });
-    let after = async |heard| {
-        let of = RequestContext { heard, ..stand.of(Dialect::Hub) };
+    let after = async |last_event_id| {
+        let of = RequestContext { last_event_id, ..stand.of(Dialect::Hub) };
         kinds(&stand.told(&of, "tasks/resubscribe", &task).await)
     };
     assert_eq!(after(None).await, "task");
     assert_eq!(after(Some(0)).await, kinds(&told), "from the beginning");
     assert_eq!(after(Some(2)).await, kinds(&told[2..]));
-    let beyond = RequestContext { heard: Some(99), ..stand.of(Dialect::Hub) };
+    let beyond = RequestContext { last_event_id: Some(99), ..stand.of(Dialect::Hub) };
     let refused = stand.told(&beyond, "tasks/resubscribe", &task).await;
     assert_eq!(refused[0]["error"]["code"], -32602, "{refused:?}");
 }
@@ -428,7 +428,7 @@ async fn tenant_contradicting_url_is_refused() {
     let stand = TestDispatcher::new().await;
     let (here, other) = ("claude-code", "CLAUDE-CODE");
     let [agent, another] = [here, "another"].map(|id| AgentId::parse(id).unwrap());
-    let place = |said: &str, at| stand.dispatcher.place(Some(said), at).map(|it| it.agent);
+    let place = |said: &str, at| stand.dispatcher.resolve_target(Some(said), at).map(|it| it.agent);
     for opaque in ["", other, "anything at all", "a/b"] {
         assert_eq!(place(opaque, None), Ok(None), "{opaque}");
         assert_eq!(place(opaque, Some(&agent)), Ok(Some(agent.clone())), "{opaque}");

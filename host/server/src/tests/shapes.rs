@@ -8,7 +8,7 @@ use super::{
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
-use a2a_hub_protocol::{binding::jsonrpc::Beside, error::A2aError, hub::methods::METHODS};
+use a2a_hub_protocol::{binding::jsonrpc::ParamsSource, error::A2aError, hub::methods::METHODS};
 use a2a_hub_rpc::dispatcher::RequestContext;
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ async fn methods_survive_arbitrary_parameters() {
             let request =
                 json!({ "jsonrpc": "2.0", "id": 1, "method": method.name, "params": other });
             let of = RequestContext::of_hub(Principal::Operator, "http://hub/", None);
-            let of = RequestContext { beside: Beside::Metadata, ..of };
+            let of = RequestContext { source: ParamsSource::Metadata, ..of };
             let text = match stand.dispatcher.respond(request.to_string(), &of).await {
                 Ok(Some(Reply::One(text))) => text,
                 Ok(Some(Reply::Stream(_)) | None) => continue,

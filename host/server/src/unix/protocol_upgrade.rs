@@ -117,8 +117,8 @@ impl SpokenProtocol {
     ) {
         match self {
             Self::Acp { agent_id: agent } => {
-                let asked = acp::ConnectionTarget { caller, agent };
-                Box::pin(acp::serve(dispatcher, asked, reader, outbox, stop)).await;
+                let target = acp::ConnectionTarget { caller, agent };
+                Box::pin(acp::serve(dispatcher, target, reader, outbox, stop)).await;
             }
             Self::Mcp { working_directory, only_blackboards } => {
                 let offer = mcp::SessionOffer { directory: working_directory, only_blackboards };

@@ -2,7 +2,7 @@
 //! answers come in any order, matched by id. A connection can switch to another protocol on
 //! request.
 
-use super::{protocol_upgrade, starting::look};
+use super::{protocol_upgrade, starting::react};
 use crate::{
     MAX_REQUEST,
     http::router::BACKLOG,
@@ -12,7 +12,7 @@ use a2a_hub_core::{access_control::Principal, scheduling::connection_quota::Quot
 use a2a_hub_engine::Reply;
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
-    binding::jsonrpc::Beside,
+    binding::jsonrpc::ParamsSource,
     dialect::Dialect,
     error::{A2aError, ErrorKind},
 };
@@ -88,7 +88,7 @@ impl Unix {
     /// Listens on `path`, for this user only. Replaces the socket file of a hub that was killed.
     pub fn bind(path: &Path) -> Result<Self, UnixError> {
         let failed = |why| UnixError::Io { path: path.to_owned(), why };
-        let lock = Self::take(path)?;
+        let lock = Self::claim(path)?;
         if fs::symlink_metadata(path).is_ok() {
             fs::remove_file(path).map_err(failed)?;
         }
@@ -106,7 +106,7 @@ impl Unix {
     /// Checks that `path` can be listened on. Creates the lock file beside it, which stays.
     pub fn check(path: &Path) -> Result<(), UnixError> {
         let failed = |why| UnixError::Io { path: path.to_owned(), why };
-        let _lock = Self::take(path)?;
+        let _lock = Self::claim(path)?;
         std::os::unix::net::SocketAddr::from_pathname(path).map_err(failed)?;
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -115,7 +115,7 @@ impl Unix {
     }
 
     /// Locks `path`, which must be free or a socket file that a hub left behind.
-    fn take(path: &Path) -> Result<OwnedFd, UnixError> {
+    fn claim(path: &Path) -> Result<OwnedFd, UnixError> {
         let failed = |why| UnixError::Io { path: path.to_owned(), why };
         let lock = lock(path).map_err(failed)?.ok_or_else(|| UnixError::Taken(path.to_owned()))?;
         match fs::symlink_metadata(path) {
@@ -127,18 +127,22 @@ impl Unix {
     }
 
     /// Answers status requests until `started`; all other requests wait until then.
-    pub async fn hold(&mut self, progress: StartProgress, started: CancellationToken) {
-        let (listener, look) = (&self.listener, move |bytes: &[u8]| look(bytes, &progress()));
+    pub async fn serve_until_started(
+        &mut self,
+        progress: StartProgress,
+        started: CancellationToken,
+    ) {
+        let (listener, reaction) = (&self.listener, move |bytes: &[u8]| react(bytes, &progress()));
         let accept = async || Ok(listener.accept().await?.0);
-        self.waiting = starting::hold(accept, look, started).await.into();
+        self.waiting = starting::accept_until_started(accept, reaction, started).await.into();
     }
 
     /// Serves until `stop`, then completes the requests in progress.
     pub async fn serve(mut self, dispatcher: Dispatcher, stop: CancellationToken) {
         let url: Arc<str> = dispatcher.socket_url().unwrap_or_default().into();
         let tasks = TaskTracker::new();
-        let most = dispatcher.connection_budget().socket;
-        let connections = Connections::new(most, dispatcher.patience());
+        let max = dispatcher.connection_budget().socket;
+        let connections = Connections::new(max, dispatcher.timeout());
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&self.listener, &mut self.waiting, &connections) => accepted,
@@ -210,12 +214,12 @@ async fn accept(
 /// Identifies the caller; none if it is another user. Returns the connection as well, because a
 /// copy would take one more descriptor.
 async fn look_up(stream: UnixStream, lineage: Lineages) -> Option<(UnixStream, Option<Principal>)> {
-    let look = move || {
+    let identify = move || {
         let peer = stream.peer_cred().ok();
         let principal = peer.and_then(|peer| identity::over_unix(&stream, &peer, &lineage));
         (stream, principal)
     };
-    run_blocking(look).await.ok()
+    run_blocking(identify).await.ok()
 }
 
 /// Sends the refusal to a client. One line fits into the buffer of a new connection, so this does
@@ -223,7 +227,7 @@ async fn look_up(stream: UnixStream, lineage: Lineages) -> Option<(UnixStream, O
 fn refuse(stream: &UnixStream, why: &QuotaReached) {
     tracing::warn!(%why, "a connection to the socket was refused");
     // A client that is gone needs no answer.
-    let _ = stream.try_write(&with_line_end(jsonrpc::no_room(why)));
+    let _ = stream.try_write(&with_line_end(jsonrpc::quota_error(why)));
 }
 
 fn with_line_end(mut text: Vec<u8>) -> Vec<u8> {
@@ -246,7 +250,7 @@ async fn talk(
     let requests = TaskTracker::new();
     let hung_up = CancellationToken::new();
     let under_way = open.requests();
-    let write = WriteTimeout::new(write, dispatcher.patience());
+    let write = WriteTimeout::new(write, dispatcher.timeout());
     requests.spawn(post(write, letters, under_way.clone(), hung_up.clone()));
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
     let take_in = async |line: String| {
@@ -259,7 +263,7 @@ async fn talk(
             drop((permit, busy));
         });
     };
-    let mut reader = LineReader::new(read, MAX_REQUEST, dispatcher.patience());
+    let mut reader = LineReader::new(read, MAX_REQUEST, dispatcher.timeout());
     loop {
         let line = tokio::select! {
             line = reader.next_line() => line,
@@ -275,15 +279,15 @@ async fn talk(
             Ok(Some(line)) if line.trim().is_empty() => {}
             Ok(Some(line)) => match protocol_upgrade::SpeakRequest::read(&line) {
                 None => take_in(line).await,
-                Some(mut asked) => {
-                    let caller = asked.placed(&dispatcher, caller.clone());
+                Some(mut request) => {
+                    let caller = request.placed(&dispatcher, caller.clone());
                     if in_flight.available_permits() < MAX_IN_FLIGHT {
-                        asked.refuse_amid_others();
+                        request.refuse_amid_others();
                     }
                     // A session may be silent for long, and does not count as idle.
                     let _busy = under_way.begin();
-                    let _ = outbox.send(asked.answer()).await;
-                    let Ok(language) = asked.language else { continue };
+                    let _ = outbox.send(request.answer()).await;
+                    let Ok(language) = request.language else { continue };
                     let dispatcher = dispatcher.clone();
                     let (outbox, stop) = (outbox.clone(), stop.clone());
                     Box::pin(language.speak(dispatcher, caller, &mut reader, outbox, stop)).await;
@@ -300,18 +304,18 @@ async fn talk(
     // No more input follows. The connection closes once all requests have answered, or the client
     // is gone.
     requests.close();
-    let gone = gone(reader.get_ref().as_ref());
+    let disconnect = wait_for_disconnect(reader.get_ref().as_ref());
     drop(outbox);
     tokio::select! {
         () = requests.wait() => return,
-        () = gone => hung_up.cancel(),
+        () = disconnect => hung_up.cancel(),
     }
     requests.wait().await;
 }
 
 /// Waits until the client has closed its end. A client that only shut down its writing side still
 /// reads.
-async fn gone(stream: &UnixStream) {
+async fn wait_for_disconnect(stream: &UnixStream) {
     // Watched by a separate handle, because clearing the readiness here must not hide it from the
     // writer.
     let watched = stream.as_fd().try_clone_to_owned().map(StdUnixStream::from);
@@ -339,7 +343,7 @@ async fn answer(
     outbox: mpsc::Sender<Vec<u8>>,
 ) {
     let of = RequestContext::of_hub(caller, &url, None);
-    let of = RequestContext { beside: Beside::Metadata, ..of };
+    let of = RequestContext { source: ParamsSource::Metadata, ..of };
     match caught(dispatcher.respond(line, &of)).await {
         Ok(Ok(None)) => {}
         Ok(Ok(Some(Reply::One(text))) | Err(EncodedRefusal { text, .. })) => {

@@ -16,7 +16,7 @@ struct EarlyRequest {
 }
 
 /// Reaction to the first line of a connection.
-pub(super) fn look(bytes: &[u8], start: &HubStart) -> StartReaction {
+pub(super) fn react(bytes: &[u8], start: &HubStart) -> StartReaction {
     let line = bytes.iter().position(|byte| *byte == b'\n');
     let later = || {
         let mut refusal = refusal(start);
@@ -50,7 +50,7 @@ mod tests {
         for method in ["hub/ping", "hub/status"] {
             let (line, rest) = (line(method), line("message/send"));
             let both = format!("{line}{rest}");
-            let StartReaction::Now(length, answer) = look(both.as_bytes(), &start) else {
+            let StartReaction::Now(length, answer) = react(both.as_bytes(), &start) else {
                 panic!("{method} has to wait")
             };
             assert_eq!(length, line.len());
@@ -63,7 +63,7 @@ mod tests {
         for (bytes, is_later) in
             [("", false), (&*send, true), ("{\"id\":", true), ("no JSON\n", true)]
         {
-            let later = match look(bytes.as_bytes(), &start) {
+            let later = match react(bytes.as_bytes(), &start) {
                 StartReaction::Later(refusal) => String::from_utf8(refusal).unwrap(),
                 StartReaction::Incomplete => String::new(),
                 StartReaction::Now(..) => panic!("{bytes}"),

@@ -3,7 +3,7 @@
 use super::events::{created, status, working};
 use crate::{Search, Storage, StorageError};
 use a2a_hub_core::{
-    context_memory::model::{Change, Decision, Item, MemoryPlace, MemoryRoom, Thought},
+    context_memory::model::{Change, Decision, Item, MemoryCapacity, MemoryKey, Thought},
     plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::{
@@ -12,11 +12,11 @@ use a2a_hub_protocol::{
 };
 use serde_json::{Value, json};
 
-const ROOM: MemoryRoom = MemoryRoom { max_bytes: 1 << 20, max_items: 1_000 };
+const ROOM: MemoryCapacity = MemoryCapacity { max_bytes: 1 << 20, max_items: 1_000 };
 
-fn place(context: &str, agent: &str) -> MemoryPlace {
+fn place(context: &str, agent: &str) -> MemoryKey {
     let owner = InstallationId::from(&AgentId::parse(agent).unwrap());
-    MemoryPlace { context: ContextId::new(context), owner }
+    MemoryKey { context: ContextId::new(context), owner }
 }
 
 fn item(id: &str, data: Value) -> Item {
@@ -32,7 +32,7 @@ fn search(query: &str) -> Search {
     Search { query: query.to_owned(), limit: 10, is_use: false }
 }
 
-async fn found(storage: &impl Storage, place: &MemoryPlace, query: &str) -> Vec<String> {
+async fn found(storage: &impl Storage, place: &MemoryKey, query: &str) -> Vec<String> {
     let found = storage.search(place, search(query)).await.unwrap();
     found.into_iter().map(|item| item.id).collect()
 }
@@ -66,7 +66,7 @@ pub(super) async fn context_memory_is_separate_by_place(storage: &impl Storage) 
     assert_eq!(found(storage, &here, "").await, ["fact"]);
 
     let acme = TenantId::parse("acme").unwrap();
-    let of_tenant = MemoryPlace { context: here.context.clone().of_tenant(&acme), ..here.clone() };
+    let of_tenant = MemoryKey { context: here.context.clone().of_tenant(&acme), ..here.clone() };
     let others = [place("d", "echo"), place("c", "other"), place("c", "ech"), of_tenant];
     for other in &others {
         assert!(storage.working(other).await.unwrap().is_empty());
@@ -84,7 +84,7 @@ pub(super) async fn context_memory_is_separate_by_place(storage: &impl Storage) 
 
 pub(super) async fn context_memory_change_is_atomic_within_limits(storage: &impl Storage) {
     let (here, there) = (place("c", "echo"), place("d", "echo"));
-    let some = MemoryRoom { max_bytes: 2_000, max_items: 3 };
+    let some = MemoryCapacity { max_bytes: 2_000, max_items: 3 };
     storage
         .change(&here, vec![remember("a", json!("x")), remember("b", json!("x"))], some)
         .await
@@ -100,7 +100,7 @@ pub(super) async fn context_memory_change_is_atomic_within_limits(storage: &impl
     assert_eq!(found(storage, &there, "").await, [""; 0]);
     // A replacement fits, and a reduction always does.
     storage.change(&here, vec![remember("a", json!("y"))], some).await.unwrap();
-    let less = MemoryRoom { max_bytes: 0, max_items: 0 };
+    let less = MemoryCapacity { max_bytes: 0, max_items: 0 };
     storage.change(&here, vec![Change::Forget("b".to_owned())], less).await.unwrap();
     let large = storage.change(&here, vec![remember("e", json!("x".repeat(2_000)))], some).await;
     assert!(matches!(large, Err(StorageError::Full { max_bytes: 2_000, .. })));
@@ -123,7 +123,7 @@ pub(super) async fn context_memory_change_is_atomic_within_limits(storage: &impl
 
     // Empty items are charged as well.
     let nothing = (0..100).map(|n| remember(&n.to_string(), Value::Null)).collect();
-    let many = MemoryRoom { max_bytes: 6_400, max_items: 1_000 };
+    let many = MemoryCapacity { max_bytes: 6_400, max_items: 1_000 };
     let rows = storage.change(&place("c", "rows"), nothing, many).await;
     assert!(matches!(rows, Err(StorageError::Full { .. })), "a row counts for more than 64 bytes");
 }
@@ -186,7 +186,7 @@ pub(super) async fn context_memory_is_deleted_with_context(storage: &impl Storag
         storage.append(task, 0, vec![created(task, context), working()]).await.unwrap();
         storage.append(task, 2, vec![status(TaskState::Completed, 3, None)]).await.unwrap();
     }
-    let full = MemoryRoom { max_bytes: 1_200, max_items: 100 };
+    let full = MemoryCapacity { max_bytes: 1_200, max_items: 100 };
     for place in [&one, &other] {
         let goal = Change::Goal(Some("x".repeat(100)));
         storage.change(place, vec![goal, remember("fact", json!("x"))], full).await.unwrap();
@@ -199,9 +199,9 @@ pub(super) async fn context_memory_is_deleted_with_context(storage: &impl Storag
     assert_eq!(found(storage, &one, "fact").await, [""; 0]);
     assert!(storage.working(&one).await.unwrap().is_empty());
     assert_eq!(found(storage, &other, "fact").await, ["fact"]);
-    storage.forget_mind(&place("x", "nobody").owner).await.unwrap();
+    storage.forget_context_memories(&place("x", "nobody").owner).await.unwrap();
     assert_eq!(found(storage, &other, "fact").await, ["fact"]);
-    storage.forget_mind(&other.owner).await.unwrap();
+    storage.forget_context_memories(&other.owner).await.unwrap();
     assert_eq!(found(storage, &other, "fact").await, [""; 0]);
     // The freed capacity is available, and a new conversation of that id has no memory.
     let goal = Change::Goal(Some("x".repeat(400)));

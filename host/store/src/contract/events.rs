@@ -24,7 +24,7 @@ pub fn created(task: &TaskId, context: &str) -> Arc<TaskEvent> {
         history: vec![Message::text(Role::User, format!("do {task}"))],
         metadata: None,
     };
-    Arc::new(TaskEvent::Created(Box::new(Created::of(agent("echo"), task))))
+    Arc::new(TaskEvent::Created(Box::new(Created::new(agent("echo"), task))))
 }
 
 /// Change to this state at this time, with the agent's message.

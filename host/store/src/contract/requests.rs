@@ -29,7 +29,7 @@ pub(super) async fn requests_are_found_by_time(storage: &impl Storage) {
         fingerprint: fingerprint.to_owned(),
         task: ids[n].clone(),
         by: None,
-        made: at(ms),
+        created: at(ms),
     };
     let both = [found(2, "a", 5), found(4, "b", 7)];
     assert_eq!(storage.requests(&at(5), 10).await.unwrap(), both);

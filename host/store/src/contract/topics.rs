@@ -57,7 +57,7 @@ async fn publish_as(
 
 /// Refusal of one more unit to this owner.
 fn refusal(resource: SharedResource, owner: &str, limit: ShareLimit, most: u64) -> StorageError {
-    ShareReached { resource, holder: Holder::of_identity(owner), limit, most }.into()
+    ShareReached { resource, holder: Holder::of_identity(owner), limit, total: most }.into()
 }
 
 async fn read(storage: &impl Storage, query: TopicQuery) -> TopicPage {
@@ -235,16 +235,16 @@ pub(super) async fn cursors_keep_their_positions(storage: &impl Storage) {
     assert_eq!(storage.delete_cursors(&tenant("acme"), &bot).await, Ok(false));
     assert_eq!(storage.delete_cursors(&default, &bot).await, Ok(true));
     assert_eq!(storage.list_topics(&default).await.unwrap().cursors, []);
-    for n in 0..=SharedResource::Cursors.default_most() {
+    for n in 0..=SharedResource::Cursors.default_total() {
         let name = CursorName::try_from(n.to_string()).unwrap();
         let used = storage
             .use_cursor(&default, CursorUse { name, ..cursor("x", None, TopicStart::New) })
             .await;
-        let most = SharedResource::Cursors.default_most();
+        let most = SharedResource::Cursors.default_total();
         let full = Err(refusal(SharedResource::Cursors, "x", ShareLimit::All(most), most));
         assert_eq!(
             used,
-            if n < SharedResource::Cursors.default_most() { Ok(4) } else { full },
+            if n < SharedResource::Cursors.default_total() { Ok(4) } else { full },
             "{n}"
         );
     }
@@ -254,7 +254,7 @@ pub(super) async fn greedy_agent_gets_its_share_of_topics(storage: &impl Storage
     let rules = TopicRules { max_topics: 20, keep_messages: 40, keep_bytes: 100_000, ..RULES };
     let (greedy, other) = ("agent:greedy", "agent:other");
     // 2 of 20 are reserved, and an agent has a quarter of the rest.
-    let own = refusal(SharedResource::Topics, greedy, ShareLimit::Own(4), 20);
+    let own = refusal(SharedResource::Topics, greedy, ShareLimit::PerHolder(4), 20);
     for n in 0..6 {
         let stored = publish_as(storage, greedy, &format!("g/{n}"), "x", rules).await;
         assert_eq!(stored.is_ok(), n < 4, "{n}");
@@ -291,8 +291,8 @@ pub(super) async fn greedy_agent_gets_its_share_of_topics(storage: &impl Storage
         storage.use_cursor(&default, cursor(greedy, n.to_string())).await.unwrap();
     }
     let refused = storage.use_cursor(&default, cursor(greedy, "225".to_owned())).await;
-    let most = SharedResource::Cursors.default_most();
-    let own = refusal(SharedResource::Cursors, greedy, ShareLimit::Own(225), most);
+    let most = SharedResource::Cursors.default_total();
+    let own = refusal(SharedResource::Cursors, greedy, ShareLimit::PerHolder(225), most);
     assert_eq!(refused, Err(own));
     assert!(storage.use_cursor(&default, cursor(greedy, "7".to_owned())).await.is_ok());
     for owner in [other, "operator"] {

@@ -8,7 +8,7 @@ use a2a_hub_triggers::plan::TriggerState;
 #[async_trait::async_trait]
 impl ScheduleStates for MemoryStorage {
     async fn schedules(&self) -> Result<Vec<(String, schedule::State)>, StorageError> {
-        Ok(self.kept().schedules.clone().into_iter().collect())
+        Ok(self.lock().schedules.clone().into_iter().collect())
     }
 
     async fn set_schedule(&self, name: &str, state: &schedule::State) -> Result<(), StorageError> {
@@ -25,7 +25,7 @@ impl ScheduleStates for MemoryStorage {
 #[async_trait::async_trait]
 impl TriggerStates for MemoryStorage {
     async fn triggers(&self) -> Result<Vec<(String, TriggerState)>, StorageError> {
-        Ok(self.kept().triggers.clone().into_iter().collect())
+        Ok(self.lock().triggers.clone().into_iter().collect())
     }
 
     async fn set_trigger(&self, name: &str, state: &TriggerState) -> Result<(), StorageError> {

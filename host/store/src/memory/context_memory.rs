@@ -4,7 +4,7 @@ use crate::context_memory::{Indexed, Size, bytes_of, of_items};
 use a2a_hub_core::{
     bm25::Collection,
     context_memory::{
-        model::{Change, Item, MemoryPlace, WorkingMemory},
+        model::{Change, Item, MemoryKey, WorkingMemory},
         neural::{MAX_NEIGHBOURS, MAX_TOGETHER, pairs},
         retrieval::{
             MAX_POSTINGS, MAX_RECALLED, MAX_SEEDS, Number, Postings, by_words, query_words,
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// Context memory of one place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct MemoryOfPlace {
+pub(super) struct IndexedMemory {
     working: WorkingMemory,
     /// By the number of their last write.
     items: BTreeMap<Number, Indexed>,
@@ -27,18 +27,18 @@ pub(super) struct MemoryOfPlace {
 }
 
 /// Total size of an owner's context memories.
-pub(super) fn size(minds: &BTreeMap<MemoryPlace, MemoryOfPlace>, owner: &InstallationId) -> Size {
-    let its = minds.iter().filter(|(place, _)| place.owner == *owner);
+pub(super) fn size(memories: &BTreeMap<MemoryKey, IndexedMemory>, owner: &InstallationId) -> Size {
+    let its = memories.iter().filter(|(scope, _)| scope.owner == *owner);
     let mut size = Size::default();
-    for (_, mind) in its {
-        let items: u64 = mind.items.values().map(Indexed::bytes).sum();
-        size.bytes += items + bytes_of(&mind.working);
-        size.items += mind.items.len() as u64;
+    for (_, memory) in its {
+        let items: u64 = memory.items.values().map(Indexed::bytes).sum();
+        size.bytes += items + bytes_of(&memory.working);
+        size.items += memory.items.len() as u64;
     }
     size
 }
 
-impl MemoryOfPlace {
+impl IndexedMemory {
     pub(super) fn working(&self) -> WorkingMemory {
         self.working.clone()
     }
@@ -88,9 +88,9 @@ impl MemoryOfPlace {
         let Some(old) = old else { return };
         let moved = |number| if number == old { new } else { Some(number) };
         let associations = std::mem::take(&mut self.associations).into_iter();
-        let kept = associations
+        let remaining = associations
             .filter_map(|((one, other), uses)| Some(((moved(one)?, moved(other)?), uses)));
-        self.associations = kept.collect();
+        self.associations = remaining.collect();
     }
 
     fn neighbours(&self, of: Number) -> Vec<(Number, Number, u32)> {

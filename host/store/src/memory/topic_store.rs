@@ -25,12 +25,12 @@ impl TopicStore for MemoryStorage {
     ) -> Result<PublishedMessage, StorageError> {
         let before_ms = rules.expired_before(message.at_ms);
         let NewTopicMessage { topic: name, source, body, at_ms } = message;
-        let mut kept = self.to_write()?;
-        let all = kept.topics.values_mut().flat_map(|tenant| tenant.topics.values_mut());
+        let mut inner = self.to_write()?;
+        let all = inner.topics.values_mut().flat_map(|tenant| tenant.topics.values_mut());
         all.for_each(|topic| topic.expire(before_ms));
-        let of_tenant = kept.topics.entry(tenant.clone()).or_default();
+        let of_tenant = inner.topics.entry(tenant.clone()).or_default();
         if !of_tenant.topics.contains_key(&name) {
-            of_tenant.require_place(&source.publisher, &rules)?;
+            of_tenant.require_topic_capacity(&source.publisher, &rules)?;
         }
         of_tenant.position += 1;
         let position = of_tenant.position;
@@ -47,7 +47,7 @@ impl TopicStore for MemoryStorage {
             if !rules.exceeds(messages, topic.bytes) {
                 break;
             }
-            topic.make_room(rules.shared_by(messages));
+            topic.evict_message(rules.shared_by(messages));
         }
         Ok(PublishedMessage { topic: name, sequence, position })
     }
@@ -57,8 +57,8 @@ impl TopicStore for MemoryStorage {
         tenant: &TenantId,
         query: TopicQuery,
     ) -> Result<TopicPage, StorageError> {
-        let kept = self.kept();
-        let Some(of_tenant) = kept.topics.get(tenant) else { return Ok(TopicPage::default()) };
+        let inner = self.lock();
+        let Some(of_tenant) = inner.topics.get(tenant) else { return Ok(TopicPage::default()) };
         let after = query.after.min(of_tenant.position);
         let matching: Vec<_> =
             of_tenant.topics.iter().filter(|(name, _)| query.pattern.matches(name)).collect();
@@ -96,12 +96,12 @@ impl TopicStore for MemoryStorage {
     }
 
     async fn topic_position(&self, tenant: &TenantId) -> Result<u64, StorageError> {
-        Ok(self.kept().topics.get(tenant).map_or(0, |of_tenant| of_tenant.position))
+        Ok(self.lock().topics.get(tenant).map_or(0, |of_tenant| of_tenant.position))
     }
 
     async fn list_topics(&self, tenant: &TenantId) -> Result<TopicList, StorageError> {
-        let kept = self.kept();
-        let Some(of_tenant) = kept.topics.get(tenant) else { return Ok(TopicList::default()) };
+        let inner = self.lock();
+        let Some(of_tenant) = inner.topics.get(tenant) else { return Ok(TopicList::default()) };
         let topics = of_tenant.topics.iter().map(|(name, topic)| TopicInfo {
             topic: name.clone(),
             owner: shown_owner(&topic.owner),
@@ -127,8 +127,8 @@ impl TopicStore for MemoryStorage {
         tenant: &TenantId,
         topic: &TopicName,
     ) -> Result<bool, StorageError> {
-        let mut kept = self.to_write()?;
-        let Some(of_tenant) = kept.topics.get_mut(tenant) else { return Ok(false) };
+        let mut inner = self.to_write()?;
+        let Some(of_tenant) = inner.topics.get_mut(tenant) else { return Ok(false) };
         let removed = of_tenant.topics.remove(topic);
         let latest = removed.as_ref().map_or(0, |topic| topic.position);
         of_tenant.forgotten = of_tenant.forgotten.max(latest);
@@ -137,8 +137,8 @@ impl TopicStore for MemoryStorage {
 
     async fn use_cursor(&self, tenant: &TenantId, cursor: CursorUse) -> Result<u64, StorageError> {
         let CursorUse { owner, name, pattern, after, start, at_ms: used_ms } = cursor;
-        let mut kept = self.to_write()?;
-        let of_tenant = kept.topics.entry(tenant.clone()).or_default();
+        let mut inner = self.to_write()?;
+        let of_tenant = inner.topics.entry(tenant.clone()).or_default();
         let confirmed = after.map(|after| after.min(of_tenant.position));
         let key = (name, owner);
         let position = match (of_tenant.cursors.get(&key), confirmed) {
@@ -161,16 +161,16 @@ impl TopicStore for MemoryStorage {
         tenant: &TenantId,
         name: &CursorName,
     ) -> Result<bool, StorageError> {
-        let mut kept = self.to_write()?;
-        let Some(of_tenant) = kept.topics.get_mut(tenant) else { return Ok(false) };
+        let mut inner = self.to_write()?;
+        let Some(of_tenant) = inner.topics.get_mut(tenant) else { return Ok(false) };
         let before = of_tenant.cursors.len();
         of_tenant.cursors.retain(|(known, _), _| known != name);
         Ok(of_tenant.cursors.len() < before)
     }
 
     async fn expire_messages(&self, before_ms: u64) -> Result<(), StorageError> {
-        let mut kept = self.to_write()?;
-        let all = kept.topics.values_mut().flat_map(|tenant| tenant.topics.values_mut());
+        let mut inner = self.to_write()?;
+        let all = inner.topics.values_mut().flat_map(|tenant| tenant.topics.values_mut());
         all.for_each(|topic| topic.expire(before_ms));
         Ok(())
     }

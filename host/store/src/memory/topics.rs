@@ -3,7 +3,7 @@
 use crate::{StorageError, topics::publisher_beyond};
 use a2a_hub_core::scheduling::{
     resources::SharedResource,
-    shares::{HeldUnits, Holder},
+    shares::{Holder, UsedUnits},
 };
 use a2a_hub_topics::{CursorName, RetentionLimit, TopicMessage, TopicName, TopicRules};
 use std::collections::{BTreeMap, VecDeque};
@@ -52,14 +52,14 @@ impl MemoryTopic {
         let (owner, bytes) = (&message.source.publisher, message.body.bytes() as u64);
         self.bytes += bytes;
         match self.publishers.iter_mut().find(|(known, ..)| known == owner) {
-            Some((_, messages, held)) => (*messages, *held) = (*messages + 1, *held + bytes),
+            Some((_, messages, total)) => (*messages, *total) = (*messages + 1, *total + bytes),
             None => self.publishers.push((owner.clone(), 1, bytes)),
         }
         self.messages.push_back((at_ms, message));
     }
 
     /// Drops a message of a full topic; the latest one stays.
-    pub(super) fn make_room(&mut self, limit: RetentionLimit) {
+    pub(super) fn evict_message(&mut self, limit: RetentionLimit) {
         let beyond = publisher_beyond(limit, &self.publishers);
         let older = self.messages.len().saturating_sub(1);
         let older = self.messages.iter().take(older);
@@ -74,10 +74,10 @@ impl MemoryTopic {
         let bytes = removed.body.bytes() as u64;
         self.bytes -= bytes;
         let owner = &removed.source.publisher;
-        if let Some((_, messages, held)) =
+        if let Some((_, messages, total)) =
             self.publishers.iter_mut().find(|(known, ..)| known == owner)
         {
-            (*messages, *held) = (*messages - 1, *held - bytes);
+            (*messages, *total) = (*messages - 1, *total - bytes);
         }
         self.publishers.retain(|(_, messages, _)| *messages > 0);
         let (sequence, position) = self.dropped;
@@ -93,7 +93,7 @@ impl MemoryTopic {
 
 impl TopicsOfTenant {
     /// Makes place for another topic of this owner.
-    pub(super) fn require_place(
+    pub(super) fn require_topic_capacity(
         &mut self,
         owner: &str,
         rules: &TopicRules,
@@ -101,8 +101,8 @@ impl TopicsOfTenant {
         let holder = Holder::of_identity(owner);
         let limit = |topics: &BTreeMap<_, MemoryTopic>| {
             let owners = topics.values().map(|topic| (topic.owner.as_str(), 1));
-            let held = HeldUnits::sum(&holder, owners);
-            SharedResource::Topics.require_share(rules.max_topics, &holder, held)
+            let usage = UsedUnits::sum(&holder, owners);
+            SharedResource::Topics.require_share(rules.max_topics, &holder, usage)
         };
         if limit(&self.topics).is_err() {
             let empty = self.topics.values().filter(|topic| topic.messages.is_empty());
@@ -117,8 +117,9 @@ impl TopicsOfTenant {
     pub(super) fn require_cursor(&self, owner: &str) -> Result<(), StorageError> {
         let holder = Holder::of_identity(owner);
         let owners = self.cursors.keys().map(|(_, owner)| (owner.as_str(), 1));
-        let held = HeldUnits::sum(&holder, owners);
-        let (resource, most) = (SharedResource::Cursors, SharedResource::Cursors.default_most());
-        Ok(resource.require_share(most, &holder, held)?)
+        let usage = UsedUnits::sum(&holder, owners);
+        let (resource, max_units) =
+            (SharedResource::Cursors, SharedResource::Cursors.default_total());
+        Ok(resource.require_share(max_units, &holder, usage)?)
     }
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// Statements for one of the tables.
 pub(super) struct StateTable {
-    what: &'static str,
+    kind: &'static str,
     list: &'static str,
     set: &'static str,
     forget: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct StateTable {
 
 /// States of schedules.
 pub(super) const SCHEDULES: StateTable = StateTable {
-    what: "schedule",
+    kind: "schedule",
     list: "SELECT name, state FROM schedules ORDER BY name",
     set: "INSERT OR REPLACE INTO schedules (name, state) VALUES (?1, ?2)",
     forget: "DELETE FROM schedules WHERE name = ?1",
@@ -23,7 +23,7 @@ pub(super) const SCHEDULES: StateTable = StateTable {
 
 /// States of triggers.
 pub(super) const TRIGGERS: StateTable = StateTable {
-    what: "trigger",
+    kind: "trigger",
     list: "SELECT name, state FROM triggers ORDER BY name",
     set: "INSERT OR REPLACE INTO triggers (name, state) VALUES (?1, ?2)",
     forget: "DELETE FROM triggers WHERE name = ?1",
@@ -31,8 +31,8 @@ pub(super) const TRIGGERS: StateTable = StateTable {
 
 impl StateTable {
     fn corrupt(&self, name: &str, why: &serde_json::Error) -> StorageError {
-        let what = format!("the state of the {} `{name}`", self.what);
-        StorageError::Corrupt { what, why: why.to_string() }
+        let subject = format!("the state of the {} `{name}`", self.kind);
+        StorageError::Corrupt { subject, why: why.to_string() }
     }
 
     pub(super) fn list<S: DeserializeOwned>(

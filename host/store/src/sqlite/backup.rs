@@ -7,7 +7,7 @@
 use super::{
     db::{
         dirty_bit, error,
-        files::{beside, log_of, private},
+        files::{log_of, private, with_suffix},
         losses, schema,
     },
     log::events,
@@ -47,8 +47,8 @@ pub fn back_up(dir: &Path, to: &Path) -> Result<Copied, BackupError> {
     if to.exists() {
         return Err(BackupError::Taken(to.to_owned()));
     }
-    let (db, _) = look_into(&from)?;
-    let draft = beside(to, ".part");
+    let (db, _) = open_existing(&from)?;
+    let draft = with_suffix(to, ".part");
     let copied = copy(&db, &draft).and_then(|copied| {
         // Unlike a rename, a hard link overwrites nothing.
         let failed = |why: io::Error| error::no_file(&format!("write {}", to.display()), &why);
@@ -74,7 +74,7 @@ fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
     let copy = schema::connect_to_write(draft).map_err(sql)?;
     // Nobody writes to the copy; an old format has no dirty bit.
     let _ = dirty_bit::clear(&copy);
-    let copied = look_through(&copy, draft)?;
+    let copied = verify(&copy, draft)?;
     drop(copy);
     file.sync_all().map_err(failed)?;
     Ok(copied)
@@ -84,16 +84,17 @@ fn copy(db: &Connection, draft: &Path) -> Result<Copied, StorageError> {
 /// Returns the path under which the replaced store is kept.
 pub fn restore(dir: &Path, from: &Path) -> Result<(Copied, Option<PathBuf>), StorageError> {
     let _lock = schema::lock(dir)?;
-    let place = dir.join(schema::FILE);
+    let database = dir.join(schema::FILE);
     // Damaged files and other files replace nothing. The file is copied first, so that it cannot
     // change after the check.
-    let draft = beside(&place, ".new");
+    let draft = with_suffix(&database, ".new");
     let restored = take_in(from, &draft).and_then(|copied| {
-        let kept = set_aside(dir, &place)?;
-        let failed = |why: io::Error| error::no_file(&format!("write {}", place.display()), &why);
-        fs::rename(&draft, &place).map_err(failed)?;
-        keep_name(&place)?;
-        Ok((copied, kept))
+        let replaced = set_aside(dir, &database)?;
+        let failed =
+            |why: io::Error| error::no_file(&format!("write {}", database.display()), &why);
+        fs::rename(&draft, &database).map_err(failed)?;
+        keep_name(&database)?;
+        Ok((copied, replaced))
     });
     if restored.is_err() {
         let _ = fs::remove_file(&draft);
@@ -110,34 +111,34 @@ fn take_in(from: &Path, draft: &Path) -> Result<Copied, StorageError> {
     let db = schema::connect_to_write(draft).map_err(|why| schema::unopened(from, &why))?;
     // An empty file would be opened as a new store, but it is no backup.
     if schema::check(&db, from)? == 0 {
-        let (what, why) = (from.display().to_string(), "there is nothing in it".to_owned());
-        return Err(StorageError::Corrupt { what, why });
+        let (subject, why) = (from.display().to_string(), "there is nothing in it".to_owned());
+        return Err(StorageError::Corrupt { subject, why });
     }
     // A file taken from a running hub without its log is no backup.
     if dirty_bit::lacks_log(&db, false) {
         return Err(log_missing(from));
     }
-    look_through(&db, from)
+    verify(&db, from)
 }
 
 /// Keeps the existing store, with its log and the log's index, under a free name; none if no store
 /// exists. A database file is in place at every moment.
-fn set_aside(dir: &Path, place: &Path) -> Result<Option<PathBuf>, StorageError> {
-    let mut kept = dir.join(REPLACED_FILE);
+fn set_aside(dir: &Path, database: &Path) -> Result<Option<PathBuf>, StorageError> {
+    let mut replaced = dir.join(REPLACED_FILE);
     let mut number = 1;
-    while kept.exists() || dirty_bit::has_log(&kept) {
+    while replaced.exists() || dirty_bit::has_log(&replaced) {
         number += 1;
-        kept = dir.join(format!("{REPLACED_FILE}.{number}"));
+        replaced = dir.join(format!("{REPLACED_FILE}.{number}"));
     }
-    let failed = |why: io::Error| error::no_file(&format!("keep {}", kept.display()), &why);
-    let is_there = !is_absent(place);
-    absent_is_fine(fs::hard_link(place, &kept)).map_err(failed)?;
-    let (log, kept_log) = (log_of(place), log_of(&kept));
-    absent_is_fine(fs::rename(log, kept_log)).map_err(failed)?;
+    let failed = |why: io::Error| error::no_file(&format!("keep {}", replaced.display()), &why);
+    let is_there = !is_absent(database);
+    absent_is_fine(fs::hard_link(database, &replaced)).map_err(failed)?;
+    let (log, replaced_log) = (log_of(database), log_of(&replaced));
+    absent_is_fine(fs::rename(log, replaced_log)).map_err(failed)?;
     // The index tells what the log may have lost.
-    let (index, kept_index) = (beside(place, "-shm"), beside(&kept, "-shm"));
-    absent_is_fine(fs::rename(index, kept_index)).map_err(failed)?;
-    Ok(is_there.then_some(kept))
+    let (index, replaced_index) = (with_suffix(database, "-shm"), with_suffix(&replaced, "-shm"));
+    absent_is_fine(fs::rename(index, replaced_index)).map_err(failed)?;
+    Ok(is_there.then_some(replaced))
 }
 
 fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
@@ -154,23 +155,23 @@ pub fn check(dir: &Path) -> Result<(), StorageError> {
     if is_absent(&file) {
         return Ok(());
     }
-    look_into(&file).map(drop)
+    open_existing(&file).map(drop)
 }
 
-/// Checks the store of the data directory `dir`, in use or not, for at most `patience`.
-pub fn examine(dir: &Path, patience: Duration) -> Result<Examined, StorageError> {
+/// Checks the store of the data directory `dir`, in use or not, for at most `timeout`.
+pub fn examine(dir: &Path, timeout: Duration) -> Result<Examined, StorageError> {
     let file = dir.join(schema::FILE);
     if is_absent(&file) {
         return Ok(Examined::Absent);
     }
-    let (db, lacks_log) = look_into(&file)?;
+    let (db, lacks_log) = open_existing(&file)?;
     if lacks_log {
         return Err(log_missing(&file));
     }
     let (done, watched) = mpsc::channel();
     let handle = db.get_interrupt_handle();
-    let watch = thread::spawn(move || interrupt(&handle, &watched, patience));
-    let found = look_through(&db, &file);
+    let watch = thread::spawn(move || interrupt(&handle, &watched, timeout));
+    let found = verify(&db, &file);
     drop(done);
     match (found, watch.join()) {
         (Err(_), Ok(true)) => Ok(Examined::SoundSoFar),
@@ -179,8 +180,8 @@ pub fn examine(dir: &Path, patience: Duration) -> Result<Examined, StorageError>
 }
 
 /// Logs in the data directory `dir` that earlier starts kept because they could not be used whole.
-pub fn kept_logs(dir: &Path) -> Vec<PathBuf> {
-    losses::kept_logs(&dir.join(schema::FILE)).collect()
+pub fn retained_logs(dir: &Path) -> Vec<PathBuf> {
+    losses::retained_logs(&dir.join(schema::FILE)).collect()
 }
 
 /// True if no store exists: neither a database nor a log of one.
@@ -191,10 +192,10 @@ fn is_absent(file: &Path) -> bool {
 
 /// Opens a database for reading, in use or not, and returns true if its log is missing. Creates no
 /// log, as the next hub would take that for the missing one.
-fn look_into(file: &Path) -> Result<(Connection, bool), StorageError> {
+fn open_existing(file: &Path) -> Result<(Connection, bool), StorageError> {
     if !file.parent().is_some_and(schema::is_in_use) {
         // Even a read makes SQLite rewrite the log's index, which tells what the log has lost.
-        losses::require_whole(file)?;
+        losses::require_complete(file)?;
     }
     let has_log = dirty_bit::has_log(file);
     let opened = if has_log { schema::open_to_read(file) } else { schema::open_at_rest(file) };
@@ -210,20 +211,21 @@ fn log_missing(file: &Path) -> StorageError {
 }
 
 /// Checks every page of a database, and counts its content.
-fn look_through(db: &Connection, file: &Path) -> Result<Copied, StorageError> {
+fn verify(db: &Connection, file: &Path) -> Result<Copied, StorageError> {
     let found = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     let found = found.map_err(|why| schema::unopened(file, &why))?;
     if found != "ok" {
-        return Err(StorageError::Corrupt { what: file.display().to_string(), why: found });
+        return Err(StorageError::Corrupt { subject: file.display().to_string(), why: found });
     }
     // A backup in an old format has no counters yet.
-    let counts = events::tally(db).map(|tallies| TaskCounts::of(&tallies)).unwrap_or_default();
+    let counts =
+        events::tally(db).map(|tallies| TaskCounts::from_tallies(&tallies)).unwrap_or_default();
     Ok(Copied { counts, bytes: events::size(db)? })
 }
 
 /// Interrupts SQLite after the time limit; true if it did.
-fn interrupt(handle: &InterruptHandle, done: &mpsc::Receiver<()>, patience: Duration) -> bool {
-    let is_late = done.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout);
+fn interrupt(handle: &InterruptHandle, done: &mpsc::Receiver<()>, timeout: Duration) -> bool {
+    let is_late = done.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout);
     if is_late {
         handle.interrupt();
     }

@@ -45,16 +45,16 @@ pub(super) fn remember(
     value: &[u8],
     max_bytes: u64,
 ) -> Result<(), SqliteFailure> {
-    let held = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
+    let new_size = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
     // The context memories of the same agent count as well.
-    let would_hold = held + memory_sizes::of_minds(db, owner)?.bytes;
+    let would_hold = new_size + memory_sizes::of_context_memories(db, owner)?.bytes;
     if would_hold > max_bytes {
         let owner = owner.clone();
         return Err(StorageError::Full { owner, would_hold, max_bytes }.into());
     }
     let sql = "INSERT OR REPLACE INTO memories (agent, key, value) VALUES (?1, ?2, ?3)";
     db.prepare_cached(sql)?.execute(params![owner.as_str(), key, value])?;
-    resize(db, owner, held)
+    resize(db, owner, new_size)
 }
 
 pub(super) fn forget(
@@ -62,10 +62,10 @@ pub(super) fn forget(
     owner: &InstallationId,
     key: &str,
 ) -> Result<(), SqliteFailure> {
-    let left = size_without(db, owner, key)?;
+    let remaining = size_without(db, owner, key)?;
     let sql = "DELETE FROM memories WHERE agent = ?1 AND key = ?2";
     db.prepare_cached(sql)?.execute([owner.as_str(), key])?;
-    resize(db, owner, left)
+    resize(db, owner, remaining)
 }
 
 /// Size of an agent's keys and values in bytes, without this key and its value.

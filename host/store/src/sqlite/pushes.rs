@@ -79,8 +79,8 @@ fn push_of(row: &Row<'_>) -> Result<StoredPush, SqliteFailure> {
     let (since, error) = (row.get::<_, Option<String>>(9)?, row.get::<_, Option<String>>(10)?);
     let (attempts, dead, again) = (row.get(8)?, row.get(11)?, row.get(12)?);
     let error = error.unwrap_or_default();
-    let trouble = since.map(|since| DeliveryFailure { attempts, since, error, again, dead });
-    let progress = Progress { sent: row.get::<_, i64>(7)?.unsigned_abs(), trouble };
+    let failure = since.map(|since| DeliveryFailure { attempts, since, error, again, dead });
+    let progress = Progress { sent: row.get::<_, i64>(7)?.unsigned_abs(), failure };
     Ok(StoredPush { config, progress, last: row.get::<_, i64>(13)?.unsigned_abs() })
 }
 
@@ -93,16 +93,16 @@ pub(super) fn went(
     let sql =
         "UPDATE pushes SET sent = max(sent, ?3), attempts = ?4, since = ?5, error = ?6, dead = ?7,
         again = ?8 WHERE task = ?1 AND id = ?2";
-    let Progress { sent, trouble } = progress;
+    let Progress { sent, failure } = progress;
     db.prepare_cached(sql)?.execute(params![
         task.as_str(),
         id.as_str(),
         integer(*sent),
-        trouble.as_ref().map_or(0, |it| it.attempts),
-        trouble.as_ref().map(|it| &it.since),
-        trouble.as_ref().map(|it| &it.error),
+        failure.as_ref().map_or(0, |it| it.attempts),
+        failure.as_ref().map(|it| &it.since),
+        failure.as_ref().map(|it| &it.error),
         progress.is_dead(),
-        trouble.as_ref().and_then(|it| it.again.as_ref()),
+        failure.as_ref().and_then(|it| it.again.as_ref()),
     ])?;
     Ok(())
 }

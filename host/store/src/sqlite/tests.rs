@@ -366,7 +366,7 @@ async fn each_failed_write_is_atomic_and_retryable() {
         let key = format!("k{round}");
         for works in [false, true] {
             set_works(works);
-            let (new, progress) = (TaskId::fresh(), Progress { sent: 1, trouble: None });
+            let (new, progress) = (TaskId::fresh(), Progress { sent: 1, failure: None });
             let went = [
                 storage.append(&new, 0, vec![created(&new, "c")]).await.map(drop),
                 storage.append(&live, 2, vec![chunk("x")]).await.map(drop),

@@ -10,7 +10,7 @@ use crate::{
 use a2a_hub_clock as clock;
 use a2a_hub_core::scheduling::{
     resources::SharedResource,
-    shares::{HeldUnits, Holder},
+    shares::{Holder, UsedUnits},
 };
 use a2a_hub_topics::{
     CursorInfo, CursorName, PublishedMessage, RetentionLimit, TopicBody, TopicGap, TopicInfo,
@@ -54,7 +54,7 @@ fn number(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
 }
 
 impl TopicRow {
-    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get("id")?,
             name: row.get("name")?,
@@ -73,8 +73,8 @@ impl TopicRow {
     }
 }
 
-fn corrupt(what: &str, why: &dyn std::fmt::Display) -> SqliteFailure {
-    StorageError::Corrupt { what: what.to_owned(), why: why.to_string() }.into()
+fn corrupt(subject: &str, why: &dyn std::fmt::Display) -> SqliteFailure {
+    StorageError::Corrupt { subject: subject.to_owned(), why: why.to_string() }.into()
 }
 
 fn tenant_row(db: &Connection, name: &str) -> Result<Option<TenantRow>, SqliteFailure> {
@@ -97,7 +97,7 @@ fn tenant_or_new(db: &Connection, name: &str) -> Result<TenantRow, SqliteFailure
 fn topic_row(db: &Connection, tenant: i64, name: &str) -> Result<Option<TopicRow>, SqliteFailure> {
     let sql = "SELECT * FROM topics WHERE tenant = ?1 AND name = ?2";
     let mut found = db.prepare_cached(sql)?;
-    Ok(found.query_row(params![tenant, name], TopicRow::of).optional()?)
+    Ok(found.query_row(params![tenant, name], TopicRow::from_row).optional()?)
 }
 
 pub(super) fn position(db: &Connection, tenant: &str) -> Result<u64, SqliteFailure> {
@@ -108,7 +108,7 @@ pub(super) fn position(db: &Connection, tenant: &str) -> Result<u64, SqliteFailu
 pub(super) fn written(message: &NewTopicMessage) -> Result<String, StorageError> {
     let (source, body) = (message.source.clone(), message.body.clone());
     serde_json::to_string(&StoredMessage { source, body }).map_err(|why| StorageError::Corrupt {
-        what: format!("a message to the topic `{}`", message.topic),
+        subject: format!("a message to the topic `{}`", message.topic),
         why: why.to_string(),
     })
 }
@@ -179,27 +179,28 @@ fn next_dropped(
                 WHERE topic = ?1 AND owner = ?2 AND position < ?3 ORDER BY position LIMIT 1"
         );
         let of_owner = params![topic, beyond, integer(latest)];
-        let oldest = db.prepare_cached(&sql)?.query_row(of_owner, MessageRow::of).optional()?;
+        let oldest =
+            db.prepare_cached(&sql)?.query_row(of_owner, MessageRow::from_row).optional()?;
         if oldest.is_some() {
             return Ok(oldest);
         }
     }
     let sql =
         format!("SELECT {columns} FROM topic_messages WHERE topic = ?1 ORDER BY position LIMIT 1");
-    Ok(db.prepare_cached(&sql)?.query_row([topic], MessageRow::of).optional()?)
+    Ok(db.prepare_cached(&sql)?.query_row([topic], MessageRow::from_row).optional()?)
 }
 
 /// Number of rows of each owner in a table of a tenant.
-fn held(
+fn count_units(
     db: &Connection,
     sql: &str,
     tenant: i64,
     holder: &Holder,
-) -> Result<HeldUnits, SqliteFailure> {
+) -> Result<UsedUnits, SqliteFailure> {
     let mut found = db.prepare_cached(sql)?;
     let rows = found.query_map([tenant], |row| Ok((row.get(0)?, number(row, "units")?)))?;
     let owners = rows.collect::<Result<Vec<(String, u64)>, _>>()?;
-    Ok(HeldUnits::sum(holder, owners.iter().map(|(owner, units)| (owner.as_str(), *units))))
+    Ok(UsedUnits::sum(holder, owners.iter().map(|(owner, units)| (owner.as_str(), *units))))
 }
 
 /// Adds a topic; those without messages make place for it.
@@ -213,9 +214,9 @@ fn add_topic(
     let holder = Holder::of_identity(owner);
     let limit = || {
         let sql = "SELECT owner, count(*) AS units FROM topics WHERE tenant = ?1 GROUP BY owner";
-        let held = held(db, sql, tenant.id, &holder)?;
-        let (resource, most) = (SharedResource::Topics, rules.max_topics);
-        Ok::<_, SqliteFailure>(resource.require_share(most, &holder, held))
+        let usage = count_units(db, sql, tenant.id, &holder)?;
+        let (resource, max_units) = (SharedResource::Topics, rules.max_topics);
+        Ok::<_, SqliteFailure>(resource.require_share(max_units, &holder, usage))
     };
     if limit()?.is_err() {
         let sql = "UPDATE topic_tenants SET forgotten = max(forgotten, coalesce(
@@ -228,7 +229,7 @@ fn add_topic(
     let sql = "INSERT INTO topics (tenant, name, owner) VALUES (?1, ?2, ?3)";
     db.prepare_cached(sql)?.execute(params![tenant.id, name.as_str(), owner])?;
     let mut added = db.prepare_cached("SELECT * FROM topics WHERE id = ?1")?;
-    Ok(added.query_row([db.last_insert_rowid()], TopicRow::of)?)
+    Ok(added.query_row([db.last_insert_rowid()], TopicRow::from_row)?)
 }
 
 /// Row of a message, without its content.
@@ -242,7 +243,7 @@ struct MessageRow {
 }
 
 impl MessageRow {
-    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             number: row.get("number")?,
             topic: row.get("topic")?,
@@ -270,7 +271,7 @@ pub(super) fn expire(db: &Connection, before_ms: u64) -> Result<(), SqliteFailur
     let sql = "SELECT number, topic, position, sequence, at_ms, bytes FROM topic_messages
         ORDER BY number LIMIT 1";
     for _ in 0..TopicRules::MAX_DROPPED {
-        let oldest = db.prepare_cached(sql)?.query_row([], MessageRow::of).optional()?;
+        let oldest = db.prepare_cached(sql)?.query_row([], MessageRow::from_row).optional()?;
         match oldest {
             Some(oldest) if oldest.at_ms < integer(before_ms) => oldest.drop_from(db)?,
             Some(_) | None => break,
@@ -294,7 +295,7 @@ pub(super) fn read(
         None => {
             let sql = "SELECT * FROM topics WHERE tenant = ?1 AND position > ?2";
             let mut found = db.prepare_cached(sql)?;
-            let rows = found.query_map([tenant.id, integer(after)], TopicRow::of)?;
+            let rows = found.query_map([tenant.id, integer(after)], TopicRow::from_row)?;
             rows.collect::<Result<_, _>>()?
         }
     };
@@ -391,7 +392,7 @@ pub(super) fn list(db: &Connection, tenant: &str) -> Result<TopicList, SqliteFai
     let Some(tenant) = tenant_row(db, tenant)? else { return Ok(TopicList::default()) };
     let mut list = TopicList::default();
     let mut found = db.prepare_cached("SELECT * FROM topics WHERE tenant = ?1 ORDER BY name")?;
-    for row in found.query_map([tenant.id], TopicRow::of)? {
+    for row in found.query_map([tenant.id], TopicRow::from_row)? {
         let row = row?;
         list.topics.push(TopicInfo {
             topic: row.name()?,
@@ -466,9 +467,10 @@ pub(super) fn use_cursor(
         let sql =
             "SELECT owner, count(*) AS units FROM topic_cursors WHERE tenant = ?1 GROUP BY owner";
         let holder = Holder::of_identity(&cursor.owner);
-        let held = held(db, sql, tenant.id, &holder)?;
-        let (resource, most) = (SharedResource::Cursors, SharedResource::Cursors.default_most());
-        resource.require_share(most, &holder, held).map_err(StorageError::from)?;
+        let usage = count_units(db, sql, tenant.id, &holder)?;
+        let (resource, max_units) =
+            (SharedResource::Cursors, SharedResource::Cursors.default_total());
+        resource.require_share(max_units, &holder, usage).map_err(StorageError::from)?;
     }
     let sql =
         "INSERT OR REPLACE INTO topic_cursors (tenant, name, owner, pattern, position, used_ms)

@@ -1,15 +1,15 @@
 //! Tables of steps, and properties over arbitrary observations.
 
 use super::*;
-use crate::happening::{CommitEvent, FileChange, FileEvent};
+use crate::trigger_event::{CommitEvent, FileChange, FileEvent};
 use proptest::prelude::*;
 
 fn plan(overlap: Overlap) -> TriggerPlan {
     TriggerPlan { overlap, debounce: Duration::from_secs(2), limit: 3 }
 }
 
-fn file(path: &str) -> Happening {
-    Happening::File(FileEvent { path: path.to_owned(), change: FileChange::Changed })
+fn file(path: &str) -> TriggerEvent {
+    TriggerEvent::File(FileEvent { path: path.to_owned(), change: FileChange::Changed })
 }
 
 fn heads(commit: &str) -> Heads {
@@ -143,7 +143,7 @@ fn commits_during_downtime_are_seen() {
     let stored = serde_json::to_string(&state).unwrap();
     let mut restarted: TriggerState = serde_json::from_str(&stored).unwrap();
     let (branch, before, after) = ("main".to_owned(), Some("1".to_owned()), "2".to_owned());
-    let event = Happening::Commit(CommitEvent { branch, before, after });
+    let event = TriggerEvent::Commit(CommitEvent { branch, before, after });
     assert_eq!(restarted.see_heads(heads("2")), [event]);
 }
 
@@ -199,9 +199,13 @@ fn repeated_webhook_is_taken_once() {
     for number in 1..MAX_DELIVERIES {
         assert_eq!(take(&mut state, number, 1_000), DeliveryNews::New);
     }
-    assert_eq!(take(&mut state, 1_000, 599_999), DeliveryNews::TooMany);
+    assert_eq!(take(&mut state, 1_000, 599_999), DeliveryNews::RateLimited);
     assert_eq!(take(&mut state, 1_000, 600_000), DeliveryNews::New, "the oldest is forgotten");
-    assert_eq!(take(&mut state, 1_001, 600_001), DeliveryNews::TooMany, "the next one is young");
+    assert_eq!(
+        take(&mut state, 1_001, 600_001),
+        DeliveryNews::RateLimited,
+        "the next one is young"
+    );
     assert_eq!(state.deliveries.len(), MAX_DELIVERIES);
     // A clock that was set back must not refuse for ever.
     assert_eq!(take(&mut state, 1_001, -1), DeliveryNews::New);
@@ -261,7 +265,7 @@ impl KilledHub {
             return;
         }
         let names = events.happenings.events.iter().filter_map(|event| {
-            if let Happening::File(file) = event { Some(file.path.clone()) } else { None }
+            if let TriggerEvent::File(file) = event { Some(file.path.clone()) } else { None }
         });
         self.tasks.entry((events.first_ms, events.number)).or_insert_with(|| names.collect());
         if kill == 2 {

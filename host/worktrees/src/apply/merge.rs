@@ -13,7 +13,7 @@ use crate::{
     blocking,
     create::checkout::create_new,
     git::{GitStep, HubRepository},
-    listing::{EXECUTABLE, FILE, LINK, ListedFile, Listing, write_whole},
+    listing::{EXECUTABLE, FILE, LINK, ListedFile, Listing, write_atomic},
     reader::{OpenDirectory, as_path},
     record::Folder,
     repository::Repository,
@@ -127,7 +127,7 @@ impl Merge<'_> {
         index: &CheckoutIndex,
     ) -> Result<MergedChanges, WorktreeError> {
         let args = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", base, commit];
-        let step = self.repository.step(&args).at_most(LIST_LIMIT);
+        let step = self.repository.step(&args).with_output_limit(LIST_LIMIT);
         let listed = self.git(step).await?.stdout;
         let mut touched: BTreeSet<Vec<u8>> = parts(&listed).map(<[u8]>::to_vec).collect();
         let (base_tree, their_tree) = (self.tree_of(base).await?, self.tree_of(commit).await?);
@@ -141,7 +141,7 @@ impl Merge<'_> {
             let result = self.merge_trees(ours, theirs).await?;
             let step =
                 self.repository.step(&["diff-tree", "-r", "-z", "--no-renames", ours, &result]);
-            let files = merged_files(&self.git(step.at_most(LIST_LIMIT)).await?.stdout)?;
+            let files = merged_files(&self.git(step.with_output_limit(LIST_LIMIT)).await?.stdout)?;
             let unread: Vec<_> =
                 files.iter().filter(|file| !touched.contains(&file.path)).collect();
             if unread.is_empty() {
@@ -161,7 +161,7 @@ impl Merge<'_> {
         let shown = checkout.display().to_string();
         let digest = blocking(move || copy_index(&user, &to)).await??;
         let args = ["ls-files", "--stage", "-t", "-z"];
-        let listed = self.git(self.on_index(&args).at_most(LIST_LIMIT)).await?.stdout;
+        let listed = self.git(self.on_index(&args).with_output_limit(LIST_LIMIT)).await?.stdout;
         let (files, sparse) = staged_files(&listed).ok_or_else(|| {
             WorktreeError::Refused(format!(
                 "`{shown}` is in the middle of a merge; finish it, or abort it (`git merge --abort`)"
@@ -288,8 +288,12 @@ impl Merge<'_> {
     async fn merge_trees(&self, ours: &str, theirs: &str) -> Result<String, WorktreeError> {
         let args =
             ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs];
-        let step =
-            self.repository.step(&args).writing_repository().accepting(1).at_most(LIST_LIMIT);
+        let step = self
+            .repository
+            .step(&args)
+            .writing_repository()
+            .accepting(1)
+            .with_output_limit(LIST_LIMIT);
         let done = self.git(step).await?;
         let mut listed = parts(&done.stdout);
         let result = listed.next().unwrap_or_default();
@@ -369,12 +373,12 @@ impl Merge<'_> {
                     .to_owned(),
             ));
         }
-        let is_own = |file: &&MergedFile| {
+        let is_user_changed = |file: &&MergedFile| {
             let staged = merged.index.files.get(&file.path);
             let ours = (file.old_mode != 0).then(|| listed(file.old_mode, &file.old_id));
             staged != ours.as_ref()
         };
-        match merged.files.iter().find(is_own) {
+        match merged.files.iter().find(is_user_changed) {
             Some(both) => Err(WorktreeError::Refused(format!(
                 "you and the task both changed `{}`; commit your changes first, or leave `--commit` out",
                 plain_text(&both.path)
@@ -390,9 +394,9 @@ impl Merge<'_> {
     ) -> Result<(PathBuf, Vec<StagedChange>), WorktreeError> {
         let ReceivingCheckout { user, checkout, .. } = self.receiving;
         let staging = staging_directory(user, checkout, &self.worktree.task)?;
-        let made = staging.clone();
+        let new_staging = staging.clone();
         let unwritable = |why| unchanged(checkout, &why);
-        let make = blocking(move || make_staging(&made));
+        let make = blocking(move || make_staging(&new_staging));
         make.await?.map_err(unwritable)?;
         let staged = self.write_staged(merged, &staging).await;
         if staged.is_err() {
@@ -473,8 +477,8 @@ impl CheckoutReader {
 fn make_staging(staging: &Path) -> io::Result<()> {
     remove_staging(staging)?;
     let top = staging.ancestors().nth(2).unwrap_or(staging);
-    let below = staging.strip_prefix(top).unwrap_or(staging);
-    make_directories(&OpenDirectory::open(top)?, &below.join("new")).map(drop)
+    let relative = staging.strip_prefix(top).unwrap_or(staging);
+    make_directories(&OpenDirectory::open(top)?, &relative.join("new")).map(drop)
 }
 
 /// Converts a staged file. An agent that may write in the git directory could have put a link in
@@ -483,11 +487,11 @@ fn convert(staging: &OpenDirectory, name: &Path, conversion: &Conversion) -> io:
     let failed = |why: crate::reader::ReadError| io::Error::other(why.to_string());
     let bytes = staging.bytes(name, FILE_LIMIT).map_err(failed)?.unwrap_or_default();
     let is_executable = state_of(staging, name)?.is_some_and(|state| state.mode == EXECUTABLE);
-    let above = make_directories(staging, name.parent().unwrap_or(Path::new("")))?;
+    let parent = make_directories(staging, name.parent().unwrap_or(Path::new("")))?;
     let last = Path::new(name.file_name().unwrap_or_default());
-    unlinkat(above.handle(), last, AtFlags::empty())?;
+    unlinkat(parent.handle(), last, AtFlags::empty())?;
     let mode = if is_executable { 0o777 } else { 0o666 };
-    create_new(&above, last, mode)?.write_all(&conversion.to_checkout(bytes))
+    create_new(&parent, last, mode)?.write_all(&conversion.to_checkout(bytes))
 }
 
 /// Copies the index of a checkout, with the shared one that a split index needs, into the hub's
@@ -501,7 +505,7 @@ fn copy_index(user: &Repository, to: &Path) -> Result<String, WorktreeError> {
         let Some(bytes) = git_dir.bytes(from, INDEX_LIMIT).map_err(unread)? else {
             return Ok(None);
         };
-        write_whole(&to.join(name), &bytes).map_err(WorktreeError::disk)?;
+        write_atomic(&to.join(name), &bytes).map_err(WorktreeError::disk)?;
         Ok(Some(digest_of(&bytes)))
     };
     let digest = copy(Path::new("index"), INDEX)?;

@@ -370,7 +370,7 @@ pub(crate) fn reason(path: &[u8], old: u32, new: u32) -> Option<&'static str> {
     }
     // File systems exist that do not distinguish case.
     let path = String::from_utf8_lossy(path).to_lowercase();
-    let (above, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let named = |table: &[(&'static str, &[&str])], name: &str| {
         table.iter().find(|(_, names)| names.contains(&name)).map(|(reason, _)| *reason)
     };
@@ -388,7 +388,7 @@ pub(crate) fn reason(path: &[u8], old: u32, new: u32) -> Option<&'static str> {
         };
         is_variant.then_some("build settings")
     };
-    above
+    parent
         .split('/')
         .find_map(|part| named(DIRECTORIES, part))
         .or_else(|| named(DIRECTORIES, name))

@@ -12,7 +12,7 @@
 use crate::{
     WorktreeError,
     apply::unchanged,
-    listing::{EXECUTABLE, LINK, mode_of, write_whole},
+    listing::{EXECUTABLE, LINK, mode_of, write_atomic},
     reader::{OpenDirectory, ReadError, as_path},
     record::{Folder, remove_all},
     repository::refs::{Refs, make_directories},
@@ -79,7 +79,7 @@ pub(crate) struct ApplyJournal {
 /// Counts the calls that write, so that a test can have any of them fail.
 #[derive(Debug, Default)]
 pub(crate) struct WriteFaults {
-    left: AtomicUsize,
+    remaining: AtomicUsize,
     /// True if the call stops the apply without a chance to take anything back, as a kill does.
     stops: AtomicBool,
 }
@@ -88,14 +88,15 @@ impl WriteFaults {
     /// Has the call with this number fail, once, or stop everything.
     pub(crate) fn fail_at(&self, number: usize, stops: bool) {
         self.stops.store(stops, Ordering::Relaxed);
-        self.left.store(number, Ordering::Relaxed);
+        self.remaining.store(number, Ordering::Relaxed);
     }
 
     /// To be asked before each call that writes.
     pub(crate) fn check(&self) -> io::Result<()> {
-        let counted = self
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let counted =
+            self.remaining.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| {
+                remaining.checked_sub(1)
+            });
         match counted {
             Ok(1) if self.stops.load(Ordering::Relaxed) => {
                 std::panic::resume_unwind(Box::new("stopped"))
@@ -107,7 +108,7 @@ impl WriteFaults {
 
     /// True if the call is still to come.
     pub(crate) fn is_pending(&self) -> bool {
-        self.left.load(Ordering::Relaxed) > 0
+        self.remaining.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -227,35 +228,37 @@ impl ApplyJournal {
         let mut checked = BTreeSet::new();
         for change in &self.changes {
             let path = as_path(&change.path);
-            let in_the_way = |what: &str| {
+            let in_the_way = |obstacle: &str| {
                 let name = plain_text(&change.path);
                 WorktreeError::Refused(format!(
-                    "the checkout has something in the way of `{name}`: {what}; nothing was changed"
+                    "the checkout has something in the way of `{name}`: {obstacle}; nothing was changed"
                 ))
             };
-            for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
-                if !checked.insert(above.to_owned()) {
+            for ancestor in
+                path.ancestors().skip(1).filter(|ancestor| !ancestor.as_os_str().is_empty())
+            {
+                if !checked.insert(ancestor.to_owned()) {
                     break;
                 }
-                let stat = match top.stat(above) {
+                let stat = match top.stat(ancestor) {
                     Ok(stat) => stat,
-                    Err(why) => return Err(in_the_way(&format!("`{}` {why}", above.display()))),
+                    Err(why) => return Err(in_the_way(&format!("`{}` {why}", ancestor.display()))),
                 };
-                let name = above.as_os_str().as_encoded_bytes();
+                let name = ancestor.as_os_str().as_encoded_bytes();
                 match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
                     Some(FileType::Directory) => {}
                     None => {
-                        missing.insert(above.to_owned());
+                        missing.insert(ancestor.to_owned());
                     }
                     Some(_) if removed.contains(name) => {
-                        missing.insert(above.to_owned());
+                        missing.insert(ancestor.to_owned());
                     }
                     Some(_) => {
                         return Err(in_the_way(&format!("`{}` is no directory", plain_text(name))));
                     }
                 }
             }
-            let parent = path.ancestors().skip(1).find(|above| !missing.contains(*above));
+            let parent = path.ancestors().skip(1).find(|ancestor| !missing.contains(*ancestor));
             if let Some(parent) = parent {
                 let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
                 let access = Access::WRITE_OK | Access::EXEC_OK;
@@ -273,7 +276,7 @@ impl ApplyJournal {
                 match found.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
                     None => {}
                     Some(FileType::Directory) => {
-                        if let Some(other) = other_file_below(top, &change.path, &removed) {
+                        if let Some(other) = other_file_in(top, &change.path, &removed) {
                             let name = plain_text(&other);
                             return Err(in_the_way(&format!(
                                 "a directory with `{name}`, which the repository does not track"
@@ -290,7 +293,7 @@ impl ApplyJournal {
 
     /// Writes the journal: from now on, a hub that starts finds the transaction.
     pub(crate) fn write(&self, folder: &Folder) -> io::Result<()> {
-        write_whole(&folder.path().join(JOURNAL), &serde_json::to_vec(self)?)
+        write_atomic(&folder.path().join(JOURNAL), &serde_json::to_vec(self)?)
     }
 
     /// Changes the files. After an error, the caller takes everything back.
@@ -312,8 +315,8 @@ impl ApplyJournal {
                 .check()
                 .and_then(|()| Ok(rename(&top, as_path(&change.path), &staging, &old)?));
             moved.map_err(|why| {
-                let is_gone = why.kind() == io::ErrorKind::NotFound;
-                if is_gone { changed() } else { disk(named(&change.path, &why)) }
+                let is_missing = why.kind() == io::ErrorKind::NotFound;
+                if is_missing { changed() } else { disk(named(&change.path, &why)) }
             })?;
             let moved = state_of(&staging, &old).map_err(disk)?;
             let is_same = moved.is_some_and(|now| {
@@ -331,8 +334,8 @@ impl ApplyJournal {
             .map(|it| as_path(&it.path))
             .collect();
         for change in self.changes.iter().filter(|change| change.before.is_some()) {
-            if as_path(&change.path).ancestors().skip(1).any(|above| placed.contains(above)) {
-                remove_empty_above(&top, &change.path);
+            if as_path(&change.path).ancestors().skip(1).any(|ancestor| placed.contains(ancestor)) {
+                remove_empty_parents(&top, &change.path);
             }
         }
         for (number, change) in self.changes.iter().enumerate() {
@@ -340,14 +343,14 @@ impl ApplyJournal {
                 continue;
             }
             let path = as_path(&change.path);
-            let place = || -> io::Result<()> {
+            let install = || -> io::Result<()> {
                 faults.check()?;
                 // An empty directory in its place, which git would not keep.
                 let _ = unlinkat(top.handle(), path, AtFlags::REMOVEDIR);
                 make_directories(&top, path.parent().unwrap_or(Path::new("")))?;
                 Ok(rename(&staging, &new_name(number), &top, path)?)
             };
-            place().map_err(|why| disk(named(&change.path, &why)))?;
+            install().map_err(|why| disk(named(&change.path, &why)))?;
         }
         Ok(())
     }
@@ -363,7 +366,7 @@ impl ApplyJournal {
             Err(why) => return Err(why),
         };
         let failed = |why: ReadError| io::Error::other(why.to_string());
-        let mut left = Vec::new();
+        let mut unrestored = Vec::new();
         for (number, change) in self.changes.iter().enumerate().rev() {
             let (path, new) = (as_path(&change.path), new_name(number));
             let Some(after) = &change.after else { continue };
@@ -384,18 +387,18 @@ impl ApplyJournal {
             make_directories(&top, path.parent().unwrap_or(Path::new("")))?;
             match rename(&staging, &old, &top, path) {
                 Ok(()) => {}
-                Err(Errno::EXIST) => left.push(self.staging.join(&old)),
+                Err(Errno::EXIST) => unrestored.push(self.staging.join(&old)),
                 Err(why) => return Err(why.into()),
             }
         }
-        Ok(left)
+        Ok(unrestored)
     }
 
     /// Removes the directories that the changes left empty, as git does.
     pub(crate) fn remove_empty_directories(&self) {
         let Ok(top) = OpenDirectory::open(&self.checkout) else { return };
         for change in self.changes.iter().filter(|change| change.after.is_none()) {
-            remove_empty_above(&top, &change.path);
+            remove_empty_parents(&top, &change.path);
         }
     }
 
@@ -409,7 +412,7 @@ impl ApplyJournal {
     }
 
     /// True if all of it has happened, by the index and the commit that it made.
-    fn has_happened(&self) -> bool {
+    fn is_complete(&self) -> bool {
         if let Some(commit) = &self.commit {
             let head = Refs::open(&self.git_dir, &self.common).and_then(|refs| refs.head());
             return head.is_ok_and(|head| head.commit() == Some(commit));
@@ -429,17 +432,17 @@ pub(crate) fn recover(folder: &Folder) -> io::Result<()> {
     let Some(bytes) = bytes else { return Ok(()) };
     let journal: ApplyJournal = serde_json::from_slice(&bytes)?;
     let (task, checkout) = (folder.task(), journal.checkout.display().to_string());
-    if journal.has_happened() {
+    if journal.is_complete() {
         tracing::info!(task, checkout, "an apply that a stop of the hub interrupted had happened");
         return journal.end(folder, false);
     }
-    let left = journal.take_back()?;
-    for path in &left {
+    let unrestored = journal.take_back()?;
+    for path in &unrestored {
         tracing::warn!(task, path = %path.display(), "an interrupted apply was taken back, but somebody changed a file since; its old content is kept here");
     }
     restore_index(&journal, task)?;
     tracing::info!(task, checkout, "an apply that a stop of the hub interrupted was taken back");
-    journal.end(folder, !left.is_empty())
+    journal.end(folder, !unrestored.is_empty())
 }
 
 /// Puts the old index back, if the new one is in place and no commit followed, and removes the
@@ -452,17 +455,18 @@ pub(crate) fn restore_index(journal: &ApplyJournal, task: &str) -> io::Result<()
             let staging = OpenDirectory::open(&journal.staging)?;
             renameat(staging.handle(), OLD_INDEX, git_dir.handle(), "index")?;
         }
-        let is_own = |lock: &FileState| {
+        let is_hub_lock = |lock: &FileState| {
             lock.digest == *wanted || lock.digest == digest_of(lock_mark(task).as_bytes())
         };
-        remove_lock(&git_dir, "index.lock", is_own)?;
+        remove_lock(&git_dir, "index.lock", is_hub_lock)?;
     }
     if let Some(commit) = &journal.commit {
-        let is_own = |lock: &FileState| lock.digest == digest_of(format!("{commit}\n").as_bytes());
-        remove_lock(&git_dir, "HEAD.lock", is_own)?;
+        let is_hub_lock =
+            |lock: &FileState| lock.digest == digest_of(format!("{commit}\n").as_bytes());
+        remove_lock(&git_dir, "HEAD.lock", is_hub_lock)?;
         if let Some(branch) = crate::repository::refs::branch(&journal.git_dir) {
             let common = OpenDirectory::open(&journal.common)?;
-            remove_lock(&common, &format!("refs/heads/{branch}.lock"), is_own)?;
+            remove_lock(&common, &format!("refs/heads/{branch}.lock"), is_hub_lock)?;
         }
     }
     Ok(())
@@ -471,14 +475,14 @@ pub(crate) fn restore_index(journal: &ApplyJournal, task: &str) -> io::Result<()
 fn remove_lock(
     directory: &OpenDirectory,
     name: &str,
-    is_own: impl Fn(&FileState) -> bool,
+    is_hub_lock: impl Fn(&FileState) -> bool,
 ) -> io::Result<()> {
     let path = Path::new(name);
-    if state_of(directory, path)?.is_some_and(|lock| is_own(&lock)) {
-        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-        let above = directory.directory(above.unwrap_or(Path::new(".")));
-        if let Ok(Some(above)) = above {
-            unlinkat(above.handle(), path.file_name().unwrap_or_default(), AtFlags::empty())?;
+    if state_of(directory, path)?.is_some_and(|lock| is_hub_lock(&lock)) {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = directory.directory(parent.unwrap_or(Path::new(".")));
+        if let Ok(Some(parent)) = parent {
+            unlinkat(parent.handle(), path.file_name().unwrap_or_default(), AtFlags::empty())?;
         }
     }
     Ok(())
@@ -504,8 +508,8 @@ fn old_name(number: usize) -> PathBuf {
 /// Removes a staging directory, and the one above it if it is empty.
 pub(crate) fn remove_staging(staging: &Path) -> io::Result<()> {
     remove_all(staging)?;
-    if let Some(above) = staging.parent() {
-        let _ = fs::remove_dir(above);
+    if let Some(parent) = staging.parent() {
+        let _ = fs::remove_dir(parent);
     }
     Ok(())
 }
@@ -516,21 +520,17 @@ const fn is_same_kind(a: u32, b: u32) -> bool {
 }
 
 /// A file below a directory that is not about to be removed.
-fn other_file_below(
-    top: &OpenDirectory,
-    path: &[u8],
-    removed: &BTreeSet<&[u8]>,
-) -> Option<Vec<u8>> {
-    let mut left = vec![path.to_vec()];
-    while let Some(at) = left.pop() {
+fn other_file_in(top: &OpenDirectory, path: &[u8], removed: &BTreeSet<&[u8]>) -> Option<Vec<u8>> {
+    let mut pending = vec![path.to_vec()];
+    while let Some(at) = pending.pop() {
         let Ok(Some(directory)) = top.directory(as_path(&at)) else { return Some(at) };
         let Ok(entries) = directory.entries(MAX_IN_THE_WAY) else { return Some(at) };
         for entry in entries {
-            let below = crate::snapshot::walk::below(&at, &entry.name);
+            let child = crate::snapshot::walk::child_path(&at, &entry.name);
             if entry.kind == FileType::Directory {
-                left.push(below);
-            } else if !removed.contains(&below[..]) {
-                return Some(below);
+                pending.push(child);
+            } else if !removed.contains(&child[..]) {
+                return Some(child);
             }
         }
     }
@@ -538,9 +538,11 @@ fn other_file_below(
 }
 
 /// Removes the directories above a path that are empty, from the deepest up.
-fn remove_empty_above(top: &OpenDirectory, path: &[u8]) {
-    for above in as_path(path).ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
-        let Some((parent, name)) = above.parent().zip(above.file_name()) else { break };
+fn remove_empty_parents(top: &OpenDirectory, path: &[u8]) {
+    for ancestor in
+        as_path(path).ancestors().skip(1).filter(|ancestor| !ancestor.as_os_str().is_empty())
+    {
+        let Some((parent, name)) = ancestor.parent().zip(ancestor.file_name()) else { break };
         let parent =
             if parent.as_os_str().is_empty() { top.directory(".") } else { top.directory(parent) };
         let Ok(Some(parent)) = parent else { break };
@@ -553,16 +555,16 @@ fn remove_empty_above(top: &OpenDirectory, path: &[u8]) {
 /// Moves a file beneath one directory to a path beneath another one, where nothing may be.
 fn rename(from: &OpenDirectory, path: &Path, to: &OpenDirectory, new: &Path) -> Result<(), Errno> {
     let open = |directory: &OpenDirectory, path: &Path| -> Result<OpenDirectory, Errno> {
-        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-        let opened = directory.directory(above.unwrap_or(Path::new(".")));
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let opened = directory.directory(parent.unwrap_or(Path::new(".")));
         opened.ok().flatten().ok_or(Errno::NOENT)
     };
-    let (above, below) = (open(from, path)?, open(to, new)?);
+    let (source, target) = (open(from, path)?, open(to, new)?);
     let (old, new) = (path.file_name().unwrap_or_default(), new.file_name().unwrap_or_default());
-    match renameat_with(above.handle(), old, below.handle(), new, RenameFlags::NOREPLACE) {
+    match renameat_with(source.handle(), old, target.handle(), new, RenameFlags::NOREPLACE) {
         // The file system cannot do that in one step.
-        Err(Errno::INVAL | Errno::NOSYS) => match below.stat(new) {
-            Ok(None) => renameat(above.handle(), old, below.handle(), new),
+        Err(Errno::INVAL | Errno::NOSYS) => match target.stat(new) {
+            Ok(None) => renameat(source.handle(), old, target.handle(), new),
             Ok(Some(_)) | Err(_) => Err(Errno::EXIST),
         },
         renamed => renamed,

@@ -41,22 +41,23 @@ enum BatchPart {
 struct BatchReader {
     line: Vec<u8>,
     /// Bytes of the object that are left, with the line end behind it.
-    left: Option<u64>,
+    remaining: Option<u64>,
 }
 
 impl BatchReader {
     fn read(&mut self, mut bytes: &[u8], found: &mut Vec<BatchPart>) -> io::Result<()> {
         while !bytes.is_empty() {
-            if let Some(left) = self.left {
-                let most = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
-                let (now, rest) = bytes.split_at(most);
-                let left = left - now.len() as u64;
+            if let Some(remaining) = self.remaining {
+                let length = usize::try_from(remaining).unwrap_or(usize::MAX).min(bytes.len());
+                let (now, rest) = bytes.split_at(length);
+                let remaining = remaining - now.len() as u64;
                 // The last byte is the line end.
-                let content = if left == 0 { &now[..now.len().saturating_sub(1)] } else { now };
+                let content =
+                    if remaining == 0 { &now[..now.len().saturating_sub(1)] } else { now };
                 if !content.is_empty() {
                     found.push(BatchPart::Bytes(content.to_vec()));
                 }
-                self.left = (left > 0).then_some(left);
+                self.remaining = (remaining > 0).then_some(remaining);
                 bytes = rest;
                 continue;
             }
@@ -72,7 +73,7 @@ impl BatchReader {
             match size {
                 Some(size) => {
                     found.push(BatchPart::Begin { size });
-                    self.left = Some(size + 1);
+                    self.remaining = Some(size + 1);
                 }
                 None if line.ends_with(" missing") => found.push(BatchPart::Missing),
                 None => return Err(io::Error::other("git prints an object in another form")),
@@ -86,7 +87,7 @@ impl Worktrees {
     /// Contents of objects, whole, at most `limit` bytes together.
     pub(crate) async fn contents(
         &self,
-        place: &Path,
+        scratch_dir: &Path,
         repository: &HubRepository,
         ids: &[String],
         limit: u64,
@@ -97,7 +98,8 @@ impl Worktrees {
         let mut all: Vec<Vec<u8>> = Vec::with_capacity(ids.len());
         let mut bytes = 0;
         let (mut reader, mut parts) = (BatchReader::default(), Vec::new());
-        let mut step = self.0.git.start(place, repository.step(&["cat-file", "--batch"])).await?;
+        let mut step =
+            self.0.git.start(scratch_dir, repository.step(&["cat-file", "--batch"])).await?;
         step.write(&requests(ids)).await?;
         step.close_input();
         while let Some(output) = step.next().await? {
@@ -132,7 +134,7 @@ impl Worktrees {
     /// metadata.
     pub(crate) async fn check_out(
         &self,
-        place: &Path,
+        scratch_dir: &Path,
         repository: &HubRepository,
         listing: &Listing,
         tree: PathBuf,
@@ -154,7 +156,7 @@ impl Worktrees {
         let write = blocking(move || {
             CheckoutWriter { tree, files, has_attributes, receiver }.write_all(submodules)
         });
-        let read = self.send_contents(place, repository, &ids, sender);
+        let read = self.send_contents(scratch_dir, repository, &ids, sender);
         let (written, read) = tokio::join!(write, read);
         // A writer that failed takes no more parts, and the reader ends without an error.
         read?;
@@ -163,7 +165,7 @@ impl Worktrees {
 
     async fn send_contents(
         &self,
-        place: &Path,
+        scratch_dir: &Path,
         repository: &HubRepository,
         ids: &[String],
         sender: mpsc::Sender<BatchPart>,
@@ -173,7 +175,7 @@ impl Worktrees {
         }
         let (mut reader, mut parts) = (BatchReader::default(), Vec::new());
         let args = ["cat-file", "--batch", "--buffer"];
-        let mut step = self.0.git.start(place, repository.step(&args)).await?;
+        let mut step = self.0.git.start(scratch_dir, repository.step(&args)).await?;
         step.write(&requests(ids)).await?;
         step.close_input();
         while let Some(output) = step.next().await? {
@@ -192,9 +194,9 @@ fn requests(ids: &[String]) -> Vec<u8> {
     ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect()
 }
 
-fn lacks_objects(what: &str) -> WorktreeError {
+fn lacks_objects(subject: &str) -> WorktreeError {
     WorktreeError::Unsupported(format!(
-        "the repository does not have the content of {what}: it is a partial clone, or damaged; fetch all files first (`git fetch \
+        "the repository does not have the content of {subject}: it is a partial clone, or damaged; fetch all files first (`git fetch \
          --refetch --no-filter`), or look for the damage (`git fsck`)"
     ))
 }
@@ -211,7 +213,7 @@ struct CheckoutWriter {
 struct OpenFile {
     path: Vec<u8>,
     listed: ListedFile,
-    left: u64,
+    remaining: u64,
     /// Whole content of a link, or of a file that is to be converted.
     buffer: Option<(Vec<u8>, Conversion)>,
     file: Option<File>,
@@ -229,11 +231,11 @@ impl CheckoutWriter {
             index.insert(path, (listed, FileStat::default()));
         }
         let mut attributes = None;
-        let mut above: Option<(PathBuf, OpenDirectory)> = None;
+        let mut current_dir: Option<(PathBuf, OpenDirectory)> = None;
         let mut open: Option<OpenFile> = None;
         loop {
-            if let Some(done) = open.take_if(|file| file.left == 0) {
-                let (_, directory) = above
+            if let Some(done) = open.take_if(|file| file.remaining == 0) {
+                let (_, directory) = current_dir
                     .as_ref()
                     .ok_or_else(|| WorktreeError::disk(io::ErrorKind::NotFound.into()))?;
                 let path = done.path.clone();
@@ -256,10 +258,10 @@ impl CheckoutWriter {
                 BatchPart::Begin { size } => {
                     let Some((path, listed)) = self.files.pop_front() else { break };
                     let parent = as_path(&path).parent().unwrap_or(Path::new("")).to_owned();
-                    if above.as_ref().is_none_or(|(known, _)| *known != parent) {
-                        let made = make_directories(&top, &parent)
+                    if current_dir.as_ref().is_none_or(|(known, _)| *known != parent) {
+                        let created = make_directories(&top, &parent)
                             .map_err(|why| unwritten(&path, &why))?;
-                        above = Some((parent, made));
+                        current_dir = Some((parent, created));
                     }
                     let is_attributes = path.ends_with(ATTRIBUTES);
                     let conversion = if self.has_attributes && !is_attributes && listed.mode != LINK
@@ -270,12 +272,12 @@ impl CheckoutWriter {
                     } else {
                         Conversion::Binary
                     };
-                    let is_whole = listed.mode == LINK
+                    let is_buffered = listed.mode == LINK
                         || matches!(conversion, Conversion::Text { is_crlf: true, .. });
-                    let buffer = is_whole.then(|| (Vec::new(), conversion));
-                    let mut file = OpenFile { path, listed, left: size, buffer, file: None };
+                    let buffer = is_buffered.then(|| (Vec::new(), conversion));
+                    let mut file = OpenFile { path, listed, remaining: size, buffer, file: None };
                     if file.buffer.is_none()
-                        && let Some((_, directory)) = &above
+                        && let Some((_, directory)) = &current_dir
                     {
                         file.file = Some(
                             file.create(directory).map_err(|why| unwritten(&file.path, &why))?,
@@ -286,11 +288,11 @@ impl CheckoutWriter {
             }
         }
         if open.is_none() && self.files.is_empty() {
-            return Ok(GitIndex::of(index));
+            return Ok(GitIndex::new(index));
         }
         Err(WorktreeError::Git {
             step: "cat-file".to_owned(),
-            said: "it ended too early".to_owned(),
+            stderr: "it ended too early".to_owned(),
         })
     }
 }
@@ -307,7 +309,7 @@ impl OpenFile {
     }
 
     fn add(&mut self, bytes: Vec<u8>) -> io::Result<()> {
-        self.left = self.left.saturating_sub(bytes.len() as u64);
+        self.remaining = self.remaining.saturating_sub(bytes.len() as u64);
         match (&mut self.file, &mut self.buffer) {
             (Some(file), _) => file.write_all(&bytes),
             (None, Some((buffer, _))) => {
@@ -325,7 +327,7 @@ impl OpenFile {
             let (target, _) = buffer.unwrap_or((Vec::new(), Conversion::Binary));
             symlinkat(as_path(&target), directory.handle(), &name)?;
             let stat = statat(directory.handle(), &name, AtFlags::SYMLINK_NOFOLLOW)?;
-            return Ok(FileStat::of(&stat));
+            return Ok(FileStat::from_stat(&stat));
         }
         let mut file = match self.file.take() {
             Some(file) => file,
@@ -334,7 +336,7 @@ impl OpenFile {
         if let Some((bytes, conversion)) = buffer {
             file.write_all(&conversion.to_checkout(bytes))?;
         }
-        Ok(FileStat::of(&fstat(&file)?))
+        Ok(FileStat::from_stat(&fstat(&file)?))
     }
 }
 

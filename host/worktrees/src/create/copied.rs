@@ -29,7 +29,7 @@ pub(crate) fn copy_files(
 ) -> Result<Vec<String>, WorktreeError> {
     let open = |path: &Path| File::open(path).map_err(WorktreeError::disk);
     let (from, to) = (open(checkout)?, open(tree)?);
-    let (mut copied, mut left) = (Vec::new(), SIZE_LIMIT);
+    let (mut copied, mut remaining) = (Vec::new(), SIZE_LIMIT);
     for name in names {
         let Some(mut source) = open_source(&from, name)? else { continue };
         let meta = source.metadata().map_err(WorktreeError::disk)?;
@@ -40,13 +40,13 @@ pub(crate) fn copy_files(
             return Err(refused(name, "it is no regular file; make it by `setup`"));
         }
         let too_large = || {
-            let most = SIZE_LIMIT >> 20;
+            let max_mib = SIZE_LIMIT >> 20;
             refused(
                 name,
-                &format!("all copied files together may have {most} MiB; make it by `setup`"),
+                &format!("all copied files together may have {max_mib} MiB; make it by `setup`"),
             )
         };
-        if meta.len() > left {
+        if meta.len() > remaining {
             return Err(too_large());
         }
         let Some(mut target) = create_target(&to, name)? else {
@@ -54,9 +54,9 @@ pub(crate) fn copy_files(
             continue;
         };
         // The file may grow meanwhile.
-        let bytes = io::copy(&mut (&mut source).take(left + 1), &mut target);
+        let bytes = io::copy(&mut (&mut source).take(remaining + 1), &mut target);
         let bytes = bytes.map_err(WorktreeError::disk)?;
-        left = left.checked_sub(bytes).ok_or_else(too_large)?;
+        remaining = remaining.checked_sub(bytes).ok_or_else(too_large)?;
         let mode = Mode::from_raw_mode(meta.permissions().mode() & 0o777);
         fchmod(&target, mode).map_err(|why| WorktreeError::disk(why.into()))?;
         copied.push(name.clone());

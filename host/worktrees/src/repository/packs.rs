@@ -37,17 +37,17 @@ impl Worktrees {
     ) -> Result<ObjectPack, WorktreeError> {
         let folder = self.folder(&worktree.task)?;
         let repository = HubRepository::at(folder.git(), &worktree.stores);
-        let place = repository.path().join(OUT);
-        let made = place.clone();
-        blocking(move || remove_all(&made).and_then(|()| fs::create_dir(&made)))
+        let directory = repository.path().join(OUT);
+        let target = directory.clone();
+        blocking(move || remove_all(&target).and_then(|()| fs::create_dir(&target)))
             .await?
             .map_err(WorktreeError::disk)?;
-        let base = place.join("pack").display().to_string();
+        let base = directory.join("pack").display().to_string();
         let step = repository.step(&["pack-objects", "--revs", "-q", &base]).writing_repository();
         let without: String = without.iter().map(|id| format!("^{id}\n")).collect();
         let step = step.with_input(format!("{commit}\n^{}\n{without}", worktree.pinned));
         let name = self.0.git.run(folder.path(), step).await?.text();
-        let pack = ObjectPack { directory: place.clone(), name };
+        let pack = ObjectPack { directory: directory.clone(), name };
         fs::remove_file(pack.file("idx")).map_err(WorktreeError::disk)?;
         let file = pack.file("pack").display().to_string();
         let step = repository.step(&["index-pack", "--strict", &file]).writing_repository();
@@ -55,9 +55,9 @@ impl Worktrees {
             let task = &worktree.task;
             why.refused_if(
                 |_| true,
-                |said| {
+                |stderr| {
                     format!(
-                        "git refuses what the task made: {said}; have the agent mend it, or read the changes: `a2a-hub task diff {task}`"
+                        "git refuses what the task made: {stderr}; have the agent mend it, or read the changes: `a2a-hub task diff {task}`"
                     )
                 },
             )

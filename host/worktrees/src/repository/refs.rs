@@ -148,9 +148,9 @@ impl Refs {
     /// All refs with their ids, without symbolic ones.
     pub(crate) fn all(&self) -> Result<BTreeMap<String, String>, WorktreeError> {
         let mut found = self.packed()?;
-        let mut left = vec!["refs".to_owned()];
+        let mut pending = vec!["refs".to_owned()];
         let mut count = 0;
-        while let Some(directory) = left.pop() {
+        while let Some(directory) = pending.pop() {
             let Ok(Some(inner)) = self.common.directory(&directory) else { continue };
             for entry in inner.entries(MAX_REFS).map_err(WorktreeError::disk)? {
                 count += 1;
@@ -161,7 +161,7 @@ impl Refs {
                 let Ok(name) = String::from_utf8(entry.name) else { continue };
                 let path = format!("{directory}/{name}");
                 if entry.kind == rustix::fs::FileType::Directory {
-                    left.push(path);
+                    pending.push(path);
                 } else if !name.ends_with(".lock")
                     && let Ok(Some(bytes)) = self.common.bytes(&path, REF_LIMIT)
                     && let Some(id) = line(&bytes).and_then(|text| id(text.trim()))
@@ -184,7 +184,7 @@ impl Refs {
     ) -> Result<(), WorktreeError> {
         require_name(name)?;
         self.require_no_clash(name)?;
-        let lock = Lock::take(&self.common, name).map_err(|why| self.locked(name, &why))?;
+        let lock = Lock::acquire(&self.common, name).map_err(|why| self.locked(name, &why))?;
         let now = self.id(name)?;
         let fits = match expected {
             Expected::Any => true,
@@ -211,7 +211,7 @@ impl Refs {
 
     /// Moves a `HEAD` without a branch to a commit.
     pub(crate) fn set_detached(&self, new: &str, old: &str) -> Result<(), WorktreeError> {
-        let lock = Lock::take(&self.git_dir, "HEAD").map_err(|why| self.locked("HEAD", &why))?;
+        let lock = Lock::acquire(&self.git_dir, "HEAD").map_err(|why| self.locked("HEAD", &why))?;
         if self.head()? != CheckoutHead::Detached(old.to_owned()) {
             return Err(WorktreeError::Refused(
                 "`HEAD` was changed meanwhile; do it again".to_owned(),
@@ -236,19 +236,19 @@ impl Refs {
         }
         for name in names {
             let path = Path::new(name);
-            let Ok(Some(above)) = self.common.directory(path.parent().unwrap_or(path)) else {
+            let Ok(Some(parent)) = self.common.directory(path.parent().unwrap_or(path)) else {
                 continue;
             };
             let file = path.file_name().unwrap_or_default();
-            match unlinkat(above.handle(), file, AtFlags::empty()) {
+            match unlinkat(parent.handle(), file, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(why) => return Err(WorktreeError::disk(why.into())),
             }
         }
         // Their directory, if it is empty.
         for name in names {
-            if let Some(above) = Path::new(name).parent()
-                && let (Some(over), Some(last)) = (above.parent(), above.file_name())
+            if let Some(parent) = Path::new(name).parent()
+                && let (Some(over), Some(last)) = (parent.parent(), parent.file_name())
                 && let Ok(Some(over)) = self.common.directory(over)
             {
                 let _ = unlinkat(over.handle(), last, AtFlags::REMOVEDIR);
@@ -258,11 +258,11 @@ impl Refs {
     }
 
     fn remove_packed(&self, names: &[String]) -> Result<(), WorktreeError> {
-        let lock = Lock::take(&self.common, "packed-refs");
+        let lock = Lock::acquire(&self.common, "packed-refs");
         let lock = lock.map_err(|why| self.locked("packed-refs", &why))?;
         let bytes = self.common.bytes("packed-refs", PACKED_LIMIT);
         let bytes = bytes.map_err(|why| self.unread("packed-refs", &why))?.unwrap_or_default();
-        let (mut left, mut is_removed) = (Vec::with_capacity(bytes.len()), false);
+        let (mut remaining, mut is_removed) = (Vec::with_capacity(bytes.len()), false);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             // A line with `^` has the target of the tag before it.
             if !line.starts_with(b"^") {
@@ -270,10 +270,10 @@ impl Refs {
                 is_removed = name.is_some_and(|name| names.iter().any(|it| it.as_bytes() == name));
             }
             if !is_removed {
-                left.extend_from_slice(line);
+                remaining.extend_from_slice(line);
             }
         }
-        lock.replace(&left).map_err(WorktreeError::disk)
+        lock.replace(&remaining).map_err(WorktreeError::disk)
     }
 
     fn packed(&self) -> Result<BTreeMap<String, String>, WorktreeError> {
@@ -297,23 +297,23 @@ impl Refs {
                 branch(name)
             ))
         };
-        for above in Path::new(name).ancestors().skip(1) {
-            let Some(above) = above.to_str().filter(|above| above.len() > "refs/heads".len())
+        for ancestor in Path::new(name).ancestors().skip(1) {
+            let Some(ancestor) = ancestor.to_str().filter(|above| above.len() > "refs/heads".len())
             else {
                 break;
             };
-            let is_file = self.common.file(above).is_ok_and(|file| file.is_some());
-            if is_file || packed.contains_key(above) {
-                return Err(clash(above));
+            let is_file = self.common.file(ancestor).is_ok_and(|file| file.is_some());
+            if is_file || packed.contains_key(ancestor) {
+                return Err(clash(ancestor));
             }
         }
-        let below = format!("{name}/");
-        if let Some(other) = packed.keys().find(|other| other.starts_with(&below)) {
+        let prefix = format!("{name}/");
+        if let Some(other) = packed.keys().find(|other| other.starts_with(&prefix)) {
             return Err(clash(other));
         }
         if let Ok(Some(_)) = self.common.directory(name) {
             let all = self.all()?;
-            if let Some(other) = all.keys().find(|other| other.starts_with(&below)) {
+            if let Some(other) = all.keys().find(|other| other.starts_with(&prefix)) {
                 return Err(clash(other));
             }
             // Empty directories of refs that are gone.
@@ -323,23 +323,23 @@ impl Refs {
     }
 
     fn remove_empty(&self, name: &str) {
-        let mut below = vec![PathBuf::from(name)];
+        let mut directories = vec![PathBuf::from(name)];
         let mut at = 0;
-        while at < below.len() && below.len() < MAX_REFS {
-            let path = below[at].clone();
+        while at < directories.len() && directories.len() < MAX_REFS {
+            let path = directories[at].clone();
             if let Ok(Some(inner)) = self.common.directory(&path) {
                 let entries = inner.entries(MAX_REFS).unwrap_or_default().into_iter();
-                below.extend(
+                directories.extend(
                     entries.filter_map(|it| Some(path.join(String::from_utf8(it.name).ok()?))),
                 );
             }
             at += 1;
         }
-        for path in below.into_iter().rev() {
-            if let (Some(above), Some(last)) = (path.parent(), path.file_name())
-                && let Ok(Some(above)) = self.common.directory(above)
+        for path in directories.into_iter().rev() {
+            if let (Some(parent), Some(last)) = (path.parent(), path.file_name())
+                && let Ok(Some(parent)) = self.common.directory(parent)
             {
-                let _ = unlinkat(above.handle(), last, AtFlags::REMOVEDIR);
+                let _ = unlinkat(parent.handle(), last, AtFlags::REMOVEDIR);
             }
         }
     }
@@ -363,7 +363,7 @@ impl Refs {
         );
         let path = PathBuf::from("logs").join(name);
         let append = || -> io::Result<()> {
-            let above = make_directories(directory, path.parent().unwrap_or(&path))?;
+            let parent = make_directories(directory, path.parent().unwrap_or(&path))?;
             let flags = OFlags::WRONLY
                 | OFlags::APPEND
                 | OFlags::CREATE
@@ -371,7 +371,7 @@ impl Refs {
                 | OFlags::CLOEXEC;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             let file = path.file_name().unwrap_or_default();
-            let file = openat2(above.handle(), file, flags, Mode::from_raw_mode(0o644), resolve)?;
+            let file = openat2(parent.handle(), file, flags, Mode::from_raw_mode(0o644), resolve)?;
             let mut file = File::from(file);
             if !file.metadata()?.is_file() {
                 return Err(io::Error::other("it is no regular file"));
@@ -401,24 +401,24 @@ impl Refs {
 
 /// A lock on a file of git: the file `NAME.lock` beside it. Dropping it removes the lock.
 pub(crate) struct Lock {
-    above: OpenDirectory,
+    parent: OpenDirectory,
     name: String,
     file: File,
-    is_held: bool,
+    is_locked: bool,
 }
 
 impl Lock {
     /// Takes the lock; `AlreadyExists` if somebody has it.
-    pub(crate) fn take(directory: &OpenDirectory, path: &str) -> io::Result<Self> {
+    pub(crate) fn acquire(directory: &OpenDirectory, path: &str) -> io::Result<Self> {
         let path = Path::new(path);
-        let above = make_directories(directory, path.parent().unwrap_or(Path::new("")))?;
+        let parent = make_directories(directory, path.parent().unwrap_or(Path::new("")))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let lock = format!("{name}.lock");
         let file =
-            openat2(above.handle(), lock.as_str(), flags, Mode::from_raw_mode(0o644), resolve)?;
-        Ok(Self { above, name, file: File::from(file), is_held: true })
+            openat2(parent.handle(), lock.as_str(), flags, Mode::from_raw_mode(0o644), resolve)?;
+        Ok(Self { parent, name, file: File::from(file), is_locked: true })
     }
 
     /// Writes a mark into the lock, by which a later process knows whose it was.
@@ -433,20 +433,20 @@ impl Lock {
         self.file.write_all(bytes)?;
         self.file.sync_data()?;
         renameat(
-            self.above.handle(),
+            self.parent.handle(),
             format!("{}.lock", self.name),
-            self.above.handle(),
+            self.parent.handle(),
             &self.name,
         )?;
-        self.is_held = false;
+        self.is_locked = false;
         Ok(())
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if self.is_held {
-            let _ = unlinkat(self.above.handle(), format!("{}.lock", self.name), AtFlags::empty());
+        if self.is_locked {
+            let _ = unlinkat(self.parent.handle(), format!("{}.lock", self.name), AtFlags::empty());
         }
     }
 }

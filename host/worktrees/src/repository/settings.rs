@@ -64,7 +64,7 @@ pub(crate) struct GitSettings {
     pub(crate) ref_storage: Option<String>,
     /// True if ids are SHA-256.
     pub(crate) is_sha256: bool,
-    has_own_worktree_settings: bool,
+    has_worktree_config: bool,
     excludes_file: Option<PathBuf>,
     attributes_file: Option<PathBuf>,
     /// Rules of the user's file of excludes.
@@ -83,7 +83,7 @@ enum SettingsOrigin {
 impl GitSettings {
     /// Settings for a checkout. A file that cannot be read, or that is no configuration, counts
     /// for nothing. Blocks on the disk.
-    pub(crate) fn of(home: &GitHome, repository: &Repository) -> Self {
+    pub(crate) fn for_checkout(home: &GitHome, repository: &Repository) -> Self {
         let mut reading = Reading::new(home, repository);
         let user = reading.user_directory();
         reading.user_file(Path::new("/etc/gitconfig"), 0);
@@ -160,7 +160,7 @@ impl<'r> Reading<'r> {
     fn repository_files(&mut self) {
         let Repository { common, git_dir, .. } = self.repository;
         self.repository_file(common, "config", 0);
-        if self.settings.has_own_worktree_settings {
+        if self.settings.has_worktree_config {
             self.repository_file(git_dir, "config.worktree", 0);
         }
     }
@@ -249,7 +249,7 @@ impl<'r> Reading<'r> {
                 settings.ref_storage = text("refStorage").or(settings.ref_storage.take());
                 settings.is_sha256 |=
                     text("objectFormat").is_some_and(|it| it.eq_ignore_ascii_case("sha256"));
-                settings.has_own_worktree_settings |= flag("worktreeConfig").unwrap_or(false);
+                settings.has_worktree_config |= flag("worktreeConfig").unwrap_or(false);
             }
             _ => {}
         }
@@ -268,9 +268,9 @@ impl<'r> Reading<'r> {
             }
             SettingsOrigin::Repository => {
                 let Some(path) = self.named(named, from, origin) else { return };
-                if let (Some(above), Some(name)) = (path.parent(), path.file_name()) {
+                if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
                     let name = name.to_string_lossy().into_owned();
-                    self.repository_file(above, &name, depth + 1);
+                    self.repository_file(parent, &name, depth + 1);
                 }
             }
         }
@@ -285,19 +285,19 @@ impl<'r> Reading<'r> {
         }
         let real = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
         let Repository { checkout, common, .. } = self.repository;
-        let is_own =
+        let is_in_repository =
             [checkout.as_ref(), Some(common)].iter().flatten().any(|it| real.starts_with(it));
         let is_users = self.home.home.as_ref().is_some_and(|home| {
             let is_dot_file = real.parent() == Some(home)
                 && real.file_name().is_some_and(|it| it.as_bytes().starts_with(b".gitconfig"));
             is_dot_file || self.user_directory().is_some_and(|it| real.starts_with(it))
         });
-        (is_own || is_users).then_some(real)
+        (is_in_repository || is_users).then_some(real)
     }
 
     fn expanded(&self, named: &str, from: &Path) -> Option<PathBuf> {
-        if let Some(below) = named.strip_prefix("~/") {
-            return Some(self.home.home.as_ref()?.join(below));
+        if let Some(rest) = named.strip_prefix("~/") {
+            return Some(self.home.home.as_ref()?.join(rest));
         }
         (!named.is_empty()).then(|| from.parent().unwrap_or(Path::new("/")).join(named))
     }
@@ -324,7 +324,7 @@ impl<'r> Reading<'r> {
             }
             "onbranch" => {
                 let Some(branch) = &self.repository.branch else { return false };
-                matches(&all_below(pattern), branch.as_bytes(), Wildmatch::empty())
+                matches(&expand_trailing_slash(pattern), branch.as_bytes(), Wildmatch::empty())
             }
             "hasconfig" => {
                 let Some(pattern) = pattern.strip_prefix("remote.*.url:") else { return false };
@@ -335,16 +335,16 @@ impl<'r> Reading<'r> {
     }
 
     fn pattern_of_directory(&self, pattern: &str, from: &Path) -> Option<String> {
-        let pattern = if let Some(below) = pattern.strip_prefix("~/") {
-            self.home.home.as_ref()?.join(below).to_str()?.to_owned()
-        } else if let Some(below) = pattern.strip_prefix("./") {
-            from.parent()?.join(below).to_str()?.to_owned()
+        let pattern = if let Some(rest) = pattern.strip_prefix("~/") {
+            self.home.home.as_ref()?.join(rest).to_str()?.to_owned()
+        } else if let Some(rest) = pattern.strip_prefix("./") {
+            from.parent()?.join(rest).to_str()?.to_owned()
         } else if pattern.starts_with('/') {
             pattern.to_owned()
         } else {
             format!("**/{pattern}")
         };
-        Some(all_below(&pattern))
+        Some(expand_trailing_slash(&pattern))
     }
 
     fn remote_urls(&self) -> Vec<String> {
@@ -363,7 +363,7 @@ fn parse(bytes: &[u8]) -> Option<ConfigFile> {
 }
 
 /// A pattern that ends in a slash stands for all that is below.
-fn all_below(pattern: &str) -> String {
+fn expand_trailing_slash(pattern: &str) -> String {
     if pattern.ends_with('/') { format!("{pattern}**") } else { pattern.to_owned() }
 }
 

@@ -66,10 +66,10 @@ impl Worktrees {
         }
         let mut history = AgentHistory { parent: worktree.base.clone(), ..AgentHistory::default() };
         if refs.head.is_some() || !refs.others.is_empty() {
-            let place = folder.path().join(IMPORT);
+            let import_dir = folder.path().join(IMPORT);
             let imported =
                 self.import_history(folder, worktree, repository, &refs, &mut history).await;
-            let _ = blocking(move || remove_all(&place)).await;
+            let _ = blocking(move || remove_all(&import_dir)).await;
             imported?;
         }
         history.refs = refs;
@@ -84,10 +84,10 @@ impl Worktrees {
         refs: &AgentRefs,
         history: &mut AgentHistory,
     ) -> Result<(), WorktreeError> {
-        let place = folder.path().join(IMPORT);
+        let import_dir = folder.path().join(IMPORT);
         let mut stores = worktree.stores.clone();
         stores.push(repository.objects());
-        let import = HubRepository::at(place.clone(), &stores);
+        let import = HubRepository::at(import_dir.clone(), &stores);
         let (tree, to) = (folder.tree(), import.clone());
         let is_sha256 = worktree.base.len() == 64;
         let shallow = folder.git().join("shallow");
@@ -108,13 +108,13 @@ impl Worktrees {
             let counted = self.0.git.run(folder.path(), step).await?;
             let text = counted.text();
             let counts = text.split_once('\t').filter(|_| counted.code == 0);
-            match counts.and_then(|(lost, made)| Some((lost.parse().ok()?, made.parse().ok()?))) {
-                Some((0_u64, made)) => {
+            match counts.and_then(|(lost, ahead)| Some((lost.parse().ok()?, ahead.parse().ok()?))) {
+                Some((0_u64, ahead)) => {
                     match self.take_over(folder, worktree, repository, &import, head).await {
-                        Ok(()) => (history.parent, history.commits) = (head.clone(), made),
-                        Err(WorktreeError::Git { said, .. }) => history.left_out.push(Omission::new(
+                        Ok(()) => (history.parent, history.commits) = (head.clone(), ahead),
+                        Err(WorktreeError::Git { stderr, .. }) => history.left_out.push(Omission::new(
                             b"HEAD",
-                            format!("has commits that git refuses, so that only their files are in the result: {said}"),
+                            format!("has commits that git refuses, so that only their files are in the result: {stderr}"),
                         )),
                         Err(why) => return Err(why),
                     }
@@ -165,8 +165,8 @@ impl Worktrees {
         let name = self.0.git.run(folder.path(), step).await?.text();
         // The agent's store is not seen here: each object must be right, and nothing missing.
         let checked = repository.path().join(format!("made-{name}.pack"));
-        let made = import.path().join(format!("made-{name}.pack"));
-        fs::rename(made, &checked).map_err(WorktreeError::disk)?;
+        let packed = import.path().join(format!("made-{name}.pack"));
+        fs::rename(packed, &checked).map_err(WorktreeError::disk)?;
         let path = checked.display().to_string();
         let step = repository.step(&["index-pack", "--strict", &path]).writing_repository();
         let indexed = self.0.git.run(folder.path(), step).await.map(drop);
@@ -239,9 +239,9 @@ struct CopyBudget {
 impl CopyBudget {
     fn copy(&mut self, source: File, to: &Path) -> Result<(), String> {
         let too_large = || {
-            let most = STORE_LIMIT >> 20;
+            let max_mib = STORE_LIMIT >> 20;
             format!(
-                "the objects of its repository take more than {most} MiB, or are more than {MAX_FILES}"
+                "the objects of its repository take more than {max_mib} MiB, or are more than {MAX_FILES}"
             )
         };
         self.files = self.files.checked_sub(1).ok_or_else(too_large)?;

@@ -101,22 +101,23 @@ impl ImportStream {
     /// promised already.
     fn long_content(&mut self, mode: u32, path: &[u8], mut file: File, length: u64) -> bool {
         self.begin_content(mode, path, length);
-        let mut left = length;
+        let mut remaining = length;
         let mut buffer = vec![0; PART];
-        let mut is_whole = true;
-        while left > 0 {
-            let most = usize::try_from(left).unwrap_or(usize::MAX).min(PART);
-            let count = if is_whole { file.read(&mut buffer[..most]).unwrap_or(0) } else { 0 };
+        let mut is_complete = true;
+        while remaining > 0 {
+            let chunk_len = usize::try_from(remaining).unwrap_or(usize::MAX).min(PART);
+            let count =
+                if is_complete { file.read(&mut buffer[..chunk_len]).unwrap_or(0) } else { 0 };
             if count == 0 {
-                is_whole = false;
+                is_complete = false;
                 buffer.fill(0);
             }
-            let count = if count == 0 { most } else { count };
+            let count = if count == 0 { chunk_len } else { count };
             self.bytes(&buffer[..count]);
-            left -= count as u64;
+            remaining -= count as u64;
         }
         self.text("\n");
-        is_whole
+        is_complete
     }
 
     /// Ends the stream, and has the program print the ids of the commits with these marks.
@@ -148,8 +149,8 @@ impl ChangedFiles<'_> {
         let mut total = 0;
         for (path, file) in changed {
             match self.add_one(&path, &file, stream, &mut total) {
-                Ok((stat, is_whole)) => {
-                    if !is_whole {
+                Ok((stat, is_complete)) => {
+                    if !is_complete {
                         walk.leave_out(&path, "was cut while it was read");
                     }
                     stats.insert(path, stat);
@@ -170,7 +171,7 @@ impl ChangedFiles<'_> {
         if present.mode == LINK {
             let target = self.top.link(as_path(path)).map_err(|why| why.to_string())?;
             stream.content(LINK, path, &target);
-            let stat = FileStat::of(&present.stat);
+            let stat = FileStat::from_stat(&present.stat);
             return Ok((stat.unless_changed_just_now(now()), true));
         }
         let file = self.top.file(as_path(path)).map_err(|why| why.to_string())?;
@@ -189,7 +190,7 @@ impl ChangedFiles<'_> {
         }
         // A file that a filter would change is taken as it is: no program runs.
         let conversion = self.attributes.conversion(path);
-        let mut is_whole = true;
+        let mut is_complete = true;
         let is_text = matches!(conversion, Conversion::Text { .. }) && length <= TEXT_LIMIT;
         if is_text || length <= PART as u64 {
             let mut bytes = Vec::new();
@@ -198,9 +199,9 @@ impl ChangedFiles<'_> {
             let bytes = conversion.to_git(bytes, self.old.get(path).map(Vec::as_slice));
             stream.content(present.mode, path, &bytes);
         } else {
-            is_whole = stream.long_content(present.mode, path, file, length);
+            is_complete = stream.long_content(present.mode, path, file, length);
         }
-        Ok((FileStat::of(&stat).unless_changed_just_now(now()), is_whole))
+        Ok((FileStat::from_stat(&stat).unless_changed_just_now(now()), is_complete))
     }
 }
 
@@ -227,7 +228,7 @@ pub(crate) fn ids_of(output: &[u8], count: usize) -> Result<Vec<String>, Worktre
     }
     Err(WorktreeError::Git {
         step: "fast-import".to_owned(),
-        said: "it names no commit".to_owned(),
+        stderr: "it names no commit".to_owned(),
     })
 }
 

@@ -85,12 +85,12 @@ impl<'d> Attributes<'d> {
 
     /// Adds the rules of a directory and of those above it, and forgets those of others.
     fn enter(&mut self, at: &[u8]) {
-        let is_above = |above: &[u8]| {
-            above.is_empty()
-                || at == above
-                || at.strip_prefix(above).is_some_and(|it| it.starts_with(b"/"))
+        let is_ancestor = |ancestor: &[u8]| {
+            ancestor.is_empty()
+                || at == ancestor
+                || at.strip_prefix(ancestor).is_some_and(|it| it.starts_with(b"/"))
         };
-        while let Some((last, has_rules)) = self.entered.pop_if(|(last, _)| !is_above(last)) {
+        while let Some((last, has_rules)) = self.entered.pop_if(|(last, _)| !is_ancestor(last)) {
             debug_assert!(!last.is_empty(), "the top contains all");
             if has_rules {
                 self.search.pop_pattern_list();
@@ -98,8 +98,8 @@ impl<'d> Attributes<'d> {
         }
         let known = self.entered.len();
         let ends = at.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-        let above = std::iter::once(0).chain(ends).chain((!at.is_empty()).then_some(at.len()));
-        for end in above.skip(known) {
+        let boundaries = std::iter::once(0).chain(ends).chain((!at.is_empty()).then_some(at.len()));
+        for end in boundaries.skip(known) {
             let directory = at[..end].to_vec();
             let rules = self.top.bytes(as_path(&directory).join(".gitattributes"), RULES_LIMIT);
             let rules = rules.ok().flatten();
@@ -203,7 +203,7 @@ struct ByteCounts {
 }
 
 impl ByteCounts {
-    fn of(bytes: &[u8]) -> Self {
+    fn from_bytes(bytes: &[u8]) -> Self {
         let mut counts = Self::default();
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
@@ -252,24 +252,26 @@ impl Conversion {
         if !has_crlf(&bytes) {
             return bytes;
         }
-        if *is_guessed && (ByteCounts::of(&bytes).is_binary() || old.is_some_and(has_crlf)) {
+        if *is_guessed && (ByteCounts::from_bytes(&bytes).is_binary() || old.is_some_and(has_crlf))
+        {
             return bytes;
         }
-        let mut left = Vec::with_capacity(bytes.len());
+        let mut converted = Vec::with_capacity(bytes.len());
         for (at, byte) in bytes.iter().enumerate() {
             if *byte != b'\r' || bytes.get(at + 1) != Some(&b'\n') {
-                left.push(*byte);
+                converted.push(*byte);
             }
         }
-        left
+        converted
     }
 
     /// Bytes for the checkout.
     pub(crate) fn to_checkout(&self, bytes: Vec<u8>) -> Vec<u8> {
         let Self::Text { is_guessed, is_crlf: true } = self else { return bytes };
-        let counts = ByteCounts::of(&bytes);
-        let is_kept = *is_guessed && (counts.lone_cr > 0 || counts.crlf > 0 || counts.is_binary());
-        if counts.lone_lf == 0 || is_kept {
+        let counts = ByteCounts::from_bytes(&bytes);
+        let is_preserved =
+            *is_guessed && (counts.lone_cr > 0 || counts.crlf > 0 || counts.is_binary());
+        if counts.lone_lf == 0 || is_preserved {
             return bytes;
         }
         let mut longer = Vec::with_capacity(bytes.len() + counts.lone_lf);

@@ -22,7 +22,7 @@ const MAX_ENTRIES: usize = 1_000_000;
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Most parts that are named as left out.
-pub(crate) const MAX_LEFT_OUT: usize = 100;
+pub(crate) const MAX_OMISSIONS: usize = 100;
 
 /// Longest shown path, in characters.
 const SHOWN: usize = 200;
@@ -57,7 +57,7 @@ pub(crate) struct TreeWalk {
     pub(crate) changed: Vec<(Vec<u8>, PresentFile)>,
     /// Paths of the index with the content that it says.
     pub(crate) unchanged: BTreeSet<Vec<u8>>,
-    pub(crate) left_out: Vec<Omission>,
+    pub(crate) omissions: Vec<Omission>,
     /// True if git ignores a file or a directory of the tree.
     pub(crate) has_ignored: bool,
     entries: usize,
@@ -83,8 +83,8 @@ impl WalkRules<'_> {
         }
         let end = Instant::now() + TIME_LIMIT;
         // Directories to visit, with whether git ignores them but for what it tracks there.
-        let mut left = vec![(Vec::new(), false)];
-        while let Some((path, is_ignored)) = left.pop() {
+        let mut pending = vec![(Vec::new(), false)];
+        while let Some((path, is_ignored)) = pending.pop() {
             if Instant::now() > end {
                 let seconds = TIME_LIMIT.as_secs();
                 return Err(WorktreeError::Refused(format!(
@@ -99,29 +99,36 @@ impl WalkRules<'_> {
                 Ok(None) | Err(ReadError::Link) => continue,
                 Err(why) => {
                     walk.leave_out(&path, format!("{why}"));
-                    self.keep_below(&path, &mut walk);
+                    self.keep_unreadable(&path, &mut walk);
                     continue;
                 }
             };
-            self.visit(&directory, &path, is_ignored, &mut ignores, &mut walk, &mut left)?;
+            self.read_directory(
+                &directory,
+                &path,
+                is_ignored,
+                &mut ignores,
+                &mut walk,
+                &mut pending,
+            )?;
         }
         Ok(walk)
     }
 
-    fn visit(
+    fn read_directory(
         &self,
         directory: &OpenDirectory,
         at: &[u8],
         is_ignored: bool,
         ignores: &mut IgnoreRules,
         walk: &mut TreeWalk,
-        left: &mut Vec<(Vec<u8>, bool)>,
+        pending: &mut Vec<(Vec<u8>, bool)>,
     ) -> Result<(), WorktreeError> {
         let entries = match directory.entries(MAX_ENTRIES) {
             Ok(entries) => entries,
             Err(why) => {
                 walk.leave_out(at, format!("cannot be listed: {why}"));
-                self.keep_below(at, walk);
+                self.keep_unreadable(at, walk);
                 return Ok(());
             }
         };
@@ -131,7 +138,10 @@ impl WalkRules<'_> {
                 Ok(Some(rules)) => ignores.add(at, &rules),
                 Ok(None) | Err(ReadError::Link | ReadError::NotPlain) => {}
                 Err(why) => {
-                    walk.leave_out(&below(at, b".gitignore"), format!("has no effect: it {why}"));
+                    walk.leave_out(
+                        &child_path(at, b".gitignore"),
+                        format!("has no effect: it {why}"),
+                    );
                 }
             }
         }
@@ -145,20 +155,20 @@ impl WalkRules<'_> {
             if entry.name.eq_ignore_ascii_case(b".git") {
                 continue;
             }
-            let path = below(at, &entry.name);
+            let path = child_path(at, &entry.name);
             let stat = match directory.stat(as_path(&entry.name)) {
                 Ok(Some(stat)) => stat,
                 Ok(None) => continue,
                 Err(why) => {
                     walk.leave_out(&path, format!("{why}"));
-                    self.keep_below(&path, walk);
+                    self.keep_unreadable(&path, walk);
                     continue;
                 }
             };
             let kind = FileType::from_raw_mode(stat.st_mode);
             let is_directory = kind == FileType::Directory;
             let is_counted = if is_directory {
-                self.has_tracked_below(&path)
+                self.has_tracked_files(&path)
             } else {
                 self.tracked.contains_key(&path)
             };
@@ -173,9 +183,9 @@ impl WalkRules<'_> {
             }
             match kind {
                 FileType::Directory if self.is_submodule(&path) => {
-                    self.visit_submodule(directory, &entry.name, path, walk);
+                    self.add_submodule(directory, &entry.name, path, walk);
                 }
-                FileType::Directory => left.push((path, ignored)),
+                FileType::Directory => pending.push((path, ignored)),
                 FileType::RegularFile | FileType::Symlink => self.add_file(path, stat, walk),
                 // A FIFO, a socket or a device has no content.
                 FileType::Fifo
@@ -199,7 +209,7 @@ impl WalkRules<'_> {
 
     /// A submodule is one commit of another repository. Files in its directory are none of this
     /// repository.
-    fn visit_submodule(
+    fn add_submodule(
         &self,
         directory: &OpenDirectory,
         name: &[u8],
@@ -210,7 +220,7 @@ impl WalkRules<'_> {
         let first = inner.and_then(|inner| inner.entries(MAX_ENTRIES).ok()?.into_iter().next());
         if let Some(first) = first {
             walk.leave_out(
-                &below(&path, &first.name),
+                &child_path(&path, &first.name),
                 "and all else there lies in the directory of a submodule, which belongs to another repository; give that one a task \
                  of its own",
             );
@@ -219,17 +229,17 @@ impl WalkRules<'_> {
     }
 
     /// Keeps files that cannot be read: the result does not remove them.
-    fn keep_below(&self, at: &[u8], walk: &mut TreeWalk) {
-        let kept = self.index.files.keys().filter(|path| is_at_or_below(path, at));
-        walk.unchanged.extend(kept.cloned());
+    fn keep_unreadable(&self, at: &[u8], walk: &mut TreeWalk) {
+        let paths = self.index.files.keys().filter(|path| is_within(path, at));
+        walk.unchanged.extend(paths.cloned());
     }
 
     fn is_submodule(&self, path: &[u8]) -> bool {
         self.tracked.get(path).is_some_and(|file| file.mode == SUBMODULE)
     }
 
-    fn has_tracked_below(&self, path: &[u8]) -> bool {
-        let first = below(path, b"");
+    fn has_tracked_files(&self, path: &[u8]) -> bool {
+        let first = child_path(path, b"");
         let next = self.tracked.range(first.clone()..).next();
         next.is_some_and(|(other, _)| other.starts_with(&first)) || self.tracked.contains_key(path)
     }
@@ -237,9 +247,9 @@ impl WalkRules<'_> {
 
 impl TreeWalk {
     pub(crate) fn leave_out(&mut self, name: &[u8], reason: impl Into<String>) {
-        match self.left_out.len() {
-            0..MAX_LEFT_OUT => self.left_out.push(Omission::new(name, reason)),
-            MAX_LEFT_OUT => self.left_out.push(Omission {
+        match self.omissions.len() {
+            0..MAX_OMISSIONS => self.omissions.push(Omission::new(name, reason)),
+            MAX_OMISSIONS => self.omissions.push(Omission {
                 name: "…".to_owned(),
                 reason: "stands for more of the kind".to_owned(),
             }),
@@ -282,11 +292,11 @@ pub(crate) fn require_paths(listing: &Listing) -> Result<(), WorktreeError> {
 }
 
 /// Path of an entry of a directory.
-pub(crate) fn below(at: &[u8], name: &[u8]) -> Vec<u8> {
+pub(crate) fn child_path(at: &[u8], name: &[u8]) -> Vec<u8> {
     if at.is_empty() { name.to_vec() } else { [at, b"/", name].concat() }
 }
 
-fn is_at_or_below(path: &[u8], at: &[u8]) -> bool {
+fn is_within(path: &[u8], at: &[u8]) -> bool {
     at.is_empty()
         || path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
@@ -336,7 +346,7 @@ mod tests {
             .collect();
         let files =
             listing.iter().map(|(path, it)| (path.clone(), (it.clone(), FileStat::default())));
-        let index = GitIndex::of(files.collect());
+        let index = GitIndex::new(files.collect());
         let rules = WalkRules { tracked: &listing, index: &index, ignores: &[b"*.user\n"] };
         let found = rules.walk(&OpenDirectory::open(root).unwrap()).unwrap();
         let mut paths: Vec<_> = found
@@ -383,7 +393,7 @@ mod tests {
             "tracked.log",
         ];
         assert_eq!(paths, wanted);
-        let left: Vec<_> = found.left_out.iter().map(|it| it.name.as_str()).collect();
+        let left: Vec<_> = found.omissions.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(left, ["git~1", "module/inside"]);
         assert!(
             found.unchanged.contains(&b"module"[..]) && !found.unchanged.contains(&b"gone"[..])

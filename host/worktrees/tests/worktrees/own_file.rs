@@ -2,7 +2,8 @@
 
 use super::{Place, git_in};
 use a2a_hub_worktrees::{
-    OWN_FILE, OwnFileTrust, OwnPreparation, Preparation, Worktree, WorktreeRules,
+    Preparation, REPOSITORY_CONFIG, RepositoryConfigTrust, RepositoryPreparation, Worktree,
+    WorktreeRules,
 };
 use std::{fs, sync::Arc, time::Duration};
 
@@ -13,7 +14,7 @@ impl Place {
     /// Commits the file, which then counts if it has the trusted text.
     fn commit_own_file(&self, text: &[u8]) {
         fs::create_dir_all(self.at("repo/.a2a-hub")).unwrap();
-        fs::write(self.at("repo").join(OWN_FILE), text).unwrap();
+        fs::write(self.at("repo").join(REPOSITORY_CONFIG), text).unwrap();
         self.commit_all();
     }
 
@@ -26,18 +27,18 @@ impl Place {
         let general = Preparation { time_limit: Duration::from_secs(60), ..Preparation::default() };
         self.worktrees.follow(WorktreeRules { general, ..WorktreeRules::default() });
         let repository = self.at("repo/.git");
-        self.worktrees.decide_own_files_by(Arc::new(move |of, text| {
+        self.worktrees.set_config_trust(Arc::new(move |of, text| {
             assert_eq!(of, repository);
             match text {
-                TRUSTED => OwnFileTrust::Trusted(OwnPreparation {
+                TRUSTED => RepositoryConfigTrust::Trusted(RepositoryPreparation {
                     copy: Some(vec![".env".to_owned()]),
                     setup: Some(vec![
                         ["sh", "-c", "echo set up > made"].map(str::to_owned).to_vec(),
                     ]),
                     ports: Some(3),
                 }),
-                "wrong\n" => OwnFileTrust::Wrong("line 1, column 1".to_owned()),
-                _ => OwnFileTrust::Untrusted,
+                "wrong\n" => RepositoryConfigTrust::Wrong("line 1, column 1".to_owned()),
+                _ => RepositoryConfigTrust::Untrusted,
             }
         }));
     }
@@ -74,12 +75,12 @@ async fn trusted_text_of_base_counts() {
     let one = place.create("t1", "repo/src").await.unwrap();
     assert_eq!((place.begin("t1").await, is_prepared(&one)), (None, true));
     // An agent's change does not count in a worktree of its files.
-    fs::write(one.tree.join(OWN_FILE), "an agent's\n").unwrap();
+    fs::write(one.tree.join(REPOSITORY_CONFIG), "an agent's\n").unwrap();
     let two = place.create("t2", "hub/worktrees/t1/tree").await.unwrap();
     let warning = place.begin("t2").await.unwrap();
     assert!(warning.contains("is not trusted"), "{warning}");
     assert!(!is_prepared_alone(&two), "{two:?}");
-    git_in(&one.tree, &["checkout", "-q", "--", OWN_FILE]);
+    git_in(&one.tree, &["checkout", "-q", "--", REPOSITORY_CONFIG]);
     let three = place.create("t3", "hub/worktrees/t1/tree").await.unwrap();
     assert_eq!(place.begin("t3").await, None);
     assert!(three.ports.is_some());
@@ -112,7 +113,7 @@ async fn untrusted_and_hostile_files_are_left_out() {
         assert!(warning.contains(why) && warning.contains("`[worktrees]`"), "{warning}");
         assert!(!is_prepared(&worktree));
     }
-    let file = place.at("repo").join(OWN_FILE);
+    let file = place.at("repo").join(REPOSITORY_CONFIG);
     fs::write(place.at("text"), TRUSTED).unwrap();
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink(place.at("text"), &file).unwrap();

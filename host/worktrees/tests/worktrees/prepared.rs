@@ -175,7 +175,7 @@ async fn dropped_setup_leaves_no_process() {
     place.worktrees.follow(rules(&["sleep 98762"]));
     place.create("t1", "repo").await.unwrap();
     let pending = place.worktrees.pending_setup("t1").await.unwrap().unwrap();
-    assert_eq!(pending.told(), "`sh -c sleep 98762`");
+    assert_eq!(pending.command_lines(), "`sh -c sleep 98762`");
     let ran = tokio::time::timeout(Duration::from_secs(1), place.worktrees.set_up(pending)).await;
     assert!(ran.is_err());
     // The removal waits for the end of the programs.

@@ -92,9 +92,9 @@ pub enum Why {
     /// The item has this version now.
     Version(u64),
     /// This agent holds the item.
-    Held(String),
+    ClaimedBy(String),
     /// The agent does not hold the item.
-    NotHeld,
+    NotClaimed,
     /// Items that it needs are not done.
     NotReady,
     /// The item is done.
@@ -135,10 +135,10 @@ impl Board {
     }
 
     /// Gives back all items that an agent holds.
-    pub(super) fn release_all(&mut self, now: u64, who: &str) {
+    pub(super) fn release_all(&mut self, now: u64, agent: &str) {
         for index in 0..self.items.len() {
-            if self.is_held_by(index, who) {
-                self.change(index, now, who, Change::Released);
+            if self.is_claimed_by(index, agent) {
+                self.change(index, now, agent, Change::Released);
             }
         }
     }
@@ -148,8 +148,8 @@ impl Board {
         self.items.iter().any(|item| matches!(item.state, ItemState::Claimed(..)))
     }
 
-    fn is_held_by(&self, index: usize, who: &str) -> bool {
-        matches!(&self.items[index].state, ItemState::Claimed(by, _) if by == who)
+    fn is_claimed_by(&self, index: usize, agent: &str) -> bool {
+        matches!(&self.items[index].state, ItemState::Claimed(by, _) if by == agent)
     }
 
     /// Records a change of an item, and returns its new version.
@@ -180,44 +180,44 @@ impl Board {
     /// # Errors
     ///
     /// The rule that the wish breaks.
-    pub(super) fn apply(&mut self, now: u64, who: &str, wish: Wish) -> Result<(usize, u64), Why> {
+    pub(super) fn apply(&mut self, now: u64, agent: &str, wish: Wish) -> Result<(usize, u64), Why> {
         if let Wish::Post(_, body, _) | Wish::Write(_, _, body) | Wish::Finish(_, _, body) = &wish
             && body.to_string().len() > MAX_BODY
         {
             return Err(Why::Full);
         }
         let (index, change, body) = match wish {
-            Wish::Post(kind, body, needs) => return self.post(now, who, kind, body, needs),
+            Wish::Post(kind, body, needs) => return self.post(now, agent, kind, body, needs),
             Wish::Claim(index, version) => {
-                self.check(index, version, who)?;
+                self.check(index, version, agent)?;
                 if !self.is_ready(&self.items[index]) {
                     return Err(Why::NotReady);
                 }
                 (index, Change::Claimed, None)
             }
             Wish::Write(index, version, body) => {
-                self.check(index, version, who)?;
+                self.check(index, version, agent)?;
                 (index, Change::Written, Some(body))
             }
             Wish::Release(index, version) => {
-                self.check_held(index, version, who)?;
+                self.check_claimed(index, version, agent)?;
                 (index, Change::Released, None)
             }
             Wish::Finish(index, version, body) => {
-                self.check_held(index, version, who)?;
+                self.check_claimed(index, version, agent)?;
                 (index, Change::Done, Some(body))
             }
         };
         if let Some(body) = body {
             self.items[index].body = body;
         }
-        Ok((index, self.change(index, now, who, change)))
+        Ok((index, self.change(index, now, agent, change)))
     }
 
     fn post(
         &mut self,
         now: u64,
-        who: &str,
+        agent: &str,
         kind: String,
         body: Value,
         needs: Vec<usize>,
@@ -230,24 +230,24 @@ impl Board {
         if needs.iter().any(|&need| need >= index) {
             return Err(Why::Unknown);
         }
-        let (author, state, history) = (who.to_owned(), ItemState::Open, Vec::new());
+        let (author, state, history) = (agent.to_owned(), ItemState::Open, Vec::new());
         self.items.push(Item { kind, author, body, needs, version: 0, state, history });
-        Ok((index, self.change(index, now, who, Change::Posted)))
+        Ok((index, self.change(index, now, agent, Change::Posted)))
     }
 
     /// Checks that the item is not done, of this version, and not held by another agent.
-    fn check(&self, index: usize, version: u64, who: &str) -> Result<(), Why> {
+    fn check(&self, index: usize, version: u64, agent: &str) -> Result<(), Why> {
         let item = self.items.get(index).ok_or(Why::Unknown)?;
         match &item.state {
             ItemState::Done => Err(Why::Done),
-            ItemState::Claimed(by, _) if by != who => Err(Why::Held(by.clone())),
+            ItemState::Claimed(by, _) if by != agent => Err(Why::ClaimedBy(by.clone())),
             ItemState::Open | ItemState::Claimed(..) if item.version == version => Ok(()),
             ItemState::Open | ItemState::Claimed(..) => Err(Why::Version(item.version)),
         }
     }
 
-    fn check_held(&self, index: usize, version: u64, who: &str) -> Result<(), Why> {
-        self.check(index, version, who)?;
-        if self.is_held_by(index, who) { Ok(()) } else { Err(Why::NotHeld) }
+    fn check_claimed(&self, index: usize, version: u64, agent: &str) -> Result<(), Why> {
+        self.check(index, version, agent)?;
+        if self.is_claimed_by(index, agent) { Ok(()) } else { Err(Why::NotClaimed) }
     }
 }

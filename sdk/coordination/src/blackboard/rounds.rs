@@ -139,7 +139,7 @@ pub enum Refused {
     /// The item needs itself, one item twice, or too many.
     Needs,
     /// The answer, or the turn, has more contributions than are allowed.
-    Many,
+    LimitReached,
     /// A rule of items.
     Rule(Why),
 }
@@ -193,7 +193,7 @@ pub struct Outcome {
     /// Last refused contributions: the round, the agent and the refusal.
     pub refused: Vec<(u32, String, Refusal)>,
     /// Agents that left, and the reason of their last failure.
-    pub left: Vec<(String, String)>,
+    pub departed: Vec<(String, String)>,
 }
 
 /// One board.
@@ -220,12 +220,12 @@ pub struct State {
     /// Failures of each agent since its last answer, and the last reason.
     failures: BTreeMap<String, (u32, String)>,
     /// Changes of agents in the middle of their turns.
-    turns: BTreeMap<String, OwnChanges>,
+    turns: BTreeMap<String, TurnChanges>,
 }
 
 /// Changes of an agent in its turn.
 #[derive(Clone, Debug, Default)]
-struct OwnChanges {
+struct TurnChanges {
     /// Number of the changes in the middle of the turn, with those that were refused.
     number: usize,
     /// Version that the agent knows, and the version now, of the items that it changed itself.
@@ -313,14 +313,16 @@ impl State {
                 self.phase = Phase::Open;
                 self.begin_round(now, &mut actions);
             }
-            (Phase::Open, Event::Contributed(who, round, list)) => {
-                self.answered(&who, round, Ok(list));
+            (Phase::Open, Event::Contributed(agent, round, list)) => {
+                self.answered(&agent, round, Ok(list));
             }
-            (Phase::Open, Event::Failed(who, round, why)) => self.answered(&who, round, Err(why)),
+            (Phase::Open, Event::Failed(agent, round, why)) => {
+                self.answered(&agent, round, Err(why));
+            }
             (Phase::Open, Event::Rang) if self.deadline.is_some_and(|end| now >= end) => {
-                for (who, answer) in &mut self.answers {
+                for (agent, answer) in &mut self.answers {
                     if answer.is_none() {
-                        actions.push(Action::Cancel(who.clone(), self.round));
+                        actions.push(Action::Cancel(agent.clone(), self.round));
                         *answer = Some(Err("no answer in time".to_owned()));
                     }
                 }
@@ -339,26 +341,26 @@ impl State {
     /// # Errors
     ///
     /// If the change breaks a rule, or the agent has no turn now.
-    pub fn change(&mut self, who: &str, contribution: Contribution) -> Result<usize, Refused> {
-        let is_called = matches!(self.answers.get(who), Some(None));
+    pub fn change(&mut self, agent: &str, contribution: Contribution) -> Result<usize, Refused> {
+        let is_called = matches!(self.answers.get(agent), Some(None));
         if self.phase != Phase::Open || !is_called {
             return Err(Refused::Rule(Why::Stranger));
         }
-        let mut own = self.turns.remove(who).unwrap_or_default();
-        own.number += 1;
-        let changed = match own.number {
-            ..=MAX_CONTRIBUTIONS => self.apply(who, contribution, &mut own.versions),
-            _ => Err(Refused::Many),
+        let mut turn = self.turns.remove(agent).unwrap_or_default();
+        turn.number += 1;
+        let changed = match turn.number {
+            ..=MAX_CONTRIBUTIONS => self.apply(agent, contribution, &mut turn.versions),
+            _ => Err(Refused::LimitReached),
         };
         self.has_contributed |= changed.is_ok();
-        self.turns.insert(who.to_owned(), own);
+        self.turns.insert(agent.to_owned(), turn);
         changed
     }
 
     /// Records the first answer of an agent that was called in this round.
-    fn answered(&mut self, who: &str, round: u32, given: Answer) {
-        if let (true, Some(answer @ None)) = (round == self.round, self.answers.get_mut(who)) {
-            *answer = Some(given);
+    fn answered(&mut self, agent: &str, round: u32, reply: Answer) {
+        if let (true, Some(answer @ None)) = (round == self.round, self.answers.get_mut(agent)) {
+            *answer = Some(reply);
         }
     }
 
@@ -366,29 +368,29 @@ impl State {
         self.round += 1;
         (self.has_contributed, self.has_answered) = (false, false);
         self.board.expire(u64::from(self.round));
-        let is_here = |who: &&String| !self.has_left(who);
+        let is_here = |agent: &&String| !self.has_departed(agent);
         self.queue = self.rules.agents.iter().filter(is_here).cloned().collect();
         self.call(now, actions);
     }
 
     /// Calls those that go next: all of the round, or one of them.
     fn call(&mut self, now: u64, actions: &mut Vec<Action>) {
-        let many = match self.rules.control {
+        let count = match self.rules.control {
             Control::All => self.queue.len(),
             Control::Turns => self.queue.len().min(1),
         };
-        for who in self.queue.drain(..many) {
-            let refusals = self.pending.remove(&who).unwrap_or_default();
-            self.turns.remove(&who);
-            actions.push(Action::Call(who.clone(), self.round, refusals));
-            self.answers.insert(who, None);
+        for agent in self.queue.drain(..count) {
+            let refusals = self.pending.remove(&agent).unwrap_or_default();
+            self.turns.remove(&agent);
+            actions.push(Action::Call(agent.clone(), self.round, refusals));
+            self.answers.insert(agent, None);
         }
         self.deadline = self.rules.timeout_ms.map(|ms| now.saturating_add(ms));
         actions.extend(self.deadline.map(Action::Wait));
     }
 
-    fn has_left(&self, who: &str) -> bool {
-        self.failures.get(who).is_some_and(|(times, _)| *times >= MAX_FAILURES)
+    fn has_departed(&self, agent: &str) -> bool {
+        self.failures.get(agent).is_some_and(|(times, _)| *times >= MAX_FAILURES)
     }
 
     /// Applies the answers, whose order does not depend on when they came.
@@ -397,27 +399,27 @@ impl State {
         let mut agents = self.rules.agents.clone();
         let first = usize::try_from(self.round - 1).unwrap_or_default() % agents.len();
         agents.rotate_left(first);
-        let mut left = Vec::new();
-        for who in agents {
-            match answers.remove(&who).flatten() {
+        let mut departed = Vec::new();
+        for agent in agents {
+            match answers.remove(&agent).flatten() {
                 None => {}
                 Some(Ok(list)) => {
                     self.has_answered = true;
                     self.has_contributed |= !list.is_empty();
-                    self.failures.remove(&who);
-                    self.contribute(&who, list);
+                    self.failures.remove(&agent);
+                    self.contribute(&agent, list);
                 }
                 Some(Err(why)) => {
-                    let failures = self.failures.entry(who.clone()).or_default();
+                    let failures = self.failures.entry(agent.clone()).or_default();
                     *failures = (failures.0 + 1, why);
-                    if self.has_left(&who) {
-                        left.push(who);
+                    if self.has_departed(&agent) {
+                        departed.push(agent);
                     }
                 }
             }
         }
-        for who in left {
-            self.board.release_all(u64::from(self.round), &who);
+        for agent in departed {
+            self.board.release_all(u64::from(self.round), &agent);
         }
     }
 
@@ -429,54 +431,55 @@ impl State {
         let end = match () {
             () if is_done => End::Goal,
             () if !self.queue.is_empty() => return self.call(now, actions),
-            () if self.rules.agents.iter().all(|who| self.has_left(who)) => End::NoAgents,
+            () if self.rules.agents.iter().all(|agent| self.has_departed(agent)) => End::NoAgents,
             () if is_quiet => End::Quiescent,
             () if self.round >= self.rules.max_rounds => End::Capped,
             () => return self.begin_round(now, actions),
         };
         self.phase = Phase::Closed;
-        let left = self.rules.agents.iter().filter(|who| self.has_left(who));
-        let left = left.filter_map(|who| Some((who.clone(), self.failures.get(who)?.1.clone())));
+        let departed = self.rules.agents.iter().filter(|agent| self.has_departed(agent));
+        let departed =
+            departed.filter_map(|agent| Some((agent.clone(), self.failures.get(agent)?.1.clone())));
         actions.push(Action::Finish(Outcome {
             end,
             rounds: self.round,
             refused: self.refused.iter().cloned().collect(),
-            left: left.collect(),
+            departed: departed.collect(),
         }));
     }
 
     /// Applies the contributions of one answer, one after the other.
-    fn contribute(&mut self, who: &str, list: Vec<Contribution>) {
-        let mut own = self.turns.remove(who).unwrap_or_default().versions;
+    fn contribute(&mut self, agent: &str, list: Vec<Contribution>) {
+        let mut versions = self.turns.remove(agent).unwrap_or_default().versions;
         for (at, contribution) in list.into_iter().enumerate() {
             let (verb, id) = (contribution.verb(), short(contribution.id()));
             let why = match at {
-                0..MAX_CONTRIBUTIONS => self.apply(who, contribution, &mut own).err(),
-                _ => Some(Refused::Many),
+                0..MAX_CONTRIBUTIONS => self.apply(agent, contribution, &mut versions).err(),
+                _ => Some(Refused::LimitReached),
             };
             if let Some(why) = why {
                 let is_first_beyond = at <= MAX_CONTRIBUTIONS;
                 if is_first_beyond {
-                    self.refuse(who, Refusal { verb, id, why });
+                    self.refuse(agent, Refusal { verb, id, why });
                 }
             }
         }
     }
 
-    fn refuse(&mut self, who: &str, refusal: Refusal) {
+    fn refuse(&mut self, agent: &str, refusal: Refusal) {
         if self.refused.len() == MAX_REFUSALS {
             self.refused.pop_front();
         }
-        self.refused.push_back((self.round, who.to_owned(), refusal.clone()));
-        self.pending.entry(who.to_owned()).or_default().push(refusal);
+        self.refused.push_back((self.round, agent.to_owned(), refusal.clone()));
+        self.pending.entry(agent.to_owned()).or_default().push(refusal);
     }
 
     /// Applies a contribution, and returns the index of its item.
     fn apply(
         &mut self,
-        who: &str,
+        agent: &str,
         contribution: Contribution,
-        own: &mut BTreeMap<usize, (u64, u64)>,
+        versions: &mut BTreeMap<usize, (u64, u64)>,
     ) -> Result<usize, Refused> {
         let index = match &contribution {
             Contribution::Add(_) => None,
@@ -485,22 +488,22 @@ impl State {
             | Contribution::Release(id, _) => Some(self.index(id)?),
         };
         let mut bytes = 0;
-        let (seen, wish) = match (contribution, index) {
-            (Contribution::Claim(_, seen), Some(at)) => {
-                (seen, Wish::Claim(at, current(own, at, seen)))
+        let (base, wish) = match (contribution, index) {
+            (Contribution::Claim(_, base), Some(at)) => {
+                (base, Wish::Claim(at, current(versions, at, base)))
             }
-            (Contribution::Release(_, seen), Some(at)) => {
-                (seen, Wish::Release(at, current(own, at, seen)))
+            (Contribution::Release(_, base), Some(at)) => {
+                (base, Wish::Release(at, current(versions, at, base)))
             }
-            (Contribution::Finish(_, seen, result), Some(at)) => {
+            (Contribution::Finish(_, base, result), Some(at)) => {
                 bytes = self.fitting(bytes_of(&result))?;
                 let text = &self.board.items()[at].body["text"];
                 let body = json!({ "text": text, "result": result });
-                (seen, Wish::Finish(at, current(own, at, seen), body))
+                (base, Wish::Finish(at, current(versions, at, base), body))
             }
             (Contribution::Add(item), _) => {
-                let (at, version) = self.add(who, item)?;
-                own.insert(at, (version, version));
+                let (at, version) = self.add(agent, item)?;
+                versions.insert(at, (version, version));
                 return Ok(at);
             }
             (
@@ -508,10 +511,10 @@ impl State {
                 None,
             ) => return Err(Refused::Rule(Why::Unknown)),
         };
-        let applied = self.board.apply(u64::from(self.round), who, wish);
+        let applied = self.board.apply(u64::from(self.round), agent, wish);
         let (at, version) = applied.map_err(Refused::Rule)?;
         self.bytes += bytes;
-        own.entry(at).or_insert((seen, version)).1 = version;
+        versions.entry(at).or_insert((base, version)).1 = version;
         Ok(at)
     }
 
@@ -526,7 +529,7 @@ impl State {
         if fits { Ok(bytes) } else { Err(Refused::Rule(Why::Full)) }
     }
 
-    fn add(&mut self, who: &str, item: NewItem) -> Result<(usize, u64), Refused> {
+    fn add(&mut self, agent: &str, item: NewItem) -> Result<(usize, u64), Refused> {
         let NewItem { id, kind, text, needs } = item;
         if !(is_name(&id) && is_name(&kind)) {
             return Err(Refused::Name);
@@ -545,16 +548,16 @@ impl State {
         let texts = needs.iter().chain([&id, &kind, &text]);
         let bytes = self.fitting(texts.map(|it| bytes_of(it)).sum())?;
         let wish = Wish::Post(kind, json!({ "text": text }), indexes?);
-        let posted = self.board.apply(u64::from(self.round), who, wish).map_err(Refused::Rule)?;
+        let posted = self.board.apply(u64::from(self.round), agent, wish).map_err(Refused::Rule)?;
         self.bytes += bytes;
         self.ids.push(id);
         Ok(posted)
     }
 }
 
-/// Version of an item for an agent that saw `seen`: its own changes since then do not count.
-fn current(own: &BTreeMap<usize, (u64, u64)>, at: usize, seen: u64) -> u64 {
-    own.get(&at).filter(|(known, _)| *known == seen).map_or(seen, |(_, version)| *version)
+/// Version of an item for an agent that saw `base`: its own changes since then do not count.
+fn current(versions: &BTreeMap<usize, (u64, u64)>, at: usize, base: u64) -> u64 {
+    versions.get(&at).filter(|(known, _)| *known == base).map_or(base, |(_, version)| *version)
 }
 
 /// True for a short text of letters, digits, `-`, `_` and `.`.

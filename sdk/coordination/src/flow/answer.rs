@@ -22,7 +22,7 @@ const THOUGHTS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</
 pub(super) fn read(text: &str, data: Option<&Value>, schema: &Value) -> Result<Value, String> {
     let found = match data {
         Some(data) => vec![data.clone()],
-        None => values(&with_whole_characters(&without_thoughts(text))),
+        None => values(&replace_lone_surrogates(&without_thoughts(text))),
     };
     let mut why = "the answer has no JSON value".to_owned();
     for value in found.into_iter().rev() {
@@ -40,11 +40,11 @@ pub(super) fn read(text: &str, data: Option<&Value>, schema: &Value) -> Result<V
 ///
 /// # Errors
 ///
-/// If the answer has more than `most` bytes: a text for the agent.
-pub(super) fn bounded(answer: Value, most: usize) -> Result<Value, String> {
+/// If the answer has more than `max_bytes` bytes: a text for the agent.
+pub(super) fn bounded(answer: Value, max_bytes: usize) -> Result<Value, String> {
     match answer.to_string().len() {
-        bytes if bytes <= most => Ok(answer),
-        bytes => Err(format!("it has {bytes} bytes, and at most {most} are read; shorten it")),
+        bytes if bytes <= max_bytes => Ok(answer),
+        bytes => Err(format!("it has {bytes} bytes, and at most {max_bytes} are read; shorten it")),
     }
 }
 
@@ -77,20 +77,20 @@ fn values(text: &str) -> Vec<Value> {
 
 /// The text behind a model's thoughts, and between them.
 fn without_thoughts(text: &str) -> String {
-    let mut left = text.to_owned();
+    let mut remaining = text.to_owned();
     for (begin, end) in THOUGHTS {
-        while let Some(to) = left.find(end) {
+        while let Some(to) = remaining.find(end) {
             // The beginning may be missing: some models' templates write it into the prompt.
-            let from = left[..to].rfind(begin).unwrap_or(0);
-            left.replace_range(from..to + end.len(), "");
+            let from = remaining[..to].rfind(begin).unwrap_or(0);
+            remaining.replace_range(from..to + end.len(), "");
         }
     }
-    left
+    remaining
 }
 
 /// The text with halves of surrogate pairs replaced: JavaScript writes `\ud83d` when it cuts an
 /// emoji, and a parser refuses the whole value for it (RFC 8259, section 8.2).
-fn with_whole_characters(text: &str) -> String {
+fn replace_lone_surrogates(text: &str) -> String {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
         u16::from_str_radix(digits, 16).ok()

@@ -3,7 +3,7 @@
 use super::{
     definition::{Definition, Work, is_before},
     inherit,
-    parse::{Draft, Names, Place, Scope, next},
+    parse::{Draft, Names, Scope, SourceRange, next},
     pick,
     position::{Problems, did_you_mean},
     repetition::Join,
@@ -18,10 +18,10 @@ const RECORD: [&str; 9] =
 const FUNCTIONS: [&str; 4] = ["range", "dict", "namespace", "loop"];
 
 /// Completes a definition by its steps; none if a step has an error.
-pub(super) fn whole(
+pub(super) fn complete(
     mut definition: Definition,
     mut drafts: Vec<Draft<'_, '_>>,
-    result: Option<(Names, Place)>,
+    result: Option<(Names, SourceRange)>,
     problems: &mut Problems<'_>,
 ) -> Option<Definition> {
     if problems.has_errors() {
@@ -52,12 +52,12 @@ pub(super) fn whole(
         }
         draft.step.at_least = match &draft.join {
             Join::All => needs.len(),
-            Join::AtLeast(least, at) => {
-                if *least > needs.len() {
-                    let rule = format!("`join` waits for {least} of {} steps", needs.len());
+            Join::AtLeast(min, at) => {
+                if *min > needs.len() {
+                    let rule = format!("`join` waits for {min} of {} steps", needs.len());
                     problems.error(at, rule);
                 }
-                *least
+                *min
             }
         };
         draft.step.needs = needs;
@@ -131,7 +131,7 @@ fn check_names(
     definition: &Definition,
     step: Option<usize>,
     names: &[String],
-    at: &Place,
+    at: &SourceRange,
     scope: Scope,
     problems: &mut Problems<'_>,
 ) {
@@ -178,8 +178,9 @@ fn check_name(
                     "`{name}`: the step `{member}` has not run yet; write `previous.{member}` for its last run, or name another step"
                 ));
             }
-            let is_own = scope.after && step == Some(named);
-            let is_there = step.is_none_or(|step| definition.is_before(named, step) || is_own);
+            let is_same_step = scope.after && step == Some(named);
+            let is_there =
+                step.is_none_or(|step| definition.is_before(named, step) || is_same_step);
             if root == "steps" && !is_there {
                 return Err(format!(
                     "`{name}`: the step `{member}` may not be over by then; add it to `needs`"

@@ -353,9 +353,9 @@ impl Definition {
                     if is_elevated(word) =>
                 {
                     for name in agents.iter().chain(&step.fallback) {
-                        let most = needs.permissions.entry(name.clone()).or_default();
-                        if most != "full" {
-                            word.clone_into(most);
+                        let level = needs.permissions.entry(name.clone()).or_default();
+                        if level != "full" {
+                            word.clone_into(level);
                         }
                     }
                 }
@@ -458,13 +458,13 @@ impl Definition {
 
 /// True if `step` comes, directly or not, before `of`; also in a circle of needs.
 pub(super) fn is_before(steps: &[Step], step: usize, of: usize) -> bool {
-    let mut seen = vec![false; steps.len()];
+    let mut reached = vec![false; steps.len()];
     let mut open = steps[of].needs.clone();
     while let Some(at) = open.pop() {
         if at == step {
             return true;
         }
-        if !std::mem::replace(&mut seen[at], true) {
+        if !std::mem::replace(&mut reached[at], true) {
             open.extend(&steps[at].needs);
         }
     }

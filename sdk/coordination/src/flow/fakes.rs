@@ -71,11 +71,11 @@ impl Fakes {
         let at = parsed.span();
         let table = Table { table: parsed.get_ref(), at, name: "a file of answers".to_owned() };
         table.check_keys(&["input", "answers", "expect"], &mut problems);
-        let given = table.get("input");
+        let input_value = table.get("input");
         let input =
-            given.map_or_else(|| Value::Object(Default::default()), |it| json(it.get_ref()));
+            input_value.map_or_else(|| Value::Object(Default::default()), |it| json(it.get_ref()));
         let input = flow.with_defaults(input).unwrap_or_else(|why| {
-            problems.error(&given.map_or(0..0, Spanned::span), format!("[input]: {why}"));
+            problems.error(&input_value.map_or(0..0, Spanned::span), format!("[input]: {why}"));
             Value::Null
         });
         let answers = answers(&table, flow, &mut problems);
@@ -93,8 +93,8 @@ fn answers(
     problems: &mut Problems<'_>,
 ) -> BTreeMap<String, Vec<Answer>> {
     let mut found = BTreeMap::new();
-    let given = table.get("answers").and_then(|it| Table::of(it, "[answers]", problems));
-    for (key, value) in given.iter().flat_map(|given| given.table) {
+    let section = table.get("answers").and_then(|it| Table::from_value(it, "[answers]", problems));
+    for (key, value) in section.iter().flat_map(|section| section.table) {
         let id = key.to_string_key();
         let Some(step) = flow.steps.iter().find(|step| step.id == id) else {
             let near = did_you_mean(&id, flow.step_ids());
@@ -123,7 +123,9 @@ fn answer(value: &Spanned<DeValue<'_>>, streams: bool, problems: &mut Problems<'
     if let Some(text) = value.get_ref().as_str() {
         return Answer { text: text.to_owned(), lines: 1, ..Answer::default() };
     }
-    let Some(table) = Table::of(value, "an answer", problems) else { return Answer::default() };
+    let Some(table) = Table::from_value(value, "an answer", problems) else {
+        return Answer::default();
+    };
     table.check_keys(&ANSWER, problems);
     let output = table.get("output").map(|it| json(it.get_ref()));
     let text = table.text("text", problems).map(|(text, _)| text);
@@ -145,7 +147,9 @@ fn answer(value: &Spanned<DeValue<'_>>, streams: bool, problems: &mut Problems<'
 }
 
 fn expect(table: &Table<'_, '_>, flow: &Definition, problems: &mut Problems<'_>) -> Expect {
-    let Some(table) = table.get("expect").and_then(|it| Table::of(it, "[expect]", problems)) else {
+    let Some(table) =
+        table.get("expect").and_then(|it| Table::from_value(it, "[expect]", problems))
+    else {
         return Expect::default();
     };
     table.check_keys(&EXPECT, problems);

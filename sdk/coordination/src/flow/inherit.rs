@@ -18,7 +18,7 @@ pub(super) fn parse(
     definition: &Definition,
     problems: &mut Problems<'_>,
 ) -> Option<Inherit> {
-    let table = Table::of(table.get("inherit")?, "inherit", problems)?;
+    let table = Table::from_value(table.get("inherit")?, "inherit", problems)?;
     table.check_keys(&["from", "scope"], problems);
     let scope = match table.get("scope") {
         Some(_) => table.word("scope", &SCOPES, problems)?,

@@ -57,7 +57,7 @@ impl Definition {
 fn joined(at_least: usize) -> String {
     match at_least {
         1 => "-- any -->".to_owned(),
-        least => format!("-- at least {least} -->"),
+        count => format!("-- at least {count} -->"),
     }
 }
 

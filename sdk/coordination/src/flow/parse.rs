@@ -92,14 +92,14 @@ const KINDS: [&str; 15] = [
 ];
 
 /// Place of a value in the file.
-pub(super) type Place = Range<usize>;
+pub(super) type SourceRange = Range<usize>;
 
 /// A step with the positions that later checks need.
 pub(super) struct Draft<'a, 't> {
     pub(super) step: Step,
-    pub(super) at: Place,
+    pub(super) at: SourceRange,
     pub(super) table: Table<'a, 't>,
-    pub(super) needs: Vec<(String, Place)>,
+    pub(super) needs: Vec<(String, SourceRange)>,
     pub(super) join: Join,
     pub(super) texts: Texts,
     pub(super) each_limits: EachLimits,
@@ -109,7 +109,7 @@ pub(super) struct Draft<'a, 't> {
 pub(super) type Names = Vec<String>;
 
 /// Variables of all texts of a step.
-pub(super) type Texts = Vec<(Names, Place, Scope)>;
+pub(super) type Texts = Vec<(Names, SourceRange, Scope)>;
 
 /// Variables beyond those of every text.
 #[derive(Clone, Copy, Default)]
@@ -161,7 +161,7 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
     }
     let is_listed = table.flag("listed", problems).unwrap_or(true);
     let input = input(table, problems);
-    let budget = table.get("budget").and_then(|it| Table::of(it, "[budget]", problems));
+    let budget = table.get("budget").and_then(|it| Table::from_value(it, "[budget]", problems));
     let (mut limits, mut minutes) = (TreeBudget::default(), None);
     let max_calls = budget.and_then(|budget| {
         budget.check_keys(&["tasks", "depth", "tokens", "costUsd", "minutes"], problems);
@@ -192,11 +192,12 @@ fn flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Definition
         order: Vec::new(),
     };
     let result = result.map(|(it, at)| (it.names().map(str::to_owned).collect(), at));
-    check::whole(definition, drafts, result, problems)
+    check::complete(definition, drafts, result, problems)
 }
 
 fn input(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Vec<(String, Value)> {
-    let Some(input) = table.get("input").and_then(|it| Table::of(it, "[input]", problems)) else {
+    let Some(input) = table.get("input").and_then(|it| Table::from_value(it, "[input]", problems))
+    else {
         return Vec::new();
     };
     let mut members: Vec<_> = input.table.iter().collect();
@@ -242,7 +243,7 @@ fn steps<'a, 't>(table: &Table<'a, 't>, problems: &mut Problems<'_>) -> Vec<Draf
     }
     let mut drafts: Vec<Draft<'a, 't>> = Vec::new();
     for one in all.iter() {
-        let Some(mut table) = Table::of(one, "[[step]]", problems) else { continue };
+        let Some(mut table) = Table::from_value(one, "[[step]]", problems) else { continue };
         let id = match table.text("id", problems) {
             Some((id, at)) => {
                 if !is_name(&id) {
@@ -407,12 +408,13 @@ fn work(
         "flow" => {
             let (flow, at) = table.text("flow", problems)?;
             script::refuse_by_name(&flow, &at, problems);
-            let given = table.get("input").and_then(|it| Table::of(it, "input", problems));
+            let input_table =
+                table.get("input").and_then(|it| Table::from_value(it, "input", problems));
             let mut input = Vec::new();
-            for (key, _) in given.iter().flat_map(|given| given.table) {
+            for (key, _) in input_table.iter().flat_map(|input_table| input_table.table) {
                 let name = key.to_string_key();
-                let given = given.as_ref()?;
-                let Some((text, at)) = template(given, &name, problems) else { continue };
+                let input_table = input_table.as_ref()?;
+                let Some((text, at)) = template(input_table, &name, problems) else { continue };
                 texts.push((owned(text.names()), at, scope));
                 input.push((name, text));
             }
@@ -451,7 +453,7 @@ pub(super) fn template(
     table: &Table<'_, '_>,
     key: &str,
     problems: &mut Problems<'_>,
-) -> Option<(Template, Place)> {
+) -> Option<(Template, SourceRange)> {
     let (text, at) = table.text(key, problems)?;
     let is_result = key == "result" && table.get("step").is_some();
     let parsed = if is_result { Template::parse_result(&text) } else { Template::parse(&text) };
@@ -479,7 +481,7 @@ pub(super) fn condition(
     table: &Table<'_, '_>,
     key: &str,
     problems: &mut Problems<'_>,
-) -> Option<(Condition, Place)> {
+) -> Option<(Condition, SourceRange)> {
     let (text, at) = table.text(key, problems)?;
     match Condition::parse(&text) {
         Ok(condition) => Some((condition, at)),
@@ -521,7 +523,7 @@ pub(super) fn next(
         return found;
     };
     for one in all.iter() {
-        let Some(table) = Table::of(one, "next", problems) else { continue };
+        let Some(table) = Table::from_value(one, "next", problems) else { continue };
         table.check_keys(&["when", "goto", "max", "at_max", "end"], problems);
         let when = condition(&table, "when", problems).map(|(when, at)| {
             let scope = Scope { has_output: true, after: true, ..Scope::default() };
@@ -560,7 +562,7 @@ pub(super) struct Targets<'a> {
 pub(super) fn goto_of(
     table: &Table<'_, '_>,
     name: &str,
-    at: &Place,
+    at: &SourceRange,
     Targets { step, ids, is_before }: &Targets<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Go> {

@@ -27,13 +27,13 @@ pub(super) struct Pick {
 
 /// Candidates of a step that is over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct CandidateRanking {
     /// Indices of the best candidates: none, one, or several of the same size.
     pub(super) best: Vec<usize>,
     /// Reason of each candidate that does not count, by index.
     pub(super) out: Vec<(usize, String)>,
     /// True if the client chooses among several best candidates.
-    pub(super) is_asked: bool,
+    pub(super) needs_choice: bool,
 }
 
 /// Most lines of a judge's output that are shown.
@@ -41,23 +41,25 @@ const MAX_OUTPUT_LINES: usize = 2;
 
 impl Pick {
     /// Compares the candidates. The rows of the candidates and judges are over.
-    pub(super) fn standing(&self, definition: &Definition, rows: &[Row]) -> Standing {
-        let mut standing = Standing::default();
-        let mut least = u64::MAX;
+    pub(super) fn rank(&self, definition: &Definition, rows: &[Row]) -> CandidateRanking {
+        let mut ranking = CandidateRanking::default();
+        let mut fewest_lines = u64::MAX;
         for (index, item) in rows[self.from].items.iter().enumerate() {
             let lines = match item.done.as_ref() {
                 Some(end) => self.lines(definition, rows, index, end),
                 None => Err("it has not ended".to_owned()),
             };
             match lines {
-                Ok(lines) if lines == least || self.asks_always => standing.best.push(index),
-                Ok(lines) if lines < least => (least, standing.best) = (lines, vec![index]),
+                Ok(lines) if lines == fewest_lines || self.asks_always => ranking.best.push(index),
+                Ok(lines) if lines < fewest_lines => {
+                    (fewest_lines, ranking.best) = (lines, vec![index]);
+                }
                 Ok(_) => {}
-                Err(why) => standing.out.push((index, why)),
+                Err(why) => ranking.out.push((index, why)),
             }
         }
-        standing.is_asked = standing.best.len() > 1 && (self.asks_always || self.asks_at_tie);
-        standing
+        ranking.needs_choice = ranking.best.len() > 1 && (self.asks_always || self.asks_at_tie);
+        ranking
     }
 
     /// Changed lines of a candidate, or the reason why it does not count.
@@ -120,15 +122,15 @@ pub(super) fn label(rows: &[Row], from: usize, index: usize) -> String {
 pub(super) fn others(
     rows: &[Row],
     from: usize,
-    standing: &Standing,
+    ranking: &CandidateRanking,
     chosen: Option<usize>,
 ) -> String {
     let why = |index: usize| {
-        let out = standing.out.iter().find(|(other, _)| *other == index);
+        let out = ranking.out.iter().find(|(other, _)| *other == index);
         match out {
             Some((_, why)) => why.as_str(),
-            None if standing.best.contains(&index) && standing.is_asked => "passed, not chosen",
-            None if standing.best.contains(&index) => "passed, same size, later",
+            None if ranking.best.contains(&index) && ranking.needs_choice => "passed, not chosen",
+            None if ranking.best.contains(&index) => "passed, same size, later",
             None => "passed, larger",
         }
     };
@@ -149,13 +151,18 @@ fn last_lines(output: &str) -> String {
 }
 
 /// Output of the step.
-pub(super) fn output(rows: &[Row], from: usize, chosen: usize, standing: &Standing) -> Value {
+pub(super) fn output(
+    rows: &[Row],
+    from: usize,
+    chosen: usize,
+    ranking: &CandidateRanking,
+) -> Value {
     let items = &rows[from].items;
     let done = |index: usize| items.get(index).and_then(|item| item.done.as_ref());
     let changes = |index: usize| done(index).and_then(|done| done.end.worktree.as_ref());
     let agent = |index: usize| done(index).map(|done| done.agent.clone());
     let candidate = |index: usize| {
-        let out = standing.out.iter().find(|(other, _)| *other == index);
+        let out = ranking.out.iter().find(|(other, _)| *other == index);
         let lines = changes(index).map(lines);
         json!({ "agent": agent(index), "lines": lines, "out": out.map(|(_, why)| why) })
     };
@@ -173,7 +180,7 @@ pub(super) fn parse(
     definition: &Definition,
     problems: &mut Problems<'_>,
 ) -> Option<Pick> {
-    let table = Table::of(draft.table.get("pick")?, "pick", problems)?;
+    let table = Table::from_value(draft.table.get("pick")?, "pick", problems)?;
     table.check_keys(&["from", "judges", "by", "tie"], problems);
     let Some((name, at)) = table.text("from", problems) else {
         if table.get("from").is_none() {

@@ -66,7 +66,7 @@ pub(super) struct AgentNumbers {
     /// Reason for an error about a name that is no agent of the step.
     pub(super) unknown: &'static str,
     /// Highest number; the least one is 0.
-    pub(super) most: f64,
+    pub(super) max: f64,
 }
 
 /// Table of a flow file whose keys are checked.
@@ -79,7 +79,7 @@ pub(super) struct Table<'a, 't> {
 
 impl<'a, 't> Table<'a, 't> {
     /// Reads a value as a table; adds an error if it is none.
-    pub(super) fn of(
+    pub(super) fn from_value(
         value: &'a Spanned<DeValue<'t>>,
         name: &str,
         problems: &mut Problems<'_>,
@@ -111,17 +111,17 @@ impl<'a, 't> Table<'a, 't> {
         problems: &mut Problems<'_>,
     ) -> BTreeMap<String, f64> {
         let (mut found, of) = (BTreeMap::new(), &self.name);
-        let AgentNumbers { noun, unknown, most } = rule;
+        let AgentNumbers { noun, unknown, max } = rule;
         for (key, value) in self.table {
             let name = key.to_string_key();
             if !agents.is_empty() && !agents.contains(&name) {
                 let near = did_you_mean(&name, agents.iter().map(String::as_str));
                 problems.error(&key.span(), format!("`{of}`: `{name}` {unknown}{near}"));
             }
-            match json(value.get_ref()).as_f64().filter(|it| (0.0..=*most).contains(it)) {
+            match json(value.get_ref()).as_f64().filter(|it| (0.0..=*max).contains(it)) {
                 Some(number) => drop(found.insert(name, number)),
                 None => {
-                    let rule = format!("`{of}`: a {noun} is a number from 0 to {most}");
+                    let rule = format!("`{of}`: a {noun} is a number from 0 to {max}");
                     problems.error(&value.span(), rule);
                 }
             }
@@ -152,16 +152,16 @@ impl<'a, 't> Table<'a, 't> {
     pub(super) fn number(
         &self,
         key: &str,
-        (least, most): (u32, u32),
+        (min, max): (u32, u32),
         problems: &mut Problems<'_>,
     ) -> Option<u32> {
         let value = self.get(key)?;
         let number = value.get_ref().as_integer();
         let number = number.and_then(|number| number.to_string().parse::<i64>().ok());
         let number = number.and_then(|number| u32::try_from(number).ok());
-        let number = number.filter(|number| (least..=most).contains(number));
+        let number = number.filter(|number| (min..=max).contains(number));
         if number.is_none() {
-            let rule = format!("`{key}` is a whole number from {least} to {most}");
+            let rule = format!("`{key}` is a whole number from {min} to {max}");
             problems.error(&value.span(), rule);
         }
         number

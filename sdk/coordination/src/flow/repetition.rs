@@ -3,7 +3,7 @@
 
 use super::{
     definition::{Each, Items, MAX_AGENTS, MAX_AT_ONCE, MAX_ITEMS, MAX_STEPS, Retry},
-    parse::{Place, Scope, Texts, condition, only, owned},
+    parse::{Scope, SourceRange, Texts, condition, only, owned},
     position::{Problems, Table},
 };
 
@@ -17,7 +17,7 @@ pub(super) struct EachLimits {
 /// Number of needs that have to be done.
 pub(super) enum Join {
     All,
-    AtLeast(usize, Place),
+    AtLeast(usize, SourceRange),
 }
 
 /// Items of a step with `for_each` or `agents`.
@@ -27,7 +27,7 @@ pub(super) fn each(
     texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<Each> {
-    let (items, most) = if let Some(value) = table.get("agents") {
+    let (items, default_concurrency) = if let Some(value) = table.get("agents") {
         let named = table.texts("agents", problems);
         if !(2..=MAX_AGENTS).contains(&named.len()) {
             let rule = format!("`agents` is a list of 2 to {MAX_AGENTS} agents");
@@ -35,8 +35,8 @@ pub(super) fn each(
         }
         only(table, &["for_each"], "a step without `agents`", problems);
         let names: Vec<_> = named.into_iter().map(|(name, _)| name).collect();
-        let most = names.len().clamp(1, MAX_AT_ONCE);
-        (Items::Agents(names), most)
+        let default_concurrency = names.len().clamp(1, MAX_AT_ONCE);
+        (Items::Agents(names), default_concurrency)
     } else {
         let (list, at) = condition(table, "for_each", problems)?;
         texts.push((owned(list.names()), at, Scope::default()));
@@ -45,23 +45,25 @@ pub(super) fn each(
     let EachLimits { concurrency, allow_failures } = limits;
     Some(Each {
         items,
-        concurrency: concurrency.unwrap_or(most),
+        concurrency: concurrency.unwrap_or(default_concurrency),
         allow_failures: allow_failures.unwrap_or(0),
     })
 }
 
 pub(super) fn limits(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> EachLimits {
-    let [most, at_once] = [MAX_ITEMS, MAX_AT_ONCE].map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+    let [max_items, at_once] =
+        [MAX_ITEMS, MAX_AT_ONCE].map(|it| u32::try_from(it).unwrap_or(u32::MAX));
     let as_size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     EachLimits {
         concurrency: table.number("concurrency", (1, at_once), problems).map(as_size),
-        allow_failures: table.number("allow_failures", (0, most), problems).map(as_size),
+        allow_failures: table.number("allow_failures", (0, max_items), problems).map(as_size),
     }
 }
 
 /// Further attempts of a step.
 pub(super) fn retry(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Retry {
-    let Some(table) = table.get("retry").and_then(|it| Table::of(it, "retry", problems)) else {
+    let Some(table) = table.get("retry").and_then(|it| Table::from_value(it, "retry", problems))
+    else {
         return Retry::default();
     };
     table.check_keys(&["times", "backoff", "on"], problems);
@@ -76,10 +78,10 @@ pub(super) fn retry(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Retry
 pub(super) fn join(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Join {
     let Some(value) = table.get("join") else { return Join::All };
     if value.get_ref().is_table() {
-        let Some(inner) = Table::of(value, "join", problems) else { return Join::All };
+        let Some(inner) = Table::from_value(value, "join", problems) else { return Join::All };
         inner.check_keys(&["at_least"], problems);
-        let most = u32::try_from(MAX_STEPS).unwrap_or(u32::MAX);
-        let number = inner.number("at_least", (1, most), problems).unwrap_or(1);
+        let max = u32::try_from(MAX_STEPS).unwrap_or(u32::MAX);
+        let number = inner.number("at_least", (1, max), problems).unwrap_or(1);
         return Join::AtLeast(usize::try_from(number).unwrap_or(usize::MAX), value.span());
     }
     match table.word("join", &["all", "any"], problems).as_deref() {

@@ -127,7 +127,7 @@ pub(super) fn ended(step: &Step, record: &Value) -> Option<String> {
         return None;
     }
     let text = record["text"].as_str().unwrap_or_default();
-    let what = match (&record["output"], &record["exit"]) {
+    let summary = match (&record["output"], &record["exit"]) {
         (Value::Object(answer), _) => {
             let member = |(name, value): (&String, &Value)| {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -138,7 +138,7 @@ pub(super) fn ended(step: &Step, record: &Value) -> Option<String> {
         (_, Value::Number(exit)) => format!("exit {exit}"),
         _ => one_line(text),
     };
-    (!what.is_empty()).then(|| format!("{}: done: {what}", step.id))
+    (!summary.is_empty()).then(|| format!("{}: done: {summary}", step.id))
 }
 
 /// Record of a step for templates.
@@ -179,11 +179,11 @@ pub(super) fn of_item(item: &Item) -> Value {
     })
 }
 
-/// Shortens a text to `most` bytes, and says so.
-pub(super) fn cut(text: &mut String, most: usize) {
+/// Shortens a text to `max_bytes` bytes, and says so.
+pub(super) fn cut(text: &mut String, max_bytes: usize) {
     const CUT: &str = "\n[cut]";
-    if text.len() > most {
-        let mut end = most.saturating_sub(CUT.len());
+    if text.len() > max_bytes {
+        let mut end = max_bytes.saturating_sub(CUT.len());
         while !text.is_char_boundary(end) {
             end -= 1;
         }

@@ -92,15 +92,15 @@ pub(super) fn check_schema(schema: &Value, depth: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a value against a schema; `place` names the value in the message.
+/// Checks a value against a schema; `path` names the value in the message.
 ///
 /// # Errors
 ///
 /// If the value does not fit: the first member that does not, and the rule.
-pub(super) fn check_value(value: &Value, schema: &Value, place: &str) -> Result<(), String> {
+pub(super) fn check_value(value: &Value, schema: &Value, path: &str) -> Result<(), String> {
     let Value::Object(rules) = schema else { return Ok(()) };
     for (keyword, rule) in rules {
-        let wrong = |text: String| Err(format!("`{place}` {text}"));
+        let wrong = |text: String| Err(format!("`{path}` {text}"));
         let number =
             |rule: &Value| rule.as_u64().and_then(|it| usize::try_from(it).ok()).unwrap_or(0);
         match (keyword.as_str(), value) {
@@ -125,7 +125,7 @@ pub(super) fn check_value(value: &Value, schema: &Value, place: &str) -> Result<
             ("properties", Value::Object(members)) => {
                 for (name, rule) in rule.as_object().into_iter().flatten() {
                     if let Some(member) = members.get(name) {
-                        check_value(member, rule, &format!("{place}.{name}"))?;
+                        check_value(member, rule, &format!("{path}.{name}"))?;
                     }
                 }
             }
@@ -140,7 +140,7 @@ pub(super) fn check_value(value: &Value, schema: &Value, place: &str) -> Result<
             }
             ("items", Value::Array(all)) => {
                 for (index, one) in all.iter().enumerate() {
-                    check_value(one, rule, &format!("{place}[{index}]"))?;
+                    check_value(one, rule, &format!("{path}[{index}]"))?;
                 }
             }
             ("minItems", Value::Array(all)) if all.len() < number(rule) => {

@@ -7,7 +7,7 @@ use super::{
     definition::{
         Definition, Go, INDEX, ITEM, Next, OnRestart, Script, input_variable, text_variable,
     },
-    parse::{Place, Targets, goto_of},
+    parse::{SourceRange, Targets, goto_of},
     position::{Problems, Table},
     row::{Row, cut},
     template::Condition,
@@ -27,7 +27,7 @@ const MAX_VARIABLE: usize = 32 << 10;
 const MAX_VARIABLES: usize = 256 << 10;
 
 /// Refuses the agent that runs programs: its commands would not stand in a `run`.
-pub(super) fn refuse_by_name(name: &str, at: &Place, problems: &mut Problems<'_>) {
+pub(super) fn refuse_by_name(name: &str, at: &SourceRange, problems: &mut Problems<'_>) {
     if name == SCRIPT {
         problems.error(at, "the agent `script` works for `run` only: write `run = [\"PROGRAM\"]`");
     }
@@ -88,7 +88,7 @@ pub(super) fn on_exit(
     targets: &Targets<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Next> {
-    let table = Table::of(table.get("on_exit")?, "on_exit", problems)?;
+    let table = Table::from_value(table.get("on_exit")?, "on_exit", problems)?;
     table.check_keys(&["nonzero"], problems);
     let Some(value) = table.get("nonzero") else {
         problems.error(&table.at, "`on_exit` has the key `nonzero`");
@@ -102,7 +102,7 @@ pub(super) fn on_exit(
         problems.error(&value.span(), rule);
         return None;
     }
-    let inner = Table::of(value, "nonzero", problems)?;
+    let inner = Table::from_value(value, "nonzero", problems)?;
     inner.check_keys(&["goto", "max", "at_max"], problems);
     let Some((name, at)) = inner.text("goto", problems) else {
         problems.error(&inner.at, "`nonzero` names the step to go back to: add `goto`");
@@ -120,15 +120,15 @@ pub(super) fn check_variables(definition: &Definition, problems: &mut Problems<'
     }
     let inputs = definition.input.iter().map(|(name, _)| (name.as_str(), input_variable(name)));
     let steps = definition.step_ids().map(|id| (id, text_variable(id)));
-    let mut seen: Vec<(&str, String)> = Vec::new();
+    let mut known: Vec<(&str, String)> = Vec::new();
     for (name, variable) in inputs.chain(steps) {
-        if let Some((other, _)) = seen.iter().find(|(_, it)| *it == variable) {
+        if let Some((other, _)) = known.iter().find(|(_, it)| *it == variable) {
             let rule = format!(
                 "`{other}` and `{name}` differ in case only, and are one variable of a program; rename one"
             );
             problems.error(&(0..0), rule);
         }
-        seen.push((name, variable));
+        known.push((name, variable));
     }
 }
 
@@ -151,8 +151,8 @@ pub(super) fn request(
     }
     for (other, row) in rows.iter().enumerate() {
         // A step has a record of its own when its program undoes it.
-        let is_seen = other == step || definition.is_before(other, step);
-        let record = row.record.as_ref().filter(|_| is_seen);
+        let is_visible = other == step || definition.is_before(other, step);
+        let record = row.record.as_ref().filter(|_| is_visible);
         if let Some(text) = record.and_then(|record| record["text"].as_str()) {
             env.insert(text_variable(&definition.steps[other].id), text.into());
         }
@@ -170,8 +170,8 @@ pub(super) fn request(
         *value = text.into();
     }
     if size > MAX_VARIABLES {
-        let most = MAX_VARIABLES >> 10;
-        return Err(format!("the variables of the program have more than {most} KiB"));
+        let max_kib = MAX_VARIABLES >> 10;
+        return Err(format!("the variables of the program have more than {max_kib} KiB"));
     }
     Ok(json!({ "run": script.command, "env": env }))
 }

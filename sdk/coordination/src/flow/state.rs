@@ -37,10 +37,10 @@ const MAX_TEXT: usize = 64 << 10;
 const MAX_ITEM_TEXTS: usize = 1 << 20;
 
 /// Times that a question is asked again for an answer that is none of the choices.
-const MAX_ASKED: u32 = 10;
+const MAX_REPROMPTS: u32 = 10;
 
 /// Index that stands for the flow itself.
-const WHOLE: usize = usize::MAX;
+const FLOW_INDEX: usize = usize::MAX;
 
 /// One run of a flow.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ impl State {
     fn begin(&mut self, actions: &mut Vec<Action>) {
         if let Some(ms) = self.definition.timeout_ms {
             self.wait(
-                Id { step: WHOLE, round: 1, item: 0, attempt: 1, role: Role::Timeout },
+                Id { step: FLOW_INDEX, round: 1, item: 0, attempt: 1, role: Role::Timeout },
                 ms,
                 actions,
             );
@@ -152,25 +152,25 @@ impl State {
             return;
         }
         let items = self.rows[id.step].items.len().max(1);
-        let most = (MAX_ITEM_TEXTS / items).clamp(1 << 10, MAX_TEXT);
+        let max_bytes = (MAX_ITEM_TEXTS / items).clamp(1 << 10, MAX_TEXT);
         // Cut before anything reads it, but only after the JSON of a structured answer.
         let turn = self.rows[id.step].items.get(id.item).and_then(|item| item.turn.as_ref());
         let of_step = self.definition.steps[id.step].output.as_ref();
         let output = match turn.map_or(of_step, |turn| turn.schema()) {
             Some(schema) if end.completed => {
-                let most = if turn.is_some() { answer::MAX_ANSWER } else { most };
+                let limit = if turn.is_some() { answer::MAX_ANSWER } else { max_bytes };
                 let output = answer::read(&end.text, end.data.as_ref(), schema);
-                Some(output.and_then(|it| answer::bounded(it, most)))
+                Some(output.and_then(|it| answer::bounded(it, limit)))
             }
             Some(_) | None => None,
         };
-        cut(&mut end.text, most);
+        cut(&mut end.text, max_bytes);
         if let Some(changes) = &mut end.worktree {
-            cut(&mut changes.diff, most);
+            cut(&mut changes.diff, max_bytes);
         }
         for (_, text) in &mut end.artifacts {
             if let Value::String(text) = text {
-                cut(text, most);
+                cut(text, max_bytes);
             }
         }
         if !end.completed {
@@ -210,7 +210,7 @@ impl State {
             }
             Some(Ok(output)) => self.item_done(id, end, Some(output)),
             None => {
-                let output = end.data.take().filter(|data| data.to_string().len() <= most);
+                let output = end.data.take().filter(|data| data.to_string().len() <= max_bytes);
                 self.item_done(id, end, output);
             }
         }
@@ -309,7 +309,7 @@ impl State {
         }
         let is_call =
             !matches!(definition.work, Work::Ask { .. } | Work::Wait { .. } | Work::Pick(_));
-        if is_call && self.definition.max_calls.is_some_and(|most| self.calls >= most) {
+        if is_call && self.definition.max_calls.is_some_and(|max| self.calls >= max) {
             let text = format!("the flow's budget of {} tasks is used up", self.calls);
             return self.fail("limit_exceeded", text, actions);
         }
@@ -479,11 +479,11 @@ impl State {
         let allowed = step.each.as_ref().map(|each| each.allow_failures);
         let Failed { reason, text } = failed;
         let by = if agent.is_empty() { String::new() } else { format!("{agent}: ") };
-        let place = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
+        let item_label = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
         // A decision goes on without the agents that fail.
         let decides = matches!(step.work, Work::Vote(_) | Work::Interaction(_));
         let allowed = allowed.or(decides.then_some(usize::MAX));
-        let told = format!("{}{place}: {by}{text}", step.id);
+        let message = format!("{}{item_label}: {by}{text}", step.id);
         let end = End { text, reason: reason.clone(), ..End::default() };
         let (at, n) = (id.step, id.item);
         let (completed, output, exit) = (false, None, None);
@@ -492,9 +492,9 @@ impl State {
         let failures = items.filter(|it| it.done.as_ref().is_some_and(ItemEnd::is_failed)).count();
         match allowed {
             Some(allowed) if failures <= allowed => {
-                actions.push(Action::Say(told));
+                actions.push(Action::Say(message));
             }
-            Some(_) | None => self.step_failed(id.step, &reason, told, actions),
+            Some(_) | None => self.step_failed(id.step, &reason, message, actions),
         }
     }
 

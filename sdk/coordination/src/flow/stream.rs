@@ -143,9 +143,9 @@ impl Piece<'_> {
                     as_data(rest)
                 )
             }
-            Self::Other(whole) => format!(
+            Self::Other(full_text) => format!(
                 "The step `{step}` has ended, with another text than it wrote before. Only this one counts:\n{}",
-                as_data(whole)
+                as_data(full_text)
             ),
         };
         text.push_str("\nThis is the last message. Give your final answer now.\n");

@@ -74,7 +74,7 @@ impl Template {
     ///
     /// The reason, with the line of the text.
     pub(super) fn parse_result(text: &str) -> Result<Self, String> {
-        let template = ENGINE.template_from_str(text).map_err(|why| told(&why))?;
+        let template = ENGINE.template_from_str(text).map_err(|why| error_message(&why))?;
         let names = template.undeclared_variables(true).into_iter().collect();
         Ok(Self { source: text.to_owned(), names, unmarked: Vec::new() })
     }
@@ -103,10 +103,10 @@ impl Template {
     }
 
     fn render_by(&self, engine: &Environment<'_>, context: &Value) -> Result<String, String> {
-        let template = engine.template_from_str(&self.source).map_err(|why| told(&why))?;
+        let template = engine.template_from_str(&self.source).map_err(|why| error_message(&why))?;
         let mut text = Bounded(Vec::new());
         let rendered = template.render_captured_to(context.clone(), &mut text);
-        rendered.map(drop).map_err(|why| told(&why))?;
+        rendered.map(drop).map_err(|why| error_message(&why))?;
         String::from_utf8(text.0).map_err(|why| why.to_string())
     }
 }
@@ -125,7 +125,7 @@ impl Condition {
     ///
     /// The reason.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let parsed = ENGINE.compile_expression(text).map_err(|why| told(&why))?;
+        let parsed = ENGINE.compile_expression(text).map_err(|why| error_message(&why))?;
         let names = parsed.undeclared_variables(true).into_iter().collect();
         Ok(Self { source: text.to_owned(), names })
     }
@@ -146,13 +146,13 @@ impl Condition {
     ///
     /// If a variable is missing, or a bound is exceeded.
     pub(super) fn value(&self, context: &Value) -> Result<Value, String> {
-        let parsed = ENGINE.compile_expression(&self.source).map_err(|why| told(&why))?;
-        parsed.eval(context.clone()).map_err(|why| told(&why))
+        let parsed = ENGINE.compile_expression(&self.source).map_err(|why| error_message(&why))?;
+        parsed.eval(context.clone()).map_err(|why| error_message(&why))
     }
 }
 
 /// Error message in one line.
-fn told(why: &minijinja::Error) -> String {
+fn error_message(why: &minijinja::Error) -> String {
     let line = why.line().map(|line| format!(" (line {line} of the text)")).unwrap_or_default();
     let kind = why.kind();
     if kind == ErrorKind::OutOfFuel {
@@ -268,11 +268,12 @@ fn marked(text: &str) -> Result<(String, Vec<String>), String> {
                     let name = |part: &str| TRUSTED.contains(&part);
                     let mut parts = binds.split(|it: char| !it.is_alphanumeric() && it != '_');
                     // The value on the right of `=` may use these names; the name may not.
-                    let left = binds.split('=').next().unwrap_or(binds);
+                    let target = binds.split('=').next().unwrap_or(binds);
                     let is_for = inner.contains(" in ");
-                    let mut of_left = left.split(|it: char| !it.is_alphanumeric() && it != '_');
+                    let mut target_parts =
+                        target.split(|it: char| !it.is_alphanumeric() && it != '_');
                     if (is_for && parts.any(name))
-                        || (!is_for && of_left.any(name))
+                        || (!is_for && target_parts.any(name))
                         || binds.matches('=').count() > 1
                     {
                         return Err(format!(
@@ -295,7 +296,7 @@ fn printed(inner: &str, unmarked: &mut Vec<String>) -> Result<String, String> {
     let (left, inner) = inner.strip_prefix('-').map_or(("", inner), |it| ("-", it));
     let (right, inner) = inner.strip_suffix('-').map_or(("", inner), |it| ("-", it));
     let expression = inner.trim();
-    let parsed = ENGINE.compile_expression(expression).map_err(|why| told(&why))?;
+    let parsed = ENGINE.compile_expression(expression).map_err(|why| error_message(&why))?;
     let names = parsed.undeclared_variables(true);
     let is_trusted = |name: &String| TRUSTED.contains(&name.split('.').next().unwrap_or_default());
     if names.iter().all(is_trusted) {

@@ -3,7 +3,7 @@
 
 use super::{
     definition::Undo,
-    parse::{Names, Place, Scope, only, owned, template},
+    parse::{Names, Scope, SourceRange, only, owned, template},
     position::{Problems, Table},
     script,
 };
@@ -11,10 +11,10 @@ use super::{
 /// Reads the key of a step.
 pub(super) fn parse(
     table: &Table<'_, '_>,
-    texts: &mut Vec<(Names, Place, Scope)>,
+    texts: &mut Vec<(Names, SourceRange, Scope)>,
     problems: &mut Problems<'_>,
 ) -> Option<Undo> {
-    let table = Table::of(table.get("compensate")?, "compensate", problems)?;
+    let table = Table::from_value(table.get("compensate")?, "compensate", problems)?;
     table.check_keys(&["agent", "prompt", "run", "on_restart"], problems);
     if table.get("run").is_some() {
         only(&table, &["agent", "prompt"], "a `compensate` without `run`", problems);

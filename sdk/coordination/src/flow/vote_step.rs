@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::{
     answer,
-    parse::{Place, Scope, Texts, owned, template},
+    parse::{Scope, SourceRange, Texts, owned, template},
     position::{AgentNumbers, Problems, Table, did_you_mean},
     row::{Item, ItemEnd, Row, cut, one_line},
     schema, script,
@@ -28,7 +28,7 @@ pub(super) const MAX_CHOICES: usize = 32;
 
 /// Weights of voters.
 const WEIGHTS: AgentNumbers =
-    AgentNumbers { noun: "weight", unknown: "does not vote", most: 1_000.0 };
+    AgentNumbers { noun: "weight", unknown: "does not vote", max: 1_000.0 };
 
 /// Bytes kept of the reason of a ballot.
 const MAX_REASON: usize = 4 << 10;
@@ -77,8 +77,8 @@ impl VoteStep {
     /// Record of the step, whose items are the voters in their order.
     pub(super) fn record(&self, row: &Row, items: &[Value]) -> Value {
         let outcome = self.count(row);
-        let text = outcome.as_ref().map(told).unwrap_or_default();
-        let mut output = outcome.map(|outcome| shown(&outcome));
+        let text = outcome.as_ref().map(to_text).unwrap_or_default();
+        let mut output = outcome.map(|outcome| to_json(&outcome));
         if let (Rule::Record(records), Some(output)) =
             (&self.rule, output.as_mut().and_then(Value::as_object_mut))
         {
@@ -152,7 +152,7 @@ fn event(agent: &str, item: &Item) -> Event {
 }
 
 /// Output of the step.
-fn shown(Outcome { decision, tally, ballots, failed }: &Outcome) -> Value {
+fn to_json(Outcome { decision, tally, ballots, failed }: &Outcome) -> Value {
     let choice = match decision {
         Decision::Decided(choice) => Some(choice),
         Decision::Tie(_) | Decision::None(_) | Decision::NoQuorum => None,
@@ -174,7 +174,7 @@ fn shown(Outcome { decision, tally, ballots, failed }: &Outcome) -> Value {
 }
 
 /// Text of the step: the outcome, and each choice with its voters.
-fn told(Outcome { decision, tally, ballots, failed }: &Outcome) -> String {
+fn to_text(Outcome { decision, tally, ballots, failed }: &Outcome) -> String {
     let mut text = match decision {
         Decision::Decided(choice) => format!("decided: {choice}"),
         Decision::Tie(choices) => format!("tie: {}", choices.join(", ")),
@@ -182,11 +182,11 @@ fn told(Outcome { decision, tally, ballots, failed }: &Outcome) -> String {
         Decision::NoQuorum => "no quorum".to_owned(),
     };
     for (choice, count) in tally {
-        let own = ballots.iter().filter(|(_, ballot)| ballot.choice == *choice);
-        let own: Vec<_> = own.map(|(agent, _)| agent.as_str()).collect();
-        if !own.is_empty() {
+        let supporters = ballots.iter().filter(|(_, ballot)| ballot.choice == *choice);
+        let supporters: Vec<_> = supporters.map(|(agent, _)| agent.as_str()).collect();
+        if !supporters.is_empty() {
             let count = (count * 100.0).round() / 100.0;
-            text.push_str(&format!("\n{choice} ({count}): {}", own.join(", ")));
+            text.push_str(&format!("\n{choice} ({count}): {}", supporters.join(", ")));
         }
     }
     for (agent, why) in failed {
@@ -202,7 +202,7 @@ pub(super) fn parse(
     texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<VoteStep> {
-    let inner = Table::of(table.get("vote")?, "vote", problems)?;
+    let inner = Table::from_value(table.get("vote")?, "vote", problems)?;
     inner.check_keys(&["agents", "choices", "rule", "weights"], problems);
     let agents = names((&inner, "vote"), "agents", (1, MAX_VOTERS), problems);
     for (name, at) in agents.iter().flatten() {
@@ -225,13 +225,13 @@ pub(super) fn parse(
 pub(super) fn names(
     (table, of): (&Table<'_, '_>, &str),
     key: &str,
-    (least, most): (usize, usize),
+    (min, max): (usize, usize),
     problems: &mut Problems<'_>,
-) -> Option<Vec<(String, Place)>> {
+) -> Option<Vec<(String, SourceRange)>> {
     let all = table.texts(key, problems);
     let at = table.get(key).map_or(table.at.clone(), Spanned::span);
-    if !(least..=most).contains(&all.len()) {
-        problems.error(&at, format!("`{of}`: `{key}` is a list of {least} to {most} texts"));
+    if !(min..=max).contains(&all.len()) {
+        problems.error(&at, format!("`{of}`: `{key}` is a list of {min} to {max} texts"));
         return None;
     }
     for (index, (name, at)) in all.iter().enumerate() {
@@ -255,10 +255,10 @@ fn rule(table: &Table<'_, '_>, agents: &[String], problems: &mut Problems<'_>) -
     }
     let Some(value) = value else { return Some(Rule::Majority) };
     if value.get_ref().is_table() {
-        let inner = Table::of(value, "rule", problems)?;
+        let inner = Table::from_value(value, "rule", problems)?;
         inner.check_keys(&["quorum"], problems);
-        let most = u32::try_from(agents.len().max(1)).unwrap_or(u32::MAX);
-        let Some(quorum) = inner.number("quorum", (1, most), problems) else {
+        let max = u32::try_from(agents.len().max(1)).unwrap_or(u32::MAX);
+        let Some(quorum) = inner.number("quorum", (1, max), problems) else {
             if inner.get("quorum").is_none() {
                 problems.error(&inner.at, "`rule` has the key `quorum`, as in { quorum = 2 }");
             }
@@ -287,6 +287,6 @@ fn weights(
     agents: &[String],
     problems: &mut Problems<'_>,
 ) -> BTreeMap<String, f64> {
-    let given = table.get("weights").and_then(|it| Table::of(it, "weights", problems));
-    given.map(|given| given.agent_numbers(&WEIGHTS, agents, problems)).unwrap_or_default()
+    let section = table.get("weights").and_then(|it| Table::from_value(it, "weights", problems));
+    section.map(|section| section.agent_numbers(&WEIGHTS, agents, problems)).unwrap_or_default()
 }

@@ -30,7 +30,7 @@ pub(super) fn names_step(table: &Table<'_, '_>) -> bool {
 
 /// Commit from which the worktree of the whole flow starts.
 pub(super) fn of_flow(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<String> {
-    let table = Table::of(table.get("worktree")?, "[worktree]", problems)?;
+    let table = Table::from_value(table.get("worktree")?, "[worktree]", problems)?;
     table.check_keys(&["base"], problems);
     match table.text("base", problems) {
         Some((base, at)) => {
@@ -90,11 +90,11 @@ pub(super) fn parse(
             );
             return problems.error(&at, rule);
         }
-        let given = draft.each_limits;
+        let limits = draft.each_limits;
         definition.steps[step].each = Some(Each {
             items: Items::Worktrees(from),
-            concurrency: given.concurrency.unwrap_or(of.concurrency),
-            allow_failures: given.allow_failures.unwrap_or(0),
+            concurrency: limits.concurrency.unwrap_or(of.concurrency),
+            allow_failures: limits.allow_failures.unwrap_or(0),
         });
         for (_, _, scope) in &mut draft.texts {
             scope.has_item |= !scope.after;

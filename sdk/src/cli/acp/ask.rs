@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::Message;
-use crate::cli::{ChoiceKind, Decision, Kind, OwnChoice, Question, answer_text};
+use crate::cli::{ChoiceKind, Decision, Kind, Question, VendorOption, answer_text};
 
 /// Form in which the program expects the answer to a question.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum AnswerForm {
     /// Answer by the id of an option.
     Leave {
         /// Option ids for "allow once", "allow for the session", and "reject".
@@ -28,14 +28,14 @@ pub(super) struct Field {
     several: bool,
 }
 
-impl Asked {
+impl AnswerForm {
     /// Reads a question for approval. Options are distinguished by their kind: their ids are the
     /// vendor's own.
-    /// With `shows_own`, clients also see the program's options and may choose one.
+    /// With `shows_options`, clients also see the program's options and may choose one.
     pub(super) fn approval(
         params: &Value,
         mut question: Question,
-        shows_own: bool,
+        shows_options: bool,
     ) -> (Self, Question) {
         let option = |kind: &str| {
             let mut options = params["options"].as_array().into_iter().flatten();
@@ -44,15 +44,15 @@ impl Asked {
             let option = options.find(|option| option["kind"] == kind);
             option.and_then(|option| option["optionId"].as_str()).map(ToOwned::to_owned)
         };
-        if shows_own {
+        if shows_options {
             let options = params["options"].as_array().into_iter().flatten();
-            let own = |option: &Value| {
+            let to_vendor_option = |option: &Value| {
                 let id = option["optionId"].as_str()?.to_owned();
                 let name = option["name"].as_str().unwrap_or(&id).to_owned();
                 let kind = ChoiceKind::new(option["kind"].as_str());
-                Some(OwnChoice { id, name, kind })
+                Some(VendorOption { id, name, kind })
             };
-            question.own_choices = options.filter_map(own).collect();
+            question.vendor_options = options.filter_map(to_vendor_option).collect();
         }
         let session = option("allow_always");
         question.for_session = session.is_some();
@@ -88,7 +88,7 @@ impl Asked {
             changes: Vec::new(),
             directory: None,
             for_session: false,
-            own_choices: Vec::new(),
+            vendor_options: Vec::new(),
             tool_call: None,
         };
         (Self::Form(fields), question)
@@ -102,12 +102,12 @@ impl Asked {
             }
             (Self::Leave { once: Some(id), .. }, Decision::Allow)
             | (Self::Leave { session: Some(id), .. }, Decision::AllowForSession)
-            | (Self::Leave { no: Some(id), .. }, Decision::Deny(_) | Decision::Said(_)) => {
+            | (Self::Leave { no: Some(id), .. }, Decision::Deny(_) | Decision::Answer(_)) => {
                 json!({ "outcome": { "outcome": "selected", "optionId": id } })
             }
             // Also the answer to "no" where the program offers no such choice.
             (Self::Leave { .. }, _) => json!({ "outcome": { "outcome": "cancelled" } }),
-            (Self::Form(fields), Decision::Said(message)) => {
+            (Self::Form(fields), Decision::Answer(message)) => {
                 let content: Map<_, _> = fields.iter().map(|field| field.answer(message)).collect();
                 json!({ "action": "accept", "content": content })
             }
@@ -129,8 +129,8 @@ impl Field {
     /// field.
     fn answer(&self, message: &Message) -> (String, Value) {
         let data = message.data().unwrap_or_default();
-        let told = [&self.name, &self.question].into_iter().find_map(|key| data.get(key));
-        let value = told.cloned().unwrap_or_else(|| answer_text(message).into());
+        let found = [&self.name, &self.question].into_iter().find_map(|key| data.get(key));
+        let value = found.cloned().unwrap_or_else(|| answer_text(message).into());
         let value = if self.several && !value.is_array() { json!([value]) } else { value };
         (self.name.clone(), value)
     }

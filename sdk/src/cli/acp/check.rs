@@ -8,7 +8,7 @@ use crate::{Child, Command, Context, Failure, foreign};
 
 /// Time after which a starting program counts as hung. It answers within seconds even on a busy
 /// machine, and within half a minute if the machine never read it from its disk.
-const PATIENCE: Duration = Duration::from_secs(45);
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Starts the program, and kills it once it has opened a session or refused to. `driver` is a new
 /// one without a prompt.
@@ -45,7 +45,7 @@ pub fn check<S: Speaker>(
                 | Action::Log(_) => {}
             }
         }
-        let Some(line) = child.next_line(Some(PATIENCE))? else {
+        let Some(line) = child.next_line(Some(STARTUP_TIMEOUT))? else {
             let exit = child.wait()?;
             let end = describe_exit(&exit);
             return Err(Failure::Unavailable(format!(
@@ -55,8 +55,8 @@ pub fn check<S: Speaker>(
         };
         if driver.step == Step::Initialize {
             let hello = foreign::read(&line).unwrap_or_default();
-            let told = hello["result"]["agentInfo"]["version"].as_str().unwrap_or_default();
-            version = told.to_owned();
+            let reported = hello["result"]["agentInfo"]["version"].as_str().unwrap_or_default();
+            version = reported.to_owned();
         }
         actions = driver.line(&line);
     }

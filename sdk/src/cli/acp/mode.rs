@@ -19,7 +19,7 @@ pub struct Offered {
 
 impl Offered {
     /// Reads the offer of a new or loaded session.
-    pub(super) fn of(offer: &Value) -> Self {
+    pub(super) fn parse(offer: &Value) -> Self {
         let ids = |list: &Value, member: &str| -> Vec<String> {
             let each = list.as_array().into_iter().flatten();
             each.filter_map(|it| it[member].as_str().map(ToOwned::to_owned)).collect()
@@ -30,7 +30,7 @@ impl Offered {
         }
         let models = option(&offer["configOptions"], "model").map(values);
         let models = models.unwrap_or_else(|| ids(&offer["models"]["availableModels"], "modelId"));
-        Self { modes, current: Mode::of(offer).current, models }
+        Self { modes, current: Mode::parse(offer).current, models }
     }
 
     /// True if the program offers this mode.
@@ -50,7 +50,7 @@ pub(super) struct Mode {
 
 impl Mode {
     /// Reads the mode that the program reports for a new or loaded session.
-    pub(super) fn of(offer: &Value) -> Self {
+    pub(super) fn parse(offer: &Value) -> Self {
         let text = |value: &Value| foreign::text(value).map(Into::into);
         match option(&offer["configOptions"], "mode").filter(|_| offer["modes"].is_null()) {
             Some(option) => {
@@ -127,9 +127,9 @@ mod tests {
         let offer = json!({ "configOptions": [{ "id": "m", "category": "mode",
             "currentValue": "build", "options": [
                 { "value": "build" }, { "group": "g", "options": [{ "value": "plan" }] } ] }] });
-        let mut mode = Mode::of(&offer);
+        let mut mode = Mode::parse(&offer);
         assert!(mode.is("build") && !mode.is("plan"));
-        let offered = ["build", "plan", "yolo"].map(|it| Offered::of(&offer).has(it));
+        let offered = ["build", "plan", "yolo"].map(|it| Offered::parse(&offer).has(it));
         assert_eq!(offered, [true, true, false]);
         let params = json!({ "sessionId": "s", "configId": "m", "value": "plan" });
         assert_eq!(mode.request("s", "plan"), ("session/set_config_option", params));
@@ -141,8 +141,8 @@ mod tests {
     fn reported_change_replaces_mode() {
         let offer = json!({ "modes": { "currentModeId": "ask",
             "availableModes": [{ "id": "ask" }, { "id": "edit" }] } });
-        let mut mode = Mode::of(&offer);
-        assert!(mode.is("ask") && Offered::of(&offer).has("edit"));
+        let mut mode = Mode::parse(&offer);
+        assert!(mode.is("ask") && Offered::parse(&offer).has("edit"));
         let params = json!({ "sessionId": "s", "modeId": "edit" });
         assert_eq!(mode.request("s", "edit"), ("session/set_mode", params));
         let update =

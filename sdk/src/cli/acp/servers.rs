@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use crate::cli::Choices;
 
 /// Servers to hand over, and the names of those that the program cannot use.
-pub(super) fn of(choices: &Choices, takes_http: bool) -> (Vec<Value>, Option<String>) {
+pub(super) fn select(choices: &Choices, takes_http: bool) -> (Vec<Value>, Option<String>) {
     let pairs = |of: &Value| -> Vec<Value> {
         let each = of.as_object().into_iter().flatten();
         each.map(|(name, value)| json!({ "name": name, "value": value })).collect()
     };
-    let (mut servers, mut left_out) = (Vec::new(), Vec::new());
+    let (mut servers, mut unsupported) = (Vec::new(), Vec::new());
     for (name, of) in choices.servers() {
         match of["url"].as_str() {
-            Some(_) if !takes_http => left_out.push(format!("`{name}`")),
+            Some(_) if !takes_http => unsupported.push(format!("`{name}`")),
             Some(url) => servers.push(
                 json!({ "type": "http", "name": name, "url": url, "headers": pairs(&of["headers"]) }),
             ),
@@ -25,5 +25,5 @@ pub(super) fn of(choices: &Choices, takes_http: bool) -> (Vec<Value>, Option<Str
             })),
         }
     }
-    (servers, (!left_out.is_empty()).then(|| left_out.join(", ")))
+    (servers, (!unsupported.is_empty()).then(|| unsupported.join(", ")))
 }

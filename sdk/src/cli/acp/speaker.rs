@@ -96,7 +96,7 @@ pub trait Speaker {
 
     /// True if a successful answer is complete. Some programs report success after the model's
     /// stream broke.
-    fn is_whole(&self, _result: &Value) -> bool {
+    fn is_complete(&self, _result: &Value) -> bool {
         true
     }
 
@@ -124,7 +124,7 @@ impl Refusal {
         // Google's errors are JSON within the text.
         let inner = foreign::read(&text).unwrap_or_default();
         let text = inner["error"]["message"].as_str().map_or(text, ToOwned::to_owned);
-        let code = foreign::whole(&error["code"]).unwrap_or_default();
+        let code = foreign::integer(&error["code"]).unwrap_or_default();
         Self { code, text, data: error["data"].clone() }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::cli::activity::tool_update;
-use crate::cli::{Action, FileChange, Kind, Question, ToolFacts, cut, is_below};
+use crate::cli::{Action, FileChange, Kind, Question, ToolFacts, cut, is_inside};
 
 /// Maximum number of reports about a call between its beginning and its end, since some programs
 /// send an update for each line of output.
@@ -51,7 +51,7 @@ impl ToolCall {
         self.done |= is_failed.is_some();
         let mut actions: Vec<_> = self.report(is_failed).into_iter().collect();
         if is_failed == Some(false) {
-            actions.extend(self.made().into_iter().map(Action::Changed));
+            actions.extend(self.changed_files().into_iter().map(Action::Changed));
         }
         actions
     }
@@ -106,7 +106,7 @@ impl ToolCall {
         if let ([path], None) = (paths.as_slice(), input.get("path")) {
             input.insert("path".to_owned(), (*path).into());
         }
-        let is_inside = |path: &&str| directories.iter().any(|it| is_below(path, it));
+        let is_inside = |path: &&str| directories.iter().any(|it| is_inside(path, it));
         let inside = !paths.is_empty() && paths.iter().all(is_inside);
         let kind = match self.kind() {
             "read" | "search" => Kind::Read,
@@ -123,8 +123,8 @@ impl ToolCall {
             changes: self.changes(),
             directory: directories.first().cloned(),
             for_session: false,
-            own_choices: Vec::new(),
-            tool_call: Some(self.asked_facts()).filter(|_| !self.id().is_empty()),
+            vendor_options: Vec::new(),
+            tool_call: Some(self.question_facts()).filter(|_| !self.id().is_empty()),
         }
     }
 
@@ -168,7 +168,7 @@ impl ToolCall {
     }
 
     /// Facts of the call for a question about it: `id`, `kind`, `title` and `locations`.
-    fn asked_facts(&self) -> Value {
+    fn question_facts(&self) -> Value {
         let mut facts = self.facts();
         facts.retain(|name, _| matches!(name.as_str(), "kind" | "title" | "locations"));
         facts.insert("id".to_owned(), self.id().into());
@@ -203,7 +203,7 @@ impl ToolCall {
     }
 
     /// Files that an ended call changed. Without a diff, an edit names its files all the same.
-    fn made(&self) -> Vec<FileChange> {
+    fn changed_files(&self) -> Vec<FileChange> {
         let known = self.output_diff().map(|change| vec![change]);
         let known = known.unwrap_or_else(|| self.changes());
         if !known.is_empty() || !matches!(self.kind(), "edit" | "delete" | "move") {
@@ -234,7 +234,7 @@ impl ToolCall {
 
     /// Files that the call changes, from the diffs that it reports.
     fn changes(&self) -> Vec<FileChange> {
-        if let Some(change) = self.whole_change(&self.diffs) {
+        if let Some(change) = self.merged_change(&self.diffs) {
             return vec![change];
         }
         let change = |diff: &Value| {
@@ -246,17 +246,17 @@ impl ToolCall {
 
     /// Builds one diff with the right line numbers from Vibe's output: the replaced pieces, and the
     /// file's previous content.
-    fn whole_change(&self, diffs: &[Value]) -> Option<FileChange> {
+    fn merged_change(&self, diffs: &[Value]) -> Option<FileChange> {
         let before = self.known["rawOutput"]["previousContent"].as_str()?;
         let path = diffs.first()?["path"].as_str()?;
         let mut after = String::new();
         let mut rest = before;
         for diff in diffs {
             let (old, new) = (diff["oldText"].as_str()?, diff["newText"].as_str()?);
-            let (kept, behind) = rest.split_once(old)?;
-            after.push_str(kept);
+            let (unchanged, tail) = rest.split_once(old)?;
+            after.push_str(unchanged);
             after.push_str(new);
-            rest = behind;
+            rest = tail;
         }
         after.push_str(rest);
         Some(FileChange::between(path, Some(before), &after))

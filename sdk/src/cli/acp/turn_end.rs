@@ -44,7 +44,7 @@ impl<S: Speaker> Acp<S> {
                 self.is_answered = true;
                 (FailureReason::Interrupted, "was interrupted")
             }
-            "end_turn" if self.speaker.is_whole(result) => {
+            "end_turn" if self.speaker.is_complete(result) => {
                 let mut text = self.answer.take();
                 text.push_str(self.lines.end_of_message());
                 self.is_answered = true;
@@ -74,9 +74,9 @@ impl<S: Speaker> Acp<S> {
         self.is_interrupted = true;
         let params = json!({ "sessionId": self.session.id });
         let mut actions = vec![send(&json!({ "method": "session/cancel", "params": params }))];
-        for (id, asked) in std::mem::take(&mut self.asked) {
+        for (id, answer_form) in std::mem::take(&mut self.open_questions) {
             let id: Value = serde_json::from_str(&id).unwrap_or_default();
-            actions.push(send(&json!({ "id": id, "result": asked.cancelled() })));
+            actions.push(send(&json!({ "id": id, "result": answer_form.cancelled() })));
         }
         actions
     }

@@ -159,7 +159,7 @@ async fn manifest_aliases_require_a_grant() -> Result<()> {
     let granted = Grant { memory: Allowance::Bytes(1000), ..Grant::default() };
     let new = NewGrant { grant: granted, ..by_command(digest_of(&packed)) };
     let lori = AgentId::parse("lori")?;
-    GrantsFile::of(&hub.data_dir()).change(|all| all.grant(&lori, new, 0xbeef))?;
+    GrantsFile::new(&hub.data_dir()).change(|all| all.grant(&lori, new, 0xbeef))?;
     client.call("hub/plugins/refresh", json!({})).await?;
     let task = send(&client, "polly", "hello").await?;
     assert_eq!(said(&task), "hello");

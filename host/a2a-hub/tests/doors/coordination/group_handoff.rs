@@ -50,7 +50,7 @@ impl Coders {
                 let facts = json!(stage.work.message.metadata);
                 hears.lock().expect("no panic").push((name.to_owned(), stage.text(), facts));
                 async move {
-                    let _ = stage.say("I read the parser.").await;
+                    let _ = stage.report_working("I read the parser.").await;
                     end()
                 }
             });

@@ -43,7 +43,7 @@ fn who(name: &'static str) -> Native {
                 Ended::Status { state: TaskState::Rejected, message, metadata: None }
             }
             "work and reject" => {
-                let _ = stage.say("at work").await;
+                let _ = stage.report_working("at work").await;
                 let message = Some(Message::text(Role::Agent, "after all"));
                 Ended::Status { state: TaskState::Rejected, message, metadata: None }
             }

@@ -88,7 +88,7 @@ async fn trusted_file_of_repository_counts() -> Result<()> {
     ensure!(untrusted.contains("a2a-hub worktrees trust`"), "{untrusted}");
     ensure!(!untrusted.contains("made") && !untrusted.contains("Setting up"), "{untrusted}");
     let git_dir = repository.join(".git").canonicalize()?;
-    let trusted = a2a_hub_config::TrustedWorktrees::of(&hub.data_dir());
+    let trusted = a2a_hub_config::TrustedWorktrees::new(&hub.data_dir());
     trusted.trust(&git_dir, text)?;
     let prepared = begin().await?;
     ensure!(prepared.contains("Setting up") && prepared.contains("made"), "{prepared}");

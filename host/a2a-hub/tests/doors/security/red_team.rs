@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep};
 const SOON: Duration = Duration::from_secs(3);
 
 fn change(hub: &InProcessHub, change: impl FnOnce(&mut Installations)) -> Result<()> {
-    Ok(GrantsFile::of(&hub.data_dir()).change(change)?)
+    Ok(GrantsFile::new(&hub.data_dir()).change(change)?)
 }
 
 /// Each resource that an agent hoards has a limit with a clear error, and other agents notice

@@ -85,7 +85,7 @@ fn agent() -> AgentId {
 fn outgoing(held: &EffectiveGrant, url: &str, headers: &[(&str, &str)]) -> PermittedRequest {
     let admitted = held.http.admit("poet", "GET", url).unwrap();
     let headers = headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
-    PermittedRequest { admitted, headers: headers.collect(), body: Vec::new(), patience: PATIENCE }
+    PermittedRequest { admitted, headers: headers.collect(), body: Vec::new(), timeout: PATIENCE }
 }
 
 async fn body(mut answer: HttpResponse) -> String {
@@ -255,8 +255,8 @@ async fn silent_server_hits_timeout() {
     let server = ScriptedServer::start(&[""]).await;
     let (http, held, _) = http(&server, data.path());
     let url = format!("http://127.0.0.1:{}/", server.port);
-    let patience = Duration::from_millis(200);
-    let request = PermittedRequest { patience, ..outgoing(&held, &url, &[]) };
+    let timeout = Duration::from_millis(200);
+    let request = PermittedRequest { timeout, ..outgoing(&held, &url, &[]) };
     let late = http.send(request).await.err().unwrap();
     assert!(late.to_string().ends_with("no answer within 200 ms"), "{late}");
 }

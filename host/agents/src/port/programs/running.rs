@@ -6,13 +6,13 @@ use crate::port::{
     files::InstanceFiles,
     live_grant::{Revocation, revoked},
 };
-use a2a_hub_config::KeptLimits;
+use a2a_hub_config::IdleLimits;
 use a2a_hub_core::scheduling::process_pool::{Eviction, IdlePool, Keeping, PoolCapacity, PoolKey};
 use a2a_hub_process::{Child, MemoryExceeded, Output, ProgramExit};
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
-    port::process::{ChildPort, Said},
+    port::process::{ChildPort, ProgramEvent},
 };
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Capacity of the idle pool over all agents of a hub.
-const HUBS_ROOM: PoolCapacity = PoolCapacity { programs: 16, bytes: 6 << 30 };
+const HUB_CAPACITY: PoolCapacity = PoolCapacity { programs: 16, bytes: 6 << 30 };
 
 /// Most unread output of an idle program, in bytes.
 const MAX_UNREAD: usize = 64 << 10;
@@ -33,11 +33,11 @@ const MAX_UNREAD: usize = 64 << 10;
 const WEIGHED_EVERY: Duration = Duration::from_secs(30);
 
 /// Suffix of the owner's name of idle programs.
-const KEPT: &str = "/kept";
+const IDLE_SUFFIX: &str = "/kept";
 
 /// True if programs of this owner are idle and serve no task.
-pub fn is_kept(owner: &str) -> bool {
-    owner.ends_with(KEPT)
+pub fn is_idle_owner(owner: &str) -> bool {
+    owner.ends_with(IDLE_SUFFIX)
 }
 
 /// Concurrency permit of a program among those of its name: released while the program is idle.
@@ -73,71 +73,77 @@ enum IdleOrder {
 }
 
 /// One agent's part of the idle pool. A replacement of the agent under other settings has another.
-pub(crate) struct Seat {
+pub(crate) struct AgentPool {
     pub(crate) agent: AgentId,
-    pub(crate) kept: IdlePrograms,
-    pub(crate) limits: KeptLimits,
+    pub(crate) idle_programs: IdlePrograms,
+    pub(crate) limits: IdleLimits,
     /// Cancelled when the agent leaves or is replaced.
-    pub(crate) left: CancellationToken,
+    pub(crate) shutdown: CancellationToken,
 }
 
-impl Seat {
+impl AgentPool {
     /// Number of the agent's idle programs.
     pub(super) fn count(&self) -> usize {
-        self.kept.0.shelf.lock().of_agent(&self.agent)
+        self.idle_programs.0.shelf.lock().of_agent(&self.agent)
     }
 
     /// True if the pool has a program under this key.
     pub(super) fn has(&self, spot: &PoolKey) -> bool {
-        self.kept.0.shelf.lock().has(spot)
+        self.idle_programs.0.shelf.lock().has(spot)
     }
 
     /// Takes the program under this key; none if it has ended meanwhile.
-    pub(super) async fn take(&self, spot: &PoolKey) -> Option<RunningProgram> {
-        let Keeper(told) = self.kept.0.shelf.lock().take(spot)?;
+    pub(super) async fn check_out(&self, spot: &PoolKey) -> Option<RunningProgram> {
+        let Keeper(sender) = self.idle_programs.0.shelf.lock().take(spot)?;
         let (hands, handed) = oneshot::channel();
-        told.send(IdleOrder::HandOver(hands)).ok()?;
+        sender.send(IdleOrder::HandOver(hands)).ok()?;
         handed.await.ok()
     }
 
-    /// Evicts idle programs until at most `most` of `program` are left.
-    pub(super) fn make_room(&self, program: &str, most: usize) {
-        end(self.kept.0.shelf.lock().make_room(&self.agent, program, most));
+    /// Evicts idle programs until at most `max` of `program` are left.
+    pub(super) fn evict_idle(&self, program: &str, max: usize) {
+        end(self.idle_programs.0.shelf.lock().evict_excess(&self.agent, program, max));
     }
 
     fn put(self: &Arc<Self>, keeping: Keeping, running: RunningProgram) {
-        let (told, orders) = oneshot::channel();
+        let (sender, orders) = oneshot::channel();
         let key = keeping.spot.key.clone();
-        let mut shelf = self.kept.0.shelf.lock();
+        let mut shelf = self.idle_programs.0.shelf.lock();
         let mut number = 0;
-        let gone = shelf.put(keeping, self.limits.room, HUBS_ROOM, |given| {
-            number = given;
-            Keeper(told)
+        let evicted = shelf.put(keeping, self.limits.capacity, HUB_CAPACITY, |assigned| {
+            number = assigned;
+            Keeper(sender)
         });
         drop(shelf);
-        end(gone);
-        self.kept.0.keepers.spawn(keep(Arc::clone(self), number, key, running, orders));
+        end(evicted);
+        self.idle_programs.0.keepers.spawn(hold_idle(
+            Arc::clone(self),
+            number,
+            key,
+            running,
+            orders,
+        ));
     }
 }
 
-fn end(gone: Vec<(Keeper, Eviction)>) {
-    for (Keeper(told), why) in gone {
+fn end(evicted: Vec<(Keeper, Eviction)>) {
+    for (Keeper(sender), why) in evicted {
         // The holder of a program that has exited receives nothing.
-        let _ = told.send(IdleOrder::End(why));
+        let _ = sender.send(IdleOrder::End(why));
     }
 }
 
 /// Holds an idle program until it is readmitted or its time is over.
-async fn keep(
-    seat: Arc<Seat>,
+async fn hold_idle(
+    pool: Arc<AgentPool>,
     number: u64,
     key: String,
     mut running: RunningProgram,
     mut orders: oneshot::Receiver<IdleOrder>,
 ) {
-    let agent = &seat.agent;
+    let agent = &pool.agent;
     tracing::info!(%agent, key, program = running.program, "a program is kept for the next task");
-    let idle = sleep(seat.limits.idle);
+    let idle = sleep(pool.limits.idle);
     tokio::pin!(idle);
     let mut weighing = interval_at(Instant::now() + WEIGHED_EVERY, WEIGHED_EVERY);
     weighing.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -154,15 +160,15 @@ async fn keep(
                 Err(_) => break "the hub keeps none any more",
             },
             () = running.revocation.token.cancelled() => break "its grant was taken away",
-            () = seat.left.cancelled() => break "its agent has left, or was replaced",
+            () = pool.shutdown.cancelled() => break "its agent has left, or was replaced",
             () = &mut idle => break "no task took it up in time",
             _ = weighing.tick() => {
                 let Some(bytes) = running.child.resident().await else { break "it has ended" };
-                end(seat.kept.0.shelf.lock().weighs(number, bytes, seat.limits.room, HUBS_ROOM));
+                end(pool.idle_programs.0.shelf.lock().weighs(number, bytes, pool.limits.capacity, HUB_CAPACITY));
             }
             said = running.child.next() => {
-                let said = said_of(&seat.agent, said);
-                if matches!(said, Said::Code(_) | Said::Signal(_)) {
+                let said = guest_output(&pool.agent, said);
+                if matches!(said, ProgramEvent::Code(_) | ProgramEvent::Signal(_)) {
                     break "it has ended by itself";
                 }
                 running.unread.push_back(said);
@@ -172,7 +178,7 @@ async fn keep(
             }
         }
     };
-    seat.kept.0.shelf.lock().remove(number);
+    pool.idle_programs.0.shelf.lock().remove(number);
     tracing::info!(%agent, key, program = running.program, why, "a kept program was ended");
 }
 
@@ -187,9 +193,9 @@ pub(super) struct RunningProgram {
     /// Files that the agent wrote for the program, and its temporary files.
     pub(super) files: Arc<InstanceFiles>,
     pub(super) permit: Permit,
-    pub(super) seat: Arc<Seat>,
+    pub(super) pool: Arc<AgentPool>,
     /// Output that nobody has read yet.
-    unread: VecDeque<Said>,
+    unread: VecDeque<ProgramEvent>,
     /// Ends the program on revocation, independently of the guest's calls.
     _ending: JoinSet<()>,
 }
@@ -202,7 +208,7 @@ impl RunningProgram {
         fit: LaunchFacts,
         files: Arc<InstanceFiles>,
         permit: Permit,
-        seat: Arc<Seat>,
+        pool: Arc<AgentPool>,
     ) -> Self {
         let (token, end) = (revocation.token.clone(), child.ender());
         let mut ending = JoinSet::new();
@@ -211,36 +217,45 @@ impl RunningProgram {
             end.cancel();
         });
         let unread = VecDeque::new();
-        Self { child, program, revocation, fit, files, permit, seat, unread, _ending: ending }
+        Self { child, program, revocation, fit, files, permit, pool, unread, _ending: ending }
     }
 
     /// Operation named in the refusal after a revocation.
-    fn what(&self) -> String {
+    fn action(&self) -> String {
         format!("run `{}`", self.program)
     }
 
     fn unread_bytes(&self) -> usize {
-        let bytes = self.unread.iter().map(|said| match said {
-            Said::Stdout(bytes) | Said::Stderr(bytes) => bytes.len(),
-            Said::Code(_) | Said::Signal(_) => 0,
+        let bytes = self.unread.iter().map(|output| match output {
+            ProgramEvent::Stdout(bytes) | ProgramEvent::Stderr(bytes) => bytes.len(),
+            ProgramEvent::Code(_) | ProgramEvent::Signal(_) => 0,
         });
         bytes.sum()
     }
 
     /// Ends background processes of the task and puts the program into the idle pool.
-    async fn park_under(mut self, key: String, unread: Option<Said>) -> Result<(), Failure> {
-        let seat = Arc::clone(&self.seat);
+    async fn park_under(
+        mut self,
+        key: String,
+        unread: Option<ProgramEvent>,
+    ) -> Result<(), Failure> {
+        let pool = Arc::clone(&self.pool);
         let refused = |why: &str| Failure::Unavailable(format!("park a program: {why}"));
-        let no_room = |why: a2a_hub_core::scheduling::process_pool::NoRoom| {
+        let pool_full = |why: a2a_hub_core::scheduling::process_pool::PoolRefusal| {
             Failure::Exhausted(format!("park a program: {why}"))
         };
         let spot =
-            PoolKey { agent: seat.agent.clone(), tenant: self.fit.holder.tenant.clone(), key };
+            PoolKey { agent: pool.agent.clone(), tenant: self.fit.holder.tenant.clone(), key };
         let program = self.program.clone();
         let mut keeping = Keeping { spot, program, bytes: 0 };
-        IdlePool::<Keeper>::admits(&keeping, seat.limits.room, HUBS_ROOM).map_err(no_room)?;
+        IdlePool::<Keeper>::admits(&keeping, pool.limits.capacity, HUB_CAPACITY)
+            .map_err(pool_full)?;
         self.unread.extend(unread);
-        if self.unread.iter().any(|said| matches!(said, Said::Code(_) | Said::Signal(_))) {
+        if self
+            .unread
+            .iter()
+            .any(|output| matches!(output, ProgramEvent::Code(_) | ProgramEvent::Signal(_)))
+        {
             return Err(refused("it has ended"));
         }
         if self.unread_bytes() > MAX_UNREAD {
@@ -249,64 +264,65 @@ impl RunningProgram {
         let lost = || refused("it has ended, or what it left in the background could not be ended");
         let pruned = self.child.prune().await.ok_or_else(lost)?;
         if pruned.killed > 0 {
-            let (agent, killed) = (&seat.agent, pruned.killed);
+            let (agent, killed) = (&pool.agent, pruned.killed);
             tracing::info!(%agent, program = self.program, killed, "processes that a task left in the background were ended");
         }
         keeping.bytes = pruned.resident;
-        IdlePool::<Keeper>::admits(&keeping, seat.limits.room, HUBS_ROOM).map_err(no_room)?;
+        IdlePool::<Keeper>::admits(&keeping, pool.limits.capacity, HUB_CAPACITY)
+            .map_err(pool_full)?;
         if self.revocation.token.is_cancelled() {
-            return Err(revoked(&self.what()));
+            return Err(revoked(&self.action()));
         }
-        if seat.left.is_cancelled() {
+        if pool.shutdown.is_cancelled() {
             return Err(refused("its agent has left, or was replaced"));
         }
-        if !self.child.pass_to(&format!("{}{KEPT}", seat.agent)) {
+        if !self.child.pass_to(&format!("{}{IDLE_SUFFIX}", pool.agent)) {
             return Err(refused("it has ended"));
         }
         drop(self.permit.lock().take());
-        seat.put(keeping, self);
+        pool.put(keeping, self);
         Ok(())
     }
 }
 
-fn said_of(agent: &AgentId, output: Output) -> Said {
+fn guest_output(agent: &AgentId, output: Output) -> ProgramEvent {
     match output {
-        Output::Stdout(bytes) => Said::Stdout(bytes),
-        Output::Stderr(bytes) => Said::Stderr(bytes),
+        Output::Stdout(bytes) => ProgramEvent::Stdout(bytes),
+        Output::Stderr(bytes) => ProgramEvent::Stderr(bytes),
         Output::MemoryExceeded(MemoryExceeded { taken, limit }) => {
             let (taken, limit) = (taken >> 20, limit >> 20);
             let why = format!(
                 "\na2a-hub: ended, for it took {taken} MiB of memory with all it started, and may take {limit} \
                  (`agents.{agent}.confined.max_memory_mb`)\n"
             );
-            Said::Stderr(why.into_bytes())
+            ProgramEvent::Stderr(why.into_bytes())
         }
-        Output::Exited(ProgramExit::Code(code)) => Said::Code(code),
-        Output::Exited(ProgramExit::Signal(signal)) => Said::Signal(signal),
+        Output::Exited(ProgramExit::Code(code)) => ProgramEvent::Code(code),
+        Output::Exited(ProgramExit::Signal(signal)) => ProgramEvent::Signal(signal),
     }
 }
 
 #[async_trait::async_trait]
 impl ChildPort for RunningProgram {
-    async fn next(&mut self) -> Result<Said, Failure> {
+    async fn next(&mut self) -> Result<ProgramEvent, Failure> {
         if self.revocation.token.is_cancelled() {
-            return Err(revoked(&self.what()));
+            return Err(revoked(&self.action()));
         }
         if let Some(unread) = self.unread.pop_front() {
             return Ok(unread);
         }
         tokio::select! {
             biased;
-            () = self.revocation.token.cancelled() => Err(revoked(&self.what())),
-            said = self.child.next() => Ok(said_of(&self.seat.agent, said)),
+            () = self.revocation.token.cancelled() => Err(revoked(&self.action())),
+            said = self.child.next() => Ok(guest_output(&self.pool.agent, said)),
         }
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let what = self.what();
+        let action = self.action();
         let written = tokio::select! {
             biased;
-            () = self.revocation.token.cancelled() => return Err(revoked(&what)),
+            () = self.revocation.token.cancelled() => return Err(revoked(&action)),
             written = self.child.write_stdin(bytes) => written,
         };
         written.map_err(|why| Failure::Unavailable(format!("write to the program: {why}")))
@@ -329,10 +345,14 @@ impl ChildPort for RunningProgram {
     }
 
     async fn settled(&mut self) {
-        self.child.settle().await;
+        self.child.mark_baseline().await;
     }
 
-    async fn park(self: Box<Self>, key: String, unread: Option<Said>) -> Result<(), Failure> {
+    async fn park(
+        self: Box<Self>,
+        key: String,
+        unread: Option<ProgramEvent>,
+    ) -> Result<(), Failure> {
         self.park_under(key, unread).await
     }
 }

@@ -44,7 +44,7 @@ impl Programs {
             owner,
             program,
             keeps: None,
-            door: None,
+            hub_access: None,
             args,
             env,
             cwd,

@@ -20,9 +20,9 @@ pub(super) struct Workspaces {
 
 impl Workspaces {
     pub(super) fn new(granted: &[PathBuf], home: &Path) -> Self {
-        let granted = granted.iter().map(|workspace| behind_links(workspace)).collect();
+        let granted = granted.iter().map(|workspace| resolve_links(workspace)).collect();
         let home = match (home.parent(), home.file_name()) {
-            (Some(above), Some(name)) => behind_links(above).join(name),
+            (Some(parent), Some(name)) => resolve_links(parent).join(name),
             _ => home.to_owned(),
         };
         Self { granted, home }
@@ -62,15 +62,15 @@ impl Workspaces {
     /// directory, even if its path has been replaced meanwhile. Blocks on the disk.
     pub(super) fn open(
         &self,
-        asked: Option<&str>,
+        requested: Option<&str>,
         worktree: Option<&WorktreeAccess>,
     ) -> Result<WorkingDirectory, Failure> {
-        let Some(asked) = asked else { return self.open_first() };
-        let refused = |why: String| Failure::Denied(format!("work in `{asked}`: {why}"));
-        if !Path::new(asked).is_absolute() {
+        let Some(requested) = requested else { return self.open_first() };
+        let refused = |why: String| Failure::Denied(format!("work in `{requested}`: {why}"));
+        if !Path::new(requested).is_absolute() {
             return Err(refused("it is not an absolute path".to_owned()));
         }
-        let opened = WorkingDirectory::open(Path::new(asked));
+        let opened = WorkingDirectory::open(Path::new(requested));
         let opened = opened.map_err(|why| refused(why.to_string()))?;
         if let Some(WorktreeAccess { tree, origin, .. }) = worktree {
             return match opened.path().starts_with(tree) {
@@ -93,7 +93,7 @@ impl Workspaces {
             "it lies outside the granted workspaces ({}); `a2a-hub workspace add {}` allows it, or \
              `agents.<id>.workspaces` if the agent has its own",
             if granted.is_empty() { "there are none".to_owned() } else { granted.join(", ") },
-            shell_word(asked),
+            shell_word(requested),
         )))
     }
 
@@ -121,11 +121,11 @@ impl Workspaces {
 }
 
 /// Path with the links of its existing part resolved.
-fn behind_links(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     path.ancestors()
-        .find_map(|above| {
-            let real = fs::canonicalize(above).ok()?;
-            let rest = path.strip_prefix(above).ok()?;
+        .find_map(|ancestor| {
+            let real = fs::canonicalize(ancestor).ok()?;
+            let rest = path.strip_prefix(ancestor).ok()?;
             Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
         })
         .unwrap_or_else(|| path.to_owned())

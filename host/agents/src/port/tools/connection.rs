@@ -44,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Interval of the idle check.
-const LOOK: Duration = Duration::from_secs(5);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time that a hanging server has to answer a ping.
 const PONG_WITHIN: Duration = Duration::from_secs(1);
@@ -93,14 +93,14 @@ impl ServerConnection {
         });
         let mut keeping = JoinSet::new();
         let name = origin.name.clone();
-        let is_granted = move |held: &EffectiveGrant| held.tools.contains_key(&name);
+        let is_granted = move |grant: &EffectiveGrant| grant.tools.contains_key(&name);
         let revocation = origin.live.watch(is_granted);
         let us = Implementation::new("a2a-hub", env!("CARGO_PKG_VERSION"));
         let us = ClientConfig::new(ClientCapabilities::default(), us);
         let reader = MessageReader::new(origin.agent.clone(), origin.name.clone());
         let agreed = match &origin.config.url {
             Some(url) => {
-                keeping.spawn(keep(revocation, Arc::clone(&shared), pending()));
+                keeping.spawn(supervise(revocation, Arc::clone(&shared), pending()));
                 let (agent, live) = (origin.agent.clone(), origin.live.clone());
                 let (http, refused) = (origin.http.clone(), shared.refused.clone());
                 let client = RemoteTransport { agent, live, http, refused, reader };
@@ -109,7 +109,7 @@ impl ServerConnection {
             }
             None => {
                 let owner = format!("{}/mcp/{}", origin.agent, origin.name);
-                let files = Arc::new(origin.files.of(&owner, origin.live.clone()));
+                let files = Arc::new(origin.files.instance(&owner, origin.live.clone()));
                 let child =
                     origin.programs.serve(&origin.config, owner, Arc::clone(&files)).await?;
                 let (ours, mut theirs) = duplex(PIPE);
@@ -124,7 +124,7 @@ impl ServerConnection {
                     drop(files);
                     why
                 };
-                keeping.spawn(keep(revocation, Arc::clone(&shared), work));
+                keeping.spawn(supervise(revocation, Arc::clone(&shared), work));
                 let (read, write) = split(ours);
                 // Mending a line may lengthen each byte to an escape.
                 let transport = AsyncRwTransport::new_client(read, write);
@@ -195,7 +195,7 @@ impl ConnectionInner {
 
     /// Returns once the connection has been idle for [`IDLE`].
     async fn idle(&self) {
-        let mut looks = interval(LOOK);
+        let mut looks = interval(IDLE_CHECK_INTERVAL);
         loop {
             looks.tick().await;
             if self.users.load(Relaxed) == 0 && self.used_last.lock().elapsed() >= IDLE {
@@ -207,7 +207,7 @@ impl ConnectionInner {
 
 /// Runs `work`, which returns the reason of its end, until the connection is idle or its grant is
 /// revoked.
-async fn keep(
+async fn supervise(
     revocation: Revocation,
     shared: Arc<ConnectionInner>,
     work: impl Future<Output = String>,
@@ -255,13 +255,13 @@ pub(super) fn innermost(why: &(dyn Error + 'static)) -> String {
 /// it.
 async fn pump(mut child: Child, hub: &mut DuplexStream, reader: &MessageReader) -> String {
     let (mut from_hub, mut to_hub) = split(hub);
-    let mut said = vec![0; PIPE];
+    let mut buffer = vec![0; PIPE];
     let (mut pace, mut complaint, mut lines) = (Pace::new(), String::new(), ServerLines::default());
     loop {
         tokio::select! {
             output = child.next() => match output {
                 Output::Stdout(bytes) => {
-                    let Relayed { to_hub: told, to_server } = match lines.take(&bytes) {
+                    let Relayed { to_hub: told, to_server } = match lines.feed(&bytes) {
                         Ok(relayed) => relayed,
                         Err(LineTooLong) => {
                             return format!("it said a line of more than {} MiB", MAX_LINE >> 20);
@@ -291,11 +291,11 @@ async fn pump(mut child: Child, hub: &mut DuplexStream, reader: &MessageReader) 
                     return ended(exit, &complaint);
                 }
             },
-            heard = from_hub.read(&mut said) => match heard {
+            heard = from_hub.read(&mut buffer) => match heard {
                 Ok(0) | Err(_) => return "the hub hung up".to_owned(),
                 Ok(length) => {
                     // A program that closed its input reports the reason by its exit.
-                    let _ = child.write_stdin(&said[..length]).await;
+                    let _ = child.write_stdin(&buffer[..length]).await;
                 }
             },
         }
@@ -310,11 +310,11 @@ fn read_by(reader: &MessageReader, lines: &[u8]) -> Vec<u8> {
 }
 
 fn ended(exit: ProgramExit, complaint: &str) -> String {
-    let how = match exit {
+    let reason = match exit {
         ProgramExit::Code(code) => format!("it ended with code {code}"),
         ProgramExit::Signal(signal) => format!("it was ended by signal {signal}"),
     };
-    if complaint.is_empty() { how } else { format!("{how}, and said last: \"{complaint}\"") }
+    if complaint.is_empty() { reason } else { format!("{reason}, and said last: \"{complaint}\"") }
 }
 
 /// Rate limit for reading a program's output.
@@ -439,7 +439,11 @@ mod tests {
         *shared.used_last.lock() = Instant::now();
         let begun = Instant::now();
         shared.idle().await;
-        assert!((IDLE..=IDLE + LOOK).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        assert!(
+            (IDLE..=IDLE + IDLE_CHECK_INTERVAL).contains(&begun.elapsed()),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 
     #[test]

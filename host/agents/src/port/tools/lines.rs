@@ -28,7 +28,7 @@ pub(super) struct Relayed {
 
 impl ServerLines {
     /// Adds output, and returns the lines that are complete by now.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Relayed, LineTooLong> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Relayed, LineTooLong> {
         let mut relayed = Relayed::default();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.partial.extend_from_slice(piece);
@@ -93,7 +93,7 @@ mod tests {
             let mut lines = ServerLines::default();
             let mut to_hub = Vec::new();
             for chunk in output.chunks(size) {
-                to_hub.extend(lines.take(chunk).unwrap().to_hub);
+                to_hub.extend(lines.feed(chunk).unwrap().to_hub);
             }
             assert_eq!(text(&to_hub), "{\"id\":1,\"result\":\"\\ufffd\"}\n");
             assert_eq!(text(&lines.end().to_hub), "{\"a\":2}\n");
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn cut_line_is_answered_by_kind() {
         let taken =
-            |line: &str| ServerLines::default().take(format!("{line}\n").as_bytes()).unwrap();
+            |line: &str| ServerLines::default().feed(format!("{line}\n").as_bytes()).unwrap();
         let response = taken(r#"{"jsonrpc":"2.0","id":1,"result":{"content":["#);
         let error: Value = serde_json::from_slice(&response.to_hub).unwrap();
         assert_eq!((&error["id"], &error["error"]["code"]), (&json!(1), &json!(-32700)));
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn long_line_is_refused() {
         let mut lines = ServerLines::default();
-        assert!(lines.take(&vec![b'x'; MAX_LINE - 1]).is_ok());
-        assert!(lines.take(b"\n").is_ok());
-        assert!(lines.take(&vec![b'x'; MAX_LINE]).is_ok());
-        assert_eq!(lines.take(b"x\n"), Err(LineTooLong));
+        assert!(lines.feed(&vec![b'x'; MAX_LINE - 1]).is_ok());
+        assert!(lines.feed(b"\n").is_ok());
+        assert!(lines.feed(&vec![b'x'; MAX_LINE]).is_ok());
+        assert_eq!(lines.feed(b"x\n"), Err(LineTooLong));
     }
 }

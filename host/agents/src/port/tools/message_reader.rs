@@ -32,13 +32,13 @@ impl MessageReader {
     }
 
     /// Reads a JSON text: a message, or a batch of them. What is no message is skipped. An answer
-    /// without an id is that to the request `asked`, if the text answers only one.
-    pub(super) fn read(&self, text: &[u8], asked: Option<&Value>) -> Vec<Value> {
+    /// without an id is that to the request `request_id`, if the text answers only one.
+    pub(super) fn read(&self, text: &[u8], request_id: Option<&Value>) -> Vec<Value> {
         match foreign::read(text) {
             Ok(Value::Array(batch)) => {
-                batch.into_iter().filter_map(|message| self.message(message, asked)).collect()
+                batch.into_iter().filter_map(|message| self.message(message, request_id)).collect()
             }
-            Ok(message) => self.message(message, asked).into_iter().collect(),
+            Ok(message) => self.message(message, request_id).into_iter().collect(),
             Err(NotJson { why, .. }) => {
                 let text = String::from_utf8_lossy(&text[..text.len().min(4 * MAX_NAME)]);
                 if !text.trim().is_empty() {
@@ -49,7 +49,7 @@ impl MessageReader {
         }
     }
 
-    fn message(&self, message: Value, asked: Option<&Value>) -> Option<Value> {
+    fn message(&self, message: Value, request_id: Option<&Value>) -> Option<Value> {
         let Value::Object(mut of) = message else {
             self.skip("a message", &message.to_string(), "it is no object");
             return None;
@@ -61,7 +61,7 @@ impl MessageReader {
                 of.remove("params");
             }
         } else {
-            if let (Some(id), false) = (asked, of.contains_key("id")) {
+            if let (Some(id), false) = (request_id, of.contains_key("id")) {
                 of.insert("id".to_owned(), id.clone());
             }
             self.answer(&mut of);
@@ -179,8 +179,8 @@ impl MessageReader {
         if is_known(&block) {
             return block;
         }
-        if let Value::String(said) = &block {
-            return text(said);
+        if let Value::String(string) = &block {
+            return text(string);
         }
         let mut plain = block.clone();
         if let Value::Object(members) = &mut plain {
@@ -196,10 +196,10 @@ impl MessageReader {
         text(&format!("[a content block of the type \"{kind}\" was left out]"))
     }
 
-    fn skip(&self, what: &str, which: &str, why: &str) {
+    fn skip(&self, subject: &str, which: &str, why: &str) {
         let (agent, server) = (&self.agent, self.server.as_str());
         let (which, why) = (plain_text::line(which, MAX_NAME), plain_text::line(why, MAX_NAME));
-        tracing::warn!(%agent, server, which, why, "{what} of an MCP server is skipped");
+        tracing::warn!(%agent, server, which, why, "{subject} of an MCP server is skipped");
     }
 }
 

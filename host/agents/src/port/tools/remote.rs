@@ -28,7 +28,7 @@ use std::{
 };
 
 /// Timeout for the head of a response. A call has its own deadline.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// Longest response that is read, in bytes: a result and its notifications.
 const MAX_ANSWER: usize = 16 << 20;
@@ -86,7 +86,7 @@ impl RemoteTransport {
                 return Err(Failure::Denied(why.to_owned()));
             };
             let outgoing =
-                PermittedRequest { admitted: admitted?, headers, body, patience: PATIENCE };
+                PermittedRequest { admitted: admitted?, headers, body, timeout: RESPONSE_TIMEOUT };
             http.send(outgoing).await
         };
         let sent = sent.await;
@@ -147,7 +147,7 @@ impl RemoteTransport {
             }
             status if status.is_success() => {}
             status => {
-                let bytes = whole(answer.body).await?;
+                let bytes = read_body(answer.body).await?;
                 let is_refusal = |message: &Value| message.get("error").is_some();
                 if self.reader.read(&bytes, Some(&id)).iter().any(is_refusal) {
                     return self.read_json(&id, &bytes, None);
@@ -161,7 +161,7 @@ impl RemoteTransport {
             let events = ServerSentEvents::new(answer.body, id, self.reader.clone());
             return Ok(StreamableHttpPostResponse::Sse(events.stream(), session));
         }
-        let bytes = whole(answer.body).await?;
+        let bytes = read_body(answer.body).await?;
         let is_json =
             is_in_range(&media, JSON) || self.reader.read(&bytes, Some(&id)).iter().any(is_answer);
         if !is_json {
@@ -207,7 +207,7 @@ fn named<'a>(answer: &'a HttpResponse, name: &HeaderName) -> Option<&'a str> {
 }
 
 /// Reads a whole body.
-async fn whole(mut body: Box<dyn BodyPort>) -> Result<Vec<u8>, TransportError> {
+async fn read_body(mut body: Box<dyn BodyPort>) -> Result<Vec<u8>, TransportError> {
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await.map_err(TransportError::Client)? {
         if bytes.len() + piece.len() > MAX_ANSWER {
@@ -253,7 +253,7 @@ impl ServerSentEvents {
             let events = match body.next().await {
                 Ok(Some(piece)) => {
                     self.read += piece.len();
-                    let events = self.decoder.take(&piece).map_err(|why| format!(": {why}"));
+                    let events = self.decoder.decode(&piece).map_err(|why| format!(": {why}"));
                     let too_long = || format!(": it is longer than {} MiB", MAX_ANSWER >> 20);
                     if self.read > MAX_ANSWER { Err(too_long()) } else { events }
                 }

@@ -72,17 +72,17 @@ impl ToolServer {
 
     /// Tools of the server, each name once.
     pub(super) async fn list(&self) -> Result<Vec<ToolInfo>, Failure> {
-        let what = format!("list the tools of `{}`", self.origin.name);
+        let action = format!("list the tools of `{}`", self.origin.name);
         let _turn = self.at_once.acquire().await;
-        let used = self.connection(&what).await?;
-        match timeout(LISTED_WITHIN, self.pages(&used, &what)).await {
+        let used = self.connection(&action).await?;
+        match timeout(LISTED_WITHIN, self.pages(&used, &action)).await {
             Ok(listed) => listed,
-            Err(_) => Err(self.hung(&used, &what, LISTED_WITHIN).await),
+            Err(_) => Err(self.hung(&used, &action, LISTED_WITHIN).await),
         }
     }
 
-    async fn pages(&self, used: &Use, what: &str) -> Result<Vec<ToolInfo>, Failure> {
-        let (mut tools, mut cursor, mut seen) = (BTreeMap::new(), None, BTreeSet::new());
+    async fn pages(&self, used: &Use, action: &str) -> Result<Vec<ToolInfo>, Failure> {
+        let (mut tools, mut cursor, mut cursors) = (BTreeMap::new(), None, BTreeSet::new());
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
             // Bypasses the client's own cache, whose lifetime the server controls.
@@ -92,18 +92,18 @@ impl ToolServer {
                 extensions: Default::default(),
             };
             let listed = used.peer().send_request(ClientRequest::ListToolsRequest(request)).await;
-            let listed = listed.map_err(|why| Self::failed(used, what, &why))?;
+            let listed = listed.map_err(|why| Self::failed(used, action, &why))?;
             let ServerResult::ListToolsResult(page) = listed else {
-                return Err(misunderstood(what));
+                return Err(misunderstood(action));
             };
             for tool in page.tools {
-                let tool = self.told(tool);
+                let tool = self.to_info(tool);
                 tools.entry(tool.name.clone()).or_insert(tool);
             }
             cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
             match &cursor {
                 None => break,
-                Some(cursor) if !seen.insert(cursor.clone()) => {
+                Some(cursor) if !cursors.insert(cursor.clone()) => {
                     let (agent, server) = (&self.origin.agent, &self.origin.name);
                     tracing::warn!(%agent, server, "a cursor of the server's tools repeats, later pages are not read");
                     break;
@@ -115,7 +115,7 @@ impl ToolServer {
     }
 
     /// A tool's description as one plain line, and its schema if that is not too long.
-    fn told(&self, tool: Tool) -> ToolInfo {
+    fn to_info(&self, tool: Tool) -> ToolInfo {
         let description = tool.description.map(|text| plain_text::line(&text, MAX_DESCRIPTION));
         let schema = Value::Object(Arc::unwrap_or_clone(tool.input_schema));
         let is_short = schema.to_string().len() <= MAX_SCHEMA;
@@ -125,24 +125,24 @@ impl ToolServer {
     }
 
     /// Calls a tool and waits for its result.
-    pub(super) async fn call(&self, what: &str, call: ToolCall) -> Result<Value, Failure> {
+    pub(super) async fn call(&self, action: &str, call: ToolCall) -> Result<Value, Failure> {
         let _turn = self.at_once.acquire().await;
-        let used = self.connection(what).await?;
+        let used = self.connection(action).await?;
         let params = CallToolRequestParams::new(call.tool).with_arguments(call.arguments);
         let Ok(called) = timeout(call.within, used.peer().call_tool_once(params)).await else {
-            return Err(self.hung(&used, what, call.within).await);
+            return Err(self.hung(&used, action, call.within).await);
         };
-        let called = called.map_err(|why| Self::failed(&used, what, &why))?;
+        let called = called.map_err(|why| Self::failed(&used, action, &why))?;
         let CallToolResponse::Complete(result) = called else {
             return Err(Failure::Unsupported(format!(
-                "{what}: it asks for more, or goes on by itself, where only a result is of use"
+                "{action}: it asks for more, or goes on by itself, where only a result is of use"
             )));
         };
         serde_json::to_value(result).map_err(|why| Failure::Internal(why.to_string()))
     }
 
     /// A working connection: the current one, or a new one.
-    async fn connection(&self, what: &str) -> Result<Use, Failure> {
+    async fn connection(&self, action: &str) -> Result<Use, Failure> {
         let mut state = self.state.lock().await;
         if let Some(used) = state.running.as_ref().and_then(ServerConnection::used) {
             return Ok(used);
@@ -153,7 +153,7 @@ impl ToolServer {
         if state.starts.len() >= STARTS {
             let before = before.map(|why| format!(", at last because {why}")).unwrap_or_default();
             return Err(Failure::Unavailable(format!(
-                "{what}: it was started {STARTS} times within {}, and ended each time{before}; it is tried again later",
+                "{action}: it was started {STARTS} times within {}, and ended each time{before}; it is tried again later",
                 Span(WHILE)
             )));
         }
@@ -165,35 +165,35 @@ impl ToolServer {
                 Span(STARTED_WITHIN)
             )))
         });
-        let begun = Arc::new(begun.map_err(|why| said(what, &why))?);
+        let begun = Arc::new(begun.map_err(|why| prefixed(action, &why))?);
         let used = begun.used();
         state.running = Some(begun);
-        used.ok_or_else(|| Failure::Unavailable(format!("{what}: it ended at once")))
+        used.ok_or_else(|| Failure::Unavailable(format!("{action}: it ended at once")))
     }
 
     /// Handles a call that timed out. A server that does not answer a ping is ended.
-    async fn hung(&self, used: &Use, what: &str, within: Duration) -> Failure {
+    async fn hung(&self, used: &Use, action: &str, within: Duration) -> Failure {
         if !used.is_alive().await {
             used.end(format!("it did not answer for {}", Span(within)));
-            tracing::warn!(agent = %self.origin.agent, server = self.origin.name, "{what}: it hangs, and is ended");
+            tracing::warn!(agent = %self.origin.agent, server = self.origin.name, "{action}: it hangs, and is ended");
         }
         Failure::Timeout
     }
 
-    fn failed(used: &Use, what: &str, why: &ServiceError) -> Failure {
+    fn failed(used: &Use, action: &str, why: &ServiceError) -> Failure {
         if let ServiceError::McpError(why) = why {
             if why.message.starts_with(BROKE_OFF) {
                 let words = plain_text::line(&why.message, MAX_WORDS);
-                return Failure::Unavailable(format!("{what}: {words}"));
+                return Failure::Unavailable(format!("{action}: {words}"));
             }
             let words = plain_text::line(&why.message, MAX_WORDS);
-            let text = format!("{what}: the server refuses: \"{words}\"");
+            let text = format!("{action}: the server refuses: \"{words}\"");
             let is_callers = [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND];
             let is_callers = is_callers.contains(&why.code);
             return if is_callers { Failure::Invalid(text) } else { Failure::Unavailable(text) };
         }
         if matches!(why, ServiceError::UnexpectedResponse) {
-            return misunderstood(what);
+            return misunderstood(action);
         }
         let words = if let ServiceError::TransportSend(why) = why {
             innermost(&*why.error)
@@ -201,17 +201,17 @@ impl ToolServer {
             why.to_string()
         };
         let why = used.fault().unwrap_or_else(|| plain_text::line(&words, MAX_WORDS));
-        Failure::Unavailable(format!("{what}: {why}"))
+        Failure::Unavailable(format!("{action}: {why}"))
     }
 }
 
-fn misunderstood(what: &str) -> Failure {
-    Failure::Unavailable(format!("{what}: its answer is none of the protocol's"))
+fn misunderstood(action: &str) -> Failure {
+    Failure::Unavailable(format!("{action}: its answer is none of the protocol's"))
 }
 
 /// Prefixes a failure with the operation.
-fn said(what: &str, why: &Failure) -> Failure {
-    let text = format!("{what}: {why}");
+fn prefixed(action: &str, why: &Failure) -> Failure {
+    let text = format!("{action}: {why}");
     if matches!(why, Failure::Denied(_)) {
         Failure::Denied(text)
     } else {

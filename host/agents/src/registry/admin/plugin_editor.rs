@@ -6,14 +6,16 @@
 use crate::{
     agent::AgentSource,
     registry::plugins::{
-        component_store::KeptComponents,
+        component_store::ComponentStore,
         file_error::FileError,
         folder_watcher::{MAX_BYTES, PluginFolder, read_offered},
-        provenance::{self, beside},
+        provenance::{self, signature_path},
     },
 };
 use a2a_hub_clock as clock;
-use a2a_hub_config::{self as config, Config, GrantsError, GrantsFile, ProgramFileError, own_file};
+use a2a_hub_config::{
+    self as config, Config, GrantsError, GrantsFile, ProgramFileError, private_file,
+};
 use a2a_hub_core::{
     grant::{Ask, Grant},
     plugin::{
@@ -209,25 +211,25 @@ impl<'c> PluginEditor<'c> {
             ComponentSource::File(path) => read_offered(&path, MAX_BYTES).map_err(refused)?,
             ComponentSource::Bytes(bytes) => Bytes::from(bytes),
         };
-        let place = self.file_of(&id);
+        let component_file = self.file_of(&id);
         let ask = self.checked(&id, &bytes, &sha256)?;
         let signed = signature.as_deref().map(str::as_bytes);
         provenance::admit(&bytes, signed, &self.config.plugins).map_err(refused)?;
-        if place.exists() && !self.grants().read()?.plugins.contains_key(&id) {
+        if component_file.exists() && !self.grants().read()?.plugins.contains_key(&id) {
             return Err(PluginEditError::Exists(id));
         }
         if let Some(grant) = grant {
             // Recorded first, so that the component never joins without its grant.
             self.record(&id, &bytes, sha256, &ask, grant)?;
         }
-        let put = put(&place, &bytes, signature.as_deref());
-        put.map_err(|why| PluginEditError::Io { agent: id, path: place, why })
+        let put = put(&component_file, &bytes, signature.as_deref());
+        put.map_err(|why| PluginEditError::Io { agent: id, path: component_file, why })
     }
 
     fn grant(&self, grant: GrantPlugin) -> Result<(), PluginEditError> {
         let GrantPlugin { id, sha256, grant } = grant;
-        let place = self.file_of(&id);
-        let bytes = match read_offered(&place, MAX_BYTES) {
+        let component_file = self.file_of(&id);
+        let bytes = match read_offered(&component_file, MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(FileError::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
                 return Err(PluginEditError::Unknown(id));
@@ -259,9 +261,9 @@ impl<'c> PluginEditor<'c> {
         component: &[u8],
         sha256: String,
         ask: &Ask,
-        said: PluginGrant,
+        request: PluginGrant,
     ) -> Result<(), PluginEditError> {
-        let PluginGrant { grant, before, key, dev, source } = said;
+        let PluginGrant { grant, before, key, dev, source } = request;
         let unread = |why| PluginEditError::Grant { agent: id.clone(), why };
         let grant: Grant = serde_json::from_value(grant).map_err(unread)?;
         let before: Option<Grant> =
@@ -273,8 +275,8 @@ impl<'c> PluginEditor<'c> {
         let failed =
             |path: PathBuf| move |why| PluginEditError::Io { agent: id.clone(), path, why };
         // The granted component runs from this copy while a new one is held back.
-        let kept = KeptComponents::of(self.dir).keep(component);
-        kept.map_err(failed(self.dir.to_owned()))?;
+        let stored = ComponentStore::for_grants(self.dir).store(component);
+        stored.map_err(failed(self.dir.to_owned()))?;
         let chance = getrandom::u32().map_err(io::Error::other);
         let chance = chance.map_err(failed(self.dir.to_owned()))?;
         let new = NewGrant {
@@ -293,7 +295,7 @@ impl<'c> PluginEditor<'c> {
     }
 
     fn remove(&self, id: &AgentId) -> Result<(), PluginEditError> {
-        let place = self.file_of(id);
+        let component_file = self.file_of(id);
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |why| PluginEditError::Io { agent: id.clone(), path, why }
@@ -301,16 +303,16 @@ impl<'c> PluginEditor<'c> {
         let chance = getrandom::u32().map_err(io::Error::other).map_err(failed(self.dir))?;
         // Read first: if the grants are unreadable, the component stays.
         self.grants().read()?;
-        let was_there = place.symlink_metadata().is_ok();
-        for file in [place.clone(), beside(&place)] {
-            own_file::ok_if_missing(fs::remove_file(&file)).map_err(failed(&file))?;
+        let was_there = component_file.symlink_metadata().is_ok();
+        for file in [component_file.clone(), signature_path(&component_file)] {
+            private_file::ok_if_missing(fs::remove_file(&file)).map_err(failed(&file))?;
         }
         let had_record = self.grants().change(|all| all.remove(id, chance))?.is_some();
         if was_there || had_record { Ok(()) } else { Err(PluginEditError::Unknown(id.clone())) }
     }
 
     fn grants(&self) -> GrantsFile {
-        GrantsFile::of(self.dir)
+        GrantsFile::new(self.dir)
     }
 
     fn file_of(&self, id: &AgentId) -> PathBuf {
@@ -333,12 +335,12 @@ fn grant_unless_outdated(
     all: &mut Installations,
     id: &AgentId,
     (mut new, dev): (NewGrant, Option<bool>),
-    made_from: Option<Grant>,
+    base: Option<Grant>,
     chance: u32,
 ) -> Result<(), Outdated> {
     let before = all.continued_by(id, &new.sha256);
     let now = before.map(|record| &record.grant);
-    if made_from.is_some_and(|made_from| now != Some(&made_from)) {
+    if base.is_some_and(|base| now != Some(&base)) {
         return Err(Outdated);
     }
     new.key = new.key.or_else(|| before?.key.clone());
@@ -349,14 +351,14 @@ fn grant_unless_outdated(
 
 /// Writes a component and its signature atomically into the plugins folder. The signature comes
 /// first, because it is read only next to a component.
-fn put(place: &Path, component: &[u8], signature: Option<&str>) -> io::Result<()> {
-    let folder = place.parent().unwrap_or(place);
+fn put(path: &Path, component: &[u8], signature: Option<&str>) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     match signature {
-        Some(signature) => own_file::replace(&beside(place), signature.as_bytes())?,
-        None => own_file::ok_if_missing(fs::remove_file(beside(place)))?,
+        Some(signature) => private_file::replace(&signature_path(path), signature.as_bytes())?,
+        None => private_file::ok_if_missing(fs::remove_file(signature_path(path)))?,
     }
-    own_file::replace(place, component)
+    private_file::replace(path, component)
 }
 
 impl PluginFolder {
@@ -385,9 +387,9 @@ impl PluginFolder {
             why: io::Error::other(why),
         };
         done.await.map_err(failed)??;
-        let trouble = self.refresh().await.trouble;
+        let problem = self.refresh().await.trouble;
         let plugin = self.plugins().await.into_iter().find(|plugin| plugin.agent_id == id);
-        Ok(PluginChanged { agent_id: id, plugin, trouble })
+        Ok(PluginChanged { agent_id: id, plugin, trouble: problem })
     }
 
     /// Refuses the id of an agent that is not a plug-in: no file can replace it.
@@ -448,17 +450,17 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
         editor.carry_out(add(Some(grant(7, None)))).unwrap();
         let place = plugin_file(dir.path(), &agent());
         assert_eq!(fs::read(&place).unwrap(), COMPONENT);
-        assert_eq!(fs::read_to_string(beside(&place)).unwrap(), SIGNATURE);
+        assert_eq!(fs::read_to_string(signature_path(&place)).unwrap(), SIGNATURE);
         let mode = fs::metadata(place.parent().unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
-        let record = || GrantsFile::of(dir.path()).read().unwrap().plugins[&agent()].clone();
+        let record = || GrantsFile::new(dir.path()).read().unwrap().plugins[&agent()].clone();
         assert_eq!(record().changed_by.as_deref(), Some("a test"));
-        assert!(KeptComponents::of(dir.path()).read(&record().sha256).unwrap().is_some());
+        assert!(ComponentStore::for_grants(dir.path()).read(&record().sha256).unwrap().is_some());
 
         editor.carry_out(PluginEdit::Deny(agent(), vec!["memory".to_owned()])).unwrap();
         assert_eq!(record().grant, Grant::default());
         editor.carry_out(PluginEdit::Remove(agent())).unwrap();
-        assert!(!place.exists() && !beside(&place).exists());
+        assert!(!place.exists() && !signature_path(&place).exists());
         let why = editor.carry_out(PluginEdit::Remove(agent())).unwrap_err();
         assert!(matches!(why, PluginEditError::Unknown(_)), "{why}");
     }
@@ -468,7 +470,7 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
         let (dir, config) = (tempfile::tempdir().unwrap(), Config::default());
         let editor = PluginEditor::new(dir.path(), &config, "a test");
         editor.carry_out(add(Some(grant(7, None)))).unwrap();
-        let before = json!(GrantsFile::of(dir.path()).read().unwrap().plugins[&agent()].grant);
+        let before = json!(GrantsFile::new(dir.path()).read().unwrap().plugins[&agent()].grant);
         editor.carry_out(granted(8, Some(before.clone()))).unwrap();
         let why = editor.carry_out(granted(9, Some(before))).unwrap_err();
         assert!(matches!(why, PluginEditError::Outdated(_)), "{why}");
@@ -484,7 +486,7 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
             let (id, sha256) = (agent(), digest_of(COMPONENT));
             let granted = PluginEdit::Grant(Box::new(GrantPlugin { id, sha256, grant }));
             editor.carry_out(granted).unwrap();
-            GrantsFile::of(dir.path()).read().unwrap().plugins[&agent()].dev
+            GrantsFile::new(dir.path()).read().unwrap().plugins[&agent()].dev
         };
         editor.carry_out(add(Some(grant(7, None)))).unwrap();
         let marks = [None, Some(true), None, Some(false), None];
@@ -503,12 +505,12 @@ wR0iPbApHX6siJ7qFbTLNWaW2veTEI4pfcXonzNZZFWhn1ImvuiWEyHgflJ4PSRvP7Y38siE24VkoLCZ
         for change in [other.clone(), PluginEdit::Revoke(agent()), PluginEdit::Remove(agent())] {
             assert!(editor.carry_out(change.clone()).is_err(), "{change:?}");
         }
-        assert!(GrantsFile::of(dir.path()).stamp().is_none());
+        assert!(GrantsFile::new(dir.path()).stamp().is_none());
         editor.carry_out(add(None)).unwrap();
         let why = editor.carry_out(other).unwrap_err();
         assert!(matches!(why, PluginEditError::Digest { .. }), "{why}");
         let why = editor.carry_out(add(None)).unwrap_err();
         assert!(matches!(why, PluginEditError::Exists(_)), "{why}");
-        assert!(GrantsFile::of(dir.path()).stamp().is_none());
+        assert!(GrantsFile::new(dir.path()).stamp().is_none());
     }
 }

@@ -21,27 +21,27 @@ impl PluginFolder {
     pub async fn follow(&self, followed: &Followed) -> Vec<LeftOut> {
         let agents = &self.agents;
         // Locked, so that no agent joins under the old configuration meanwhile.
-        let mut seen = self.seen().await;
+        let mut polled = self.lock_files().await;
         agents.set_config(followed.config.clone());
         agents.take_over_all().await;
         let (concerned, all) = (followed.named("agents"), followed.concerns(EVERYBODY));
         let elsewhere = followed.named("remote");
-        let mut left_out = Vec::new();
+        let mut omitted = Vec::new();
         for agent in agents.all() {
             let is_concerned = all || concerned.contains(&agent.id);
             let command = &followed.config.agent(&agent.id).acp;
             if agent.source == AgentSource::Acp && agent.config.acp != *command {
                 // Another program is another agent, which joins below.
-                agents.leave(&agent.id);
+                agents.deregister(&agent.id);
             } else if is_concerned && !elsewhere.contains(&agent.id) {
-                left_out.extend(agents.seat_anew(&agent).err());
+                omitted.extend(agents.reregister(&agent).err());
             }
         }
         if followed.concerns(&["plugins"]) {
             // The signature policy may have changed.
-            seen.values_mut().for_each(PolledFile::read_again);
+            polled.values_mut().for_each(PolledFile::read_again);
         }
-        let files: Vec<_> = seen.keys().cloned().collect();
+        let files: Vec<_> = polled.keys().cloned().collect();
         let mut to_take = Vec::new();
         for id in concerned.iter().filter(|id| agents.find(id).is_none()) {
             if !followed.config.agent(id).enabled {
@@ -57,25 +57,25 @@ impl PluginFolder {
             } else {
                 continue;
             };
-            tell(&mut left_out, id, joined);
+            report_omitted(&mut omitted, id, joined);
         }
-        drop(seen);
+        drop(polled);
         // Loads may be slow, so they run without the lock.
         for (id, file) in to_take {
-            let joined = self.take(&file).await.map(drop).map_err(|why| why.to_string());
-            tell(&mut left_out, &id, joined);
+            let joined = self.load_file(&file).await.map(drop).map_err(|why| why.to_string());
+            report_omitted(&mut omitted, &id, joined);
         }
         agents.rejoin_remote(&elsewhere).await;
-        left_out
+        omitted
     }
 }
 
 /// Reports an agent that could not join, unless it is reported already.
-fn tell(left_out: &mut Vec<LeftOut>, id: &AgentId, joined: Result<(), String>) {
+fn report_omitted(omitted: &mut Vec<LeftOut>, id: &AgentId, joined: Result<(), String>) {
     if let Err(error) = joined
-        && left_out.iter().all(|told| told.agent_id != *id)
+        && omitted.iter().all(|entry| entry.agent_id != *id)
     {
-        left_out.push(LeftOut { agent_id: id.clone(), error });
+        omitted.push(LeftOut { agent_id: id.clone(), error });
     }
 }
 
@@ -83,7 +83,7 @@ impl Agents {
     /// Applies the current configuration to an agent that was built under an earlier one.
     pub(in crate::registry) fn follow_late(&self, id: &AgentId) {
         if let Some(agent) = self.find(id)
-            && let Err(LeftOut { error, .. }) = self.seat_anew(&agent)
+            && let Err(LeftOut { error, .. }) = self.reregister(&agent)
         {
             tracing::warn!(agent = %id, why = error, "the new configuration leaves an agent without a place");
         }
@@ -95,17 +95,17 @@ impl Agents {
 
     /// Registers an agent anew under the current settings; it leaves if these disable it or pin
     /// another component.
-    fn seat_anew(&self, agent: &Agent) -> Result<(), LeftOut> {
+    fn reregister(&self, agent: &Agent) -> Result<(), LeftOut> {
         let Agent { id, runtime, source, .. } = agent;
         let config = self.shared.config().agent(id);
         if let Some(digest) = runtime.digest() {
             if !config.enabled {
-                self.leave(id);
+                self.deregister(id);
                 return Ok(());
             }
             if let Err(why) = pinned(id, digest, config.sha256.as_deref()) {
                 let error = why.to_string();
-                self.leave(id);
+                self.deregister(id);
                 if let AgentSource::File(file) = source {
                     self.set_rejected(file, Some(error.clone()));
                 }

@@ -8,7 +8,7 @@ use crate::{
         plugins::{
             file_error::FileError,
             folder_watcher::{MAX_BYTES, PluginFolder, PolledFile, read_offered, signature_of},
-            held_back_error::HeldBackError,
+            pending_approval_error::PendingApprovalError,
             provenance::{self, ENDING},
         },
     },
@@ -49,7 +49,7 @@ pub enum RegistryError {
     },
     /// The component can no longer be loaded.
     #[error("load `{agent}` again: {why}")]
-    Kept {
+    NotReloaded {
         /// The agent; if it was registered, it still is.
         agent: AgentId,
         /// Problem with the file.
@@ -103,31 +103,31 @@ impl PluginFolder {
         let offered = (bytes.clone(), signature.clone());
         let admitted = self.agents.admit_file(id, &name, offered, &OnceLock::new()).await;
         let mut admitted = admitted.map_err(refused)?;
-        if let Some(held) = self.agents.held_back(id).filter(|_| admitted.is_another()) {
-            let why = HeldBackError { agent: id.clone(), held };
+        if let Some(pending) = self.agents.pending_approval(id).filter(|_| admitted.is_another()) {
+            let why = PendingApprovalError { agent: id.clone(), held: pending };
             self.agents.miss(id);
             return Err(refused(why.into()));
         }
         admitted.agent.signed_by = provenance.signer().map(str::to_owned);
         // Loading may have taken long, and others may have joined meanwhile.
-        let mut seen = self.seen().await;
+        let mut polled = self.lock_files().await;
         is_free()?;
         let agent = self.agents.finish(admitted).await.map_err(refused)?;
         let (dir, file) = (Arc::clone(&self.dir), name.clone());
-        let placed = run_blocking(move || place_signed(&dir, &file, &bytes, signature.as_deref()));
+        let placed = run_blocking(move || write_signed(&dir, &file, &bytes, signature.as_deref()));
         let placed = placed.await;
         match placed.map_err(io::Error::other)? {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(taken(name)),
             placed => placed?,
         }
-        seen.insert(name.clone(), PolledFile::read(&self.dir.join(&name), Some(id.clone()))?);
+        polled.insert(name.clone(), PolledFile::read(&self.dir.join(&name), Some(id.clone()))?);
         self.agents.register(agent);
         self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
     }
 
     /// Deregisters an agent. Its tasks run to their end.
     pub async fn deregister(&self, id: &AgentId) -> Result<Deregistered, RegistryError> {
-        let mut seen = self.seen().await;
+        let mut polled = self.lock_files().await;
         let agent = self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))?;
         let source = agent.source.to_string();
         let returns_on_restart = match &agent.source {
@@ -145,12 +145,12 @@ impl PluginFolder {
                 });
                 let removed = removed.await;
                 removed.map_err(io::Error::other)??;
-                self.forget(&mut seen, name);
+                self.forget(&mut polled, name);
                 self.agents.end_installation(id).await;
                 false
             }
         };
-        self.agents.leave(id);
+        self.agents.deregister(id);
         Ok(Deregistered { agent_id: id.clone(), source, returns_on_restart })
     }
 
@@ -174,17 +174,19 @@ impl PluginFolder {
         if let Some(native) = there.filter(|agent| agent.source == AgentSource::Native) {
             return Ok(native);
         }
-        let kept = |why| RegistryError::Kept { agent: id.clone(), why };
+        let not_reloaded = |why| RegistryError::NotReloaded { agent: id.clone(), why };
         if let Some(joining) = self.agents.join_one_built_in(id) {
-            joining.await.map_err(|why| kept(why.into()))?;
+            joining.await.map_err(|why| not_reloaded(why.into()))?;
         } else {
             let name = file_name(id);
             if self.agents.find(id).is_none() && !self.dir.join(&name).exists() {
                 return Err(RegistryError::Unknown(id.clone()));
             }
-            self.take(&name).await.map_err(kept)?;
-            if let Some(held) = self.agents.held_back(id) {
-                return Err(kept(HeldBackError { agent: id.clone(), held }.into()));
+            self.load_file(&name).await.map_err(not_reloaded)?;
+            if let Some(pending) = self.agents.pending_approval(id) {
+                return Err(not_reloaded(
+                    PendingApprovalError { agent: id.clone(), held: pending }.into(),
+                ));
             }
         }
         self.agents.find(id).ok_or_else(|| RegistryError::Unknown(id.clone()))
@@ -202,7 +204,7 @@ pub(in crate::registry) fn file_name(id: &AgentId) -> String {
 }
 
 /// Writes a component after its signature; a leftover signature of another component is removed.
-fn place_signed(
+fn write_signed(
     dir: &Path,
     name: &str,
     component: &[u8],
@@ -211,24 +213,24 @@ fn place_signed(
     if dir.join(name).exists() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let beside = format!("{name}{ENDING}");
-    remove(dir, &beside)?;
+    let signature_file = format!("{name}{ENDING}");
+    remove(dir, &signature_file)?;
     if let Some(signature) = signature {
-        place(dir, &beside, signature)?;
+        write_new(dir, &signature_file, signature)?;
     }
-    place(dir, name, component)
+    write_new(dir, name, component)
 }
 
 /// Writes a hidden temporary file and renames it to its name; an existing file stays.
-fn place(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+fn write_new(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = dir.join(format!(".{name}.draft"));
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     let moved = written.and_then(|()| {
-        let place = dir.join(name);
-        Ok(rustix::fs::renameat_with(CWD, &draft, CWD, place, RenameFlags::NOREPLACE)?)
+        let target = dir.join(name);
+        Ok(rustix::fs::renameat_with(CWD, &draft, CWD, target, RenameFlags::NOREPLACE)?)
     });
     if let Err(why) = moved {
         std::fs::remove_file(&draft)?;
@@ -257,8 +259,8 @@ mod tests {
             let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
             names.collect::<Vec<_>>()
         };
-        place(dir.path(), "a.wasm", b"first").unwrap();
-        let taken = place(dir.path(), "a.wasm", b"second").unwrap_err();
+        write_new(dir.path(), "a.wasm", b"first").unwrap();
+        let taken = write_new(dir.path(), "a.wasm", b"second").unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(dir.path().join("a.wasm")).unwrap(), b"first");
         assert_eq!(there(), ["a.wasm"], "no draft is left");

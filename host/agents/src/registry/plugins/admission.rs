@@ -4,9 +4,9 @@
 
 use super::{
     admitted::{AdmittedAgent, PluginCandidate},
-    component_store::KeptCopy,
+    component_store::StoredCopy,
     file_error::FileError,
-    held_back_error::HeldBackError,
+    pending_approval_error::PendingApprovalError,
 };
 use crate::{
     agent::{Agent, AgentSource, FLOW_RUNNER, Terms, flow_file::FlowNeeds},
@@ -18,14 +18,14 @@ use a2a_hub_core::{
     grant::{Ask, Grant},
     plugin::{
         installation::{
-            Configured, Installation, InstallationId, Installations, Standing, Successor,
+            Configured, GrantStatus, Installation, InstallationId, Installations, Successor,
         },
         manifest_diff::difference,
         signature::TrustedKeys,
     },
 };
 use a2a_hub_process::run_blocking;
-use a2a_hub_protocol::{hub::event::Happened, id::AgentId, operation::HeldBack};
+use a2a_hub_protocol::{hub::event::HubEventKind, id::AgentId, operation::HeldBack};
 use a2a_hub_sandbox::{component::manifest, digest_of};
 use bytes::Bytes;
 use std::{
@@ -50,18 +50,18 @@ impl Agents {
         (bytes, signature): (Bytes, Option<Bytes>),
         loading: &OnceLock<String>,
     ) -> Result<AdmittedAgent, FileError> {
-        if let Some(why) = self.shared.ledger.trouble() {
+        if let Some(why) = self.shared.ledger.read_error() {
             return Err(FileError::Grants(why));
         }
         let candidate = self.candidate(id, bytes, signature).await?;
         let source = AgentSource::File(file.to_owned());
-        if candidate.standing == Standing::HeldBack {
+        if candidate.status == GrantStatus::PendingApproval {
             let agent = self.hold_back(id, source, candidate, loading).await?;
             return Ok(AdmittedAgent { agent, candidate: None });
         }
         loading.get_or_init(|| candidate.digest.clone());
         // It needs no approval any more, although its compilation may take long.
-        self.shared.held_back.lock().remove(id);
+        self.shared.pending_approvals.lock().remove(id);
         let agent = match self.serving(id, &source, &candidate.digest) {
             Some(there) => self.anew(&there),
             None => {
@@ -99,21 +99,21 @@ impl Agents {
         let config = self.shared.config().agent(id);
         let grants = self.shared.ledger.grants();
         let key = grants.plugins.get(id).and_then(|record| record.key.clone());
-        let looked = run_blocking(move || {
+        let inspected = run_blocking(move || {
             let is_signed =
                 key.as_ref().is_some_and(|key| is_signed(&bytes, signature.as_deref(), key));
             // Nothing counts yet: an unreadable manifest has no version.
-            let said =
+            let ask =
                 if is_signed { manifest::read(&bytes).unwrap_or_default() } else { Ask::default() };
-            (digest_of(&bytes), key.filter(|_| is_signed), said.version, bytes)
+            (digest_of(&bytes), key.filter(|_| is_signed), ask.version, bytes)
         });
-        let (digest, signed_by, version, bytes) = looked.await.map_err(io::Error::other)?;
+        let (digest, signed_by, version, bytes) = inspected.await.map_err(io::Error::other)?;
         let is_named = |pin: &String| pin.eq_ignore_ascii_case(&digest);
         let is_pinned = config.grant.is_some() && config.sha256.as_ref().is_some_and(is_named);
-        let standing = Standing::Unknown;
+        let status = GrantStatus::Unknown;
         let mut candidate =
-            PluginCandidate { bytes, digest, version, signed_by, is_pinned, standing };
-        candidate.standing = grants.standing(id, candidate.offered());
+            PluginCandidate { bytes, digest, version, signed_by, is_pinned, status };
+        candidate.status = grants.grant_status(id, candidate.offered());
         Ok(candidate)
     }
 
@@ -146,16 +146,16 @@ impl Agents {
             grants.plugins.get(id).map(|record| record.sha256.clone()).unwrap_or_default();
         loading.get_or_init(|| granted.clone());
         let PluginCandidate { bytes, digest, signed_by, .. } = candidate;
-        let (kept, wanted) = (self.shared.kept.clone(), granted.clone());
+        let (store, wanted) = (self.shared.granted_components.clone(), granted.clone());
         let compared = run_blocking(move || {
             let new = manifest::read(&bytes).unwrap_or_default();
-            Ok::<_, io::Error>(match kept.look(&wanted)? {
-                KeptCopy::Whole(copy) => {
+            Ok::<_, io::Error>(match store.load(&wanted)? {
+                StoredCopy::Intact(copy) => {
                     let old = manifest::read(&copy).ok();
                     let found = old.map(|old| difference(&old, &new)).unwrap_or_default();
                     (Some(copy), found, None)
                 }
-                lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+                lacking @ (StoredCopy::Damaged(_) | StoredCopy::Missing(_)) => {
                     (None, Vec::new(), Some(lacking))
                 }
             })
@@ -176,9 +176,9 @@ impl Agents {
                 "~ it is signed, and its version is older than the granted one's, or unknown";
             changes.insert(0, older.to_owned());
         }
-        let held = HeldBack { sha256: digest, granted, serves, changes };
-        self.note_held_back(id, &source, held.clone());
-        let why = HeldBackError { agent: id.clone(), held };
+        let pending = HeldBack { sha256: digest, granted, serves, changes };
+        self.record_pending_approval(id, &source, pending.clone());
+        let why = PendingApprovalError { agent: id.clone(), held: pending };
         match (there, copy) {
             (Some(there), _) => Ok(self.anew(&there)),
             (None, Some(copy)) => {
@@ -193,15 +193,15 @@ impl Agents {
         }
     }
 
-    fn note_held_back(&self, id: &AgentId, source: &AgentSource, held: HeldBack) {
-        let before = self.shared.held_back.lock().insert(id.clone(), held.clone());
-        if before.as_ref() == Some(&held) {
+    fn record_pending_approval(&self, id: &AgentId, source: &AgentSource, pending: HeldBack) {
+        let before = self.shared.pending_approvals.lock().insert(id.clone(), pending.clone());
+        if before.as_ref() == Some(&pending) {
             return;
         }
-        let (file, HeldBack { sha256, granted, changes, .. }) = (source.to_string(), held);
+        let (file, HeldBack { sha256, granted, changes, .. }) = (source.to_string(), pending);
         let asks = changes.join(", ");
         tracing::warn!(agent = %id, sha256, granted, asks, "a component is held back until the operator grants it");
-        self.shared.events.publish(Happened::PluginHeldBack {
+        self.shared.events.publish(HubEventKind::PluginHeldBack {
             agent_id: id.clone(),
             file,
             sha256,
@@ -210,8 +210,8 @@ impl Agents {
     }
 
     /// The held-back component of this agent, if any.
-    pub fn held_back(&self, id: &AgentId) -> Option<HeldBack> {
-        self.shared.held_back.lock().get(id).cloned()
+    pub fn pending_approval(&self, id: &AgentId) -> Option<HeldBack> {
+        self.shared.pending_approvals.lock().get(id).cloned()
     }
 
     /// Records the configuration's grant and the component's succession; stores a copy of a
@@ -221,35 +221,36 @@ impl Agents {
             (Arc::clone(&self.shared), agent.id.clone(), agent.source.to_string());
         let runtime = Arc::clone(&agent.runtime);
         let installed = run_blocking(move || {
-            if shared.ledger.grants().standing(&id, candidate.offered()) != candidate.standing {
+            if shared.ledger.grants().grant_status(&id, candidate.offered()) != candidate.status {
                 return Err(FileError::Changed);
             }
-            let PluginCandidate { bytes, digest, standing, .. } = candidate;
+            let PluginCandidate { bytes, digest, status, .. } = candidate;
             shared.take_over(&id, &file, runtime.ask(), &digest)?;
-            let by = match standing {
-                Standing::Succeeds(by) => Some(by),
-                Standing::Unknown | Standing::Granted | Standing::Another | Standing::HeldBack => {
-                    None
-                }
+            let by = match status {
+                GrantStatus::Succeeds(by) => Some(by),
+                GrantStatus::Unknown
+                | GrantStatus::Granted
+                | GrantStatus::Another
+                | GrantStatus::PendingApproval => None,
             };
             let grants = shared.ledger.grants();
             let record = grants.plugins.get(&id);
-            let is_back = standing == Standing::Granted && record.is_some_and(|it| it.gone);
+            let is_back = status == GrantStatus::Granted && record.is_some_and(|it| it.gone);
             if by.is_some() || is_back {
                 if let Some(by) = by {
                     tracing::warn!(agent = %id, sha256 = digest, why = words(by), "another component goes on with the grant");
                 }
                 let version = runtime.ask().version.as_ref();
                 let followed = shared.ledger.change(|all| all.follow(&id, &digest, version));
-                followed.map_err(|why| told(&why))?;
+                followed.map_err(|why| to_file_error(&why))?;
             }
             let grants = shared.ledger.grants();
             if grants.plugins.get(&id).is_some_and(|record| record.sha256 == digest) {
-                shared.kept.keep(&bytes)?;
+                shared.granted_components.store(&bytes)?;
             }
             if by.is_some() {
                 // The predecessor no longer runs, so its copy can go.
-                shared.sweep_kept();
+                shared.sweep_components();
             }
             Ok(())
         });
@@ -265,27 +266,27 @@ impl Agents {
         digest: Option<&str>,
     ) -> Terms {
         let configured = self.shared.config().agent(id).grant;
-        let own = |grant| Terms { installation: InstallationId::from(id), grant };
+        let terms = |grant| Terms { installation: InstallationId::from(id), grant };
         match source {
             // It runs the flow files in messages of clients, with the rights of every flow, and
             // keeps the record of their voters.
             AgentSource::BuiltIn if configured.is_none() && id.as_str() == FLOW_RUNNER => {
-                own(FlowNeeds::of_runner().grant())
+                terms(FlowNeeds::of_runner().grant())
             }
             AgentSource::BuiltIn | AgentSource::Acp | AgentSource::Native | AgentSource::Script => {
-                own(match configured {
+                terms(match configured {
                     Some(grant) => grant.trusting(ask),
                     None => Grant::everything(ask),
                 })
             }
-            AgentSource::Flow(flow) => own(configured.unwrap_or_else(|| flow.needs.grant())),
-            AgentSource::Remote(_) => own(configured.unwrap_or_default()),
+            AgentSource::Flow(flow) => terms(configured.unwrap_or_else(|| flow.needs.grant())),
+            AgentSource::Remote(_) => terms(configured.unwrap_or_default()),
             AgentSource::File(_) => {
                 let grants = self.shared.ledger.grants();
                 let record = grants.plugins.get(id);
                 let record = record.filter(|record| digest == Some(record.sha256.as_str()));
                 record.map_or_else(
-                    || own(Grant::default()),
+                    || terms(Grant::default()),
                     |Installation { id, grant, .. }| Terms {
                         installation: id.clone(),
                         grant: grant.clone(),
@@ -296,7 +297,7 @@ impl Agents {
     }
 
     /// Records the configuration's grant for a component that has not joined yet.
-    pub(in crate::registry) fn adopt(&self, id: &AgentId, file: &str, bytes: &Bytes) {
+    pub(in crate::registry) fn import_grant(&self, id: &AgentId, file: &str, bytes: &Bytes) {
         let Ok(ask) = manifest::read(bytes) else { return };
         let there = self.shared.built_in.reserves(id);
         if there || ask.is_for(id).is_err() {
@@ -309,12 +310,12 @@ impl Agents {
 
     /// Records that a plug-in's file is gone. Blocks on the disk.
     pub(in crate::registry) fn miss(&self, id: &AgentId) {
-        self.shared.held_back.lock().remove(id);
+        self.shared.pending_approvals.lock().remove(id);
         let ledger = &self.shared.ledger;
         if ledger.grants().plugins.get(id).is_none_or(|record| record.gone) {
             return;
         }
-        if let Err(why) = ledger.change(|all| all.set_gone(id, true)) {
+        if let Err(why) = ledger.change(|all| all.set_removed(id, true)) {
             tracing::error!(agent = %id, %why, "that its file is gone cannot be recorded");
         }
     }
@@ -328,7 +329,7 @@ impl Agents {
             }
             let chance = getrandom::u32().map_err(|why| why.to_string())?;
             let ended = shared.ledger.change(|all| all.remove(&agent, chance));
-            shared.sweep_kept();
+            shared.sweep_components();
             ended.map_err(|why| why.to_string())
         });
         match ended.await.map_err(|why| why.to_string()).flatten() {
@@ -398,7 +399,7 @@ impl crate::registry::RegistryInner {
             self.warn_of_two_words(id, config.grant.is_some());
             return Ok(());
         }
-        let wrong = self.ledger.change(take).map_err(|why| told(&why))?;
+        let wrong = self.ledger.change(take).map_err(|why| to_file_error(&why))?;
         tracing::warn!(
             agent = %id,
             sha256 = digest,
@@ -422,10 +423,10 @@ impl crate::registry::RegistryInner {
     }
 
     /// Removes stored components that no record names.
-    pub(in crate::registry) fn sweep_kept(&self) {
+    pub(in crate::registry) fn sweep_components(&self) {
         let grants = self.ledger.grants();
         let used: BTreeSet<_> = grants.plugins.values().map(|it| it.sha256.as_str()).collect();
-        if let Err(why) = self.kept.retain(&used) {
+        if let Err(why) = self.granted_components.retain(&used) {
             tracing::warn!(%why, "copies of components that are not granted any more cannot be removed");
         }
     }
@@ -439,7 +440,7 @@ fn is_signed(component: &[u8], signature: Option<&[u8]>, key: &str) -> bool {
     keys.is_ok_and(|keys| keys.provenance(component, Some(signature)).signer().is_some())
 }
 
-fn told(why: &config::GrantsError) -> FileError {
+fn to_file_error(why: &config::GrantsError) -> FileError {
     FileError::Grants(why.to_string())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use a2a_hub_core::{
-    plugin::installation::{Offered, Standing},
+    plugin::installation::{GrantStatus, Offered},
     text::one_line::OneLine,
 };
 use bytes::Bytes;
@@ -17,7 +17,7 @@ pub(in crate::registry) struct PluginCandidate {
     pub(in crate::registry) signed_by: Option<String>,
     /// True if the configuration pins this component next to a grant.
     pub(in crate::registry) is_pinned: bool,
-    pub(in crate::registry) standing: Standing,
+    pub(in crate::registry) status: GrantStatus,
 }
 
 impl PluginCandidate {

@@ -37,7 +37,7 @@ impl Agents {
             "compiling a plugin takes a while, once; it joins when that is done"
         );
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let _told = UnderWay::of(&self.shared.compiling, file, bytes);
+        let _entry = UnderWay::new(&self.shared.compiling, file, bytes);
         loading.await
     }
 
@@ -48,7 +48,7 @@ impl Agents {
 
     /// Lists a file of `bytes` bytes as being loaded, until the entry is dropped.
     pub(in crate::registry) fn load_begins(&self, file: &str, bytes: u64) -> UnderWay {
-        UnderWay::of(&self.shared.loading, file, bytes)
+        UnderWay::new(&self.shared.loading, file, bytes)
     }
 
     /// The load of a plug-in's file, if one is under way.
@@ -59,7 +59,7 @@ impl Agents {
 }
 
 impl UnderWay {
-    fn of(all: &Arc<Mutex<Vec<CompilingPlugin>>>, file: &str, bytes: u64) -> Self {
+    fn new(all: &Arc<Mutex<Vec<CompilingPlugin>>>, file: &str, bytes: u64) -> Self {
         let one = CompilingPlugin { file: file.to_owned(), bytes, since: clock::now() };
         all.lock().push(one.clone());
         Self { all: Arc::clone(all), one }
@@ -70,8 +70,8 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         let mut all = self.all.lock();
         // A file that was replaced meanwhile may be listed twice.
-        if let Some(place) = all.iter().position(|it| *it == self.one) {
-            all.remove(place);
+        if let Some(index) = all.iter().position(|it| *it == self.one) {
+            all.remove(index);
         }
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     fn compiling_entry_disappears_on_drop() {
         let all = Arc::default();
         let [first, second, other] =
-            ["a.wasm", "a.wasm", "b.wasm"].map(|file| UnderWay::of(&all, file, 1));
+            ["a.wasm", "a.wasm", "b.wasm"].map(|file| UnderWay::new(&all, file, 1));
         drop(first);
         let left: Vec<_> = all.lock().iter().map(|it| it.file.clone()).collect();
         assert_eq!(left, ["a.wasm", "b.wasm"]);

@@ -3,7 +3,7 @@
 //! back, also after a restart. `replays/<sha256>.wasm` has components whose runs are replayed after
 //! a restart by the component that began them.
 
-use a2a_hub_config::own_file;
+use a2a_hub_config::private_file;
 use a2a_hub_sandbox::digest_of;
 use bytes::Bytes;
 use rustix::fs::{Mode, OFlags};
@@ -25,9 +25,9 @@ const MAX_BYTES: u64 = 128 << 20;
 
 /// Stored copy of one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeptCopy {
+pub enum StoredCopy {
     /// The component.
-    Whole(Bytes),
+    Intact(Bytes),
     /// The file contains something else than the component.
     Damaged(PathBuf),
     /// The file is missing.
@@ -35,10 +35,10 @@ pub enum KeptCopy {
 }
 
 /// Describes the state of a copy, as the end of a sentence.
-impl fmt::Display for KeptCopy {
+impl fmt::Display for StoredCopy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole(_) => f.write_str("the copy of the granted component is whole"),
+            Self::Intact(_) => f.write_str("the copy of the granted component is whole"),
             Self::Damaged(file) => {
                 write!(f, "the copy of the granted component, {}, is damaged", file.display())
             }
@@ -51,13 +51,13 @@ impl fmt::Display for KeptCopy {
 
 /// Stored components of one hub. All methods block on the disk.
 #[derive(Clone, Debug)]
-pub struct KeptComponents {
+pub struct ComponentStore {
     folder: PathBuf,
 }
 
-impl KeptComponents {
+impl ComponentStore {
     /// Store of granted components in this data directory.
-    pub fn of(data_dir: &Path) -> Self {
+    pub fn for_grants(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(GRANTED) }
     }
 
@@ -71,13 +71,13 @@ impl KeptComponents {
     /// # Errors
     ///
     /// If the copy cannot be written, such as on a full disk; then no copy exists.
-    pub fn keep(&self, component: &[u8]) -> io::Result<()> {
+    pub fn store(&self, component: &[u8]) -> io::Result<()> {
         let sha256 = digest_of(component);
         if self.read(&sha256)?.is_some() {
             return Ok(());
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        own_file::replace(&self.file(&sha256), component)
+        private_file::replace(&self.file(&sha256), component)
     }
 
     /// The component of this digest; none if the copy is missing or damaged.
@@ -86,9 +86,9 @@ impl KeptComponents {
     ///
     /// If the copy exists and cannot be read.
     pub fn read(&self, sha256: &str) -> io::Result<Option<Bytes>> {
-        Ok(match self.look(sha256)? {
-            KeptCopy::Whole(bytes) => Some(bytes),
-            KeptCopy::Damaged(_) | KeptCopy::Missing(_) => None,
+        Ok(match self.load(sha256)? {
+            StoredCopy::Intact(bytes) => Some(bytes),
+            StoredCopy::Damaged(_) | StoredCopy::Missing(_) => None,
         })
     }
 
@@ -97,24 +97,24 @@ impl KeptComponents {
     /// # Errors
     ///
     /// If the copy exists and cannot be read.
-    pub fn look(&self, sha256: &str) -> io::Result<KeptCopy> {
+    pub fn load(&self, sha256: &str) -> io::Result<StoredCopy> {
         // Validated, because the digest becomes a path.
         if sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Ok(KeptCopy::Missing(self.folder.clone()));
+            return Ok(StoredCopy::Missing(self.folder.clone()));
         }
         let path = self.file(sha256);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(file) => File::from(file),
-            Err(rustix::io::Errno::NOENT) => return Ok(KeptCopy::Missing(path)),
-            Err(rustix::io::Errno::LOOP) => return Ok(KeptCopy::Damaged(path)),
+            Err(rustix::io::Errno::NOENT) => return Ok(StoredCopy::Missing(path)),
+            Err(rustix::io::Errno::LOOP) => return Ok(StoredCopy::Damaged(path)),
             Err(why) => return Err(why.into()),
         };
         let mut bytes = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(match digest_of(&bytes).eq_ignore_ascii_case(sha256) {
-            true => KeptCopy::Whole(bytes.into()),
-            false => KeptCopy::Damaged(path),
+            true => StoredCopy::Intact(bytes.into()),
+            false => StoredCopy::Damaged(path),
         })
     }
 
@@ -133,7 +133,7 @@ impl KeptComponents {
             let name = name.to_string_lossy();
             let is_used = name.strip_suffix(".wasm").is_some_and(|digest| used.contains(digest));
             if !is_used {
-                own_file::ok_if_missing(fs::remove_file(self.folder.join(&*name)))?;
+                private_file::ok_if_missing(fs::remove_file(self.folder.join(&*name)))?;
             }
         }
         Ok(())
@@ -152,11 +152,11 @@ mod tests {
     #[test]
     fn copy_is_verified_by_digest() {
         let dir = tempfile::tempdir().unwrap();
-        let kept = KeptComponents::of(dir.path());
+        let kept = ComponentStore::for_grants(dir.path());
         let sha256 = digest_of(b"one");
         assert_eq!(kept.read(&sha256).unwrap(), None);
-        kept.keep(b"one").unwrap();
-        kept.keep(b"one").unwrap();
+        kept.store(b"one").unwrap();
+        kept.store(b"one").unwrap();
         assert_eq!(kept.read(&sha256).unwrap().unwrap(), "one");
         assert_eq!(kept.read(&sha256.to_uppercase()).unwrap().unwrap(), "one");
         let file = kept.file(&sha256);
@@ -164,11 +164,11 @@ mod tests {
 
         fs::write(&file, "two").unwrap();
         assert_eq!(kept.read(&sha256).unwrap(), None, "somebody put another one there");
-        assert_eq!(kept.look(&sha256).unwrap(), KeptCopy::Damaged(file.clone()));
-        kept.keep(b"one").unwrap();
+        assert_eq!(kept.load(&sha256).unwrap(), StoredCopy::Damaged(file.clone()));
+        kept.store(b"one").unwrap();
         assert_eq!(kept.read(&sha256).unwrap().unwrap(), "one");
         fs::remove_file(&file).unwrap();
-        assert_eq!(kept.look(&sha256).unwrap(), KeptCopy::Missing(file.clone()));
+        assert_eq!(kept.load(&sha256).unwrap(), StoredCopy::Missing(file.clone()));
         symlink("/etc/hostname", &file).unwrap();
         assert_eq!(kept.read(&sha256).unwrap(), None);
         for name in ["", "../hub", "../../etc/passwd", &"z".repeat(64)] {
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn retain_removes_unused_copies() {
         let dir = tempfile::tempdir().unwrap();
-        let kept = KeptComponents::of(dir.path());
+        let kept = ComponentStore::for_grants(dir.path());
         kept.retain(&BTreeSet::new()).unwrap();
-        kept.keep(b"one").unwrap();
-        kept.keep(b"two").unwrap();
+        kept.store(b"one").unwrap();
+        kept.store(b"two").unwrap();
         let one = digest_of(b"one");
         kept.retain(&BTreeSet::from([one.as_str()])).unwrap();
         assert!(kept.read(&one).unwrap().is_some());

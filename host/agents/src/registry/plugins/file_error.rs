@@ -1,6 +1,6 @@
 //! Reasons why a file of the plugins folder is not an agent.
 
-use super::held_back_error::HeldBackError;
+use super::pending_approval_error::PendingApprovalError;
 use crate::registry::JoinError;
 use a2a_hub_config::ConfigError;
 use a2a_hub_core::plugin::signature::Untrusted;
@@ -44,7 +44,7 @@ pub enum FileError {
     Grants(String),
     /// The component is held back, and no granted one runs instead.
     #[error(transparent)]
-    HeldBack(Box<HeldBackError>),
+    PendingApproval(Box<PendingApprovalError>),
     /// The flow file has errors: their text, with line and column.
     #[error("{0}")]
     Flow(String),
@@ -52,7 +52,7 @@ pub enum FileError {
     #[error(
         "held back until you trust it: {needs}; {state}; `a2a-hub flow trust {name}` shows the file and lets it in"
     )]
-    FlowHeldBack {
+    FlowPendingApproval {
         /// Name of the flow.
         name: String,
         /// Rights that the file needs.
@@ -65,8 +65,8 @@ pub enum FileError {
     Join(#[from] JoinError),
 }
 
-impl From<HeldBackError> for FileError {
-    fn from(why: HeldBackError) -> Self {
-        Self::HeldBack(Box::new(why))
+impl From<PendingApprovalError> for FileError {
+    fn from(why: PendingApprovalError) -> Self {
+        Self::PendingApproval(Box::new(why))
     }
 }

@@ -11,7 +11,7 @@ use super::{
     admitted::AdmittedAgent,
     compile_progress::UnderWay,
     file_error::FileError,
-    provenance::{self, beside},
+    provenance::{self, signature_path},
     trusted_file::{FileStamp, read_all, read_trusted},
 };
 use crate::registry::{Agents, flows::FlowFolder};
@@ -68,7 +68,7 @@ pub struct PluginFolder {
     pub(in crate::registry) dir: Arc<Path>,
     pub(in crate::registry) agents: Agents,
     /// Lock on the folder: held to change it or to register its files.
-    seen: Arc<Mutex<SeenFiles>>,
+    polled: Arc<Mutex<PolledFiles>>,
     /// Lock on the grants: held while a changed file of grants is applied.
     following: Arc<Mutex<()>>,
     /// The folder of flow files, which is polled together with this one.
@@ -79,7 +79,7 @@ pub struct PluginFolder {
 type Taking = JoinHandle<Result<Option<AgentId>, FileError>>;
 
 /// Files seen, by name.
-pub(in crate::registry) type SeenFiles = BTreeMap<String, PolledFile>;
+pub(in crate::registry) type PolledFiles = BTreeMap<String, PolledFile>;
 
 /// State of a file at the last poll.
 pub(in crate::registry) struct PolledFile {
@@ -122,24 +122,30 @@ impl PluginFolder {
     pub fn open(dir: PathBuf, agents: Agents) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let flows = Arc::new(FlowFolder::open(agents.clone())?);
-        Ok(Self { dir: dir.into(), agents, seen: Arc::default(), following: Arc::default(), flows })
+        Ok(Self {
+            dir: dir.into(),
+            agents,
+            polled: Arc::default(),
+            following: Arc::default(),
+            flows,
+        })
     }
 
     /// Loads the current files at the start, without waiting for them to be unchanged. Slow ones
     /// join later; the `awaited` ones get more time.
     pub(in crate::registry) async fn load(&self, awaited: &BTreeSet<AgentId>) {
         self.flows.load().await;
-        self.adopt().await;
-        self.look().await;
-        let began = self.look().await;
+        self.import_existing().await;
+        self.poll().await;
+        let began = self.poll().await;
         self.miss_those_not_there().await;
         let is_awaited = |name: &str| {
             name.strip_suffix(".wasm").is_some_and(|id| awaited.iter().any(|it| it.as_str() == id))
         };
         let (first, rest): (Vec<_>, Vec<_>) =
             began.into_iter().partition(|(name, _)| is_awaited(name));
-        let within = |patience, jobs: Vec<(String, Taking)>| {
-            timeout(patience, future::join_all(jobs.into_iter().map(|(_, job)| job)))
+        let within = |limit, jobs: Vec<(String, Taking)>| {
+            timeout(limit, future::join_all(jobs.into_iter().map(|(_, job)| job)))
         };
         let (first, rest) =
             tokio::join!(within(FOR_THEIR_TASKS, first), within(AT_THE_START, rest));
@@ -150,9 +156,9 @@ impl PluginFolder {
 
     /// Loads the current files without waiting for them to be unchanged; returns once each has
     /// joined or failed. Slow ones join later.
-    pub(in crate::registry) async fn look_twice(&self) {
-        let mut began = self.look().await;
-        began.extend(self.look().await);
+    pub(in crate::registry) async fn load_now(&self) {
+        let mut began = self.poll().await;
+        began.extend(self.poll().await);
         let joining = async {
             loop {
                 future::join_all(began.drain(..).map(|(_, job)| job)).await;
@@ -176,8 +182,8 @@ impl PluginFolder {
     async fn is_reading_granted(&self) -> bool {
         let grants = self.agents.shared.ledger.grants();
         let is_granted = |name| named_by(name).is_some_and(|id| grants.plugins.contains_key(&id));
-        let seen = self.seen().await;
-        seen.iter().any(|(name, seen)| seen.reading.is_some() && is_granted(name))
+        let polled = self.lock_files().await;
+        polled.iter().any(|(name, file)| file.reading.is_some() && is_granted(name))
     }
 
     /// Polls until `stop`.
@@ -187,8 +193,8 @@ impl PluginFolder {
                 tokio::select! {
                     () = sleep(INTERVAL) => {
                         self.follow_grants().await;
-                        drop(self.look().await);
-                        self.flows.look().await;
+                        drop(self.poll().await);
+                        self.flows.poll().await;
                     }
                     () = stop.cancelled() => return,
                 }
@@ -202,13 +208,13 @@ impl PluginFolder {
     }
 
     /// Locks the folder; no other poll or change runs meanwhile.
-    pub(in crate::registry) async fn seen(&self) -> MutexGuard<'_, SeenFiles> {
-        self.seen.lock().await
+    pub(in crate::registry) async fn lock_files(&self) -> MutexGuard<'_, PolledFiles> {
+        self.polled.lock().await
     }
 
     /// Polls once; returns the loads that it started.
-    async fn look(&self) -> Vec<(String, Taking)> {
-        let mut seen = self.seen().await;
+    async fn poll(&self) -> Vec<(String, Taking)> {
+        let mut polled = self.lock_files().await;
         let folder = Arc::clone(&self.dir);
         let there = run_blocking(move || stamps(&folder)).await;
         let there = match there.map_err(io::Error::other).flatten() {
@@ -218,19 +224,20 @@ impl PluginFolder {
                 return Vec::new();
             }
         };
-        let gone: Vec<_> = seen.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
-        for name in gone {
-            self.forget(&mut seen, &name);
+        let removed: Vec<_> =
+            polled.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
+        for name in removed {
+            self.forget(&mut polled, &name);
         }
         let mut began = Vec::new();
         for (name, stamp) in there {
-            match seen.get_mut(&name) {
-                Some(seen) => {
-                    if seen.stands_still(stamp) {
-                        began.push((name.clone(), self.begin(seen, name)));
+            match polled.get_mut(&name) {
+                Some(file) => {
+                    if file.observe(stamp) {
+                        began.push((name.clone(), self.begin(file, name)));
                     }
                 }
-                None => drop(seen.insert(name, PolledFile::unread(stamp))),
+                None => drop(polled.insert(name, PolledFile::unread(stamp))),
             }
         }
         began
@@ -238,37 +245,37 @@ impl PluginFolder {
 
     /// Starts to load the known files that have to be read again.
     async fn read_due(&self) -> Vec<(String, Taking)> {
-        let mut seen = self.seen().await;
-        let due = seen.iter_mut().filter(|(_, seen)| seen.read && seen.is_due());
-        due.map(|(name, seen)| (name.clone(), self.begin(seen, name.clone()))).collect()
+        let mut polled = self.lock_files().await;
+        let due = polled.iter_mut().filter(|(_, file)| file.read && file.is_due());
+        due.map(|(name, file)| (name.clone(), self.begin(file, name.clone()))).collect()
     }
 
     /// Starts to load a file in the background.
-    fn begin(&self, seen: &mut PolledFile, name: String) -> Taking {
-        let (cancel, stamp) = (self.agents.shared.stop.child_token(), seen.stamp);
-        (seen.read, seen.again) = (true, None);
+    fn begin(&self, file: &mut PolledFile, name: String) -> Taking {
+        let (cancel, stamp) = (self.agents.shared.stop.child_token(), file.stamp);
+        (file.read, file.again) = (true, None);
         // An earlier reason says nothing about this load.
         self.agents.set_rejected(&name, None);
         let (component, guard) = (Arc::<OnceLock<_>>::default(), cancel.clone().drop_guard());
         let listed = self.agents.load_begins(&name, stamp.component.size);
         let reading = PendingLoad { guard, _listed: listed, component: Arc::clone(&component) };
-        seen.reading = Some(reading);
+        file.reading = Some(reading);
         let folder = self.clone();
         let on_its_way = self.agents.shared.joining.one();
         self.agents.shared.asks.spawn(async move {
             let _on_its_way = on_its_way;
             let taking = async {
                 let prepared = folder.prepare(&name, &component).await;
-                folder.settle(&name, stamp, prepared).await
+                folder.finish_load(&name, stamp, prepared).await
             };
             Box::pin(cancel.run_until_cancelled(taking)).await.unwrap_or(Err(FileError::Changed))
         })
     }
 
     /// Drops a vanished file and its agent.
-    pub(in crate::registry) fn forget(&self, seen: &mut SeenFiles, name: &str) {
-        if let Some(PolledFile { joined: Some(agent), .. }) = seen.remove(name) {
-            self.agents.leave(&agent);
+    pub(in crate::registry) fn forget(&self, polled: &mut PolledFiles, name: &str) {
+        if let Some(PolledFile { joined: Some(agent), .. }) = polled.remove(name) {
+            self.agents.deregister(&agent);
         }
         if let Some(agent) = named_by(name) {
             self.agents.miss(&agent);
@@ -277,13 +284,16 @@ impl PluginFolder {
     }
 
     /// Loads a file now and registers it; none if the operator disabled it.
-    pub(in crate::registry) async fn take(&self, name: &str) -> Result<Option<AgentId>, FileError> {
+    pub(in crate::registry) async fn load_file(
+        &self,
+        name: &str,
+    ) -> Result<Option<AgentId>, FileError> {
         let taking = {
-            let mut seen = self.seen().await;
+            let mut polled = self.lock_files().await;
             let now = PluginStamp::at(&self.dir.join(name))?;
-            let seen = seen.entry(name.to_owned()).or_insert_with(|| PolledFile::unread(now));
-            seen.stamp = now;
-            self.begin(seen, name.to_owned())
+            let file = polled.entry(name.to_owned()).or_insert_with(|| PolledFile::unread(now));
+            file.stamp = now;
+            self.begin(file, name.to_owned())
         };
         // The load completes even if the caller has left.
         taking.await.map_err(io::Error::other)?
@@ -291,31 +301,31 @@ impl PluginFolder {
 
     /// Registers the agent built from a file, or stores the reason of the failure. Discards the
     /// result if the file changed while it was being loaded.
-    async fn settle(
+    async fn finish_load(
         &self,
         name: &str,
         stamp: PluginStamp,
         prepared: Result<Option<BuiltAgent>, FileError>,
     ) -> Result<Option<AgentId>, FileError> {
-        let mut all = self.seen().await;
-        let Some(seen) = all.get_mut(name).filter(|seen| seen.stamp == stamp) else {
+        let mut all = self.lock_files().await;
+        let Some(file) = all.get_mut(name).filter(|file| file.stamp == stamp) else {
             return Err(FileError::Changed);
         };
         let joined = match prepared {
-            Ok(Some(prepared)) => self.seat(prepared).await.map(Some),
+            Ok(Some(prepared)) => self.register_built(prepared).await.map(Some),
             Ok(None) => Ok(None),
             Err(why) => Err(why),
         };
         match &joined {
-            Ok(agent) => seen.joined.clone_from(agent),
+            Ok(agent) => file.joined.clone_from(agent),
             // The component's standing has changed since it was read.
-            Err(FileError::Changed) => seen.read_after(Duration::ZERO),
+            Err(FileError::Changed) => file.read_after(Duration::ZERO),
             Err(FileError::Join(crate::registry::JoinError::Load(LoadError::NotNow(_)))) => {
-                seen.read_after(NEXT_TRY);
+                file.read_after(NEXT_TRY);
             }
             Err(_) => {}
         }
-        if let Some(reading) = seen.reading.take() {
+        if let Some(reading) = file.reading.take() {
             // The read is complete, so nothing is left to cancel.
             drop(reading.guard.disarm());
         }
@@ -328,7 +338,7 @@ impl PluginFolder {
     }
 
     /// Registers an agent.
-    async fn seat(&self, prepared: BuiltAgent) -> Result<AgentId, FileError> {
+    async fn register_built(&self, prepared: BuiltAgent) -> Result<AgentId, FileError> {
         let BuiltAgent { admitted, config } = prepared;
         let agent = self.agents.finish(admitted).await?;
         let id = agent.id.clone();
@@ -342,31 +352,32 @@ impl PluginFolder {
     /// Marks an unchanged file to be read again at the next poll, or once the load of the
     /// `granted` component is complete: a compilation takes long, and the grant applies at its end.
     pub(in crate::registry) async fn read_again(&self, id: &AgentId, granted: Option<&str>) {
-        if let Some(seen) = self.seen().await.get_mut(&format!("{id}.wasm")) {
-            let loaded = seen.reading.as_ref().and_then(|reading| reading.component.get());
+        if let Some(file) = self.lock_files().await.get_mut(&format!("{id}.wasm")) {
+            let loaded = file.reading.as_ref().and_then(|reading| reading.component.get());
             if loaded.is_some_and(|loaded| granted.is_some_and(|granted| granted != loaded)) {
-                seen.reading = None;
+                file.reading = None;
             }
-            seen.read_again();
+            file.read_again();
         }
     }
 
     /// Plug-ins that wait for the operator's approval or for a readable file of grants.
     pub(in crate::registry) async fn waiting(&self) -> BTreeSet<AgentId> {
-        let seen = self.seen().await;
-        let of_file = seen.iter().filter_map(|(name, seen)| Some((named_by(name)?, seen)));
-        let is_waiting = |id: &AgentId, seen: &PolledFile| {
-            let was_read = seen.read && seen.reading.is_none();
-            self.agents.held_back(id).is_some() || (was_read && self.agents.find(id).is_none())
+        let polled = self.lock_files().await;
+        let of_file = polled.iter().filter_map(|(name, file)| Some((named_by(name)?, file)));
+        let is_waiting = |id: &AgentId, file: &PolledFile| {
+            let was_read = file.read && file.reading.is_none();
+            self.agents.pending_approval(id).is_some()
+                || (was_read && self.agents.find(id).is_none())
         };
-        of_file.filter(|(id, seen)| is_waiting(id, seen)).map(|(id, _)| id).collect()
+        of_file.filter(|(id, file)| is_waiting(id, file)).map(|(id, _)| id).collect()
     }
 
     /// On the first start with a file of grants: records the configuration's grants for the present
     /// components, together with the data that they have stored so far.
-    async fn adopt(&self) {
+    async fn import_existing(&self) {
         let agents = self.agents.clone();
-        if agents.shared.ledger.grants().adopted || agents.shared.ledger.trouble().is_some() {
+        if agents.shared.ledger.grants().adopted || agents.shared.ledger.read_error().is_some() {
             return;
         }
         let folder = Arc::clone(&self.dir);
@@ -374,7 +385,7 @@ impl PluginFolder {
             for name in stamps(&folder).map_err(|why| why.to_string())?.into_keys() {
                 let Some(id) = named_by(&name) else { continue };
                 let Ok(bytes) = read_trusted(&folder.join(&name), MAX_BYTES) else { continue };
-                agents.adopt(&id, &name, &bytes);
+                agents.import_grant(&id, &name, &bytes);
             }
             let done = agents.shared.ledger.change(|all| all.adopted = true);
             done.map_err(|why| why.to_string())
@@ -386,15 +397,15 @@ impl PluginFolder {
 
     /// Handles plug-ins whose files vanished while no hub ran.
     async fn miss_those_not_there(&self) {
-        let seen = self.seen().await;
-        let there: BTreeSet<_> = seen.keys().filter_map(|name| named_by(name)).collect();
-        drop(seen);
+        let polled = self.lock_files().await;
+        let there: BTreeSet<_> = polled.keys().filter_map(|name| named_by(name)).collect();
+        drop(polled);
         let grants = self.agents.shared.ledger.grants();
         for id in grants.plugins.keys().filter(|id| !there.contains(*id)) {
             self.agents.miss(id);
         }
         let shared = Arc::clone(&self.agents.shared);
-        if let Err(why) = run_blocking(move || shared.sweep_kept()).await {
+        if let Err(why) = run_blocking(move || shared.sweep_components()).await {
             tracing::warn!(%why, "copies of components cannot be looked through");
         }
     }
@@ -412,7 +423,7 @@ impl PluginFolder {
         }
         let (file, plugins) = (self.dir.join(name), config.plugins.clone());
         // The semaphore is never closed.
-        let _room = self.agents.shared.unloaded.acquire_many(kibibytes(&file)).await;
+        let _permit = self.agents.shared.unloaded.acquire_many(kibibytes(&file)).await;
         let read = run_blocking(move || {
             let bytes = read_trusted(&file, MAX_BYTES)?;
             let signature = signature_of(&file, read_trusted)?;
@@ -458,7 +469,7 @@ impl PolledFile {
     }
 
     /// True if the file is unchanged since the last poll and has to be read.
-    fn stands_still(&mut self, now: PluginStamp) -> bool {
+    fn observe(&mut self, now: PluginStamp) -> bool {
         if self.stamp != now {
             let joined = self.joined.take();
             *self = Self { joined, ..Self::unread(now) };
@@ -471,9 +482,9 @@ impl PolledFile {
 impl PluginStamp {
     /// Metadata of the component at `path` and of its signature.
     fn at(path: &Path) -> io::Result<Self> {
-        let component = FileStamp::of(&fs::symlink_metadata(path)?);
-        let signature = fs::symlink_metadata(beside(path)).ok();
-        Ok(Self { component, signature: signature.as_ref().map(FileStamp::of) })
+        let component = FileStamp::from_metadata(&fs::symlink_metadata(path)?);
+        let signature = fs::symlink_metadata(signature_path(path)).ok();
+        Ok(Self { component, signature: signature.as_ref().map(FileStamp::from_metadata) })
     }
 }
 
@@ -511,7 +522,7 @@ pub(in crate::registry) fn signature_of(
     component: &Path,
     read: impl FnOnce(&Path, u64) -> Result<Bytes, FileError>,
 ) -> Result<Option<Bytes>, FileError> {
-    match read(&beside(component), signature::MAX_BYTES as u64) {
+    match read(&signature_path(component), signature::MAX_BYTES as u64) {
         Ok(signature) => Ok(Some(signature)),
         Err(FileError::Io(why)) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) => Err(FileError::Signature(Box::new(why))),
@@ -520,11 +531,11 @@ pub(in crate::registry) fn signature_of(
 
 /// Reads a file that the caller names; links and write access of others are allowed, because only
 /// the bytes read now count.
-pub(in crate::registry) fn read_offered(path: &Path, most: u64) -> Result<Bytes, FileError> {
+pub(in crate::registry) fn read_offered(path: &Path, max_bytes: u64) -> Result<Bytes, FileError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?;
     let file = File::from(file);
-    if file.metadata()?.is_file() { read_all(file, most) } else { Err(FileError::NotPlain) }
+    if file.metadata()?.is_file() { read_all(file, max_bytes) } else { Err(FileError::NotPlain) }
 }
 
 #[cfg(test)]

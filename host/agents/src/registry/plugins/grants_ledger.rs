@@ -25,15 +25,15 @@ struct LedgerState {
     /// refresh reports that change.
     unfollowed: Option<Arc<Installations>>,
     /// Reason why the file cannot be read now.
-    trouble: Option<String>,
+    read_error: Option<String>,
 }
 
 impl Ledger {
     /// Reads the grants stored in `data_dir`.
     pub(in crate::registry) fn open(data_dir: &Path) -> Self {
-        let file = GrantsFile::of(data_dir);
+        let file = GrantsFile::new(data_dir);
         let known =
-            LedgerState { stamp: None, grants: Arc::default(), unfollowed: None, trouble: None };
+            LedgerState { stamp: None, grants: Arc::default(), unfollowed: None, read_error: None };
         let ledger = Self { file, writing: Mutex::default(), known: Mutex::new(known) };
         ledger.read(&mut ledger.known.lock());
         ledger
@@ -45,8 +45,8 @@ impl Ledger {
     }
 
     /// Reason why the file cannot be read now, if any.
-    pub(in crate::registry) fn trouble(&self) -> Option<String> {
-        self.known.lock().trouble.clone()
+    pub(in crate::registry) fn read_error(&self) -> Option<String> {
+        self.known.lock().read_error.clone()
     }
 
     /// Reads the file if it has changed. Returns the previous grants if they changed or if the file
@@ -55,13 +55,13 @@ impl Ledger {
         let _nobody_writes = self.writing.lock();
         let mut known = self.known.lock();
         let unfollowed = known.unfollowed.take();
-        if unfollowed.is_none() && known.trouble.is_none() && known.stamp == self.file.stamp() {
+        if unfollowed.is_none() && known.read_error.is_none() && known.stamp == self.file.stamp() {
             return None;
         }
-        let was_in_trouble = known.trouble.is_some();
+        let was_unreadable = known.read_error.is_some();
         let before = unfollowed.unwrap_or_else(|| Arc::clone(&known.grants));
         self.read(&mut known);
-        let is_mended = was_in_trouble && known.trouble.is_none();
+        let is_mended = was_unreadable && known.read_error.is_none();
         (before != known.grants || is_mended).then_some(before)
     }
 
@@ -71,15 +71,15 @@ impl Ledger {
         change: impl FnOnce(&mut Installations) -> T,
     ) -> Result<T, GrantsError> {
         let _writing = self.writing.lock();
-        let mut seen = None;
+        let mut snapshots = None;
         let done = self.file.change(|all| {
             let found = all.clone();
             let done = change(all);
-            seen = Some((found, all.clone()));
+            snapshots = Some((found, all.clone()));
             done
         })?;
         let mut known = self.known.lock();
-        if let Some((found, after)) = seen {
+        if let Some((found, after)) = snapshots {
             // A revocation written a moment ago is not lost in the hub's own change.
             if found != *known.grants && known.unfollowed.is_none() {
                 known.unfollowed = Some(Arc::clone(&known.grants));
@@ -95,14 +95,14 @@ impl Ledger {
         known.stamp = self.file.stamp();
         match self.file.read() {
             Ok(grants) => {
-                (known.grants, known.trouble) = (Arc::new(grants), None);
+                (known.grants, known.read_error) = (Arc::new(grants), None);
             }
             Err(why) => {
                 let why = why.to_string();
-                if known.trouble.as_ref() != Some(&why) {
+                if known.read_error.as_ref() != Some(&why) {
                     tracing::error!(why, "the grants of plug-ins cannot be followed");
                 }
-                known.trouble = Some(why);
+                known.read_error = Some(why);
             }
         }
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn damaged_file_keeps_known_grants() {
         let dir = tempfile::tempdir().unwrap();
-        let (ledger, cli) = (Ledger::open(dir.path()), GrantsFile::of(dir.path()));
+        let (ledger, cli) = (Ledger::open(dir.path()), GrantsFile::new(dir.path()));
         assert!(ledger.refresh().is_none());
         cli.change(|all| grant_to(all, "aa")).unwrap();
         assert_eq!(ledger.refresh().as_deref(), Some(&Installations::default()));
@@ -142,13 +142,13 @@ mod tests {
         let whole = fs::read(cli.path()).unwrap();
         fs::write(cli.path(), "plugins = 7").unwrap();
         assert!(ledger.refresh().is_none());
-        assert!(ledger.trouble().is_some_and(|why| why.contains("grants.toml")));
+        assert!(ledger.read_error().is_some_and(|why| why.contains("grants.toml")));
         assert_eq!(ledger.grants(), granted);
         assert!(ledger.change(|all| grant_to(all, "bb")).is_err(), "nothing is written over it");
 
         fs::write(cli.path(), whole).unwrap();
         assert!(ledger.refresh().is_some(), "those who waited for it are looked at again");
-        assert_eq!((ledger.trouble(), ledger.grants()), (None, granted));
+        assert_eq!((ledger.read_error(), ledger.grants()), (None, granted));
         ledger.change(|all| grant_to(all, "bb")).unwrap();
         assert!(ledger.refresh().is_none(), "its own change is no news");
         assert_eq!(*ledger.grants(), cli.read().unwrap());
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn revocation_before_own_write_is_followed() {
         let dir = tempfile::tempdir().unwrap();
-        let (ledger, cli) = (Ledger::open(dir.path()), GrantsFile::of(dir.path()));
+        let (ledger, cli) = (Ledger::open(dir.path()), GrantsFile::new(dir.path()));
         let notes = AgentId::parse("notes").unwrap();
         ledger.change(|all| grant_to(all, "aa")).unwrap();
         let before = ledger.grants();

@@ -1,7 +1,7 @@
 //! List of plug-ins for the operator, and the application of changed grants: by polling within a
 //! second, or at once on request.
 
-use super::{folder_watcher::PluginFolder, manifest_summary::asked};
+use super::{folder_watcher::PluginFolder, manifest_summary::requested_capabilities};
 use crate::{
     agent::{Agent, AgentSource},
     registry::Agents,
@@ -12,7 +12,7 @@ use a2a_hub_core::{
 };
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
-    hub::event::Happened,
+    hub::event::HubEventKind,
     id::AgentId,
     operation::{InstallationInfo, PluginChange, PluginInfo, PluginsRefreshed, RejectedPlugin},
 };
@@ -23,10 +23,10 @@ impl PluginFolder {
     /// Plug-ins with their requests, grants and held-back components: one entry for each file in
     /// the folder and each recorded grant.
     pub async fn plugins(&self) -> Vec<PluginInfo> {
-        let seen = self.seen().await;
+        let polled = self.lock_files().await;
         let of_file = |name: &String| AgentId::parse(name.strip_suffix(".wasm")?).ok();
-        let mut ids: BTreeSet<_> = seen.keys().filter_map(of_file).collect();
-        drop(seen);
+        let mut ids: BTreeSet<_> = polled.keys().filter_map(of_file).collect();
+        drop(polled);
         let grants = self.agents.shared.ledger.grants();
         ids.extend(grants.plugins.keys().cloned());
         let rejected = self.agents.rejected();
@@ -38,20 +38,20 @@ impl PluginFolder {
     pub async fn refresh(&self) -> PluginsRefreshed {
         let mut changed = self.follow_grants().await;
         let before = self.standings().await;
-        self.look_twice().await;
+        self.load_now().await;
         for (id, now) in self.standings().await {
-            let told = changed.iter().any(|change| change.agent_id == id);
-            if !told && !before.contains(&(id.clone(), now.clone())) {
+            let is_reported = changed.iter().any(|change| change.agent_id == id);
+            if !is_reported && !before.contains(&(id.clone(), now.clone())) {
                 changed.push(PluginChange { agent_id: id, now });
             }
         }
-        PluginsRefreshed { changed, trouble: self.agents.shared.ledger.trouble() }
+        PluginsRefreshed { changed, trouble: self.agents.shared.ledger.read_error() }
     }
 
     /// Status line of each plug-in.
     async fn standings(&self) -> Vec<(AgentId, String)> {
-        let told = |plugin: PluginInfo| (plugin.agent_id.clone(), standing(&plugin));
-        self.plugins().await.into_iter().map(told).collect()
+        let status = |plugin: PluginInfo| (plugin.agent_id.clone(), status_line(&plugin));
+        self.plugins().await.into_iter().map(status).collect()
     }
 
     /// Applies the file of grants if it has changed: a plug-in with a wider grant or another
@@ -74,15 +74,15 @@ impl PluginFolder {
             if before.plugins.get(id) != after.plugins.get(id) {
                 tracing::info!(agent = %id, "its grant changed");
                 let agent_id = id.clone();
-                self.agents.shared.events.publish(Happened::PluginGrantChanged { agent_id });
+                self.agents.shared.events.publish(HubEventKind::PluginGrantChanged { agent_id });
             }
         }
         let shared = Arc::clone(&self.agents.shared);
-        if let Err(why) = run_blocking(move || shared.sweep_kept()).await {
+        if let Err(why) = run_blocking(move || shared.sweep_components()).await {
             tracing::warn!(%why, "copies of components cannot be looked through");
         }
         let rejected = self.agents.rejected();
-        let now = |id: &AgentId| standing(&self.agents.plugin(id, &after, &rejected));
+        let now = |id: &AgentId| status_line(&self.agents.plugin(id, &after, &rejected));
         concerned.iter().map(|id| PluginChange { agent_id: id.clone(), now: now(id) }).collect()
     }
 }
@@ -107,7 +107,7 @@ impl Agents {
         }
         let nothing = Grant::default();
         let grant = record.map_or(&nothing, |record| &record.grant);
-        self.shared.seats.narrow(id, installation, Some(sha256), grant);
+        self.shared.seats.restrict(id, installation, Some(sha256), grant);
     }
 
     fn plugin(
@@ -133,10 +133,10 @@ impl Agents {
             version: line(&ask.version),
             publisher: line(&ask.publisher),
             description: line(&ask.description),
-            asks: asked(ask),
+            asks: requested_capabilities(ask),
             not_granted: agent.as_deref().map(Agent::not_granted).unwrap_or_default(),
-            installation: grants.plugins.get(id).map(told),
-            held_back: self.held_back(id),
+            installation: grants.plugins.get(id).map(to_info),
+            held_back: self.pending_approval(id),
             compiling: self.load_of(id),
             error,
         }
@@ -145,7 +145,7 @@ impl Agents {
     /// Deletes the stored data of an ended installation.
     pub(in crate::registry) async fn purge(&self, installation: InstallationId) {
         let storage = Arc::clone(&self.shared.storage);
-        if let Err(why) = storage.forget_mind(&installation).await {
+        if let Err(why) = storage.forget_context_memories(&installation).await {
             tracing::warn!(%installation, %why, "what a removed plug-in had in mind is still kept");
         }
         let keys = storage.keys(&installation, "").await.unwrap_or_default();
@@ -167,15 +167,15 @@ impl Agents {
 }
 
 /// Status of a plug-in in one line.
-fn standing(plugin: &PluginInfo) -> String {
+fn status_line(plugin: &PluginInfo) -> String {
     match plugin {
         PluginInfo { compiling: Some(_), joined: true, version, .. } => {
             let serving = version.as_deref().unwrap_or("the component before it");
             format!("being compiled; {serving} serves until then")
         }
         PluginInfo { compiling: Some(_), .. } => "being compiled; it joins then".to_owned(),
-        PluginInfo { held_back: Some(held), .. } if held.serves => {
-            format!("the granted component serves on, and {} is held back", held.sha256)
+        PluginInfo { held_back: Some(pending), .. } if pending.serves => {
+            format!("the granted component serves on, and {} is held back", pending.sha256)
         }
         PluginInfo { error: Some(why), .. } => format!("not loaded: {why}"),
         PluginInfo { joined: false, .. } => "not there".to_owned(),
@@ -192,7 +192,7 @@ fn standing(plugin: &PluginInfo) -> String {
     }
 }
 
-fn told(record: &Installation) -> InstallationInfo {
+fn to_info(record: &Installation) -> InstallationInfo {
     InstallationInfo {
         id: record.id.to_string(),
         sha256: record.sha256.clone(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(in crate::registry) const ENDING: &str = ".minisig";
 
 /// Path of a component's signature file, whether or not it exists.
-pub fn beside(component: &Path) -> PathBuf {
+pub fn signature_path(component: &Path) -> PathBuf {
     let mut path = component.as_os_str().to_owned();
     path.push(ENDING);
     path.into()

@@ -1,7 +1,7 @@
 //! Files that only this user can have written: components and flow files.
 
 use super::file_error::FileError;
-use a2a_hub_config::own_file::{self, NotOwn};
+use a2a_hub_config::private_file::{self, NotPrivate};
 use bytes::Bytes;
 use std::{
     fs::{self, File},
@@ -19,32 +19,32 @@ pub(in crate::registry) struct FileStamp {
 }
 
 impl FileStamp {
-    pub(in crate::registry) fn of(meta: &fs::Metadata) -> Self {
+    pub(in crate::registry) fn from_metadata(meta: &fs::Metadata) -> Self {
         Self { inode: meta.ino(), size: meta.len(), changed: (meta.ctime(), meta.ctime_nsec()) }
     }
 }
 
 /// Reads a file that only this user can have written. The checks apply to the open file, and the
 /// bytes are read once for hash and compiler.
-pub(in crate::registry) fn read_trusted(path: &Path, most: u64) -> Result<Bytes, FileError> {
-    let file = own_file::open(path, 0o022).map_err(|why| match why {
-        NotOwn::Io(why) => FileError::Io(why),
-        NotOwn::Link | NotOwn::NotPlain => FileError::NotPlain,
-        NotOwn::Foreign => FileError::Foreign,
-        NotOwn::Shared => FileError::Writable,
+pub(in crate::registry) fn read_trusted(path: &Path, max_bytes: u64) -> Result<Bytes, FileError> {
+    let file = private_file::open(path, 0o022).map_err(|why| match why {
+        NotPrivate::Io(why) => FileError::Io(why),
+        NotPrivate::Link | NotPrivate::NotPlain => FileError::NotPlain,
+        NotPrivate::Foreign => FileError::Foreign,
+        NotPrivate::Shared => FileError::Writable,
     })?;
     if file.metadata()?.nlink() != 1 {
         return Err(FileError::NotPlain);
     }
-    read_all(file, most)
+    read_all(file, max_bytes)
 }
 
 /// Reads an open file up to a limit.
-pub(in crate::registry) fn read_all(file: File, most: u64) -> Result<Bytes, FileError> {
+pub(in crate::registry) fn read_all(file: File, max_bytes: u64) -> Result<Bytes, FileError> {
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(FileError::Large(most));
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(FileError::Large(max_bytes));
     }
     Ok(bytes.into())
 }

@@ -55,13 +55,13 @@ impl FindAgent for Agents {
 
     async fn version(&self, id: &AgentId, version: &AgentVersion) -> Result<Arc<Agent>, String> {
         let AgentVersion { sha256, installation, grant } = version.clone();
-        let (kept, wanted) = (self.shared.replays.clone(), sha256.clone());
-        let copy = run_blocking(move || kept.read(&wanted)).await;
+        let (store, wanted) = (self.shared.replays.clone(), sha256.clone());
+        let copy = run_blocking(move || store.read(&wanted)).await;
         let copy = copy.map_err(|why| why.to_string())?.map_err(|why| why.to_string())?;
-        let gone = format!(
+        let missing = format!(
             "The component that this run began with, {sha256}, is not there any more, and another one cannot go on with it."
         );
-        let copy = copy.ok_or(gone)?;
+        let copy = copy.ok_or(missing)?;
         let config = self.shared.config().agent(id);
         pinned(id, &sha256, config.sha256.as_deref()).map_err(|why| why.to_string())?;
         let plugin =
@@ -75,7 +75,7 @@ impl FindAgent for Agents {
         let agent = Arc::new(Agent::new(id.clone(), Arc::new(plugin), card, source, deps));
         let seats = &self.shared.seats;
         seats.add(id, &*agent.runtime, installation.clone(), agent.config.clone(), &agent.live);
-        seats.narrow(id, &installation, None, &now);
+        seats.restrict(id, &installation, None, &now);
         tracing::info!(agent = %id, sha256, "an earlier version goes on with the runs that it began");
         Ok(agent)
     }
@@ -108,8 +108,8 @@ impl Agents {
         if plugin.ask().resume != Resume::Replay {
             return;
         }
-        let kept = self.shared.replays.clone();
-        let done = run_blocking(move || kept.keep(&bytes)).await;
+        let store = self.shared.replays.clone();
+        let done = run_blocking(move || store.store(&bytes)).await;
         if let Err(why) = done.map_err(std::io::Error::other).flatten() {
             tracing::warn!(agent = %id, %why, "no copy of it is kept: runs that it begins end if another version takes its place while the hub is down");
         }

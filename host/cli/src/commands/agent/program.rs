@@ -3,7 +3,7 @@
 
 use crate::{
     Exit, Global, block_on,
-    client::owner::{Owner, refuse_below_agent},
+    client::owner::{Owner, refuse_in_agent_tree},
     commands::{plugin::component::require_free_name, restart::reloaded_text},
     ui::{failure::CommandError, render::list, table::Table, text::Text},
 };
@@ -21,7 +21,7 @@ pub(super) fn available(global: &Global) -> anyhow::Result<Exit> {
         let mut table = Table::new(["AGENT", "STATE", "INSTALL"]);
         for it in &all {
             table.row([it.id.into(), it.state.into(), it.install.as_str().into()]);
-            table.below(format!("{}: {}", it.name, it.description));
+            table.add_note(format!("{}: {}", it.name, it.description));
         }
         Ok(table.text(global.console().columns()))
     })?;
@@ -54,12 +54,12 @@ fn change(
     done: &str,
     edit: impl FnOnce(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
-    let what = format!("change the agent `{id}`");
-    refuse_below_agent(&what)?;
+    let action = format!("change the agent `{id}`");
+    refuse_in_agent_tree(&action)?;
     let dir = global.data_dir()?;
     let file = global.settings(Vec::new())?.file.unwrap_or_else(|| dir.join("config.toml"));
     let reloaded = block_on(async {
-        let mut owner = Owner::of(global, &dir, &what).await?;
+        let mut owner = Owner::for_data_dir(global, &dir, &action).await?;
         if let Owner::Hub(client) = &mut owner {
             // The hub refuses callers that are not its operator, before anything is written.
             client.call("hub/plugins/list", json!({})).await?;
@@ -70,11 +70,11 @@ fn change(
             Owner::Command => Ok(None),
         }
     })?;
-    let is_left_out = reloaded.as_ref().is_some_and(|told| !list(&told["leftOut"]).is_empty());
+    let is_omitted = reloaded.as_ref().is_some_and(|report| !list(&report["leftOut"]).is_empty());
     let prefix = format!("agents.{id}.");
     let is_its = |name: &Value| name.as_str().is_some_and(|name| name.starts_with(&prefix));
     let is_unread =
-        reloaded.as_ref().is_some_and(|told| !list(&told["changed"]).iter().any(is_its));
+        reloaded.as_ref().is_some_and(|report| !list(&report["changed"]).iter().any(is_its));
     let answer = json!({ "agentId": id, "file": &file, "reloaded": reloaded });
     global.show(&answer, || {
         let mut text = Text::from(format!("agent {id} was {done} {}\n", file.display()));
@@ -87,5 +87,5 @@ fn change(
         }
         Ok(text)
     })?;
-    Ok(if is_left_out || is_unread { Exit::Fault } else { Exit::Done })
+    Ok(if is_omitted || is_unread { Exit::Fault } else { Exit::Done })
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Checks the grants file. An unreadable one keeps new plug-ins from being loaded.
 pub(crate) fn grants(data_dir: &Path) -> CheckResult {
-    let file = GrantsFile::of(data_dir);
+    let file = GrantsFile::new(data_dir);
     match file.read() {
         Ok(all) => ok("grants", format!("for {}", counted(all.plugins.len(), "plug-in"))),
         Err(why) => fail(
@@ -23,7 +23,7 @@ pub(crate) fn grants(data_dir: &Path) -> CheckResult {
 /// Finds granted tool servers that the configuration does not define.
 pub(crate) fn servers(config: &Config, data_dir: &Path) -> Vec<CheckResult> {
     // `grants` reports an unreadable grants file.
-    let records = GrantsFile::of(data_dir).read().unwrap_or_default();
+    let records = GrantsFile::new(data_dir).read().unwrap_or_default();
     let recorded = records.plugins.iter().map(|(id, record)| (id.clone(), record.grant.clone()));
     let configured = config.agents.keys().filter(|id| !records.plugins.contains_key(*id));
     let configured =
@@ -34,14 +34,14 @@ pub(crate) fn servers(config: &Config, data_dir: &Path) -> Vec<CheckResult> {
 fn nowhere(config: &Config, id: &AgentId, grant: &Grant) -> Vec<CheckResult> {
     let known = config.agent(id).mcp;
     let missing = grant.tools.keys().filter(|server| !known.contains_key(*server));
-    let told = |server: &String| {
+    let to_warning = |server: &String| {
         warn(
             "tools",
             format!("{id} may call tools of `{server}`, but no such server is configured"),
             format!("set `agents.{id}.mcp.{server}.command` or `.url` in the configuration"),
         )
     };
-    missing.map(told).collect()
+    missing.map(to_warning).collect()
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
     fn damaged_grants_file_reports_line() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(grants(dir.path()).verdict, CheckVerdict::Ok);
-        let file = GrantsFile::of(dir.path()).path();
+        let file = GrantsFile::new(dir.path()).path();
         fs::write(&file, "plugins = 7").unwrap();
         let found = grants(dir.path());
         assert_eq!(found.verdict, CheckVerdict::Fail);

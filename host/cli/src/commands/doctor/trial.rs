@@ -36,7 +36,7 @@ const WORDS: &str = "Does this arrive?";
 
 /// Time that an agent has to answer. The slowest program needs seconds to start, more on a busy
 /// machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time that the trial's hub has to exit.
 const END: Duration = Duration::from_secs(10);
@@ -89,8 +89,8 @@ impl TrialSetup {
         let dir = std::path::absolute(data_dir)?.join(format!("trial-{}", std::process::id()));
         let model = ModelServer::start().context("start the loopback model")?;
         let ground = Self { dir, model, console };
-        for place in [ground.home(), ground.workspace()] {
-            make_dir(&place).with_context(|| format!("make {}", place.display()))?;
+        for folder in [ground.home(), ground.workspace()] {
+            make_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
         }
         for (path, contents) in trials.values().flat_map(|trial| &trial.files) {
             let path = ground.home().join(path);
@@ -184,9 +184,10 @@ async fn ask(client: &mut Client, agent: &AgentId) -> anyhow::Result<CheckResult
         "parts": [{ "kind": "text", "text": WORDS }], "metadata": { "targetAgent": agent },
     });
     let began = Instant::now();
-    let answer = timeout(PATIENCE, client.call("message/send", json!({ "message": message })));
+    let answer =
+        timeout(ANSWER_TIMEOUT, client.call("message/send", json!({ "message": message })));
     let answer = answer.await.unwrap_or_else(|_| {
-        Err(anyhow::anyhow!("it did not answer within {} s", PATIENCE.as_secs()))
+        Err(anyhow::anyhow!("it did not answer within {} s", ANSWER_TIMEOUT.as_secs()))
     });
     Ok(verdict(&about, &version, answer, began.elapsed()))
 }
@@ -203,7 +204,7 @@ fn verdict(
         Ok(task) => task,
         Err(why) => return warn(about, format!("{version}: {why}"), fix),
     };
-    let said: String = task["status"]["message"]["parts"]
+    let reply: String = task["status"]["message"]["parts"]
         .as_array()
         .into_iter()
         .flatten()
@@ -211,12 +212,12 @@ fn verdict(
         .collect();
     // The echo contains the whole prompt, and a program may prepend text, such as the list of other
     // agents.
-    let echoed = said.starts_with("ECHO: ") && said.ends_with(WORDS);
+    let echoed = reply.starts_with("ECHO: ") && reply.ends_with(WORDS);
     if task["status"]["state"] == "completed" && echoed {
         return ok(about, format!("{version} answers, in {:.1} s", took.as_secs_f64()));
     }
     let state = text(&task["status"]["state"]);
-    warn(about, format!("{version}: {state}: {said}"), fix)
+    warn(about, format!("{version}: {state}: {reply}"), fix)
 }
 
 #[cfg(test)]

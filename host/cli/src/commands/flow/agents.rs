@@ -29,7 +29,7 @@ pub(super) fn check(global: &Global, definition: &str, task: &mut Value) -> anyh
         for agent in &agents {
             let Err(why) = find_agent(global, &mut client, agent).await else { continue };
             let line = line_of(definition, agent);
-            if CommandError::of(&why).is(NO_AGENT) {
+            if CommandError::from_error(&why).is(NO_AGENT) {
                 errors.push_str(&format!("{line}: {why}\n"));
             } else {
                 global
@@ -40,13 +40,13 @@ pub(super) fn check(global: &Global, definition: &str, task: &mut Value) -> anyh
         Ok(())
     })?;
     if !errors.is_empty() {
-        let said = member::take(task, "status");
-        let said = text(&said["message"]["parts"][0]["text"]).replacen(
+        let status = member::take(task, "status");
+        let message = text(&status["message"]["parts"][0]["text"]).replacen(
             "The flow is right",
             "Otherwise the flow is right",
             1,
         );
-        *task = json!({ "status": { "state": "failed", "message": { "parts": [{ "text": format!("{errors}{said}") }] } } });
+        *task = json!({ "status": { "state": "failed", "message": { "parts": [{ "text": format!("{errors}{message}") }] } } });
     }
     Ok(())
 }
@@ -60,7 +60,7 @@ pub(super) async fn require_agents(
 ) -> anyhow::Result<()> {
     for agent in wanted {
         match find_agent(global, client, agent).await {
-            Err(unknown) if CommandError::of(&unknown).is(NO_AGENT) => return Err(unknown),
+            Err(unknown) if CommandError::from_error(&unknown).is(NO_AGENT) => return Err(unknown),
             Ok(()) | Err(_) => {}
         }
     }

@@ -5,9 +5,9 @@
 
 use super::{
     agents::require_agents,
-    file_of,
+    create_file, file_of,
     joined::{joined, require_data_dir},
-    made, trust,
+    trust,
 };
 use crate::{
     Exit, Global, block_on,
@@ -38,10 +38,10 @@ use std::{
 };
 
 /// Most time until the hub has read the flow's file.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Most tasks of an old flow that are read. A flow with as many is left.
-const MOST_TASKS: usize = 100;
+const MAX_TASKS: usize = 100;
 
 /// States of tasks that have ended.
 const ENDED: [&str; 4] = ["completed", "failed", "canceled", "rejected"];
@@ -80,17 +80,17 @@ pub(crate) struct Best {
 
 /// Has the agents do the work, and prints the result that is picked.
 pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
-    let what = "have several agents try";
+    let action = "have several agents try";
     if !(2..=32).contains(&best.of.len()) {
-        bail!("{what}: `--of` names 2 to 32 agents, as `--of claude-code,codex`");
+        bail!("{action}: `--of` names 2 to 32 agents, as `--of claude-code,codex`");
     }
     if let Some(judge) = &best.judge
         && let Some(why) = unusable(judge)
     {
-        bail!("{what}: `--judge`: {why}");
+        bail!("{action}: `--judge`: {why}");
     }
     let definition = flow_template::best_of(&best.of, best.judge.as_deref(), &best.permissions);
-    let id = id_of(&digest_of(definition.as_bytes())).context(what)?;
+    let id = id_of(&digest_of(definition.as_bytes())).context(action)?;
     let message = Send {
         cwd: best.cwd,
         stream: best.stream,
@@ -102,21 +102,21 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
     let directory = directory(&message)?;
     let prepare = async {
         let mut client = start::client(global, best.start).await?;
-        trust::require_operator(global, what).await?;
-        require_data_dir(global).context(what)?;
+        trust::require_operator(global, action).await?;
+        require_data_dir(global).context(action)?;
         require_agents(global, &mut client, &best.of).await?;
         // Each candidate would fail without a repository.
-        RepositoryPaths::of(Path::new(&directory))
+        RepositoryPaths::find(Path::new(&directory))
             .and_then(|it| it.require_commit())
-            .context(what)?;
+            .context(action)?;
         let agents = client.call("hub/agents/list", json!({})).await?;
         if let Some(note) = asking(list(&agents), &best.of, &best.permissions) {
             global.console().note(note);
         }
         // Trusted first: the hub does not see a file that nobody trusts.
-        TrustedFlows::of(&global.data_dir()?).trust(&id, &definition).context(what)?;
+        TrustedFlows::new(&global.data_dir()?).trust(&id, &definition).context(action)?;
         let path = file_of(global, &id)?;
-        let written = match made(&path, &definition) {
+        let written = match create_file(&path, &definition) {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
                 match fs::read_to_string(&path) {
                     Ok(text) if text == definition => mark_used(&path, Timestamp::now().into()),
@@ -126,12 +126,12 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
             }
             written => written,
         };
-        written.with_context(|| format!("{what}: write {}", path.display()))?;
-        let read = joined(&mut client, &id, PATIENCE, false);
+        written.with_context(|| format!("{action}: write {}", path.display()))?;
+        let read = joined(&mut client, &id, READ_TIMEOUT, false);
         let read = global.progress("the hub", true).during("reading the flow", read).await;
         match read? {
             None => {}
-            Some(why) => bail!("{what}: use the flow {id}: {why}"),
+            Some(why) => bail!("{action}: use the flow {id}: {why}"),
         }
         note_uncommitted(global, &directory).await;
         forget_old(global, &mut client, &id).await
@@ -151,8 +151,8 @@ pub(crate) fn best(global: &Global, best: Best) -> anyhow::Result<Exit> {
 
 /// Removes the files of earlier flows of `best`, except the latest ones and those with open tasks.
 /// A flow that cannot be removed now stays for the next time.
-async fn forget_old(global: &Global, client: &mut Client, own: &AgentId) -> anyhow::Result<()> {
-    let flows = TrustedFlows::of(&global.data_dir()?);
+async fn forget_old(global: &Global, client: &mut Client, current: &AgentId) -> anyhow::Result<()> {
+    let flows = TrustedFlows::new(&global.data_dir()?);
     let Ok(settings) = global.settings(Vec::new()) else { return Ok(()) };
     // A client of one tenant does not see the tasks of the others.
     if global.tenant.is_some() {
@@ -162,14 +162,14 @@ async fn forget_old(global: &Global, client: &mut Client, own: &AgentId) -> anyh
         .into_iter()
         .chain(settings.config.tenants.keys().map(|it| json!(it)))
         .collect();
-    for id in old_flows(&global.data_dir()?.join("flows"), own) {
+    for id in old_flows(&global.data_dir()?.join("flows"), current) {
         let mut is_over = true;
         for tenant in &tenants {
             let tasks =
-                json!({ "agentId": id, "limit": MOST_TASKS, "historyLength": 0, "tenant": tenant });
+                json!({ "agentId": id, "limit": MAX_TASKS, "historyLength": 0, "tenant": tenant });
             let tasks = client.call("hub/tasks/list", tasks).await.unwrap_or_default();
             let ended = |task: &Value| ENDED.contains(&text(&task["status"]["state"]));
-            let all = tasks.as_array().filter(|all| all.len() < MOST_TASKS);
+            let all = tasks.as_array().filter(|all| all.len() < MAX_TASKS);
             is_over &= all.is_some_and(|all| all.iter().all(ended));
         }
         if is_over {

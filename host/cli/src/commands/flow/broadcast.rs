@@ -15,7 +15,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// Most agents of one message.
-const MOST: usize = 32;
+const MAX_RECEIVERS: usize = 32;
 
 /// Agents of a message whose receivers are written as `a,b,c`; none if it has one receiver.
 ///
@@ -30,17 +30,17 @@ pub(crate) fn receivers(send: &Send) -> anyhow::Result<Option<Vec<AgentId>>> {
         bail!(usage(format!("`{option}` is for a message to one agent; leave it out")));
     }
     let mut agents = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut unique = BTreeSet::new();
     for name in send.agent.split(',').map(str::trim) {
         let agent = AgentId::parse(name).map_err(|why| usage(format!("`{name}`: {why}")))?;
-        if !seen.insert(agent.clone()) {
+        if !unique.insert(agent.clone()) {
             bail!(usage(format!("`{agent}` is listed twice; name each agent once")));
         }
         agents.push(agent);
     }
     match agents.len() {
-        2..=MOST => Ok(Some(agents)),
-        many => bail!(usage(format!("{many} agents; name 2 to {MOST}"))),
+        2..=MAX_RECEIVERS => Ok(Some(agents)),
+        count => bail!(usage(format!("{count} agents; name 2 to {MAX_RECEIVERS}"))),
     }
 }
 

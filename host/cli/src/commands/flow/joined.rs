@@ -15,16 +15,16 @@ use std::{path::PathBuf, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// Most time in which a running hub reads a file. It looks more often.
-const PATIENCE: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Most time in which a message waits for a file that was just saved.
-const SHORT_PATIENCE: Duration = Duration::from_secs(3);
+const SHORT_READ_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reason of a refusal: no agent has the name.
 pub(super) const NO_AGENT: &str = "AGENT_NOT_FOUND";
 
 /// Time between two looks at the hub's agents.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Path of a flow's file in the data directory.
 pub(super) fn flow_file(id: &AgentId) -> String {
@@ -52,15 +52,15 @@ fn has_file(global: &Global, id: &AgentId) -> bool {
     global.data_dir().is_ok_and(is_there)
 }
 
-/// Waits until the flow is an agent of the hub. Returns why it is none after `patience`; if the
+/// Waits until the flow is an agent of the hub. Returns why it is none after `timeout`; if the
 /// file is new, a refusal of the hub counts at once.
 pub(super) async fn joined(
     client: &mut Client,
     id: &AgentId,
-    patience: Duration,
+    timeout: Duration,
     is_new: bool,
 ) -> anyhow::Result<Option<String>> {
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     loop {
         let refused = refusal(client, id).await?;
         let is_there = is_served(client, id).await?;
@@ -71,7 +71,7 @@ pub(super) async fn joined(
                 let why = "the hub has not read its file yet; `a2a-hub flow list` shows it";
                 return Ok(Some(why.to_owned()));
             }
-            None | Some(_) => sleep(LOOK).await,
+            None | Some(_) => sleep(POLL_INTERVAL).await,
         }
     }
 }
@@ -88,14 +88,14 @@ pub(crate) async fn joins_late(
     name: &str,
     why: &anyhow::Error,
 ) -> anyhow::Result<bool> {
-    let is_unknown = CommandError::of(why).is(NO_AGENT);
+    let is_unknown = CommandError::from_error(why).is(NO_AGENT);
     let Some(id) = AgentId::parse(name).ok().filter(|_| is_unknown) else { return Ok(false) };
     if !has_file(global, &id) {
         return Ok(false);
     }
-    let why = match joined(client, &id, SHORT_PATIENCE, true).await {
+    let why = match joined(client, &id, SHORT_READ_TIMEOUT, true).await {
         // A program of an agent may not read the hub's status.
-        Err(why) if CommandError::of(&why).is_denied() => return Ok(false),
+        Err(why) if CommandError::from_error(&why).is_denied() => return Ok(false),
         Ok(None) => return Ok(true),
         joined => joined?.unwrap_or_default(),
     };
@@ -120,7 +120,7 @@ pub(crate) async fn say_edited(
     }
     let refused = match refusal(client, &id).await {
         // A program of an agent may not read the hub's status.
-        Err(why) if CommandError::of(&why).is_denied() => return Ok(()),
+        Err(why) if CommandError::from_error(&why).is_denied() => return Ok(()),
         refused => refused?,
     };
     if refused.is_some() && is_served(client, &id).await? {
@@ -141,7 +141,7 @@ pub(super) fn require_data_dir(global: &Global) -> anyhow::Result<()> {
 /// Reason why the hub on the socket does not read files of the data directory; none if it does.
 fn other_data_dir(global: &Global) -> anyhow::Result<Option<String>> {
     let dir = global.data_dir()?;
-    let run = running_hub::of(&dir);
+    let run = running_hub::read_if_running(&dir);
     let of_dir = run.as_ref().and_then(running_hub::socket).and_then(|it| it.canonicalize().ok());
     let Ok(socket) = global.socket_path() else { return Ok(None) };
     if socket.canonicalize().ok() == of_dir {
@@ -170,7 +170,7 @@ pub(super) fn joined_running_hub(
             return Ok(other);
         }
         let mut progress = global.progress("the hub", true);
-        let read = joined(&mut client, id, PATIENCE, is_new);
+        let read = joined(&mut client, id, READ_TIMEOUT, is_new);
         progress.during("reading the flow", read).await
     })
 }

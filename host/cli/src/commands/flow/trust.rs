@@ -13,7 +13,7 @@ use crate::{
 };
 use a2a_hub_config::{
     MAX_FLOW_BYTES, TrustedFlows,
-    own_file::{self, NotOwn},
+    private_file::{self, NotPrivate},
 };
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_sandbox::digest_of;
@@ -34,11 +34,11 @@ pub(super) fn trust(
 ) -> anyhow::Result<Exit> {
     let dir = global.data_dir()?;
     block_on(require_operator(global, "trust a flow"))?;
-    let trusted = TrustedFlows::of(&dir);
+    let trusted = TrustedFlows::new(&dir);
     if revoke {
         trusted.revoke(id).with_context(|| format!("trust the flow {id} no longer"))?;
-        let said = format!("the flow {id} is not trusted any more\n");
-        global.show(&json!({ "name": id, "trusted": false }), || Ok(said.into()))?;
+        let message = format!("the flow {id} is not trusted any more\n");
+        global.show(&json!({ "name": id, "trusted": false }), || Ok(message.into()))?;
         return Ok(Exit::Done);
     }
     let text = text_of(file).with_context(|| format!("trust {}", file.display()))?;
@@ -46,8 +46,8 @@ pub(super) fn trust(
         trusted.text(id).with_context(|| format!("read {}", trusted.path(id).display()))?;
     let answer = json!({ "name": id, "trusted": true, "sha256": digest_of(text.as_bytes()) });
     if before.as_deref() == Some(&text) {
-        let said = format!("the flow {id} is trusted already\n");
-        global.show(&answer, || Ok(said.into()))?;
+        let message = format!("the flow {id} is trusted already\n");
+        global.show(&answer, || Ok(message.into()))?;
         return Ok(Exit::Done);
     }
     let needs = block_on(async { anyhow::Ok(needs_of(global, id).await) })?;
@@ -58,8 +58,8 @@ pub(super) fn trust(
         effect: "Its programs run, and its agents work, with these rights whenever it is called.",
     };
     if !yes && !asks.is_confirmed(global, before.as_deref(), &text)? {
-        let said = format!("the flow {id} is not trusted\n");
-        global.show(&json!({ "name": id, "trusted": false }), || Ok(said.into()))?;
+        let message = format!("the flow {id} is not trusted\n");
+        global.show(&json!({ "name": id, "trusted": false }), || Ok(message.into()))?;
         return Ok(Exit::Done);
     }
     // The text that was shown, whatever the file holds by now.
@@ -72,9 +72,9 @@ pub(super) fn trust(
 
 /// Refuses programs of agents: the hub does or, without one, the ancestors of this command are
 /// looked at.
-pub(crate) async fn require_operator(global: &Global, what: &'static str) -> anyhow::Result<()> {
-    if let Owner::Hub(mut hub) = Owner::of(global, &global.data_dir()?, what).await? {
-        hub.call("hub/status", json!({})).await.context(what)?;
+pub(crate) async fn require_operator(global: &Global, action: &'static str) -> anyhow::Result<()> {
+    if let Owner::Hub(mut hub) = Owner::for_data_dir(global, &global.data_dir()?, action).await? {
+        hub.call("hub/status", json!({})).await.context(action)?;
     }
     Ok(())
 }
@@ -87,9 +87,9 @@ async fn needs_of(global: &Global, id: &AgentId) -> Option<String> {
 
 /// Text of a flow file that nobody else can have written.
 fn text_of(file: &Path) -> anyhow::Result<String> {
-    let open = own_file::open(file, 0o022).map_err(|why| match why {
-        NotOwn::Io(why) => anyhow::Error::from(why),
-        NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared => anyhow::anyhow!(
+    let open = private_file::open(file, 0o022).map_err(|why| match why {
+        NotPrivate::Io(why) => anyhow::Error::from(why),
+        NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared => anyhow::anyhow!(
             "it is a link, or others can have written it; make it a plain file of your own, and run `chmod go-w` on it"
         ),
     })?;

@@ -13,7 +13,7 @@ use crate::{
     Exit, Global,
     ui::{failure::CommandError, text::PLAIN},
 };
-use a2a_hub_agents::{PluginEdit, beside};
+use a2a_hub_agents::{PluginEdit, signature_path};
 use a2a_hub_authoring::{Component, MAX_BYTES, read_at_most};
 use a2a_hub_config::GrantsFile;
 use a2a_hub_core::plugin::signature::{MAX_BYTES as SIGNATURE_BYTES, Provenance};
@@ -53,13 +53,13 @@ pub(super) fn add(
     policy
         .admit(&provenance)
         .map_err(|why| CommandError::new(UNTRUSTED, format!("add {from}: {why}")))?;
-    let component = Component::of(PathBuf::from(from), component)?;
+    let component = Component::new(PathBuf::from(from), component)?;
     let id = name(&named.map_or_else(|| its_name(&component), str::to_owned))?;
     let is_for = component.ask.is_for(&id);
     is_for.map_err(|why| CommandError::usage(format!("add {from} as `{id}`: {why}")))?;
-    let place = file_of(global, &id)?;
-    let is_granted = GrantsFile::of(&global.data_dir()?).read()?.plugins.contains_key(&id);
-    if place.exists() && !is_granted {
+    let path = file_of(global, &id)?;
+    let is_granted = GrantsFile::new(&global.data_dir()?).read()?.plugins.contains_key(&id);
+    if path.exists() && !is_granted {
         let why = format!(
             "add {from}: a plug-in `{id}` exists already; remove it with `a2a-hub plugin remove \
              {id}`, or choose another `--name`"
@@ -79,32 +79,32 @@ pub(super) fn add(
         signature,
         grant,
     };
-    let standing = edit::edit(global, PluginEdit::Add(Box::new(added)))?;
-    let mut told = component::to_json(&component);
-    member::set(&mut told, "signedBy", json!(provenance.signer()));
-    let all = json!({ "agentId": id, "component": told, "plugin": standing });
+    let plugin = edit::edit(global, PluginEdit::Add(Box::new(added)))?;
+    let mut details = component::to_json(&component);
+    member::set(&mut details, "signedBy", json!(provenance.signer()));
+    let all = json!({ "agentId": id, "component": details, "plugin": plugin });
     global.show(&all, || {
-        let mut shown = inspect::shown(&told, global.console().columns());
+        let mut shown = inspect::component_text(&details, global.console().columns());
         let signed = signed(&provenance);
-        let (asks, line) = match wanted.is_empty() && !inspect::asks_for_nothing(&told) {
+        let (asks, line) = match wanted.is_empty() && !inspect::asks_for_nothing(&details) {
             true => {
                 let command = format!("grant them with: a2a-hub plugin grant {id}\n");
-                (command, grant_effect::line_below_requests(standing.as_ref()))
+                (command, grant_effect::line_after_requests(plugin.as_ref()))
             }
-            false => (String::new(), grant_effect::line(standing.as_ref())),
+            false => (String::new(), grant_effect::line(plugin.as_ref())),
         };
         shown.push(PLAIN, &format!("{signed}\n{id} is in the plugins folder: {line}\n{asks}"));
         Ok(shown)
     })?;
     // The file is in the plugins folder, but the hub refuses to load it.
-    Ok(if grant_effect::is_refused(standing.as_ref()) { Exit::Fault } else { Exit::Done })
+    Ok(if grant_effect::is_refused(plugin.as_ref()) { Exit::Fault } else { Exit::Done })
 }
 
 /// Reads a local component and the signature file beside it, if one exists.
 fn of_file(path: &Path) -> anyhow::Result<Fetched> {
     let component = read_at_most(path, MAX_BYTES);
     let component = component.with_context(|| format!("read {}", path.display()))?;
-    let signature = match read_at_most(&beside(path), SIGNATURE_BYTES as u64) {
+    let signature = match read_at_most(&signature_path(path), SIGNATURE_BYTES as u64) {
         // Bytes that are not UTF-8 are no signature; the check reports them as unreadable.
         Ok(text) => Some(String::from_utf8_lossy(&text).into_owned()),
         Err(why) if why.kind() == io::ErrorKind::NotFound => None,

@@ -33,7 +33,7 @@ pub(crate) struct Build {
 }
 
 pub(super) fn build(global: &Global, build: &Build) -> anyhow::Result<Exit> {
-    let project = Project::of(&build.project)?;
+    let project = Project::open(&build.project)?;
     let built = block_on(async {
         let workshop = Workshop::new(THIS_PROGRAM, &project.dir);
         let screen = Screen::new(global, Say::InOneLine);
@@ -50,12 +50,12 @@ pub(super) fn build(global: &Global, build: &Build) -> anyhow::Result<Exit> {
         global.console().note("interrupted; all processes of the build have ended");
         return Ok(Exit::Interrupted);
     };
-    let told = component::to_json(&component);
-    global.show(&json!({ "agentId": project.name, "component": told }), || {
+    let details = component::to_json(&component);
+    global.show(&json!({ "agentId": project.name, "component": details }), || {
         let words = format!(
             "built {} ({}) in {}\n\n  a2a-hub plugin inspect {0}    shows its description and \
              permissions\n  a2a-hub plugin dev    loads it into the running hub\n",
-            shown(&component.path),
+            shell_path(&component.path),
             size(component.bytes.len()),
             duration(took.as_secs()),
         );
@@ -121,16 +121,16 @@ impl Observer for Screen<'_> {
         }
     }
 
-    fn ends(&self, told: &[&str]) {
-        let was_seen = self.progress.take().is_some_and(|it| it.keeps_what_is_said());
-        for line in told.iter().filter(|_| !was_seen) {
+    fn ends(&self, lines: &[&str]) {
+        let was_shown = self.progress.take().is_some_and(|it| it.keeps_messages());
+        for line in lines.iter().filter(|_| !was_shown) {
             self.global.console().note(*line);
         }
     }
 }
 
 /// Formats a path for a shell in the current directory.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn shell_path(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let short = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
     crate::ui::render::shell_word(&short.unwrap_or(path).display().to_string())

@@ -2,7 +2,7 @@
 
 use crate::{Global, ui::failure::CommandError};
 use a2a_hub::builtin;
-use a2a_hub_agents::{asked, plugin_file};
+use a2a_hub_agents::{plugin_file, requested_capabilities};
 use a2a_hub_authoring::Component;
 use a2a_hub_core::grant::Ask;
 use a2a_hub_protocol::id::AgentId;
@@ -27,7 +27,7 @@ pub(super) fn of_plugin(global: &Global, id: &AgentId) -> anyhow::Result<Compone
 pub(super) fn to_json(component: &Component) -> Value {
     let Ask { id, version, publisher, description, .. } = &component.ask;
     json!({ "file": component.path, "sha256": component.sha256, "bytes": component.bytes.len(), "id": id, "version": version,
-        "publisher": publisher, "description": description, "asks": asked(&component.ask) })
+        "publisher": publisher, "description": description, "asks": requested_capabilities(&component.ask) })
 }
 
 /// Reason of a refusal: the plugins folder has no such plug-in.

@@ -30,7 +30,7 @@ use tokio::time::{MissedTickBehavior, interval};
 const TAKEN: &str = "PLUGIN_EXISTS";
 
 /// Interval at which sources and the log are polled.
-const LOOK: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
@@ -42,13 +42,13 @@ pub(crate) struct Dev {
 }
 
 pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
-    let project = Project::of(&dev.project)?;
+    let project = Project::open(&dev.project)?;
     let id = project.name.clone();
     edit::require_operator(global, &format!("develop `{id}`"))?;
     may_be_replaced(global, &id)?;
     block_on(async {
         // Connects before compiling, so that a missing hub is reported first.
-        let feed = DevLog::of(global, &id).await?;
+        let feed = DevLog::open(global, &id).await?;
         let workshop = Workshop::new(THIS_PROGRAM, &project.dir);
         let bench = Bench { global, project: &project, workshop: &workshop, wanted: &dev.wanted };
         let ended = tokio::select! {
@@ -68,7 +68,7 @@ pub(super) fn dev(global: &Global, dev: &Dev) -> anyhow::Result<Exit> {
 /// Refuses to replace a plug-in that is not in development.
 fn may_be_replaced(global: &Global, id: &AgentId) -> anyhow::Result<()> {
     require_free_name(id)?;
-    let grants = GrantsFile::of(&global.data_dir()?).read()?;
+    let grants = GrantsFile::new(&global.data_dir()?).read()?;
     let refused = |why: String, fix: String| CommandError::new(TAKEN, why).mended_by(fix);
     match grants.plugins.get(id) {
         Some(record) if record.dev || record.gone => Ok(()),
@@ -105,27 +105,27 @@ impl Bench<'_> {
     /// Builds at once and on each change of the sources, and reports the hub's events in between.
     /// Never returns without an error.
     async fn work(&self, mut feed: DevLog<'_>) -> anyhow::Result<()> {
-        let mut ticks = interval(LOOK);
+        let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut watch = Watch::new(&self.project.dir)?;
         let mut building = Some(self.build());
-        feed.say("build", "building", "")?;
+        feed.print_line("build", "building", "")?;
         loop {
             tokio::select! {
                 built = done(&mut building) => {
                     building = None;
                     if let Err(why) = self.serve(built, &mut feed).await {
-                        feed.say("build", &format!("{why:#}"), "failed")?;
+                        feed.print_line("build", &format!("{why:#}"), "failed")?;
                         let advice = "save a change to try again; the previous build stays in use";
-                        feed.say("build", advice, "")?;
+                        feed.print_line("build", advice, "")?;
                     }
                 }
-                event = feed.next() => feed.tell(event).await?,
+                event = feed.next() => feed.report(event).await?,
                 _ = ticks.tick() => {
                     feed.tell_log()?;
                     feed.return_to_hub().await?;
-                    if let Some(file) = watch.look(building.is_some())? {
-                        feed.say("build", &format!("{} changed: building", file.display()), "")?;
+                    if let Some(file) = watch.poll(building.is_some())? {
+                        feed.print_line("build", &format!("{} changed: building", file.display()), "")?;
                         building = Some(self.build());
                     }
                 }
@@ -136,7 +136,7 @@ impl Bench<'_> {
     /// Builds the project from its current manifest.
     fn build(&self) -> Building<'_> {
         Box::pin(async {
-            let project = Project::of(&self.project.dir)?;
+            let project = Project::open(&self.project.dir)?;
             if project.name != self.project.name {
                 let why = format!(
                     "the project is called `{}` now, and was `{}`: stop with Ctrl-C, and start \
@@ -167,14 +167,14 @@ impl Bench<'_> {
             grant: self.grant(id, &component)?,
         };
         let plugin = edit::edited(self.global, PluginEdit::Add(Box::new(added))).await?;
-        feed.standing(&component, plugin.as_ref(), &duration(took.as_secs())).await
+        feed.report_added(&component, plugin.as_ref(), &duration(took.as_secs())).await
     }
 
     /// Returns the grant that marks the plug-in as in development; `plugin grant` without `--dev`
     /// revokes that mark. Returns `None` if the plug-in has the mark and no further permissions are
     /// requested.
     fn grant(&self, id: &AgentId, component: &Component) -> anyhow::Result<Option<PluginGrant>> {
-        let grants = GrantsFile::of(&self.global.data_dir()?).read()?;
+        let grants = GrantsFile::new(&self.global.data_dir()?).read()?;
         let record = grants.continued_by(id, &component.sha256);
         if self.wanted.is_empty() && record.is_some_and(|record| record.dev) {
             return Ok(None);

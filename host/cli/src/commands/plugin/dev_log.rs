@@ -39,7 +39,7 @@ impl<'a> DevLog<'a> {
     ///
     /// # Errors
     /// If no hub runs.
-    pub(super) async fn of(global: &'a Global, agent: &'a AgentId) -> anyhow::Result<Self> {
+    pub(super) async fn open(global: &'a Global, agent: &'a AgentId) -> anyhow::Result<Self> {
         let (line, built, in_use) = (String::new(), None, None);
         let mut feed = Self { global, agent, events: None, log: None, line, built, in_use };
         feed.listen().await?;
@@ -66,27 +66,30 @@ impl<'a> DevLog<'a> {
     /// Subscribes again after the hub was gone, if a hub runs.
     pub(super) async fn return_to_hub(&mut self) -> anyhow::Result<()> {
         if self.events.is_none() && self.listen().await.is_ok() {
-            self.say("hub", "the hub runs again", PLAIN_STATE)?;
+            self.print_line("hub", "the hub runs again", PLAIN_STATE)?;
         }
         Ok(())
     }
 
     /// Waits for the hub's next event. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Value, HubGone> {
+    pub(super) async fn next(&mut self) -> Result<Value, HubDisconnected> {
         let Some(events) = &mut self.events else { return std::future::pending().await };
         match events.next().await {
             Ok((_, Ok(event))) if event["kind"] != "stream-end" => Ok(event),
             Ok(_) | Err(_) => {
                 self.events = None;
-                Err(HubGone)
+                Err(HubDisconnected)
             }
         }
     }
 
     /// Reports an event if it concerns this agent.
-    pub(super) async fn tell(&mut self, event: Result<Value, HubGone>) -> anyhow::Result<()> {
+    pub(super) async fn report(
+        &mut self,
+        event: Result<Value, HubDisconnected>,
+    ) -> anyhow::Result<()> {
         let Ok(event) = event else {
-            return self.say(
+            return self.print_line(
                 "hub",
                 "the hub has stopped; this continues when it runs again (`a2a-hub start`)",
                 "degraded",
@@ -99,32 +102,32 @@ impl<'a> DevLog<'a> {
         }
         match text(&event["type"]) {
             "agent-joined" | "agent-replaced" => self.tell_of_build().await,
-            "agent-left" => self.say("hub", "it was removed from the hub", "degraded"),
-            "plugin-rejected" => self.say("hub", text(&event["error"]), "failed"),
+            "agent-left" => self.print_line("hub", "it was removed from the hub", "degraded"),
+            "plugin-rejected" => self.print_line("hub", text(&event["error"]), "failed"),
             "plugin-held-back" => {
-                let held = format!(
+                let message = format!(
                     "its update needs approval; `a2a-hub plugin grant {} --dev` approves every \
                      build",
                     self.agent
                 );
-                self.say("hub", &held, "degraded")
+                self.print_line("hub", &message, "degraded")
             }
-            "plugin-grant-changed" => self.say("hub", "its grant changed", PLAIN_STATE),
+            "plugin-grant-changed" => self.print_line("hub", "its grant changed", PLAIN_STATE),
             "agent-health" => {
                 let health = &event["health"];
                 let why = text(&health["errorMessage"]);
                 let words = format!("it is {} {why}", text(&health["status"]));
-                self.say("health", words.trim(), text(&health["status"]))
+                self.print_line("health", words.trim(), text(&health["status"]))
             }
             "agent-breaker" => {
                 let state = text(&event["breaker"]["state"]);
-                self.say("health", &format!("its circuit breaker is {state}"), state)
+                self.print_line("health", &format!("its circuit breaker is {state}"), state)
             }
             "task-created" => self.task(&event, "begun", "").await,
             "task-state" => {
                 let state = text(&event["state"]).to_owned();
-                let said = self.said(&event).await;
-                self.task(&event, &state, &said).await
+                let status_message = self.status_message(&event).await;
+                self.task(&event, &state, &status_message).await
             }
             _ => Ok(()),
         }
@@ -140,13 +143,13 @@ impl<'a> DevLog<'a> {
         let is_latest = sha256 == self.built;
         let is_first = self.in_use.is_none();
         self.in_use = sha256;
-        let said = match (is_latest, is_first) {
+        let message = match (is_latest, is_first) {
             (false, _) => "an earlier build is in use",
             (true, true) => "the build is in use",
             (true, false) => "the new build is in use; running tasks finish on the previous one",
         };
         let state = if is_latest { "healthy" } else { PLAIN_STATE };
-        self.say("hub", said, state)
+        self.print_line("hub", message, state)
     }
 
     /// Digest of the agent's serving component.
@@ -157,25 +160,28 @@ impl<'a> DevLog<'a> {
         plugin["sha256"].as_str().map(str::to_owned)
     }
 
-    async fn task(&self, event: &Value, state: &str, said: &str) -> anyhow::Result<()> {
+    async fn task(&self, event: &Value, state: &str, message: &str) -> anyhow::Result<()> {
         let id = text(&event["taskId"]);
-        let value = json!({ "about": "task", "taskId": id, "state": state, "said": said });
+        let value = json!({ "about": "task", "taskId": id, "state": state, "said": message });
         self.global.show(&value, || {
             let mut line = about("task");
             // Ids begin with their time, so their last characters distinguish them.
             let short = id.get(id.len().saturating_sub(SHORT)..).unwrap_or(id);
             line.push(FAINT, &format!("{short} "));
             line.push(style_of(state), state);
-            let said =
-                if said.is_empty() { String::new() } else { format!(": {}", said.trim_end()) };
-            line.push(PLAIN, &format!("{}\n", said.replace('\n', "\n         ")));
+            let message = if message.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", message.trim_end())
+            };
+            line.push(PLAIN, &format!("{}\n", message.replace('\n', "\n         ")));
             Ok(line)
         })
     }
 
     /// Returns the task's status message: a question, an answer, or the reason of a failure, which
     /// names what was denied and the command that grants it.
-    async fn said(&self, event: &Value) -> String {
+    async fn status_message(&self, event: &Value) -> String {
         if !["input-required", "auth-required", "failed", "rejected"]
             .contains(&text(&event["state"]))
         {
@@ -187,18 +193,18 @@ impl<'a> DevLog<'a> {
         };
         // The task may have been deleted in the meantime.
         let Ok(task) = task.await else { return String::new() };
-        let said = parts_text(&task["status"]["message"]["parts"]);
+        let message = parts_text(&task["status"]["message"]["parts"]);
         let reason = text(&task["metadata"]["reason"]);
         let reason = if reason.is_empty() { reason.to_owned() } else { format!("{reason}: ") };
-        format!("{reason}{said}")
+        format!("{reason}{message}")
     }
 
     /// Reports the agent's new log lines.
     pub(super) fn tell_log(&mut self) -> anyhow::Result<()> {
         let Some(log) = &mut self.log else { return Ok(()) };
         self.line.push_str(&log.more()?);
-        let whole = self.line.rfind('\n').map_or(0, |end| end + 1);
-        let lines: String = self.line.drain(..whole).collect();
+        let complete = self.line.rfind('\n').map_or(0, |end| end + 1);
+        let lines: String = self.line.drain(..complete).collect();
         for line in lines.lines().filter(|line| is_of(line, self.agent)) {
             let event = || serde_json::from_str::<Value>(line).unwrap_or_default();
             let value = || json!({ "about": "log", "event": event() });
@@ -213,17 +219,17 @@ impl<'a> DevLog<'a> {
     }
 
     /// Reports one line about the agent.
-    pub(super) fn say(&self, what: &str, said: &str, state: &str) -> anyhow::Result<()> {
-        self.global.show(&json!({ "about": what, "said": said }), || {
-            let mut line = about(what);
-            line.push(style_of(state), &format!("{}\n", said.trim_end()));
+    pub(super) fn print_line(&self, label: &str, message: &str, state: &str) -> anyhow::Result<()> {
+        self.global.show(&json!({ "about": label, "said": message }), || {
+            let mut line = about(label);
+            line.push(style_of(state), &format!("{}\n", message.trim_end()));
             Ok(line)
         })
     }
 
     /// Reports the state of a component that was just added: what it may not do, and the command
     /// that grants it.
-    pub(super) async fn standing(
+    pub(super) async fn report_added(
         &mut self,
         component: &Component,
         plugin: Option<&Value>,
@@ -251,8 +257,8 @@ impl<'a> DevLog<'a> {
             }
             for lack in list(&plugin["notGranted"]) {
                 shown.append(about("denied"));
-                let what = text(&lack["what"]);
-                shown.push(style_of("degraded"), &format!("it may not {}\n", one_line(what)));
+                let action = text(&lack["what"]);
+                shown.push(style_of("degraded"), &format!("it may not {}\n", one_line(action)));
                 if let Some(command) = lack["command"].as_str() {
                     shown.push(PLAIN, &format!("         allow it with: {command} --dev\n"));
                 }
@@ -269,11 +275,11 @@ const PLAIN_STATE: &str = "";
 
 /// The hub closed the connection.
 #[derive(Debug)]
-pub(super) struct HubGone;
+pub(super) struct HubDisconnected;
 
 /// Prefix of a line.
-fn about(what: &str) -> Text {
-    Text::styled(FAINT, format!("{what:<7}  "))
+fn about(label: &str) -> Text {
+    Text::styled(FAINT, format!("{label:<7}  "))
 }
 
 /// True for a log line of the agent itself, or of an error; the hub's other lines about the agent

@@ -8,7 +8,7 @@ use crate::{
         text::{PLAIN, Text},
     },
 };
-use a2a_hub_agents::{KeptComponents, KeptCopy};
+use a2a_hub_agents::{ComponentStore, StoredCopy};
 use a2a_hub_authoring::Component;
 use a2a_hub_config::GrantsFile;
 use a2a_hub_core::plugin::manifest_diff::difference;
@@ -23,7 +23,7 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
         None => component::of_plugin(global, &id)?,
     };
     let dir = global.data_dir()?;
-    let record = GrantsFile::of(&dir).read()?.plugins.remove(&id);
+    let record = GrantsFile::new(&dir).read()?.plugins.remove(&id);
     let record = record.ok_or_else(|| {
         let why = format!(
             "compare `{id}` with the granted component: nothing was ever granted; `a2a-hub plugin \
@@ -31,16 +31,17 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
         );
         CommandError::new(NO_PLUGIN, why).mended_by(format!("a2a-hub plugin inspect {id}"))
     })?;
-    let copy =
-        KeptComponents::of(&dir).look(&record.sha256).context("read the granted component")?;
+    let copy = ComponentStore::for_grants(&dir)
+        .load(&record.sha256)
+        .context("read the granted component")?;
     let (old, lacking) = match copy {
-        KeptCopy::Whole(bytes) => (Component::of(new.path.clone(), bytes.to_vec())?, None),
-        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_))
+        StoredCopy::Intact(bytes) => (Component::new(new.path.clone(), bytes.to_vec())?, None),
+        lacking @ (StoredCopy::Damaged(_) | StoredCopy::Missing(_))
             if record.sha256.eq_ignore_ascii_case(&new.sha256) =>
         {
-            (Component::of(new.path.clone(), new.bytes.clone())?, Some(lacking))
+            (Component::new(new.path.clone(), new.bytes.clone())?, Some(lacking))
         }
-        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+        lacking @ (StoredCopy::Damaged(_) | StoredCopy::Missing(_)) => {
             let why = format!(
                 "compare `{id}` with the granted component ({}): {lacking}, so the differences are \
                  unknown; `a2a-hub plugin inspect {id}` shows all that the new one asks for, and \
@@ -55,9 +56,9 @@ pub(super) fn diff(global: &Global, id: &str, file: Option<&Path>) -> anyhow::Re
     };
     let changes: Vec<_> = difference(&old.ask, &new.ask).iter().map(ToString::to_string).collect();
     let lacking = lacking.map(|lacking| lacking.to_string());
-    let told = json!({ "agentId": id, "granted": old.sha256, "new": new.sha256, "changes": changes,
+    let comparison = json!({ "agentId": id, "granted": old.sha256, "new": new.sha256, "changes": changes,
         "copyLacking": lacking });
-    global.show(&told, || {
+    global.show(&comparison, || {
         let mut out = Text::new();
         out.push(PLAIN, &format!("granted {}\nnew     {}\n", old.sha256, new.sha256));
         match (old.sha256 == new.sha256, changes.as_slice()) {

@@ -13,10 +13,10 @@ pub(crate) struct Docs {
     lang: Option<Lang>,
 }
 
-pub(super) fn docs(global: &Global, asked: &Docs) -> anyhow::Result<Exit> {
-    let language = match asked.lang {
+pub(super) fn docs(global: &Global, args: &Docs) -> anyhow::Result<Exit> {
+    let language = match args.lang {
         Some(lang) => lang.into(),
-        None => Language::of(&std::path::absolute(".")?)?,
+        None => Language::detect(&std::path::absolute(".")?)?,
     };
     let guide = guide(language)?;
     if global.format == Format::Json {

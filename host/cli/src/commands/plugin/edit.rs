@@ -16,14 +16,14 @@ use tempfile::NamedTempFile;
 use tokio::time::sleep;
 
 /// Interval at which the hub is asked for the state of a component that it compiles.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Refuses an operator's command early, before any lookup or prompt. A running hub decides itself;
-/// `what` names the operation.
-pub(super) fn require_operator(global: &Global, what: &str) -> anyhow::Result<()> {
+/// `action` names the operation.
+pub(super) fn require_operator(global: &Global, action: &str) -> anyhow::Result<()> {
     block_on(async {
         let dir = global.data_dir()?;
-        if let Owner::Hub(mut client) = Owner::of(global, &dir, what).await? {
+        if let Owner::Hub(mut client) = Owner::for_data_dir(global, &dir, action).await? {
             client.call("hub/plugins/list", json!({})).await?;
         }
         Ok(())
@@ -37,8 +37,8 @@ pub(super) fn require_operator(global: &Global, what: &str) -> anyhow::Result<()
 /// If the change is refused and nothing was written, or if the hub cannot apply what it wrote.
 pub(super) fn edit(global: &Global, edit: PluginEdit) -> anyhow::Result<Option<Value>> {
     block_on(async {
-        let what = format!("{} {}", edit.name(), edit.agent());
-        let mut progress = global.progress(&what, true);
+        let action = format!("{} {}", edit.name(), edit.agent());
+        let mut progress = global.progress(&action, true);
         let done = progress.during("asking the hub", edited(global, edit)).await?;
         match done {
             Some(plugin) if progress.is_visible() => {
@@ -58,11 +58,11 @@ async fn loaded(
 ) -> anyhow::Result<Value> {
     while grant_effect::is_compiling(&plugin) {
         let doing = format!("{}; Ctrl-C leaves it to the hub", grant_effect::compiling(&plugin));
-        let look = async {
-            sleep(LOOK).await;
+        let poll = async {
+            sleep(POLL_INTERVAL).await;
             Client::connect(global).await?.call("hub/plugins/list", json!({})).await
         };
-        let all = progress.during(&doing, look).await?;
+        let all = progress.during(&doing, poll).await?;
         let now = list(&all).iter().find(|it| it["agentId"] == plugin["agentId"]);
         plugin = now.cloned().unwrap_or_default();
     }
@@ -72,8 +72,8 @@ async fn loaded(
 /// Async form of [`edit`], for callers that wait for other events as well.
 pub(super) async fn edited(global: &Global, edit: PluginEdit) -> anyhow::Result<Option<Value>> {
     let dir = global.data_dir()?;
-    let what = format!("{} the plug-in `{}`", edit.name(), edit.agent());
-    match Owner::of(global, &dir, &what).await? {
+    let action = format!("{} the plug-in `{}`", edit.name(), edit.agent());
+    match Owner::for_data_dir(global, &dir, &action).await? {
         Owner::Hub(client) => ask(client, edit).await.map(Some),
         Owner::Command => {
             let config = global.settings(Vec::new())?.config;
@@ -117,8 +117,8 @@ async fn ask(mut client: Client, edit: PluginEdit) -> anyhow::Result<Value> {
         PluginEdit::Remove(id) => ("hub/grants/remove", of(id)),
     };
     let changed = client.call(method, params).await?;
-    if let Some(trouble) = changed["trouble"].as_str() {
-        bail!("the hub could not apply the grants: {trouble}");
+    if let Some(failure) = changed["trouble"].as_str() {
+        bail!("the hub could not apply the grants: {failure}");
     }
     Ok(changed["plugin"].clone())
 }

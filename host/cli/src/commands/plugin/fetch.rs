@@ -17,7 +17,7 @@ use tokio::time::timeout;
 const HEAD: Duration = Duration::from_secs(30);
 
 /// Timeout of the whole download.
-const WHOLE: Duration = Duration::from_secs(600);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A component, and the text of its detached signature.
 pub(super) struct Fetched {
@@ -39,8 +39,8 @@ pub(super) fn fetch(url: &str) -> anyhow::Result<Fetched> {
                 format!("fetch {url}: the server has no such file (404)"),
             )
         })?;
-        let beside = format!("{url}.minisig");
-        let signature = get(&outbound, &beside, SIGNATURE_BYTES as u64).await?;
+        let signature_url = format!("{url}.minisig");
+        let signature = get(&outbound, &signature_url, SIGNATURE_BYTES as u64).await?;
         let signature = signature.map(|text| String::from_utf8_lossy(&text).into_owned());
         Ok(Fetched { component: component.to_vec(), signature })
     })
@@ -66,8 +66,8 @@ fn require_private_url(url: &str) -> Result<(), CommandError> {
     )))
 }
 
-/// Downloads up to `most` bytes; `None` if the server answers 404 or 410.
-async fn get(outbound: &Outbound, url: &str, most: u64) -> anyhow::Result<Option<Bytes>> {
+/// Downloads up to `max_bytes` bytes; `None` if the server answers 404 or 410.
+async fn get(outbound: &Outbound, url: &str, max_bytes: u64) -> anyhow::Result<Option<Bytes>> {
     let failed = |why: String| CommandError::new(NOT_FETCHED, format!("fetch {url}: {why}"));
     let request = Request::get(url).header(header::ACCEPT, "application/wasm, */*");
     let request = request.body(Full::new(Bytes::new()));
@@ -87,12 +87,14 @@ async fn get(outbound: &Outbound, url: &str, most: u64) -> anyhow::Result<Option
         }
         status => return Err(failed(format!("the server answered {status}")).into()),
     }
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let whole = timeout(WHOLE, Limited::new(answer.into_body(), most).collect()).await;
-    let whole = whole
-        .map_err(|_| failed(format!("the download took longer than {} s", WHOLE.as_secs())))?;
-    let whole = whole.map_err(|why| failed(format!("{why}; the limit is {most} bytes")))?;
-    Ok(Some(whole.to_bytes()))
+    let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+    let body =
+        timeout(DOWNLOAD_TIMEOUT, Limited::new(answer.into_body(), max_bytes).collect()).await;
+    let body = body.map_err(|_| {
+        failed(format!("the download took longer than {} s", DOWNLOAD_TIMEOUT.as_secs()))
+    })?;
+    let body = body.map_err(|why| failed(format!("{why}; the limit is {max_bytes} bytes")))?;
+    Ok(Some(body.to_bytes()))
 }
 
 #[cfg(test)]

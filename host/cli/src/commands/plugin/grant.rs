@@ -3,7 +3,7 @@
 use super::{
     component, edit, grant_effect,
     grant_options::GrantOptions,
-    inspect::{self, asked},
+    inspect::{self, push_capabilities},
 };
 use crate::{
     Exit, Format, Global, block_on,
@@ -15,7 +15,7 @@ use crate::{
         text::{PLAIN, Text},
     },
 };
-use a2a_hub_agents::{KeptComponents, KeptCopy, PluginEdit, asked_beyond};
+use a2a_hub_agents::{ComponentStore, PluginEdit, StoredCopy, missing_capabilities};
 use a2a_hub_authoring::Component;
 use a2a_hub_config::{self as config, GrantsFile, ProgramFileError, Settings};
 use a2a_hub_core::{
@@ -49,7 +49,7 @@ pub(super) fn grant(
         );
         return Err(CommandError::new(NOT_GRANTED, why).into());
     }
-    let grants = GrantsFile::of(&global.data_dir()?).read()?;
+    let grants = GrantsFile::new(&global.data_dir()?).read()?;
     let record = grants.continued_by(&id, &component.sha256);
     // Ending the mark of a development loop names no permission.
     let is_complete = dev == Some(false) && record.is_some_and(|it| it.sha256 == component.sha256);
@@ -65,26 +65,27 @@ pub(super) fn grant(
     let sha256 = component.sha256.clone();
     let granted = GrantPlugin { id: id.clone(), sha256, grant };
     let plugin = edit::edit(global, PluginEdit::Grant(Box::new(granted)))?;
-    let told = json!({ "agentId": id, "sha256": component.sha256, "plugin": plugin });
-    global.show(&told, || Ok(format!("{id}: {}\n", grant_effect::line(plugin.as_ref())).into()))?;
+    let output = json!({ "agentId": id, "sha256": component.sha256, "plugin": plugin });
+    global
+        .show(&output, || Ok(format!("{id}: {}\n", grant_effect::line(plugin.as_ref())).into()))?;
     Ok(Exit::Done)
 }
 
 /// Lists the differences to the granted component, one per line, or states that they are unknown.
 fn changes(
-    kept: &KeptComponents,
+    copies: &ComponentStore,
     granted: &str,
     component: &Component,
 ) -> anyhow::Result<Vec<String>> {
     if granted.eq_ignore_ascii_case(&component.sha256) {
         return Ok(Vec::new());
     }
-    Ok(match kept.look(granted).context("read the granted component")? {
-        KeptCopy::Whole(old) => {
-            let old = Component::of(component.path.clone(), old.to_vec())?;
+    Ok(match copies.load(granted).context("read the granted component")? {
+        StoredCopy::Intact(old) => {
+            let old = Component::new(component.path.clone(), old.to_vec())?;
             difference(&old.ask, &component.ask).iter().map(ToString::to_string).collect()
         }
-        lacking @ (KeptCopy::Damaged(_) | KeptCopy::Missing(_)) => {
+        lacking @ (StoredCopy::Damaged(_) | StoredCopy::Missing(_)) => {
             vec![format!("~ the differences are unknown: {lacking}")]
         }
     })
@@ -100,7 +101,7 @@ pub(super) fn planned(
 ) -> anyhow::Result<PluginGrant> {
     let settings = global.settings(Vec::new())?;
     let key = wanted.key.as_deref().map(|word| key_of(&settings, word)).transpose()?;
-    let grants = GrantsFile::of(settings.config.data_dir()?).read()?;
+    let grants = GrantsFile::new(settings.config.data_dir()?).read()?;
     let before = grants.continued_by(id, &component.sha256).map(|record| record.grant.clone());
     let grant = wanted.on_top_of(before.clone().unwrap_or_default(), &component.ask)?;
     let (mut grant, wrong) = config::resolve(grant, &settings.config.agent(id).programs);
@@ -181,19 +182,20 @@ fn confirmed(
     }
     let mut shown = Text::new();
     if is_new {
-        let told = component::to_json(component);
-        asked(&mut shown, list(&told["asks"]), console.columns());
+        let details = component::to_json(component);
+        push_capabilities(&mut shown, list(&details["asks"]), console.columns());
         shown.push(PLAIN, "Grant all of it, except calls of other agents and what must be named?");
     } else {
         let granted = record.map(|record| record.sha256.as_str()).unwrap_or_default();
-        for change in changes(&KeptComponents::of(&global.data_dir()?), granted, component)? {
+        for change in changes(&ComponentStore::for_grants(&global.data_dir()?), granted, component)?
+        {
             shown.push(PLAIN, &format!("{change}\n"));
         }
         let present = record.map(|record| record.grant.clone()).unwrap_or_default();
-        let beyond = json!(asked_beyond(&component.ask, &present));
+        let beyond = json!(missing_capabilities(&component.ask, &present));
         if let further @ [_, ..] = list(&beyond) {
             shown.push(PLAIN, "Beyond its present grant: ");
-            asked(&mut shown, further, console.stderr_columns());
+            push_capabilities(&mut shown, further, console.stderr_columns());
             return update(console, &mut shown, wanted);
         }
         shown.push(PLAIN, "Approve it with its present grant? It asks for nothing further.");

@@ -10,7 +10,7 @@ use a2a_hub_core::grant::{
     http_header::{HeaderName, HeaderTemplate},
     permissions::Permissions,
     resource_limits::{LimitName, UnknownLimit},
-    tools::{is_asked, is_every, is_tool_name},
+    tools::{is_every, is_requested, is_tool_name},
     workspace::WorkspaceAccess,
 };
 use clap::Args;
@@ -198,7 +198,7 @@ impl GrantOptions {
         grant = self.with_hosts(grant, ask)?;
         if self.workspace.is_some() {
             if ask.workspace.is_none() {
-                return Err(not_asked(
+                return Err(not_requested(
                     "does not ask for the files of a task's directory",
                     "nothing of the kind",
                 ));
@@ -206,7 +206,7 @@ impl GrantOptions {
             grant.workspace = self.workspace;
         }
         for (name, path) in &self.program {
-            asked(ask, name)?;
+            requested_program(ask, name)?;
             let program = grant.process.entry(name.clone()).or_default();
             if path.is_some() {
                 program.path.clone_from(path);
@@ -214,9 +214,9 @@ impl GrantOptions {
         }
         for (variables, which) in [(&self.pass, Which::Pass), (&self.set, Which::Set)] {
             for (name, variable) in variables {
-                let asked = asked(ask, name)?;
+                let requested = requested_program(ask, name)?;
                 let program = grant.process.get_mut(name).ok_or_else(|| not_run(name))?;
-                which.add(program, asked, name, variable)?;
+                which.add(program, requested, name, variable)?;
             }
         }
         if self.pin {
@@ -226,13 +226,13 @@ impl GrantOptions {
         grant.files = named_bytes("files", self.files, ask.files.is_some(), grant.files)?;
         let peers = &ask.delegate.agents;
         if !self.delegate.is_empty() && peers.is_none() {
-            return Err(not_asked("calls no other agents", "`delegate`"));
+            return Err(not_requested("calls no other agents", "`delegate`"));
         }
         let other = self.delegate.iter().map(|(agent, _)| agent);
         if let Some(agent) = other.filter(|agent| *agent != "*").find(|it| !peers.includes(it)) {
             let named = peers.named_agents().map(|agent| agent.as_str().to_owned()).collect();
-            let what = format!("does not ask to call the agent `{agent}`");
-            return Err(not_asked(&what, &among(&named)));
+            let problem = format!("does not ask to call the agent `{agent}`");
+            return Err(not_requested(&problem, &among(&named)));
         }
         let all = peers.named_agents().filter(|_| self.all);
         all.for_each(|agent| grant.delegate.allow(agent.as_str().to_owned()));
@@ -255,18 +255,18 @@ impl GrantOptions {
     /// Adds the named tools and, with `--all`, those that the component names.
     fn with_tools(&self, mut grant: Grant, ask: &Ask) -> Result<Grant, CommandError> {
         for (server, tool) in &self.tool {
-            if !is_asked(&ask.tools, server, tool) {
-                let what = format!("does not ask to call the tool `{tool}` of `{server}`");
-                let asked = ask.tools.iter().flat_map(|(server, asked)| {
+            if !is_requested(&ask.tools, server, tool) {
+                let problem = format!("does not ask to call the tool `{tool}` of `{server}`");
+                let requested = ask.tools.iter().flat_map(|(server, asked)| {
                     asked.names.iter().map(move |tool| format!("{server}:{tool}"))
                 });
-                return Err(not_asked(&what, &among(&asked.collect())));
+                return Err(not_requested(&problem, &among(&requested.collect())));
             }
             grant.tools.entry(server.clone()).or_default().insert(tool.clone());
         }
         let all = ask.tools.iter().filter(|(server, _)| self.all && !is_every(server));
-        for (server, asked) in all {
-            let named = asked.names.iter().filter(|tool| !is_every(tool)).cloned();
+        for (server, requested) in all {
+            let named = requested.names.iter().filter(|tool| !is_every(tool)).cloned();
             grant.tools.entry(server.clone()).or_default().extend(named);
         }
         grant.tools.retain(|_, tools| !tools.is_empty());
@@ -284,10 +284,10 @@ impl GrantOptions {
         }
         for host in &self.http {
             let word = String::from(host.clone());
-            if !ask.http.keys().any(|asked| asked == host || asked.matches(&word)) {
-                let asked = ask.http.keys().cloned().map(String::from).collect();
-                let what = format!("sends no requests to `{word}`");
-                return Err(not_asked(&what, &among(&asked)));
+            if !ask.http.keys().any(|pattern| pattern == host || pattern.matches(&word)) {
+                let requested = ask.http.keys().cloned().map(String::from).collect();
+                let problem = format!("sends no requests to `{word}`");
+                return Err(not_requested(&problem, &among(&requested)));
             }
             hosts.entry(host.clone()).or_default();
         }
@@ -320,17 +320,17 @@ impl Which {
     fn add(
         self,
         granted: &mut ProgramGrant,
-        asked: &ProgramAsk,
+        requested: &ProgramAsk,
         program: &str,
         variable: &str,
     ) -> Result<(), CommandError> {
-        let (verb, asked, unnamed) = match self {
-            Self::Pass => ("be passed", &asked.pass, asked.passed_unnamed()),
-            Self::Set => ("be set", &asked.set, asked.set_unnamed()),
+        let (verb, requested, unnamed) = match self {
+            Self::Pass => ("be passed", &requested.pass, requested.passed_unnamed()),
+            Self::Set => ("be set", &requested.set, requested.set_unnamed()),
         };
-        if !asked.contains(variable) {
-            let what = format!("does not ask for `{variable}` of `{program}` to {verb}");
-            return Err(not_asked(&what, &among(asked)));
+        if !requested.contains(variable) {
+            let problem = format!("does not ask for `{variable}` of `{program}` to {verb}");
+            return Err(not_requested(&problem, &among(requested)));
         }
         let granted = match self {
             Self::Pass => &mut granted.pass,
@@ -342,30 +342,30 @@ impl Which {
 }
 
 /// Returns the allowance in bytes under `--all`.
-fn widened(before: Allowance, is_asked: bool) -> Allowance {
-    if is_asked { Allowance::AsAsked } else { before }
+fn widened(before: Allowance, is_requested: bool) -> Allowance {
+    if is_requested { Allowance::AsAsked } else { before }
 }
 
 fn named_bytes(
     capability: &str,
     named: Option<Option<u64>>,
-    is_asked: bool,
+    is_requested: bool,
     before: Allowance,
 ) -> Result<Allowance, CommandError> {
     match named {
         None => Ok(before),
-        Some(_) if !is_asked => {
-            Err(not_asked(&format!("asks for no {capability}"), "nothing of the kind"))
+        Some(_) if !is_requested => {
+            Err(not_requested(&format!("asks for no {capability}"), "nothing of the kind"))
         }
         Some(None) => Ok(Allowance::AsAsked),
         Some(Some(bytes)) => Ok(Allowance::Bytes(bytes)),
     }
 }
 
-fn asked<'a>(ask: &'a Ask, name: &str) -> Result<&'a ProgramAsk, CommandError> {
+fn requested_program<'a>(ask: &'a Ask, name: &str) -> Result<&'a ProgramAsk, CommandError> {
     ask.process.get(name).ok_or_else(|| {
-        let what = format!("does not ask to run `{name}`");
-        not_asked(&what, &among(&ask.process.keys().cloned().collect()))
+        let problem = format!("does not ask to run `{name}`");
+        not_requested(&problem, &among(&ask.process.keys().cloned().collect()))
     })
 }
 
@@ -377,9 +377,9 @@ fn among(words: &BTreeSet<String>) -> String {
     words.join(", ")
 }
 
-fn not_asked(what: &str, instead: &str) -> CommandError {
+fn not_requested(problem: &str, instead: &str) -> CommandError {
     CommandError::usage(format!(
-        "the plug-in {what}, so granting it has no effect; it asks for {instead}: see `a2a-hub \
+        "the plug-in {problem}, so granting it has no effect; it asks for {instead}: see `a2a-hub \
          plugin inspect`"
     ))
 }

@@ -14,40 +14,40 @@ use a2a_hub_protocol::id::AgentId;
 use serde_json::Value;
 use std::path::Path;
 
-pub(super) fn inspect(global: &Global, what: &str) -> anyhow::Result<Exit> {
+pub(super) fn inspect(global: &Global, target: &str) -> anyhow::Result<Exit> {
     // An existing file takes precedence over a plug-in of the same name.
-    let component = match AgentId::parse(what) {
-        Ok(id) if !Path::new(what).is_file() => component::of_plugin(global, &id)?,
-        Ok(_) | Err(_) => Component::read(Path::new(what))?,
+    let component = match AgentId::parse(target) {
+        Ok(id) if !Path::new(target).is_file() => component::of_plugin(global, &id)?,
+        Ok(_) | Err(_) => Component::read(Path::new(target))?,
     };
-    let told = component::to_json(&component);
+    let details = component::to_json(&component);
     let columns = global.console().columns();
-    global.show(&told, || Ok(shown(&told, columns)))?;
+    global.show(&details, || Ok(component_text(&details, columns)))?;
     Ok(Exit::Done)
 }
 
 /// Formats a component for people: its description, and what it asks for with the reasons.
-pub(super) fn shown(told: &Value, columns: Option<usize>) -> Text {
+pub(super) fn component_text(details: &Value, columns: Option<usize>) -> Text {
     let mut out = Text::new();
-    let mut line = |word: &str, said: &str| {
-        if !said.is_empty() {
+    let mut line = |word: &str, value: &str| {
+        if !value.is_empty() {
             out.push(FAINT, &format!("{word:<13}"));
-            out.push(PLAIN, &format!("{said}\n"));
+            out.push(PLAIN, &format!("{value}\n"));
         }
     };
-    line("file", text(&told["file"]));
-    line("sha256", text(&told["sha256"]));
-    let bytes = told["bytes"].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
+    line("file", text(&details["file"]));
+    line("sha256", text(&details["sha256"]));
+    let bytes = details["bytes"].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
     line("size", &bytes.map(size).unwrap_or_default());
     for word in ["id", "version", "publisher", "description", "signed"] {
-        line(word, text(&told[word]));
+        line(word, text(&details[word]));
     }
-    asked(&mut out, list(&told["asks"]), columns);
+    push_capabilities(&mut out, list(&details["asks"]), columns);
     out
 }
 
 /// Formats what is asked for, one capability per paragraph, with the publisher's words in quotes.
-pub(super) fn asked(out: &mut Text, asks: &[Value], columns: Option<usize>) {
+pub(super) fn push_capabilities(out: &mut Text, asks: &[Value], columns: Option<usize>) {
     if asks.is_empty() {
         return out.push(
             PLAIN,
@@ -67,13 +67,13 @@ pub(super) fn asked(out: &mut Text, asks: &[Value], columns: Option<usize>) {
 }
 
 /// True if a component asks for no capability.
-pub(super) fn asks_for_nothing(told: &Value) -> bool {
-    list(&told["asks"]).is_empty()
+pub(super) fn asks_for_nothing(details: &Value) -> bool {
+    list(&details["asks"]).is_empty()
 }
 
-fn paragraph(out: &mut Text, mark: &str, said: &str, columns: Option<usize>) {
-    let room = columns.map(|columns| columns.saturating_sub(mark.len() + 2).max(20));
-    let lines = room.map_or_else(|| vec![said.to_owned()], |room| wrapped(said, room));
+fn paragraph(out: &mut Text, mark: &str, text: &str, columns: Option<usize>) {
+    let width = columns.map(|columns| columns.saturating_sub(mark.len() + 2).max(20));
+    let lines = width.map_or_else(|| vec![text.to_owned()], |width| wrapped(text, width));
     for (at, line) in lines.iter().enumerate() {
         let mark = if at == 0 { mark.to_owned() } else { " ".repeat(mark.len()) };
         out.push(PLAIN, &format!("  {mark}{line}\n"));
@@ -98,7 +98,7 @@ mod tests {
             "publisher": null, "description": "Keeps notes.", "asks": [
             { "capability": "process.git", "what": "run `git`", "reason": "to read the history", "details": ["run `git` with `log`"] },
             { "capability": "memory", "what": "remember up to 4096 bytes", "reason": null, "details": [] }] });
-        insta::assert_snapshot!(shown(&told, Some(60)).words(), @r#"
+        insta::assert_snapshot!(component_text(&told, Some(60)).words(), @r#"
         file         notes.wasm
         sha256       abc
         size         68 KiB
@@ -112,7 +112,7 @@ mod tests {
           - remember up to 4096 bytes
         "#);
         let nothing = json!({ "file": "echo.wasm", "asks": [] });
-        insta::assert_snapshot!(shown(&nothing, None).words(), @"
+        insta::assert_snapshot!(component_text(&nothing, None).words(), @"
         file         echo.wasm
         It asks for no permissions: it only receives messages and answers them.
         ");

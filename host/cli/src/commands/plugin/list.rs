@@ -19,7 +19,7 @@ pub(super) fn list(global: &Global) -> anyhow::Result<Exit> {
     global.show(&plugins, || {
         let status = ask(global, "hub/status", json!({}))?;
         let columns = global.console().columns();
-        let mut out = shown(elements(&plugins), columns);
+        let mut out = plugins_text(elements(&plugins), columns);
         rejected_text(&mut out, &nameless(&plugins, &status["rejectedPlugins"]), columns);
         Ok(out)
     })?;
@@ -28,15 +28,15 @@ pub(super) fn list(global: &Global) -> anyhow::Result<Exit> {
 
 /// Returns the rejected files that are no valid agent name and therefore have no row.
 fn nameless(plugins: &Value, rejected: &Value) -> Value {
-    let is_told = |file: &Value| {
+    let is_listed = |file: &Value| {
         let name = text(&file["file"]).trim_end_matches(".wasm");
         elements(plugins).iter().any(|plugin| plugin["agentId"] == name)
     };
-    elements(rejected).iter().filter(|file| !is_told(file)).cloned().collect()
+    elements(rejected).iter().filter(|file| !is_listed(file)).cloned().collect()
 }
 
 /// Renders plug-ins as a table; below each row its grants, its missing grants and a pending update.
-fn shown(plugins: &[Value], columns: Option<usize>) -> Text {
+fn plugins_text(plugins: &[Value], columns: Option<usize>) -> Text {
     if plugins.is_empty() {
         return "there are no plug-ins; `a2a-hub plugin add FILE` adds one\n".into();
     }
@@ -55,7 +55,7 @@ fn shown(plugins: &[Value], columns: Option<usize>) -> Text {
             Cell::named(digest, short),
             signed.into(),
         ]);
-        below(&mut table, plugin, id);
+        add_details(&mut table, plugin, id);
     }
     table.text(columns)
 }
@@ -79,50 +79,50 @@ fn state(plugin: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn below(table: &mut Table, plugin: &Value, id: &str) {
+fn add_details(table: &mut Table, plugin: &Value, id: &str) {
     if let Some(description) = plugin["description"].as_str() {
-        table.below(description);
+        table.add_note(description);
     }
     for note in [
         ("dev", "any component in its file keeps the grant (`--dev`)"),
         ("fromConfiguration", "its grant follows the configuration"),
     ] {
         if plugin["installation"][note.0] == true {
-            table.below(note.1);
+            table.add_note(note.1);
         }
     }
     if let Some(why) = plugin["error"].as_str() {
-        table.below(why);
+        table.add_note(why);
     }
     if let (true, Some(since)) = (plugin["joined"] == true, plugin["compiling"]["since"].as_str()) {
-        table.below(format!("its new component is being compiled, since {since}"));
+        table.add_note(format!("its new component is being compiled, since {since}"));
     }
-    let held = &plugin["heldBack"];
+    let pending = &plugin["heldBack"];
     let is_new = plugin["installation"].is_null();
     for lack in elements(&plugin["notGranted"]) {
         let reason = lack["reason"].as_str().map(|why| format!(" (\"{why}\")")).unwrap_or_default();
-        table.below(format!("may not {}{reason}", text(&lack["what"])));
-        if let Some(way) = way_to(id, lack, is_new || !held.is_null()) {
-            table.below(way);
+        table.add_note(format!("may not {}{reason}", text(&lack["what"])));
+        if let Some(way) = way_to(id, lack, is_new || !pending.is_null()) {
+            table.add_note(way);
         }
     }
-    if held.is_null() {
+    if pending.is_null() {
         if is_new && elements(&plugin["notGranted"]).iter().any(|lack| lack["command"].is_string())
         {
-            table.below(format!("grant it with: a2a-hub plugin grant {id}"));
+            table.add_note(format!("grant it with: a2a-hub plugin grant {id}"));
         }
         return;
     }
-    let serves = if held["serves"] == true { "; the granted one stays in use" } else { "" };
-    let digest = text(&held["sha256"]);
-    table.below(format!(
+    let serves = if pending["serves"] == true { "; the granted one stays in use" } else { "" };
+    let digest = text(&pending["sha256"]);
+    table.add_note(format!(
         "{} waits for your approval{serves}",
         digest.get(..SHORT).unwrap_or(digest)
     ));
-    for change in elements(&held["changes"]) {
-        table.below(text(change));
+    for change in elements(&pending["changes"]) {
+        table.add_note(text(change));
     }
-    table.below(format!("approve it with: a2a-hub plugin grant {id} --sha256 {digest}"));
+    table.add_note(format!("approve it with: a2a-hub plugin grant {id} --sha256 {digest}"));
 }
 
 /// Returns the way to grant what is missing, unless `plugin grant` without arguments grants it.
@@ -132,12 +132,12 @@ fn way_to(id: &str, lack: &Value, is_granted_anew: bool) -> Option<String> {
     }
     // A request for an unspecified set, such as all tools of a server, must be narrowed by the
     // operator.
-    let (place, setting) = (text(&lack["capability"]), lack["setting"].as_str()?);
-    Some(match place.split_once('.') {
+    let (capability, setting) = (text(&lack["capability"]), lack["setting"].as_str()?);
+    Some(match capability.split_once('.') {
         Some(("tools", server)) => {
             format!("name what it may call: a2a-hub plugin grant {id} --tool {server}:TOOL")
         }
-        None if place == "tools" => {
+        None if capability == "tools" => {
             format!("name what it may call: a2a-hub plugin grant {id} --tool SERVER:TOOL")
         }
         Some(_) | None => format!("grant it in the configuration: agents.{id}.grant.{setting}"),
@@ -173,7 +173,7 @@ mod tests {
             { "agentId": "broken", "joined": false, "notGranted": [], "error": "it is not WebAssembly" },
         ]);
         let plugins = elements(&plugins);
-        let lines = shown(plugins, Some(70)).words();
+        let lines = plugins_text(plugins, Some(70)).words();
         let lines: Vec<_> = lines.lines().map(str::trim_end).collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         PLUGIN    STATE             VERSION  SHA256        SIGNED BY
@@ -195,6 +195,6 @@ mod tests {
         broken    not loaded
             it is not WebAssembly
         "#);
-        assert!(shown(&[], None).words().contains("plugin add"));
+        assert!(plugins_text(&[], None).words().contains("plugin add"));
     }
 }

@@ -1,7 +1,7 @@
 //! `plugin new`: creates the project of a new agent, which builds, has tests, and vendors its build
 //! dependencies.
 
-use super::{build::shown, component};
+use super::{build::shell_path, component};
 use crate::{Exit, Global, ui::failure::CommandError};
 use a2a_hub_authoring::{FailureKind, Language, create};
 use clap::{Args, ValueEnum};
@@ -47,13 +47,13 @@ pub(super) fn new(global: &Global, new: &New) -> anyhow::Result<Exit> {
     component::require_free_name(&id)?;
     let files = create(&new.within, &id, new.lang.into()).map_err(|why| {
         let is_taken = why.kind() == FailureKind::Exists;
-        let why = CommandError::of(&why.into());
+        let why = CommandError::from_error(&why.into());
         if is_taken { why.saying(" with `--in`") } else { why }
     })?;
-    let place = std::path::absolute(new.within.join(id.as_str()))?;
-    let told = json!({ "agentId": id, "project": place, "files": files });
-    global.show(&told, || {
-        let folder = shown(&place);
+    let project = std::path::absolute(new.within.join(id.as_str()))?;
+    let created = json!({ "agentId": id, "project": project, "files": files });
+    global.show(&created, || {
+        let folder = shell_path(&project);
         let words = format!(
             "created {id} in {folder}: {files} files; begin with README.md; GUIDE.md is the \
              reference\n\n  cd {folder}\n  a2a-hub plugin build      builds the component\n  \

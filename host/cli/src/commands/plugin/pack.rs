@@ -5,7 +5,7 @@ use crate::{
     Exit, Global,
     ui::{failure::CommandError, text::PLAIN},
 };
-use a2a_hub_agents::beside;
+use a2a_hub_agents::signature_path;
 use a2a_hub_authoring::{self as authoring, FailureKind, MANIFEST};
 use clap::Args;
 use std::path::PathBuf;
@@ -32,10 +32,10 @@ pub(super) fn pack(global: &Global, pack: &Pack) -> anyhow::Result<Exit> {
         }
         false => anyhow::Error::from(why),
     })?;
-    let told = component::to_json(&packed);
-    global.show(&told, || {
-        let mut shown = inspect::shown(&told, global.console().columns());
-        if beside(output).exists() {
+    let details = component::to_json(&packed);
+    global.show(&details, || {
+        let mut shown = inspect::component_text(&details, global.console().columns());
+        if signature_path(output).exists() {
             shown.push(
                 PLAIN,
                 "The signature beside it is for the previous component: sign it again.\n",

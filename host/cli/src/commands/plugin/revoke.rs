@@ -34,15 +34,15 @@ pub(super) fn remove(global: &Global, id: &str) -> anyhow::Result<Exit> {
     if recorded(global, &id)?.is_none() && file_of(global, &id)?.symlink_metadata().is_err() {
         return Err(nothing(&id).into());
     }
-    let standing = edit::edit(global, PluginEdit::Remove(id.clone()))?;
-    let now = match standing {
+    let plugin = edit::edit(global, PluginEdit::Remove(id.clone()))?;
+    let now = match plugin {
         Some(_) => "removed, with its stored data",
         None => {
             "its file and its grant are removed; its stored data is deleted at the next start of \
              the hub"
         }
     };
-    global.show(&json!({ "agentId": id, "plugin": standing }), || {
+    global.show(&json!({ "agentId": id, "plugin": plugin }), || {
         Ok(format!("{id}: {now}\n").into())
     })?;
     Ok(Exit::Done)
@@ -50,18 +50,18 @@ pub(super) fn remove(global: &Global, id: &str) -> anyhow::Result<Exit> {
 
 /// Returns the plug-in's record, if it was ever granted anything.
 fn recorded(global: &Global, id: &AgentId) -> anyhow::Result<Option<Installation>> {
-    Ok(GrantsFile::of(&global.data_dir()?).read()?.plugins.remove(id))
+    Ok(GrantsFile::new(&global.data_dir()?).read()?.plugins.remove(id))
 }
 
 fn carried_out(
     global: &Global,
     done: PluginEdit,
     id: &AgentId,
-    what: &str,
+    outcome: &str,
 ) -> anyhow::Result<Exit> {
-    let standing = edit::edit(global, done)?;
-    let line = format!("{id} {what}: {}\n", grant_effect::line(standing.as_ref()));
-    global.show(&json!({ "agentId": id, "plugin": standing }), || Ok(line.into()))?;
+    let plugin = edit::edit(global, done)?;
+    let line = format!("{id} {outcome}: {}\n", grant_effect::line(plugin.as_ref()));
+    global.show(&json!({ "agentId": id, "plugin": plugin }), || Ok(line.into()))?;
     Ok(Exit::Done)
 }
 

@@ -7,7 +7,7 @@ use crate::{
         render::shell_word,
     },
 };
-use a2a_hub_agents::beside;
+use a2a_hub_agents::signature_path;
 use a2a_hub_authoring::{
     AuthoringError, Component, FailureKind, KeyFile, NewKey, SigningKey, new_key_must_fit,
 };
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Default file name of the key, in the data directory.
-const OWN_KEY: &str = "signing.key";
+const DEFAULT_KEY: &str = "signing.key";
 
 #[derive(Debug, Args)]
 pub(crate) struct Keygen {
@@ -41,16 +41,17 @@ pub(crate) struct Sign {
 }
 
 pub(super) fn keygen(global: &Global, keygen: &Keygen) -> anyhow::Result<Exit> {
-    let place = key_file(global, keygen.key.as_deref())?;
-    new_key_must_fit(&place)
-        .map_err(|why| CommandError::of(&why.into()).saying("; `--key FILE` names another file"))?;
+    let key_path = key_file(global, keygen.key.as_deref())?;
+    new_key_must_fit(&key_path).map_err(|why| {
+        CommandError::from_error(&why.into()).saying("; `--key FILE` names another file")
+    })?;
     let password = if keygen.no_password { None } else { Some(new_password(global)?) };
-    let NewKey { base64, public } = NewKey::make(&place, password)?;
-    let told = json!({ "key": place, "publicKey": base64, "publicKeyFile": public });
-    global.show(&told, || {
+    let NewKey { base64, public } = NewKey::make(&key_path, password)?;
+    let output = json!({ "key": key_path, "publicKey": base64, "publicKeyFile": public });
+    global.show(&output, || {
         let words = format!(
             "the secret key is {}; keep it secret\nthe public key is {base64}\n{}",
-            place.display(),
+            key_path.display(),
             trusting(&base64)
         );
         Ok(words.into())
@@ -76,17 +77,18 @@ pub(super) fn sign(global: &Global, sign: &Sign) -> anyhow::Result<Exit> {
     let component = Component::read(&sign.component)?;
     let key = secret_key(global, &key_file(global, sign.key.as_deref())?)?;
     let base64 = key.base64();
-    let place = std::path::absolute(beside(&component.path))?;
-    key.sign(&component, &place)?;
+    let signature_path = std::path::absolute(signature_path(&component.path))?;
+    key.sign(&component, &signature_path)?;
     if component.ask.version.is_none() {
         global.console().note(
             "its manifest has no `version`: an update without a version is not newer than one with \
              a version, and waits for the operator's approval even if it is signed",
         );
     }
-    let told = json!({ "signature": place, "publicKey": base64, "sha256": component.sha256 });
-    global.show(&told, || {
-        Ok(format!("{} is the signature\n{}", place.display(), trusting(&base64)).into())
+    let output =
+        json!({ "signature": signature_path, "publicKey": base64, "sha256": component.sha256 });
+    global.show(&output, || {
+        Ok(format!("{} is the signature\n{}", signature_path.display(), trusting(&base64)).into())
     })?;
     Ok(Exit::Done)
 }
@@ -101,25 +103,25 @@ fn trusting(base64: &str) -> String {
 
 /// Absolute path of the key's file.
 fn key_file(global: &Global, named: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let place = match named {
+    let path = match named {
         Some(named) => named.to_owned(),
-        None => global.data_dir()?.join(OWN_KEY),
+        None => global.data_dir()?.join(DEFAULT_KEY),
     };
-    std::path::absolute(place).context("find the key")
+    std::path::absolute(path).context("find the key")
 }
 
 /// Reads a secret key, and asks for its password if it is encrypted.
-fn secret_key(global: &Global, place: &Path) -> anyhow::Result<SigningKey> {
-    let file = KeyFile::read(place).map_err(|why| with_way_out(why, place))?;
+fn secret_key(global: &Global, path: &Path) -> anyhow::Result<SigningKey> {
+    let file = KeyFile::read(path).map_err(|why| with_way_out(why, path))?;
     let password = file.needs_password().then(|| password(global, "the password of the key"));
     Ok(file.unlock(password.transpose()?)?)
 }
 
 /// Adds the command that fixes a key's error.
-fn with_way_out(why: AuthoringError, place: &Path) -> CommandError {
-    let word = shell_word(&place.display().to_string());
+fn with_way_out(why: AuthoringError, path: &Path) -> CommandError {
+    let word = shell_word(&path.display().to_string());
     let kind = why.kind();
-    let why = CommandError::of(&why.into());
+    let why = CommandError::from_error(&why.into());
     match kind {
         FailureKind::KeyMissing => {
             let fix = format!("a2a-hub plugin keygen --key {word}");
@@ -144,13 +146,13 @@ fn with_way_out(why: AuthoringError, place: &Path) -> CommandError {
 }
 
 /// Asks for a password without echo.
-fn password(global: &Global, what: &str) -> anyhow::Result<String> {
+fn password(global: &Global, label: &str) -> anyhow::Result<String> {
     if !global.console().is_attended() {
         let why = format!(
-            "ask for {what}: no terminal is attached; use a key that `a2a-hub plugin keygen \
+            "ask for {label}: no terminal is attached; use a key that `a2a-hub plugin keygen \
              --no-password` made"
         );
         return Err(CommandError::new(NO_KEY, why).into());
     }
-    rpassword::prompt_password(format!("{what}: ")).with_context(|| format!("ask for {what}"))
+    rpassword::prompt_password(format!("{label}: ")).with_context(|| format!("ask for {label}"))
 }

@@ -3,7 +3,7 @@
 
 use crate::{
     Exit, Format, Global,
-    client::{hub_client::Client, task_snapshot::Told},
+    client::{hub_client::Client, task_snapshot::TaskStateSnapshot},
     ui::{
         failure::CommandError,
         render::{duration, list, text},
@@ -37,12 +37,12 @@ const NO_WORKTREE: &str = "no_worktree";
 pub(super) async fn say_cost(
     global: &Global,
     client: &mut Client,
-    told: &Told,
+    snapshot: &TaskStateSnapshot,
     exit: Exit,
     took: Duration,
 ) {
     let is_over = matches!(exit, Exit::Done | Exit::TaskFailed);
-    let Some(task) = told.task.as_deref().filter(|_| is_over) else { return };
+    let Some(task) = snapshot.task.as_deref().filter(|_| is_over) else { return };
     let is_for_people = global.format == Format::Pretty;
     if !is_for_people || global.console().stderr_columns().is_none() {
         return;
@@ -64,8 +64,12 @@ fn cost_note(took: Duration, cost: f64) -> Option<String> {
 
 /// Tells the user whether a task changed anything in its worktree, and how to read and take over
 /// the changes.
-pub(super) async fn say_worktree(global: &Global, client: &mut Client, told: &Told) {
-    let Some(task) = told.task.as_deref().filter(|_| told.has_worktree()) else { return };
+pub(super) async fn say_worktree(
+    global: &Global,
+    client: &mut Client,
+    snapshot: &TaskStateSnapshot,
+) {
+    let Some(task) = snapshot.task.as_deref().filter(|_| snapshot.has_worktree()) else { return };
     if global.format == Format::Json {
         return;
     }
@@ -74,7 +78,7 @@ pub(super) async fn say_worktree(global: &Global, client: &mut Client, told: &To
         Ok(diff) => !text(&diff["text"]).trim().is_empty() || !list(&diff["leftOut"]).is_empty(),
         // The hub removes a worktree without changes when its task ends. The diff itself reports
         // what else is wrong.
-        Err(why) => !CommandError::of(&why).is(NO_WORKTREE),
+        Err(why) => !CommandError::from_error(&why).is(NO_WORKTREE),
     };
     let way_on = worktree_note(&global.command(), task, has_changes);
     global.console().note(Text::styled(FAINT, way_on));
@@ -107,7 +111,7 @@ pub(in crate::commands) async fn note_uncommitted(global: &Global, directory: &s
     };
     // A filter is a program, and an agent may have named one in the repository (CWE-78).
     let filters = git(&["config", "--show-scope", "--get-regexp", r"^filter\."]).await;
-    if !filters.is_some_and(|filters| has_no_own_filter(&filters)) {
+    if !filters.is_some_and(|filters| has_no_repository_filter(&filters)) {
         return;
     }
     let status = ["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"];
@@ -119,7 +123,7 @@ pub(in crate::commands) async fn note_uncommitted(global: &Global, directory: &s
 }
 
 /// True if the listed filters are all of the user or the system. Git exits with 1 if it has none.
-fn has_no_own_filter(listed: &Output) -> bool {
+fn has_no_repository_filter(listed: &Output) -> bool {
     let scopes = ["global\t", "system\t"];
     let text = String::from_utf8_lossy(&listed.stdout);
     matches!(listed.status.code(), Some(0 | 1))

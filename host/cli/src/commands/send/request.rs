@@ -79,14 +79,14 @@ fn utf8(dir: PathBuf, option: &str) -> anyhow::Result<String> {
 
 /// Parameters of the request that sends the message.
 pub(super) fn params(send: &Send) -> anyhow::Result<Value> {
-    let mut room = MAX_MESSAGE;
-    let Some(left) = room.checked_sub(send.message.len()) else {
+    let mut free_bytes = MAX_MESSAGE;
+    let Some(remaining) = free_bytes.checked_sub(send.message.len()) else {
         bail!(
             "send the message: it is longer than {} MiB; put it into a file in a workspace",
-            room >> 20
+            free_bytes >> 20
         );
     };
-    room = left;
+    free_bytes = remaining;
     let mut parts = Vec::new();
     if !send.message.is_empty() {
         parts.push(json!({ "kind": "text", "text": send.message }));
@@ -96,7 +96,7 @@ pub(super) fn params(send: &Send) -> anyhow::Result<Value> {
         parts.push(json!({ "kind": "data", "data": data }));
     }
     for file in &send.files {
-        parts.push(files::part(file, &mut room)?);
+        parts.push(files::part(file, &mut free_bytes)?);
     }
     let (whom, name) = match send.agent.strip_prefix(BY_SKILL) {
         Some(skill) => ("targetSkill", skill),

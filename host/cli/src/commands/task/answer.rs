@@ -36,8 +36,8 @@ pub(crate) struct AnswerOptions {
 }
 
 /// Answers the question of a task, and prints what follows as `send` does.
-pub(super) fn answer(global: &Global, asked: AnswerOptions) -> anyhow::Result<Exit> {
-    let AnswerOptions { id, text: answer, question, stream } = asked;
+pub(super) fn answer(global: &Global, args: AnswerOptions) -> anyhow::Result<Exit> {
+    let AnswerOptions { id, text: answer, question, stream } = args;
     let (id, answer) = match answer {
         Some(answer) => (Some(id), answer),
         None => (None, id),

@@ -30,8 +30,8 @@ pub(crate) struct HandoffOptions {
 }
 
 /// Hands a task over, and follows the new one. Ctrl-C cancels neither.
-pub(crate) fn handoff(global: &Global, asked: &HandoffOptions) -> anyhow::Result<Exit> {
-    let HandoffOptions { id, agent, note, no_wait } = asked;
+pub(crate) fn handoff(global: &Global, args: &HandoffOptions) -> anyhow::Result<Exit> {
+    let HandoffOptions { id, agent, note, no_wait } = args;
     let task = block_on(async {
         let mut client = Client::connect(global).await?;
         let id = ids::resolve(&mut client, ids::Kind::Task, id).await?;

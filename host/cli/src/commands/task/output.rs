@@ -4,7 +4,7 @@
 use crate::commands::flow::RUNNER;
 use crate::{
     Exit, Format, Global,
-    client::task_snapshot::{Told, said_at_work, with_fix},
+    client::task_snapshot::{TaskStateSnapshot, progress_message, with_fix},
     ui::{
         console::Console,
         dialogue,
@@ -62,7 +62,7 @@ pub(crate) struct TaskOutput {
     /// True if the answer is streamed.
     stream: bool,
     /// State of the task according to the events so far.
-    pub(crate) told: Told,
+    pub(crate) snapshot: TaskStateSnapshot,
     /// Printed text of each artifact, by the artifact's id.
     pieces: HashMap<String, String>,
     /// Id of the artifact that was printed last, in this part of the conversation.
@@ -81,7 +81,7 @@ pub(crate) struct TaskOutput {
     /// True if the agent is a flow, whose messages are about its steps and stay on the screen.
     pub(crate) is_flow: bool,
     /// Reason why this command stopped waiting for the task.
-    given_up: Option<String>,
+    stop_reason: Option<String>,
     /// True if the command ended before the task, which runs on.
     is_detached: bool,
     /// True once standard output was closed by its reader.
@@ -96,7 +96,7 @@ impl TaskOutput {
             console: global.console(),
             command: global.command(),
             stream,
-            told: Told::default(),
+            snapshot: TaskStateSnapshot::default(),
             pieces: HashMap::new(),
             latest: None,
             markdown: None,
@@ -105,7 +105,7 @@ impl TaskOutput {
             in_line: false,
             tool_calls: ToolCalls::default(),
             is_flow: false,
-            given_up: None,
+            stop_reason: None,
             is_detached: false,
             unread: false,
         }
@@ -135,7 +135,7 @@ impl TaskOutput {
     /// where it worked, which it need not repeat.
     pub(crate) fn after(mut self, earlier: Option<Self>) -> Self {
         if let Some(earlier) = earlier {
-            self.told.keep_worktree(&earlier.told);
+            self.snapshot.keep_worktree(&earlier.snapshot);
             self.pieces = earlier.pieces;
         }
         self
@@ -144,12 +144,12 @@ impl TaskOutput {
     /// Returns the exit status; fails if the stream ended before the task did.
     pub(crate) fn exit(&self) -> anyhow::Result<Exit> {
         let why = || CommandError::new(STREAM_ENDED, "the stream ended before the task did");
-        Ok(self.told.exit.ok_or_else(why)?)
+        Ok(self.snapshot.exit.ok_or_else(why)?)
     }
 
     /// Records the reason why this command stops waiting for the task.
     pub(crate) fn give_up(&mut self, why: String) {
-        self.given_up = Some(why);
+        self.stop_reason = Some(why);
     }
 
     /// Records that the command ends before the task, which runs on.
@@ -202,19 +202,19 @@ impl TaskOutput {
             // The error starts on a new line; if standard output is closed, none is needed.
             let _ = self.console.print(&"\n".into());
         }
-        let error = CommandError::of(why);
-        let Told { task, state, artifacts, exit, .. } = &self.told;
+        let error = CommandError::from_error(why);
+        let TaskStateSnapshot { task, state, artifacts, exit, .. } = &self.snapshot;
         let (Some(task), None) = (task, exit) else { return error.into() };
         // Commands for remote agents need no option that selects a hub.
         let command = if elsewhere.is_empty() { &*self.command } else { "a2a-hub" };
         let again = format!("{command} task watch {}{elsewhere}", shell_word(task));
         let stood = if state.is_empty() { "unknown" } else { state };
-        let said = format!("; task {task} was last reported as {stood}, and may still run");
-        let mut known = self.told.known();
+        let message = format!("; task {task} was last reported as {stood}, and may still run");
+        let mut known = self.snapshot.known();
         if !self.stream {
             known.insert("artifacts".to_owned(), json!(artifacts));
         }
-        error.saying(&said).mended_by(again).knowing(known).into()
+        error.saying(&message).mended_by(again).knowing(known).into()
     }
 
     /// Processes an event, prints its part of the answer if streaming, and returns the agent's
@@ -224,7 +224,7 @@ impl TaskOutput {
             let printed = self.console.print_json(event);
             self.printed(printed)?;
         }
-        self.told.take(event);
+        self.snapshot.apply(event);
         if self.format == Format::Pretty && self.stream && !self.unread {
             match event["kind"].as_str() {
                 Some("task") => {
@@ -234,29 +234,29 @@ impl TaskOutput {
                 }
                 Some("artifact-update") => {
                     let is_more = event["append"] == true;
-                    let how = if is_more { Printing::More } else { Printing::Anew };
-                    self.piece(&event["artifact"], how)?;
+                    let mode = if is_more { Printing::More } else { Printing::Anew };
+                    self.piece(&event["artifact"], mode)?;
                 }
                 _ => {}
             }
         }
-        Ok(said_at_work(event))
+        Ok(progress_message(event))
     }
 
     /// Prints a piece of an artifact: the part after the printed text, or the whole text if it
     /// changed.
-    fn piece(&mut self, artifact: &Value, how: Printing) -> io::Result<()> {
+    fn piece(&mut self, artifact: &Value, mode: Printing) -> io::Result<()> {
         let new = parts_text(&artifact["parts"]);
         let id = text(&artifact["artifactId"]);
         let printed = self.pieces.entry(id.to_owned()).or_default();
         // Some agents repeat a task with less of an artifact than they sent already.
-        if how == Printing::Snapshot && self.told.exit.is_none() && printed.starts_with(&new) {
+        if mode == Printing::Snapshot && self.snapshot.exit.is_none() && printed.starts_with(&new) {
             return Ok(());
         }
-        if how == Printing::Rest && *printed == new {
+        if mode == Printing::Rest && *printed == new {
             return Ok(());
         }
-        let out = if how == Printing::More {
+        let out = if mode == Printing::More {
             let is_text =
                 list(&artifact["parts"]).first().is_none_or(|part| part["kind"] == "text");
             let is_in_line = !printed.is_empty() && !printed.ends_with('\n');
@@ -317,7 +317,7 @@ impl TaskOutput {
     }
 
     /// Prints a note on standard error by `print`, above the block of Markdown that still grows.
-    pub(crate) fn above_open_block(&mut self, print: impl FnOnce()) -> io::Result<()> {
+    pub(crate) fn print_before_open_block(&mut self, print: impl FnOnce()) -> io::Result<()> {
         let screen = self.console.screen();
         let hidden = self.page.hide(screen);
         self.draw(&hidden)?;
@@ -331,11 +331,11 @@ impl TaskOutput {
         if self.stream {
             return Ok(());
         }
-        let said = self.given_up.clone().or_else(|| self.told.said());
-        let said = said.or_else(|| self.is_canceled().then(|| CANCELED.to_owned()));
-        let mut whole = self.told.whole(said.as_deref(), exit);
-        whole.append(&mut more);
-        self.console.print_json(&Value::Object(whole))
+        let message = self.stop_reason.clone().or_else(|| self.snapshot.last_message());
+        let message = message.or_else(|| self.is_canceled().then(|| CANCELED.to_owned()));
+        let mut members = self.snapshot.json_members(message.as_deref(), exit);
+        members.append(&mut more);
+        self.console.print_json(&Value::Object(members))
     }
 
     /// Prints what was not streamed; `exit` is the exit status of the command, and the final JSON
@@ -355,8 +355,8 @@ impl TaskOutput {
     /// programs, the error contains the answer.
     pub(crate) fn unsaved(&mut self, why: anyhow::Error, exit: Exit) -> io::Result<anyhow::Error> {
         if self.format == Format::Json && !self.stream {
-            let whole = self.told.whole(self.told.said().as_deref(), exit);
-            return Ok(CommandError::of(&why).knowing(whole).into());
+            let members = self.snapshot.json_members(self.snapshot.last_message().as_deref(), exit);
+            return Ok(CommandError::from_error(&why).knowing(members).into());
         }
         self.finish(exit, Map::new())?;
         Ok(why)
@@ -371,12 +371,12 @@ impl TaskOutput {
 
     /// Tells the user at a terminal how to continue the conversation of a task that ended. For a
     /// task that waits, its question does so.
-    pub(crate) fn tell_how_to_go_on(&self, is_elsewhere: bool) {
-        let is_over = matches!(self.told.exit, Some(Exit::Done | Exit::TaskFailed));
+    pub(crate) fn note_continuation(&self, is_elsewhere: bool) {
+        let is_over = matches!(self.snapshot.exit, Some(Exit::Done | Exit::TaskFailed));
         if self.console.stderr_columns().is_none() || !is_over {
             return;
         }
-        if let Some(context) = &self.told.context {
+        if let Some(context) = &self.snapshot.context {
             let option = if is_elsewhere { "--context" } else { "--context, or --continue" };
             let line = format!("context {}: continue with {option}", shell_word(context));
             self.note(Text::styled(FAINT, line));
@@ -398,9 +398,9 @@ impl TaskOutput {
     fn finish_text(&mut self, exit: Exit) -> io::Result<()> {
         let is_final = matches!(exit, Exit::Done | Exit::TaskFailed | Exit::NeedsInput);
         if is_final {
-            for artifact in std::mem::take(&mut self.told.artifacts) {
+            for artifact in std::mem::take(&mut self.snapshot.artifacts) {
                 self.piece(&artifact, Printing::Rest)?;
-                self.told.artifacts.push(artifact);
+                self.snapshot.artifacts.push(artifact);
             }
         }
         self.end_piece()?;
@@ -419,12 +419,12 @@ impl TaskOutput {
     /// Prints the agent's last message below the artifacts. In a pipe or a file, the text of the
     /// artifacts is the result, and the message goes to standard error.
     fn finish_answer(&mut self) -> io::Result<()> {
-        let Some(words) = self.told.last_words() else { return Ok(()) };
+        let Some(words) = self.snapshot.last_words() else { return Ok(()) };
         if self.markdown.is_some() {
-            let drawn = self.page.whole(&words, self.console.screen());
+            let drawn = self.page.draw_complete(&words, self.console.screen());
             return self.draw(&drawn);
         }
-        if self.console.columns().is_none() && self.told.made_text() {
+        if self.console.columns().is_none() && self.snapshot.has_text() {
             self.console.note(words.trim_end());
             return Ok(());
         }
@@ -435,25 +435,26 @@ impl TaskOutput {
 
     /// Says that the task runs on, and which command shows it.
     pub(crate) fn note_detached(&self, elsewhere: &str) {
-        if let Some(task) = &self.told.task {
+        if let Some(task) = &self.snapshot.task {
             self.note(runs_on(&self.command, task, elsewhere));
         }
     }
 
     fn finish_failure(&self) {
-        let said = self.told.said().map(|said| with_fix(said, self.told.fix()));
-        match (&self.given_up, said, self.console.stderr_columns()) {
+        let message =
+            self.snapshot.last_message().map(|message| with_fix(message, self.snapshot.fix()));
+        match (&self.stop_reason, message, self.console.stderr_columns()) {
             (Some(why), ..) => self.console.note(why.as_str()),
-            (None, Some(said), Some(columns)) => {
-                self.console.prompt(&dialogue::quoted(&said, columns));
+            (None, Some(message), Some(columns)) => {
+                self.console.prompt(&dialogue::quoted(&message, columns));
             }
-            (None, Some(said), None) => self.console.note(said),
+            (None, Some(message), None) => self.console.note(message),
             (None, None, _) if self.is_canceled() => self.console.note(CANCELED),
             (None, None, _) => {}
         }
     }
 
     fn is_canceled(&self) -> bool {
-        self.told.state == "canceled"
+        self.snapshot.state == "canceled"
     }
 }

@@ -4,7 +4,7 @@ use super::output::TaskOutput;
 use crate::commands::flow::RUNNER;
 use crate::{
     Exit, Format, Global,
-    client::task_snapshot::Told,
+    client::task_snapshot::TaskStateSnapshot,
     ui::{
         console::Console,
         dialogue,
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Interval at which a task is read while its question waits at the prompt.
-pub(crate) const LOOK: Duration = Duration::from_millis(500);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Choice of a permission question: yes, for everything like it in the rest of the run.
 const FOR_SESSION: &str = "allow-session";
@@ -25,7 +25,7 @@ const FOR_SESSION: &str = "allow-session";
 const CONFIRM_REASON: &str = "that denies it, with your text as the reason: send it? [y/N]";
 
 /// Outcome of a task's question.
-pub(crate) enum Asked {
+pub(crate) enum QuestionOutcome {
     /// No question, or no user to ask; the output states how to answer.
     Nothing,
     /// Answer of the user to this task's question: the task's id and the answer.
@@ -46,49 +46,49 @@ pub(crate) async fn question(
     exit: Exit,
     agent: &str,
     closed: impl Future<Output = anyhow::Result<Value>>,
-) -> anyhow::Result<Asked> {
-    let Some(task) = shown.told.task.clone().filter(|_| exit == Exit::NeedsInput) else {
-        return Ok(Asked::Nothing);
+) -> anyhow::Result<QuestionOutcome> {
+    let Some(task) = shown.snapshot.task.clone().filter(|_| exit == Exit::NeedsInput) else {
+        return Ok(QuestionOutcome::Nothing);
     };
     if global.format == Format::Json {
-        return Ok(Asked::Nothing);
+        return Ok(QuestionOutcome::Nothing);
     }
     let console = global.console();
-    tell(console, shown, agent);
-    if shown.told.state == "input-required" && console.is_attended() {
-        let prompted = match shown.told.asks_permission() {
-            true => permission(console, &shown.told, closed).await?,
+    print_question(console, shown, agent);
+    if shown.snapshot.state == "input-required" && console.is_attended() {
+        let prompted = match shown.snapshot.asks_permission() {
+            true => permission(console, &shown.snapshot, closed).await?,
             false => interactive::ask_unless(console, interactive::TO_A_TASK, closed).await?,
         };
         match prompted {
             Prompted::Answered(UserAnswer::Text(answer)) => {
-                return Ok(Asked::Answered(task, answer));
+                return Ok(QuestionOutcome::Answered(task, answer));
             }
             Prompted::Answered(UserAnswer::Interrupted) => {
                 console.note("cancelling");
-                return Ok(Asked::Interrupted(task));
+                return Ok(QuestionOutcome::Interrupted(task));
             }
             Prompted::Answered(UserAnswer::Nothing) => {}
-            Prompted::Withdrawn(Err(why)) => return Ok(Asked::Lost(task, why)),
+            Prompted::Withdrawn(Err(why)) => return Ok(QuestionOutcome::Lost(task, why)),
             Prompted::Withdrawn(Ok(task)) => {
                 console.note(closed_text(&task));
-                return Ok(Asked::Closed(task));
+                return Ok(QuestionOutcome::Closed(task));
             }
         }
     }
-    console.note(answer_with(&global.command(), agent, &task, shown.told.question()));
-    Ok(Asked::Nothing)
+    console.note(answer_with(&global.command(), agent, &task, shown.snapshot.question()));
+    Ok(QuestionOutcome::Nothing)
 }
 
 /// Asks for a permission: yes, no, a choice of the question, or after a confirmation another text,
 /// which denies it with the text as the reason.
 async fn permission(
     console: Console,
-    told: &Told,
+    snapshot: &TaskStateSnapshot,
     closed: impl Future<Output = anyhow::Result<Value>>,
 ) -> anyhow::Result<Prompted<anyhow::Result<Value>>> {
     tokio::pin!(closed);
-    let choices = told.choices();
+    let choices = snapshot.choices();
     let hint = match choices.contains(&FOR_SESSION) {
         true => "[y/N], or `always` for everything like it in this task",
         false => "[y/N]",
@@ -134,8 +134,9 @@ fn permission_answer(typed: &str, choices: &[&str]) -> Option<String> {
 
 /// True while a task, in the JSON of A2A 0.3, waits for an answer to this question.
 pub(crate) fn is_open(task: &Value, question: Option<&str>) -> bool {
-    let asked = task["metadata"]["question"]["id"].as_str();
-    text(&task["status"]["state"]) == "input-required" && (question.is_none() || asked == question)
+    let current = task["metadata"]["question"]["id"].as_str();
+    text(&task["status"]["state"]) == "input-required"
+        && (question.is_none() || current == question)
 }
 
 /// Tells the user what became of a question that needs no answer any more.
@@ -171,20 +172,21 @@ pub(crate) fn answer_with(
 }
 
 /// Prints the question of the task of `agent` for a user who is not prompted.
-pub(crate) fn tell(console: Console, shown: &TaskOutput, agent: &str) {
-    let question = shown.told.asked().map(|text| shown.told.with_short_paths(&text));
+pub(crate) fn print_question(console: Console, shown: &TaskOutput, agent: &str) {
+    let question =
+        shown.snapshot.question_text().map(|text| shown.snapshot.with_short_paths(&text));
     let question = question.filter(|text| !text.trim().is_empty());
     let question =
         question.unwrap_or_else(|| "(it waits for an answer, but sent no question)".to_owned());
-    let through = shown.told.asked_through();
+    let through = shown.snapshot.relay_path();
     // Nobody typed the name of the flow that asks several agents.
-    let own = Some(agent).filter(|agent| *agent != RUNNER || through.is_empty());
-    let who: Vec<&str> = own.into_iter().chain(through.iter().copied()).collect();
-    let who = who.join(" > ");
+    let asker = Some(agent).filter(|agent| *agent != RUNNER || through.is_empty());
+    let agents: Vec<&str> = asker.into_iter().chain(through.iter().copied()).collect();
+    let agents = agents.join(" > ");
     match console.stderr_columns() {
-        Some(columns) => console.prompt(&dialogue::question(&who, &question, columns)),
+        Some(columns) => console.prompt(&dialogue::question(&agents, &question, columns)),
         None if through.is_empty() => console.note(question),
-        None => console.note(format!("{who} asks:\n{question}")),
+        None => console.note(format!("{agents} asks:\n{question}")),
     }
 }
 

@@ -30,25 +30,25 @@ pub(crate) struct ResumeInCli {
     print: bool,
 }
 
-pub(super) fn resume_in_cli(global: &Global, asked: &ResumeInCli) -> anyhow::Result<Exit> {
+pub(super) fn resume_in_cli(global: &Global, args: &ResumeInCli) -> anyhow::Result<Exit> {
     let (id, task) = block_on(async {
         let mut client = Client::connect(global).await?;
-        let id = sent::resolve_or_latest(global, &mut client, asked.id.as_deref()).await?;
+        let id = sent::resolve_or_latest(global, &mut client, args.id.as_deref()).await?;
         let task = client.call("tasks/get", json!({ "id": id })).await?;
         anyhow::Ok((id, task))
     })?;
     let tree = ask(global, "hub/tasks/tree", json!({ "id": id }))?;
     let agent = text(&tree["tasks"][0]["agentId"]);
-    let resume = VendorCommand::of(&task, agent).map_err(|why| {
+    let resume = VendorCommand::for_task(&task, agent).map_err(|why| {
         let fix = format!("a2a-hub send {agent} --task {id}");
         let by_hub = matches!(why, NoVendorSession::Unreported { .. });
         let why =
             CommandError::new(NO_SESSION, format!("continue task `{id}` in a program: {why}"));
         if by_hub { why.mended_by(fix) } else { why }
     })?;
-    if asked.print || global.format == Format::Json || !global.console().is_attended() {
-        let told = json!({ "taskId": id, "command": resume.words, "directory": resume.dir });
-        global.show(&told, || Ok(format!("{}\n", typed(&resume)).into()))?;
+    if args.print || global.format == Format::Json || !global.console().is_attended() {
+        let output = json!({ "taskId": id, "command": resume.words, "directory": resume.dir });
+        global.show(&output, || Ok(format!("{}\n", typed(&resume)).into()))?;
         return Ok(Exit::Done);
     }
     global.console().note(format!("{}\n", typed(&resume)));

@@ -2,7 +2,7 @@
 //! overwriting.
 
 use crate::{
-    client::task_snapshot::Told,
+    client::task_snapshot::TaskStateSnapshot,
     ui::render::{list, size, text},
 };
 use a2a_hub_core::text::file_name;
@@ -52,9 +52,10 @@ impl Saved {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::At { name, path, bytes } => {
-                let is_renamed = path.file_name().is_none_or(|kept| kept != name.as_str());
-                let said = if is_renamed { format!(", for `{name}`") } else { String::new() };
-                format!("saved {}: {}{said}", path.display(), size(*bytes))
+                let is_renamed =
+                    path.file_name().is_none_or(|saved_name| saved_name != name.as_str());
+                let suffix = if is_renamed { format!(", for `{name}`") } else { String::new() };
+                format!("saved {}: {}{suffix}", path.display(), size(*bytes))
             }
             Self::Elsewhere { name, url } => {
                 format!("not saved: `{name}` is at {url}, and URLs are not fetched automatically")
@@ -75,15 +76,15 @@ impl Saved {
 
 /// Saves each file of a task in `dir`, which is created if missing. No file is overwritten: a name
 /// that is taken gets a number.
-pub(crate) fn save(told: &Told, dir: &Path) -> anyhow::Result<Vec<Saved>> {
+pub(crate) fn save(snapshot: &TaskStateSnapshot, dir: &Path) -> anyhow::Result<Vec<Saved>> {
     let mut saved = Vec::new();
-    for (name, text) in named_texts(told) {
+    for (name, text) in named_texts(snapshot) {
         saved.push(Saved::new(dir, name, text.as_bytes())?);
     }
-    let files = told.parts().filter(|(_, part)| part["kind"] == "file");
-    for (made, part) in files {
+    let files = snapshot.parts().filter(|(_, part)| part["kind"] == "file");
+    for (artifact, part) in files {
         let file = &part["file"];
-        let name = file["name"].as_str().or(made).unwrap_or("file").to_owned();
+        let name = file["name"].as_str().or(artifact).unwrap_or("file").to_owned();
         saved.push(match (file["uri"].as_str(), file["bytes"].as_str()) {
             (Some(url), _) => Saved::Elsewhere { name, url: url.to_owned() },
             (None, Some(encoded)) => {
@@ -99,11 +100,11 @@ pub(crate) fn save(told: &Told, dir: &Path) -> anyhow::Result<Vec<Saved>> {
 
 /// Collects the texts of artifacts that have a file name, such as a report. Adjacent parts of one
 /// name are one file: an artifact may have grown.
-fn named_texts(told: &Told) -> Vec<(String, String)> {
+fn named_texts(snapshot: &TaskStateSnapshot) -> Vec<(String, String)> {
     let mut texts: Vec<(String, String)> = Vec::new();
-    for made in &told.artifacts {
+    for artifact in &snapshot.artifacts {
         let mut is_adjacent = false;
-        for part in list(&made["parts"]) {
+        for part in list(&artifact["parts"]) {
             let name = part["metadata"]["filename"].as_str().filter(|_| part["kind"] == "text");
             match (name, texts.last_mut()) {
                 (Some(name), Some((last, all))) if is_adjacent && last == name => {
@@ -118,11 +119,11 @@ fn named_texts(told: &Told) -> Vec<(String, String)> {
     texts
 }
 
-/// Writes a new file under a sanitised variant of the name `said`.
-fn write_new(dir: &Path, said: &str, bytes: &[u8]) -> anyhow::Result<PathBuf> {
+/// Writes a new file under a sanitised variant of the name `suggested`.
+fn write_new(dir: &Path, suggested: &str, bytes: &[u8]) -> anyhow::Result<PathBuf> {
     let mut taken = BTreeSet::new();
     while taken.len() < MAX_TRIES {
-        let name = file_name::unused(said, &taken);
+        let name = file_name::unused(suggested, &taken);
         let path = dir.join(&name);
         // Creating a new file neither follows links nor overwrites.
         match File::create_new(&path) {
@@ -139,7 +140,7 @@ fn write_new(dir: &Path, said: &str, bytes: &[u8]) -> anyhow::Result<PathBuf> {
             Err(why) => return Err(why).with_context(|| format!("write {}", path.display())),
         };
     }
-    bail!("save `{said}` in {}: {MAX_TRIES} similar names are taken", dir.display())
+    bail!("save `{suggested}` in {}: {MAX_TRIES} similar names are taken", dir.display())
 }
 
 #[cfg(test)]
@@ -147,11 +148,11 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn told(files: &[Value]) -> Told {
+    fn told(files: &[Value]) -> TaskStateSnapshot {
         let parts: Vec<_> =
             files.iter().map(|file| json!({ "kind": "file", "file": file })).collect();
-        let mut told = Told::default();
-        told.take(&json!({ "kind": "task", "id": "t", "status": { "state": "completed" },
+        let mut told = TaskStateSnapshot::default();
+        told.apply(&json!({ "kind": "task", "id": "t", "status": { "state": "completed" },
             "artifacts": [{ "artifactId": "a", "name": "made", "parts": parts }] }));
         told
     }
@@ -204,8 +205,8 @@ mod tests {
             json!({ "kind": "text", "text": text, "metadata": metadata })
         };
         let parts = [part("a,b\n", Some("t.csv")), part("1,2\n", Some("t.csv")), part("x", None)];
-        let mut told = Told::default();
-        told.take(&json!({ "kind": "task", "id": "t", "status": { "state": "completed" },
+        let mut told = TaskStateSnapshot::default();
+        told.apply(&json!({ "kind": "task", "id": "t", "status": { "state": "completed" },
             "artifacts": [{ "artifactId": "a", "parts": parts }] }));
         let saved = save(&told, dir.path()).unwrap();
         assert_eq!((saved.len(), names(dir.path())), (1, "t.csv".to_owned()));

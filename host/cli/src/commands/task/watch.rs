@@ -29,7 +29,7 @@ pub(super) fn watch(global: &Global, typed: Option<&str>) -> anyhow::Result<Exit
             }
             shown.finish(exit, Map::new())?;
             if exit == Exit::NeedsInput && global.format == Format::Pretty {
-                question::tell(global.console(), &shown, &format!("task {task}"));
+                question::print_question(global.console(), &shown, &format!("task {task}"));
             }
             return Ok(exit);
         }

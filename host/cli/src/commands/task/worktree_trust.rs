@@ -7,10 +7,10 @@ use crate::{
 };
 use a2a_hub_config::{
     RepositoryFile, TrustedWorktrees,
-    own_file::{self, NotOwn},
+    private_file::{self, NotPrivate},
 };
 use a2a_hub_sandbox::digest_of;
-use a2a_hub_worktrees::{MAX_OWN_FILE, OWN_FILE, RepositoryPaths};
+use a2a_hub_worktrees::{MAX_REPOSITORY_CONFIG, REPOSITORY_CONFIG, RepositoryPaths};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::json;
 use std::{io::Read as _, path::Path};
@@ -25,65 +25,68 @@ pub(super) fn trust(
     let data_dir = global.data_dir()?;
     block_on(require_operator(global, "trust the setup of a repository"))?;
     let RepositoryPaths { checkout, repository } =
-        RepositoryPaths::of(dir.unwrap_or(Path::new(".")))?;
-    let trusted = TrustedWorktrees::of(&data_dir);
-    let place = checkout.as_ref().unwrap_or(&repository).display().to_string();
-    let answer = |is_trusted: bool, digest: Option<String>| json!({ "repository": place, "trusted": is_trusted, "sha256": digest });
+        RepositoryPaths::find(dir.unwrap_or(Path::new(".")))?;
+    let trusted = TrustedWorktrees::new(&data_dir);
+    let location = checkout.as_ref().unwrap_or(&repository).display().to_string();
+    let answer = |is_trusted: bool, digest: Option<String>| json!({ "repository": location, "trusted": is_trusted, "sha256": digest });
     if revoke {
         let revoked = trusted.revoke(&repository);
-        revoked.with_context(|| format!("trust the `{OWN_FILE}` of {place} no longer"))?;
-        let said = format!("the `{OWN_FILE}` of {place} is not trusted any more\n");
-        global.show(&answer(false, None), || Ok(said.into()))?;
+        revoked
+            .with_context(|| format!("trust the `{REPOSITORY_CONFIG}` of {location} no longer"))?;
+        let message = format!("the `{REPOSITORY_CONFIG}` of {location} is not trusted any more\n");
+        global.show(&answer(false, None), || Ok(message.into()))?;
         return Ok(Exit::Done);
     }
     let Some(checkout) = &checkout else {
         bail!(
-            "trust the `{OWN_FILE}` of {place}: it has no checkout, in which the file can be read; make one (`git worktree add`), \
+            "trust the `{REPOSITORY_CONFIG}` of {location}: it has no checkout, in which the file can be read; make one (`git worktree add`), \
              and name that"
         );
     };
-    let text = text_of(&checkout.join(OWN_FILE))
-        .with_context(|| format!("trust {}", checkout.join(OWN_FILE).display()))?;
+    let text = text_of(&checkout.join(REPOSITORY_CONFIG))
+        .with_context(|| format!("trust {}", checkout.join(REPOSITORY_CONFIG).display()))?;
     let before = trusted.text(&repository);
     let before = before.with_context(|| format!("read {}", trusted.path(&repository).display()))?;
     let asks = Confirmation {
         summary: None,
-        subject: &format!("the `{OWN_FILE}` of {place}"),
-        command: &format!("a2a-hub worktrees trust {place}"),
+        subject: &format!("the `{REPOSITORY_CONFIG}` of {location}"),
+        command: &format!("a2a-hub worktrees trust {location}"),
         effect: "Its programs run, and its files are copied, in each worktree whose base commit has exactly this file.",
     };
     let is_known = before.as_deref() == Some(&text);
     if !is_known && !yes && !asks.is_confirmed(global, before.as_deref(), &text)? {
-        let said = format!("the `{OWN_FILE}` of {place} is not trusted\n");
-        global.show(&answer(false, None), || Ok(said.into()))?;
+        let message = format!("the `{REPOSITORY_CONFIG}` of {location} is not trusted\n");
+        global.show(&answer(false, None), || Ok(message.into()))?;
         return Ok(Exit::Done);
     }
-    let said = if is_known {
-        format!("the `{OWN_FILE}` of {place} is trusted already\n")
+    let message = if is_known {
+        format!("the `{REPOSITORY_CONFIG}` of {location} is trusted already\n")
     } else {
         // The text that was shown, whatever the file holds by now.
         let done = trusted.trust(&repository, &text);
-        done.with_context(|| format!("trust the `{OWN_FILE}` of {place}"))?;
-        format!("the `{OWN_FILE}` of {place} is trusted, in commits that have this text\n")
+        done.with_context(|| format!("trust the `{REPOSITORY_CONFIG}` of {location}"))?;
+        format!(
+            "the `{REPOSITORY_CONFIG}` of {location} is trusted, in commits that have this text\n"
+        )
     };
-    global.show(&answer(true, Some(digest_of(text.as_bytes()))), || Ok(said.into()))?;
+    global.show(&answer(true, Some(digest_of(text.as_bytes()))), || Ok(message.into()))?;
     Ok(Exit::Done)
 }
 
 /// Text of the file, if it is one that can count.
 fn text_of(file: &Path) -> anyhow::Result<String> {
-    let open = own_file::open(file, 0o002).map_err(|why| match why {
-        NotOwn::Io(why) => anyhow::Error::from(why),
-        NotOwn::Link | NotOwn::NotPlain | NotOwn::Foreign | NotOwn::Shared => anyhow!(
+    let open = private_file::open(file, 0o002).map_err(|why| match why {
+        NotPrivate::Io(why) => anyhow::Error::from(why),
+        NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared => anyhow!(
             "it is a link, or all others can write it; make it a plain file of your own, and run `chmod o-w` on it"
         ),
     })?;
     let mut bytes = Vec::new();
-    open.take(MAX_OWN_FILE as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > MAX_OWN_FILE {
+    open.take(MAX_REPOSITORY_CONFIG as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_REPOSITORY_CONFIG {
         bail!(
             "it is larger than {} KiB; leave out what does not set a worktree up",
-            MAX_OWN_FILE >> 10
+            MAX_REPOSITORY_CONFIG >> 10
         );
     }
     let text =
@@ -105,7 +108,7 @@ mod tests {
             fs::write(&file, bytes).unwrap();
             format!("{:#}", text_of(&file).unwrap_err())
         };
-        assert!(refused(&vec![b'#'; MAX_OWN_FILE + 1]).contains("64 KiB"));
+        assert!(refused(&vec![b'#'; MAX_REPOSITORY_CONFIG + 1]).contains("64 KiB"));
         assert!(refused(b"# \xff").contains("UTF-8"));
         assert!(refused(b"ports = 1\nteardown = []").contains("line 2, column 1"));
         fs::write(&file, "ports = 1\n").unwrap();

@@ -161,7 +161,7 @@ async fn latest_here(global: &Global, client: &mut Client) -> anyhow::Result<Str
             continue;
         }
         let task = match client.call("tasks/get", json!({ "id": sent })).await {
-            Err(why) if CommandError::of(&why).is(NO_TASK) => Value::Null,
+            Err(why) if CommandError::from_error(&why).is(NO_TASK) => Value::Null,
             found => found?,
         };
         // A flow names the one of its tasks whose worktree counts, once it has picked one.
@@ -195,9 +195,9 @@ async fn latest_here(global: &Global, client: &mut Client) -> anyhow::Result<Str
 }
 
 /// Prints the changes of a task.
-pub(crate) fn diff(global: &Global, asked: &DiffOptions) -> anyhow::Result<Exit> {
-    let params = json!({ "summary": asked.stat });
-    let (id, answer) = ask_for(global, "hub/tasks/diff", asked.id.as_deref(), params)?;
+pub(crate) fn diff(global: &Global, args: &DiffOptions) -> anyhow::Result<Exit> {
+    let params = json!({ "summary": args.stat });
+    let (id, answer) = ask_for(global, "hub/tasks/diff", args.id.as_deref(), params)?;
     if global.format == Format::Json {
         global.console().print_json(&answer)?;
         return Ok(Exit::Done);
@@ -214,12 +214,12 @@ pub(crate) fn diff(global: &Global, asked: &DiffOptions) -> anyhow::Result<Exit>
         // Not wrapped: `git apply` reads it.
         global.console().print(&coloured(text(&answer["text"])))?;
     }
-    note_left_out(global, &answer);
+    note_omitted(global, &answer);
     Ok(Exit::Done)
 }
 
 /// Names the parts of a worktree that are not among its changes.
-fn note_left_out(global: &Global, answer: &Value) {
+fn note_omitted(global: &Global, answer: &Value) {
     for part in list(&answer["leftOut"]) {
         let (name, reason) = (text(&part["name"]), text(&part["reason"]));
         global.console().note(format!("not in the result: {name} {reason}"));
@@ -242,19 +242,19 @@ fn coloured(patch: &str) -> Text {
 }
 
 /// Takes over the changes of a task.
-pub(crate) fn apply(global: &Global, asked: &ApplyOptions) -> anyhow::Result<Exit> {
-    let to = match (&asked.branch, asked.commit, asked.index) {
+pub(crate) fn apply(global: &Global, args: &ApplyOptions) -> anyhow::Result<Exit> {
+    let to = match (&args.branch, args.commit, args.index) {
         (Some(name), ..) => json!({ "branch": name }),
         (None, true, _) => json!("commit"),
         (None, false, true) => json!("index"),
         (None, false, false) => json!("files"),
     };
-    let checkout = asked.to.as_deref().map(std::path::absolute).transpose();
+    let checkout = args.to.as_deref().map(std::path::absolute).transpose();
     let checkout = checkout.context("find the directory that `--to` names")?;
     let params = json!({
-        "to": to, "message": asked.message, "acceptsAll": asked.yes, "checkout": checkout,
+        "to": to, "message": args.message, "acceptsAll": args.yes, "checkout": checkout,
     });
-    let (id, answer) = ask_for(global, "hub/tasks/apply", asked.id.as_deref(), params)?;
+    let (id, answer) = ask_for(global, "hub/tasks/apply", args.id.as_deref(), params)?;
     global.show(&answer, || {
         let files = list(&answer["files"]);
         let mut out = Text::new();
@@ -263,29 +263,29 @@ pub(crate) fn apply(global: &Global, asked: &ApplyOptions) -> anyhow::Result<Exi
         } else if files.is_empty() {
             out.push(PLAIN, "the checkout has all changes of the task already\n");
         } else {
-            let place = text(&answer["checkout"]);
-            out.push(PLAIN, &format!("{} changed in {place}\n", counted(files.len(), "file")));
+            let directory = text(&answer["checkout"]);
+            out.push(PLAIN, &format!("{} changed in {directory}\n", counted(files.len(), "file")));
             files.iter().for_each(|file| out.push(PLAIN, &format!("  {}\n", text(file))));
         }
-        if let Some(commit) = answer["commit"].as_str().filter(|_| asked.commit) {
+        if let Some(commit) = answer["commit"].as_str().filter(|_| args.commit) {
             out.push(PLAIN, &format!("commit {}\n", short(commit)));
         }
         Ok(out)
     })?;
     if global.format != Format::Json {
-        note_left_out(global, &answer);
+        note_omitted(global, &answer);
     }
     Ok(Exit::Done)
 }
 
 /// Removes the worktree of a task.
-pub(crate) fn discard(global: &Global, asked: &DiscardOptions) -> anyhow::Result<Exit> {
+pub(crate) fn discard(global: &Global, args: &DiscardOptions) -> anyhow::Result<Exit> {
     let (id, answer) =
-        ask_for(global, "hub/tasks/discard", Some(&asked.id), json!({ "force": asked.force }))?;
+        ask_for(global, "hub/tasks/discard", Some(&args.id), json!({ "force": args.force }))?;
     global.show(&answer, || {
         Ok(match list(&answer).len() {
             0 | 1 => format!("the worktree of task {id} was removed\n"),
-            many => format!("{many} worktrees of task {id} were removed\n"),
+            count => format!("{count} worktrees of task {id} were removed\n"),
         }
         .into())
     })?;
@@ -293,8 +293,8 @@ pub(crate) fn discard(global: &Global, asked: &DiscardOptions) -> anyhow::Result
 }
 
 /// Lists or removes worktrees.
-pub(crate) fn worktrees(global: &Global, asked: &WorktreesCommand) -> anyhow::Result<Exit> {
-    match &asked.command {
+pub(crate) fn worktrees(global: &Global, args: &WorktreesCommand) -> anyhow::Result<Exit> {
+    match &args.command {
         None | Some(WorktreesAction::List) => {
             let answer = ask(global, "hub/worktrees/list", json!({}))?;
             let columns = global.console().columns();
@@ -320,7 +320,7 @@ pub(crate) fn worktrees(global: &Global, asked: &WorktreesCommand) -> anyhow::Re
         }
         Some(WorktreesAction::Prune { older_than, force, forget }) => {
             let here = std::env::current_dir().ok().filter(|_| *forget);
-            let here = here.filter(|here| RepositoryPaths::of(here).is_ok());
+            let here = here.filter(|here| RepositoryPaths::find(here).is_ok());
             let params = json!({
                 "olderThanMs": older_than, "force": force, "forget": forget, "directory": here,
             });
@@ -347,7 +347,7 @@ fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
     names.push("ASKED");
     let mut table = Table::new(names);
     for one in worktrees {
-        let made = match columns {
+        let created = match columns {
             Some(_) => ago(&one["createdAt"], now),
             None => text(&one["createdAt"]).to_owned(),
         };
@@ -357,7 +357,7 @@ fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
             Cell::id(id, ids::short(id, &ids())),
             Cell::styled(style_of(state), state),
             agent.into(),
-            made.into(),
+            created.into(),
             changes(one).into(),
         ];
         row.extend(differ.then(|| text(&one["repository"]).into()));
@@ -413,7 +413,7 @@ fn pruned(removed: &[Value]) -> Text {
         let id = text(&one["taskId"]);
         let line = match (one["keptAs"].as_str(), one["trouble"].as_str()) {
             (_, Some(why)) => format!("{id}  stays: {why}\n"),
-            (Some(kept), None) => format!("{id}  removed; its changes are {kept}\n"),
+            (Some(saved_as), None) => format!("{id}  removed; its changes are {saved_as}\n"),
             (None, None) => format!("{id}  removed; nothing is kept\n"),
         };
         out.push(PLAIN, &line);

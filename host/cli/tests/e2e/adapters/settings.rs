@@ -2,7 +2,7 @@
 
 use super::{KEY, vendors::Vendor};
 use crate::stage::state;
-use a2a_hub_tests::{Seen, message_to};
+use a2a_hub_tests::{ReceivedRequest, message_to};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -18,7 +18,8 @@ pub(super) async fn chosen_model_reaches_program(vendor: &Vendor) -> Result<()> 
     let asked = stage.model.requests();
     // OpenCode names a model by its provider as well, which the request leaves out.
     let name = wanted.rsplit('/').next().unwrap_or(wanted);
-    let is_wanted = |seen: &Seen| seen.path.contains(name) || seen.body["model"] == *name;
+    let is_wanted =
+        |seen: &ReceivedRequest| seen.path.contains(name) || seen.body["model"] == *name;
     assert!(asked.iter().any(is_wanted), "{asked:?}");
 
     let mut message = message_to(vendor.agent, "hello");

@@ -33,7 +33,7 @@ async fn namesake_inherits_no_grant_or_memory() -> Result<()> {
     plugin_when(&client, |now| now["joined"] != true).await?;
     eventually_async(SOON, async || {
         let id = AgentId::parse("guest");
-        let all = GrantsFile::of(&hub.data_dir()).read();
+        let all = GrantsFile::new(&hub.data_dir()).read();
         all.is_ok_and(|all| id.is_ok_and(|id| all.plugins[&id].gone))
     })
     .await?;

@@ -17,7 +17,7 @@ use std::{
 const MAX_WORDS: usize = 400;
 
 /// Maximum number of words of a query; in longer texts further words are mostly repetitions.
-const MAX_ASKED: usize = 64;
+const MAX_QUERY_WORDS: usize = 64;
 
 /// Maximum number of similar words that replace a word that no card has.
 const MAX_STAND_INS: usize = 3;
@@ -27,7 +27,7 @@ const STAND_IN: f64 = 0.5;
 
 /// Minimum length in letters of a word that is replaced: shorter words are similar to too many
 /// others.
-const STANDS_IN_FROM: usize = 5;
+const MIN_STAND_IN_LETTERS: usize = 5;
 
 /// Weight of a word in this part of a card.
 fn weight(part: CardPart) -> f64 {
@@ -74,16 +74,16 @@ impl CardIndex {
             let mut counts: HashMap<String, [u16; PARTS]> = HashMap::new();
             let mut length = [0.0; PARTS];
             for (n, part) in CardPart::ALL.into_iter().enumerate() {
-                let mut left = MAX_WORDS;
+                let mut remaining = MAX_WORDS;
                 for text in texts(description, part) {
-                    let found = words.of(text, left);
-                    left -= found.len();
+                    let found = words.tokenize(text, remaining);
+                    remaining -= found.len();
                     for Word { stem, .. } in found {
                         let count = &mut counts.entry(stem).or_default()[n];
                         *count = count.saturating_add(1);
                         length[n] += 1.0;
                     }
-                    if left == 0 {
+                    if remaining == 0 {
                         break;
                     }
                 }
@@ -103,11 +103,11 @@ impl CardIndex {
     /// Agents whose cards contain words of `text`, or similar words, by their index.
     pub(super) fn score(&self, text: &str) -> HashMap<usize, Scored> {
         let mut scored: HashMap<usize, Scored> = HashMap::new();
-        let mut asked = HashSet::new();
+        let mut stems = HashSet::new();
         // The ranking uses the lengths of the parts, so the total number of words is not needed.
         let collection = Collection { texts: self.agents as u64, words: 0 };
-        for Word { said, stem } in self.words.of(text, MAX_ASKED) {
-            if !asked.insert(stem.clone()) {
+        for Word { original, stem } in self.words.tokenize(text, MAX_QUERY_WORDS) {
+            if !stems.insert(stem.clone()) {
                 continue;
             }
             // Among the replacements of one word, only the best counts for an agent.
@@ -127,7 +127,7 @@ impl CardIndex {
                 found.score += score;
                 let counted = CardPart::ALL.into_iter().zip(posting.counts);
                 let parts = counted.filter(|(_, count)| *count > 0).map(|(part, _)| part);
-                found.words.push((said.clone(), parts.collect()));
+                found.words.push((original.clone(), parts.collect()));
             }
         }
         scored
@@ -140,7 +140,7 @@ impl CardIndex {
             return vec![(postings, 1.0)];
         }
         let letters = stem.chars().count();
-        if letters < STANDS_IN_FROM {
+        if letters < MIN_STAND_IN_LETTERS {
             return Vec::new();
         }
         // Considers only words with the same first two letters, so a misspelling in these is not
@@ -167,8 +167,8 @@ impl CardIndex {
             .enumerate()
             .filter(|(n, _)| posting.counts[*n] > 0)
             .map(|(n, part)| {
-                let said = 1.0 + f64::from(posting.counts[n]).ln();
-                weight(part) * said / (1.0 - B + B * lengths[n] / self.average[n])
+                let frequency = 1.0 + f64::from(posting.counts[n]).ln();
+                weight(part) * frequency / (1.0 - B + B * lengths[n] / self.average[n])
             })
             .sum();
         weighted / (K1 + weighted)
@@ -177,11 +177,11 @@ impl CardIndex {
 
 /// Distance of two similar words: 1 for one edit, or the difference of lengths if one is a prefix
 /// of the other. `None` if they are not similar.
-fn slips(asked: &str, term: &str) -> Option<usize> {
-    let (one, two) = (asked.len(), term.len());
+fn slips(word: &str, term: &str) -> Option<usize> {
+    let (one, two) = (word.len(), term.len());
     let begins =
-        (asked.starts_with(term) || term.starts_with(asked)) && one.min(two) >= STANDS_IN_FROM;
-    let is_slip = one.abs_diff(two) <= 1 && strsim::osa_distance(asked, term) <= 1;
+        (word.starts_with(term) || term.starts_with(word)) && one.min(two) >= MIN_STAND_IN_LETTERS;
+    let is_slip = one.abs_diff(two) <= 1 && strsim::osa_distance(word, term) <= 1;
     (begins || is_slip).then(|| if begins { one.abs_diff(two) } else { 1 })
 }
 

@@ -50,7 +50,7 @@ pub struct DescribedSkill {
 
 impl Description {
     /// Description of the agent `id` with this card.
-    pub fn of(id: &str, aliases: Vec<String>, card: &AgentCard) -> Self {
+    pub fn new(id: &str, aliases: Vec<String>, card: &AgentCard) -> Self {
         let owned =
             |modes: Vec<&str>| modes.into_iter().take(MAX_LISTED).map(str::to_owned).collect();
         Self {
@@ -59,7 +59,7 @@ impl Description {
             name: card.name.clone(),
             description: card.description.clone(),
             version: card.version.clone(),
-            skills: card.skills.iter().take(MAX_SKILLS).map(DescribedSkill::of).collect(),
+            skills: card.skills.iter().take(MAX_SKILLS).map(DescribedSkill::new).collect(),
             input_modes: owned(card.input_modes()),
             output_modes: owned(card.output_modes()),
         }
@@ -67,14 +67,14 @@ impl Description {
 
     /// All names of the agent.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        let own = [self.id.as_str(), self.name.as_str()];
-        own.into_iter().chain(self.aliases.iter().map(String::as_str))
+        let primary = [self.id.as_str(), self.name.as_str()];
+        primary.into_iter().chain(self.aliases.iter().map(String::as_str))
     }
 
     /// True if its skill has this `id`; the hub's own card names it `agent/skill`.
     pub(super) fn is_skill(&self, skill: &DescribedSkill, id: &str) -> bool {
-        let own = id.strip_prefix(self.id.as_str()).and_then(|rest| rest.strip_prefix('/'));
-        is_same(&skill.id, own.unwrap_or(id))
+        let local_id = id.strip_prefix(self.id.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        is_same(&skill.id, local_id.unwrap_or(id))
     }
 
     /// True if it accepts this media type.
@@ -107,7 +107,7 @@ impl Description {
 }
 
 impl DescribedSkill {
-    fn of(skill: &Skill) -> Self {
+    fn new(skill: &Skill) -> Self {
         let examples = skill.other.get("examples").and_then(|all| all.as_array());
         let examples = examples.into_iter().flatten().filter_map(|one| one.as_str());
         Self {
@@ -126,8 +126,8 @@ pub(super) fn is_same(one: &str, other: &str) -> bool {
         || (!one.is_ascii() && one.to_lowercase() == other.trim().to_lowercase())
 }
 
-/// True if the media types of a card include `asked`. An empty list includes all.
-fn has_mode(modes: &[String], asked: &str) -> bool {
-    let holds = |mode: &String| is_in_range(asked, mode) || is_in_range(mode, asked);
+/// True if the media types of a card include `requested`. An empty list includes all.
+fn has_mode(modes: &[String], requested: &str) -> bool {
+    let holds = |mode: &String| is_in_range(requested, mode) || is_in_range(mode, requested);
     modes.is_empty() || modes.iter().any(holds)
 }

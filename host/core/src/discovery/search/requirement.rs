@@ -13,9 +13,9 @@ const MAX_REQUIREMENT: usize = 100;
 pub(super) struct VersionRequirement {
     /// Original text; a text that parses is safe to print.
     text: String,
-    said: VersionReq,
+    parsed: VersionReq,
     /// Lowest version that can satisfy it.
-    least: Version,
+    lowest: Version,
 }
 
 /// Result of the comparison with a version.
@@ -39,16 +39,16 @@ impl VersionRequirement {
             return Err(A2aError::invalid("version", why));
         }
         let text = text.trim();
-        let said = VersionReq::parse(text.strip_prefix('v').unwrap_or(text))
+        let parsed = VersionReq::parse(text.strip_prefix('v').unwrap_or(text))
             .map_err(|why| A2aError::invalid("version", format!("{why}; {way_out}")))?;
-        let least = version::least(&said).unwrap_or(Version::new(0, 0, 0));
-        Ok(Self { text: text.to_owned(), said, least })
+        let lowest = version::lowest(&parsed).unwrap_or(Version::new(0, 0, 0));
+        Ok(Self { text: text.to_owned(), parsed, lowest })
     }
 
     pub(super) fn fit(&self, version: &str) -> Fit {
         match version::parse(version) {
-            Some(version) if self.said.matches(&version) => Fit::Fits,
-            Some(version) if version.cmp_precedence(&self.least).is_lt() => Fit::Older,
+            Some(version) if self.parsed.matches(&version) => Fit::Fits,
+            Some(version) if version.cmp_precedence(&self.lowest).is_lt() => Fit::Older,
             // A version that cannot be parsed may be anything.
             Some(_) | None => Fit::Other,
         }

@@ -26,13 +26,13 @@ fn cards() -> Vec<(String, AgentCard)> {
 /// Agents of the table, parsed once because property tests use them hundreds of times.
 fn described() -> Vec<Description> {
     static READ: LazyLock<Vec<Description>> = LazyLock::new(|| {
-        cards().iter().map(|(id, card)| Description::of(id, Vec::new(), card)).collect()
+        cards().iter().map(|(id, card)| Description::new(id, Vec::new(), card)).collect()
     });
     READ.clone()
 }
 
 fn ids(index: &Index, found: &Found) -> Vec<String> {
-    found.hits.iter().map(|hit| index.agents()[hit.place].id.clone()).collect()
+    found.hits.iter().map(|hit| index.agents()[hit.index].id.clone()).collect()
 }
 
 fn asks(text: &str) -> AgentQuery {
@@ -233,7 +233,7 @@ fn keyword_stuffing_does_not_raise_rank() {
     ] {
         let mut agents = described();
         let card: AgentCard = serde_json::from_value(card).unwrap();
-        agents.insert(0, Description::of("aaa-stuffed", Vec::new(), &card));
+        agents.insert(0, Description::new("aaa-stuffed", Vec::new(), &card));
         let first = found_among(agents, &asks("ask the database with an sql query"));
         assert_eq!(first[0], "sql-analyst", "{how}");
     }
@@ -246,7 +246,7 @@ fn hostile_card_is_read_in_part() {
     let skills: Vec<_> = (0..1_000).map(skill).collect();
     let card = json!({"name": huge, "description": format!("{huge} a b\0c"), "version": huge, "skills": skills});
     let card: AgentCard = serde_json::from_value(card).unwrap();
-    let hostile = Description::of("hostile", Vec::new(), &card);
+    let hostile = Description::new("hostile", Vec::new(), &card);
     assert!(hostile.skills.len() <= 200 && hostile.text().len() <= 4_000);
     let index = Index::new(vec![hostile]);
     let query = AgentQuery { version: Some("1".to_owned()), ..AgentQuery::default() };

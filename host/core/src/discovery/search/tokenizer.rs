@@ -147,7 +147,7 @@ const STOP_WORDS: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     /// Original word in lower case.
-    pub said: String,
+    pub original: String,
     /// Stem, used for comparison.
     pub stem: String,
 }
@@ -164,22 +164,22 @@ impl Default for Words {
 }
 
 impl Words {
-    /// The first `most` words of a text, without stop words. Ids are split at `-` and `_`, and at
+    /// The first `max_words` words of a text, without stop words. Ids are split at `-` and `_`, and at
     /// the humps of camelCase.
-    pub(super) fn of(&self, text: &str, most: usize) -> Vec<Word> {
+    pub(super) fn tokenize(&self, text: &str, max_words: usize) -> Vec<Word> {
         let runs = head(text).split(|c: char| !c.is_alphanumeric());
-        let said = runs.flat_map(humps).map(str::to_lowercase);
-        let telling = said.filter(|word| {
+        let tokens = runs.flat_map(humps).map(str::to_lowercase);
+        let telling = tokens.filter(|word| {
             word.len() <= MAX_WORD && STOP_WORDS.binary_search(&word.as_str()).is_err()
         });
-        let words = telling.filter(|word| !word.is_empty()).map(|said| {
-            let stem = match self.stemmer.stem(&said) {
+        let words = telling.filter(|word| !word.is_empty()).map(|original| {
+            let stem = match self.stemmer.stem(&original) {
                 Cow::Borrowed(stem) => stem.to_owned(),
                 Cow::Owned(stem) => stem,
             };
-            Word { said, stem }
+            Word { original, stem }
         });
-        words.take(most).collect()
+        words.take(max_words).collect()
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn said(text: &str) -> Vec<String> {
-        Words::default().of(text, 100).into_iter().map(|word| word.said).collect()
+        Words::default().tokenize(text, 100).into_iter().map(|word| word.original).collect()
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn inflected_words_share_one_stem() {
         let stems = |text: &str| {
-            Words::default().of(text, 9).into_iter().map(|word| word.stem).collect::<Vec<_>>()
+            Words::default().tokenize(text, 9).into_iter().map(|word| word.stem).collect::<Vec<_>>()
         };
         assert_eq!(stems("translate translation"), stems("translating translations"));
         assert_eq!(stems("reviewed"), stems("reviews"));
@@ -250,7 +250,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_split_within_limit(text in ".{0,200}", most in 0usize..50) {
-            prop_assert!(Words::default().of(&text, most).len() <= most);
+            prop_assert!(Words::default().tokenize(&text, most).len() <= most);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn held(ask: &str, grant: &str) -> HeldHttp {
+fn held(ask: &str, grant: &str) -> EffectiveHttp {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Both {
@@ -11,10 +11,10 @@ fn held(ask: &str, grant: &str) -> HeldHttp {
         grant: HttpGrants,
     }
     let both: Both = serde_json::from_str(&format!("{{\"ask\":{ask},\"grant\":{grant}}}")).unwrap();
-    HeldHttp::new(&both.ask, &both.grant)
+    EffectiveHttp::new(&both.ask, &both.grant)
 }
 
-fn told(held: &HeldHttp, method: &str, url: &str) -> String {
+fn told(held: &EffectiveHttp, method: &str, url: &str) -> String {
     match held.admit("poet", method, url) {
         Ok(admitted) => admitted.url,
         Err(refusal) => refusal.to_string(),

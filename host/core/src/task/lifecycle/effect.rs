@@ -62,7 +62,7 @@ pub enum Record {
     /// and the children of that run have ended.
     Stranded,
     /// The task waits for its client without its agent.
-    Parked,
+    Evicted,
     /// The hub's message that starts an unattended run again.
     Again,
 }

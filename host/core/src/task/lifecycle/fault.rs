@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Timeouts of a task and of an answer to its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct TaskTimeouts {
     /// Timeout of the task from its start; the time that the client takes to answer does not count.
     pub task: Duration,
     /// Timeout of an answer, unless the agent sets a shorter one.
@@ -51,23 +51,23 @@ impl Fault {
     }
 
     /// Text for people; names the timeout if it was exceeded.
-    pub fn text(self, patience: Patience) -> String {
-        let told = match self {
+    pub fn text(self, timeouts: TaskTimeouts) -> String {
+        let message = match self {
             Self::Queued => {
-                let patience = Span(patience.task);
+                let limit = Span(timeouts.task);
                 return format!(
-                    "The agent was busy for longer than the {patience} that the task was given."
+                    "The agent was busy for longer than the {limit} that the task was given."
                 );
             }
             Self::TooLong => {
-                let patience = Span(patience.task);
-                return format!("The task exceeded its time limit of {patience}.");
+                let limit = Span(timeouts.task);
+                return format!("The task exceeded its time limit of {limit}.");
             }
             Self::Unanswered => "Nobody answered in time.",
             Self::HubStopped => "The hub was stopped while the agent was at work.",
             Self::AgentReplaced => "The agent that had this task is another one now.",
             Self::Unreadable => "The hub cannot read what was said before; its log says why.",
         };
-        told.to_owned()
+        message.to_owned()
     }
 }

@@ -11,16 +11,16 @@ pub enum Signal {
     /// The task received its run permit.
     Turn,
     /// The agent sent an event.
-    Told {
+    AgentEvent {
         /// True if it is a status that says that the task is working.
         working: bool,
     },
     /// The agent asks the client.
-    Asked {
+    AgentQuestion {
         /// State in which the task waits.
         state: TaskState,
         /// Timeout that the agent sets for the answer.
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
         /// True if the agent only waits.
         waits: bool,
     },
@@ -38,7 +38,7 @@ pub enum Signal {
     Lost(Fault),
     /// The client sent a message: the answer that the task waits for, or further input for the
     /// agent.
-    Said,
+    ClientMessage,
     /// The agent reads the oldest message that it has not received.
     Read,
     /// A caller cancels the task.
@@ -53,7 +53,7 @@ pub enum Signal {
     Shutdown,
     /// Answer to [`Effect::Leave`](super::Effect::Leave): true if the agent continues without the
     /// hub.
-    Left(bool),
+    Detached(bool),
     /// Answer to [`Effect::AskHold`](super::Effect::AskHold).
     Resumability(Resumability),
     /// The instant from [`Lifecycle::wake_at`](super::Lifecycle::wake_at) has passed.
@@ -64,21 +64,21 @@ impl Signal {
     /// State in which the recorded event itself leaves the task, if it sets one.
     pub(super) fn state(self) -> Option<TaskState> {
         match self {
-            Self::Told { working: true } | Self::Read => Some(TaskState::Working),
-            Self::Asked { state, .. } | Self::Ended(state) => Some(state),
+            Self::AgentEvent { working: true } | Self::Read => Some(TaskState::Working),
+            Self::AgentQuestion { state, .. } | Self::Ended(state) => Some(state),
             Self::Exhausted => Some(TaskState::Failed),
-            Self::Told { working: false }
+            Self::AgentEvent { working: false }
             | Self::Turn
             | Self::WentOn
             | Self::Waits(_)
             | Self::Withdrawn
             | Self::Tended
             | Self::Lost(_)
-            | Self::Said
+            | Self::ClientMessage
             | Self::Cancel
             | Self::Park
             | Self::Shutdown
-            | Self::Left(_)
+            | Self::Detached(_)
             | Self::Resumability(_)
             | Self::Time => None,
         }

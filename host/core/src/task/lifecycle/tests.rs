@@ -4,11 +4,11 @@ use super::*;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-const PATIENCE: Patience =
-    Patience { task: Duration::from_secs(60), answer: Duration::from_secs(600) };
+const PATIENCE: TaskTimeouts =
+    TaskTimeouts { task: Duration::from_secs(60), answer: Duration::from_secs(600) };
 
 const ASKED: Signal =
-    Signal::Asked { state: TaskState::InputRequired, patience: None, waits: true };
+    Signal::AgentQuestion { state: TaskState::InputRequired, timeout: None, waits: true };
 
 #[expect(clippy::disallowed_methods, reason = "any instant will do: the tests add to it")]
 fn start() -> Instant {
@@ -25,21 +25,24 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
         task
     };
     let fresh = || new(TaskState::Submitted, AgentEntry::New);
-    let parked = || Lifecycle::parked(TaskState::InputRequired, PATIENCE, start);
-    let told = Signal::Told { working: true };
+    let parked = || Lifecycle::evicted(TaskState::InputRequired, PATIENCE, start);
+    let told = Signal::AgentEvent { working: true };
     let at = |name, task| (name, task, start);
     vec![
         at("new", fresh()),
         at("queued", new(TaskState::Submitted, AgentEntry::Queued)),
-        at("answered", after(parked(), &[Signal::Said])),
+        at("answered", after(parked(), &[Signal::ClientMessage])),
         at("elsewhere", new(TaskState::Working, AgentEntry::Follow)),
-        at("childrens", new(TaskState::InputRequired, AgentEntry::Tend).standing(true)),
+        at(
+            "childrens",
+            new(TaskState::InputRequired, AgentEntry::Tend).with_pending_question(true),
+        ),
         at("tending", after(new(TaskState::Working, AgentEntry::Tend), &[Signal::Turn])),
         at("parked", parked()),
         at("started", after(fresh(), &[Signal::Turn])),
         at("working", after(fresh(), &[Signal::Turn, told])),
         at("asking", after(fresh(), &[Signal::Turn, ASKED])),
-        at("returning", after(fresh(), &[Signal::Turn, ASKED, Signal::Said])),
+        at("returning", after(fresh(), &[Signal::Turn, ASKED, Signal::ClientMessage])),
         at("leaving", after(fresh(), &[Signal::Turn, told, Signal::Shutdown])),
         at("over", after(fresh(), &[Signal::Cancel])),
     ]
@@ -48,7 +51,7 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
 fn signals() -> [(&'static str, Signal); 18] {
     [
         ("turn", Signal::Turn),
-        ("told", Signal::Told { working: false }),
+        ("told", Signal::AgentEvent { working: false }),
         ("asked", ASKED),
         ("went on", Signal::WentOn),
         ("withdrawn", Signal::Withdrawn),
@@ -56,13 +59,13 @@ fn signals() -> [(&'static str, Signal); 18] {
         ("failed", Signal::Ended(TaskState::Failed)),
         ("tended", Signal::Tended),
         ("lost", Signal::Lost(Fault::Unreadable)),
-        ("said", Signal::Said),
+        ("said", Signal::ClientMessage),
         ("read", Signal::Read),
         ("cancel", Signal::Cancel),
         ("exhausted", Signal::Exhausted),
         ("park", Signal::Park),
         ("shutdown", Signal::Shutdown),
-        ("left", Signal::Left(false)),
+        ("left", Signal::Detached(false)),
         ("hold", Signal::Resumability(Resumability::Session)),
         ("time", Signal::Time),
     ]
@@ -225,7 +228,7 @@ fn waiting_for_client_extends_task_deadline() {
     task.step(start, Signal::Turn);
     task.step(at(10), ASKED);
     assert_eq!(task.wake_at(), Some(at(610)), "as long as an answer may take");
-    task.step(at(110), Signal::Said);
+    task.step(at(110), Signal::ClientMessage);
     assert_eq!(task.wake_at(), Some(at(160)), "fifty seconds of the sixty are left");
     task.step(at(120), Signal::Turn);
     assert_eq!(task.wake_at(), Some(at(160)));
@@ -240,7 +243,8 @@ fn working_beside_question_uses_task_time() {
     let at = |secs| start + Duration::from_secs(secs);
     let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
-    let posed = Signal::Asked { state: TaskState::InputRequired, patience: None, waits: false };
+    let posed =
+        Signal::AgentQuestion { state: TaskState::InputRequired, timeout: None, waits: false };
     let told = [Effect::Record(Record::Working), Effect::Record(Record::Itself)];
     assert_eq!(task.step(at(10), posed), told, "its turn is its own");
     assert!(task.asks() && !task.only_waits());
@@ -252,7 +256,7 @@ fn working_beside_question_uses_task_time() {
     assert_eq!(task.wake_at(), Some(at(160)), "forty seconds are left");
     let cut = [Effect::Stop, Effect::Record(Record::Failed(Fault::TooLong))];
     assert_eq!(task.clone().step(at(160), Signal::Time), cut);
-    task.step(at(130), Signal::Said);
+    task.step(at(130), Signal::ClientMessage);
     assert_eq!(task.wake_at(), Some(at(160)));
 }
 
@@ -264,7 +268,8 @@ fn login_question_replaces_input_question() {
     let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
     task.step(start, ASKED);
-    let login = Signal::Asked { state: TaskState::AuthRequired, patience: None, waits: true };
+    let login =
+        Signal::AgentQuestion { state: TaskState::AuthRequired, timeout: None, waits: true };
     let records = [Record::Working, Record::Itself].map(Effect::Record);
     assert_eq!(task.step(start, login)[..2], records);
 }
@@ -276,7 +281,14 @@ fn answer_timeout_is_shorter_of_both() {
         let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
         task.step(start, Signal::Turn);
         let patience = secs.map(Duration::from_secs);
-        task.step(start, Signal::Asked { state: TaskState::AuthRequired, patience, waits: true });
+        task.step(
+            start,
+            Signal::AgentQuestion {
+                state: TaskState::AuthRequired,
+                timeout: patience,
+                waits: true,
+            },
+        );
         assert_eq!(task.wake_at(), Some(start + Duration::from_secs(until)), "{secs:?}");
         task.step(start + Duration::from_secs(until), Signal::Time);
         assert!(!task.asks(), "{secs:?}");
@@ -304,10 +316,10 @@ fn message_during_work_starts_another_run() {
     let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
     task.step(start, Signal::Turn);
     let kept = [Effect::Record(Record::Itself), Effect::Keep, Effect::Acknowledge];
-    assert_eq!(task.step(start, Signal::Said), kept);
+    assert_eq!(task.step(start, Signal::ClientMessage), kept);
     task.step(start, ASKED);
     assert!(task.asks(), "nobody has answered");
-    task.step(start, Signal::Said);
+    task.step(start, Signal::ClientMessage);
     task.step(start, Signal::Turn);
     let again = [Effect::Record(Record::Interim), Effect::Retire, Effect::Start];
     assert_eq!(task.step(start, Signal::Ended(TaskState::Completed)), again);
@@ -316,7 +328,7 @@ fn message_during_work_starts_another_run() {
 
     // A remote agent may end while its own question is pending.
     let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
-    for signal in [Signal::Turn, Signal::Said, ASKED] {
+    for signal in [Signal::Turn, Signal::ClientMessage, ASKED] {
         task.step(start, signal);
     }
     let ended = task.step(start, Signal::Ended(TaskState::Completed));
@@ -324,10 +336,10 @@ fn message_during_work_starts_another_run() {
     assert_eq!(task.step(start, Signal::Turn), [Effect::Start]);
 
     let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
-    for _ in 0..MAX_UNHEARD {
-        assert_eq!(task.step(start, Signal::Said), kept);
+    for _ in 0..MAX_PENDING_MESSAGES {
+        assert_eq!(task.step(start, Signal::ClientMessage), kept);
     }
-    assert_eq!(task.step(start, Signal::Said), [Effect::Refuse]);
+    assert_eq!(task.step(start, Signal::ClientMessage), [Effect::Refuse]);
     task.step(start, Signal::Turn);
     task.step(start, Signal::Ended(TaskState::Failed));
     assert!(task.is_over(), "an agent that gave up hears no more");
@@ -337,7 +349,7 @@ fn message_during_work_starts_another_run() {
 fn agent_at_work_reads_oldest_message() {
     let start = start();
     let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
-    for signal in [Signal::Said, Signal::Turn, Signal::Said] {
+    for signal in [Signal::ClientMessage, Signal::Turn, Signal::ClientMessage] {
         task.step(start, signal);
     }
     let reads = [Effect::Record(Record::Itself), Effect::Deliver];
@@ -346,7 +358,7 @@ fn agent_at_work_reads_oldest_message() {
     // While the agent asks, the next message is the answer.
     task.step(start, ASKED);
     assert_eq!(task.step(start, Signal::Read), []);
-    task.step(start, Signal::Said);
+    task.step(start, Signal::ClientMessage);
     task.step(start, Signal::Turn);
     assert_eq!(task.step(start, Signal::Read), reads);
     assert!(!task.may_read());
@@ -360,25 +372,26 @@ fn pending_question_takes_answer_during_replay() {
     let start = start();
     let replayed = || {
         let state = TaskState::InputRequired;
-        let task = Lifecycle::queued(state, AgentEntry::Replay, PATIENCE, start).standing(true);
-        assert!(task.stands());
+        let task = Lifecycle::queued(state, AgentEntry::Replay, PATIENCE, start)
+            .with_pending_question(true);
+        assert!(task.has_pending_question());
         task
     };
     let taken = [Effect::Record(Record::Itself), Effect::Acknowledge];
-    let told = Signal::Told { working: true };
+    let told = Signal::AgentEvent { working: true };
     for before in [&[][..], &[Signal::Turn], &[Signal::Turn, told]] {
         let mut task = replayed();
         for signal in before {
             task.step(start, *signal);
         }
-        assert_eq!(task.step(start, Signal::Said), taken, "{before:?}");
-        assert!(!task.stands(), "it is answered once");
+        assert_eq!(task.step(start, Signal::ClientMessage), taken, "{before:?}");
+        assert!(!task.has_pending_question(), "it is answered once");
     }
     for gone in [Signal::WentOn, ASKED, Signal::Ended(TaskState::Completed)] {
         let mut task = replayed();
         task.step(start, Signal::Turn);
         task.step(start, gone);
-        assert!(!task.stands(), "{gone:?}");
+        assert!(!task.has_pending_question(), "{gone:?}");
     }
 }
 
@@ -388,25 +401,26 @@ fn children_of_lost_run_finish_before_restart() {
     let start = start();
     let tending = || {
         let state = TaskState::InputRequired;
-        let mut task = Lifecycle::queued(state, AgentEntry::Tend, PATIENCE, start).standing(true);
+        let mut task =
+            Lifecycle::queued(state, AgentEntry::Tend, PATIENCE, start).with_pending_question(true);
         assert_eq!(task.step(start, Signal::Turn), [Effect::Tend], "what the child asks stands");
         task
     };
     let mut task = tending();
     assert_eq!(task.step(start, ASKED), [Effect::Record(Record::Itself), Effect::GiveTurnBack]);
-    task.step(start, Signal::Said);
+    task.step(start, Signal::ClientMessage);
     let answers = [Effect::Record(Record::Working), Effect::Answer];
     assert_eq!(task.step(start, Signal::Turn), answers);
     let stranded = [Effect::Record(Record::Stranded), Effect::Retire, Effect::GiveTurnBack];
     assert_eq!(task.step(start, Signal::Tended), stranded);
     let sent_on = [Effect::Record(Record::Itself), Effect::ComeBack, Effect::Acknowledge];
-    assert_eq!(task.step(start, Signal::Said), sent_on);
+    assert_eq!(task.step(start, Signal::ClientMessage), sent_on);
     let started = [Effect::Record(Record::Working), Effect::Start];
     assert_eq!(task.step(start, Signal::Turn), started);
 
     // A message that the client sent meanwhile restarts the agent.
     let mut task = Lifecycle::queued(TaskState::Working, AgentEntry::Tend, PATIENCE, start);
-    for signal in [Signal::Turn, Signal::Said] {
+    for signal in [Signal::Turn, Signal::ClientMessage] {
         task.step(start, signal);
     }
     let again = task.step(start, Signal::Tended);
@@ -426,7 +440,7 @@ fn children_of_lost_run_finish_before_restart() {
 fn shutdown_leaves_unattended_run_to_rule() {
     use Interruption::{AskClient, Fail, StartAgain};
     use Resumability::{Nothing, Replay, Session};
-    let (start, told) = (start(), Signal::Told { working: true });
+    let (start, told) = (start(), Signal::AgentEvent { working: true });
     let interrupted = vec![Effect::Record(Record::Interrupted)];
     let fails = vec![Effect::Record(Record::Failed(Fault::HubStopped))];
     for (rule, hold, begun, effects) in [
@@ -442,7 +456,7 @@ fn shutdown_leaves_unattended_run_to_rule() {
         let task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
         let mut task = task.with_interruption(rule);
         let work = [Signal::Turn].into_iter().chain(begun.then_some(told));
-        work.chain([Signal::Shutdown, Signal::Left(false)]).for_each(|signal| {
+        work.chain([Signal::Shutdown, Signal::Detached(false)]).for_each(|signal| {
             task.step(start, signal);
         });
         let left = task.step(start, Signal::Resumability(hold));
@@ -472,11 +486,11 @@ fn any_signal() -> impl Strategy<Value = Signal> {
     ];
     prop_oneof![
         3 => Just(Signal::Turn),
-        3 => any::<bool>().prop_map(|working| Signal::Told { working }),
+        3 => any::<bool>().prop_map(|working| Signal::AgentEvent { working }),
         3 => Just(ASKED),
         1 => Just(Signal::WentOn),
         1 => Just(Signal::Tended),
-        3 => Just(Signal::Said),
+        3 => Just(Signal::ClientMessage),
         1 => Just(Signal::Read),
         3 => Just(Signal::Time),
         1 => states.prop_map(Signal::Ended),
@@ -485,7 +499,7 @@ fn any_signal() -> impl Strategy<Value = Signal> {
         1 => Just(Signal::Exhausted),
         1 => Just(Signal::Park),
         1 => Just(Signal::Shutdown),
-        1 => any::<bool>().prop_map(Signal::Left),
+        1 => any::<bool>().prop_map(Signal::Detached),
         1 => holds.prop_map(Signal::Resumability),
     ]
 }
@@ -500,9 +514,9 @@ fn any_beginning(start: Instant) -> impl Strategy<Value = (Lifecycle, usize)> {
         Just(queued(TaskState::Working, AgentEntry::Follow)),
         Just(queued(TaskState::Working, AgentEntry::Tend)),
         Just(queued(TaskState::AuthRequired, AgentEntry::Tend)),
-        Just(Lifecycle::parked(TaskState::AuthRequired, PATIENCE, start)),
+        Just(Lifecycle::evicted(TaskState::AuthRequired, PATIENCE, start)),
     ];
-    (begun, 0..MAX_UNHEARD).prop_map(|(task, kept)| (task.keeping(kept), kept))
+    (begun, 0..MAX_PENDING_MESSAGES).prop_map(|(task, kept)| (task.keeping(kept), kept))
 }
 
 proptest! {
@@ -525,7 +539,7 @@ proptest! {
             let effects = task.step(now, signal);
             prop_assert!(!was_over || effects.iter().all(|effect| *effect == Effect::Refuse));
             let told = effects.iter().filter(|it| matches!(it, Effect::Acknowledge | Effect::Refuse));
-            prop_assert_eq!(told.count(), usize::from(signal == Signal::Said));
+            prop_assert_eq!(told.count(), usize::from(signal == Signal::ClientMessage));
             for effect in &effects {
                 match effect {
                     Effect::Record(record) => {
@@ -535,7 +549,7 @@ proptest! {
                             Record::Failed(_) => Some(TaskState::Failed),
                             Record::Interrupted => Some(TaskState::InputRequired),
                             Record::Itself => signal.state(),
-                            Record::Parked => {
+                            Record::Evicted => {
                                 parked += 1;
                                 None
                             }
@@ -563,7 +577,7 @@ proptest! {
             }
             questions += usize::from(signal == ASKED && !effects.is_empty());
             prop_assert!(begun <= 1 + again + parked && answers <= questions);
-            prop_assert!(again + read <= kept && kept - again - read <= MAX_UNHEARD);
+            prop_assert!(again + read <= kept && kept - again - read <= MAX_PENDING_MESSAGES);
             prop_assert_eq!(task.state, state);
             prop_assert!(!state.is_final() || task.is_over());
             prop_assert!(!task.is_over() || task.wake_at().is_none());

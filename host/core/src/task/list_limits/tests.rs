@@ -75,7 +75,7 @@ fn each_list_refuses_at_its_limit() {
         (Box::new(status(json!({}))), ""),
         (Box::new(status(json!({}))), "has 12 events"),
     ];
-    let mut lists = TaskLists::of(&task(), 0, TINY);
+    let mut lists = TaskLists::new(&task(), 0, TINY);
     for (number, (add, refusal)) in steps.into_iter().enumerate() {
         match add(&mut lists) {
             Ok(()) => assert_eq!(refusal, "", "step {number} is accepted"),
@@ -89,7 +89,7 @@ fn each_list_refuses_at_its_limit() {
 
 #[test]
 fn refused_batch_changes_no_list() {
-    let mut lists = TaskLists::of(&task(), 0, TINY);
+    let mut lists = TaskLists::new(&task(), 0, TINY);
     let (a, b, c) = (made("a", vec![]), made("b", vec![]), made("c", vec![]));
     let members = facts(&json!({ "one": 1, "two": 2 }));
     let batch = [
@@ -100,7 +100,7 @@ fn refused_batch_changes_no_list() {
         ListEntry::Artifact(&c, false),
     ];
     assert!(lists.add(batch).is_err());
-    let empty = TaskLists::of(&task(), 0, TINY);
+    let empty = TaskLists::new(&task(), 0, TINY);
     assert_eq!(format!("{lists:?}"), format!("{empty:?}"));
     lists.add([ListEntry::Artifact(&b, false), ListEntry::Artifact(&c, false)]).unwrap();
 }
@@ -110,14 +110,14 @@ fn question_needs_room_for_its_answer() {
     let mut size = HistorySize::default();
     let mut history: Vec<_> = (0..2).map(|_| Message::text(Role::Agent, "?")).collect();
     size.update(&history);
-    size.require_room(&TINY).unwrap();
+    size.require_capacity(&TINY).unwrap();
     history.push(Message::text(Role::User, "!"));
     size.update(&history);
-    let full = size.require_room(&TINY).unwrap_err();
+    let full = size.require_capacity(&TINY).unwrap_err();
     assert!(full.to_string().starts_with("the task has 3 messages of "), "{full}");
     let mut long = HistorySize::default();
     long.update(&[Message::text(Role::Agent, "x".repeat(1_000))]);
-    assert!(long.require_room(&TINY).is_err());
+    assert!(long.require_capacity(&TINY).is_err());
 }
 
 /// A task of an older version, which had no limits.
@@ -126,7 +126,7 @@ fn longer_task_accepts_what_adds_nothing() {
     let mut old = task();
     old.artifacts = ["a", "b", "c"].map(|id| made(id, vec![Part::data(json!(1)); 2])).to_vec();
     old.metadata = Some(facts(&json!({ "one": 1, "two": 2, "three": 3 })));
-    let mut lists = TaskLists::of(&old, 0, TINY);
+    let mut lists = TaskLists::new(&old, 0, TINY);
     let (same, member) = (made("a", vec![Part::data(json!(2)); 2]), facts(&json!({ "one": 2 })));
     lists.add([ListEntry::Artifact(&same, false), ListEntry::Status(Some(&member))]).unwrap();
     lists.add([ListEntry::Artifact(&made("d", vec![]), false)]).unwrap_err();
@@ -140,7 +140,7 @@ proptest! {
     ) {
         let limits = ListLimits::default();
         let mut fold = TaskFold::new(task());
-        let mut lists = TaskLists::of(fold.task(), 0, limits);
+        let mut lists = TaskLists::new(fold.task(), 0, limits);
         for (kind, id, append) in steps {
             let named = || Part { filename: Some("f".to_owned()), ..Part::text("named") };
             let parts = match kind {
@@ -156,7 +156,7 @@ proptest! {
             let update = ArtifactUpdate { artifact, append, last_chunk: false };
             fold.apply(&TaskEvent::Artifact(update)).unwrap();
         }
-        let counted = TaskLists::of(fold.task(), 0, limits);
+        let counted = TaskLists::new(fold.task(), 0, limits);
         let totals = |lists: &TaskLists| (lists.artifacts.len(), lists.parts, lists.artifact_bytes);
         prop_assert_eq!(totals(&lists), totals(&counted));
     }

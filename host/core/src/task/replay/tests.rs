@@ -52,7 +52,7 @@ fn divergence_names_entry_and_call() {
         ];
         let told = told.map(|told| match told {
             Ok(()) => "goes on".to_owned(),
-            Err(Diverged { number, recorded, asked }) => {
+            Err(Diverged { number, recorded, call: asked }) => {
                 format!("{number}: {recorded} is not {asked}")
             }
         });
@@ -78,7 +78,7 @@ fn step_table() {
         for mode in [StepMode::Recorded, StepMode::Again, StepMode::Ask] {
             let mut replay = Replay::new(0, journal.clone(), vec!["in the step", "later"]);
             let begun = match replay.begin("s", mode, 7) {
-                Ok(StepStart::Kept(kept)) => format!("has {kept}"),
+                Ok(StepStart::Done(kept)) => format!("has {kept}"),
                 Ok(StepStart::Work(record)) => {
                     format!("works{}", if record.is_some() { ", recorded" } else { "" })
                 }
@@ -93,7 +93,7 @@ fn step_table() {
             } else {
                 ""
             };
-            let told = replay.tell().unwrap_or("what the log has not");
+            let told = replay.replay_event().unwrap_or("what the log has not");
             writeln!(table, "{name}, {mode:?}: {begun}{end}; then tells {told}").unwrap();
         }
     }
@@ -125,9 +125,13 @@ fn interrupted_step_repeats_after_client_consent() {
     let mut replay = Replay::new(0, journal, vec![1, 2]);
     assert_eq!(replay.begin("s", StepMode::Ask, 0), Ok(StepStart::CutOff(None)));
     assert_eq!(replay.recall(&asked("again?")), Ok(Some(1)));
-    assert_eq!(replay.begin("s", StepMode::Ask, 0), Ok(StepStart::Kept("done".to_owned())));
+    assert_eq!(replay.begin("s", StepMode::Ask, 0), Ok(StepStart::Done("done".to_owned())));
     assert!(replay.is_live());
-    assert_eq!(replay.tell(), None, "what it had told before it was cut off is no more than that");
+    assert_eq!(
+        replay.replay_event(),
+        None,
+        "what it had told before it was cut off is no more than that"
+    );
 }
 
 /// Action of a guest.
@@ -194,7 +198,7 @@ impl World {
     }
 
     fn tell(&mut self, replay: &mut Replay<u32, String>, told: String) -> Result<(), Killed> {
-        match replay.tell() {
+        match replay.replay_event() {
             Some(known) => assert_eq!(known, told, "it tells the same again"),
             None => self.write(|kept| kept.log.push(told))?,
         }
@@ -236,7 +240,7 @@ impl World {
         let key = format!("step {number}");
         loop {
             match replay.begin(&key, mode, 0).unwrap() {
-                StepStart::Kept(kept) => return Ok(kept),
+                StepStart::Done(kept) => return Ok(kept),
                 StepStart::CutOff(record) => {
                     if let Some(record) = record {
                         self.write(|kept| kept.journal.push(record))?;

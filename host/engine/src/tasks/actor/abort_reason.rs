@@ -4,14 +4,14 @@ use a2a_hub_core::failure_reason::FailureReason;
 
 /// Failure of the hub that ends a task, although its agent could have continued.
 #[derive(Clone, Copy)]
-pub(in crate::tasks) enum GivenUp {
+pub(in crate::tasks) enum AbortReason {
     /// The store did not accept events, and events that are not stored must not be seen.
     Unstored,
     /// The actor panicked.
     Broken,
 }
 
-impl GivenUp {
+impl AbortReason {
     /// Reason code, for machines.
     pub(in crate::tasks) fn reason(self) -> FailureReason {
         match self {

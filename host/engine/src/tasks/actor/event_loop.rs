@@ -37,10 +37,10 @@ impl TaskActor {
         let wake_at = self.lifecycle.wake_at().map(Instant::from_std);
         let is_time = wake_at.is_some_and(|at| at <= Instant::now());
         let (permits, guest) = (&mut self.permits, &mut self.guest);
-        let (mut said, mut run, mut asked) = (None, None, None);
+        let (mut requests, mut run, mut answer_tx) = (None, None, None);
         if let Some(guest) = guest {
-            (said, run) = (Some(&mut guest.said), Some(&mut guest.run));
-            asked = guest.asked.as_mut().filter(|_| self.lifecycle.asks());
+            (requests, run) = (Some(&mut guest.requests), Some(&mut guest.run));
+            answer_tx = guest.answer_tx.as_mut().filter(|_| self.lifecycle.asks());
         }
         tokio::select! {
             // Commands and deadlines come first, so that a guest that emits without pause cannot
@@ -49,8 +49,8 @@ impl TaskActor {
             command = self.commands.recv() => ActorEvent::Command(command),
             turn = permits.granted() => ActorEvent::Turn(turn),
             () = ready(()), if is_time => ActorEvent::Time,
-            () = withdrawn(&mut asked) => ActorEvent::Withdrawn,
-            said = heard(&mut said) => ActorEvent::Said(said),
+            () = withdrawn(&mut answer_tx) => ActorEvent::Withdrawn,
+            said = next_request(&mut requests) => ActorEvent::Request(said),
             ended = ended(&mut run) => ActorEvent::Ended(ended),
             // Last, and only in this mode: setting a timer wakes the thread that polls the kernel.
             () = woken(wake_at), if waits == Waits::ForTime => ActorEvent::Time,
@@ -62,13 +62,13 @@ impl TaskActor {
     /// time is over, so it is polled once more: storing a task by itself costs more.
     pub(in crate::tasks) async fn first_word(&mut self, deadline: Instant) -> Option<ActorEvent> {
         for _ in 0..TURNS {
-            if let Some(happening) = self.now() {
-                return Some(happening);
+            if let Some(event) = self.now() {
+                return Some(event);
             }
             tokio::task::yield_now().await;
         }
-        if let Ok(happening) = timeout_at(deadline, self.next()).await {
-            return Some(happening);
+        if let Ok(event) = timeout_at(deadline, self.next()).await {
+            return Some(event);
         }
         tokio::task::yield_now().await;
         self.now()
@@ -85,17 +85,17 @@ async fn woken(at: Option<Instant>) {
 }
 
 /// Waits until the answer's receiver is gone.
-async fn withdrawn(asked: &mut Option<&mut oneshot::Sender<Result<ClientAnswer, Failure>>>) {
-    match asked {
-        Some(asked) => asked.closed().await,
+async fn withdrawn(answer_tx: &mut Option<&mut oneshot::Sender<Result<ClientAnswer, Failure>>>) {
+    match answer_tx {
+        Some(answer_tx) => answer_tx.closed().await,
         None => pending().await,
     }
 }
 
-async fn heard(said: &mut Option<&mut mpsc::Receiver<GuestRequest>>) -> GuestRequest {
-    match said {
-        Some(said) => match said.recv().await {
-            Some(said) => said,
+async fn next_request(requests: &mut Option<&mut mpsc::Receiver<GuestRequest>>) -> GuestRequest {
+    match requests {
+        Some(requests) => match requests.recv().await {
+            Some(request) => request,
             None => pending().await,
         },
         None => pending().await,

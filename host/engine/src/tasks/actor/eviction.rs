@@ -11,11 +11,11 @@ use tokio::{
 };
 
 /// Time that an evicted agent and its programs have to end, before the next one is evicted.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Tasks whose agents can be evicted, longest wait first. Cheap to clone.
 #[derive(Clone, Default)]
-pub(in crate::tasks) struct Parking(Arc<Mutex<Offers>>);
+pub(in crate::tasks) struct EvictionQueue(Arc<Mutex<Offers>>);
 
 #[derive(Default)]
 struct Offers {
@@ -27,9 +27,9 @@ struct Offers {
 /// that can be evicted for it.
 #[derive(Default)]
 pub(in crate::tasks) struct Idle {
-    parking: Parking,
+    evictions: EvictionQueue,
     /// Address of this task's actor in the registry.
-    own: Option<mpsc::WeakSender<ActorCommand>>,
+    commands: Option<mpsc::WeakSender<ActorCommand>>,
     /// Set while the agent waits for its client.
     capacity: Option<IdleCapacity>,
 }
@@ -44,14 +44,17 @@ enum IdleCapacity {
 
 /// A task's registration for eviction. Dropping it cancels the registration.
 struct Offer {
-    parking: Parking,
+    evictions: EvictionQueue,
     number: u64,
 }
 
 impl Idle {
-    /// Part of the task that receives `own`'s commands.
-    pub(in crate::tasks) fn new(parking: Parking, own: mpsc::WeakSender<ActorCommand>) -> Self {
-        Self { parking, own: Some(own), capacity: None }
+    /// Part of the task that receives `commands`'s commands.
+    pub(in crate::tasks) fn new(
+        evictions: EvictionQueue,
+        commands: mpsc::WeakSender<ActorCommand>,
+    ) -> Self {
+        Self { evictions, commands: Some(commands), capacity: None }
     }
 
     /// Registers an agent that waits for its client for eviction if it `is_free`, or counts it as
@@ -62,11 +65,11 @@ impl Idle {
         is_free: bool,
         count: impl FnOnce() -> ClientWait,
     ) {
-        match (&self.capacity, &self.own) {
+        match (&self.capacity, &self.commands) {
             (_, _) if !waits => self.capacity = None,
             (Some(IdleCapacity::Offered { .. }), _) if is_free => {}
-            (_, Some(own)) if is_free => {
-                let offer = self.parking.offer(own.clone());
+            (_, Some(commands)) if is_free => {
+                let offer = self.evictions.offer(commands.clone());
                 self.capacity = Some(IdleCapacity::Offered { _offer: offer });
             }
             (Some(IdleCapacity::Counted { .. }), _) => {}
@@ -75,30 +78,30 @@ impl Idle {
     }
 
     /// Evicts waiting agents until this one has capacity, or until no more can be evicted.
-    pub(in crate::tasks) async fn make_room_for(&self, agent: &Agent) {
-        while !agent.has_room() && self.parking.make_room().await {}
+    pub(in crate::tasks) async fn free_capacity_for(&self, agent: &Agent) {
+        while !agent.has_capacity() && self.evictions.evict_next().await {}
     }
 }
 
-impl Parking {
+impl EvictionQueue {
     /// Registers the waiting task that receives these commands.
     fn offer(&self, commands: mpsc::WeakSender<ActorCommand>) -> Offer {
         let mut offers = self.offers();
         let number = offers.next;
         offers.next += 1;
         offers.waiting.insert(number, commands);
-        Offer { parking: self.clone(), number }
+        Offer { evictions: self.clone(), number }
     }
 
     /// Evicts the agent of the task that has waited longest; false if none is registered.
-    async fn make_room(&self) -> bool {
+    async fn evict_next(&self) -> bool {
         let Some((_, commands)) = self.offers().waiting.pop_first() else { return false };
-        let (done, gone) = oneshot::channel();
+        let (done, evicted) = oneshot::channel();
         if let Some(commands) = commands.upgrade()
             && commands.send(ActorCommand::Park(done)).await.is_ok()
         {
             // If the agent takes too long, or has just ended, the caller evicts the next.
-            let _ = timeout(PATIENCE, gone).await;
+            let _ = timeout(EVICTION_TIMEOUT, evicted).await;
         }
         true
     }
@@ -110,6 +113,6 @@ impl Parking {
 
 impl Drop for Offer {
     fn drop(&mut self) {
-        self.parking.offers().waiting.remove(&self.number);
+        self.evictions.offers().waiting.remove(&self.number);
     }
 }

@@ -10,7 +10,7 @@ use a2a_hub_boards::next_change;
 use a2a_hub_clock as clock;
 use a2a_hub_conversations::{
     generation,
-    refusals::{asks_now, not_asked},
+    refusals::{asks_now, question_not_open},
 };
 use a2a_hub_core::task::{list_limits::ListFull, metadata, question, unattended};
 use a2a_hub_protocol::{
@@ -18,7 +18,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     id::MessageId,
-    question::Question as Asked,
+    question::Question as AgentQuestion,
     task::{Task, TaskState},
 };
 use a2a_hub_runtime::{Ended, Failure, port::tasks::ClientAnswer};
@@ -26,48 +26,58 @@ use a2a_hub_runtime::{Ended, Failure, port::tasks::ClientAnswer};
 impl TaskActor {
     /// Accepts a client's message if it fits the open question; otherwise replies with the question
     /// that is open.
-    pub(in crate::tasks) fn hear(&self, input: Input, payload: &mut SignalPayload) -> Option<()> {
-        let Input { message, answers, is_further, client, by, told } = input;
+    pub(in crate::tasks) fn accept_input(
+        &self,
+        input: Input,
+        payload: &mut SignalPayload,
+    ) -> Option<()> {
+        let Input { message, answers, is_further, client, by, reply_tx } = input;
         let task = self.recorder.task();
         // A message while no question is open is no answer.
-        let is_asked = self.lifecycle.asks() || self.lifecycle.stands();
-        let asked = Asked::of(task.metadata.as_ref()).filter(|_| is_asked);
-        if is_further && is_asked {
-            let _ = told.send(Err(asks_now(task)));
+        let has_question = self.lifecycle.asks() || self.lifecycle.has_pending_question();
+        let open_question =
+            AgentQuestion::from_metadata(task.metadata.as_ref()).filter(|_| has_question);
+        if is_further && has_question {
+            let _ = reply_tx.send(Err(asks_now(task)));
             return None;
         }
-        if let Err(gone) = question::admit(asked.as_ref(), answers) {
+        if let Err(stale_question) = question::admit(open_question.as_ref(), answers) {
             // The sender may be gone; then nobody needs the reply.
-            let _ = told.send(Err(not_asked(task, asked.as_ref(), &gone)));
+            let _ = reply_tx.send(Err(question_not_open(
+                task,
+                open_question.as_ref(),
+                &stale_question,
+            )));
             return None;
         }
         // An answer is accepted in any case: its question was asked while the history had room.
-        if let (false, Err(full)) = (is_asked, self.recorder.require_room_for_message()) {
-            let _ = told.send(Err(no_room(task, &full)));
+        if let (false, Err(full)) = (has_question, self.recorder.require_history_capacity()) {
+            let _ = reply_tx.send(Err(history_full(task, &full)));
             return None;
         }
         // Nobody else appends to the log, so nothing happens between the check and the message.
         let pending = u64::try_from(self.recorder.pending()).unwrap_or(u64::MAX);
         let generation = self.recorder.seq().saturating_add(pending);
         if let Err(why) = generation::require(&task.id, generation, &message, &client) {
-            let _ = told.send(Err(why));
+            let _ = reply_tx.send(Err(why));
             return None;
         }
         payload.events = vec![TaskEvent::Input(message.clone())];
-        (payload.told, payload.by) = (Some(told), Some(by.clone()));
-        if self.lifecycle.stands() {
-            payload.standing = asked.clone().map(|asked| (asked, message.clone()));
+        (payload.reply_tx, payload.by) = (Some(reply_tx), Some(by.clone()));
+        if self.lifecycle.has_pending_question() {
+            payload.restored_answer =
+                open_question.clone().map(|question| (question, message.clone()));
         }
         // If no agent waits for the message, a new run receives it.
-        let heard = match asked.and_then(|asked| asked.replaces) {
-            Some(lost) => question::heard_after_restart(message.clone(), lost),
+        let run_message = match open_question.and_then(|question| question.replaces) {
+            Some(lost) => question::with_restart_note(message.clone(), lost),
             None => message.clone(),
         };
         let directory = metadata::working_directory(task);
         let (live, goes_on, at) = (true, true, 0);
         let (client_now, by) = (client.clone(), Some(by));
         let start =
-            RunInput { message: heard, client: client_now, directory, live, goes_on, at, by };
+            RunInput { message: run_message, client: client_now, directory, live, goes_on, at, by };
         payload.start = Some(Box::new(start));
         payload.answer = Some(ClientAnswer { message, client });
         Some(())
@@ -90,13 +100,13 @@ impl TaskActor {
 
     /// Measures the time to the agent's first output. A run that only fails is not counted: it
     /// would pass for the fastest.
-    pub(in crate::tasks) fn count_first_word(&mut self, happening: &ActorEvent) {
-        let speaks = match happening {
-            ActorEvent::Said(GuestRequest::Emit(_) | GuestRequest::Ask(_))
+    pub(in crate::tasks) fn count_first_word(&mut self, event: &ActorEvent) {
+        let speaks = match event {
+            ActorEvent::Request(GuestRequest::Emit(_) | GuestRequest::Ask(_))
             | ActorEvent::Ended(Ended::Reply(_)) => true,
             ActorEvent::Ended(Ended::Status { state, .. }) => *state == TaskState::Completed,
             ActorEvent::Ended(Ended::Failed(_))
-            | ActorEvent::Said(_)
+            | ActorEvent::Request(_)
             | ActorEvent::Command(_)
             | ActorEvent::Turn(_)
             | ActorEvent::Time
@@ -111,7 +121,7 @@ impl TaskActor {
     /// Next event for the agent: a queued question, or a message that it waits for.
     pub(in crate::tasks) fn next_for_agent(&mut self) -> Option<ActorEvent> {
         if let Some(question) = self.next_question() {
-            return Some(ActorEvent::Said(question));
+            return Some(ActorEvent::Request(question));
         }
         let reads = self.guest.as_ref()?.reads.is_some();
         (reads && self.lifecycle.may_read()).then_some(ActorEvent::Read)
@@ -131,14 +141,14 @@ impl TaskActor {
 
     /// Event for the log: the agent reads its oldest message.
     pub(in crate::tasks) fn reading(&self) -> Option<TaskEvent> {
-        let message = &self.unheard.front()?.message.message_id;
+        let message = &self.pending_inputs.front()?.message.message_id;
         Some(metadata::received(self.recorder.task(), message, clock::now()))
     }
 
     /// Event for the log: a program of the agent changes the blackboard of the flow that called the
     /// task, which reads it there.
     pub(in crate::tasks) fn board_change(&self, change: BoardChange) -> Option<TaskEvent> {
-        let BoardChange { id, contribution, told } = change;
+        let BoardChange { id, contribution, reply_tx } = change;
         let task = self.recorder.task();
         let works = self.lifecycle.works() && self.guest.as_ref().is_some_and(|it| !it.tends);
         let change = if works {
@@ -152,14 +162,14 @@ impl TaskActor {
             Err(why) => (Err(why), None),
         };
         // The program may be gone; then nobody needs the reply.
-        let _ = told.send(reply);
+        let _ = reply_tx.send(reply);
         change.map(|change| metadata::blackboard_change(task, change, clock::now()))
     }
 
     /// Sends the oldest message to the agent, which reads it.
     pub(in crate::tasks) fn deliver(&mut self) {
         let reads = self.guest.as_mut().and_then(|guest| guest.reads.take());
-        if let (Some(reads), Some(input)) = (reads, self.unheard.pop_front()) {
+        if let (Some(reads), Some(input)) = (reads, self.pending_inputs.pop_front()) {
             let RunInput { message, client, .. } = *input;
             // A guest that has ended needs no message.
             let _ = reads.send(Ok(ClientAnswer { message, client }));
@@ -168,13 +178,13 @@ impl TaskActor {
 
     /// Drops the first `known` messages: the journal of the replayed run has them.
     pub(in crate::tasks) fn skip_read(&mut self, known: usize) {
-        self.unheard.drain(..known.min(self.unheard.len()));
-        self.lifecycle = self.lifecycle.keeping(self.unheard.len());
+        self.pending_inputs.drain(..known.min(self.pending_inputs.len()));
+        self.lifecycle = self.lifecycle.keeping(self.pending_inputs.len());
     }
 
     /// Messages that the agent has not received.
-    pub(in crate::tasks) fn unheard(&self) -> Vec<MessageId> {
-        self.unheard.iter().map(|start| start.message.message_id.clone()).collect()
+    pub(in crate::tasks) fn pending_messages(&self) -> Vec<MessageId> {
+        self.pending_inputs.iter().map(|start| start.message.message_id.clone()).collect()
     }
 
     /// Sets the message's index, once it is the last in the task's history.
@@ -185,7 +195,7 @@ impl TaskActor {
 }
 
 /// Refuses a further message to a task whose history is full.
-fn no_room(task: &Task, full: &ListFull) -> A2aError {
+fn history_full(task: &Task, full: &ListFull) -> A2aError {
     let why = format!(
         "send a message to task `{}`: {full}; send it without `taskId`, and with the task's `contextId`, once the task is over",
         task.id

@@ -2,7 +2,7 @@
 //! agent only waits for other agents.
 
 use crate::tasks::run_queue::{
-    Asking, ClientWait, Lane, PermitRequest, QueueTicket, RunPermit, RunQueue,
+    Asking, ClientWait, ContextLock, PermitRequest, QueueTicket, RunPermit, RunQueue,
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_core::task::lifecycle::Signal;
@@ -17,7 +17,7 @@ pub(in crate::tasks) struct Permits {
     /// The run permit, while the task holds one.
     turn: Option<RunPermit>,
     /// The conversation's lock, held from the task's first permit to its end.
-    lane: Option<Lane>,
+    context_lock: Option<ContextLock>,
     /// Ticket in the run queue, while the task waits for a permit.
     ticket: Option<QueueTicket>,
     /// Number of callers (the agent and its programs) that only wait for other tasks.
@@ -33,7 +33,7 @@ impl Permits {
     /// task's first request for a permit, if it made one.
     pub(in crate::tasks) fn new(
         queue: RunQueue,
-        lane: Option<Lane>,
+        context_lock: Option<ContextLock>,
         admitted: Option<PermitRequest>,
     ) -> Self {
         let (turn, ticket) = match admitted {
@@ -41,11 +41,11 @@ impl Permits {
             Some(PermitRequest::Later(ticket)) => (None, Some(ticket)),
             None => (None, None),
         };
-        Self { queue, turn, lane, ticket, rests: 0, awaits_client: 0, resuming: Vec::new() }
+        Self { queue, turn, context_lock, ticket, rests: 0, awaits_client: 0, resuming: Vec::new() }
     }
 
     /// True if the task holds the permit.
-    pub(in crate::tasks) fn is_held(&self) -> bool {
+    pub(in crate::tasks) fn has_permit(&self) -> bool {
         self.turn.is_some()
     }
 
@@ -81,7 +81,7 @@ impl Permits {
             return None;
         }
         match self.ask(asking) {
-            PermitRequest::Now(turn) => Some(self.take(turn)),
+            PermitRequest::Now(turn) => Some(self.accept(turn)),
             PermitRequest::Later(ticket) => {
                 self.ticket = Some(ticket);
                 None
@@ -90,7 +90,7 @@ impl Permits {
     }
 
     fn ask(&self, asking: Asking<'_>) -> PermitRequest {
-        match self.lane {
+        match self.context_lock {
             Some(_) => self.queue.go_on(asking),
             None => self.queue.take_up(asking),
         }
@@ -121,7 +121,7 @@ impl Permits {
     }
 
     /// Releases the permit while the agent, or one of its programs, only waits for others.
-    pub(in crate::tasks) fn rest(&mut self, waits_for: WaitsFor) -> Signal {
+    pub(in crate::tasks) fn release_permit(&mut self, waits_for: WaitsFor) -> Signal {
         // Also a permit that was granted while a child's question was open.
         self.turn = None;
         self.rests += 1;
@@ -148,7 +148,7 @@ impl Permits {
         if self.rests == 0 && self.turn.is_none() && self.ticket.is_none() {
             match self.ask(asking) {
                 PermitRequest::Now(turn) => {
-                    self.take(turn);
+                    self.accept(turn);
                 }
                 PermitRequest::Later(ticket) => self.ticket = Some(ticket),
             }
@@ -169,7 +169,7 @@ impl Permits {
 
     /// Takes the granted permit; true if the agent had lent it.
     pub(in crate::tasks) fn take_granted(&mut self, turn: RunPermit) -> (Signal, bool) {
-        let signal = self.take(turn);
+        let signal = self.accept(turn);
         let was_lent = !self.resuming.is_empty();
         for resuming in self.resuming.drain(..) {
             let _ = resuming.send(());
@@ -178,8 +178,8 @@ impl Permits {
     }
 
     /// Takes the permit; a conversation lock that comes with it stays with the task to its end.
-    fn take(&mut self, mut turn: RunPermit) -> Signal {
-        self.lane = turn.take_lane().or_else(|| self.lane.take());
+    fn accept(&mut self, mut turn: RunPermit) -> Signal {
+        self.context_lock = turn.take_context_lock().or_else(|| self.context_lock.take());
         (self.turn, self.ticket) = (Some(turn), None);
         Signal::Turn
     }
@@ -190,7 +190,7 @@ impl Permits {
     }
 
     /// The permit and the conversation's lock, at the end of the task.
-    pub(in crate::tasks) fn into_parts(self) -> (Option<RunPermit>, Option<Lane>) {
-        (self.turn, self.lane)
+    pub(in crate::tasks) fn into_parts(self) -> (Option<RunPermit>, Option<ContextLock>) {
+        (self.turn, self.context_lock)
     }
 }

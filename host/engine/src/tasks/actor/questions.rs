@@ -18,13 +18,14 @@ impl TaskActor {
         question: Box<GuestQuestion>,
         payload: &mut SignalPayload,
     ) -> Option<Signal> {
-        let is_beside = self.guest.as_ref().is_some_and(|guest| guest.asked.is_some());
+        let has_open_question = self.guest.as_ref().is_some_and(|guest| guest.answer_tx.is_some());
         let Some(question) = self.answered_before(question) else {
             // The task continues although its log says that it waits.
-            let is_told = !is_beside && self.recorder.task().status.state.is_interrupted();
-            return is_told.then_some(Signal::WentOn);
+            let logged_waiting =
+                !has_open_question && self.recorder.task().status.state.is_interrupted();
+            return logged_waiting.then_some(Signal::WentOn);
         };
-        if is_beside {
+        if has_open_question {
             let waits = question.waits;
             self.guest.as_mut()?.questions.push_back(question);
             if waits && self.lifecycle.asks() {
@@ -32,40 +33,42 @@ impl TaskActor {
             }
             return waits.then_some(Signal::Waits(true));
         }
-        let GuestQuestion { need, prompt, patience, answer, of_child, waits } = *question;
-        if let Err(full) = self.recorder.require_room_for_message() {
+        let GuestQuestion { need, prompt, timeout, answer, of_child, waits } = *question;
+        if let Err(full) = self.recorder.require_history_capacity() {
             // A guest that has ended needs no answer.
             let why = format!(
                 "ask: {full}; end the run, and let the client begin another task of the conversation"
             );
             let _ = answer.send(Err(Failure::Exhausted(why)));
-            let is_told = self.recorder.task().status.state.is_interrupted();
-            return is_told.then_some(Signal::WentOn);
+            let logged_waiting = self.recorder.task().status.state.is_interrupted();
+            return logged_waiting.then_some(Signal::WentOn);
         }
         let (state, task, now) = (need.state(), self.recorder.task(), clock::now());
         let is_childs = of_child.is_some();
         payload.events = match of_child {
             // The question is in the record since before the restart.
-            Some(asked) if metadata::asks_for_child(task, &asked) => Vec::new(),
-            Some(asked) => vec![metadata::asked_for_child(task, state, &asked, prompt, now)],
-            None => vec![metadata::asked(task, state, prompt, now)],
+            Some(child_question) if metadata::asks_for_child(task, &child_question) => Vec::new(),
+            Some(child_question) => {
+                vec![metadata::child_question(task, state, &child_question, prompt, now)]
+            }
+            None => vec![metadata::agent_question(task, state, prompt, now)],
         };
         if let Some(guest) = &mut self.guest {
-            (guest.asked, guest.answer, guest.asks_for_child) = (Some(answer), None, is_childs);
+            (guest.answer_tx, guest.answer, guest.asks_for_child) = (Some(answer), None, is_childs);
         }
-        Some(Signal::Asked { state, patience, waits: waits || self.permits.is_lent() })
+        Some(Signal::AgentQuestion { state, timeout, waits: waits || self.permits.is_lent() })
     }
 
     /// True if the agent waits for the answer to its own question, whatever else it does.
-    pub(in crate::tasks) fn own_question_stands(&self) -> bool {
+    pub(in crate::tasks) fn agent_question_is_open(&self) -> bool {
         let guest = self.guest.as_ref().filter(|guest| !guest.asks_for_child);
-        let asked = guest.and_then(|guest| guest.asked.as_ref());
-        self.lifecycle.asks() && asked.is_some_and(|asked| !asked.is_closed())
+        let answer_tx = guest.and_then(|guest| guest.answer_tx.as_ref());
+        self.lifecycle.asks() && answer_tx.is_some_and(|answer_tx| !answer_tx.is_closed())
     }
 
     /// Next queued question, once none is open. Skips questions whose asker is gone.
     pub(in crate::tasks) fn next_question(&mut self) -> Option<GuestRequest> {
-        let guest = self.guest.as_mut().filter(|guest| guest.asked.is_none())?;
+        let guest = self.guest.as_mut().filter(|guest| guest.answer_tx.is_none())?;
         while let Some(question) = guest.questions.pop_front() {
             if !question.answer.is_closed() {
                 return Some(GuestRequest::Ask(question));
@@ -78,9 +81,9 @@ impl TaskActor {
     pub(in crate::tasks) fn answer(&mut self) {
         let Some(guest) = &mut self.guest else { return };
         let answer = guest.answer.take().ok_or(Failure::Timeout);
-        if let Some(asked) = guest.asked.take() {
+        if let Some(answer_tx) = guest.answer_tx.take() {
             // A guest that has ended needs no answer.
-            let _ = asked.send(answer);
+            let _ = answer_tx.send(answer);
         }
         // The question was a child's, and the agent still waits for others.
         if !self.permits.waits_for_no_work() {
@@ -90,7 +93,7 @@ impl TaskActor {
 
     /// Registers an agent that waits for its client for eviction, or counts it as waiting; undoes
     /// that once the agent continues.
-    pub(in crate::tasks) fn see_to_room(&mut self) {
+    pub(in crate::tasks) fn update_eviction(&mut self) {
         // A run that only relays for children uses no capacity.
         let has_agent = self.guest.as_ref().is_some_and(|guest| !guest.tends);
         let waits = has_agent && self.lifecycle.only_waits();

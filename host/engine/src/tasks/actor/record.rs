@@ -18,38 +18,38 @@ impl TaskActor {
     /// Records the events of a log entry.
     pub(super) async fn record(&mut self, record: Record, payload: &mut SignalPayload) {
         let (task, now) = (self.recorder.task(), clock::now());
-        let unheard = self.unheard();
+        let pending_messages = self.pending_messages();
         let event = match record {
             Record::Itself if payload.events.len() > EVENTS_AT_ONCE => {
                 // Boxed, as it is rare: a future reserves space for all that it may await.
                 let events = mem::take(&mut payload.events);
-                return Box::pin(self.record_many(events, unheard)).await;
+                return Box::pin(self.record_batch(events, pending_messages)).await;
             }
             Record::Itself => {
                 for event in payload.events.drain(..) {
-                    self.recorder.record(metadata::with_unheard(event, &unheard));
+                    self.recorder.record(metadata::with_pending_messages(event, &pending_messages));
                 }
                 return;
             }
             Record::Working => metadata::working(task, now),
             Record::Interim => {
                 // The first of them is the input of the next run.
-                let later = unheard.get(1..).unwrap_or_default();
+                let later = pending_messages.get(1..).unwrap_or_default();
                 let ends = payload.events.drain(..);
-                let told: Vec<_> = ends
+                let run_events: Vec<_> = ends
                     .flat_map(|end| metadata::end_of_run_events(task, end, later, &now))
                     .collect();
-                told.into_iter().for_each(|event| self.recorder.record(event));
+                run_events.into_iter().for_each(|event| self.recorder.record(event));
                 return;
             }
             Record::Canceled => metadata::canceled(task, payload.facts.take(), now),
             Record::Failed(fault) => {
                 self.was_cut |= fault == Fault::HubStopped;
-                let text = fault.text(self.lifecycle.patience());
+                let text = fault.text(self.lifecycle.timeouts());
                 metadata::failed(task, fault.reason(), &text, now)
             }
             Record::Again => return self.record_again(),
-            Record::Parked => metadata::parked(task, &self.agent.card.name, now),
+            Record::Evicted => metadata::evicted(task, &self.agent.card.name, now),
             Record::Stranded => {
                 metadata::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
             }
@@ -58,13 +58,13 @@ impl TaskActor {
                 metadata::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
             }
         };
-        self.recorder.record(metadata::with_unheard(event, &unheard));
+        self.recorder.record(metadata::with_pending_messages(event, &pending_messages));
     }
 
     /// Records many events, which are still stored together, with pauses for other tasks.
-    async fn record_many(&mut self, events: Vec<TaskEvent>, unheard: Vec<MessageId>) {
+    async fn record_batch(&mut self, events: Vec<TaskEvent>, pending_messages: Vec<MessageId>) {
         for (number, event) in (1..).zip(events) {
-            self.recorder.record(metadata::with_unheard(event, &unheard));
+            self.recorder.record(metadata::with_pending_messages(event, &pending_messages));
             if number % EVENTS_AT_ONCE == 0 {
                 yield_now().await;
             }

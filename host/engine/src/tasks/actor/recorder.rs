@@ -11,7 +11,7 @@ use a2a_hub_core::{
 use a2a_hub_observability::{hub_events::Events, metrics::Metrics, span_export::Spans};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    hub::event::Happened,
+    hub::event::HubEventKind,
     id::AgentId,
     message::Message,
     task::{Task, TaskState},
@@ -36,7 +36,7 @@ pub(in crate::tasks) struct DeferredCreation {
     /// Caller that requested the task.
     by: Principal,
     /// Notified once the task is in the log.
-    told: oneshot::Sender<Result<(), StorageError>>,
+    stored_tx: oneshot::Sender<Result<(), StorageError>>,
     /// Time by which the task is stored, whatever its agent does.
     deadline: Instant,
     /// True if nobody takes an event before: the output may be collected.
@@ -48,10 +48,10 @@ impl DeferredCreation {
     /// end; otherwise its first output ends the delay.
     pub(in crate::tasks) fn new(
         by: Principal,
-        told: oneshot::Sender<Result<(), StorageError>>,
+        stored_tx: oneshot::Sender<Result<(), StorageError>>,
         collects: bool,
     ) -> Self {
-        Self { by, told, deadline: Instant::now() + BIRTH, collects }
+        Self { by, stored_tx, deadline: Instant::now() + BIRTH, collects }
     }
 }
 
@@ -93,7 +93,7 @@ impl Recorder {
     ) -> Self {
         let (pending, moves) = (Vec::new(), Vec::new());
         let (unborn, prices) = (None, Arc::default());
-        let history = HistorySize::of(&task.history);
+        let history = HistorySize::new(&task.history);
         let task = TaskFold::new(task);
         Self {
             task,
@@ -151,8 +151,8 @@ impl Recorder {
 
     /// Refuses a question, or a further message of the client, for which the task's history has no
     /// room.
-    pub(in crate::tasks) fn require_room_for_message(&self) -> Result<(), ListFull> {
-        self.history.require_room(&ListLimits::default())
+    pub(in crate::tasks) fn require_history_capacity(&self) -> Result<(), ListFull> {
+        self.history.require_capacity(&ListLimits::default())
     }
 
     /// Events of the hub.
@@ -214,13 +214,13 @@ impl Recorder {
             tracing::error!(task = %self.task().id, %why, "events could not be stored");
             if !self.has_landed(&why, &pending).await {
                 // The caller may be gone; then nobody needs the reply.
-                unborn.map(|unborn| unborn.told.send(Err(why.clone())));
+                unborn.map(|unborn| unborn.stored_tx.send(Err(why.clone())));
                 return Err(Unstorable(why));
             }
         }
         if let Some(unborn) = unborn {
             self.events.publish(created(self.task(), &self.agent));
-            let _ = unborn.told.send(Ok(()));
+            let _ = unborn.stored_tx.send(Ok(()));
         }
         let Task { id, context_id, .. } = self.task.task();
         let sequenced = pending.into_iter().map(|event| {
@@ -233,7 +233,7 @@ impl Recorder {
             }
         });
         self.feed.publish(sequenced.collect::<Vec<_>>());
-        self.tell(moves);
+        self.publish_states(moves);
         Ok(())
     }
 
@@ -258,12 +258,12 @@ impl Recorder {
             .is_ok_and(|found| found.iter().map(|it| &it.event).eq(pending.iter().map(Arc::as_ref)))
     }
 
-    fn tell(&self, moves: Vec<TaskState>) {
+    fn publish_states(&self, moves: Vec<TaskState>) {
         for state in moves {
             if state.is_final() {
-                self.spans.of(&self.agent, self.task());
+                self.spans.record(&self.agent, self.task());
             }
-            self.events.publish(Happened::TaskState {
+            self.events.publish(HubEventKind::TaskState {
                 task_id: self.task().id.clone(),
                 context_id: self.task().context_id.clone(),
                 agent_id: self.agent.clone(),
@@ -280,32 +280,34 @@ impl Recorder {
         let stored = self.storage.task(&self.task().id).await.map_err(Unstorable)?;
         let Some(StoredTask { seq, task, .. }) = stored else { return Ok(false) };
         let (known, limit) = (self.seq, usize::try_from(seq.saturating_sub(self.seq)).unwrap_or(0));
-        let unheard =
+        let unpublished =
             self.storage.events(&self.task().id, known, limit).await.map_err(Unstorable)?;
-        self.feed.publish(unheard);
+        self.feed.publish(unpublished);
         self.seq = seq;
-        self.history = HistorySize::of(&task.history);
+        self.history = HistorySize::new(&task.history);
         self.task = TaskFold::new(task);
         Ok(true)
     }
 
     /// Latest `limit` messages of the conversation, without those of the task's history at the
-    /// indexes `unheard`.
-    pub(in crate::tasks) async fn said_before(
+    /// indexes `pending_indexes`.
+    pub(in crate::tasks) async fn earlier_messages(
         &self,
         limit: usize,
-        unheard: &[usize],
+        pending_indexes: &[usize],
     ) -> Result<Vec<Message>, StorageError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        let mut said = self.storage.conversation(&self.task().context_id, limit).await?;
-        let own = self.task().history.iter().enumerate().rev();
-        let own = own.filter(|(at, _)| !unheard.contains(at)).map(|(_, own)| own.clone());
-        let latest: Vec<_> = own.take(limit).collect();
-        said.extend(latest.into_iter().rev());
-        said.drain(..said.len().saturating_sub(limit));
-        Ok(said)
+        let mut messages = self.storage.conversation(&self.task().context_id, limit).await?;
+        let task_messages = self.task().history.iter().enumerate().rev();
+        let task_messages = task_messages
+            .filter(|(at, _)| !pending_indexes.contains(at))
+            .map(|(_, own)| own.clone());
+        let latest: Vec<_> = task_messages.take(limit).collect();
+        messages.extend(latest.into_iter().rev());
+        messages.drain(..messages.len().saturating_sub(limit));
+        Ok(messages)
     }
 
     /// Disconnects all subscribers; they may subscribe again.
@@ -315,7 +317,7 @@ impl Recorder {
 }
 
 /// Event for a new task.
-pub(in crate::tasks) fn created(task: &Task, agent: &AgentId) -> Happened {
+pub(in crate::tasks) fn created(task: &Task, agent: &AgentId) -> HubEventKind {
     let (task_id, context_id) = (task.id.clone(), task.context_id.clone());
-    Happened::TaskCreated { task_id, context_id, agent_id: agent.clone() }
+    HubEventKind::TaskCreated { task_id, context_id, agent_id: agent.clone() }
 }

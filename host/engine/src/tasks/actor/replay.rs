@@ -4,9 +4,9 @@
 use super::{
     SignalPayload, TaskActor,
     recorder::Unstorable,
-    run_journal::{Began, RecordedRun, json, read, told},
+    run_journal::{Began, RecordedRun, json, read, run_facts},
 };
-use crate::tasks::{guest_port::GuestQuestion, recovery::pending_questions::is_still_asked};
+use crate::tasks::{guest_port::GuestQuestion, recovery::pending_questions::child_still_asks};
 use a2a_hub_agents::AgentVersion;
 use a2a_hub_clock as clock;
 use a2a_hub_core::task::{
@@ -15,11 +15,11 @@ use a2a_hub_core::task::{
     replay::{Entry, Recorded},
 };
 use a2a_hub_protocol::{
-    client::ClientCapabilities, event::TaskEvent, id::TaskId, question::Question as Asked,
+    client::ClientCapabilities, event::TaskEvent, id::TaskId, question::Question as AgentQuestion,
 };
 use a2a_hub_runtime::{
     RunFacts, Work,
-    port::journal::{Heard, Journal},
+    port::journal::{Journal, JournalAnswer},
 };
 use a2a_hub_store::{StorageError, TaskStore};
 use serde::Deserialize;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Input of one agent run.
-pub(in crate::tasks) struct Given {
+pub(in crate::tasks) struct RunSetup {
     pub(in crate::tasks) work: Work,
     /// Working directory.
     pub(in crate::tasks) directory: Option<String>,
@@ -41,33 +41,33 @@ impl TaskActor {
     /// recorded.
     pub(in crate::tasks) async fn recorded_run(
         &mut self,
-        given: Given,
-    ) -> Result<Given, StorageError> {
+        setup: RunSetup,
+    ) -> Result<RunSetup, StorageError> {
         self.recording = None;
         if !self.agent.replays() {
-            return Ok(given);
+            return Ok(setup);
         }
         // Boxed, for few runs are recorded.
-        Box::pin(self.record_or_repeat(given)).await
+        Box::pin(self.record_or_repeat(setup)).await
     }
 
-    async fn record_or_repeat(&mut self, given: Given) -> Result<Given, StorageError> {
-        let Given { work, directory, client } = given;
+    async fn record_or_repeat(&mut self, setup: RunSetup) -> Result<RunSetup, StorageError> {
+        let RunSetup { work, directory, client } = setup;
         let storage = Arc::clone(self.recorder.storage());
         let task = work.task.id.clone();
         let Some(seed) = seed(&*storage, &task).await? else {
-            return Ok(Given { work, directory, client });
+            return Ok(RunSetup { work, directory, client });
         };
         let mut entries = storage.recorded(&task).await?.into_iter();
         let first = entries.next();
         let run = first.is_some().then_some(self.recorder.seq());
         if let Some(first) = first {
             let began: Began = read(&work, &first)?;
-            let told = told(&*storage, &work, began.seq).await?;
-            if !told.is_over {
-                let heard = entries.map(|entry| read::<Recorded<Heard>>(&work, &entry));
-                let heard = heard.collect::<Result<Vec<_>, _>>()?;
-                return Ok(self.go_on(work, &client, began, told, seed, heard));
+            let facts = run_facts(&*storage, &work, began.seq).await?;
+            if !facts.is_over {
+                let recorded = entries.map(|entry| read::<Recorded<JournalAnswer>>(&work, &entry));
+                let recorded = recorded.collect::<Result<Vec<_>, _>>()?;
+                return Ok(self.go_on(work, &client, began, facts, seed, recorded));
             }
         }
         let began = Began {
@@ -89,13 +89,13 @@ impl TaskActor {
             run,
             seed: seed_of_run(seed, run),
             settings: began.settings,
-            heard: Vec::new(),
-            told: Vec::new(),
+            answers: Vec::new(),
+            emitted: Vec::new(),
         };
         self.answers.begin(&client);
         self.recording = Some(RecordedRun { entries: 1 });
         let work = Work { journal: Some(journal), ..work };
-        Ok(Given { work, directory, client })
+        Ok(RunSetup { work, directory, client })
     }
 
     fn go_on(
@@ -103,69 +103,71 @@ impl TaskActor {
         work: Work,
         client: &ClientCapabilities,
         began: Began,
-        told: RunFacts,
+        facts: RunFacts,
         seed: u64,
-        heard: Vec<Recorded<Heard>>,
-    ) -> Given {
+        recorded: Vec<Recorded<JournalAnswer>>,
+    ) -> RunSetup {
         let Began { at_ms, run, message, history, metadata, directory, live, settings, .. } = began;
         // The journal has the answers to the agent's own questions that it has received.
-        let is_reply =
-            |it: &&Recorded<Heard>| matches!(&it.entry, Entry::Answer(_, Heard::Reply(Ok(_))));
-        let mut heard_replies = heard.iter().filter(is_reply).count();
-        let answers = told.answers.into_iter().filter(|(asked, _)| {
-            let was_heard = asked.task.is_none() && heard_replies > 0;
-            heard_replies -= usize::from(was_heard);
-            !was_heard
+        let is_reply = |it: &&Recorded<JournalAnswer>| {
+            matches!(&it.entry, Entry::Answer(_, JournalAnswer::Reply(Ok(_))))
+        };
+        let mut recorded_replies = recorded.iter().filter(is_reply).count();
+        let answers = facts.answers.into_iter().filter(|(question, _)| {
+            let was_received = question.task.is_none() && recorded_replies > 0;
+            recorded_replies -= usize::from(was_received);
+            !was_received
         });
-        let is_read =
-            |it: &&Recorded<Heard>| matches!(&it.entry, Entry::Answer(_, Heard::Message(Ok(_))));
-        self.skip_read(heard.iter().filter(is_read).count());
-        let entries = heard.len() as u64 + 1;
+        let is_read = |it: &&Recorded<JournalAnswer>| {
+            matches!(&it.entry, Entry::Answer(_, JournalAnswer::Message(Ok(_))))
+        };
+        self.skip_read(recorded.iter().filter(is_read).count());
+        let entries = recorded.len() as u64 + 1;
         tracing::info!(entries, "the agent is run again, and answered what it was answered before");
-        answers.for_each(|answer| self.answers.keep(answer));
+        answers.for_each(|answer| self.answers.push(answer));
         self.answers.client = client.clone();
         self.recording = Some(RecordedRun { entries });
-        let (began_ms, seed, told) = (at_ms, seed_of_run(seed, run), told.emitted);
-        let journal = Journal { began_ms, run, seed, settings, heard, told };
+        let (began_ms, seed, emitted) = (at_ms, seed_of_run(seed, run), facts.emitted);
+        let journal = Journal { began_ms, run, seed, settings, answers: recorded, emitted };
         let mut task = work.task;
         task.metadata = metadata;
         let work = Work { task, message, history, live, journal: Some(journal) };
-        Given { work, directory, client: began.client }
+        RunSetup { work, directory, client: began.client }
     }
 
     /// Stores a journal entry before the agent receives its content. If the content answers the
     /// open question, the task continues first.
-    pub(in crate::tasks) async fn about_to_hear(
+    pub(in crate::tasks) async fn record_entry(
         &mut self,
-        heard: &Recorded<Heard>,
-        kept: oneshot::Sender<()>,
+        recorded: &Recorded<JournalAnswer>,
+        stored_tx: oneshot::Sender<()>,
     ) -> Result<(), Unstorable> {
-        if self.lifecycle.stands() {
-            let stands = Asked::of(self.recorder.task().metadata.as_ref());
-            if !is_still_asked(Arc::clone(self.recorder.storage()), stands).await {
+        if self.lifecycle.has_pending_question() {
+            let question = AgentQuestion::from_metadata(self.recorder.task().metadata.as_ref());
+            if !child_still_asks(Arc::clone(self.recorder.storage()), question).await {
                 self.carry_out(Signal::WentOn, &mut SignalPayload::default()).await?;
             }
         }
-        self.record_heard(heard, kept).await
+        self.append_entry(recorded, stored_tx).await
     }
 
     /// Stores a journal entry, after the agent's earlier output.
-    async fn record_heard(
+    async fn append_entry(
         &mut self,
-        heard: &Recorded<Heard>,
-        kept: oneshot::Sender<()>,
+        recorded: &Recorded<JournalAnswer>,
+        stored_tx: oneshot::Sender<()>,
     ) -> Result<(), Unstorable> {
         self.recorder.flush(None).await?;
         let Some(recording) = &mut self.recording else { return Ok(()) };
         let task = &self.recorder.task().id;
-        let entry = json(heard).map_err(Unstorable)?;
+        let entry = json(recorded).map_err(Unstorable)?;
         if let Err(why) = self.recorder.storage().record(task, recording.entries, entry).await {
             tracing::error!(%task, %why, "what an agent is to hear could not be recorded");
             return Err(Unstorable(why));
         }
         recording.entries += 1;
         // The guest may have ended.
-        let _ = kept.send(());
+        let _ = stored_tx.send(());
         Ok(())
     }
 

@@ -43,21 +43,21 @@ pub(in crate::tasks) struct RecordedRun {
 }
 
 /// Reads the facts about the current run from the task's log, after that event.
-pub(in crate::tasks) async fn told(
+pub(in crate::tasks) async fn run_facts(
     storage: &dyn TaskStore,
     work: &Work,
     after: u64,
 ) -> Result<RunFacts, StorageError> {
-    let (mut told, mut seq) = (RunFacts::default(), after);
+    let (mut facts, mut seq) = (RunFacts::default(), after);
     loop {
         let events = storage.events(&work.task.id, seq, PAGE).await?;
         let is_last = events.len() < PAGE;
         for event in events {
             seq = event.seq;
-            told.follow(event.event);
+            facts.follow(event.event);
         }
         if is_last {
-            return Ok(told);
+            return Ok(facts);
         }
     }
 }
@@ -68,7 +68,7 @@ pub(in crate::tasks) fn read<T: DeserializeOwned>(
     entry: &str,
 ) -> Result<T, StorageError> {
     serde_json::from_str(entry).map_err(|why| StorageError::Corrupt {
-        what: format!("the journal of task {}", work.task.id),
+        subject: format!("the journal of task {}", work.task.id),
         why: why.to_string(),
     })
 }

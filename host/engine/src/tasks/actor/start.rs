@@ -1,6 +1,6 @@
 //! Starts the agent's run, and ends child tasks when the task ends.
 
-use super::{RunningTask, SAID, SignalPayload, TaskActor, replay::Given};
+use super::{GUEST_CHANNEL_CAPACITY, RunningTask, SignalPayload, TaskActor, replay::RunSetup};
 use crate::tasks::{
     command::RunInput,
     guest_port::ActorPort,
@@ -35,7 +35,7 @@ impl TaskActor {
             (None, Some(start)) => self.start = Some(self.recorded(start)),
             (None, None) => {}
         }
-        self.permits.request(Asking::of(self.recorder.task(), &self.agent))
+        self.permits.request(Asking::for_task(self.recorder.task(), &self.agent))
     }
 
     /// Starts the agent on the task.
@@ -43,22 +43,23 @@ impl TaskActor {
         // Every start comes with its input; without one, the agent cannot continue.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
         let RunInput { message, client, directory, live, goes_on, at, by } = *start;
-        let unheard: Vec<_> =
-            [at].into_iter().chain(self.unheard.iter().map(|start| start.at)).collect();
+        let pending_indexes: Vec<_> =
+            [at].into_iter().chain(self.pending_inputs.iter().map(|start| start.at)).collect();
         let limit = if goes_on { self.agent.config.history } else { 0 };
-        let history = self.recorder.said_before(limit, &unheard).await.map_err(|why| {
-            let task = &self.recorder.task().id;
-            tracing::error!(%task, %why, "the conversation so far cannot be read");
-            Fault::Unreadable
-        })?;
-        let (queue, said) = mpsc::channel(SAID);
+        let history =
+            self.recorder.earlier_messages(limit, &pending_indexes).await.map_err(|why| {
+                let task = &self.recorder.task().id;
+                tracing::error!(%task, %why, "the conversation so far cannot be read");
+                Fault::Unreadable
+            })?;
+        let (queue, requests) = mpsc::channel(GUEST_CHANNEL_CAPACITY);
         let mut task = self.recorder.task().clone();
         // The routing facts name the alternatives. They are for the client; an agent may not be
         // granted any of those agents.
         task.metadata.as_mut().map(|facts| facts.remove(ROUTING));
         let work = Work { task, message, history, live, journal: None };
-        let begun = self.recorded_run(Given { work, directory, client }).await;
-        let Given { work, directory, client } = begun.map_err(|why| {
+        let begun = self.recorded_run(RunSetup { work, directory, client }).await;
+        let RunSetup { work, directory, client } = begun.map_err(|why| {
             let task = &self.recorder.task().id;
             tracing::error!(%task, %why, "the journal of the task's run cannot be used");
             Fault::Unreadable
@@ -69,14 +70,19 @@ impl TaskActor {
         let follows_another = std::mem::take(&mut self.goes_on);
         let run = RunKind { is_recorded: self.recording.is_some(), follows_another };
         let delegation = tasks.map(|tasks| tasks.delegation(&self.agent, task, queue.clone(), run));
-        self.count_beside();
+        self.update_repeated_bytes();
         let has_worktree = metadata::has(self.recorder.task(), metadata::WORKTREE);
-        let beside = Arc::clone(&self.beside);
+        let repeated_bytes = Arc::clone(&self.repeated_bytes);
         let of_hub = has_worktree.then_some(PATCH);
-        let (hubs_queue, hubs_beside) = (queue.clone(), Arc::clone(&beside));
-        let hubs = ActorPort { queue: hubs_queue, beside: hubs_beside, of_hub: None, lists: None };
+        let (hubs_queue, hub_repeated_bytes) = (queue.clone(), Arc::clone(&repeated_bytes));
+        let hubs = ActorPort {
+            queue: hubs_queue,
+            repeated_bytes: hub_repeated_bytes,
+            of_hub: None,
+            lists: None,
+        };
         let lists = Some(self.lists());
-        let port = Arc::new(ActorPort { queue, beside, of_hub, lists });
+        let port = Arc::new(ActorPort { queue, repeated_bytes, of_hub, lists });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let worktrees = self.tasks.as_ref().filter(|_| has_worktree);
         let worktrees = worktrees.and_then(|tasks| tasks.worktrees()).cloned();
@@ -85,11 +91,11 @@ impl TaskActor {
             worktrees,
             task: task.id.clone(),
             context: task.context_id.clone(),
-            publish: Arc::new(move |happened| events.publish(happened)),
+            publish: Arc::new(move |event| events.publish(event)),
             port: Arc::new(hubs),
             has_patch: task.artifacts.iter().any(|it| it.artifact_id.as_str() == PATCH),
         });
-        let handoff = Handoff::of(self.recorder.task(), &self.agent.id, by.as_ref());
+        let handoff = Handoff::from_task(self.recorder.task(), &self.agent.id, by.as_ref());
         let over = self.tasks.as_ref().zip(handoff).map(|(tasks, of)| tasks.old_task_over(of));
         let ports = TaskPorts { task: port, delegation, journal, by };
         let agent = Arc::clone(&self.agent);
@@ -106,7 +112,7 @@ impl TaskActor {
             Some(over) => start_after(over, start),
             None => start(),
         };
-        self.guest = Some(RunningTask::new(run, said));
+        self.guest = Some(RunningTask::new(run, requests));
         Ok(())
     }
 
@@ -114,22 +120,22 @@ impl TaskActor {
     fn lists(&self) -> Mutex<TaskLists> {
         let Limits { events, output_bytes, .. } = self.agent.limits();
         let limits = ListLimits::for_runs_of(events, output_bytes);
-        Mutex::new(TaskLists::of(self.recorder.task(), self.recorder.seq(), limits))
+        Mutex::new(TaskLists::new(self.recorder.task(), self.recorder.seq(), limits))
     }
 
     /// Follows a task at a remote agent, and receives what happened since the previous process
     /// ended.
     pub(in crate::tasks) fn follow(&mut self) -> Result<(), Fault> {
-        let (queue, said) = mpsc::channel(SAID);
+        let (queue, requests) = mpsc::channel(GUEST_CHANNEL_CAPACITY);
         let lists = Some(self.lists());
         let run = self.agent.follow(
-            Arc::new(ActorPort { queue, beside: Arc::default(), of_hub: None, lists }),
+            Arc::new(ActorPort { queue, repeated_bytes: Arc::default(), of_hub: None, lists }),
             self.recorder.task().clone(),
         );
         let run = run.ok_or(Fault::AgentReplaced)?;
         let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(self.recorder.task()));
         let run = if let Some(wrap) = hand_on { wrap(run) } else { run };
-        self.guest = Some(RunningTask::new(run, said));
+        self.guest = Some(RunningTask::new(run, requests));
         Ok(())
     }
 
@@ -138,20 +144,20 @@ impl TaskActor {
     pub(in crate::tasks) async fn end_children(&mut self, by: Option<&Principal>) -> bool {
         let Some(tasks) = &self.tasks else { return false };
         let task = self.recorder.task().id.clone();
-        let own = || Principal::AgentTask { agent: self.agent.id.clone(), task: task.clone() };
-        tasks.end_children(&task, &by.cloned().unwrap_or_else(own)).await
+        let as_agent = || Principal::AgentTask { agent: self.agent.id.clone(), task: task.clone() };
+        tasks.end_children(&task, &by.cloned().unwrap_or_else(as_agent)).await
     }
 
     /// Updates the size of what is repeated beside a status, for the agent's accounting.
-    pub(in crate::tasks) fn count_beside(&self) {
-        let own = self.own_question_stands();
-        let bytes = metadata::bytes_beside_question(self.recorder.task(), own);
-        self.beside.store(bytes, Ordering::Relaxed);
+    pub(in crate::tasks) fn update_repeated_bytes(&self) {
+        let agent_asks = self.agent_question_is_open();
+        let bytes = metadata::repeated_question_bytes(self.recorder.task(), agent_asks);
+        self.repeated_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Reports the task's usage to its ancestors, if it has changed.
     pub(in crate::tasks) fn report(&mut self) {
-        let used = Usage::of(self.recorder.task().metadata.as_ref());
+        let used = Usage::from_metadata(self.recorder.task().metadata.as_ref());
         if used != self.reported
             && let Some(tasks) = &self.tasks
         {
@@ -164,9 +170,9 @@ impl TaskActor {
 /// Starts the agent once the old task of a handoff is over.
 fn start_after(over: BoxFuture<'static, Option<Ended>>, agent: StartAgent) -> Box<dyn Run> {
     let cancelled = CancellationToken::new();
-    let told = cancelled.clone();
+    let cancellation = cancelled.clone();
     let before = async move {
-        let ended = told.run_until_cancelled(over).await;
+        let ended = cancellation.run_until_cancelled(over).await;
         ended.unwrap_or(Some(Ended::Failed(Failure::Cancelled)))
     };
     Box::new(RunAfter::new(before, agent, move || cancelled.cancel()))
@@ -195,7 +201,7 @@ impl SignalPayload {
             | Record::Interim
             | Record::Interrupted
             | Record::Stranded
-            | Record::Parked
+            | Record::Evicted
             | Record::Again => false,
         }
     }

@@ -10,7 +10,7 @@ const GRACE: Duration = Duration::from_millis(500);
 impl TaskActor {
     /// Stops the guest: cancels it first, then kills it, and its programs with it.
     pub(in crate::tasks) async fn stop(&mut self) {
-        let Some(RunningTask { mut run, mut said, .. }) = self.guest.take() else { return };
+        let Some(RunningTask { mut run, mut requests, .. }) = self.guest.take() else { return };
         let task = &self.recorder.task().id;
         run.cancel();
         let stopped = timeout(GRACE, async {
@@ -18,7 +18,7 @@ impl TaskActor {
                 tokio::select! {
                     _ = run.ended() => return,
                     // Drains further output, so that a full queue does not block the guest.
-                    Some(_) = said.recv() => {}
+                    Some(_) = requests.recv() => {}
                 }
             }
         });
@@ -26,6 +26,6 @@ impl TaskActor {
             tracing::warn!(%task, agent = %self.agent.id, "the agent did not heed cancel and was ended");
         }
         run.end().await;
-        self.agent.programs_gone(task.as_str()).await;
+        self.agent.wait_for_programs(task.as_str()).await;
     }
 }

@@ -2,7 +2,7 @@
 //! task at work fails as soon as the store accepts that; a task that waits for its client keeps
 //! waiting.
 
-use super::{TaskActor, abort_reason::GivenUp, recorder::Unstorable};
+use super::{TaskActor, abort_reason::AbortReason, recorder::Unstorable};
 use crate::tasks::command::ActorCommand;
 use a2a_hub_clock as clock;
 use a2a_hub_conversations::refusals::not_waiting;
@@ -19,11 +19,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Time after which subscribers are disconnected, since they would wait in vain.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl TaskActor {
     /// Fails the task as soon as the store accepts that; false if the hub shuts down before.
-    pub(in crate::tasks) async fn give_up(&mut self, why: GivenUp) -> bool {
+    pub(in crate::tasks) async fn give_up(&mut self, why: AbortReason) -> bool {
         let id = &self.recorder.task().id;
         tracing::error!(task = %id, reason = why.reason().name(), "the task is given up");
         let (begun, storage) = (Instant::now(), Arc::clone(self.recorder.storage()));
@@ -36,7 +36,7 @@ impl TaskActor {
                         let task = self.recorder.task();
                         let refused = not_waiting(&task.id, task.status.state);
                         // The sender may be gone; then nobody needs the reply.
-                        let _ = input.told.send(Err(refused));
+                        let _ = input.reply_tx.send(Err(refused));
                     }
                     // No agent is at work on it any more.
                     Some(ActorCommand::Cancel { .. } | ActorCommand::Exhausted(_) | ActorCommand::ChangeBoard(_) | ActorCommand::Park(_)) => {}
@@ -47,7 +47,7 @@ impl TaskActor {
                     }
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                () = sleep_until(begun + PATIENCE), if begun.elapsed() < PATIENCE => {
+                () = sleep_until(begun + DISCONNECT_TIMEOUT), if begun.elapsed() < DISCONNECT_TIMEOUT => {
                     // Disconnected subscribers may subscribe again.
                     self.recorder.hang_up();
                 }
@@ -55,12 +55,12 @@ impl TaskActor {
         }
     }
 
-    async fn fail_after_all(&mut self, why: GivenUp) -> Result<(), Unstorable> {
+    async fn fail_after_all(&mut self, why: AbortReason) -> Result<(), Unstorable> {
         if !self.recorder.take_back().await? || self.recorder.task().status.state.is_final() {
             return Ok(());
         }
         let failed = metadata::failed(self.recorder.task(), why.reason(), why.text(), clock::now());
-        self.recorder.record(metadata::with_unheard(failed, &self.unheard()));
+        self.recorder.record(metadata::with_pending_messages(failed, &self.pending_messages()));
         self.recorder.flush(None).await
     }
 }

@@ -25,13 +25,13 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 impl Tasks {
     /// Nearest task above this one that has or had a blackboard.
-    pub async fn board_above(&self, task: &TaskId) -> Result<Option<Task>, HubError> {
+    pub async fn nearest_board_task(&self, task: &TaskId) -> Result<Option<Task>, HubError> {
         let mut at = task.clone();
         for _ in 0..MAX_LEVELS {
             let Some(parent) = self.head(&at).await?.parent else { break };
-            let above = self.get(&parent).await?.task;
-            if has_boards(above.metadata.as_ref()) {
-                return Ok(Some(above));
+            let ancestor = self.get(&parent).await?.task;
+            if has_boards(ancestor.metadata.as_ref()) {
+                return Ok(Some(ancestor));
             }
             at = parent;
         }
@@ -59,12 +59,12 @@ impl Tasks {
             return Err(refused(why).into());
         };
         // Subscribed before the flow can answer.
-        let heard = self.follow(&flow.task.id, flow.seq).await?;
+        let subscription = self.follow(&flow.task.id, flow.seq).await?;
         // The flow needs a run permit to answer.
-        let mut heard = heard.lending(self.calls_of(task)?.lend().await);
+        let mut subscription = subscription.lending(self.calls_of(task)?.lend().await);
         let id = MessageId::fresh().to_string();
-        let (told, recorded) = oneshot::channel();
-        let change = BoardChange { id: id.clone(), contribution, told };
+        let (reply_tx, recorded) = oneshot::channel();
+        let change = BoardChange { id: id.clone(), contribution, reply_tx };
         let change = ActorCommand::ChangeBoard(Box::new(change));
         let recorded = match self.find(task) {
             Some(running) if running.commands.send(change).await.is_ok() => recorded.await.ok(),
@@ -72,7 +72,7 @@ impl Tasks {
         };
         recorded.unwrap_or_else(|| Err(refused(format!("task `{task}` is no longer at work"))))?;
         let answer = async {
-            while let Some(Ok(event)) = heard.next().await {
+            while let Some(Ok(event)) = subscription.next().await {
                 if let TaskEvent::Status(update) = &event.event
                     && let Some(answer) = answer_to(update.metadata.as_ref(), &id)
                 {

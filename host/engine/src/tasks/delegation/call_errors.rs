@@ -18,26 +18,26 @@ pub(in crate::tasks) fn no_child(why: &NoChild) -> Failure {
 pub(in crate::tasks) fn refused(why: impl Into<HubError>) -> Failure {
     let why = why.into();
     if why.is_passing() {
-        return Failure::HubNotUp(why.told().message.clone());
+        return Failure::HubNotUp(why.error().message.clone());
     }
-    failure(why.told())
+    failure(why.error())
 }
 
 /// Error of a call that fails in the store.
-pub(in crate::tasks) fn failed(what: &str, why: &StorageError) -> Failure {
-    let told = format!("{what}: {why}");
+pub(in crate::tasks) fn failed(action: &str, why: &StorageError) -> Failure {
+    let message = format!("{action}: {why}");
     if matches!(why, StorageError::Unavailable(_)) {
-        Failure::HubNotUp(told)
+        Failure::HubNotUp(message)
     } else {
-        Failure::Internal(told)
+        Failure::Internal(message)
     }
 }
 
 /// Converts the error for a caller over the wire.
 pub(in crate::tasks) fn refused_to(why: Failure) -> HubError {
-    let (kind, said) = match why {
-        Failure::Invalid(said) => (ErrorKind::InvalidParams, said),
-        Failure::Denied(said) => (ErrorKind::Authentication, said),
+    let (kind, message) = match why {
+        Failure::Invalid(message) => (ErrorKind::InvalidParams, message),
+        Failure::Denied(message) => (ErrorKind::Authentication, message),
         Failure::Timeout => (ErrorKind::Timeout, why.to_string()),
         Failure::Unsupported(_)
         | Failure::Cancelled
@@ -49,16 +49,16 @@ pub(in crate::tasks) fn refused_to(why: Failure) -> HubError {
         | Failure::Diverged(_)
         | Failure::Trapped(_) => (ErrorKind::AgentUnavailable, why.to_string()),
     };
-    A2aError::new(kind, said).into()
+    A2aError::new(kind, message).into()
 }
 
 fn failure(why: &A2aError) -> Failure {
-    let said = why.message.clone();
+    let message = why.message.clone();
     if why.kind == ErrorKind::Timeout {
         Failure::Timeout
     } else if why.kind == ErrorKind::InvalidParams {
-        Failure::Invalid(said)
+        Failure::Invalid(message)
     } else {
-        Failure::Unavailable(said)
+        Failure::Unavailable(message)
     }
 }

@@ -14,7 +14,7 @@ use a2a_hub_protocol::{
     event::TaskEvent,
     id::TaskId,
     message::{Message, Role},
-    question::Question as Asked,
+    question::Question as AgentQuestion,
 };
 use a2a_hub_runtime::{
     Ended, Failure,
@@ -30,36 +30,36 @@ pub(in crate::tasks) struct ChildCall {
     parent: Arc<Agent>,
     by: Principal,
     task: TaskId,
-    heard: Subscription,
+    subscription: Subscription,
     is_over: bool,
 }
 
 impl ChildCall {
-    /// Creates a call by `parent` whose child's events arrive in `heard`.
+    /// Creates a call by `parent` whose child's events arrive in `subscription`.
     pub(in crate::tasks) fn new(
         tasks: Tasks,
         parent: Arc<Agent>,
         by: Principal,
-        heard: Subscription,
+        subscription: Subscription,
     ) -> Self {
-        let task = heard.task().clone();
-        Self { tasks, parent, by, task, heard, is_over: false }
+        let task = subscription.task().clone();
+        Self { tasks, parent, by, task, subscription, is_over: false }
     }
 
     /// Error for a subscription that ended before its child: the hub stops, or its store fails.
     /// Subscribes to the child again.
     async fn broke_off(&mut self, why: Option<StorageError>) -> Failure {
-        let what = "hear another agent";
+        let action = "hear another agent";
         if self.tasks.phase.is_stopping() {
-            return Failure::HubNotUp(format!("{what}: the hub is stopping"));
+            return Failure::HubNotUp(format!("{action}: the hub is stopping"));
         }
-        match self.tasks.follow(&self.task, self.heard.after()).await {
-            Ok(heard) => self.heard = heard,
+        match self.tasks.follow(&self.task, self.subscription.after()).await {
+            Ok(subscription) => self.subscription = subscription,
             Err(why) => return refused(why),
         }
         match why {
-            Some(why) => failed(what, &why),
-            None => Failure::HubNotUp(format!("{what}: the hub cannot store what it does now")),
+            Some(why) => failed(action, &why),
+            None => Failure::HubNotUp(format!("{action}: the hub cannot store what it does now")),
         }
     }
 }
@@ -75,7 +75,7 @@ impl CallPort for ChildCall {
             if self.is_over {
                 return Err(Failure::Invalid("hear more of a call: it has ended".to_owned()));
             }
-            let event = match self.heard.next().await {
+            let event = match self.subscription.next().await {
                 Some(Ok(event)) => event,
                 Some(Err(why)) => return Err(self.broke_off(Some(why)).await),
                 None => return Err(self.broke_off(None).await),
@@ -91,33 +91,33 @@ impl CallPort for ChildCall {
         let stored = self.tasks.get(&self.task).await.map_err(refused)?;
         let task = &stored.task;
         // A replayed caller sends the message again.
-        if task.history.iter().any(|said| said.message_id == message.message_id) {
+        if task.history.iter().any(|sent| sent.message_id == message.message_id) {
             return Ok(());
         }
-        let asked =
-            Asked::of(task.metadata.as_ref()).filter(|_| task.status.state.is_interrupted());
-        let Some(asked) = asked else {
+        let question = AgentQuestion::from_metadata(task.metadata.as_ref())
+            .filter(|_| task.status.state.is_interrupted());
+        let Some(question) = question else {
             return Err(Failure::Invalid("answer a call: it asks nothing now".to_owned()));
         };
         let StoredTask { agent, .. } = &stored;
-        if !self.parent.answers(agent, &asked) {
+        if !self.parent.answers(agent, &question) {
             return Err(Failure::Denied(format!(
                 "answer a call: it asks for permission or for a login, which is for the client to answer; the operator leaves permissions to this \
                  agent with `approve = true` in `[agents.{}.grant.delegate.{agent}]`",
                 self.parent.id
             )));
         }
-        let message = answer_to(&asked, task, message);
+        let message = answer_to(&question, task, message);
         let by = self.by.clone();
-        let told =
+        let answered =
             self.tasks.answer(&self.task, message, ClientCapabilities::default(), None, by).await;
-        told.map(drop).map_err(refused)
+        answered.map(drop).map_err(refused)
     }
 
     async fn send(&self, message: Message) -> Result<(), Failure> {
         let task = self.tasks.get(&self.task).await.map_err(refused)?.task;
         // A replayed caller sends the message again.
-        if task.history.iter().any(|said| said.message_id == message.message_id) {
+        if task.history.iter().any(|sent| sent.message_id == message.message_id) {
             return Ok(());
         }
         let (task_id, context_id) = (Some(task.id), Some(task.context_id));
@@ -130,7 +130,7 @@ impl CallPort for ChildCall {
             Ok(_) => Ok(()),
             Err(why) => {
                 let is_over = |why: &A2aError| why.kind == ErrorKind::TaskNotCancelable;
-                if is_over(why.told()) { Ok(()) } else { Err(refused(why)) }
+                if is_over(why.error()) { Ok(()) } else { Err(refused(why)) }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Builds the message that a child task receives from its parent's agent.
 
-use crate::tasks::new_task::ChildPlace;
+use crate::tasks::new_task::ChildWorkspace;
 use a2a_hub_core::{
     context_memory::inherit,
     task::trace_context::{Trace, without_trace},
@@ -27,14 +27,14 @@ const NOT_HANDED_ON: [&str; 7] = [
 ];
 
 /// Message as the child receives it, with its span in the trace.
-pub(in crate::tasks) fn told(
+pub(in crate::tasks) fn build(
     parent: &Task,
     message: Message,
     child: &TaskId,
     context_id: Option<ContextId>,
-    ChildPlace { directory, additional, .. }: &ChildPlace,
+    ChildWorkspace { directory, additional, .. }: &ChildWorkspace,
 ) -> Message {
-    let trace = Trace::of(&parent.id, parent.metadata.as_ref()).child(child);
+    let trace = Trace::for_task(&parent.id, parent.metadata.as_ref()).child(child);
     let facts = without_trace(message.metadata.clone().unwrap_or_default());
     // The hub performs the inheritance request itself; the child does not see it.
     let mut facts = inherit::without(facts);
@@ -52,6 +52,6 @@ pub(in crate::tasks) fn told(
 /// message's other hub metadata as well.
 pub(in crate::tasks) fn budget(message: &Message) -> Result<Budget, Failure> {
     hub_metadata::check(message)
-        .and_then(|()| Budget::of(message.metadata.as_ref()))
+        .and_then(|()| Budget::from_metadata(message.metadata.as_ref()))
         .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message)))
 }

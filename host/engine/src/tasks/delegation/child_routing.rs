@@ -30,8 +30,9 @@ impl Delegation {
         let invalid =
             |why: A2aError| Failure::Invalid(format!("call another agent: {}", why.message));
         if request.agent.is_empty() {
-            let asked = AgentRequirements::of(request.message.metadata.as_ref(), None);
-            let wanted = routes.wanted(None, &asked.map_err(invalid)?).map_err(invalid)?;
+            let requirements =
+                AgentRequirements::from_metadata(request.message.metadata.as_ref(), None);
+            let wanted = routes.wanted(None, &requirements.map_err(invalid)?).map_err(invalid)?;
             return wanted.map(by).map(Some).ok_or_else(|| {
                 let why = "call another agent: name it, or name a skill in `targetSkill` of the message's metadata";
                 Failure::Invalid(why.to_owned())
@@ -61,17 +62,22 @@ impl Delegation {
         let mut route = route.map_err(|why| denied_or(why, &self.agent))?;
         while let Some(child) = route.agent() {
             let (reason, begun) = match self.require_available(&child).await {
-                Ok(()) => (NotChosen::Busy, self.begin(request.clone(), child, route.told()).await),
+                Ok(()) => (
+                    NotChosen::Busy,
+                    self.begin(request.clone(), child, route.routing_facts()).await,
+                ),
                 Err(why) => (NotChosen::Health, Err(why)),
             };
             match begun {
                 Err(Failure::Unavailable(why)) => {
                     route.pass(reason, A2aError::new(ErrorKind::AgentUnavailable, why));
                 }
-                Ok(heard) if route.has_another() => match self.tasks.rejection(&heard).await {
-                    Some(said) => route.pass_rejected(heard.task().clone(), &said),
-                    None => return Ok(heard),
-                },
+                Ok(subscription) if route.has_another() => {
+                    match self.tasks.rejection(&subscription).await {
+                        Some(text) => route.pass_rejected(subscription.task().clone(), &text),
+                        None => return Ok(subscription),
+                    }
+                }
                 // The caller receives the last agent's rejection itself.
                 begun => return begun,
             }
@@ -98,9 +104,9 @@ impl Delegation {
         child: &TaskId,
         answers: bool,
     ) -> Result<Subscription, Failure> {
-        let heard = self.tasks.follow(child, 0).await.map_err(refused)?;
-        self.look_after_again(child, answers).await?;
-        Ok(heard)
+        let subscription = self.tasks.follow(child, 0).await.map_err(refused)?;
+        self.relay_questions_again(child, answers).await?;
+        Ok(subscription)
     }
 }
 

@@ -8,7 +8,7 @@ use a2a_hub_runtime::Failure;
 use a2a_hub_store::HeadFilter;
 
 /// Number of a conversation's tasks that are checked, newest first.
-const LOOKED_AT: usize = 100;
+const MAX_CHECKED_TASKS: usize = 100;
 
 impl Delegation {
     /// Conversation that a call of `child` names, if the caller has given that agent a task in it
@@ -33,7 +33,7 @@ impl Delegation {
         let its = HeadFilter {
             context: Some(context.clone()),
             agent: Some(child.clone()),
-            limit: LOOKED_AT,
+            limit: MAX_CHECKED_TASKS,
             ..HeadFilter::default()
         };
         let heads = self.tasks.storage.heads(its).await.map_err(refused)?;

@@ -31,13 +31,13 @@ impl LentTurn {
 impl Lent for LentTurn {
     async fn back(&mut self) {
         if matches!(self.state, LoanState::Lent) {
-            let Ok(room) = self.queue.reserve().await else {
+            let Ok(permit) = self.queue.reserve().await else {
                 // An actor that is gone grants no permits.
                 self.state = LoanState::Back;
                 return;
             };
             let (call, called) = oneshot::channel();
-            room.send(GuestRequest::Resume(WaitsFor::Agents, call));
+            permit.send(GuestRequest::Resume(WaitsFor::Agents, call));
             self.state = LoanState::Called(called);
         }
         if let LoanState::Called(called) = &mut self.state {

@@ -18,13 +18,13 @@ use tokio::sync::oneshot;
 pub(in crate::tasks) type GiverTask = (Arc<Agent>, Task);
 
 /// Requested transfer: the call's or, if the call has none, its message's.
-pub(in crate::tasks) fn asked_for(
-    said: Option<Inherit>,
+pub(in crate::tasks) fn requested_transfer(
+    inherit: Option<Inherit>,
     message: &Message,
 ) -> Result<Option<Inherit>, Failure> {
-    match said {
-        Some(asked) => Ok(Some(asked)),
-        None => Inherit::of(message.metadata.as_ref())
+    match inherit {
+        Some(inherit) => Ok(Some(inherit)),
+        None => Inherit::from_metadata(message.metadata.as_ref())
             .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message))),
     }
 }
@@ -36,16 +36,16 @@ pub(in crate::tasks) async fn hand_over(
     giver: &GiverTask,
     child: &Agent,
     mut message: Message,
-    asked: Option<Inherit>,
+    inherit: Option<Inherit>,
 ) -> Result<(Message, Option<Inherited>, Option<GrantedMemory>), Failure> {
-    let Some(asked) = asked else { return Ok((message, None, None)) };
+    let Some(inherit) = inherit else { return Ok((message, None, None)) };
     let is_new = message.context_id.is_none();
     let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
     let context = context.of_tenant(giver.1.context_id.tenant());
     message.context_id = Some(context.clone());
-    let told = transferred(giver, (child, &context), asked, &message).await?;
-    let fresh = child.mind(&context).filter(|_| is_new && told.delivered);
-    Ok((message, Some(told), fresh))
+    let inherited = transferred(giver, (child, &context), inherit, &message).await?;
+    let fresh = child.context_memory(&context).filter(|_| is_new && inherited.delivered);
+    Ok((message, Some(inherited), fresh))
 }
 
 /// Transfers the requested memory of the agent in its task to `child` in the conversation
@@ -53,39 +53,41 @@ pub(in crate::tasks) async fn hand_over(
 async fn transferred(
     (agent, task): &GiverTask,
     (child, context): (&Agent, &ContextId),
-    asked: Inherit,
+    inherit: Inherit,
     message: &Message,
 ) -> Result<Inherited, Failure> {
     let from = Giver { agent: agent.id.clone(), task: task.id.clone() };
-    let nothing = |why: String| Ok(Inherited::nothing(from.clone(), asked.scope, why));
+    let nothing = |why: String| Ok(Inherited::nothing(from.clone(), inherit.scope, why));
     if child.is_elsewhere() {
         return nothing(
             "agents elsewhere are handed nothing; send what it needs in the message".into(),
         );
     }
-    let Some(own) = agent.mind(&task.context_id) else {
+    let Some(source_memory) = agent.context_memory(&task.context_id) else {
         return nothing(not_granted(agent, "it has nothing in mind"));
     };
-    let Some(other) = child.mind(context) else {
+    let Some(other) = child.context_memory(context) else {
         return nothing(not_granted(child, "it can keep nothing in mind"));
     };
     let text = message.joined_text();
-    let (working, items) = own.offered(asked.query.as_deref(), &text, &asked.names).await?;
+    let (working, items) =
+        source_memory.offered(inherit.query.as_deref(), &text, &inherit.names).await?;
     // Runs with the priority of the caller's own work.
-    let (done, made) = oneshot::channel();
+    let (done, outcome) = oneshot::channel();
     let work: HubWork = Box::pin(async move {
         // The receiver may be gone.
-        let _ = done.send(transfer(from.clone(), working, items, &asked, &text));
+        let _ = done.send(transfer(from.clone(), working, items, &inherit, &text));
     });
     agent.run_hub_work(work).await;
-    let made = made.await.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))?;
-    let taken = other.take_in(made.changes()).await;
+    let outcome =
+        outcome.await.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))?;
+    let taken = other.take_in(outcome.changes()).await;
     match taken.map_err(|why| Failure::Internal(format!("hand over memory: {why}")))? {
-        None => Ok(made.fact),
-        Some(why) => Ok(Inherited::nothing(made.fact.from, made.fact.scope, why)),
+        None => Ok(outcome.fact),
+        Some(why) => Ok(Inherited::nothing(outcome.fact.from, outcome.fact.scope, why)),
     }
 }
 
-fn not_granted(agent: &Agent, what: &str) -> String {
-    format!("`{}` is not granted `memory`: {what}", agent.id)
+fn not_granted(agent: &Agent, reason: &str) -> String {
+    format!("`{}` is not granted `memory`: {reason}", agent.id)
 }

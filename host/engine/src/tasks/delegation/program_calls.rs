@@ -29,22 +29,22 @@ impl Tasks {
         request: ChildRequest,
     ) -> Result<Subscription, HubError> {
         let calls = self.calls_of(task)?;
-        let heard = calls.open(request).await.map_err(refused_to)?;
+        let subscription = calls.open(request).await.map_err(refused_to)?;
         let lent = calls.lend().await;
-        Ok(heard.lending(lent))
+        Ok(subscription.lending(lent))
     }
 
     /// Subscribes a program that repeats its request to the existing task, after event `after`.
     pub async fn give_again(
         &self,
         task: &TaskId,
-        given: &TaskId,
+        child: &TaskId,
         after: u64,
     ) -> Result<Subscription, HubError> {
         let calls = self.calls_of(task)?;
-        let heard = self.repeat(given, after).await?.until(EndsAt::Over);
+        let subscription = self.repeat(child, after).await?.until(EndsAt::Over);
         let lent = calls.lend().await;
-        Ok(heard.lending(lent))
+        Ok(subscription.lending(lent))
     }
 
     /// Delegation port of the agent that works on `task`, for its programs.
@@ -61,24 +61,24 @@ impl Tasks {
 
     /// Answers a question of a task below `task`, on behalf of a program of the agent that works on
     /// `task`. Requests for permission and for logins are left to the client.
-    pub async fn answer_below(
+    pub async fn answer_descendant(
         &self,
         id: &TaskId,
         message: Message,
         by: Principal,
     ) -> Result<Subscription, HubError> {
         let task = self.get(id).await?.task;
-        let asked = Question::of(task.metadata.as_ref());
-        let Some(asked) = asked.filter(|_| task.status.state.is_interrupted()) else {
+        let question = Question::from_metadata(task.metadata.as_ref());
+        let Some(question) = question.filter(|_| task.status.state.is_interrupted()) else {
             return Err(a2a_hub_conversations::refusals::not_waiting(id, task.status.state).into());
         };
-        if asked.kind != QuestionKind::Input {
+        if question.kind != QuestionKind::Input {
             let why = format!(
                 "answer task `{id}`: it asks for permission or for a login, which is for the client of the task at the root"
             );
             return Err(A2aError::new(ErrorKind::Authentication, why).into());
         }
-        let message = answer_to(&asked, &task, message);
+        let message = answer_to(&question, &task, message);
         self.answer(id, message, ClientCapabilities::default(), None, by).await
     }
 

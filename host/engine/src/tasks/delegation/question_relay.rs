@@ -11,7 +11,7 @@ use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
     id::{AgentId, QuestionId, TaskId},
     message::{Message, Role},
-    question::{QUESTION, Question as Asked, QuestionKind},
+    question::{QUESTION, Question as AgentQuestion, QuestionKind},
     task::Task,
 };
 use a2a_hub_runtime::{
@@ -40,42 +40,44 @@ impl QuestionRelay {
     pub(in crate::tasks) async fn hand_on(
         &self,
         now: Option<StatusUpdate>,
-        mut heard: Subscription,
+        mut subscription: Subscription,
     ) {
-        let child = heard.task().clone();
-        let mut open = now.and_then(|now| self.asked(&child, &now)).map(|asked| self.open(asked));
+        let child = subscription.task().clone();
+        let mut open = now
+            .and_then(|now| self.relayed_question(&child, &now))
+            .map(|question| self.open(question));
         // An answer that the child could not take: a replayed child takes it once it asks again.
-        let mut kept: Option<(QuestionId, ClientAnswer)> = None;
+        let mut undelivered: Option<(QuestionId, ClientAnswer)> = None;
         loop {
             tokio::select! {
                 biased;
-                event = heard.next() => {
+                event = subscription.next() => {
                     let Some(Ok(event)) = event else { return };
                     let TaskEvent::Status(update) = &event.event else { continue };
                     if !update.status.state.is_interrupted()
-                        && Asked::of(update.metadata.as_ref()).is_some()
+                        && AgentQuestion::from_metadata(update.metadata.as_ref()).is_some()
                     {
                         // This status accompanies an open question.
                         continue;
                     }
-                    let asked = self.asked(&child, update);
+                    let asked = self.relayed_question(&child, update);
                     let is_about = |id: &QuestionId| {
                         asked.as_ref().is_some_and(|(asked, ..)| asked.id == *id)
                     };
-                    if kept.as_ref().is_some_and(|(id, _)| is_about(id)) {
-                        if let (Some((_, answer)), Some((asked, ..))) = (kept.take(), asked) {
+                    if undelivered.as_ref().is_some_and(|(id, _)| is_about(id)) {
+                        if let (Some((_, answer)), Some((asked, ..))) = (undelivered.take(), asked) {
                             self.take_back(&child, &asked, answer).await;
                         }
-                    } else if !open.as_ref().is_some_and(|open| is_about(&open.asked.id)) {
+                    } else if !open.as_ref().is_some_and(|open| is_about(&open.question.id)) {
                         // The old question is withdrawn; the new one, if any, replaces it.
                         open = asked.map(|asked| self.open(asked));
                     }
                 }
                 answer = answered(&mut open) => {
                     if let (Some(open), Ok(answer)) = (open.take(), answer)
-                        && !self.take_back(&child, &open.asked, answer.clone()).await
+                        && !self.take_back(&child, &open.question, answer.clone()).await
                     {
-                        kept = Some((open.asked.id, answer));
+                        undelivered = Some((open.question.id, answer));
                     }
                 }
             }
@@ -83,36 +85,40 @@ impl QuestionRelay {
     }
 
     /// Starts asking the parent's client.
-    fn open(&self, (asked, prompt, need): (Asked, Message, Need)) -> OpenQuestion<'_> {
-        OpenQuestion { answer: Box::pin(self.ask(need, asked.clone(), prompt)), asked }
+    fn open(&self, (question, prompt, need): (AgentQuestion, Message, Need)) -> OpenQuestion<'_> {
+        OpenQuestion { answer: Box::pin(self.ask(need, question.clone(), prompt)), question }
     }
 
     /// Question of the child in this status, in its parent's words; none if the parent's agent
     /// answers it.
-    fn asked(&self, child: &TaskId, update: &StatusUpdate) -> Option<(Asked, Message, Need)> {
+    fn relayed_question(
+        &self,
+        child: &TaskId,
+        update: &StatusUpdate,
+    ) -> Option<(AgentQuestion, Message, Need)> {
         if !update.status.state.is_interrupted() {
             return None;
         }
-        let asked = Asked::of(update.metadata.as_ref())?;
-        if self.answers && self.parent.answers(&self.child, &asked) {
+        let child_question = AgentQuestion::from_metadata(update.metadata.as_ref())?;
+        if self.answers && self.parent.answers(&self.child, &child_question) {
             return None;
         }
         let prompt = update.status.message.clone()?;
-        let need = if asked.kind == QuestionKind::Auth { Need::Auth } else { Need::Input };
-        let (question, prompt) = handed_on(child, &self.child, &asked, prompt);
+        let need = if child_question.kind == QuestionKind::Auth { Need::Auth } else { Need::Input };
+        let (question, prompt) = handed_on(child, &self.child, &child_question, prompt);
         Some((question, prompt, need))
     }
 
     async fn ask(
         &self,
         need: Need,
-        asked: Asked,
+        child_question: AgentQuestion,
         prompt: Message,
     ) -> Result<ClientAnswer, Failure> {
         let _one_at_a_time = self.asking.lock().await;
         let (answer, answered) = oneshot::channel();
-        let (patience, of_child, waits) = (None, Some(asked), false);
-        let question = GuestQuestion { need, prompt, patience, answer, of_child, waits };
+        let (timeout, of_child, waits) = (None, Some(child_question), false);
+        let question = GuestQuestion { need, prompt, timeout, answer, of_child, waits };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await
@@ -122,10 +128,15 @@ impl QuestionRelay {
 
     /// Delivers the client's answer to the child. Returns false if the child refused it, because
     /// another question or none is open by now.
-    async fn take_back(&self, task: &TaskId, asked: &Asked, answer: ClientAnswer) -> bool {
+    async fn take_back(
+        &self,
+        task: &TaskId,
+        question: &AgentQuestion,
+        answer: ClientAnswer,
+    ) -> bool {
         let Ok(stored) = self.tasks.get(task).await else { return false };
         let ClientAnswer { message, client } = answer;
-        let message = answer_to(asked, &stored.task, message);
+        let message = answer_to(question, &stored.task, message);
         let taken = self.tasks.answer(task, message, client, None, self.by.clone()).await;
         if let Err(why) = taken {
             let why = A2aError::from(why);
@@ -138,7 +149,7 @@ impl QuestionRelay {
 
 /// A child's question before the parent's client. Dropping it withdraws the question.
 struct OpenQuestion<'a> {
-    asked: Asked,
+    question: AgentQuestion,
     answer: BoxFuture<'a, Result<ClientAnswer, Failure>>,
 }
 
@@ -151,9 +162,13 @@ async fn answered(open: &mut Option<OpenQuestion<'_>>) -> Result<ClientAnswer, F
 }
 
 /// Builds the message that answers a task's question.
-pub(in crate::tasks) fn answer_to(asked: &Asked, task: &Task, message: Message) -> Message {
+pub(in crate::tasks) fn answer_to(
+    question: &AgentQuestion,
+    task: &Task,
+    message: Message,
+) -> Message {
     let mut facts = message.metadata.unwrap_or_default();
-    facts.insert(QUESTION.to_owned(), asked.id.as_str().into());
+    facts.insert(QUESTION.to_owned(), question.id.as_str().into());
     let (task_id, context_id) = (Some(task.id.clone()), Some(task.context_id.clone()));
     Message { role: Role::User, task_id, context_id, metadata: Some(facts), ..message }
 }

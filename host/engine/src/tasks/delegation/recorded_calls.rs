@@ -70,10 +70,10 @@ impl UpHub {
     async fn answer<T: Send>(
         &self,
         settled: bool,
-        heard: Result<T, Failure>,
+        result: Result<T, Failure>,
     ) -> Option<Result<T, Failure>> {
-        let why = match heard {
-            Ok(heard) => return Some(Ok(heard)),
+        let why = match result {
+            Ok(value) => return Some(Ok(value)),
             Err(why) => why,
         };
         if self.tasks.phase.is_stopping() {
@@ -160,8 +160,8 @@ impl CallPort for RecordedCall {
 
     async fn next(&mut self) -> Result<Update, Failure> {
         loop {
-            let heard = self.call.next().await;
-            if let Some(answer) = self.hub.answer(true, heard).await {
+            let update = self.call.next().await;
+            if let Some(answer) = self.hub.answer(true, update).await {
                 return answer;
             }
         }

@@ -6,7 +6,7 @@ use a2a_hub_observability::log_span;
 use a2a_hub_protocol::{
     budget::Budget,
     id::TaskId,
-    operation::{ListedTask, TaskPageQuery, TaskPlace, TaskQuery},
+    operation::{ListedTask, TaskCursor, TaskPageQuery, TaskQuery},
 };
 use a2a_hub_runtime::port::delegate::ChildTask;
 use a2a_hub_store::{BegunRequest, Head, HeadFilter, HeadPage, StorageError, StoredTask};
@@ -58,7 +58,7 @@ impl Tasks {
     /// Trace context of a task; none if the task was deleted.
     pub async fn trace(&self, task: &TaskId) -> Result<Option<Trace>, StorageError> {
         let begun = self.storage.beginning(task).await?;
-        Ok(begun.map(|begun| Trace::of(task, begun.task.metadata.as_ref())))
+        Ok(begun.map(|begun| Trace::for_task(task, begun.task.metadata.as_ref())))
     }
 
     /// Tasks that match, newest first.
@@ -83,7 +83,7 @@ impl Tasks {
         };
         let mut tasks = Vec::new();
         for head in self.storage.heads(filter).await? {
-            tasks.extend(self.shown(&head, history_length, include_artifacts).await?);
+            tasks.extend(self.listed_task(&head, history_length, include_artifacts).await?);
         }
         Ok(tasks)
     }
@@ -92,7 +92,7 @@ impl Tasks {
     pub async fn page(
         &self,
         query: TaskPageQuery,
-    ) -> Result<(Vec<ListedTask>, u64, Option<TaskPlace>), StorageError> {
+    ) -> Result<(Vec<ListedTask>, u64, Option<TaskCursor>), StorageError> {
         // Reads one more than the page shows, to know whether a next page exists.
         let one_more = TaskPageQuery { size: query.size + 1, ..query.clone() };
         let HeadPage { mut heads, total } = self.storage.page(&one_more).await?;
@@ -100,17 +100,18 @@ impl Tasks {
         heads.truncate(query.size);
         let last = heads.last().filter(|_| more);
         let next =
-            last.map(|head| TaskPlace { updated: head.updated.clone(), id: head.task.clone() });
+            last.map(|head| TaskCursor { updated: head.updated.clone(), id: head.task.clone() });
         let mut tasks = Vec::new();
         for head in heads {
-            let shown = self.shown(&head, query.history_length, query.include_artifacts).await?;
+            let shown =
+                self.listed_task(&head, query.history_length, query.include_artifacts).await?;
             tasks.extend(shown);
         }
         Ok((tasks, total, next))
     }
 
     /// Task with the requested parts only; none if it was deleted in the meantime.
-    async fn shown(
+    async fn listed_task(
         &self,
         head: &Head,
         history_length: Option<usize>,

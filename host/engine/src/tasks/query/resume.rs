@@ -13,7 +13,7 @@ impl Tasks {
     /// Subscribes to a task, starting with a snapshot. If the task has ended in the meantime, the
     /// snapshot is the state before the end, followed by the end: every stream has one, however
     /// fast the agent was (A2A 0.3 ends each stream with a `final` status).
-    pub async fn hear_on(&self, id: &TaskId) -> Result<Subscription, HubError> {
+    pub async fn subscribe_after_input(&self, id: &TaskId) -> Result<Subscription, HubError> {
         // Looked up before the read, and read once: the task may end at any time.
         let running = self.find(id);
         let stored = self.get(id).await?;
@@ -24,10 +24,10 @@ impl Tasks {
         };
         Ok(match before {
             Some(before) => {
-                let heard = self.subscribe_to(running, &stored, last);
-                heard.opening(stored.agent, before, last)
+                let subscription = self.subscribe_to(running, &stored, last);
+                subscription.opening(stored.agent, before, last)
             }
-            None => self.as_it_stands(running, stored),
+            None => self.subscribe_from_snapshot(running, stored),
         })
     }
 
@@ -35,8 +35,8 @@ impl Tasks {
     async fn task_at(&self, id: &TaskId, seq: u64) -> Result<Option<Task>, StorageError> {
         let (mut task, mut at) = (None, 0);
         while at < seq {
-            let left = usize::try_from(seq - at).unwrap_or(PAGE);
-            let events = self.storage.events(id, at, left.min(PAGE)).await?;
+            let remaining = usize::try_from(seq - at).unwrap_or(PAGE);
+            let events = self.storage.events(id, at, remaining.min(PAGE)).await?;
             let Some(last) = events.last() else { return Ok(None) };
             at = last.seq;
             task = Some(fold_page(id, task, events.into_iter().map(|event| event.event))?);

@@ -38,8 +38,8 @@ impl Tasks {
     ) -> Result<AgentRoute, HubError> {
         let holder = self.holder(looks_for_holder(routes.balance(&wanted), message)).await?;
         let load = |agent: &AgentId| self.load(agent);
-        let asked = RoutingInput { message, holder: holder.as_ref(), load: &load, may_call };
-        routes.choose(wanted, &asked)
+        let input = RoutingInput { message, holder: holder.as_ref(), load: &load, may_call };
+        routes.choose(wanted, &input)
     }
 
     /// Offers a task to its agent: starts it, unless the agent is unhealthy, has an open circuit
@@ -89,11 +89,11 @@ impl Tasks {
 
     /// Text of the rejection, if the agent rejects the new task as its first event. Waits for the
     /// first event after the creation. For a task that is already over, it is read from the log.
-    pub async fn rejection(&self, heard: &Subscription) -> Option<String> {
+    pub async fn rejection(&self, subscription: &Subscription) -> Option<String> {
         // Event 1 is the creation.
-        let mut follow = match self.listen(heard.task(), 1) {
+        let mut follow = match self.listen(subscription.task(), 1) {
             Some(follow) => follow,
-            None => self.follow(heard.task(), 1).await.ok()?,
+            None => self.follow(subscription.task(), 1).await.ok()?,
         };
         let first = timeout(AT_ONCE, follow.next()).await.ok()??.ok()?;
         match &first.event {

@@ -12,8 +12,8 @@ impl Tasks {
         let found = self.found(self.head(&query.id).await?, query).await?;
         let cut = found.iter().any(|found| found.hidden > 0);
         let mut tasks = Vec::with_capacity(found.len());
-        for place in in_order(found.iter().map(|found| found.parent)) {
-            if let Some(found) = found.get(place) {
+        for index in in_order(found.iter().map(|found| found.parent)) {
+            if let Some(found) = found.get(index) {
                 tasks.extend(self.drawn(found).await?);
             }
         }
@@ -26,14 +26,14 @@ impl Tasks {
         let mut at = 0;
         while let Some(FoundTask { head, depth, .. }) = found.get(at) {
             let depth = depth + 1;
-            let below = HeadFilter { parent: Some(head.task.clone()), ..HeadFilter::default() };
-            let children = self.storage.heads(below).await?;
-            let room = if depth <= query.depth { query.limit - found.len() } else { 0 };
+            let filter = HeadFilter { parent: Some(head.task.clone()), ..HeadFilter::default() };
+            let children = self.storage.heads(filter).await?;
+            let capacity = if depth <= query.depth { query.limit - found.len() } else { 0 };
             if let Some(parent) = found.get_mut(at) {
-                parent.hidden = children.len().saturating_sub(room);
+                parent.hidden = children.len().saturating_sub(capacity);
             }
             // The store returns the newest first.
-            let oldest = children.into_iter().rev().take(room);
+            let oldest = children.into_iter().rev().take(capacity);
             found.extend(oldest.map(|head| FoundTask { head, depth, parent: Some(at), hidden: 0 }));
             at += 1;
         }

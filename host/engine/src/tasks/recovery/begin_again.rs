@@ -19,16 +19,17 @@ impl Tasks {
         &self,
         mut stored: StoredTask,
         agent: Arc<Agent>,
-        left: UnfinishedTask,
+        unfinished: UnfinishedTask,
     ) -> Result<(), StorageError> {
         let task = &stored.task;
-        let is_known = left.hold == Some(Resumability::Session)
-            && left.state != TaskState::Submitted
+        let is_known = unfinished.hold == Some(Resumability::Session)
+            && unfinished.state != TaskState::Submitted
             && agent.config.history > 0;
         let Some(message) = unattended::again_message(task, is_known) else { return Ok(()) };
         let (state, now) = (TaskState::InputRequired, clock::now());
-        let is_asked = Asks::of(task) == Asks::ToGoOn && metadata::asks(task);
-        let asks = (!is_asked).then(|| metadata::interrupted(task, &agent.card.name, state, now));
+        let has_question = Asks::for_task(task) == Asks::ToGoOn && metadata::asks(task);
+        let asks =
+            (!has_question).then(|| metadata::interrupted(task, &agent.card.name, state, now));
         let events = asks.into_iter().chain([TaskEvent::Input(message)]).collect();
         self.append_to(&mut stored, state, events).await?;
         self.start_again(stored, agent).await

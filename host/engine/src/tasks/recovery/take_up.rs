@@ -6,19 +6,19 @@ use crate::tasks::{
     actor::replay,
     command::{Begin, PendingInputs, RunInput},
     handoff::BegunHandoffs,
-    run_queue::{Asking, Lane, PermitRequest},
+    run_queue::{Asking, ContextLock, PermitRequest},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::unheard::Unheard;
+use a2a_hub_conversations::pending_messages::PendingMessages;
 use a2a_hub_core::{
     access_control::Principal,
     failure_reason::FailureReason,
     task::{
         metadata::{self, QUEUED, REASON, RECOVERY},
-        question::{has_undelivered_answer, heard_after_restart},
+        question::{has_undelivered_answer, with_restart_note},
         recovery::{
-            Asks, Recovery, Resumability, UnfinishedTask, answered_for_child, asked_anew,
+            Asks, Recovery, Resumability, UnfinishedTask, answered_for_child, renewed_question,
             still_asks,
         },
         tree_budget::Usage,
@@ -83,7 +83,7 @@ struct TakingUp {
 struct Later {
     stored: StoredTask,
     agent: Arc<Agent>,
-    lane: Option<Lane>,
+    context_lock: Option<ContextLock>,
     /// True if its agent is replayed; otherwise its children are relayed for.
     replays: bool,
 }
@@ -100,7 +100,7 @@ struct ClientInput {
     /// Index of the message that the latest run began with.
     begun_with: Option<usize>,
     /// Inputs of later runs.
-    kept: PendingInputs,
+    pending_inputs: PendingInputs,
     /// Messages that the latest run has read at work.
     read: PendingInputs,
 }
@@ -108,8 +108,8 @@ struct ClientInput {
 impl Tasks {
     /// Agents with tasks that the previous process left unfinished.
     pub async fn awaited_agents(&self) -> Result<BTreeSet<AgentId>, StorageError> {
-        let left = HeadFilter { live_only: true, ..HeadFilter::default() };
-        let heads = self.storage.heads(left).await?;
+        let filter = HeadFilter { live_only: true, ..HeadFilter::default() };
+        let heads = self.storage.heads(filter).await?;
         Ok(heads.into_iter().map(|head| head.agent).collect())
     }
 
@@ -117,10 +117,10 @@ impl Tasks {
     /// Called only once the hub is complete
     /// ([`StartingHub::take_up`](crate::StartingHub::take_up)).
     pub(crate) async fn recover(&self) -> Result<Recovered, StorageError> {
-        let left = HeadFilter { live_only: true, ..HeadFilter::default() };
+        let filter = HeadFilter { live_only: true, ..HeadFilter::default() };
         let has_tenants = self.storage.has_tenants().await?;
         self.may_have_tenants.store(has_tenants, Ordering::Relaxed);
-        let heads = self.storage.heads(left).await?;
+        let heads = self.storage.heads(filter).await?;
         let parents = heads.iter().filter_map(|head| head.parent.clone()).collect();
         let handoffs = self.begun_handoffs(&heads).await?;
         let mut all = TakingUp { parents, handoffs, ..TakingUp::default() };
@@ -155,27 +155,31 @@ impl Tasks {
         }
         let agent = match self.agent_of(head).await? {
             Ok(agent) => agent,
-            Err(gone) => {
+            Err(reason) => {
                 all.recovered.failed += 1;
-                return self.end(head, &stored.task, failed(&stored.task, &gone)).await;
+                return self.end(head, &stored.task, failed(&stored.task, &reason)).await;
             }
         };
-        let left = self.left(head, &stored.task, agent.as_deref(), all).await?;
+        let unfinished = self.unfinished_task(head, &stored.task, agent.as_deref(), all).await?;
         if let Some(agent) = &agent {
             self.put_in_tree(head, &stored.task, agent).await?;
-            let (tasks, used) = self.ended_below(&head.task).await?;
+            let (tasks, used) = self.ended_descendants(&head.task).await?;
             self.trees().count(&head.task, tasks, used);
         }
-        let unattended = UnattendedRun::of(&stored.task);
-        let how = unattended.as_ref().map_or_else(|| left.recovery(), |run| run.recovery(left));
-        match (how, agent) {
+        let unattended = UnattendedRun::for_task(&stored.task);
+        let recovery = unattended
+            .as_ref()
+            .map_or_else(|| unfinished.recovery(), |run| run.recovery(unfinished));
+        match (recovery, agent) {
             (Recovery::Leave, _) => {}
             (Recovery::Fail, _) | (_, None) => {
-                self.trees().fell(&head.task);
+                self.trees().remove(&head.task);
                 // Any other reason counts for unattended runs as well.
-                let of_rule = unattended.filter(|_| left.hold.is_some() && !left.is_orphan);
+                let of_rule =
+                    unattended.filter(|_| unfinished.hold.is_some() && !unfinished.is_orphan);
                 let why = of_rule.map(|run| run.why_it_fails());
-                let why = why.unwrap_or_else(|| why_it_ends(&stored.task, left.is_orphan).into());
+                let why =
+                    why.unwrap_or_else(|| why_it_ends(&stored.task, unfinished.is_orphan).into());
                 let over = failed(&stored.task, &why);
                 self.end(head, &stored.task, over).await?;
                 all.recovered.failed += 1;
@@ -185,26 +189,26 @@ impl Tasks {
                 all.recovered.started += 1;
             }
             (Recovery::Again, Some(agent)) => {
-                if left.hold != Some(Resumability::Session) {
+                if unfinished.hold != Some(Resumability::Session) {
                     all.begin_anew.insert(head.task.clone());
                 }
-                self.begin_again(stored, agent, left).await?;
+                self.begin_again(stored, agent, unfinished).await?;
                 all.recovered.started += 1;
             }
             (Recovery::Wait, Some(agent)) => {
-                let said = self.said(&stored.task).await?;
-                self.park(stored, agent, said, None);
+                let input = self.client_input(&stored.task).await?;
+                self.park(stored, agent, input, None);
                 all.recovered.waiting += 1;
             }
             (Recovery::Ask(state), Some(agent)) => {
                 all.renamed.extend(self.ask_again(stored, agent, state, None).await?);
                 all.recovered.waiting += 1;
             }
-            (how @ (Recovery::Replay | Recovery::Tend), Some(agent)) => {
+            (recovery @ (Recovery::Replay | Recovery::Tend), Some(agent)) => {
                 // Taken before any task that waits for it.
-                let lane = self.queue.hold_lane(Asking::of(&stored.task, &agent));
-                let replays = how == Recovery::Replay;
-                all.later.push(Later { stored, agent, lane, replays });
+                let context_lock = self.queue.lock_context(Asking::for_task(&stored.task, &agent));
+                let replays = recovery == Recovery::Replay;
+                all.later.push(Later { stored, agent, context_lock, replays });
             }
             (Recovery::Follow, Some(agent)) => {
                 self.follow_again(stored, agent).await?;
@@ -220,7 +224,7 @@ impl Tasks {
     }
 
     /// Collects the facts that decide how a task is recovered.
-    async fn left(
+    async fn unfinished_task(
         &self,
         head: &Head,
         task: &Task,
@@ -228,7 +232,7 @@ impl Tasks {
         all: &TakingUp,
     ) -> Result<UnfinishedTask, StorageError> {
         let hold = match agent {
-            Some(agent) => Some(self.hold(agent, &head.task).await?),
+            Some(agent) => Some(self.task_resumability(agent, &head.task).await?),
             None => None,
         };
         let waits = all.handoffs.new.contains(&head.task);
@@ -237,13 +241,13 @@ impl Tasks {
             queued: waits || metadata::has(task, QUEUED),
             answered: has_undelivered_answer(task),
             hold,
-            asks: Asks::of(task),
+            asks: Asks::for_task(task),
             has_children: all.parents.contains(&head.task),
             // Older tasks were recovered before this one.
             is_orphan: head.parent.as_ref().is_some_and(|parent| {
                 let is_it = |later: &Later| later.stored.task.id == *parent;
-                let is_gone = self.find(parent).is_none() && !all.later.iter().any(is_it);
-                is_gone || all.begin_anew.contains(parent)
+                let is_parent_over = self.find(parent).is_none() && !all.later.iter().any(is_it);
+                is_parent_over || all.begin_anew.contains(parent)
             }),
         })
     }
@@ -280,31 +284,35 @@ impl Tasks {
         agent: Arc<Agent>,
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let ClientInput { timeout_ms, client, due, begun_with, mut kept, mut read } =
-            self.said(&task).await?;
+        let ClientInput { timeout_ms, client, due, begun_with, mut pending_inputs, mut read } =
+            self.client_input(&task).await?;
         if due.is_none() {
-            read.append(&mut kept);
-            kept = read;
+            read.append(&mut pending_inputs);
+            pending_inputs = read;
         }
         // The message that began the task, or an answer that its agent has not received.
         let due = due.or(begun_with).and_then(|at| Some((at, task.history.get(at)?.clone())));
         let Some((at, message)) = due else { return Ok(()) };
-        let message = match Question::of(task.metadata.as_ref()) {
+        let message = match Question::from_metadata(task.metadata.as_ref()) {
             // A remote agent still waits for the answer.
-            Some(asked) if agent.resumability(&task.id).await != Resumability::Work => {
-                heard_after_restart(message, asked.replaces.unwrap_or(asked.kind))
+            Some(question) if agent.resumability(&task.id).await != Resumability::Work => {
+                with_restart_note(message, question.replaces.unwrap_or(question.kind))
             }
             Some(_) | None => message,
         };
         let start = start(&task, client, (at, message));
-        let begin = |admitted| Begin::Work(start, admitted, kept);
+        let begin = |admitted| Begin::Work(start, admitted, pending_inputs);
         self.set_to_work(seq, task, agent, timeout_ms, None, begin);
         Ok(())
     }
 
     /// Resumability of the task: replay is possible only if its runs were recorded from the
     /// beginning.
-    async fn hold(&self, agent: &Agent, task: &TaskId) -> Result<Resumability, StorageError> {
+    async fn task_resumability(
+        &self,
+        agent: &Agent,
+        task: &TaskId,
+    ) -> Result<Resumability, StorageError> {
         let hold = agent.resumability(task).await;
         if hold == Resumability::Replay && replay::seed(&*self.storage, task).await?.is_none() {
             return Ok(Resumability::Nothing);
@@ -318,20 +326,20 @@ impl Tasks {
         later: Later,
         all: &mut TakingUp,
     ) -> Result<(), StorageError> {
-        let Later { mut stored, agent, lane, replays } = later;
+        let Later { mut stored, agent, context_lock, replays } = later;
         let children = self.trees().children(&stored.task.id);
         if !replays && (children.is_empty() || !agent.delegates()) {
-            self.ask_again(stored, agent, TaskState::InputRequired, lane).await?;
+            self.ask_again(stored, agent, TaskState::InputRequired, context_lock).await?;
             all.recovered.waiting += 1;
             return Ok(());
         }
-        let answers = self.asked_for_children(&mut stored, &children, replays, all).await?;
+        let answers = self.refresh_child_questions(&mut stored, &children, replays, all).await?;
         let StoredTask { seq, task, .. } = stored;
-        let ClientInput { timeout_ms, client, begun_with, mut kept, mut read, .. } =
-            self.said(&task).await?;
+        let ClientInput { timeout_ms, client, begun_with, mut pending_inputs, mut read, .. } =
+            self.client_input(&task).await?;
         if !replays {
-            let begin = |admitted| Begin::Tend(admitted, kept, answers);
-            self.set_to_work(seq, task, agent, timeout_ms, lane, begin);
+            let begin = |admitted| Begin::Tend(admitted, pending_inputs, answers);
+            self.set_to_work(seq, task, agent, timeout_ms, context_lock, begin);
             all.recovered.waiting += 1;
             return Ok(());
         }
@@ -340,16 +348,16 @@ impl Tasks {
         let Some((at, message)) = begun_with else { return Ok(()) };
         let start = start(&task, client, (at, message));
         // The actor leaves out those that the journal has.
-        read.append(&mut kept);
+        read.append(&mut pending_inputs);
         let begin = |admitted| Begin::Replay(start, admitted, read, answers);
-        self.set_to_work(seq, task, agent, timeout_ms, lane, begin);
+        self.set_to_work(seq, task, agent, timeout_ms, context_lock, begin);
         all.recovered.replayed += 1;
         Ok(())
     }
 
     /// Updates a relayed question of the task to its child's current one; returns the client's
     /// answers to relayed questions.
-    async fn asked_for_children(
+    async fn refresh_child_questions(
         &self,
         stored: &mut StoredTask,
         children: &[TaskId],
@@ -357,33 +365,36 @@ impl Tasks {
         all: &TakingUp,
     ) -> Result<Answers, StorageError> {
         // The agent's own question stays open until the replay reaches it.
-        let stands = replays && metadata::asks(&stored.task);
-        let mut answers = Answers::none(stands);
-        let asked = Question::of(stored.task.metadata.as_ref());
-        let Some(asked) = asked.filter(|asked| asked.task.is_some()) else { return Ok(answers) };
+        let has_open_question = replays && metadata::asks(&stored.task);
+        let mut answers = Answers::none(has_open_question);
+        let question = Question::from_metadata(stored.task.metadata.as_ref());
+        let Some(question) = question.filter(|asked| asked.task.is_some()) else {
+            return Ok(answers);
+        };
         for child in children {
             let Some(child) = self.storage.task(child).await? else { continue };
             let renamed = |id: &QuestionId| all.renamed.get(id).cloned();
             if let Some(answer) = answered_for_child(&stored.task, &child.task, renamed) {
-                answers.keep(answer);
+                answers.push(answer);
                 break;
             }
             if !metadata::asks(&stored.task) {
                 continue;
             }
-            if still_asks(&asked, &child.task) {
-                answers.stands = true;
+            if still_asks(&question, &child.task) {
+                answers.has_open_question = true;
                 break;
             }
-            if let Some((asked, prompt)) = asked_anew(&asked, &child.task, &child.agent) {
-                let state = match asked.kind {
+            if let Some((renewed, prompt)) = renewed_question(&question, &child.task, &child.agent)
+            {
+                let state = match renewed.kind {
                     QuestionKind::Auth => TaskState::AuthRequired,
                     QuestionKind::Input | QuestionKind::Permission => TaskState::InputRequired,
                 };
                 let now = clock::now();
-                let asks = metadata::asked_for_child(&stored.task, state, &asked, prompt, now);
+                let asks = metadata::child_question(&stored.task, state, &renewed, prompt, now);
                 self.ask(stored, state, asks).await?;
-                answers.stands = true;
+                answers.has_open_question = true;
                 break;
             }
         }
@@ -426,13 +437,13 @@ impl Tasks {
         agent: Arc<Agent>,
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let ClientInput { timeout_ms, kept, .. } = self.said(&task).await?;
-        let begin = |admitted| Begin::Follow(admitted, kept);
+        let ClientInput { timeout_ms, pending_inputs, .. } = self.client_input(&task).await?;
+        let begin = |admitted| Begin::Follow(admitted, pending_inputs);
         self.set_to_work(seq, task, agent, timeout_ms, None, begin);
         Ok(())
     }
 
-    /// Spawns an actor with this initial state, once the task has a run permit; `lane` is set if
+    /// Spawns an actor with this initial state, once the task has a run permit; `context_lock` is set if
     /// the task holds its conversation's lock already.
     fn set_to_work(
         &self,
@@ -440,25 +451,25 @@ impl Tasks {
         task: Task,
         agent: Arc<Agent>,
         timeout_ms: Option<u64>,
-        lane: Option<Lane>,
+        context_lock: Option<ContextLock>,
         begin: impl FnOnce(PermitRequest) -> Begin,
     ) {
-        let asking = Asking::of(&task, &agent);
-        let admitted = match lane {
+        let asking = Asking::for_task(&task, &agent);
+        let admitted = match context_lock {
             Some(_) => self.queue.go_on(asking),
             None => self.queue.take_up(asking),
         };
-        let patience = crate::tasks::new_task::patience(&agent, timeout_ms);
+        let timeout = crate::tasks::new_task::task_timeout(&agent, timeout_ms);
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
-        self.spawn(lane, recorder, agent, patience, begin(admitted));
+        self.spawn(context_lock, recorder, agent, timeout, begin(admitted));
     }
 
     /// Reads the client's input to the task from its log.
-    async fn said(&self, task: &Task) -> Result<ClientInput, StorageError> {
-        let mut said = ClientInput::default();
-        let mut unheard = Unheard::default();
+    async fn client_input(&self, task: &Task) -> Result<ClientInput, StorageError> {
+        let mut input = ClientInput::default();
+        let mut pending_messages = PendingMessages::default();
         // The first event contains everything, unless more messages followed; a log may be long.
-        let of_client = task.history.iter().filter(|said| said.role == Role::User);
+        let of_client = task.history.iter().filter(|sent| sent.role == Role::User);
         let page = if of_client.count() > 1 { PAGE } else { 1 };
         let mut seq = 0;
         loop {
@@ -466,24 +477,24 @@ impl Tasks {
             let is_last = page == 1 || events.len() < page;
             for event in events {
                 seq = event.seq;
-                unheard.follow(&event.event);
+                pending_messages.follow(&event.event);
                 if let TaskEvent::Created(created) = event.event {
-                    (said.timeout_ms, said.client) = (created.timeout_ms, created.client);
+                    (input.timeout_ms, input.client) = (created.timeout_ms, created.client);
                 }
             }
             if is_last {
                 break;
             }
         }
-        let (due, kept) = unheard.places(task);
+        let (due, pending_indexes) = pending_messages.places(task);
         let inputs = |places: Vec<usize>| {
             let known =
                 places.into_iter().filter_map(|at| Some((at, task.history.get(at)?.clone())));
-            known.map(|message| start(task, said.client.clone(), message)).collect()
+            known.map(|message| start(task, input.client.clone(), message)).collect()
         };
-        let (kept, read) = (inputs(kept), inputs(unheard.read(task)));
-        let begun_with = unheard.begun_with(task);
-        Ok(ClientInput { due, begun_with, kept, read, ..said })
+        let (pending_inputs, read) = (inputs(pending_indexes), inputs(pending_messages.read(task)));
+        let begun_with = pending_messages.begun_with(task);
+        Ok(ClientInput { due, begun_with, pending_inputs, read, ..input })
     }
 
     /// Asks the client in place of an agent that is gone. Returns the ids of the agent's question
@@ -493,46 +504,53 @@ impl Tasks {
         mut stored: StoredTask,
         agent: Arc<Agent>,
         state: TaskState,
-        lane: Option<Lane>,
+        context_lock: Option<ContextLock>,
     ) -> Result<Option<(QuestionId, QuestionId)>, StorageError> {
-        let asked = |task: &Task| Question::of(task.metadata.as_ref());
-        let lost = asked(&stored.task);
+        let question_of = |task: &Task| Question::from_metadata(task.metadata.as_ref());
+        let lost = question_of(&stored.task);
         // A hub that restarts every day need not repeat the notice.
-        let is_told = metadata::text(&stored.task, REASON) == Some(RECOVERY) && lost.is_some();
-        if !is_told || stored.task.status.state != state {
+        let is_notified = metadata::text(&stored.task, REASON) == Some(RECOVERY) && lost.is_some();
+        if !is_notified || stored.task.status.state != state {
             let asks = metadata::interrupted(&stored.task, &agent.card.name, state, clock::now());
             self.ask(&mut stored, state, asks).await?;
         }
-        let said = self.said(&stored.task).await?;
-        let now = asked(&stored.task);
-        self.park(stored, agent, said, lane);
-        let own = lost.filter(|lost| lost.task.is_none());
-        Ok(own.zip(now).map(|(lost, now)| (lost.id, now.id)))
+        let input = self.client_input(&stored.task).await?;
+        let now = question_of(&stored.task);
+        self.park(stored, agent, input, context_lock);
+        let agent_question = lost.filter(|lost| lost.task.is_none());
+        Ok(agent_question.zip(now).map(|(lost, now)| (lost.id, now.id)))
     }
 
-    /// Spawns an actor that waits for the client without an agent; `lane` is set if the task holds
+    /// Spawns an actor that waits for the client without an agent; `context_lock` is set if the task holds
     /// its conversation's lock already.
-    fn park(&self, stored: StoredTask, agent: Arc<Agent>, said: ClientInput, lane: Option<Lane>) {
+    fn park(
+        &self,
+        stored: StoredTask,
+        agent: Arc<Agent>,
+        input: ClientInput,
+        context_lock: Option<ContextLock>,
+    ) {
         let StoredTask { seq, task, .. } = stored;
-        let patience = crate::tasks::new_task::patience(&agent, said.timeout_ms);
+        let timeout = crate::tasks::new_task::task_timeout(&agent, input.timeout_ms);
         // A waiting task holds its conversation's lock all the while.
-        let lane = lane.or_else(|| self.queue.hold_lane(Asking::of(&task, &agent)));
+        let context_lock =
+            context_lock.or_else(|| self.queue.lock_context(Asking::for_task(&task, &agent)));
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
-        self.spawn(lane, recorder, agent, patience, Begin::Parked(said.kept));
+        self.spawn(context_lock, recorder, agent, timeout, Begin::Evicted(input.pending_inputs));
     }
 
     /// Number and usage of the finished tasks below this one.
-    async fn ended_below(&self, task: &TaskId) -> Result<(u32, Usage), StorageError> {
-        let (mut tasks, mut used, mut left) = (0_u32, Usage::default(), vec![task.clone()]);
-        while let Some(parent) = left.pop() {
-            let below = HeadFilter { parent: Some(parent), ..HeadFilter::default() };
-            for head in self.storage.heads(below).await? {
+    async fn ended_descendants(&self, task: &TaskId) -> Result<(u32, Usage), StorageError> {
+        let (mut tasks, mut used, mut remaining) = (0_u32, Usage::default(), vec![task.clone()]);
+        while let Some(parent) = remaining.pop() {
+            let filter = HeadFilter { parent: Some(parent), ..HeadFilter::default() };
+            for head in self.storage.heads(filter).await? {
                 if head.state.is_final() {
                     tasks = tasks.saturating_add(1);
                     let ended = self.storage.task(&head.task).await?;
-                    used.add(Usage::of(ended.and_then(|it| it.task.metadata).as_ref()));
+                    used.add(Usage::from_metadata(ended.and_then(|it| it.task.metadata).as_ref()));
                 }
-                left.push(head.task);
+                remaining.push(head.task);
             }
         }
         Ok((tasks, used))
@@ -545,28 +563,32 @@ impl Tasks {
         task: &Task,
         agent: &Agent,
     ) -> Result<(), StorageError> {
-        let said = task.history.first().and_then(|first| first.metadata.as_ref());
+        let first_metadata = task.history.first().and_then(|first| first.metadata.as_ref());
         // An invalid budget was refused when the task was created.
-        let limits = agent.config.tree_limits().narrowed(Budget::of(said).unwrap_or_default());
+        let limits = agent
+            .config
+            .tree_limits()
+            .narrowed(Budget::from_metadata(first_metadata).unwrap_or_default());
         let Some(parent) = &head.parent else {
-            self.trees().plant(task.id.clone(), limits);
+            self.trees().add_root(task.id.clone(), limits);
             return Ok(());
         };
         let limits = limits.narrowed(self.budget_of(&task.id).await?);
-        self.trees().adopt(parent, task.id.clone(), limits);
+        self.trees().restore_child(parent, task.id.clone(), limits);
         Ok(())
     }
 
     async fn end(&self, head: &Head, task: &Task, over: TaskEvent) -> Result<(), StorageError> {
-        let ClientInput { due, kept, .. } = self.said(task).await?;
+        let ClientInput { due, pending_inputs, .. } = self.client_input(task).await?;
         let due = due.and_then(|at| task.history.get(at)).into_iter();
-        let unheard = due.chain(kept.iter().map(|start| &start.message));
-        let unheard: Vec<_> = unheard.map(|message| message.message_id.clone()).collect();
-        let event = metadata::with_unheard(over, &unheard);
+        let pending_messages = due.chain(pending_inputs.iter().map(|start| &start.message));
+        let pending_messages: Vec<_> =
+            pending_messages.map(|message| message.message_id.clone()).collect();
+        let event = metadata::with_pending_messages(over, &pending_messages);
         self.storage.append(&head.task, head.seq, vec![Arc::new(event.clone())]).await?;
         let mut ended = task.clone();
         a2a_hub_core::task::state::apply(&mut ended, &event)?;
-        self.spans.of(&head.agent, &ended);
+        self.spans.record(&head.agent, &ended);
         Ok(())
     }
 }

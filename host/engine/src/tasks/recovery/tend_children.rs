@@ -3,7 +3,7 @@
 
 use crate::tasks::{
     Tasks,
-    actor::{RunningTask, SAID, TaskActor},
+    actor::{GUEST_CHANNEL_CAPACITY, RunningTask, TaskActor},
     ports::RunKind,
 };
 use a2a_hub_core::task::lifecycle::Fault;
@@ -29,7 +29,7 @@ impl TaskActor {
     /// Relays for the children of an earlier run.
     pub(in crate::tasks) fn tend(&mut self) -> Result<(), Fault> {
         let Some(tasks) = &self.tasks else { return Err(Fault::AgentReplaced) };
-        let (queue, said) = mpsc::channel(SAID);
+        let (queue, requests) = mpsc::channel(GUEST_CHANNEL_CAPACITY);
         let task = self.recorder.task();
         let run = RunKind { is_recorded: false, follows_another: true };
         let calls = tasks.delegation(&self.agent, task, queue, run);
@@ -39,7 +39,7 @@ impl TaskActor {
             let _ = until.run_until_cancelled(all).await;
         };
         let run = Tending { over: Box::pin(over), cancelled, _calls: calls };
-        self.guest = Some(RunningTask::tending(Box::new(run), said));
+        self.guest = Some(RunningTask::tending(Box::new(run), requests));
         // The run only waits for others, so it releases its permit.
         self.permits.rest_always();
         Ok(())
@@ -58,7 +58,7 @@ impl Run for Tending {
     }
 
     /// The next process finds the task as it is, and does the same.
-    async fn leave(&mut self) -> bool {
+    async fn detach(&mut self) -> bool {
         true
     }
 
@@ -75,11 +75,13 @@ impl Tasks {
             }
             for child in children {
                 let Some(running) = self.find(&child) else { continue };
-                let Some(mut heard) = self.listen(&child, running.listener.seq()) else { continue };
-                while heard.next().await.is_some() {}
+                let Some(mut subscription) = self.listen(&child, running.listener.seq()) else {
+                    continue;
+                };
+                while subscription.next().await.is_some() {}
             }
             // A child's end is being stored, or its programs are being reaped.
-            sleep(crate::tasks::LOOK).await;
+            sleep(crate::tasks::POLL_INTERVAL).await;
         }
     }
 }

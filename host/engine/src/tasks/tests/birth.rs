@@ -95,7 +95,7 @@ async fn output_before_end_is_stored_at_once() {
         let stand = Stand::up(distant.clone(), storage);
         let agent = Fake::new(move |stage: Stage| async move {
             for text in ["one", "two"] {
-                stage.say(text).await.unwrap();
+                stage.report_working(text).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
             completed("done")

@@ -24,12 +24,12 @@ async fn resumed_stream_has_end_of_fast_task() {
         let agent = curious().agent(config());
         let task = stand.submit(&agent, "go").await;
         stand.until(&task, TaskState::InputRequired).await;
-        let (asks, states) = heard(stand.tasks.hear_on(&task).await.unwrap()).await;
+        let (asks, states) = heard(stand.tasks.subscribe_after_input(&task).await.unwrap()).await;
         assert_eq!((asks.status.state, states), (TaskState::InputRequired, vec![]));
 
         stand.answer(&task, "left").await.unwrap();
         let over = stand.until(&task, TaskState::Completed).await;
-        let (before, states) = heard(stand.tasks.hear_on(&task).await.unwrap()).await;
+        let (before, states) = heard(stand.tasks.subscribe_after_input(&task).await.unwrap()).await;
         assert_eq!(states, [TaskState::Completed], "its end is told behind it");
         assert_eq!(before.status.state, TaskState::Working);
         assert_eq!(before.history, over.history, "with all that was said before");

@@ -21,7 +21,7 @@ async fn successor(
     task.history = vec![Message::text(Role::User, "Go on")];
     task.metadata = Some(handoff::fact_of_new(&id("first"), old, reason));
     task.metadata.get_or_insert_default().extend(queued);
-    let created = TaskEvent::Created(Box::new(Created::of(id("second"), task.clone())));
+    let created = TaskEvent::Created(Box::new(Created::new(id("second"), task.clone())));
     killed.storage.append(&task.id, 0, vec![Arc::new(created)]).await.unwrap();
     task.id
 }

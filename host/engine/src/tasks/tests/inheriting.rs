@@ -88,7 +88,7 @@ impl Scene {
         let said = done.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
         let child = self.stand.tasks.children(&root).await.unwrap().remove(0);
         let child = self.stand.tasks.get(&child.task).await.unwrap().task;
-        let fact = Inherited::of(child.metadata.as_ref()).unwrap();
+        let fact = Inherited::from_metadata(child.metadata.as_ref()).unwrap();
         (serde_json::from_str(&said).unwrap_or_default(), fact, child)
     }
 }
@@ -159,9 +159,11 @@ async fn inheritance_request_is_read_from_metadata() {
     stand.stand.until(&root, TaskState::Completed).await;
     let child = &stand.stand.tasks.children(&root).await.unwrap()[0];
     let child = stand.stand.tasks.get(&child.task).await.unwrap().task;
-    assert!(Inherited::of(child.metadata.as_ref()).is_none_or(|fact| fact.went.items == 0));
+    assert!(
+        Inherited::from_metadata(child.metadata.as_ref()).is_none_or(|fact| fact.went.items == 0)
+    );
     let said = metadata.as_object().cloned();
-    let asked = Inherit::of(said.as_ref()).unwrap().unwrap();
+    let asked = Inherit::from_metadata(said.as_ref()).unwrap().unwrap();
     assert_eq!((asked.working_memory, asked.scope), (true, Scope::Minimal));
 }
 

@@ -124,7 +124,7 @@ async fn withdrawn_question_rejects_late_answer() {
         let asks = stand.until(&task, TaskState::InputRequired).await;
         let works = stand.until(&task, TaskState::Working).await;
         assert!(!a2a_hub_core::task::metadata::has(&works, "question"), "nobody is asked");
-        let asked = Question::of(asks.metadata.as_ref()).unwrap();
+        let asked = Question::from_metadata(asks.metadata.as_ref()).unwrap();
         let late = Message {
             metadata: Some(Metadata::from_iter([("question".to_owned(), json!(asked.id))])),
             ..Message::text(Role::User, "left")

@@ -10,7 +10,7 @@ fn chunk(id: usize, append: bool) -> Emitted {
 
 /// Waits until the task is over, and returns its last state.
 async fn end_of(stand: &Stand, task: &TaskId) -> TaskState {
-    let mut events = stand.tasks.hear_on(task).await.unwrap();
+    let mut events = stand.tasks.subscribe_after_input(task).await.unwrap();
     let mut last = TaskState::Unknown;
     while let Some(event) = events.next().await {
         match &event.unwrap().event {
@@ -42,7 +42,7 @@ async fn flood_of_artifacts_delays_no_other_task() {
     });
     let flood = stand.submit(&flood.agent(config()), "go").await;
     let quick = Fake::new(|stage: Stage| async move {
-        stage.say("at it").await.unwrap();
+        stage.report_working("at it").await.unwrap();
         completed("done")
     });
     let quick = stand.submit(&quick.agent(config()), "go").await;

@@ -5,7 +5,7 @@ use crate::tests::scripted_agent::Journals;
 use a2a_hub_core::task::replay::{CallIdentity, Entry, Recorded};
 use a2a_hub_runtime::port::{
     delegate::{ChildRequest, Update},
-    journal::Heard,
+    journal::JournalAnswer,
     tasks::Need,
 };
 
@@ -158,13 +158,14 @@ fn recorded_reader(journals: &Journals, stops_after: usize) -> Fake {
         let journals = Arc::clone(&of_runs);
         async move {
             let journal = journals.lock().unwrap().get(&stage.work.task.id).cloned().unwrap();
-            let known = stage.work.journal.as_ref().map_or(0, |journal| journal.heard.len());
+            let known = stage.work.journal.as_ref().map_or(0, |journal| journal.answers.len());
             let mut read: Vec<_> = (0..known).map(|_| "journal".to_owned()).collect();
             while read.len() < stops_after {
                 let next = stage.port.next_message(None).await.unwrap();
                 read.push(next.message.joined_text());
                 if read.len() == 1 {
-                    let entry = Entry::Answer(CallIdentity::new("m", ""), Heard::Message(Ok(next)));
+                    let entry =
+                        Entry::Answer(CallIdentity::new("m", ""), JournalAnswer::Message(Ok(next)));
                     journal.record(Recorded { at_ms: 1, entry }).await.unwrap();
                 }
             }

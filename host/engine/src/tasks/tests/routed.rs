@@ -5,7 +5,7 @@ use super::*;
 fn rejecting(speaks: bool) -> Fake {
     Fake::new(move |stage: Stage| async move {
         if speaks {
-            stage.say("at it").await.unwrap();
+            stage.report_working("at it").await.unwrap();
         }
         let message = Some(Message::text(Role::Agent, "not mine"));
         Ended::Status { state: TaskState::Rejected, message, metadata: None }

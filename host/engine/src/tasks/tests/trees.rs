@@ -270,7 +270,7 @@ async fn question_is_relayed_up_and_answer_down() {
         let root = stand.begin(&agents, "a", script).await;
         let asks = stand.until(&root, TaskState::InputRequired).await;
         assert_eq!(said(&asks), "b > c asks:\nMay I?");
-        let asked = Question::of(asks.metadata.as_ref()).unwrap();
+        let asked = Question::from_metadata(asks.metadata.as_ref()).unwrap();
         let child = stand.only_child(&root).await;
         let grandchild = stand.only_child(&child.id).await;
         assert_eq!((json!(asked.kind), asked.task.as_ref()), (json!(kind), Some(&grandchild.id)));
@@ -291,13 +291,13 @@ async fn children_questions_are_asked_sequentially() {
     let ask = |text: &str| json!({"agent": "b", "do": {"ask": text}});
     let root = stand.begin(&agents, "a", json!({"calls": [ask("first?"), ask("second?")]})).await;
     let asks = stand.until(&root, TaskState::InputRequired).await;
-    let first = Question::of(asks.metadata.as_ref()).unwrap();
+    let first = Question::from_metadata(asks.metadata.as_ref()).unwrap();
     // The child itself may be answered as well.
     let child = stand.tasks.get(first.task.as_ref().unwrap()).await.unwrap().task;
     stand.answer_to(&child, &first.id, "one").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let asks = stand.until(&root, TaskState::InputRequired).await;
-    let second = Question::of(asks.metadata.as_ref()).unwrap();
+    let second = Question::from_metadata(asks.metadata.as_ref()).unwrap();
     assert_ne!(first.id, second.id, "the one that was answered is not asked any more");
     stand.answer_to(&asks, &second.id, "two").await.unwrap();
     let done = said(&stand.until(&root, TaskState::Completed).await);
@@ -565,7 +565,7 @@ fn every_random_tree_ends() {
                     if task.status.state.is_final() {
                         return;
                     }
-                    if let Some(asked) = Question::of(task.metadata.as_ref()) {
+                    if let Some(asked) = Question::from_metadata(task.metadata.as_ref()) {
                         let _ = stand.answer_to(&task, &asked.id, "this").await;
                     }
                     tokio::time::sleep(Duration::from_millis(20)).await;

@@ -103,7 +103,7 @@ fn any_event_in(proto: Proto) -> impl Strategy<Value = SequencedEvent> {
     let agent = AgentId::parse("echo").unwrap();
     let event = prop_oneof![
         any_task(proto).prop_map(move |task| {
-            TaskEvent::Created(Box::new(Created::of(agent.clone(), task)))
+            TaskEvent::Created(Box::new(Created::new(agent.clone(), task)))
         }),
         (any_status(proto), any_facts())
             .prop_map(|(status, metadata)| TaskEvent::Status(StatusUpdate { status, metadata })),
@@ -132,7 +132,7 @@ proptest! {
         for (proto, sequenced) in [(Proto::V1, new), (Proto::V03, old)] {
             let written = proto.form().value(&sequenced);
             prop_assert!(is_shallow(&written), "nothing here comes near {} levels", MAX_DEPTH);
-            prop_assert_eq!(proto.read_stream_response(written, "").unwrap(), StreamResponse::of(sequenced.clone()).unwrap());
+            prop_assert_eq!(proto.read_stream_response(written, "").unwrap(), StreamResponse::from_event(sequenced.clone()).unwrap());
         }
     }
 }

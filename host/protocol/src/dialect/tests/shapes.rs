@@ -15,7 +15,7 @@ use crate::{
 };
 
 fn read(text: &str, spelled: Dialect) -> Vec<jsonrpc::Request> {
-    match jsonrpc::read(text.as_bytes(), spelled, Beside::Metadata) {
+    match jsonrpc::read(text.as_bytes(), spelled, ParamsSource::Metadata) {
         Frame::One(request) => vec![*request],
         Frame::Batch(requests) => requests,
     }

@@ -17,7 +17,7 @@ pub struct AgentChoice {
 impl AgentChoice {
     /// Reads the operator's two settings: the default, and the list with commas. `None` without a
     /// list, because a client may name any value then.
-    pub fn of(default: Option<&str>, list: Option<&str>) -> Option<Self> {
+    pub fn from_settings(default: Option<&str>, list: Option<&str>) -> Option<Self> {
         let values = list?.split(',').map(str::trim).filter(|name| !name.is_empty());
         Some(Self {
             default: default.map(str::to_owned),
@@ -32,8 +32,8 @@ mod tests {
 
     #[test]
     fn choice_needs_operators_list() {
-        assert_eq!(AgentChoice::of(Some("opus"), None), None);
-        let choice = AgentChoice::of(None, Some("opus, sonnet,, ")).unwrap();
+        assert_eq!(AgentChoice::from_settings(Some("opus"), None), None);
+        let choice = AgentChoice::from_settings(None, Some("opus, sonnet,, ")).unwrap();
         assert_eq!((choice.default, choice.values.join(" ")), (None, "opus sonnet".to_owned()));
     }
 }

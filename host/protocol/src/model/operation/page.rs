@@ -13,7 +13,7 @@ pub struct Page {
 
 /// Cursor of a task page: a position in the order of last status changes, latest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskPlace {
+pub struct TaskCursor {
     /// Time of the task's last status change: RFC 3339 in UTC with milliseconds.
     pub updated: String,
     /// Id of the task, which orders tasks of the same millisecond.

@@ -6,8 +6,8 @@ use crate::model::id::{ContextId, TenantId};
 impl Operation {
     /// Restricts the operation to a tenant: moves the conversations that it names into the tenant,
     /// and adds the tenant to its filters.
-    pub fn place(&mut self, of: &TenantId) {
-        let own = |context: &mut Option<ContextId>| {
+    pub fn restrict_to_tenant(&mut self, of: &TenantId) {
+        let restrict = |context: &mut Option<ContextId>| {
             *context = context.take().map(|context| context.of_tenant(of));
         };
         #[expect(
@@ -16,14 +16,14 @@ impl Operation {
         )]
         match self {
             Self::SendMessage(send) | Self::StreamMessage(send) => {
-                own(&mut send.message.context_id);
+                restrict(&mut send.message.context_id);
             }
             Self::ListTasks(query) => {
-                own(&mut query.context);
+                restrict(&mut query.context);
                 query.tenant = Some(of.clone());
             }
             Self::PageTasks(query) => {
-                own(&mut query.context);
+                restrict(&mut query.context);
                 query.tenant = Some(of.clone());
             }
             Self::ListContexts(query) => query.tenant = Some(of.clone()),

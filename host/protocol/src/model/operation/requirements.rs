@@ -19,26 +19,31 @@ pub struct AgentRequirements {
 
 /// Maximum length of a skill's id and of a version requirement in bytes; both are stored in the
 /// task's metadata.
-const MOST: usize = 256;
+const MAX_BYTES: usize = 256;
 
 impl AgentRequirements {
     /// Reads the requirements; the message takes precedence over the request.
-    pub fn of(message: Option<&Metadata>, request: Option<&Metadata>) -> Result<Self, A2aError> {
-        let said = |name: &'static str| {
+    pub fn from_metadata(
+        message: Option<&Metadata>,
+        request: Option<&Metadata>,
+    ) -> Result<Self, A2aError> {
+        let member = |name: &'static str| {
             let at = [("message.metadata", message), ("metadata", request)].into_iter();
             let mut at = at.filter_map(|(at, facts)| Some(((at, name), facts?.get(name)?)));
-            at.find(|(_, said)| !said.is_null())
+            at.find(|(_, value)| !value.is_null())
         };
         let refused =
             |(at, name): (&str, &str), why: String| A2aError::invalid(&format!("{at}.{name}"), why);
-        let text = |name: &'static str| match said(name) {
+        let text = |name: &'static str| match member(name) {
             None => Ok(None),
-            Some((_, Value::String(text))) if (1..=MOST).contains(&text.len()) => {
+            Some((_, Value::String(text))) if (1..=MAX_BYTES).contains(&text.len()) => {
                 Ok(Some(text.clone()))
             }
-            Some((at, _)) => Err(refused(at, format!("must be a string of 1 to {MOST} bytes"))),
+            Some((at, _)) => {
+                Err(refused(at, format!("must be a string of 1 to {MAX_BYTES} bytes")))
+            }
         };
-        let allow_older = match said("allowOlder") {
+        let allow_older = match member("allowOlder") {
             None => false,
             Some((_, Value::Bool(allow))) => *allow,
             Some((at, _)) => return Err(refused(at, "must be true or false".to_owned())),
@@ -47,7 +52,7 @@ impl AgentRequirements {
     }
 
     /// Writes the requirements into the metadata of a message.
-    pub fn say(self, facts: &mut Metadata) {
+    pub fn write_to(self, facts: &mut Metadata) {
         let Self { skill, version, allow_older } = self;
         facts.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
         facts.extend(version.map(|version| ("targetVersion".to_owned(), version.into())));

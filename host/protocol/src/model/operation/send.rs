@@ -43,10 +43,10 @@ pub struct SendMessage {
     /// The client's message.
     pub message: Message,
     /// Id for the new task. Only a program that embeds the hub may set it; no wire form carries it.
-    pub own_id: Option<TaskId>,
+    pub new_task_id: Option<TaskId>,
     /// Members of the new task's metadata. Only the hub's own schedules and triggers set
     /// them; no wire form carries them.
-    pub own_facts: Option<Metadata>,
+    pub task_metadata: Option<Metadata>,
     /// Agent that receives the message. An answer to a task's question always goes to the task's
     /// agent.
     pub agent: Option<AgentId>,
@@ -85,8 +85,8 @@ impl SendMessage {
     /// True if the message resumes a session of a vendor's program, which no task of this hub
     /// began: the user started the program directly.
     pub fn resumes_a_session(&self) -> bool {
-        let said = self.message.metadata.as_ref().and_then(|facts| facts.get(RESUME));
-        said.is_some_and(|session| !session.is_null())
+        let resume = self.message.metadata.as_ref().and_then(|facts| facts.get(RESUME));
+        resume.is_some_and(|session| !session.is_null())
     }
 
     /// Creates a request for the agent that the metadata of the message, or of its `request`,
@@ -97,11 +97,11 @@ impl SendMessage {
     /// If a member that the hub interprets has an invalid value, or different values in message and
     /// request.
     pub fn new(mut message: Message, request: Option<&Metadata>) -> Result<Self, A2aError> {
-        let said = HubMetadata::of(message.metadata.as_ref(), request)?;
-        let agent = said.text("targetAgent").and_then(|name| AgentId::parse(name).ok());
-        let requirements = AgentRequirements::of(message.metadata.as_ref(), request)?;
-        let working_directory = said.text("workingDirectory").map(str::to_owned);
-        let wish = said.get(WORKTREE).map(|value| worktree_wish(value, WORKTREE));
+        let hub_metadata = HubMetadata::parse(message.metadata.as_ref(), request)?;
+        let agent = hub_metadata.text("targetAgent").and_then(|name| AgentId::parse(name).ok());
+        let requirements = AgentRequirements::from_metadata(message.metadata.as_ref(), request)?;
+        let working_directory = hub_metadata.text("workingDirectory").map(str::to_owned);
+        let wish = hub_metadata.get(WORKTREE).map(|value| worktree_wish(value, WORKTREE));
         let worktree = match wish.transpose()?.flatten() {
             Some(WorktreeWish::New { base }) => Some(base),
             Some(WorktreeWish::OfTask(_)) => {
@@ -111,14 +111,14 @@ impl SendMessage {
             }
             None => None,
         };
-        let of_request = said.of_request_alone();
+        let of_request = hub_metadata.of_request_alone();
         if !of_request.is_empty() {
             message.metadata.get_or_insert_default().extend(of_request);
         }
         Ok(Self {
             message,
-            own_id: None,
-            own_facts: None,
+            new_task_id: None,
+            task_metadata: None,
             agent,
             requirements,
             working_directory,

@@ -44,7 +44,7 @@ pub struct OpenStreams {
     /// Number of open streams.
     pub open: usize,
     /// Maximum number of open streams.
-    pub most: usize,
+    pub max: usize,
 }
 
 /// Result of reloading the configuration: the answer to `hub/reload`.

@@ -34,7 +34,7 @@ pub(super) struct Publisher {
 
 impl Publisher {
     /// Creates a publisher for the hub's URL, which has a trailing slash.
-    pub(super) fn of(url: &str) -> Self {
+    pub(super) fn new(url: &str) -> Self {
         let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         // An identifier has no room for the brackets of an IPv6 address.
         let is_name = |host: &String| {
@@ -71,8 +71,8 @@ impl Publisher {
             "url": format!("{}/agents/{id}/.well-known/agent-card.json", self.root),
         });
         for name in ["description", "version"] {
-            if let Some(said) = card[name].as_str().filter(|said| !said.is_empty()) {
-                member::set(&mut entry, name, said);
+            if let Some(text) = card[name].as_str().filter(|text| !text.is_empty()) {
+                member::set(&mut entry, name, text);
             }
         }
         if let Some(time) = registered_at.filter(|time| !time.is_empty()) {
@@ -89,12 +89,12 @@ impl Publisher {
         tags.truncate(MAX_TAGS);
         let capabilities: Vec<_> = skills().filter_map(|skill| skill["id"].as_str()).collect();
         let queries: Vec<_> = texts("examples").take(MAX_QUERIES).collect();
-        for (name, all, least) in [
+        for (name, all, min) in [
             ("tags", tags, 1),
             ("capabilities", capabilities, 1),
             ("representativeQueries", queries, MIN_QUERIES),
         ] {
-            if all.len() >= least {
+            if all.len() >= min {
                 member::set(&mut entry, name, json!(all));
             }
         }
@@ -121,8 +121,8 @@ pub(super) struct EntryFilter(Vec<(String, Vec<String>)>);
 
 impl EntryFilter {
     /// Reads the `filter` of a query.
-    pub(super) fn read(said: &Value) -> Result<Self, String> {
-        let members = match said {
+    pub(super) fn read(filter: &Value) -> Result<Self, String> {
+        let members = match filter {
             Value::Null => return Ok(Self::default()),
             Value::Object(members) => members,
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -150,9 +150,9 @@ impl EntryFilter {
     }
 
     /// Reads the `filter` of a list: `term = 'value,other'`, several of them joined by `AND`.
-    pub(super) fn read_list(said: &str) -> Result<Self, String> {
+    pub(super) fn read_list(filter: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
-        for one in said.split(" AND ").map(str::trim).filter(|one| !one.is_empty()) {
+        for one in filter.split(" AND ").map(str::trim).filter(|one| !one.is_empty()) {
             let wrong =
                 || "`filter` must be like displayName = 'Echo' AND type = 'TYPE'".to_owned();
             let (term, value) = one.split_once('=').ok_or_else(wrong)?;
@@ -253,7 +253,7 @@ mod tests {
 
     fn entry(url: &str) -> Value {
         let id = AgentId::parse("pr-reviewer").unwrap();
-        Publisher::of(url).agent(&id, &card(), Some("2026-01-01T00:00:00.000Z"))
+        Publisher::new(url).agent(&id, &card(), Some("2026-01-01T00:00:00.000Z"))
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
             assert!(is_identifier(&identifier));
         }
         let odd = json!({ "name": 7, "skills": { "a": 1 }, "description": [], "version": null });
-        let odd = Publisher::of("http://h/").agent(&AgentId::parse("a").unwrap(), &odd, None);
+        let odd = Publisher::new("http://h/").agent(&AgentId::parse("a").unwrap(), &odd, None);
         assert_eq!((&odd["displayName"], odd.as_object().unwrap().len()), (&json!("a"), 4));
     }
 

@@ -5,7 +5,7 @@
 
 mod entry;
 
-use crate::http::{body::read_body, context::own_url, origin_guard, reply};
+use crate::http::{body::read_body, context::hub_url, origin_guard, reply};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
@@ -61,7 +61,7 @@ impl ArdError {
     }
 
     /// Error for a refusal of the hub.
-    fn of(why: &A2aError) -> Self {
+    fn from_error(why: &A2aError) -> Self {
         let status = reply::status(why);
         let code = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "UNAUTHENTICATED",
@@ -74,8 +74,8 @@ impl ArdError {
     }
 
     fn response(self) -> Response {
-        let told = json!({ "errorCode": self.code, "message": self.why });
-        (self.status, Json(told)).into_response()
+        let body = json!({ "errorCode": self.code, "message": self.why });
+        (self.status, Json(body)).into_response()
     }
 }
 
@@ -93,8 +93,8 @@ async fn entries(
             .map(|agent| publisher.agent(&agent.id, &agent.card, Some(&agent.registered_at)))
             .collect()),
         // Unreachable: a list of agents is answered with agents.
-        Ok(_) => Err(ArdError::of(&A2aError::new(ErrorKind::Internal, "the list failed"))),
-        Err(why) => Err(ArdError::of(&why)),
+        Ok(_) => Err(ArdError::from_error(&A2aError::new(ErrorKind::Internal, "the list failed"))),
+        Err(why) => Err(ArdError::from_error(&why)),
     }
 }
 
@@ -103,7 +103,7 @@ async fn catalogue(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Response {
-    let publisher = Publisher::of(&own_url(&dispatcher, &headers));
+    let publisher = Publisher::new(&hub_url(&dispatcher, &headers));
     match entries(&dispatcher, &principal, &publisher).await {
         Ok(mut entries) => {
             entries.insert(0, publisher.registry());
@@ -126,17 +126,17 @@ struct ListParameters {
 impl ListParameters {
     /// Reads a URL's query. Other parameters, such as the A2A version, do not matter.
     fn read(query: Option<&str>) -> Self {
-        let mut asked = Self::default();
+        let mut params = Self::default();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match &*name {
-                "filter" => asked.filter = value.into_owned(),
-                "orderBy" => asked.order_by = value.into_owned(),
-                "pageSize" => asked.page_size = Some(value.into_owned()),
-                "pageToken" => asked.page_token = Some(value.into_owned()),
+                "filter" => params.filter = value.into_owned(),
+                "orderBy" => params.order_by = value.into_owned(),
+                "pageSize" => params.page_size = Some(value.into_owned()),
+                "pageToken" => params.page_token = Some(value.into_owned()),
                 _ => {}
             }
         }
-        asked
+        params
     }
 }
 
@@ -146,19 +146,19 @@ async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let publisher = Publisher::of(&own_url(&dispatcher, &headers));
-    let asked = ListParameters::read(uri.query());
+    let publisher = Publisher::new(&hub_url(&dispatcher, &headers));
+    let params = ListParameters::read(uri.query());
     let listed = async {
-        let filter = EntryFilter::read_list(&asked.filter).map_err(ArdError::argument)?;
-        let size = asked.page_size.as_deref().map(str::parse);
+        let filter = EntryFilter::read_list(&params.filter).map_err(ArdError::argument)?;
+        let size = params.page_size.as_deref().map(str::parse);
         let size = size.transpose().map_err(|_| ArdError::argument(wrong_size()))?;
         let size = page_size(size, LIST_PAGE)?;
         let mut entries = entries(&dispatcher, &principal, &publisher).await?;
         entries.retain(|entry| filter.matches(entry));
-        entry::sort(&mut entries, &asked.order_by).map_err(ArdError::argument)?;
+        entry::sort(&mut entries, &params.order_by).map_err(ArdError::argument)?;
         let total = entries.len();
         let (items, next) =
-            entry::page(entries, size, asked.page_token.as_deref()).map_err(ArdError::argument)?;
+            entry::page(entries, size, params.page_token.as_deref()).map_err(ArdError::argument)?;
         Ok(paged(json!({ "items": items, "total": total }), next))
     };
     listed.await.map_or_else(ArdError::response, fresh)
@@ -170,7 +170,7 @@ async fn retrieve(
     Path(identifier): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    let publisher = Publisher::of(&own_url(&dispatcher, &headers));
+    let publisher = Publisher::new(&hub_url(&dispatcher, &headers));
     let found = async {
         if !entry::is_identifier(&identifier) {
             return Err(ArdError::argument("an identifier is like urn:air:HOST:agent:NAME"));
@@ -188,17 +188,17 @@ async fn retrieve(
 
 async fn search(State(dispatcher): State<Dispatcher>, request: Request) -> Response {
     let principal = origin_guard::principal(&request);
-    let publisher = Publisher::of(&own_url(&dispatcher, request.headers()));
+    let publisher = Publisher::new(&hub_url(&dispatcher, request.headers()));
     let body = match read_body(&dispatcher, request).await {
         Ok(body) => body,
-        Err(unread) => return unread.answer(ArdError::of(&unread.why).response()),
+        Err(unread) => return unread.answer(ArdError::from_error(&unread.why).response()),
     };
     let found = async {
-        let asked = foreign::read(&body)
+        let params = foreign::read(&body)
             .map_err(|why| ArdError::argument(format!("the body is not JSON: {}", why.why)))?;
-        found(&dispatcher, &principal, &publisher, &asked).await
+        found(&dispatcher, &principal, &publisher, &params).await
     };
-    found.await.map_or_else(ArdError::response, |told| Json(told).into_response())
+    found.await.map_or_else(ArdError::response, |result| Json(result).into_response())
 }
 
 /// Result of a search over the hub's own agents.
@@ -206,25 +206,25 @@ async fn found(
     dispatcher: &Dispatcher,
     caller: &Principal,
     publisher: &Publisher,
-    asked: &Value,
+    params: &Value,
 ) -> Result<Value, ArdError> {
-    let text = asked["query"]["text"].as_str().map(str::trim).filter(|text| !text.is_empty());
+    let text = params["query"]["text"].as_str().map(str::trim).filter(|text| !text.is_empty());
     let text = text.ok_or_else(|| {
         ArdError::argument("`query.text` must say what is needed, such as \"review a patch\"")
     })?;
-    let filter = EntryFilter::read(&asked["query"]["filter"]).map_err(ArdError::argument)?;
-    if !matches!(asked["federation"].as_str(), Some("auto" | "referrals" | "none"))
-        && !asked["federation"].is_null()
+    let filter = EntryFilter::read(&params["query"]["filter"]).map_err(ArdError::argument)?;
+    if !matches!(params["federation"].as_str(), Some("auto" | "referrals" | "none"))
+        && !params["federation"].is_null()
     {
         return Err(ArdError::argument("`federation` must be auto, referrals or none"));
     }
-    let said = |name: &str| asked.get(name).filter(|said| !said.is_null());
-    let size = said("pageSize").map(|size| size.as_u64().ok_or_else(wrong_size)).transpose();
+    let param = |name: &str| params.get(name).filter(|value| !value.is_null());
+    let size = param("pageSize").map(|size| size.as_u64().ok_or_else(wrong_size)).transpose();
     let size = page_size(size.map_err(ArdError::argument)?, SEARCH_PAGE)?;
     let wrong_token = || ArdError::argument(entry::WRONG_TOKEN);
     let token =
-        said("pageToken").map(|token| token.as_str().ok_or_else(wrong_token)).transpose()?;
-    let mut query = registry::read_query(None).map_err(|why| ArdError::of(&why))?;
+        param("pageToken").map(|token| token.as_str().ok_or_else(wrong_token)).transpose()?;
+    let mut query = registry::read_query(None).map_err(|why| ArdError::from_error(&why))?;
     query.text = Some(text.to_owned());
     query.limit = MAX_FOUND;
     // Entries of other registries have no identifier that this one could retrieve.
@@ -233,9 +233,12 @@ async fn found(
     let found = match reply {
         Ok(Reply::One(Answer::Found(found))) => found,
         Ok(_) => {
-            return Err(ArdError::of(&A2aError::new(ErrorKind::Internal, "the search failed")));
+            return Err(ArdError::from_error(&A2aError::new(
+                ErrorKind::Internal,
+                "the search failed",
+            )));
         }
-        Err(why) => return Err(ArdError::of(&why)),
+        Err(why) => return Err(ArdError::from_error(&why)),
     };
     let best = found.agents.iter().map(|agent| agent.score).fold(0.0, f64::max);
     let results = found.agents.iter().filter_map(|agent| {
@@ -262,8 +265,8 @@ async fn explore() -> Response {
     ArdError { status, code: "NOT_IMPLEMENTED", why }.response()
 }
 
-fn page_size(said: Option<u64>, default: u64) -> Result<usize, ArdError> {
-    let size = said.unwrap_or(default);
+fn page_size(requested: Option<u64>, default: u64) -> Result<usize, ArdError> {
+    let size = requested.unwrap_or(default);
     let size = (1..=MAX_PAGE).contains(&size).then(|| usize::try_from(size).ok()).flatten();
     size.ok_or_else(|| ArdError::argument(wrong_size()))
 }
@@ -272,13 +275,13 @@ fn wrong_size() -> String {
     format!("`pageSize` must be 1 to {MAX_PAGE}")
 }
 
-fn paged(mut told: Value, next: Option<String>) -> Value {
+fn paged(mut page: Value, next: Option<String>) -> Value {
     if let Some(next) = next {
-        member::set(&mut told, "pageToken", next);
+        member::set(&mut page, "pageToken", next);
     }
-    told
+    page
 }
 
-fn fresh(told: Value) -> Response {
-    ([(header::CACHE_CONTROL, FRESH)], Json(told)).into_response()
+fn fresh(body: Value) -> Response {
+    ([(header::CACHE_CONTROL, FRESH)], Json(body)).into_response()
 }

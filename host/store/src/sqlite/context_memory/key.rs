@@ -12,11 +12,11 @@ pub(in crate::sqlite) const SEPARATOR: char = '\u{1f}';
 
 /// Column value of a conversation.
 pub(in crate::sqlite) fn key(context: &ContextId) -> Cow<'_, str> {
-    of(context.tenant(), context.as_str())
+    prefix_of(context.tenant(), context.as_str())
 }
 
 /// Prefix of the column values of a tenant's conversations whose ids begin with `prefix`.
-pub(in crate::sqlite) fn of<'n>(tenant: &TenantId, prefix: &'n str) -> Cow<'n, str> {
+pub(in crate::sqlite) fn prefix_of<'n>(tenant: &TenantId, prefix: &'n str) -> Cow<'n, str> {
     if tenant.is_default() && !prefix.contains(SEPARATOR) {
         return prefix.into();
     }

@@ -15,7 +15,7 @@ use crate::{
 use a2a_hub_core::{
     bm25::Collection,
     context_memory::{
-        model::{Change, Item, MemoryPlace, MemoryRoom, WorkingMemory},
+        model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
         neural::{MAX_NEIGHBOURS, MAX_TOGETHER, pairs},
         retrieval::{
             MAX_POSTINGS, MAX_RECALLED, MAX_SEEDS, Number, Postings, by_words, query_words,
@@ -31,7 +31,7 @@ use serde::de::DeserializeOwned;
 const SWEPT_AT_ONCE: i64 = 2_048;
 
 /// An existing place.
-struct StoredPlace {
+struct MemoryRow {
     number: i64,
     working: WorkingMemory,
     items: u64,
@@ -41,27 +41,27 @@ struct StoredPlace {
 
 pub(in crate::sqlite) fn working(
     db: &Connection,
-    place: &MemoryPlace,
+    scope: &MemoryKey,
 ) -> Result<WorkingMemory, SqliteFailure> {
-    Ok(known(db, place)?.map(|known| known.working).unwrap_or_default())
+    Ok(known(db, scope)?.map(|known| known.working).unwrap_or_default())
 }
 
 pub(in crate::sqlite) fn change(
     db: &Connection,
-    place: &MemoryPlace,
+    scope: &MemoryKey,
     changes: Vec<Change>,
-    room: MemoryRoom,
+    limits: MemoryCapacity,
 ) -> Result<(), SqliteFailure> {
-    let found = known(db, place)?;
+    let found = known(db, scope)?;
     let is_new = found.is_none();
-    let mut now = found.unwrap_or_else(|| StoredPlace {
+    let mut now = found.unwrap_or_else(|| MemoryRow {
         number: 0,
         working: WorkingMemory::default(),
         items: 0,
         words: 0,
         bytes: 0,
     });
-    let all_before = memory_sizes::of_minds(db, &place.owner)?;
+    let all_before = memory_sizes::of_context_memories(db, &scope.owner)?;
     let (before, working_before) = ((now.bytes, now.items), bytes_of(&now.working));
     changes.iter().for_each(|change| now.working.apply(change));
     now.bytes = now.bytes - working_before.min(now.bytes) + bytes_of(&now.working);
@@ -85,14 +85,14 @@ pub(in crate::sqlite) fn change(
         items: (all_before.items + now.items).saturating_sub(before.1),
     };
     require_within_limits(
-        place,
+        scope,
         all_before,
         all,
-        memory_sizes::of_values(db, &place.owner)?,
-        room,
+        memory_sizes::of_values(db, &scope.owner)?,
+        limits,
     )?;
     // Nothing is refused from here on.
-    keep(db, place, is_new, &mut now)?;
+    upsert(db, scope, is_new, &mut now)?;
     for (old, item) in writes {
         let number = match &item {
             Some(item) if old.is_none() => Some(insert(db, now.number, item)?),
@@ -111,7 +111,7 @@ pub(in crate::sqlite) fn change(
     }
     let sql =
         "INSERT OR REPLACE INTO context_memory_sizes (owner, bytes, items) VALUES (?1, ?2, ?3)";
-    let sizes = params![place.owner.as_str(), integer(all.bytes), integer(all.items)];
+    let sizes = params![scope.owner.as_str(), integer(all.bytes), integer(all.items)];
     db.prepare_cached(sql)?.execute(sizes)?;
     Ok(())
 }
@@ -119,10 +119,10 @@ pub(in crate::sqlite) fn change(
 /// Items that match a search, and the numbers of those that it uses together.
 pub(in crate::sqlite) fn search(
     db: &Connection,
-    place: &MemoryPlace,
+    scope: &MemoryKey,
     search: &Search,
 ) -> Result<(Vec<Item>, Vec<Number>), SqliteFailure> {
-    let Some(StoredPlace { number: memory, items, words, .. }) = known(db, place)? else {
+    let Some(MemoryRow { number: memory, items, words, .. }) = known(db, scope)? else {
         return Ok(Default::default());
     };
     let limit = search.limit.min(MAX_RECALLED);
@@ -177,10 +177,10 @@ pub(in crate::sqlite) fn search(
 
 pub(in crate::sqlite) fn named(
     db: &Connection,
-    place: &MemoryPlace,
+    scope: &MemoryKey,
     ids: &[String],
 ) -> Result<Vec<Item>, SqliteFailure> {
-    let Some(StoredPlace { number, .. }) = known(db, place)? else { return Ok(Vec::new()) };
+    let Some(MemoryRow { number, .. }) = known(db, scope)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for id in ids {
         found.extend(row_of(db, number, id)?.map(|row| row.item));
@@ -198,21 +198,18 @@ pub(in crate::sqlite) fn associate(db: &Connection, used: &[Number]) -> Result<(
     for (one, other) in pairs(used) {
         for (one, other) in [(one, other), (other, one)] {
             db.prepare_cached(add)?.execute([integer(one), integer(other)])?;
-            let most = integer(MAX_NEIGHBOURS as u64);
-            db.prepare_cached(trim)?.execute([integer(one), most])?;
+            let limit = integer(MAX_NEIGHBOURS as u64);
+            db.prepare_cached(trim)?.execute([integer(one), limit])?;
         }
     }
     Ok(())
 }
 
 /// Marks a place as deleted, if its conversation has no tasks.
-pub(in crate::sqlite) fn abandon(
-    db: &Connection,
-    place: &MemoryPlace,
-) -> Result<(), SqliteFailure> {
+pub(in crate::sqlite) fn abandon(db: &Connection, scope: &MemoryKey) -> Result<(), SqliteFailure> {
     let sql = "UPDATE context_memories SET gone = 1 WHERE context = ?1 AND owner = ?2 \
                AND gone = 0 AND NOT EXISTS (SELECT 1 FROM contexts WHERE id = ?1)";
-    let of = [&key::key(&place.context), place.owner.as_str()];
+    let of = [&key::key(&scope.context), scope.owner.as_str()];
     db.prepare_cached(sql)?.execute(of)?;
     Ok(())
 }
@@ -260,32 +257,32 @@ pub(in crate::sqlite) fn sweep(db: &Connection) -> Result<bool, SqliteFailure> {
     Ok(true)
 }
 
-fn known(db: &Connection, place: &MemoryPlace) -> Result<Option<StoredPlace>, SqliteFailure> {
+fn known(db: &Connection, scope: &MemoryKey) -> Result<Option<MemoryRow>, SqliteFailure> {
     let sql = "SELECT number, working, items, words, bytes FROM context_memories \
                WHERE context = ?1 AND owner = ?2 AND gone = 0";
     let mut found = db.prepare_cached(sql)?;
-    let of = [&key::key(&place.context), place.owner.as_str()];
+    let of = [&key::key(&scope.context), scope.owner.as_str()];
     let row = found.query_row(of, |row| {
         let counts = (unsigned(row, 2)?, unsigned(row, 3)?, unsigned(row, 4)?);
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, counts))
     });
     let Some((number, working, (items, words, bytes))) = row.optional()? else { return Ok(None) };
-    Ok(Some(StoredPlace { number, working: parsed(&working)?, items, words, bytes }))
+    Ok(Some(MemoryRow { number, working: parsed(&working)?, items, words, bytes }))
 }
 
 /// Stores a place, and sets its number if it is new.
-fn keep(
+fn upsert(
     db: &Connection,
-    place: &MemoryPlace,
+    scope: &MemoryKey,
     is_new: bool,
-    now: &mut StoredPlace,
+    now: &mut MemoryRow,
 ) -> Result<(), SqliteFailure> {
     let working = written(&now.working)?;
     let (items, words, bytes) = (integer(now.items), integer(now.words), integer(now.bytes));
     if is_new {
         let sql = "INSERT INTO context_memories (context, owner, working, items, words, bytes) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let (context, owner) = (key::key(&place.context), place.owner.as_str());
+        let (context, owner) = (key::key(&scope.context), scope.owner.as_str());
         let row = params![context, owner, working, items, words, bytes];
         db.prepare_cached(sql)?.execute(row)?;
         now.number = db.last_insert_rowid();
@@ -309,7 +306,7 @@ fn row_of(db: &Connection, memory: i64, id: &str) -> Result<Option<ItemRow>, Sql
                WHERE memory = ?1 AND id = ?2";
     let mut found = db.prepare_cached(sql)?;
     let row = found.query_row(params![memory, id], |row| {
-        Ok((row.get(0)?, unsigned(row, 1)?, unsigned(row, 2)?, Texts::of(row, 3)?))
+        Ok((row.get(0)?, unsigned(row, 1)?, unsigned(row, 2)?, Texts::from_row(row, 3)?))
     });
     let Some((number, words, bytes, texts)) = row.optional()? else { return Ok(None) };
     Ok(Some(ItemRow { number, words, bytes, item: texts.item()? }))
@@ -319,7 +316,8 @@ fn item(db: &Connection, memory: i64, number: Number) -> Result<Option<Item>, Sq
     let sql =
         "SELECT id, kind, data, metadata FROM recollections WHERE number = ?1 AND memory = ?2";
     let mut found = db.prepare_cached(sql)?;
-    let row = found.query_row([integer(number), memory], |row| Texts::of(row, 0)).optional()?;
+    let row =
+        found.query_row([integer(number), memory], |row| Texts::from_row(row, 0)).optional()?;
     row.map(Texts::item).transpose()
 }
 
@@ -327,7 +325,7 @@ fn newest(db: &Connection, memory: i64, limit: usize) -> Result<Vec<Item>, Sqlit
     let sql = "SELECT id, kind, data, metadata FROM recollections WHERE memory = ?1 \
                ORDER BY number DESC LIMIT ?2";
     let mut found = db.prepare_cached(sql)?;
-    let rows = found.query_map([memory, integer(limit as u64)], |row| Texts::of(row, 0))?;
+    let rows = found.query_map([memory, integer(limit as u64)], |row| Texts::from_row(row, 0))?;
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     rows.into_iter().map(Texts::item).collect()
 }
@@ -341,7 +339,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+    fn from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
         let (id, kind) = (row.get(first)?, row.get(first + 1)?);
         Ok(Self { id, kind, data: row.get(first + 2)?, metadata: row.get(first + 3)? })
     }
@@ -373,13 +371,13 @@ fn insert(db: &Connection, memory: i64, indexed: &Indexed) -> Result<i64, Sqlite
     Ok(number)
 }
 
-fn remove(db: &Connection, memory: i64, kept: &ItemRow) -> Result<(), SqliteFailure> {
-    for word in Indexed::new(kept.item.clone()).counts.keys() {
+fn remove(db: &Connection, memory: i64, row: &ItemRow) -> Result<(), SqliteFailure> {
+    for word in Indexed::new(row.item.clone()).counts.keys() {
         let posting =
             "DELETE FROM recollection_postings WHERE memory = ?1 AND word = ?2 AND item = ?3";
-        let gone = db.prepare_cached(posting)?.execute(params![memory, word, kept.number])?;
+        let deleted = db.prepare_cached(posting)?.execute(params![memory, word, row.number])?;
         // Under an earlier tokenizer the item had other words, whose postings lead to no item.
-        if gone > 0 {
+        if deleted > 0 {
             let count =
                 "UPDATE recollection_words SET items = items - 1 WHERE memory = ?1 AND word = ?2";
             db.prepare_cached(count)?.execute(params![memory, word])?;
@@ -388,7 +386,7 @@ fn remove(db: &Connection, memory: i64, kept: &ItemRow) -> Result<(), SqliteFail
             db.prepare_cached(none)?.execute(params![memory, word])?;
         }
     }
-    db.prepare_cached("DELETE FROM recollections WHERE number = ?1")?.execute([kept.number])?;
+    db.prepare_cached("DELETE FROM recollections WHERE number = ?1")?.execute([row.number])?;
     Ok(())
 }
 
@@ -429,6 +427,6 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, SqliteFailure> {
 }
 
 fn corrupt(why: &serde_json::Error) -> SqliteFailure {
-    let what = "what an agent has in mind".to_owned();
-    StorageError::Corrupt { what, why: why.to_string() }.into()
+    let subject = "what an agent has in mind".to_owned();
+    StorageError::Corrupt { subject, why: why.to_string() }.into()
 }

@@ -24,10 +24,10 @@ pub(in crate::sqlite) struct Checkpointer {
 impl Checkpointer {
     /// Starts the thread, with its own connection.
     pub(in crate::sqlite) fn start(db: Connection) -> Result<Self, StorageError> {
-        let (asks, asked) = sync_channel(1);
+        let (asks, requests) = sync_channel(1);
         let thread = thread::Builder::new()
             .name("checkpointer".into())
-            .spawn(move || run(&db, &asked))
+            .spawn(move || run(&db, &requests))
             .map_err(|why: io::Error| unavailable(format!("start its checkpointer: {why}")))?;
         Ok(Self { asks: Some(asks), thread: Some(thread) })
     }
@@ -49,8 +49,8 @@ impl Drop for Checkpointer {
     }
 }
 
-fn run(db: &Connection, asked: &Receiver<()>) {
-    while let Ok(()) = asked.recv() {
+fn run(db: &Connection, requests: &Receiver<()>) {
+    while let Ok(()) = requests.recv() {
         // Pages that cannot be copied, for example because the disk is full, stay in the log and
         // are as durable there.
         if let Err(why) = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {

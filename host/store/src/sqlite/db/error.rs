@@ -6,7 +6,7 @@ use std::io;
 
 /// Fixes for a database that cannot be written, by SQLite's error codes.
 const WAYS_OUT: &[(&[ErrorCode], &str)] = &[
-    (&[DiskFull], ROOM),
+    (&[DiskFull], FREE_SPACE),
     (
         &[SystemIoFailure],
         "make room on the disk of the data directory, raise the limit on the size of files (`ulimit -f`), or see whether the disk \
@@ -20,11 +20,11 @@ const WAYS_OUT: &[(&[ErrorCode], &str)] = &[
 /// Fixes for a file that cannot be used.
 const FILE_WAYS_OUT: &[(&[io::ErrorKind], &str)] = &[
     (&[io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem], ACCESS),
-    (&[io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded], ROOM),
+    (&[io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded], FREE_SPACE),
     (&[io::ErrorKind::FileTooLarge], "raise the limit on the size of files (`ulimit -f`)"),
 ];
 
-const ROOM: &str = "make room on the disk of the data directory";
+const FREE_SPACE: &str = "make room on the disk of the data directory";
 
 const ACCESS: &str = "let the hub's user write to the data directory and to the files in it, or choose another with \
                       `--data-dir`";
@@ -42,10 +42,10 @@ pub(in crate::sqlite) fn because_of(why: &rusqlite::Error) -> StorageError {
 }
 
 /// Store error for a system error with a file.
-pub(in crate::sqlite) fn no_file(what: &str, why: &io::Error) -> StorageError {
+pub(in crate::sqlite) fn no_file(action: &str, why: &io::Error) -> StorageError {
     let known = FILE_WAYS_OUT.iter().find(|(kinds, _)| kinds.contains(&why.kind()));
     let way_out = known.map(|(_, way_out)| format!("; {way_out}")).unwrap_or_default();
-    unavailable(format!("{what}: {why}{way_out}"))
+    unavailable(format!("{action}: {why}{way_out}"))
 }
 
 /// True if stored data is damaged, and not just unreachable.
@@ -69,7 +69,7 @@ mod tests {
             let why = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             (way_out(&why), is_damage(&why))
         };
-        assert_eq!(told(ffi::SQLITE_FULL), (ROOM, false));
+        assert_eq!(told(ffi::SQLITE_FULL), (FREE_SPACE, false));
         for closed in [ffi::SQLITE_READONLY, ffi::SQLITE_CANTOPEN, ffi::SQLITE_READONLY_DIRECTORY] {
             assert_eq!(told(closed), (ACCESS, false), "{closed}");
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Path with this suffix appended to the file's name.
-pub(in crate::sqlite) fn beside(file: &Path, ending: &str) -> PathBuf {
+pub(in crate::sqlite) fn with_suffix(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(ending);
     name.into()
@@ -15,7 +15,7 @@ pub(in crate::sqlite) fn beside(file: &Path, ending: &str) -> PathBuf {
 
 /// Write-ahead log of the database `file`.
 pub(in crate::sqlite) fn log_of(file: &Path) -> PathBuf {
-    beside(file, "-wal")
+    with_suffix(file, "-wal")
 }
 
 /// Options to open or create a file that only this user can read.

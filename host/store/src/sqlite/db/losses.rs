@@ -7,7 +7,7 @@
 
 use super::{
     error,
-    files::{beside, log_of, private},
+    files::{log_of, private, with_suffix},
     wal::{self, LogCondition},
 };
 use crate::StorageError;
@@ -21,7 +21,7 @@ use std::{
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Number of logs to keep; each may have some 50 MB.
-const MAX_KEPT: u32 = 8;
+const MAX_RETAINED_LOGS: u32 = 8;
 
 /// A certain or possible loss of a store. The text is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,12 +36,12 @@ pub enum Loss {
     /// The log was cut short or damaged; it was used as far as it goes.
     #[error(
         "the log of the database (`hub.db-wal`) was cut short or damaged: the last {missing} of its {committed} pages are missing, and \
-         with them what was stored last; the log is kept as {kept}; `a2a-hub restore FILE` brings back a copy, if one has more",
-        kept = .kept.display()
+         with them what was stored last; the log is kept as {retained}; `a2a-hub restore FILE` brings back a copy, if one has more",
+        retained = .retained.display()
     )]
     LogCut {
         /// The copy of the log.
-        kept: PathBuf,
+        retained: PathBuf,
         /// Number of pages that were committed to the log.
         committed: u32,
         /// Number of missing pages.
@@ -50,24 +50,24 @@ pub enum Loss {
     /// The log was cut short or damaged after all of it was checkpointed.
     #[error(
         "the log of the database (`hub.db-wal`) was cut short or damaged; nothing is lost, for the database held all of it already; \
-         the log is kept as {kept}; see whether the disk is sound",
-        kept = .kept.display()
+         the log iretainedpt as {retained}; see whether the disk is sound",
+        retained = .retained.display()
     )]
     LogNeedless {
         /// The log.
-        kept: PathBuf,
+        retained: PathBuf,
     },
     /// The log ends in the middle of a write, and its index is missing, which would tell whether
     /// that write was committed.
     #[error(
         "the log of the database (`hub.db-wal`) ends in the middle of a write, and its index (`hub.db-shm`) is missing: either the hub \
          was killed while it wrote, and nothing is lost, or the log was cut short, and what was stored last is missing; the log is \
-         kept as {kept}",
-        kept = .kept.display()
+         kept as {retained}",
+        retained = .retained.display()
     )]
     LogTorn {
         /// The copy of the log.
-        kept: PathBuf,
+        retained: PathBuf,
     },
     /// The database was an empty file.
     #[error(
@@ -80,13 +80,13 @@ pub enum Loss {
     },
     /// An earlier start kept a log that could not be used whole.
     #[error(
-        "{kept} is a log that could not be used whole when a hub started before: tasks that were stored in it last may be missing; \
+        "{retained} is a log that could not be used whole when a hub started before: tasks that were stored in it last may be missing; \
          move it away when it is of no more use, and start the hub again",
-        kept = .kept.display()
+        retained = .retained.display()
     )]
-    Kept {
+    Retained {
         /// The log.
-        kept: PathBuf,
+        retained: PathBuf,
     },
 }
 
@@ -97,13 +97,13 @@ pub(in crate::sqlite) fn inspect(file: &Path) -> Result<LogCondition, StorageErr
     if length(&log).map_err(failed)? > 0 && !has_header(file).map_err(failed)? {
         return Err(StorageError::DatabaseMissing { file: file.to_owned(), log });
     }
-    wal::inspect(&log, &beside(file, "-shm")).map_err(failed)
+    wal::inspect(&log, &with_suffix(file, "-shm")).map_err(failed)
 }
 
 /// Inspects the files likewise; anything but a whole log is an error.
-pub(in crate::sqlite) fn require_whole(file: &Path) -> Result<(), StorageError> {
+pub(in crate::sqlite) fn require_complete(file: &Path) -> Result<(), StorageError> {
     let is_usable = match inspect(file)? {
-        LogCondition::Whole => return Ok(()),
+        LogCondition::Complete => return Ok(()),
         LogCondition::Torn => true,
         LogCondition::Cut(cut) => cut.is_usable() || cut.is_harmless(),
     };
@@ -114,20 +114,23 @@ pub(in crate::sqlite) fn require_whole(file: &Path) -> Result<(), StorageError> 
 /// not fit the database.
 pub(in crate::sqlite) fn before_opening(file: &Path) -> Result<Vec<Loss>, StorageError> {
     let found = inspect(file)?;
-    let mut losses: Vec<_> = kept_logs(file).map(|kept| Loss::Kept { kept }).collect();
+    let mut losses: Vec<_> =
+        retained_logs(file).map(|retained| Loss::Retained { retained }).collect();
     if fs::metadata(file).is_ok_and(|meta| meta.len() == 0) {
         losses.push(Loss::Emptied { file: file.to_owned() });
     }
     let loss = match found {
-        LogCondition::Whole => None,
-        LogCondition::Torn => Some(Loss::LogTorn { kept: keep(file, copy)? }),
+        LogCondition::Complete => None,
+        LogCondition::Torn => Some(Loss::LogTorn { retained: retain_log(file, copy)? }),
         LogCondition::Cut(cut) if cut.is_harmless() => {
             // SQLite would bring back pages that later ones have replaced.
-            Some(Loss::LogNeedless { kept: keep(file, |log, kept| fs::rename(log, kept))? })
+            Some(Loss::LogNeedless {
+                retained: retain_log(file, |log, retained| fs::rename(log, retained))?,
+            })
         }
         LogCondition::Cut(cut) if cut.is_usable() => {
-            let (committed, missing) = (cut.committed, cut.committed - cut.left);
-            Some(Loss::LogCut { kept: keep(file, copy)?, committed, missing })
+            let (committed, missing) = (cut.committed, cut.committed - cut.remaining);
+            Some(Loss::LogCut { retained: retain_log(file, copy)?, committed, missing })
         }
         LogCondition::Cut(_) => return Err(log_cut(file, false)),
     };
@@ -136,37 +139,39 @@ pub(in crate::sqlite) fn before_opening(file: &Path) -> Result<Vec<Loss>, Storag
 }
 
 /// Kept logs beside a database, oldest first.
-pub(in crate::sqlite) fn kept_logs(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let names = names_of_kept(file);
-    names.into_iter().filter(|kept| kept.exists())
+pub(in crate::sqlite) fn retained_logs(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let names = retained_log_names(file);
+    names.into_iter().filter(|retained| retained.exists())
 }
 
-fn names_of_kept(file: &Path) -> Vec<PathBuf> {
-    let first = beside(file, "-wal.cut");
-    let others = (2..=MAX_KEPT).map(|number| beside(file, &format!("-wal.cut.{number}")));
+fn retained_log_names(file: &Path) -> Vec<PathBuf> {
+    let first = with_suffix(file, "-wal.cut");
+    let others =
+        (2..=MAX_RETAINED_LOGS).map(|number| with_suffix(file, &format!("-wal.cut.{number}")));
     std::iter::once(first).chain(others).collect()
 }
 
 /// Keeps the log of a database under a free name, by this function.
-fn keep(
+fn retain_log(
     file: &Path,
     by: impl FnOnce(&Path, &Path) -> io::Result<()>,
 ) -> Result<PathBuf, StorageError> {
     let log = log_of(file);
-    let Some(kept) = names_of_kept(file).into_iter().find(|kept| !kept.exists()) else {
+    let Some(retained) = retained_log_names(file).into_iter().find(|retained| !retained.exists())
+    else {
         return Err(error::unavailable(format!(
-            "keep {log}, which cannot be used whole: {MAX_KEPT} such logs lie beside it; move `{log}.cut` and the others away",
+            "keep {log}, which cannot be used whole: {MAX_RETAINED_LOGS} such logs lie beside it; move `{log}.cut` and the others away",
             log = log.display()
         )));
     };
-    let failed = |why: io::Error| error::no_file(&format!("keep {}", kept.display()), &why);
-    by(&log, &kept).map_err(failed)?;
-    Ok(kept)
+    let failed = |why: io::Error| error::no_file(&format!("keep {}", retained.display()), &why);
+    by(&log, &retained).map_err(failed)?;
+    Ok(retained)
 }
 
 /// Copies a file; a partial copy never has the final name.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let draft = beside(to, ".part");
+    let draft = with_suffix(to, ".part");
     let mut file = private().truncate(true).open(&draft)?;
     io::copy(&mut File::open(from)?, &mut file)?;
     file.sync_all()?;
@@ -310,20 +315,24 @@ mod tests {
         assert_eq!(bytes(&dir), before, "a look changes nothing");
 
         let storage = SqliteStorage::open(dir.path()).unwrap();
-        let kept = dir.path().join("hub.db-wal.cut");
-        let [Loss::LogCut { kept: named, committed, missing }] = storage.losses() else {
+        let retained = dir.path().join("hub.db-wal.cut");
+        let [Loss::LogCut { retained: named, committed, missing }] = storage.losses() else {
             panic!("{:?}", storage.losses());
         };
-        assert_eq!((named, fs::read(&kept).ok()), (&kept, before[1].clone()));
+        assert_eq!((named, fs::read(&retained).ok()), (&retained, before[1].clone()));
         assert!(0 < *missing && missing < committed, "{missing} of {committed}");
         let are_left = left(&storage, &tasks).await;
         assert!(0 < are_left && are_left < tasks.len(), "{are_left}");
         task(&storage).await;
         drop(storage);
         let again = SqliteStorage::open(dir.path()).unwrap();
-        assert_eq!(again.losses(), [Loss::Kept { kept: kept.clone() }], "until it is moved away");
+        assert_eq!(
+            again.losses(),
+            [Loss::Retained { retained: retained.clone() }],
+            "until it is moved away"
+        );
         drop(again);
-        fs::remove_file(kept).unwrap();
+        fs::remove_file(retained).unwrap();
         assert_eq!(SqliteStorage::open(dir.path()).unwrap().losses(), []);
     }
 
@@ -336,8 +345,8 @@ mod tests {
             drop(storage);
             cut(&dir, length);
             let storage = SqliteStorage::open(dir.path()).unwrap();
-            let kept = dir.path().join("hub.db-wal.cut");
-            assert_eq!(storage.losses()[0], Loss::LogNeedless { kept });
+            let retained = dir.path().join("hub.db-wal.cut");
+            assert_eq!(storage.losses()[0], Loss::LogNeedless { retained });
             assert_eq!(left(&storage, &tasks).await, tasks.len());
         }
     }
@@ -361,10 +370,10 @@ mod tests {
         // Follows the fix in the error's text.
         let log = dir.path().join("hub.db-wal");
         assert!(refused.to_string().contains(&format!("mv {0} {0}.cut", log.display())));
-        let kept = dir.path().join("hub.db-wal.cut");
-        fs::rename(log, &kept).unwrap();
+        let retained = dir.path().join("hub.db-wal.cut");
+        fs::rename(log, &retained).unwrap();
         let storage = SqliteStorage::open(dir.path()).unwrap();
-        assert_eq!(storage.losses(), [Loss::Kept { kept }, Loss::LogMissing]);
+        assert_eq!(storage.losses(), [Loss::Retained { retained }, Loss::LogMissing]);
         assert_eq!(left(&storage, &tasks).await, tasks.len() - 1);
     }
 
@@ -375,8 +384,8 @@ mod tests {
         drop(storage);
         cut(&dir, |length| length - 100);
         fs::remove_file(dir.path().join("hub.db-shm")).unwrap();
-        let kept = dir.path().join("hub.db-wal.cut");
-        assert_eq!(SqliteStorage::open(dir.path()).unwrap().losses(), [Loss::LogTorn { kept }]);
+        let retained = dir.path().join("hub.db-wal.cut");
+        assert_eq!(SqliteStorage::open(dir.path()).unwrap().losses(), [Loss::LogTorn { retained }]);
     }
 
     #[tokio::test]
@@ -425,7 +434,7 @@ mod tests {
         let dir = killed(&dir);
         drop(storage);
         cut(&dir, |length| length / 2);
-        for kept in names_of_kept(&dir.path().join(schema::FILE)) {
+        for kept in retained_log_names(&dir.path().join(schema::FILE)) {
             fs::write(kept, "").unwrap();
         }
         let before = bytes(&dir);

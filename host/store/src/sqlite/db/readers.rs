@@ -22,7 +22,7 @@ pub(in crate::sqlite) struct Readers {
 }
 
 impl Readers {
-    pub(in crate::sqlite) fn of(file: PathBuf) -> Self {
+    pub(in crate::sqlite) fn new(file: PathBuf) -> Self {
         let of = |connections| Arc::new(Semaphore::new(connections));
         let turns = Lanes::new(of(CONNECTIONS), of(CONNECTIONS_OF_OTHERS));
         Self { file, idle: Mutex::default(), turns }

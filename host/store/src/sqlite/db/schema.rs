@@ -472,11 +472,11 @@ pub(in crate::sqlite) fn open(file: &Path) -> Result<(Connection, Vec<Loss>), St
 
 /// Error of opening a database: unreachable, or damaged.
 pub(in crate::sqlite) fn unopened(file: &Path, why: &rusqlite::Error) -> StorageError {
-    let what = file.display().to_string();
+    let subject = file.display().to_string();
     if error::is_damage(why) {
-        StorageError::Corrupt { what, why: why.to_string() }
+        StorageError::Corrupt { subject, why: why.to_string() }
     } else {
-        StorageError::Unavailable(format!("open {what}: {why}; {}", error::way_out(why)))
+        StorageError::Unavailable(format!("open {subject}: {why}; {}", error::way_out(why)))
     }
 }
 
@@ -525,21 +525,22 @@ fn connect(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 pub(in crate::sqlite) fn check(db: &Connection, file: &Path) -> Result<usize, StorageError> {
     let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
     let ask = |sql| ask(sql).map_err(|why| unopened(file, &why));
-    let corrupt = |why: String| StorageError::Corrupt { what: file.display().to_string(), why };
+    let corrupt = |why: String| StorageError::Corrupt { subject: file.display().to_string(), why };
     let is_empty = ask("SELECT count(*) FROM sqlite_schema")? == 0;
     let owner = ask("PRAGMA application_id")?;
     let format = ask("PRAGMA user_version")?;
     if is_empty {
         return Ok(0);
     }
-    let (Ok(seen), true) = (usize::try_from(format), owner == i64::from(APPLICATION_ID)) else {
+    let (Ok(applied), true) = (usize::try_from(format), owner == i64::from(APPLICATION_ID)) else {
         return Err(corrupt("it is not the database of a hub".into()));
     };
-    if seen > MIGRATIONS.len() {
-        let [found, known] = [seen, MIGRATIONS.len()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    if applied > MIGRATIONS.len() {
+        let [found, known] =
+            [applied, MIGRATIONS.len()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
         return Err(StorageError::Newer { path: file.to_owned(), found, known });
     }
-    Ok(seen)
+    Ok(applied)
 }
 
 fn prepare(db: &mut Connection, known: usize) -> rusqlite::Result<()> {

@@ -33,7 +33,7 @@ const INDEX: usize = 136;
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::sqlite) enum LogCondition {
     /// All committed frames are in the log, as far as can be known; or no log exists.
-    Whole,
+    Complete,
     /// The log ends in the middle of a write, and no index tells whether that write was committed.
     Torn,
     /// Committed frames are missing.
@@ -46,7 +46,7 @@ pub(in crate::sqlite) struct Cut {
     /// Number of committed frames.
     pub(in crate::sqlite) committed: u32,
     /// Number of remaining frames, up to the end of a transaction.
-    pub(in crate::sqlite) left: u32,
+    pub(in crate::sqlite) remaining: u32,
     /// Number of frames that a finished checkpoint has copied to the database.
     pub(in crate::sqlite) checkpointed: u32,
     /// Number of frames that an unfinished checkpoint may have copied to the database.
@@ -62,26 +62,30 @@ impl Cut {
     /// True if the rest of the log fits the database, which means that the database has no pages of
     /// later transactions.
     pub(in crate::sqlite) fn is_usable(&self) -> bool {
-        self.perhaps_checkpointed.max(self.checkpointed) <= self.left
+        self.perhaps_checkpointed.max(self.checkpointed) <= self.remaining
     }
 }
 
 /// Compares the log of a database that nobody has open with its index. Both may be absent.
 pub(in crate::sqlite) fn inspect(log: &Path, index: &Path) -> io::Result<LogCondition> {
-    let Some(file) = open(log)? else { return Ok(LogCondition::Whole) };
+    let Some(file) = open(log)? else { return Ok(LogCondition::Complete) };
     let index = open(index)?.map(read_index).transpose()?.flatten();
-    let left = Frames::read(file)?;
+    let frames = Frames::read(file)?;
     let Some(index) = index else {
-        return Ok(if left.ends_in_a_write { LogCondition::Torn } else { LogCondition::Whole });
+        return Ok(if frames.ends_in_a_write {
+            LogCondition::Torn
+        } else {
+            LogCondition::Complete
+        });
     };
     // After a power failure the index may belong to an earlier log, and says nothing of this one.
-    let is_same = left.salt.is_none_or(|salt| salt == index.salt);
-    if !is_same || left.committed >= index.committed {
-        return Ok(LogCondition::Whole);
+    let is_same = frames.salt.is_none_or(|salt| salt == index.salt);
+    if !is_same || frames.committed >= index.committed {
+        return Ok(LogCondition::Complete);
     }
     Ok(LogCondition::Cut(Cut {
         committed: index.committed,
-        left: left.committed,
+        remaining: frames.committed,
         checkpointed: index.checkpointed,
         perhaps_checkpointed: index.perhaps_checkpointed,
     }))
@@ -195,8 +199,10 @@ fn read_index(mut file: File) -> io::Result<Option<WalIndex>> {
     let is_valid = |at: &Range<usize>| {
         let mut sum = Checksum { is_big_endian: cfg!(target_endian = "big"), words: [0; 2] };
         sum.add(&bytes[at.start..at.start + 40]);
-        let is_made = bytes[at.start + 12] == 1;
-        word(at.start) == VERSION && is_made && sum.is(word(at.start + 40), word(at.start + 44))
+        let is_initialized = bytes[at.start + 12] == 1;
+        word(at.start) == VERSION
+            && is_initialized
+            && sum.is(word(at.start + 40), word(at.start + 44))
     };
     Ok(INDEX_HEADERS.into_iter().find(is_valid).map(|header| WalIndex {
         salt: array(&bytes[header.start + 32..header.start + 40]),

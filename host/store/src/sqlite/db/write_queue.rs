@@ -13,7 +13,7 @@ const QUEUE: usize = 1024;
 pub(in crate::sqlite) const BATCH: usize = 256;
 
 /// Limit of long writes in a transaction while short ones are expected.
-const LONG_BESIDE_SHORT: usize = 2;
+const LONG_LIMIT: usize = 2;
 
 /// Number of transactions after the last short write in which another one is expected.
 const ABOUT: u32 = 32;
@@ -35,7 +35,7 @@ pub(in crate::sqlite) enum Length {
 
 impl Length {
     /// Length of a write of this many rows and bytes.
-    pub(in crate::sqlite) fn of(rows: usize, bytes: usize) -> Self {
+    pub(in crate::sqlite) fn from_size(rows: usize, bytes: usize) -> Self {
         if rows <= FEW_ROWS && bytes <= FEW_BYTES { Self::Short } else { Self::Long }
     }
 }
@@ -62,7 +62,7 @@ impl<T> Queues<T> {
     }
 
     /// Queue for writes of this length.
-    pub(in crate::sqlite) fn of(&self, length: Length) -> &Sender<T> {
+    pub(in crate::sqlite) fn sender(&self, length: Length) -> &Sender<T> {
         match length {
             Length::Short => &self.short,
             Length::Long => &self.long,
@@ -77,7 +77,7 @@ impl<T> Queues<T> {
 
 /// State of the queues after a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sqlite) enum Left {
+pub(in crate::sqlite) enum QueueState {
     /// More may be left.
     More,
     /// Empty for now.
@@ -96,51 +96,53 @@ pub(in crate::sqlite) struct Waiting<T> {
 
 impl<T> Waiting<T> {
     /// Takes the writes of the next transaction.
-    pub(in crate::sqlite) fn take(&mut self, batch: &mut Vec<T>) -> Left {
-        let short = take(&mut self.short, batch, BATCH);
+    pub(in crate::sqlite) fn take_batch(&mut self, batch: &mut Vec<T>) -> QueueState {
+        let short = drain(&mut self.short, batch, BATCH);
         self.expected = if batch.is_empty() { self.expected.saturating_sub(1) } else { ABOUT };
-        let most = if self.expected > 0 { LONG_BESIDE_SHORT } else { BATCH };
-        let long = take(&mut self.long, batch, most);
+        let limit = if self.expected > 0 { LONG_LIMIT } else { BATCH };
+        let long = drain(&mut self.long, batch, limit);
         if batch.is_empty() {
             // After an idle time, no short write is expected.
             self.expected = 0;
         }
         match (short, long) {
-            (Left::More, _) | (_, Left::More) => Left::More,
-            (Left::Ended, Left::Ended) => Left::Ended,
-            (Left::Nothing | Left::Ended, Left::Nothing | Left::Ended) => Left::Nothing,
+            (QueueState::More, _) | (_, QueueState::More) => QueueState::More,
+            (QueueState::Ended, QueueState::Ended) => QueueState::Ended,
+            (QueueState::Nothing | QueueState::Ended, QueueState::Nothing | QueueState::Ended) => {
+                QueueState::Nothing
+            }
         }
     }
 }
 
-/// Takes up to `most` writes from a queue.
-fn take<T>(queue: &mut Receiver<T>, batch: &mut Vec<T>, most: usize) -> Left {
-    for _ in 0..most {
+/// Takes up to `limit` writes from a queue.
+fn drain<T>(queue: &mut Receiver<T>, batch: &mut Vec<T>, limit: usize) -> QueueState {
+    for _ in 0..limit {
         match queue.try_recv() {
             Ok(change) => batch.push(change),
-            Err(TryRecvError::Empty) => return Left::Nothing,
-            Err(TryRecvError::Disconnected) => return Left::Ended,
+            Err(TryRecvError::Empty) => return QueueState::Nothing,
+            Err(TryRecvError::Disconnected) => return QueueState::Ended,
         }
     }
-    Left::More
+    QueueState::More
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Left::*, *};
+    use super::{QueueState::*, *};
 
     /// Creates queues with pending writes, which are represented by their length.
     fn waiting(short: usize, long: usize) -> (Queues<Length>, Waiting<Length>) {
         let (queues, waiting) = Queues::new();
         for (length, times) in [(Length::Short, short), (Length::Long, long)] {
-            (0..times).for_each(|_| queues.of(length).try_send(length).unwrap());
+            (0..times).for_each(|_| queues.sender(length).try_send(length).unwrap());
         }
         (queues, waiting)
     }
 
-    fn next(waiting: &mut Waiting<Length>) -> (usize, usize, Left) {
+    fn next(waiting: &mut Waiting<Length>) -> (usize, usize, QueueState) {
         let mut batch = Vec::new();
-        let left = waiting.take(&mut batch);
+        let left = waiting.take_batch(&mut batch);
         let short = batch.iter().filter(|length| **length == Length::Short).count();
         let first = batch.iter().take(short);
         assert!(first.into_iter().all(|length| *length == Length::Short), "short ones first");
@@ -149,24 +151,24 @@ mod tests {
 
     #[test]
     fn write_length_follows_rows_and_bytes() {
-        assert_eq!(Length::of(FEW_ROWS, FEW_BYTES), Length::Short);
-        assert_eq!(Length::of(FEW_ROWS + 1, 0), Length::Long);
-        assert_eq!(Length::of(1, FEW_BYTES + 1), Length::Long);
+        assert_eq!(Length::from_size(FEW_ROWS, FEW_BYTES), Length::Short);
+        assert_eq!(Length::from_size(FEW_ROWS + 1, 0), Length::Long);
+        assert_eq!(Length::from_size(1, FEW_BYTES + 1), Length::Long);
     }
 
     #[test]
     fn short_writes_throttle_long_writes() {
         let (queues, mut waiting) = waiting(3, 100);
         assert_eq!(queues.len(), 103);
-        assert_eq!(next(&mut waiting), (3, LONG_BESIDE_SHORT, More));
+        assert_eq!(next(&mut waiting), (3, LONG_LIMIT, More));
         // A short write is expected soon after another.
-        assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, More));
-        queues.of(Length::Short).try_send(Length::Short).unwrap();
-        assert_eq!(next(&mut waiting), (1, LONG_BESIDE_SHORT, More));
+        assert_eq!(next(&mut waiting), (0, LONG_LIMIT, More));
+        queues.sender(Length::Short).try_send(Length::Short).unwrap();
+        assert_eq!(next(&mut waiting), (1, LONG_LIMIT, More));
         for _ in 1..ABOUT {
-            assert_eq!(next(&mut waiting), (0, LONG_BESIDE_SHORT, More));
+            assert_eq!(next(&mut waiting), (0, LONG_LIMIT, More));
         }
-        let left = 100 - LONG_BESIDE_SHORT * (ABOUT as usize + 2);
+        let left = 100 - LONG_LIMIT * (ABOUT as usize + 2);
         assert_eq!(next(&mut waiting), (0, left, Nothing), "nobody else is there");
         assert_eq!((next(&mut waiting), queues.len()), ((0, 0, Nothing), 0));
     }

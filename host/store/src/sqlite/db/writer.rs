@@ -12,7 +12,7 @@ use super::{
     error::{self, unavailable},
     failure::SqliteFailure,
     schema::CHECKPOINT_PAGES,
-    write_queue::{BATCH, Left, Length, Queues, Waiting},
+    write_queue::{BATCH, Length, QueueState, Queues, Waiting},
 };
 use crate::{StorageError, health::Judgement};
 use a2a_hub_protocol::operation::StorageCondition;
@@ -65,7 +65,7 @@ struct WriterWakeup {
 impl WriterWakeup {
     /// Called by the thread before it reads the queues: it finds the writes that are queued now. A
     /// later write wakes it again.
-    fn look(&self) {
+    fn begin_read(&self) {
         self.woken.store(false, SeqCst);
         self.looks.fetch_add(1, SeqCst);
         fence(SeqCst);
@@ -105,8 +105,8 @@ impl Writer {
         mut db: Connection,
         checkpointer: Checkpointer,
     ) -> Result<Self, StorageError> {
-        let log =
-            LogLength::of(&mut db).map_err(|why| unavailable(format!("watch its log: {why}")))?;
+        let log = LogLength::watch(&mut db)
+            .map_err(|why| unavailable(format!("watch its log: {why}")))?;
         let (queues, waiting) = Queues::new();
         let (judgement, calls) = <(Arc<Judgement>, Arc<WriterWakeup>)>::default();
         let of_thread = (Arc::clone(&judgement), Arc::clone(&calls));
@@ -142,11 +142,11 @@ impl Writer {
         length: Length,
         change: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
     ) -> Result<T, StorageError> {
-        let gone = || unavailable("its writer has ended; see the log, and restart the hub");
+        let closed = || unavailable("its writer has ended; see the log, and restart the hub");
         let (done, outcome) = oneshot::channel();
-        let asked = QueuedWrite { change: Some(change), outcome: None, done };
-        let queues = self.queues.as_ref().ok_or_else(gone)?;
-        queues.of(length).send(Box::new(asked)).await.map_err(|_| gone())?;
+        let queued = QueuedWrite { change: Some(change), outcome: None, done };
+        let queues = self.queues.as_ref().ok_or_else(closed)?;
+        queues.sender(length).send(Box::new(queued)).await.map_err(|_| closed())?;
         if let Some(wake) = self.wake() {
             let (mut waiting, mut in_vain) = (1, 0);
             for _ in 0..TURNS {
@@ -162,7 +162,7 @@ impl Writer {
                 waiting = there_are;
             }
         }
-        outcome.await.map_err(|_| gone())?
+        outcome.await.map_err(|_| closed())?
     }
 
     /// Guard that wakes the thread when it is dropped.
@@ -178,8 +178,8 @@ impl Writer {
     ) {
         let (done, _) = oneshot::channel();
         if let Some(queues) = &self.queues {
-            let asked = QueuedWrite { change: Some(change), outcome: None, done };
-            if queues.of(Length::Short).try_send(Box::new(asked)).is_err() {
+            let queued = QueuedWrite { change: Some(change), outcome: None, done };
+            if queues.sender(Length::Short).try_send(Box::new(queued)).is_err() {
                 tracing::debug!("the store is too busy to keep a fold");
             }
             drop(self.wake());
@@ -207,11 +207,11 @@ struct LogLength(Arc<AtomicUsize>);
 impl LogLength {
     /// Watches the log of this connection. A log that is too long is checkpointed at once; SQLite
     /// does that itself only without a hook.
-    fn of(db: &mut Connection) -> rusqlite::Result<Self> {
+    fn watch(db: &mut Connection) -> rusqlite::Result<Self> {
         let length = Self::default();
-        let told = Arc::clone(&length.0);
+        let shared = Arc::clone(&length.0);
         db.wal_hook(Some(move |log: &mut Wal, pages: c_int| {
-            told.store(usize::try_from(pages).unwrap_or(0), SeqCst);
+            shared.store(usize::try_from(pages).unwrap_or(0), SeqCst);
             if i64::from(pages) >= CHECKPOINT_PAGES {
                 // What stays in the log is as durable there, and the commit is made.
                 let _ = log.checkpoint();
@@ -235,12 +235,12 @@ fn run(
     judgement: &Judgement,
 ) {
     let (mut batch, mut has_failed) = (Vec::with_capacity(BATCH), false);
-    let (mut changes, mut in_place) = (0, 0);
+    let (mut changes, mut checkpointed_pages) = (0, 0);
     loop {
-        calls.look();
-        let left = waiting.take(&mut batch);
+        calls.begin_read();
+        let queue_state = waiting.take_batch(&mut batch);
         if batch.is_empty() {
-            if left == Left::Ended {
+            if queue_state == QueueState::Ended {
                 break;
             }
             thread::park();
@@ -253,19 +253,19 @@ fn run(
             change.answer(committed.clone());
         }
         let pages = log.pages();
-        if pages < in_place {
+        if pages < checkpointed_pages {
             // The log has restarted.
-            in_place = 0;
+            checkpointed_pages = 0;
         }
-        let is_long = changes >= CHECKPOINT || pages - in_place >= CHECKPOINT_OF_PAGES;
+        let is_long = changes >= CHECKPOINT || pages - checkpointed_pages >= CHECKPOINT_OF_PAGES;
         // On a full disk, the log takes the space. A checkpoint moves it to the database, and the
         // log restarts.
         if is_long || failed != has_failed {
             checkpointer.ask();
-            (changes, in_place) = (0, pages);
+            (changes, checkpointed_pages) = (0, pages);
         }
         has_failed = failed;
-        if left == Left::Nothing {
+        if queue_state == QueueState::Nothing {
             // Writers that queued since then let others queue first.
             thread::park();
         }
@@ -309,8 +309,8 @@ fn commit(db: &Connection, batch: &mut [Box<dyn Write>]) -> rusqlite::Result<()>
         execute("ROLLBACK")?;
     }
     execute("BEGIN IMMEDIATE")?;
-    let made = batch.iter_mut().try_for_each(|change| change.make(db));
-    let committed = made.and_then(|()| execute("COMMIT"));
+    let applied = batch.iter_mut().try_for_each(|change| change.make(db));
+    let committed = applied.and_then(|()| execute("COMMIT"));
     // Some failures have ended the transaction already.
     if committed.is_err() && !db.is_autocommit() {
         execute("ROLLBACK")?;

@@ -62,7 +62,7 @@ impl Addition {
         events: Vec<Arc<TaskEvent>>,
         by: Option<&Principal>,
     ) -> Result<Self, StorageError> {
-        let rows = rows::of(expected, &events)?;
+        let rows = rows::from_events(expected, &events)?;
         Ok(Self { task, expected, events, rows, by: by.map(Principal::to_log) })
     }
 
@@ -177,10 +177,10 @@ pub(in crate::sqlite) fn askers(
         let events = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
         // Events stored together with a task's creation resulted from it; no principal requested
         // them.
-        let asked = if first == 1 { 1 } else { rows::count(events) };
+        let requested = if first == 1 { 1 } else { rows::count(events) };
         // A later version of the hub may know other principals.
         let Some(asker) = Principal::from_log(&asker) else { continue };
-        askers.extend((first..).take(asked).map(|seq| (seq, asker.clone())));
+        askers.extend((first..).take(requested).map(|seq| (seq, asker.clone())));
     }
     Ok(askers)
 }
@@ -204,11 +204,11 @@ pub(in crate::sqlite) fn task(
         let task = Task { context_id: head.context, ..task };
         return Ok(Some((StoredTask { agent: head.agent, seq: head.seq, task }, None)));
     }
-    let what = || format!("the fold of task {id}");
+    let subject = || format!("the fold of task {id}");
     let mut found = db.prepare_cached("SELECT seq, fold FROM folds WHERE task = ?1")?;
     let mut rows = found.query([id.as_str()])?;
     let (from, known) = match rows.next()? {
-        Some(row) => (row.get::<_, i64>(0)?.unsigned_abs(), Some(parse::<Task>(row, 1, what)?)),
+        Some(row) => (row.get::<_, i64>(0)?.unsigned_abs(), Some(parse::<Task>(row, 1, subject)?)),
         None => (0, None),
     };
     // The fold may be newer than the head, which was read first; either is complete.
@@ -221,7 +221,7 @@ pub(in crate::sqlite) fn task(
     task.context_id = head.context;
     let rests = task.status.state.is_final() || task.status.state.is_interrupted();
     let fold = if rests && seq - from >= LONG {
-        let json = serde_json::to_string(&task).map_err(|why| corrupt(what(), why))?;
+        let json = serde_json::to_string(&task).map_err(|why| corrupt(subject(), why))?;
         Some(Fold { task: id.clone(), seq, json })
     } else {
         None
@@ -255,7 +255,7 @@ fn replay(
 }
 
 /// Stores folds, unless newer ones exist.
-pub(in crate::sqlite) fn keep(db: &Connection, folds: &[Fold]) -> Result<(), SqliteFailure> {
+pub(in crate::sqlite) fn store_folds(db: &Connection, folds: &[Fold]) -> Result<(), SqliteFailure> {
     // The task may have been deleted since it was read.
     let sql = "INSERT INTO folds (task, seq, fold) SELECT ?1, ?2, ?3
         WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1)
@@ -362,7 +362,7 @@ pub(in crate::sqlite) fn requests(
         let (fingerprint, task) = (row.get(0)?, TaskId::new(row.get::<_, String>(1)?));
         let by: Option<String> = row.get(3)?;
         let by = by.and_then(|by| Principal::from_log(&by));
-        Ok(BegunRequest { fingerprint, task, by, made: row.get(2)? })
+        Ok(BegunRequest { fingerprint, task, by, created: row.get(2)? })
     };
     let rows = found.query_map(params![since, integer(limit as u64)], request)?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -375,8 +375,8 @@ pub(in crate::sqlite) fn shrink(db: &Connection) -> Result<bool, SqliteFailure> 
         return Ok(false);
     }
     db.execute_batch(&format!("PRAGMA incremental_vacuum({PAGES_AT_ONCE})"))?;
-    let left: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
-    Ok(left > SPARE_PAGES && left < free)
+    let remaining: i64 = db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(remaining > SPARE_PAGES && remaining < free)
 }
 
 /// Size of the used pages in bytes.
@@ -395,9 +395,10 @@ pub(in crate::sqlite) fn tally(db: &Connection) -> Result<Vec<Tally>, SqliteFail
     let mut rows = found.query([])?;
     let mut tallies = Vec::new();
     while let Some(row) = rows.next()? {
-        let what = || "the number of tasks".to_owned();
-        let agent = AgentId::parse(row.get::<_, String>(0)?).map_err(|why| corrupt(what(), why))?;
-        let state = state_of(row, 1, what)?;
+        let subject = || "the number of tasks".to_owned();
+        let agent =
+            AgentId::parse(row.get::<_, String>(0)?).map_err(|why| corrupt(subject(), why))?;
+        let state = state_of(row, 1, subject)?;
         tallies.push(Tally { agent, state, tasks: row.get::<_, i64>(2)?.unsigned_abs() });
     }
     Ok(tallies)
@@ -412,25 +413,25 @@ pub(in crate::sqlite) fn conversation(
     let sql = format!("SELECT id FROM tasks WHERE context = ?1 AND NOT {LIVE} ORDER BY id DESC");
     let mut found = db.prepare_cached(&sql)?;
     let mut rows = found.query([key::key(context)])?;
-    let mut said = Conversation::new(limit);
+    let mut conversation = Conversation::new(limit);
     let mut folds = Vec::new();
-    while !said.is_enough()
+    while !conversation.is_enough()
         && let Some(row) = rows.next()?
     {
         let id = TaskId::new(row.get::<_, String>(0)?);
         if let Some((stored, fold)) = task(db, &id)? {
-            said.add(stored.task);
+            conversation.add(stored.task);
             folds.extend(fold);
         }
     }
-    Ok((said.oldest_first(), folds))
+    Ok((conversation.oldest_first(), folds))
 }
 
 pub(in crate::sqlite) fn head_of(row: &Row<'_>) -> Result<Head, SqliteFailure> {
     let task = TaskId::new(row.get::<_, String>(0)?);
-    let what = || format!("the head of task {task}");
-    let agent = AgentId::parse(row.get::<_, String>(2)?).map_err(|why| corrupt(what(), why))?;
-    let state = state_of(row, 3, what)?;
+    let subject = || format!("the head of task {task}");
+    let agent = AgentId::parse(row.get::<_, String>(2)?).map_err(|why| corrupt(subject(), why))?;
+    let state = state_of(row, 3, subject)?;
     Ok(Head {
         context: key::read(row.get(1)?),
         agent,
@@ -448,10 +449,10 @@ pub(in crate::sqlite) fn head_of(row: &Row<'_>) -> Result<Head, SqliteFailure> {
 fn state_of(
     row: &Row<'_>,
     column: usize,
-    what: impl FnOnce() -> String,
+    subject: impl FnOnce() -> String,
 ) -> Result<TaskState, SqliteFailure> {
     let name: String = row.get(column)?;
-    let unknown = || corrupt(what(), format!("no task is ever {name}"));
+    let unknown = || corrupt(subject(), format!("no task is ever {name}"));
     Ok(TaskState::from_name(&name).ok_or_else(unknown)?)
 }
 
@@ -459,20 +460,20 @@ fn state_of(
 fn parse<T: DeserializeOwned>(
     row: &Row<'_>,
     column: usize,
-    what: impl FnOnce() -> String,
+    subject: impl FnOnce() -> String,
 ) -> Result<T, SqliteFailure> {
-    parse_text(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?, what)
+    parse_text(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?, subject)
 }
 
 fn parse_text<T: DeserializeOwned>(
     json: &str,
-    what: impl FnOnce() -> String,
+    subject: impl FnOnce() -> String,
 ) -> Result<T, SqliteFailure> {
-    Ok(serde_json::from_str(json).map_err(|why| corrupt(what(), why))?)
+    Ok(serde_json::from_str(json).map_err(|why| corrupt(subject(), why))?)
 }
 
-pub(in crate::sqlite) fn corrupt(what: String, why: impl Display) -> StorageError {
-    StorageError::Corrupt { what, why: why.to_string() }
+pub(in crate::sqlite) fn corrupt(subject: String, why: impl Display) -> StorageError {
+    StorageError::Corrupt { subject, why: why.to_string() }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! for is stored only as its log. A long text is not stored.
 
 use super::events::{self, corrupt};
-use crate::{Looked, StoredTask, sqlite::db::failure::SqliteFailure};
+use crate::{StoredTask, TaskView, sqlite::db::failure::SqliteFailure};
 use a2a_hub_protocol::{
     dialect::FinishedTask,
     id::{AgentId, TaskId},
@@ -76,7 +76,7 @@ impl Lately {
     }
 
     /// Caches a task read from the store, unless something was deleted since.
-    pub(in crate::sqlite) fn keep(&self, id: &TaskId, task: &Arc<FinishedTask>, forgotten: u64) {
+    pub(in crate::sqlite) fn cache(&self, id: &TaskId, task: &Arc<FinishedTask>, forgotten: u64) {
         let mut tasks = self.tasks.lock();
         if self.forgotten() == forgotten && task.document().len() <= LONGEST {
             tasks.add(id.clone(), Arc::clone(task));
@@ -117,36 +117,37 @@ pub(in crate::sqlite) enum Worth {
 }
 
 /// View of a task for clients, and data that saves the next reader work.
-pub(in crate::sqlite) fn look(
+pub(in crate::sqlite) fn view(
     db: &Connection,
     id: &TaskId,
-) -> Result<Option<(Looked, Worth)>, SqliteFailure> {
+) -> Result<Option<(TaskView, Worth)>, SqliteFailure> {
     // One query for the agent, the conversation and the text.
     let sql =
         "SELECT agent, context, document FROM tasks JOIN documents ON task = id WHERE id = ?1";
     let mut found = db.prepare_cached(sql)?;
     let mut rows = found.query([id.as_str()])?;
     if let Some(row) = rows.next()? {
-        let what = || format!("the document of task {id}");
-        let agent = AgentId::parse(row.get::<_, String>(0)?).map_err(|why| corrupt(what(), why))?;
+        let subject = || format!("the document of task {id}");
+        let agent =
+            AgentId::parse(row.get::<_, String>(0)?).map_err(|why| corrupt(subject(), why))?;
         let context = crate::sqlite::context_memory::key::read(row.get(1)?);
         let task = FinishedTask::stored(agent, context, row.get(2)?);
-        return Ok(Some((Looked::Finished(Arc::new(task)), Worth::Nothing)));
+        return Ok(Some((TaskView::Finished(Arc::new(task)), Worth::Nothing)));
     }
     let Some((stored, fold)) = events::task(db, id)? else { return Ok(None) };
     let StoredTask { agent, task, .. } = &stored;
-    let finished = FinishedTask::of(agent.clone(), task);
+    let finished = FinishedTask::from_task(agent.clone(), task);
     Ok(Some(match finished.filter(|finished| finished.document().len() <= LONGEST) {
         Some(finished) => {
             let finished = Arc::new(finished);
-            (Looked::Finished(Arc::clone(&finished)), Worth::Text(finished))
+            (TaskView::Finished(Arc::clone(&finished)), Worth::Text(finished))
         }
-        None => (Looked::Task(Box::new(stored)), fold.map_or(Worth::Nothing, Worth::Fold)),
+        None => (TaskView::Task(Box::new(stored)), fold.map_or(Worth::Nothing, Worth::Fold)),
     }))
 }
 
 /// Stores the text of a finished task, unless the task was deleted in the meantime.
-pub(in crate::sqlite) fn keep(
+pub(in crate::sqlite) fn store_text(
     db: &Connection,
     id: &TaskId,
     task: &FinishedTask,
@@ -183,9 +184,9 @@ mod tests {
     }
 
     async fn document(storage: &SqliteStorage, id: &TaskId) -> Option<Arc<FinishedTask>> {
-        match storage.look(id).await.unwrap() {
-            Some(Looked::Finished(task)) => Some(task),
-            Some(Looked::Task(_)) | None => None,
+        match storage.view(id).await.unwrap() {
+            Some(TaskView::Finished(task)) => Some(task),
+            Some(TaskView::Task(_)) | None => None,
         }
     }
 
@@ -230,7 +231,7 @@ mod tests {
         for id in [&working, &long, &long] {
             assert!(document(&storage, id).await.is_none());
         }
-        assert!(storage.look(&TaskId::fresh()).await.unwrap().is_none());
+        assert!(storage.view(&TaskId::fresh()).await.unwrap().is_none());
         storage.append(&working, 3, vec![status(TaskState::Completed, 3, None)]).await.unwrap();
         let over = document(&storage, &working).await.unwrap();
         assert_eq!(over.task().unwrap().status.state, TaskState::Completed);
@@ -256,7 +257,7 @@ mod tests {
                 storage.writer.write(|_| Ok(())).await.unwrap();
                 storage.writer.write(|_| Ok(())).await.unwrap();
             }
-            assert!(storage.look(&id).await.unwrap().is_none(), "{waits}");
+            assert!(storage.view(&id).await.unwrap().is_none(), "{waits}");
             assert!(storage.whose(&id).await.unwrap().is_none());
             assert_eq!(rows(dir.path(), "documents"), 0);
         }
@@ -276,14 +277,14 @@ mod tests {
             |text: String| Arc::new(FinishedTask::stored(agent.clone(), ContextId::new("c"), text));
         let before = lately.forgotten();
         drop(Forgotten { lately: Arc::clone(&lately), tasks: vec![id.clone()] });
-        lately.keep(&id, &task("x".to_owned()), before);
+        lately.cache(&id, &task("x".to_owned()), before);
         assert!(lately.find(&id).is_none());
-        lately.keep(&id, &task("x".to_owned()), lately.forgotten());
+        lately.cache(&id, &task("x".to_owned()), lately.forgotten());
         assert!(lately.find(&id).is_some());
         // The cache stays within its capacity, and a task that is read again and again stays in it.
         for _ in 0..1_000 {
             let other = TaskId::fresh();
-            lately.keep(&other, &task("y".repeat(10_000)), lately.forgotten());
+            lately.cache(&other, &task("y".repeat(10_000)), lately.forgotten());
             assert!(lately.find(&id).is_some() && lately.find(&other).is_some());
             let tasks = lately.tasks.lock();
             let all = tasks.young.values().chain(tasks.old.values());
@@ -303,7 +304,7 @@ mod tests {
         let agent = AgentId::parse("echo").unwrap();
         let finished = FinishedTask::stored(agent, ContextId::new("c"), "{}".to_owned());
         for found in [1, 0] {
-            keep(&db, &id, &finished).unwrap();
+            store_text(&db, &id, &finished).unwrap();
             let count = "SELECT count(*) FROM documents";
             let rows: i64 = db.query_row(count, [], |row| row.get(0)).unwrap();
             assert_eq!(rows, found);

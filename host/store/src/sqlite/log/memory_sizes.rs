@@ -15,7 +15,7 @@ pub(in crate::sqlite) fn of_values(
 }
 
 /// Total size of an installation's context memories.
-pub(in crate::sqlite) fn of_minds(
+pub(in crate::sqlite) fn of_context_memories(
     db: &Connection,
     owner: &InstallationId,
 ) -> rusqlite::Result<Size> {

@@ -13,7 +13,7 @@ use std::{fmt::Display, mem, sync::Arc};
 
 /// Limit of a row's events in bytes: with the row's id and its principal, they fit into a page of
 /// 4,096.
-const ROOM: usize = 3_800;
+const MAX_ROW_BYTES: usize = 3_800;
 
 /// Separator between two events of a row. Single-line JSON contains none (RFC 8259, section 7).
 const BETWEEN: u8 = b'\n';
@@ -31,7 +31,7 @@ pub(in crate::sqlite) struct Row {
 }
 
 impl Row {
-    fn of(first: u64, events: Vec<u8>) -> Result<Self, StorageError> {
+    fn new(first: u64, events: Vec<u8>) -> Result<Self, StorageError> {
         let events = String::from_utf8(events).map_err(|why| unwritten(&why))?;
         Ok(Self { first, events })
     }
@@ -42,7 +42,7 @@ fn unwritten(why: &dyn Display) -> StorageError {
 }
 
 /// Rows for new events after event number `after`.
-pub(in crate::sqlite) fn of(
+pub(in crate::sqlite) fn from_events(
     after: u64,
     events: &[Arc<TaskEvent>],
 ) -> Result<Vec<Row>, StorageError> {
@@ -54,15 +54,15 @@ pub(in crate::sqlite) fn of(
             text.push(BETWEEN);
         }
         serde_json::to_writer(&mut text, event.as_ref()).map_err(|why| unwritten(&why))?;
-        if end > 0 && text.len() > ROOM {
+        if end > 0 && text.len() > MAX_ROW_BYTES {
             let event = text.split_off(end + 1);
             text.truncate(end);
-            rows.push(Row::of(first, mem::replace(&mut text, event))?);
+            rows.push(Row::new(first, mem::replace(&mut text, event))?);
             first = after.saturating_add(number);
         }
     }
     if !text.is_empty() {
-        rows.push(Row::of(first, text)?);
+        rows.push(Row::new(first, text)?);
     }
     Ok(rows)
 }
@@ -89,17 +89,17 @@ pub(in crate::sqlite) fn each_event(
     // The first row may contain only earlier events.
     let rows = integer((limit as u64).saturating_add(1));
     let mut rows = found.query(params![task.as_str(), integer(after), rows])?;
-    let mut left = limit;
-    while left > 0
+    let mut remaining = limit;
+    while remaining > 0
         && let Some(row) = rows.next()?
     {
         let first = row.get::<_, i64>(0)?.unsigned_abs();
         let events = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
         let wanted =
             (first..).zip(events.split(char::from(BETWEEN))).filter(|(seq, _)| *seq > after);
-        for (seq, event) in wanted.take(left) {
+        for (seq, event) in wanted.take(remaining) {
             take(seq, event)?;
-            left -= 1;
+            remaining -= 1;
         }
     }
     Ok(())
@@ -122,18 +122,19 @@ mod tests {
     fn events_of_one_append_share_rows() {
         let id = TaskId::fresh();
         let (begins, works) = (created(&id, "c"), status(TaskState::Working, 1, None));
-        let (line, long) = (chunk("two\nlines"), chunk(&"x".repeat(ROOM)));
-        let rows = of(0, &[begins.clone(), works.clone(), line.clone()]).unwrap();
+        let (line, long) = (chunk("two\nlines"), chunk(&"x".repeat(MAX_ROW_BYTES)));
+        let rows = from_events(0, &[begins.clone(), works.clone(), line.clone()]).unwrap();
         let all = [json(&begins), json(&works), json(&line)].join("\n");
         assert_eq!(rows, [Row { first: 1, events: all }]);
         assert_eq!(count(&rows[0].events), 3);
 
-        let rows = of(6, &[line.clone(), long.clone(), line.clone(), line.clone()]).unwrap();
+        let rows =
+            from_events(6, &[line.clone(), long.clone(), line.clone(), line.clone()]).unwrap();
         let numbers: Vec<_> = rows.iter().map(|row| (row.first, count(&row.events))).collect();
         assert_eq!(numbers, [(7, 1), (8, 1), (9, 2)]);
 
-        let many = of(0, &vec![line; 200]).unwrap();
-        assert!(many.iter().all(|row| row.events.len() < ROOM), "{}", many.len());
+        let many = from_events(0, &vec![line; 200]).unwrap();
+        assert!(many.iter().all(|row| row.events.len() < MAX_ROW_BYTES), "{}", many.len());
         assert_eq!(many.iter().map(|row| count(&row.events)).sum::<usize>(), 200);
     }
 

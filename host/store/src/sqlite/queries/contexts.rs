@@ -34,7 +34,7 @@ pub(in crate::sqlite) fn list(
     let context = filter.context.as_ref().map(key::key);
     let tenant = filter.tenant.clone().unwrap_or_default();
     let [limit, offset] = [filter.limit, filter.offset].map(|n| integer(n as u64));
-    let prefix = key::of(&tenant, filter.id_prefix.as_deref().unwrap_or_default());
+    let prefix = key::prefix_of(&tenant, filter.id_prefix.as_deref().unwrap_or_default());
     let beyond = beyond(&prefix);
     let after = filter.after.as_ref().map(TaskId::as_str);
     let (since, directory) = (&filter.idle_since, &filter.directory);
@@ -90,9 +90,9 @@ fn info(db: &Connection, context: &str) -> Result<Option<ContextInfo>, SqliteFai
     let mut rows = found.query([context])?;
     let (mut agents, mut tasks) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let what = || format!("the agents of conversation {context}");
+        let subject = || format!("the agents of conversation {context}");
         let agent = AgentId::parse(row.get::<_, String>(0)?);
-        agents.push(agent.map_err(|why| corrupt(what(), why))?);
+        agents.push(agent.map_err(|why| corrupt(subject(), why))?);
         tasks += row.get::<_, i64>(1)?.unsigned_abs();
     }
     Ok(Some(ContextInfo {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn context_page_cost_is_independent_of_tasks() {
         let (_dir, db) = filled(50_000);
-        let counts = TaskCounts::of(&events::tally(&db).unwrap());
+        let counts = TaskCounts::from_tallies(&events::tally(&db).unwrap());
         assert_eq!((counts.live, counts.total), (50, 50_000));
         let infos = list(&db, &page()).unwrap();
         let large = infos.iter().find(|info| info.id.as_str() == "large").unwrap();
@@ -170,8 +170,9 @@ mod tests {
             };
             (0..5).map(|_| took()).min().unwrap()
         };
-        let counts =
-            best(&|| assert_eq!(TaskCounts::of(&events::tally(&db).unwrap()).total, 1_000_000));
+        let counts = best(&|| {
+            assert_eq!(TaskCounts::from_tallies(&events::tally(&db).unwrap()).total, 1_000_000);
+        });
         let contexts = best(&|| assert_eq!(list(&db, &page()).unwrap().len(), 20));
         assert!(counts.max(contexts) < Duration::from_millis(5), "{counts:?}, {contexts:?}");
     }

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use a2a_hub_protocol::{
         id::{AgentId, ContextId, TaskId},
-        operation::TaskPlace,
+        operation::TaskCursor,
         task::TaskState,
     };
 
@@ -158,7 +158,7 @@ mod tests {
     fn page_query_sorts_by_index() {
         let dir = tempfile::tempdir().unwrap();
         let db = crate::sqlite::db::schema::open(&dir.path().join("hub.db")).unwrap().0;
-        let after = TaskPlace { updated: "2026".to_owned(), id: TaskId::new("t") };
+        let after = TaskCursor { updated: "2026".to_owned(), id: TaskId::new("t") };
         let of = |agent: Option<&str>| TaskPageQuery {
             agent: agent.map(|agent| AgentId::parse(agent).unwrap()),
             context: None,

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     super::position::{Problems, Table},
-    Course, MAX_AMOUNT, RuleBook, Said, Turn, Verdict, amount, is_set, passed, replay, statement,
-    unit, with_reasons,
+    Course, MAX_AMOUNT, RuleBook, Turn, TurnResult, Verdict, amount, is_set, passed, replay,
+    statement, unit, with_reasons,
 };
 use crate::auction::{Action, Event, Lot, Outcome, Price, Side, State, Tie, mixed};
 
@@ -51,7 +51,7 @@ impl Rules {
         ))
     }
 
-    fn call(&self, who: String) -> Turn {
+    fn call(&self, bidder: String) -> Turn {
         let (wins, limit) = match self.side {
             Side::Buy => ("lowest", "at most"),
             Side::Sell => ("highest", "at least"),
@@ -74,13 +74,13 @@ impl Rules {
             ("pass", json!({ "type": "boolean" })),
             ("reason", json!({ "type": "string" })),
         ];
-        Turn::answer(who, members, request)
+        Turn::answer(bidder, members, request)
     }
 
-    fn award(&self, who: String, price: u64) -> Turn {
+    fn award(&self, bidder: String, price: u64) -> Turn {
         let unit = &self.unit;
         let request = format!("Your bid won; the price is {price} {unit}. Do the task now.");
-        Turn::work(who, request)
+        Turn::work(bidder, request)
     }
 
     fn verdict(
@@ -90,17 +90,17 @@ impl Rules {
         absent: &[(String, String)],
         answer: &str,
     ) -> Verdict {
-        let reason = |who: &String| {
-            reasons.iter().find(|(name, _)| name == who).map_or("", |(_, reason)| reason)
+        let reason = |bidder: &String| {
+            reasons.iter().find(|(name, _)| name == bidder).map_or("", |(_, reason)| reason)
         };
         let bids: Vec<_> = bids
             .iter()
-            .map(|(who, bid)| json!({ "agent": who, "bid": bid, "reason": reason(who) }))
+            .map(|(bidder, bid)| json!({ "agent": bidder, "bid": bid, "reason": reason(bidder) }))
             .collect();
         let beyond =
-            reasons.iter().filter(|(who, _)| !bids.iter().any(|bid| bid["agent"] == **who));
+            reasons.iter().filter(|(bidder, _)| !bids.iter().any(|bid| bid["agent"] == **bidder));
         let beyond =
-            beyond.map(|(who, _)| (who.clone(), "the bid is beyond the reserve".to_owned()));
+            beyond.map(|(bidder, _)| (bidder.clone(), "the bid is beyond the reserve".to_owned()));
         let without: Vec<_> = absent.iter().cloned().chain(beyond).collect();
         let output = json!({
             "winner": winner.as_ref().map(|(who, _)| who),
@@ -114,8 +114,8 @@ impl Rules {
             return Verdict { failure: None, text: answer.to_owned(), output };
         }
         let mut text = "nobody won the auction".to_owned();
-        for (who, why) in without.iter().chain(failed) {
-            text.push_str(&format!("\n{who}: {why}"));
+        for (bidder, why) in without.iter().chain(failed) {
+            text.push_str(&format!("\n{bidder}: {why}"));
         }
         Verdict { failure: Some("no_winner"), text, output }
     }
@@ -140,27 +140,27 @@ impl RuleBook for Bidding<'_> {
         self.state.step(0, Event::Begun)
     }
 
-    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
-        let who = turn.agent.clone();
-        let event = match said {
-            Said::Answer(bid) if is_set(bid, "pass") => {
-                self.absent.push((who.clone(), passed(bid, "reason")));
-                Event::Passed(who)
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+        let bidder = turn.agent.clone();
+        let event = match result {
+            TurnResult::Answer(bid) if is_set(bid, "pass") => {
+                self.absent.push((bidder.clone(), passed(bid, "reason")));
+                Event::Passed(bidder)
             }
-            Said::Answer(bid) => {
-                self.reasons.push((who.clone(), statement(bid, "reason")));
-                Event::Bid(who, bid.get("bid").and_then(Value::as_u64).unwrap_or_default())
+            TurnResult::Answer(bid) => {
+                self.reasons.push((bidder.clone(), statement(bid, "reason")));
+                Event::Bid(bidder, bid.get("bid").and_then(Value::as_u64).unwrap_or_default())
             }
-            Said::Done(text) => {
+            TurnResult::Done(text) => {
                 text.clone_into(&mut self.answer);
-                Event::Done(who)
+                Event::Done(bidder)
             }
-            Said::Failed(why) => {
+            TurnResult::Failed(why) => {
                 // The outcome lists those that failed at the work.
                 if turn.schema().is_some() {
-                    self.absent.push((who.clone(), why.clone()));
+                    self.absent.push((bidder.clone(), why.clone()));
                 }
-                Event::Failed(who, why)
+                Event::Failed(bidder, why)
             }
         };
         self.state.step(0, event)
@@ -168,8 +168,8 @@ impl RuleBook for Bidding<'_> {
 
     fn act(&mut self, action: Action, course: &mut Course) {
         match action {
-            Action::Call(who) => course.add(|| self.rules.call(who)),
-            Action::Award(who, price) => course.add(|| self.rules.award(who, price)),
+            Action::Call(bidder) => course.add(|| self.rules.call(bidder)),
+            Action::Award(bidder, price) => course.add(|| self.rules.award(bidder, price)),
             Action::Finish(outcome) => {
                 let Self { reasons, absent, answer, .. } = self;
                 course.verdict = Some(self.rules.verdict(&outcome, reasons, absent, answer));

@@ -8,7 +8,7 @@ use super::{
         row::{Item, cut, one_line},
         template::as_data,
     },
-    Change as EarlyChange, Course, RuleBook, Said, Turn, Verdict, replay_in, statement,
+    Change as EarlyChange, Course, RuleBook, Turn, TurnResult, Verdict, replay_in, statement,
     with_reasons,
 };
 use crate::blackboard::{
@@ -42,7 +42,7 @@ const MAX_BOARD: usize = 64 << 10;
 const MAX_SHOWN: usize = 20;
 
 /// Most bytes of all texts and results of a board that is reported whole.
-const MAX_WHOLE: usize = 8 << 10;
+const MAX_UNCUT_BYTES: usize = 8 << 10;
 
 /// Bytes of an item's text or result in the report of a larger board.
 const MAX_REPORTED: usize = 512;
@@ -107,14 +107,14 @@ impl Rules {
         })
     }
 
-    fn call(&self, agents: &[String], who: String, round: u32, of: &Shown<'_>) -> Turn {
-        let others: Vec<_> = agents.iter().filter(|it| **it != who).map(String::as_str).collect();
+    fn call(&self, agents: &[String], agent: String, round: u32, of: &Shown<'_>) -> Turn {
+        let others: Vec<_> = agents.iter().filter(|it| **it != agent).map(String::as_str).collect();
         let others = match others.as_slice() {
             [] => String::new(),
             others => format!(" with {}", others.join(", ")),
         };
         let mut request = format!(
-            "You are {who}, and work on this{others} by a shared board of items. This is round {round} of at most {}. \
+            "You are {agent}, and work on this{others} by a shared board of items. This is round {round} of at most {}. \
              The board is now:{}",
             self.rounds,
             as_data(&of.board())
@@ -141,7 +141,7 @@ impl Rules {
             request.push_str(" Of your last answer, this was refused:");
             request.push_str(&as_data(&lines));
         }
-        Turn::answer(who, [("contributions", contributions())], request)
+        Turn::answer(agent, [("contributions", contributions())], request)
     }
 
     /// Board for people and agents who look at it while agents work. The texts of a board with many
@@ -149,12 +149,13 @@ impl Rules {
     fn report(&self, state: &State, round: u32, outcome: Option<&str>) -> Value {
         let text_of = |item: &BoardItem, name: &str| item.body[name].as_str().map_or(0, str::len);
         let bytes = state.items().map(|(_, it)| text_of(it, "text") + text_of(it, "result"));
-        let most = if bytes.sum::<usize>() <= MAX_WHOLE { MAX_WHOLE } else { MAX_REPORTED };
+        let max_bytes =
+            if bytes.sum::<usize>() <= MAX_UNCUT_BYTES { MAX_UNCUT_BYTES } else { MAX_REPORTED };
         let items = state.items().map(|(id, item)| {
             let mut shown = of_item(state, id, item);
             for name in ["text", "result"] {
                 if let Some(Value::String(text)) = shown.get_mut(name) {
-                    cut(text, most);
+                    cut(text, max_bytes);
                 }
             }
             shown
@@ -164,11 +165,11 @@ impl Rules {
     }
 
     fn verdict(&self, state: &State, outcome: &Outcome) -> Verdict {
-        let Outcome { end, rounds, refused, left } = outcome;
+        let Outcome { end, rounds, refused, departed } = outcome;
         let items: Vec<_> = state.items().map(|(id, item)| of_item(state, id, item)).collect();
         let done = state.items().filter(|(_, item)| item.state == ItemState::Done);
         let done: Vec<_> = done.collect();
-        let many = format!("{} of {} items are done", done.len(), items.len());
+        let progress = format!("{} of {} items are done", done.len(), items.len());
         let (word, failure, why) = match end {
             End::Goal => ("goal", None, format!("after {rounds} rounds")),
             End::Quiescent => ("quiescent", None, format!("nobody contributed in round {rounds}")),
@@ -176,9 +177,9 @@ impl Rules {
             End::NoAgents => ("no_agents", Some("no_agents"), "all agents failed".to_owned()),
         };
         let skipped = refused.len().saturating_sub(MAX_SHOWN);
-        let refused = refused.iter().skip(skipped).map(|(round, who, refusal)| {
+        let refused = refused.iter().skip(skipped).map(|(round, agent, refusal)| {
             let Refusal { verb, id, why } = refusal;
-            json!({ "round": round, "agent": who, "do": verb, "id": id, "reason": reason(why) })
+            json!({ "round": round, "agent": agent, "do": verb, "id": id, "reason": reason(why) })
         });
         let output = json!({
             "outcome": word,
@@ -186,11 +187,11 @@ impl Rules {
             "rounds": rounds,
             "items": items,
             "refused": refused.collect::<Vec<_>>(),
-            "failed": with_reasons(left),
+            "failed": with_reasons(departed),
         });
-        let mut text = format!("{many}: {why}");
-        for (who, why) in left {
-            text.push_str(&format!("\n{who} left: {}", one_line(why)));
+        let mut text = format!("{progress}: {why}");
+        for (agent, why) in departed {
+            text.push_str(&format!("\n{agent} left: {}", one_line(why)));
         }
         for (id, item) in done {
             let result = item.body["result"].as_str().unwrap_or_default();
@@ -248,13 +249,13 @@ struct Shown<'s> {
 impl Shown<'_> {
     /// Items as JSON: no text of an agent can imitate another item.
     fn board(&self) -> String {
-        let items = self.state.items().map(|(id, item)| shown(self.state, id, item));
+        let items = self.state.items().map(|(id, item)| agent_view(self.state, id, item));
         serde_json::to_string_pretty(&items.collect::<Value>()).unwrap_or_default()
     }
 }
 
 /// Item as an agent sees it.
-fn shown(state: &State, id: &str, item: &BoardItem) -> Value {
+fn agent_view(state: &State, id: &str, item: &BoardItem) -> Value {
     let mut shown = of_item(state, id, item);
     if let Value::Object(members) = &mut shown {
         members.remove("history");
@@ -313,7 +314,7 @@ fn reason(why: &Refused) -> String {
             "an id and a kind have 1 to 64 letters, digits, `-`, `_` and `.`".to_owned()
         }
         Refused::Needs => "`needs` lists up to 32 other items, each once".to_owned(),
-        Refused::Many => format!(
+        Refused::LimitReached => format!(
             "a turn has at most {MAX_CONTRIBUTIONS} contributions by tools, and as many in its answer; repeat this one, and \
              those after it, in the next"
         ),
@@ -322,13 +323,15 @@ fn reason(why: &Refused) -> String {
             Why::Version(version) => {
                 format!("the item has version {version}; look at it, and name this version")
             }
-            Why::Held(who) => format!("{who} claimed it"),
-            Why::NotHeld => "claim it before".to_owned(),
+            Why::ClaimedBy(agent) => format!("{agent} claimed it"),
+            Why::NotClaimed => "claim it before".to_owned(),
             Why::NotReady => "items that it needs are not done".to_owned(),
             Why::Done => "it is done".to_owned(),
             Why::Full => {
-                let most = MAX_BOARD >> 10;
-                format!("a board has at most {MAX_ITEMS} items and {most} KiB of text; shorten it")
+                let max_kib = MAX_BOARD >> 10;
+                format!(
+                    "a board has at most {MAX_ITEMS} items and {max_kib} KiB of text; shorten it"
+                )
             }
             Why::Stranger => "you have no turn at the board now".to_owned(),
         },
@@ -350,16 +353,16 @@ struct Sharing<'r> {
 }
 
 impl Sharing<'_> {
-    fn change(&mut self, who: &str, change: &EarlyChange) -> Value {
+    fn change(&mut self, agent: &str, change: &EarlyChange) -> Value {
         let wish = contribution(&change.contribution);
         let verb = wish.verb();
-        match self.state.change(who, wish) {
+        match self.state.change(agent, wish) {
             Ok(index) => {
                 let item = self.state.items().nth(index);
-                let item = item.map(|(id, item)| shown(&self.state, id, item));
-                json!({ "agent": who, "do": verb, "item": item })
+                let item = item.map(|(id, item)| agent_view(&self.state, id, item));
+                json!({ "agent": agent, "do": verb, "item": item })
             }
-            Err(why) => json!({ "agent": who, "do": verb, "refused": reason(&why) }),
+            Err(why) => json!({ "agent": agent, "do": verb, "refused": reason(&why) }),
         }
     }
 }
@@ -371,30 +374,30 @@ impl RuleBook for Sharing<'_> {
         self.state.step(0, Event::Begun)
     }
 
-    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
-        let (who, round) = (turn.agent.clone(), self.round);
-        let event = match said {
-            Said::Answer(answer) => {
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+        let (agent, round) = (turn.agent.clone(), self.round);
+        let event = match result {
+            TurnResult::Answer(answer) => {
                 let list = answer.get("contributions").and_then(Value::as_array);
                 let list = list.into_iter().flatten().map(contribution).collect();
-                Event::Contributed(who, round, list)
+                Event::Contributed(agent, round, list)
             }
-            Said::Done(_) => Event::Failed(who, round, "it gave no answer".to_owned()),
-            Said::Failed(why) => Event::Failed(who, round, why),
+            TurnResult::Done(_) => Event::Failed(agent, round, "it gave no answer".to_owned()),
+            TurnResult::Failed(why) => Event::Failed(agent, round, why),
         };
         self.state.step(0, event)
     }
 
     fn act(&mut self, action: Action, course: &mut Course) {
         match action {
-            Action::Call(who, round, refusals) => {
+            Action::Call(agent, round, refusals) => {
                 self.round = round;
-                self.called.push(who.clone());
+                self.called.push(agent.clone());
                 if course.is_new() && course.board.is_none() {
                     course.board = Some(self.rules.report(&self.state, round, None));
                 }
                 let shown = Shown { state: &self.state, refusals: &refusals };
-                course.add(|| self.rules.call(self.agents, who, round, &shown));
+                course.add(|| self.rules.call(self.agents, agent, round, &shown));
             }
             Action::Finish(outcome) => {
                 let verdict = self.rules.verdict(&self.state, &outcome);
@@ -409,9 +412,9 @@ impl RuleBook for Sharing<'_> {
     /// Makes the changes whose turns have begun. Answers of their round count later.
     fn before_results(&mut self) {
         while let Some((change, rest)) = self.changes.split_first() {
-            let Some(who) = self.called.get(change.turn).cloned() else { return };
+            let Some(agent) = self.called.get(change.turn).cloned() else { return };
             self.changes = rest;
-            self.answer = Some(self.change(&who, change));
+            self.answer = Some(self.change(&agent, change));
         }
     }
 }
@@ -428,9 +431,9 @@ pub(super) fn parse(
     let agents = u32::try_from(agents).unwrap_or(u32::MAX);
     if rounds.saturating_mul(agents) > MAX_ANSWERS {
         let at = table.get("rounds").map_or(table.at.clone(), toml::Spanned::span);
-        let most = MAX_ANSWERS / agents.max(1);
+        let max_rounds = MAX_ANSWERS / agents.max(1);
         let rule = format!(
-            "a blackboard has at most {MAX_ANSWERS} answers: `rounds` is at most {most} with {agents} agents"
+            "a blackboard has at most {MAX_ANSWERS} answers: `rounds` is at most {max_rounds} with {agents} agents"
         );
         problems.error(&at, rule);
     }
@@ -450,7 +453,7 @@ fn items(table: &Table<'_, '_>, rules: &Rules, problems: &mut Problems<'_>) -> V
     let Ok(mut board) = rules.board(&[FLOW.to_owned()]) else { return Vec::new() };
     let mut items: Vec<NewItem> = Vec::new();
     for one in all.iter() {
-        let Some(table) = Table::of(one, "items", problems) else { continue };
+        let Some(table) = Table::from_value(one, "items", problems) else { continue };
         table.check_keys(&["id", "kind", "text", "needs"], problems);
         let mut text = |key| table.text(key, problems).map(|(text, _)| text);
         let (id, kind, text) = (text("id"), text("kind"), text("text"));
@@ -472,7 +475,7 @@ fn items(table: &Table<'_, '_>, rules: &Rules, problems: &mut Problems<'_>) -> V
                 Refused::Taken
                 | Refused::Name
                 | Refused::Needs
-                | Refused::Many
+                | Refused::LimitReached
                 | Refused::Rule(_) => String::new(),
             };
             let (id, why) = (one_line(&item.id), reason(&why));

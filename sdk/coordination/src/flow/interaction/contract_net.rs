@@ -9,8 +9,8 @@ use super::{
         row::Item,
         template::as_data,
     },
-    Course, MAX_AMOUNT, RuleBook, Said, Turn, Verdict, amount, decimal, is_set, replay, statement,
-    unit, with_reasons,
+    Course, MAX_AMOUNT, RuleBook, Turn, TurnResult, Verdict, amount, decimal, is_set, replay,
+    statement, unit, with_reasons,
 };
 use crate::contract_net::{Action, Call, Event, Limits, Outcome, Proposal, Report, State, Weights};
 
@@ -46,8 +46,8 @@ struct Notes {
 }
 
 impl Notes {
-    fn plan(&self, who: &str) -> &str {
-        self.plans.iter().rev().find(|(name, _)| name == who).map_or("", |(_, plan)| plan)
+    fn plan(&self, agent: &str) -> &str {
+        self.plans.iter().rev().find(|(name, _)| name == agent).map_or("", |(_, plan)| plan)
     }
 }
 
@@ -66,7 +66,7 @@ impl Rules {
         Ok(replay(Tender { rules: self, state, notes, round }, items))
     }
 
-    fn call(&self, who: String, round: u32) -> Turn {
+    fn call(&self, agent: String, round: u32) -> Turn {
         let unit = &self.unit;
         let mut request = format!(
             "This is a call for proposals for the task above. Do not begin with it. Say how sure you are to do it well \
@@ -94,28 +94,28 @@ impl Rules {
             ("plan", json!({ "type": "string" })),
             ("refuse", json!({ "type": "boolean" })),
         ];
-        Turn::answer(who, members, request)
+        Turn::answer(agent, members, request)
     }
 
     fn verdict(&self, outcome: &Outcome, notes: &Notes) -> Verdict {
         let Outcome { reports, proposals, refused, rounds } = outcome;
-        let work = |who: &String| notes.works.iter().find(|(name, _)| name == who);
-        let contractors = reports.iter().map(|(who, report)| match report {
-            Report::Failure(why) => json!({ "agent": who, "state": "failed", "text": why }),
+        let work = |agent: &String| notes.works.iter().find(|(name, _)| name == agent);
+        let contractors = reports.iter().map(|(agent, report)| match report {
+            Report::Failure(why) => json!({ "agent": agent, "state": "failed", "text": why }),
             Report::Done | Report::Result(_) => {
-                let text = work(who).map_or("", |(_, text)| text);
-                json!({ "agent": who, "state": "completed", "text": text })
+                let text = work(agent).map_or("", |(_, text)| text);
+                json!({ "agent": agent, "state": "completed", "text": text })
             }
         });
         let contractors: Vec<_> = contractors.collect();
-        let proposals = proposals.iter().map(|(who, Proposal { confidence, time_ms, cost })| {
-            let is_accepted = reports.iter().any(|(name, _)| name == who);
+        let proposals = proposals.iter().map(|(agent, Proposal { confidence, time_ms, cost })| {
+            let is_accepted = reports.iter().any(|(name, _)| name == agent);
             json!({
-                "agent": who,
+                "agent": agent,
                 "confidence": confidence,
                 "minutes": minutes(*time_ms),
                 "cost": cost,
-                "plan": notes.plan(who),
+                "plan": notes.plan(agent),
                 "accepted": is_accepted,
             })
         });
@@ -134,12 +134,12 @@ impl Rules {
             true => "no proposal was accepted".to_owned(),
             false => "every contractor failed".to_owned(),
         };
-        for (who, why) in refused {
-            text.push_str(&format!("\n{who}: {why}"));
+        for (agent, why) in refused {
+            text.push_str(&format!("\n{agent}: {why}"));
         }
-        for (who, report) in reports {
+        for (agent, report) in reports {
             if let Report::Failure(why) = report {
-                text.push_str(&format!("\n{who}: {why}"));
+                text.push_str(&format!("\n{agent}: {why}"));
             }
         }
         Verdict { failure: Some("no_contractor"), text, output }
@@ -161,37 +161,37 @@ impl RuleBook for Tender<'_> {
         self.state.step(0, Event::Begun)
     }
 
-    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
-        let who = turn.agent.clone();
-        let event = match said {
-            Said::Answer(answer) if is_set(answer, "refuse") => {
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+        let agent = turn.agent.clone();
+        let event = match result {
+            TurnResult::Answer(answer) if is_set(answer, "refuse") => {
                 let why = statement(answer, "plan");
                 let why = if why.is_empty() { "refused".to_owned() } else { why };
-                Event::Refused(who, why)
+                Event::Refused(agent, why)
             }
-            Said::Answer(answer) => {
-                self.notes.plans.push((who.clone(), statement(answer, "plan")));
-                Event::Proposed(who, self.round, proposal(answer))
+            TurnResult::Answer(answer) => {
+                self.notes.plans.push((agent.clone(), statement(answer, "plan")));
+                Event::Proposed(agent, self.round, proposal(answer))
             }
-            Said::Done(text) => {
-                self.notes.works.push((who.clone(), text.to_owned()));
-                Event::Reported(who, Report::Done)
+            TurnResult::Done(text) => {
+                self.notes.works.push((agent.clone(), text.to_owned()));
+                Event::Reported(agent, Report::Done)
             }
-            Said::Failed(why) if turn.schema().is_none() => {
-                Event::Reported(who, Report::Failure(why))
+            TurnResult::Failed(why) if turn.schema().is_none() => {
+                Event::Reported(agent, Report::Failure(why))
             }
-            Said::Failed(why) => Event::Refused(who, why),
+            TurnResult::Failed(why) => Event::Refused(agent, why),
         };
         self.state.step(0, event)
     }
 
     fn act(&mut self, action: Action, course: &mut Course) {
         match action {
-            Action::Call(who, round) => {
+            Action::Call(agent, round) => {
                 self.round = round;
-                course.add(|| self.rules.call(who, round));
+                course.add(|| self.rules.call(agent, round));
             }
-            Action::Accept(who) => course.add(|| accept(&self.notes, who)),
+            Action::Accept(agent) => course.add(|| accept(&self.notes, agent)),
             Action::Finish(outcome) => {
                 course.verdict = Some(self.rules.verdict(&outcome, &self.notes));
             }
@@ -200,10 +200,10 @@ impl RuleBook for Tender<'_> {
     }
 }
 
-fn accept(notes: &Notes, who: String) -> Turn {
-    let plan = as_data(notes.plan(&who));
+fn accept(notes: &Notes, agent: String) -> Turn {
+    let plan = as_data(notes.plan(&agent));
     let request = format!("Your proposal was accepted. Do the task now, as you proposed:{plan}");
-    Turn::work(who, request)
+    Turn::work(agent, request)
 }
 
 #[expect(
@@ -230,12 +230,12 @@ pub(super) fn parse(
     agents: usize,
     problems: &mut Problems<'_>,
 ) -> Option<Rules> {
-    let most = u32::try_from(agents.max(1)).unwrap_or(u32::MAX);
-    let awards = table.number("awards", (1, most), problems).unwrap_or(1);
+    let max = u32::try_from(agents.max(1)).unwrap_or(u32::MAX);
+    let awards = table.number("awards", (1, max), problems).unwrap_or(1);
     let rounds = table.number("rounds", (1, MAX_ROUNDS), problems).unwrap_or(1);
     let mut weights = Weights { confidence: 1.0, time: 0.0, cost: 0.0 };
     if let Some(value) = table.get("weights") {
-        let inner = Table::of(value, "weights", problems)?;
+        let inner = Table::from_value(value, "weights", problems)?;
         inner.check_keys(&["confidence", "time", "cost"], problems);
         let mut of = |key| decimal(&inner, key, (0.0, MAX_WEIGHT), problems).unwrap_or_default();
         weights = Weights { confidence: of("confidence"), time: of("time"), cost: of("cost") };
@@ -245,7 +245,7 @@ pub(super) fn parse(
     }
     let mut limits = Limits::default();
     if let Some(value) = table.get("limits") {
-        let inner = Table::of(value, "limits", problems)?;
+        let inner = Table::from_value(value, "limits", problems)?;
         inner.check_keys(&["confidence", "time", "cost"], problems);
         let confidence = decimal(&inner, "confidence", (0.0, 1.0), problems).unwrap_or_default();
         let time_ms = inner.duration("time", problems);

@@ -9,7 +9,7 @@ use super::{
         template::as_data,
         vote_step::{MAX_CHOICES, names},
     },
-    Course, RuleBook, Said, Turn, Verdict, decimal, replay, statement, unit,
+    Course, RuleBook, Turn, TurnResult, Verdict, decimal, replay, statement, unit,
 };
 use crate::delphi::{
     Action, Answer, End, Event, Figures, Outcome, Rules as Book, State, Summary, Value as Estimate,
@@ -32,7 +32,7 @@ pub(super) struct Rules {
     choices: Option<Vec<String>>,
     unit: String,
     rounds: u32,
-    least: usize,
+    min_answers: usize,
     max_changes: usize,
     tolerance: f64,
 }
@@ -44,7 +44,7 @@ impl Rules {
             is_number: self.choices.is_none(),
             max_changes: self.max_changes,
             tolerance: self.tolerance,
-            least: self.least,
+            min_answers: self.min_answers,
             max_rounds: self.rounds,
             timeout_ms: None,
         })?;
@@ -60,7 +60,7 @@ impl Rules {
         Some(Answer { value, reason: statement(answer, "reason") })
     }
 
-    fn call(&self, who: String, round: u32, summary: Option<&Summary>) -> Turn {
+    fn call(&self, expert: String, round: u32, summary: Option<&Summary>) -> Turn {
         let value = match &self.choices {
             None => json!({ "type": "number", "minimum": 0, "maximum": MAX_ESTIMATE }),
             Some(choices) => json!({ "enum": choices }),
@@ -73,12 +73,12 @@ impl Rules {
             request.push_str(&format!(" Answer in {}.", self.unit));
         }
         if let Some(summary) = summary {
-            let told = format!("{}\n{}", self.figures(&summary.figures), answers(summary));
+            let report = format!("{}\n{}", self.figures(&summary.figures), answers(summary));
             request.push_str(" The answers of the last round, without names, were:");
-            request.push_str(&as_data(&told));
+            request.push_str(&as_data(&report));
             request.push_str("Keep your answer or change it, and give your reason.");
         }
-        Turn::answer(who, [("value", value), ("reason", json!({ "type": "string" }))], request)
+        Turn::answer(expert, [("value", value), ("reason", json!({ "type": "string" }))], request)
     }
 
     fn figures(&self, figures: &Figures) -> String {
@@ -95,7 +95,7 @@ impl Rules {
     }
 
     fn verdict(&self, Outcome { end, rounds, summary }: &Outcome) -> Verdict {
-        let (word, told) = match end {
+        let (word, label) = match end {
             End::Stable => ("stable", "stable"),
             End::Capped => ("capped", "not stable"),
             End::NoQuorum => ("no_quorum", "too few answers"),
@@ -104,7 +104,7 @@ impl Rules {
         output.insert("outcome".to_owned(), word.into());
         output.insert("rounds".to_owned(), (*rounds).into());
         output.insert("unit".to_owned(), self.unit.as_str().into());
-        let mut text = format!("{told} after {rounds} rounds");
+        let mut text = format!("{label} after {rounds} rounds");
         let value = summary.as_ref().map_or(Value::Null, |it| of_all(&it.figures));
         output.insert("value".to_owned(), value);
         if let Some(summary) = summary {
@@ -122,7 +122,7 @@ impl Rules {
             let rows = summary
                 .answers
                 .iter()
-                .map(|answer| json!({ "value": shown(&answer.value), "reason": answer.reason }));
+                .map(|answer| json!({ "value": to_json(&answer.value), "reason": answer.reason }));
             output.insert("answers".to_owned(), rows.collect());
             text.push_str(&format!(": {}\n{}", self.figures(&summary.figures), answers(summary)));
         }
@@ -144,24 +144,24 @@ impl RuleBook for Rounds<'_> {
         self.state.step(0, Event::Begun)
     }
 
-    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
-        let who = turn.agent.clone();
-        let estimate = match said {
-            Said::Answer(answer) => self.rules.estimate(answer),
-            Said::Done(_) | Said::Failed(_) => None,
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+        let expert = turn.agent.clone();
+        let estimate = match result {
+            TurnResult::Answer(answer) => self.rules.estimate(answer),
+            TurnResult::Done(_) | TurnResult::Failed(_) => None,
         };
         let event = match estimate {
-            Some(estimate) => Event::Answered(who, self.round, estimate),
-            None => Event::Failed(who, self.round),
+            Some(estimate) => Event::Answered(expert, self.round, estimate),
+            None => Event::Failed(expert, self.round),
         };
         self.state.step(0, event)
     }
 
     fn act(&mut self, action: Action, course: &mut Course) {
         match action {
-            Action::Call(who, round, summary) => {
+            Action::Call(expert, round, summary) => {
                 self.round = round;
-                course.add(|| self.rules.call(who, round, summary.as_ref()));
+                course.add(|| self.rules.call(expert, round, summary.as_ref()));
             }
             Action::Finish(outcome) => course.verdict = Some(self.rules.verdict(&outcome)),
             Action::Wait(_) | Action::Cancel(..) => {}
@@ -174,8 +174,8 @@ fn of_all(figures: &Figures) -> Value {
     match figures {
         Figures::Quartiles(_, median, _) => json!(median),
         Figures::Counts(counts) => {
-            let most = counts.iter().map(|(_, count)| *count).max().unwrap_or_default();
-            let mut best = counts.iter().filter(|(_, count)| *count == most);
+            let max = counts.iter().map(|(_, count)| *count).max().unwrap_or_default();
+            let mut best = counts.iter().filter(|(_, count)| *count == max);
             match (best.next(), best.next()) {
                 (Some((choice, _)), None) => json!(choice),
                 _ => Value::Null,
@@ -184,7 +184,7 @@ fn of_all(figures: &Figures) -> Value {
     }
 }
 
-fn shown(value: &Estimate) -> Value {
+fn to_json(value: &Estimate) -> Value {
     match value {
         Estimate::Number(number) => json!(number),
         Estimate::Choice(choice) => json!(choice),
@@ -219,15 +219,15 @@ pub(super) fn parse(
         }
         None => None,
     };
-    let most = u32::try_from(agents.max(1)).unwrap_or(u32::MAX);
+    let max = u32::try_from(agents.max(1)).unwrap_or(u32::MAX);
     let count = |number: Option<u32>| number.and_then(|it| usize::try_from(it).ok());
-    let least = count(table.number("least", (1, most), problems)).unwrap_or(agents / 2 + 1);
-    let max_changes = count(table.number("max_changes", (0, most), problems)).unwrap_or(0);
+    let min_answers = count(table.number("least", (1, max), problems)).unwrap_or(agents / 2 + 1);
+    let max_changes = count(table.number("max_changes", (0, max), problems)).unwrap_or(0);
     Some(Rules {
         choices,
         unit: unit(table, "", problems),
         rounds: table.number("rounds", (2, MAX_ROUNDS), problems).unwrap_or(4),
-        least: least.min(agents.max(1)),
+        min_answers: min_answers.min(agents.max(1)),
         max_changes,
         tolerance: decimal(table, "tolerance", (0.0, MAX_ESTIMATE), problems).unwrap_or(0.0),
     })

@@ -11,7 +11,7 @@ use super::{
         row::{Item, one_line},
         template::as_data,
     },
-    Course, RuleBook, Said, Turn, Verdict, is_set, passed, replay, statement, with_reasons,
+    Course, RuleBook, Turn, TurnResult, Verdict, is_set, passed, replay, statement, with_reasons,
 };
 use crate::election::{Action, Event, Rules as Book, State};
 
@@ -24,7 +24,7 @@ const TERMS: u32 = 3;
 
 /// Scores of the file.
 const SCORES: AgentNumbers =
-    AgentNumbers { noun: "score", unknown: "is none of `agents`", most: 1_000.0 };
+    AgentNumbers { noun: "score", unknown: "is none of `agents`", max: 1_000.0 };
 
 /// Rules of an election.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Rules {
             rules: self,
             state,
             term: 0,
-            asked: 0,
+            unanswered: 0,
             out: BTreeSet::new(),
             plans: BTreeMap::new(),
             without: Vec::new(),
@@ -71,7 +71,7 @@ struct Campaign<'r> {
     /// Last term that began.
     term: u64,
     /// Agents that were asked for a score, and did not answer yet.
-    asked: usize,
+    unanswered: usize,
     /// Agents that failed, and are not asked again.
     out: BTreeSet<String>,
     /// Plan of each agent in this election.
@@ -100,40 +100,40 @@ impl Campaign<'_> {
         let mut moves = Vec::new();
         while let Some(action) = actions.pop_front() {
             match action {
-                Action::Call(who) if self.out.contains(&who) => {
-                    actions.extend(self.state.step(0, Event::Failed(who)));
+                Action::Call(member) if self.out.contains(&member) => {
+                    actions.extend(self.state.step(0, Event::Failed(member)));
                 }
-                Action::Call(who) => match &self.rules.scores {
+                Action::Call(member) => match &self.rules.scores {
                     Some(scores) => {
-                        let score = scores.get(&who).copied().unwrap_or_default();
-                        actions.extend(self.state.step(0, Event::Reported(who, score, true)));
+                        let score = scores.get(&member).copied().unwrap_or_default();
+                        actions.extend(self.state.step(0, Event::Reported(member, score, true)));
                     }
                     None => {
-                        self.asked += 1;
-                        moves.push(Move::Ask(who));
+                        self.unanswered += 1;
+                        moves.push(Move::Ask(member));
                     }
                 },
-                Action::Elect(who, term) => {
+                Action::Elect(member, term) => {
                     self.term = term;
-                    moves.push(Move::Lead(who, term));
+                    moves.push(Move::Lead(member, term));
                 }
                 Action::Admit(..) => moves.push(Move::Finish),
                 // The lists of plans are those of one election.
                 Action::Depose(..) => {
                     self.plans.clear();
-                    self.without.retain(|(who, _)| self.out.contains(who));
+                    self.without.retain(|(member, _)| self.out.contains(member));
                 }
                 Action::Wait(_) | Action::Refuse(..) => {}
             }
         }
         // All answered, and nobody can lead.
-        if moves.is_empty() && self.asked == 0 && self.state.leader().is_none() {
+        if moves.is_empty() && self.unanswered == 0 && self.state.leader().is_none() {
             moves.push(Move::Finish);
         }
         moves
     }
 
-    fn ask(&self, who: String) -> Turn {
+    fn ask(&self, member: String) -> Turn {
         let mut request = "This is the election of a leader for the task above. Do not begin with it. Say how well \
              you can do it (`score`, from 0 to 1), and how you would do it (`plan`). The agent with the highest \
              score becomes the leader, and does the task alone. If you cannot do the task, set `pass` to true, \
@@ -145,18 +145,18 @@ impl Campaign<'_> {
             ("plan", json!({ "type": "string" })),
             ("pass", json!({ "type": "boolean" })),
         ];
-        Turn::answer(who, members, request)
+        Turn::answer(member, members, request)
     }
 
-    fn lead(&self, who: String, term: u64) -> Turn {
+    fn lead(&self, member: String, term: u64) -> Turn {
         let mut request = format!(
             "You are the leader of term {term}: your score is the highest one. Do the task now.{}",
             self.earlier()
         );
-        if let Some(plan) = self.plans.get(&who).filter(|plan| !plan.is_empty()) {
+        if let Some(plan) = self.plans.get(&member).filter(|plan| !plan.is_empty()) {
             request.push_str(&format!(" Your plan was:{}", as_data(plan)));
         }
-        Turn::work(who, request)
+        Turn::work(member, request)
     }
 
     /// Leaders of earlier terms: what they left may be there.
@@ -172,10 +172,10 @@ impl Campaign<'_> {
     }
 
     fn verdict(&self) -> Verdict {
-        let plan = |who: &str| self.plans.get(who).map_or("", String::as_str);
+        let plan = |member: &str| self.plans.get(member).map_or("", String::as_str);
         let ranking = self.state.ranking().into_iter();
         let ranking: Vec<_> = ranking
-            .map(|(who, score)| json!({ "agent": who, "score": score, "plan": plan(who) }))
+            .map(|(member, score)| json!({ "agent": member, "score": score, "plan": plan(member) }))
             .collect();
         let failed = self.failed.iter().map(
             |Failed { leader, term, why }| json!({ "agent": leader, "term": term, "reason": why }),
@@ -193,16 +193,16 @@ impl Campaign<'_> {
         }
         let mut text = match self.failed.len() {
             0 => "no agent can lead".to_owned(),
-            many => format!(
-                "no leader did the work: {many} of at most {} terms failed",
+            count => format!(
+                "no leader did the work: {count} of at most {} terms failed",
                 self.rules.terms
             ),
         };
         for Failed { leader, term, why } in &self.failed {
             text.push_str(&format!("\nterm {term}, {leader}: {}", one_line(why)));
         }
-        for (who, why) in &self.without {
-            text.push_str(&format!("\n{who}: {}", one_line(why)));
+        for (member, why) in &self.without {
+            text.push_str(&format!("\n{member}: {}", one_line(why)));
         }
         Verdict { failure: Some("no_leader"), text, output }
     }
@@ -215,45 +215,45 @@ impl RuleBook for Campaign<'_> {
         self.drive(Event::Begun)
     }
 
-    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Move> {
-        let who = turn.agent.clone();
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Move> {
+        let member = turn.agent.clone();
         if turn.schema().is_some() {
-            self.asked = self.asked.saturating_sub(1);
+            self.unanswered = self.unanswered.saturating_sub(1);
         }
-        match said {
-            Said::Answer(answer) if is_set(answer, "pass") => {
-                self.without.push((who.clone(), passed(answer, "plan")));
-                self.drive(Event::Reported(who, 0.0, false))
+        match result {
+            TurnResult::Answer(answer) if is_set(answer, "pass") => {
+                self.without.push((member.clone(), passed(answer, "plan")));
+                self.drive(Event::Reported(member, 0.0, false))
             }
-            Said::Answer(answer) => {
-                self.plans.insert(who.clone(), statement(answer, "plan"));
+            TurnResult::Answer(answer) => {
+                self.plans.insert(member.clone(), statement(answer, "plan"));
                 let score = answer.get("score").and_then(Value::as_f64).unwrap_or_default();
-                self.drive(Event::Reported(who, score, true))
+                self.drive(Event::Reported(member, score, true))
             }
-            Said::Done(text) => {
+            TurnResult::Done(text) => {
                 self.answer = Some(text.to_owned());
-                self.drive(Event::Acted(who, self.term))
+                self.drive(Event::Acted(member, self.term))
             }
-            Said::Failed(why) if turn.schema().is_some() => {
-                self.out.insert(who.clone());
-                self.without.push((who.clone(), why));
-                self.drive(Event::Failed(who))
+            TurnResult::Failed(why) if turn.schema().is_some() => {
+                self.out.insert(member.clone());
+                self.without.push((member.clone(), why));
+                self.drive(Event::Failed(member))
             }
-            Said::Failed(why) => {
-                self.out.insert(who.clone());
-                self.failed.push(Failed { leader: who.clone(), term: self.term, why });
+            TurnResult::Failed(why) => {
+                self.out.insert(member.clone());
+                self.failed.push(Failed { leader: member.clone(), term: self.term, why });
                 if self.term >= u64::from(self.rules.terms) {
                     return vec![Move::Finish];
                 }
-                self.drive(Event::Failed(who))
+                self.drive(Event::Failed(member))
             }
         }
     }
 
     fn act(&mut self, action: Move, course: &mut Course) {
         match action {
-            Move::Ask(who) => course.add(|| self.ask(who)),
-            Move::Lead(who, term) => course.add(|| self.lead(who, term)),
+            Move::Ask(member) => course.add(|| self.ask(member)),
+            Move::Lead(member, term) => course.add(|| self.lead(member, term)),
             Move::Finish => course.verdict = Some(self.verdict()),
         }
     }
@@ -266,7 +266,7 @@ pub(super) fn parse(
 ) -> Option<Rules> {
     let terms = table.number("terms", (1, MAX_TERMS), problems).unwrap_or(TERMS);
     let Some(value) = table.get("scores") else { return Some(Rules { scores: None, terms }) };
-    let inner = Table::of(value, "scores", problems)?;
+    let inner = Table::from_value(value, "scores", problems)?;
     let scores = inner.agent_numbers(&SCORES, agents, problems);
     for name in agents.iter().filter(|name| !scores.contains_key(*name)) {
         problems.error(&inner.at, format!("`scores` has a score of each agent; `{name}` has none"));

@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use super::{
     answer,
     definition::is_elevated,
-    parse::{Place, Scope, Texts, only, owned, template},
+    parse::{Scope, SourceRange, Texts, only, owned, template},
     position::{Problems, Table},
     row::{Item, ItemEnd, cut, one_line},
     schema, script,
@@ -258,7 +258,7 @@ trait RuleBook {
     fn begin(&mut self) -> Vec<Self::Action>;
 
     /// Takes the result of a turn, and returns what to do.
-    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Self::Action>;
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Self::Action>;
 
     /// Adds the turn of an action to the course, or its end.
     fn act(&mut self, action: Self::Action, course: &mut Course);
@@ -276,19 +276,19 @@ fn replay<B: RuleBook>(mut book: B, items: &[Item]) -> Course {
 fn replay_in<B: RuleBook>(book: &mut B, items: &[Item]) -> Course {
     let mut course = Course { over: items.len(), ..Course::default() };
     let mut actions = book.begin();
-    let mut said = items.iter().filter_map(said);
+    let mut results = items.iter().filter_map(turn_result);
     loop {
         for action in actions {
             book.act(action, &mut course);
         }
         book.before_results();
-        let Some((turn, said)) = said.next() else { return course };
-        actions = book.hear(turn, said);
+        let Some((turn, result)) = results.next() else { return course };
+        actions = book.on_result(turn, result);
     }
 }
 
 /// Result of a turn that is over.
-enum Said<'i> {
+enum TurnResult<'i> {
     /// Structured answer.
     Answer(&'i Value),
     /// Text of the work.
@@ -298,20 +298,20 @@ enum Said<'i> {
 }
 
 /// Turn of an item, with its result.
-fn said(item: &Item) -> Option<(&Turn, Said<'_>)> {
+fn turn_result(item: &Item) -> Option<(&Turn, TurnResult<'_>)> {
     let turn = item.turn.as_ref()?;
     let Some(ItemEnd { completed, end, output, .. }) = &item.done else {
-        return Some((turn, Said::Failed("no answer".to_owned())));
+        return Some((turn, TurnResult::Failed("no answer".to_owned())));
     };
-    let said = match (completed, &turn.kind, output) {
-        (true, TurnKind::Work, _) => Said::Done(&end.text),
-        (true, TurnKind::Answer(_), Some(output)) => Said::Answer(output),
+    let result = match (completed, &turn.kind, output) {
+        (true, TurnKind::Work, _) => TurnResult::Done(&end.text),
+        (true, TurnKind::Answer(_), Some(output)) => TurnResult::Answer(output),
         _ => {
             let text = one_line(&end.text);
-            Said::Failed(if text.is_empty() { end.reason.clone() } else { text })
+            TurnResult::Failed(if text.is_empty() { end.reason.clone() } else { text })
         }
     };
-    Some((turn, said))
+    Some((turn, result))
 }
 
 /// Text of a member of an answer, within bounds.
@@ -351,7 +351,7 @@ pub(super) fn parse(
         let of = "a step whose agents work; the agents of this one only answer";
         only(table, &["permissions"], of, problems);
     }
-    let inner = Table::of(table.get(key)?, key, problems)?;
+    let inner = Table::from_value(table.get(key)?, key, problems)?;
     let known: &[&str] = match key {
         "auction" => &auction::KEYS,
         "blackboard" => &blackboard::KEYS,
@@ -362,23 +362,23 @@ pub(super) fn parse(
     };
     let known: Vec<_> = ["agents", "answer_timeout"].iter().chain(known).copied().collect();
     inner.check_keys(&known, problems);
-    let least = if key == "negotiation" { 2 } else { 1 };
-    let most = if key == "auction" { MAX_BIDDERS } else { MAX_AGENTS };
-    let agents = names((&inner, key), "agents", (least, most), problems);
+    let min = if key == "negotiation" { 2 } else { 1 };
+    let max = if key == "auction" { MAX_BIDDERS } else { MAX_AGENTS };
+    let agents = names((&inner, key), "agents", (min, max), problems);
     for (name, at) in agents.iter().flatten() {
         script::refuse_by_name(name, at, problems);
     }
     let agents: Option<Vec<_>> = agents.map(|all| all.into_iter().map(|(name, _)| name).collect());
-    let many = agents.as_ref().map_or(1, Vec::len);
+    let count = agents.as_ref().map_or(1, Vec::len);
     let rules = match key {
         "auction" => auction::parse(&inner, problems).map(Rules::Auction),
-        "blackboard" => blackboard::parse(&inner, many, problems).map(Rules::Blackboard),
+        "blackboard" => blackboard::parse(&inner, count, problems).map(Rules::Blackboard),
         "election" => {
             let agents = agents.as_deref().unwrap_or_default();
             election::parse(&inner, agents, problems).map(Rules::Election)
         }
-        "contract_net" => contract_net::parse(&inner, many, problems).map(Rules::ContractNet),
-        "delphi" => delphi::parse(&inner, many, problems).map(Rules::Delphi),
+        "contract_net" => contract_net::parse(&inner, count, problems).map(Rules::ContractNet),
+        "delphi" => delphi::parse(&inner, count, problems).map(Rules::Delphi),
         _ => negotiation::parse(&inner, problems).map(Rules::Negotiation),
     };
     let answer_ms = inner.duration("answer_timeout", problems);
@@ -401,7 +401,8 @@ fn permissions(
     let permissions = table.word("permissions", &["read-only", "ask", "edit", "full"], problems);
     let is_routed = agents.iter().any(|agent| agent.contains(':'));
     if is_routed && permissions.as_deref().is_some_and(is_elevated) {
-        let at: Place = table.get("permissions").map_or(table.at.clone(), toml::Spanned::span);
+        let at: SourceRange =
+            table.get("permissions").map_or(table.at.clone(), toml::Spanned::span);
         problems.error(&at, "permissions above \"ask\" are for agents that are named");
     }
     permissions
@@ -423,14 +424,14 @@ fn amount(table: &Table<'_, '_>, key: &str, problems: &mut Problems<'_>) -> Opti
 fn decimal(
     table: &Table<'_, '_>,
     key: &str,
-    (least, most): (f64, f64),
+    (min, max): (f64, f64),
     problems: &mut Problems<'_>,
 ) -> Option<f64> {
     let value = table.get(key)?;
     let number = super::position::json(value.get_ref()).as_f64();
-    let number = number.filter(|number| (least..=most).contains(number));
+    let number = number.filter(|number| (min..=max).contains(number));
     if number.is_none() {
-        problems.error(&value.span(), format!("`{key}` is a number from {least} to {most}"));
+        problems.error(&value.span(), format!("`{key}` is a number from {min} to {max}"));
     }
     number
 }

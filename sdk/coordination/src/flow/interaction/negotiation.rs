@@ -8,7 +8,7 @@ use super::{
         row::{Item, one_line},
         template::as_data,
     },
-    Course, RuleBook, Said, Turn, Verdict, is_set, replay, statement,
+    Course, RuleBook, Turn, TurnResult, Verdict, is_set, replay, statement,
 };
 use crate::negotiation::{Action, Event, Outcome, Proposal, Rules as Book, State, Why};
 
@@ -33,10 +33,10 @@ impl Rules {
         Ok(replay(Talks { rules: self, agents, state, number: 0 }, items))
     }
 
-    fn call(&self, agents: &[String], who: String, proposal: Option<&Proposal>) -> Turn {
-        let others: Vec<_> = agents.iter().filter(|it| **it != who).map(String::as_str).collect();
+    fn call(&self, agents: &[String], party: String, proposal: Option<&Proposal>) -> Turn {
+        let others: Vec<_> = agents.iter().filter(|it| **it != party).map(String::as_str).collect();
         let mut request = format!(
-            "You are {who}, and negotiate this with {}. An agreement needs the consent of all to the same terms. \
+            "You are {party}, and negotiate this with {}. An agreement needs the consent of all to the same terms. \
              At most {} proposals are made.",
             others.join(", "),
             self.proposals
@@ -52,7 +52,7 @@ impl Rules {
         }
         let members =
             [("accept", json!({ "type": "boolean" })), ("terms", json!({ "type": "string" }))];
-        Turn::answer(who, members, request)
+        Turn::answer(party, members, request)
     }
 }
 
@@ -72,35 +72,37 @@ impl RuleBook for Talks<'_> {
         self.state.step(0, Event::Begun)
     }
 
-    fn hear(&mut self, turn: &Turn, said: Said<'_>) -> Vec<Action> {
-        let (who, number) = (turn.agent.clone(), self.number);
-        let event = match said {
-            Said::Answer(answer) if is_set(answer, "accept") && number > 0 => {
-                Event::Accepted(who, number)
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+        let (party, number) = (turn.agent.clone(), self.number);
+        let event = match result {
+            TurnResult::Answer(answer) if is_set(answer, "accept") && number > 0 => {
+                Event::Accepted(party, number)
             }
-            Said::Answer(answer) => match statement(answer, "terms") {
-                terms if terms.is_empty() => Event::Left(who, "it proposed no terms".to_owned()),
-                terms => Event::Proposed(who, number, terms),
+            TurnResult::Answer(answer) => match statement(answer, "terms") {
+                terms if terms.is_empty() => {
+                    Event::Departed(party, "it proposed no terms".to_owned())
+                }
+                terms => Event::Proposed(party, number, terms),
             },
-            Said::Done(_) => Event::Left(who, "it gave no answer".to_owned()),
-            Said::Failed(why) => Event::Left(who, why),
+            TurnResult::Done(_) => Event::Departed(party, "it gave no answer".to_owned()),
+            TurnResult::Failed(why) => Event::Departed(party, why),
         };
         self.state.step(0, event)
     }
 
     fn act(&mut self, action: Action, course: &mut Course) {
         match action {
-            Action::Call(who, proposal) => {
+            Action::Call(party, proposal) => {
                 self.number = proposal.as_ref().map_or(0, |it| it.number);
-                course.add(|| self.rules.call(self.agents, who, proposal.as_ref()));
+                course.add(|| self.rules.call(self.agents, party, proposal.as_ref()));
             }
-            Action::Finish(outcome) => course.verdict = Some(told(&outcome)),
+            Action::Finish(outcome) => course.verdict = Some(verdict(&outcome)),
             Action::Wait(_) | Action::Cancel(_) | Action::Tell(..) => {}
         }
     }
 }
 
-fn told(outcome: &Outcome) -> Verdict {
+fn verdict(outcome: &Outcome) -> Verdict {
     let shown = |proposal: &Proposal| {
         let Proposal { number, by, terms } = proposal;
         (json!(terms), json!(by), json!(number))
@@ -117,10 +119,10 @@ fn told(outcome: &Outcome) -> Verdict {
         Outcome::Failed { why, last, accepted } => {
             let (word, why) = match why {
                 Why::Deadline => ("deadline", "the time is over".to_owned()),
-                Why::Cap(who) => {
-                    ("cap", format!("{who} wants other terms, and no more proposals are left"))
+                Why::Cap(party) => {
+                    ("cap", format!("{party} wants other terms, and no more proposals are left"))
                 }
-                Why::Left(who, why) => ("left", format!("{who} left: {}", one_line(why))),
+                Why::Departed(party, why) => ("left", format!("{party} left: {}", one_line(why))),
             };
             let (terms, by, proposals) =
                 last.as_ref().map_or((Value::Null, Value::Null, json!(0)), shown);

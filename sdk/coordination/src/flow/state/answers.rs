@@ -7,7 +7,7 @@ use super::{
         pick::Pick,
         row::{Failed, cut},
     },
-    MAX_ASKED, MAX_TEXT, State, WHOLE,
+    FLOW_INDEX, MAX_REPROMPTS, MAX_TEXT, State,
 };
 use serde_json::Value;
 
@@ -22,10 +22,10 @@ impl State {
             return self.candidate_answered(id, &pick, text, actions);
         }
         let Work::Ask { choices, .. } = &step.work else { return };
-        let said = text.trim();
-        let chosen = choices.iter().find(|it| it.to_lowercase() == said.to_lowercase()).cloned();
+        let reply = text.trim();
+        let chosen = choices.iter().find(|it| it.to_lowercase() == reply.to_lowercase()).cloned();
         if !choices.is_empty() && chosen.is_none() {
-            if id.attempt >= MAX_ASKED {
+            if id.attempt >= MAX_REPROMPTS {
                 let text = format!("no answer was one of {}", choices.join(", "));
                 let failed = Failed { reason: "invalid_answer".to_owned(), text };
                 self.item_failed(id, failed, actions);
@@ -46,7 +46,7 @@ impl State {
         if self.take_named(id, pick, text.trim()) {
             return;
         }
-        if id.attempt < MAX_ASKED {
+        if id.attempt < MAX_REPROMPTS {
             actions.push(Action::Say("answer the number of a candidate".to_owned()));
             return self.call(id.step, id.item, actions);
         }
@@ -62,7 +62,7 @@ impl State {
                 let end = End { completed: true, ..End::default() };
                 self.item_done(id, end, None);
             }
-            Role::Timeout if id.step == WHOLE => {
+            Role::Timeout if id.step == FLOW_INDEX => {
                 self.fail("timeout", "the flow took longer than its `timeout`".to_owned(), actions);
             }
             Role::Timeout => {

@@ -10,7 +10,7 @@ use super::{
         event::{Action, Finish},
         row::{Phase, Row},
     },
-    State, WHOLE,
+    FLOW_INDEX, State,
 };
 
 impl State {
@@ -68,7 +68,7 @@ impl State {
         };
         let last: Vec<_> = last.into_iter().map(|(_, record)| record).collect();
         let text = match &self.definition.result {
-            Some(result) => result.render_for_people(&self.context(WHOLE, None, &[])),
+            Some(result) => result.render_for_people(&self.context(FLOW_INDEX, None, &[])),
             None => {
                 let texts = last.iter().filter_map(|record| record["text"].as_str());
                 Ok(texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n"))

@@ -30,12 +30,12 @@ impl State {
                 let value = list.value(&self.context(step, None, &[]))?;
                 let list = serde_json::to_value(&value).map_err(|why| why.to_string())?;
                 let Value::Array(list) = list else {
-                    let told = one_line(&list.to_string());
-                    return Err(format!("`for_each` needs a list, and has {told}"));
+                    let actual = one_line(&list.to_string());
+                    return Err(format!("`for_each` needs a list, and has {actual}"));
                 };
                 match list.len() {
                     0..=MAX_ITEMS => Ok(list),
-                    many => Err(format!("{many} items, and at most {MAX_ITEMS} are done")),
+                    count => Err(format!("{count} items, and at most {MAX_ITEMS} are done")),
                 }
             }
         }
@@ -48,7 +48,7 @@ impl State {
         // All turns that are due are taken at the same time.
         let takes_turns = matches!(definition.work, Work::Interaction(_));
         let at_once = if takes_turns { usize::MAX } else { voters.max(1) };
-        let most = definition.each.as_ref().map_or(at_once, |each| each.concurrency);
+        let max_active = definition.each.as_ref().map_or(at_once, |each| each.concurrency);
         loop {
             let row = &self.rows[step];
             if row.phase != Phase::Running || self.ending.is_some() {
@@ -57,7 +57,7 @@ impl State {
             let active = row.items.iter().filter(|it| it.attempt > 0 && it.done.is_none()).count();
             let next = row.items.iter().position(|it| it.attempt == 0 && it.done.is_none());
             match next {
-                Some(item) if active < most => self.call(step, item, actions),
+                Some(item) if active < max_active => self.call(step, item, actions),
                 Some(_) => return,
                 None if active > 0 => return,
                 None if self.next_turns(step, actions) => {}

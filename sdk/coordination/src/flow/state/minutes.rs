@@ -4,7 +4,7 @@
 
 use super::{
     super::event::{Action, Id, Role},
-    State, WHOLE,
+    FLOW_INDEX, State,
 };
 
 /// Parts in which the budget is counted.
@@ -27,7 +27,7 @@ impl State {
         self.working.retain(|id, _| self.open.contains_key(id));
         let is_working = self.ending.is_none() && self.working.values().any(|works| *works);
         let attempt = self.parts + 1;
-        let id = Id { step: WHOLE, round: 1, item: 0, attempt, role: Role::Minutes };
+        let id = Id { step: FLOW_INDEX, round: 1, item: 0, attempt, role: Role::Minutes };
         match (is_working, self.open.contains_key(&id)) {
             (true, false) => self.wait(id, u64::from(minutes) * 60_000 / u64::from(PARTS), actions),
             (false, true) => {

@@ -20,10 +20,10 @@ impl State {
                     if matches!(row.phase, Phase::Done | Phase::Failed)
                         && !pick.judges.is_empty() =>
                 {
-                    let standing = pick.standing(&self.definition, &self.rows);
+                    let ranking = pick.rank(&self.definition, &self.rows);
                     for (index, item) in self.rows[pick.from].items.iter().enumerate() {
                         let is_judged = pick.judges.iter().all(|judge| self.exited(*judge, index));
-                        let is_out = standing.out.iter().any(|(other, _)| *other == index);
+                        let is_out = ranking.out.iter().any(|(other, _)| *other == index);
                         let agent = item.done.as_ref().filter(|_| is_judged);
                         results.judged.extend(agent.map(|done| (done.agent.clone(), !is_out)));
                     }

@@ -66,11 +66,11 @@ impl State {
             return;
         }
         let Some(Row { written, .. }) = self.rows.get_mut(id.step) else { return };
-        let mut most = MAX_WRITTEN.saturating_sub(written.len()).min(text.len());
-        while !text.is_char_boundary(most) {
-            most -= 1;
+        let mut end = MAX_WRITTEN.saturating_sub(written.len()).min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
         }
-        written.push_str(&text[..most]);
+        written.push_str(&text[..end]);
     }
 
     /// Notes that a child has read its messages.
@@ -205,12 +205,12 @@ impl State {
         let written = self.rows[writer].written.clone();
         if is_over {
             let record = self.rows[writer].record.as_ref();
-            let whole = record.and_then(|record| record["text"].as_str()).unwrap_or_default();
-            let whole = whole.to_owned();
-            let given = written[..handed.bytes].trim_end();
-            let piece = match whole.strip_prefix(given) {
+            let full_text = record.and_then(|record| record["text"].as_str()).unwrap_or_default();
+            let full_text = full_text.to_owned();
+            let sent = written[..handed.bytes].trim_end();
+            let piece = match full_text.strip_prefix(sent) {
                 Some(rest) => Piece::Rest(rest.trim_end()),
-                None => Piece::Other(&whole),
+                None => Piece::Other(&full_text),
             };
             return self.send(child, writer, &piece, written.len(), actions);
         }

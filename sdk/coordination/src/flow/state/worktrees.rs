@@ -4,7 +4,7 @@ use super::{
     super::{
         definition::Work,
         event::{Action, ChildWorktree, End, Id, Role},
-        pick::{self, Pick, Standing},
+        pick::{self, CandidateRanking, Pick},
         row::{Failed, ItemEnd, Phase, SKIPPED},
         worktree::StepWorktree,
     },
@@ -67,17 +67,17 @@ impl State {
         pick: &Pick,
         actions: &mut Vec<Action>,
     ) -> Option<Action> {
-        let standing = pick.standing(&self.definition, &self.rows);
-        match standing.best.as_slice() {
+        let ranking = pick.rank(&self.definition, &self.rows);
+        match ranking.best.as_slice() {
             [] => {
-                let why = pick::others(&self.rows, pick.from, &standing, None);
+                let why = pick::others(&self.rows, pick.from, &ranking, None);
                 let text = format!("no candidate passed:\n\n{why}");
                 let failed = Failed { reason: "no_candidate".to_owned(), text };
                 self.item_failed_for_good(id, failed, actions);
                 None
             }
-            [_, _, ..] if standing.is_asked => {
-                let named = standing.best.iter().map(|&it| pick::label(&self.rows, pick.from, it));
+            [_, _, ..] if ranking.needs_choice => {
+                let named = ranking.best.iter().map(|&it| pick::label(&self.rows, pick.from, it));
                 let named: Vec<_> = named.collect();
                 let text = format!(
                     "Which candidate is taken? Answer with its number. `a2a-hub task tree` lists their tasks, and \
@@ -87,7 +87,7 @@ impl State {
                 Some(Action::Ask { id, text })
             }
             [chosen, ..] => {
-                self.take(id, pick, *chosen, &standing);
+                self.pick_candidate(id, pick, *chosen, &ranking);
                 None
             }
         }
@@ -95,26 +95,26 @@ impl State {
 
     /// Takes the candidate that an answer names, by its number or its name; false if it names no
     /// best one.
-    pub(super) fn take_named(&mut self, id: Id, pick: &Pick, said: &str) -> bool {
-        let standing = pick.standing(&self.definition, &self.rows);
-        let said = said.to_lowercase();
+    pub(super) fn take_named(&mut self, id: Id, pick: &Pick, answer: &str) -> bool {
+        let ranking = pick.rank(&self.definition, &self.rows);
+        let answer = answer.to_lowercase();
         let is_named = |&index: &usize| {
             let name = pick::name(&self.rows, pick.from, index).to_lowercase();
-            said == name || said == (index + 1).to_string()
+            answer == name || answer == (index + 1).to_string()
         };
-        let Some(chosen) = standing.best.iter().copied().find(is_named) else { return false };
-        self.take(id, pick, chosen, &standing);
+        let Some(chosen) = ranking.best.iter().copied().find(is_named) else { return false };
+        self.pick_candidate(id, pick, chosen, &ranking);
         true
     }
 
-    fn take(&mut self, id: Id, pick: &Pick, chosen: usize, standing: &Standing) {
+    fn pick_candidate(&mut self, id: Id, pick: &Pick, chosen: usize, ranking: &CandidateRanking) {
         let label = pick::label(&self.rows, pick.from, chosen);
-        let output = pick::output(&self.rows, pick.from, chosen, standing);
-        let others = pick::others(&self.rows, pick.from, standing, Some(chosen));
+        let output = pick::output(&self.rows, pick.from, chosen, ranking);
+        let others = pick::others(&self.rows, pick.from, ranking, Some(chosen));
         let done = self.rows[pick.from].items.get(chosen).and_then(|it| it.done.clone());
         let Some(ItemEnd { mut end, agent, .. }) = done else { return };
-        let tied = match standing.best.len() {
-            tied @ 2.. if !standing.is_asked => {
+        let tied = match ranking.best.len() {
+            tied @ 2.. if !ranking.needs_choice => {
                 format!(", the first of {tied} that passed with the same size")
             }
             _ => String::new(),
@@ -150,9 +150,9 @@ impl State {
             let chosen = end.output.as_ref()?["index"].as_u64()?;
             return self.child(from, usize::try_from(chosen).ok()?);
         }
-        let has_own =
+        let has_worktree =
             |step: &usize| self.definition.steps[*step].worktree == Some(StepWorktree::New);
-        let steps: Vec<_> = order().filter(has_own).collect();
+        let steps: Vec<_> = order().filter(has_worktree).collect();
         match steps.as_slice() {
             [step] if self.definition.steps[*step].each.is_none() => self.child(*step, 0),
             _ => None,

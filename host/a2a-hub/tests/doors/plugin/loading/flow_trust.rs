@@ -44,7 +44,7 @@ fn put(hub: &InProcessHub, text: &str) -> Result<()> {
 }
 
 fn trusted(hub: &InProcessHub) -> Result<(TrustedFlows, AgentId)> {
-    Ok((TrustedFlows::of(&hub.data_dir()), AgentId::parse("ship")?))
+    Ok((TrustedFlows::new(&hub.data_dir()), AgentId::parse("ship")?))
 }
 
 /// Waits for a reason of this text why the file is not an agent.

@@ -4,7 +4,7 @@ use super::*;
 use a2a_hub_core::grant::Resume;
 
 fn asked(task: &Task) -> QuestionId {
-    Question::of(task.metadata.as_ref()).unwrap().id
+    Question::from_metadata(task.metadata.as_ref()).unwrap().id
 }
 
 impl Stand {
@@ -169,8 +169,8 @@ async fn question_stays_open_beside_status_updates() {
         let posed = stage.port.pose(Need::Input, Message::text(Role::Agent, "well?"), None);
         let tell = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            assert!(stage.port.told_beside() > 0, "the question is told behind it");
-            stage.say("half done").await.unwrap();
+            assert!(stage.port.extra_status_bytes() > 0, "the question is told behind it");
+            stage.report_working("half done").await.unwrap();
         };
         let (answer, ()) = tokio::join!(posed, tell);
         completed(&answer.unwrap().message.joined_text())

@@ -43,7 +43,7 @@ async fn next_hub(fake: &Fake, before: impl Fn(&Stand, &TaskId)) -> (Stand, Agen
 /// Reason why no task may be added below this one; empty if one may.
 fn refusal(stand: &Stand, task: &TaskId) -> String {
     let mut trees = stand.tasks.trees().clone();
-    let grown = trees.grow(task, TaskId::fresh(), TreeLimits::default());
+    let grown = trees.add_child(task, TaskId::fresh(), TreeLimits::default());
     grown.err().map(|why| why.to_string()).unwrap_or_default()
 }
 

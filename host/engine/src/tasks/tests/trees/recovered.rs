@@ -105,7 +105,7 @@ impl RecoveredTree {
             loop {
                 let (now, asks) = (self.now(task).await, self.now(root).await);
                 let stranded = said(&now).contains("send any message to go on");
-                let asked = Question::of(now.metadata.as_ref()).filter(|_| stranded);
+                let asked = Question::from_metadata(now.metadata.as_ref()).filter(|_| stranded);
                 if asked.is_some_and(|it| it.task.is_none() && it.id == question(&asks).id) {
                     return;
                 }
@@ -118,7 +118,8 @@ impl RecoveredTree {
 }
 
 fn question(task: &Task) -> Question {
-    Question::of(task.metadata.as_ref()).unwrap_or_else(|| panic!("it asks nothing: {task:?}"))
+    Question::from_metadata(task.metadata.as_ref())
+        .unwrap_or_else(|| panic!("it asks nothing: {task:?}"))
 }
 
 const ABOVE: [[Resume; 3]; 4] = [

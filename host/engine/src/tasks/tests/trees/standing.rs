@@ -4,7 +4,7 @@
 use super::*;
 use crate::tests::scripted_agent::Journals;
 use a2a_hub_core::task::replay::{CallIdentity, Entry, Recorded};
-use a2a_hub_runtime::port::journal::Heard;
+use a2a_hub_runtime::port::journal::JournalAnswer;
 use tokio::sync::Semaphore;
 
 /// Call of the only child; after a restart it joins the same one.
@@ -34,10 +34,10 @@ impl Replayed {
                 permits.acquire().await.unwrap().forget();
                 let journal = journals.lock().unwrap().get(&stage.work.task.id).cloned().unwrap();
                 // As if the agent saw the child's own status.
-                let heard = Heard::Ready(Ok(vec![0]));
+                let heard = JournalAnswer::Ready(Ok(vec![0]));
                 let entry = Entry::Answer(CallIdentity::new("ready", ""), heard);
                 journal.record(Recorded { at_ms: 1, entry }).await.unwrap();
-                stage.say("I have heard of it").await.unwrap();
+                stage.report_working("I have heard of it").await.unwrap();
                 permits.acquire().await.unwrap().forget();
                 let ended = stage.outcome_of(child()).await.unwrap();
                 completed(&told(&ended))
@@ -113,12 +113,12 @@ async fn childs_question_survives_ancestors_progress() {
         let progress = async {
             for part in 0..3 {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                assert!(stage.port.told_beside() > 0, "the question is told behind it");
-                stage.say(&format!("{part} of 3")).await.unwrap();
+                assert!(stage.port.extra_status_bytes() > 0, "the question is told behind it");
+                stage.report_working(&format!("{part} of 3")).await.unwrap();
             }
         };
         let (ended, ()) = tokio::join!(stage.outcome_of(request), progress);
-        assert_eq!(stage.port.told_beside(), 0, "it is answered");
+        assert_eq!(stage.port.extra_status_bytes(), 0, "it is answered");
         completed(&told(&ended.unwrap()))
     });
     let stand = Stand::new();
@@ -131,7 +131,7 @@ async fn childs_question_survives_ancestors_progress() {
     assert_eq!(fact(&still, "question"), fact(&asks, "question"));
     let story = stand.story(&root).await;
     assert!(story.contains("working “2 of 3”"), "{story}");
-    let question = Question::of(still.metadata.as_ref()).unwrap().id;
+    let question = Question::from_metadata(still.metadata.as_ref()).unwrap().id;
     stand.answer_to(&still, &question, "yes").await.unwrap();
     let done = stand.until(&root, TaskState::Completed).await;
     assert_eq!(said(&done), "yes");

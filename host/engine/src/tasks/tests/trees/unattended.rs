@@ -25,7 +25,7 @@ fn fake(resume: Resume, works_on: bool) -> Fake {
             let called = stage.outcome_of(ChildRequest::new("b", message)).await;
             return called.unwrap_or_else(Ended::Failed);
         }
-        stage.say("at it").await.unwrap();
+        stage.report_working("at it").await.unwrap();
         if works_on { pending().await } else { completed(&text) }
     });
     match resume {

@@ -12,7 +12,7 @@ use a2a_hub_protocol::{id::AgentId, operation::HeldBack};
     if held.serves { "the one that was granted serves on" } else { "no copy of the one that was granted is kept" },
     if held.changes.is_empty() { "nothing is known to differ in what it asks for".to_owned() } else { first(&held.changes) },
 )]
-pub struct HeldBackError {
+pub struct PendingApprovalError {
     /// Agent whose file contains the component.
     pub agent: AgentId,
     /// Digests of the new and the granted component, and their differences.
@@ -20,14 +20,14 @@ pub struct HeldBackError {
 }
 
 /// Most differences in one message.
-const TOLD: usize = 6;
+const MAX_LISTED: usize = 6;
 
 /// The first differences, and the number of the others.
 fn first(changes: &[String]) -> String {
-    let told = changes.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
-    match changes.len().saturating_sub(TOLD) {
-        0 => told,
-        more => format!("{told} and {more} more"),
+    let listed = changes.iter().take(MAX_LISTED).cloned().collect::<Vec<_>>().join(", ");
+    match changes.len().saturating_sub(MAX_LISTED) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn held_back_message_names_changes_and_remedy() {
-        let held = |serves, changes: &[&str]| HeldBackError {
+        let held = |serves, changes: &[&str]| PendingApprovalError {
             agent: AgentId::parse("notes").unwrap(),
             held: HeldBack {
                 sha256: "bb".repeat(32),

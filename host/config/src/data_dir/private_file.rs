@@ -14,7 +14,7 @@ use std::{
 
 /// Reason why a file is not private.
 #[derive(Debug)]
-pub enum NotOwn {
+pub enum NotPrivate {
     /// The system refused to open it.
     Io(io::Error),
     /// It is a symlink.
@@ -27,7 +27,7 @@ pub enum NotOwn {
     Shared,
 }
 
-impl From<io::Error> for NotOwn {
+impl From<io::Error> for NotPrivate {
     fn from(why: io::Error) -> Self {
         Self::Io(why)
     }
@@ -40,45 +40,45 @@ impl From<io::Error> for NotOwn {
 /// # Errors
 ///
 /// Fails if the file does not satisfy this.
-pub fn open(path: &Path, forbidden: u32) -> Result<File, NotOwn> {
+pub fn open(path: &Path, forbidden: u32) -> Result<File, NotPrivate> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|why| match why {
-        Errno::LOOP => NotOwn::Link,
-        why => NotOwn::Io(why.into()),
+        Errno::LOOP => NotPrivate::Link,
+        why => NotPrivate::Io(why.into()),
     })?;
     let file = File::from(file);
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(NotOwn::NotPlain);
+        return Err(NotPrivate::NotPlain);
     }
     if meta.uid() != rustix::process::geteuid().as_raw() {
-        return Err(NotOwn::Foreign);
+        return Err(NotPrivate::Foreign);
     }
     if meta.mode() & forbidden != 0 {
-        return Err(NotOwn::Shared);
+        return Err(NotPrivate::Shared);
     }
     Ok(file)
 }
 
-/// Writes a file of mode 0600 next to `place`, and renames it once it is synced, so that nobody
+/// Writes a file of mode 0600 next to `path`, and renames it once it is synced, so that nobody
 /// reads an incomplete file.
 ///
 /// # Errors
 ///
 /// Returns the error of the system; the old file is then unchanged.
-pub fn replace(place: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let draft = place.with_file_name(format!(".{name}.draft"));
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = path.with_file_name(format!(".{name}.draft"));
     // The draft may be left over from a killed writer, or be a link that somebody planted.
     ok_if_missing(fs::remove_file(&draft))?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    if let Err(why) = written.and_then(|()| fs::rename(&draft, place)) {
+    if let Err(why) = written.and_then(|()| fs::rename(&draft, path)) {
         ok_if_missing(fs::remove_file(&draft))?;
         return Err(why);
     }
-    File::open(place.parent().unwrap_or(Path::new(".")))?.sync_all()
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Accepts a removal whose file did not exist.
@@ -102,12 +102,12 @@ mod tests {
         replace(&file, b"mine").unwrap();
         assert!(open(&file, 0o077).is_ok(), "of mode 0600");
         symlink(&file, &link).unwrap();
-        assert!(matches!(open(&link, 0), Err(NotOwn::Link)));
-        assert!(matches!(open(dir.path(), 0), Err(NotOwn::NotPlain)));
-        assert!(matches!(open(&dir.path().join("none"), 0), Err(NotOwn::Io(_))));
+        assert!(matches!(open(&link, 0), Err(NotPrivate::Link)));
+        assert!(matches!(open(dir.path(), 0), Err(NotPrivate::NotPlain)));
+        assert!(matches!(open(&dir.path().join("none"), 0), Err(NotPrivate::Io(_))));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(open(&file, 0o022).is_ok(), "others may read it");
-        assert!(matches!(open(&file, 0o077), Err(NotOwn::Shared)));
+        assert!(matches!(open(&file, 0o077), Err(NotPrivate::Shared)));
     }
 
     #[test]

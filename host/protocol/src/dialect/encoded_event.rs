@@ -13,7 +13,7 @@ use std::{
 };
 
 /// An event with the cached texts of its forms.
-pub struct HeardEvent {
+pub struct EncodedEvent {
     event: SequencedEvent,
     /// Text of each form.
     texts: [CachedText; Form::ALL.len()],
@@ -24,11 +24,11 @@ pub struct HeardEvent {
 struct CachedText {
     /// True if the next writer caches the text. For a single subscriber, a cache would waste
     /// memory.
-    is_kept: AtomicBool,
-    kept: OnceLock<Box<[u8]>>,
+    should_cache: AtomicBool,
+    bytes: OnceLock<Box<[u8]>>,
 }
 
-impl HeardEvent {
+impl EncodedEvent {
     /// Creates an event for one subscriber, without caching at first.
     pub fn new(event: SequencedEvent) -> Self {
         Self { event, texts: Default::default() }
@@ -36,9 +36,9 @@ impl HeardEvent {
 
     /// Creates an event for several subscribers, with caching.
     pub fn shared(event: SequencedEvent) -> Self {
-        let heard = Self::new(event);
-        heard.texts.iter().for_each(|text| text.is_kept.store(true, Ordering::Relaxed));
-        heard
+        let encoded = Self::new(event);
+        encoded.texts.iter().for_each(|text| text.should_cache.store(true, Ordering::Relaxed));
+        encoded
     }
 
     /// Appends the event's text in this dialect to a buffer. Returns false for a client's own
@@ -50,8 +50,8 @@ impl HeardEvent {
         let form = dialect.form();
         let Some(text) = self.texts.get(form.number()) else { return false };
         // A second writer shows that further ones may follow.
-        if text.is_kept.swap(true, Ordering::Relaxed) {
-            to.extend_from_slice(text.kept.get_or_init(|| form.text(&self.event).into()));
+        if text.should_cache.swap(true, Ordering::Relaxed) {
+            to.extend_from_slice(text.bytes.get_or_init(|| form.text(&self.event).into()));
         } else {
             form.write(&self.event, to);
         }
@@ -59,7 +59,7 @@ impl HeardEvent {
     }
 }
 
-impl Deref for HeardEvent {
+impl Deref for EncodedEvent {
     type Target = SequencedEvent;
 
     fn deref(&self) -> &SequencedEvent {
@@ -67,13 +67,13 @@ impl Deref for HeardEvent {
     }
 }
 
-impl fmt::Debug for HeardEvent {
+impl fmt::Debug for EncodedEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.event.fmt(f)
     }
 }
 
-impl PartialEq for HeardEvent {
+impl PartialEq for EncodedEvent {
     fn eq(&self, other: &Self) -> bool {
         self.event == other.event
     }
@@ -105,7 +105,7 @@ mod tests {
         /// Each subscriber reads the same text, with and without caching.
         #[test]
         fn every_subscriber_reads_same_text(event in any_event(), is_shared: bool) {
-            let heard = if is_shared { HeardEvent::shared(event) } else { HeardEvent::new(event) };
+            let heard = if is_shared { EncodedEvent::shared(event) } else { EncodedEvent::new(event) };
             for dialect in ALL {
                 let expected = dialect.write_event(&heard).unwrap().to_string();
                 for _ in 0..3 {
@@ -125,25 +125,25 @@ mod tests {
             seq: 1,
             event: TaskEvent::Reply(Message::text(Role::Agent, "hi")),
         };
-        let kept = |heard: &HeardEvent| {
-            heard.texts.iter().filter(|text| text.kept.get().is_some()).count()
+        let kept = |heard: &EncodedEvent| {
+            heard.texts.iter().filter(|text| text.bytes.get().is_some()).count()
         };
-        let (one, many) = (HeardEvent::new(event()), HeardEvent::shared(event()));
+        let (one, many) = (EncodedEvent::new(event()), EncodedEvent::shared(event()));
         let mut text = Vec::new();
         for heard in [&one, &many] {
             heard.write(Dialect::Hub, &mut text);
         }
         assert_eq!((kept(&one), kept(&many)), (0, 1));
-        let first = many.texts[1].kept.get().unwrap().as_ptr();
+        let first = many.texts[1].bytes.get().unwrap().as_ptr();
         for heard in [&one, &many] {
             heard.write(Dialect::Hub, &mut text);
         }
         assert_eq!((kept(&one), kept(&many)), (1, 1), "one who asks again is kept it as well");
-        assert_eq!(many.texts[1].kept.get().unwrap().as_ptr(), first);
+        assert_eq!(many.texts[1].bytes.get().unwrap().as_ptr(), first);
         let own =
             SequencedEvent { event: TaskEvent::Input(Message::text(Role::User, "x")), ..event() };
         let before = text.len();
-        assert!(!HeardEvent::new(own).write(Dialect::Hub, &mut text));
+        assert!(!EncodedEvent::new(own).write(Dialect::Hub, &mut text));
         assert_eq!(text.len(), before, "nobody is told their own words");
     }
 }

@@ -8,13 +8,13 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Bound endpoints of the hub.
-pub(crate) struct Doors {
+pub(crate) struct BoundEndpoints {
     unix: Option<Unix>,
     /// HTTP, with the tokens of its clients.
     http: Option<(HttpServer, Tokens)>,
 }
 
-impl Doors {
+impl BoundEndpoints {
     /// Binds the configured endpoints. Clients can connect from then on.
     pub(crate) fn bind(config: &Config, dir: &Path) -> anyhow::Result<Self> {
         let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
@@ -43,11 +43,13 @@ impl Doors {
     ) -> anyhow::Result<T> {
         let started = CancellationToken::new();
         let unix = OptionFuture::from(
-            self.unix.as_mut().map(|unix| unix.hold(Arc::clone(&progress), started.clone())),
+            self.unix
+                .as_mut()
+                .map(|unix| unix.serve_until_started(Arc::clone(&progress), started.clone())),
         );
         let http = OptionFuture::from(self.http.as_mut().map(|(http, _)| {
             let (names, public_url) = (&config.http.names, config.public_url.as_deref());
-            http.hold(names, public_url, progress, started.clone())
+            http.serve_until_started(names, public_url, progress, started.clone())
         }));
         let begin = async {
             let _started = started.clone().drop_guard();

@@ -6,7 +6,7 @@ use crate::markdown::code;
 
 /// Error of a question. The text is for users, [`Trouble::reason`] for programs.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum QuestionError {
     /// The hub refused a call; its own text says why.
     #[error("{}", .0.text())]
     Hub(#[from] Failure),
@@ -42,23 +42,23 @@ pub(crate) enum Trouble {
     /// No author has the name.
     #[error(
         "I know no author {} in this repository; git's history has {}, so ask with a name from there",
-        code(asked), people.iter().map(|name| code(name)).collect::<Vec<_>>().join(", ")
+        code(query), people.iter().map(|name| code(name)).collect::<Vec<_>>().join(", ")
     )]
-    UnknownPerson { asked: String, people: Vec<String> },
+    UnknownPerson { query: String, people: Vec<String> },
     /// The repository has no commits.
     #[error(
         "this repository has no commits yet, so it has no history: ask again after the first `git commit`"
     )]
     NoCommits,
     /// The path does not exist or is ambiguous.
-    #[error("{}", unknown("path", asked, nearest, "paths are told from the repository's root"))]
-    UnknownPath { asked: String, nearest: Vec<String> },
+    #[error("{}", unknown("path", query, nearest, "paths are told from the repository's root"))]
+    UnknownPath { query: String, nearest: Vec<String> },
     /// The revision does not exist.
     #[error(
         "{}",
-        unknown("tag, branch or commit", asked, tags, "`git tag` and `git branch` list the names")
+        unknown("tag, branch or commit", query, tags, "`git tag` and `git branch` list the names")
     )]
-    UnknownRevision { asked: String, tags: Vec<String> },
+    UnknownRevision { query: String, tags: Vec<String> },
     /// The question is about a release, but the repository has no tags.
     #[error(
         "this repository has no tags, so I know no releases: ask for a time instead, as in \
@@ -79,7 +79,7 @@ pub(crate) enum Trouble {
     Git(String),
 }
 
-impl Trouble {
+impl QuestionError {
     /// Maps git's error message.
     pub(crate) fn from_git(stderr: &str) -> Self {
         if let Some((_, after)) = stderr.split_once("dubious ownership in repository at '") {
@@ -119,13 +119,13 @@ impl Trouble {
     }
 }
 
-fn unknown(what: &str, asked: &str, nearest: &[String], hint: &str) -> String {
-    let asked = code(asked);
+fn unknown(noun: &str, query: &str, nearest: &[String], hint: &str) -> String {
+    let query = code(query);
     if nearest.is_empty() {
-        return format!("I know no {what} {asked} in this repository; {hint}");
+        return format!("I know no {noun} {query} in this repository; {hint}");
     }
     let nearest: Vec<String> = nearest.iter().map(|name| code(name)).collect();
-    format!("I know no {what} {asked} in this repository; did you mean {}?", nearest.join(" or "))
+    format!("I know no {noun} {query} in this repository; did you mean {}?", nearest.join(" or "))
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
     fn foreign_owner_error_contains_fix() {
         let stderr =
             "fatal: detected dubious ownership in repository at '/srv/repo'\nTo add an exception …";
-        let trouble = Trouble::from_git(stderr);
+        let trouble = QuestionError::from_git(stderr);
         assert_eq!(trouble.reason(), "foreign-owner");
         let fix = "`sudo git config --system --add safe.directory /srv/repo`";
         assert!(trouble.to_string().ends_with(fix), "{trouble}");
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn linked_worktree_error_names_repository() {
         let trouble =
-            Trouble::from_git("fatal: not a git repository: /srv/main/.git/worktrees/w\n");
+            QuestionError::from_git("fatal: not a git repository: /srv/main/.git/worktrees/w\n");
         assert_eq!(trouble.reason(), "not-a-repository");
         let text = trouble.to_string();
         assert!(text.contains("at /srv/main/.git, and git cannot see it"), "{text}");
@@ -154,22 +154,22 @@ mod tests {
 
     #[test]
     fn bad_configuration_error_names_command() {
-        let trouble = Trouble::from_git("fatal: bad config line 3 in file .git/config\n");
+        let trouble = QuestionError::from_git("fatal: bad config line 3 in file .git/config\n");
         assert!(trouble.to_string().contains("`git config --list --show-origin`"), "{trouble}");
     }
 
     #[test]
     fn hub_failure_keeps_its_text() {
-        let trouble = Trouble::from(Failure::Unavailable("git is not installed".to_owned()));
+        let trouble = QuestionError::from(Failure::Unavailable("git is not installed".to_owned()));
         assert_eq!(trouble.to_string(), "git is not installed");
     }
 
     #[test]
     fn error_contains_gits_fatal_line() {
-        let trouble = Trouble::from_git("warning: x\nfatal: bad object 123\n");
+        let trouble = QuestionError::from_git("warning: x\nfatal: bad object 123\n");
         assert!(trouble.to_string().starts_with("git failed: bad object 123;"), "{trouble}");
         assert_eq!(
-            Trouble::from_git("fatal: not a git repository: .git").reason(),
+            QuestionError::from_git("fatal: not a git repository: .git").reason(),
             "not-a-repository"
         );
     }

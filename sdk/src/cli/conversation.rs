@@ -12,25 +12,25 @@ const WORTH_TELLING: usize = 1024;
 /// Latest messages, oldest first, and the amount left out: the middle of the oldest message shown,
 /// and all messages before it.
 pub(super) fn history(task: &Task) -> String {
-    let mut room = HISTORY_BYTES;
+    let mut free_bytes = HISTORY_BYTES;
     let mut lines: Vec<String> = Vec::new();
     for message in task.history.iter().rev() {
         let line = line(message);
-        let whole = line.len() <= room;
-        if whole {
-            room -= line.len();
+        let fits = line.len() <= free_bytes;
+        if fits {
+            free_bytes -= line.len();
             lines.push(line);
-        } else if room >= WORTH_TELLING {
-            lines.push(without_middle(&line, room));
+        } else if free_bytes >= WORTH_TELLING {
+            lines.push(without_middle(&line, free_bytes));
         }
-        if !whole {
+        if !fits {
             break;
         }
     }
     match task.history.len() - lines.len() {
         0 => {}
         1 => lines.push("[The message before is left out.]\n".to_owned()),
-        left => lines.push(format!("[The {left} messages before are left out.]\n")),
+        omitted => lines.push(format!("[The {omitted} messages before are left out.]\n")),
     }
     lines.reverse();
     lines.concat()
@@ -44,15 +44,15 @@ fn line(message: &Message) -> String {
     format!("{speaker}: {}\n", message.text())
 }
 
-/// Beginning and end of a text that is longer than `room`.
-fn without_middle(text: &str, room: usize) -> String {
-    if text.len() <= room {
+/// Beginning and end of a text that is longer than `max_bytes`.
+fn without_middle(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
         return text.to_owned();
     }
-    let begin = &text[..text.floor_char_boundary(room / 2)];
-    let end = &text[text.ceil_char_boundary(text.len() - room / 2)..];
-    let left_out = text.len() - begin.len() - end.len();
-    format!("{begin}\n[{left_out} bytes are left out here.]\n{end}")
+    let begin = &text[..text.floor_char_boundary(max_bytes / 2)];
+    let end = &text[text.ceil_char_boundary(text.len() - max_bytes / 2)..];
+    let omitted = text.len() - begin.len() - end.len();
+    format!("{begin}\n[{omitted} bytes are left out here.]\n{end}")
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 /// Time that the other triggers wait for a look. A longer one goes on beside them.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A look that was begun, on a thread for blocking work.
-pub struct Look {
+pub struct SourcePoll {
     /// Beginning.
     pub began: Instant,
     of: Arc<KnownTrigger>,
@@ -18,7 +18,7 @@ pub struct Look {
     sight: Pin<Box<dyn Future<Output = Result<Sight, String>> + Send>>,
 }
 
-impl Look {
+impl SourcePoll {
     /// Begins a look at the source of a trigger, or goes on with `before` if that is a look at the
     /// same source. So at most one thread hangs for each trigger of a configuration.
     pub fn begin(of: &Arc<KnownTrigger>, before: Option<Self>) -> Self {
@@ -26,8 +26,8 @@ impl Look {
             return before;
         }
         let known = Arc::clone(of);
-        let looked = run_blocking(move || known.look());
-        let sight = async { looked.await.map_err(|why| why.to_string()).flatten() };
+        let handle = run_blocking(move || known.poll());
+        let sight = async { handle.await.map_err(|why| why.to_string()).flatten() };
         Self { began: Instant::now(), of: Arc::clone(of), is_late: false, sight: Box::pin(sight) }
     }
 
@@ -37,8 +37,8 @@ impl Look {
     ///
     /// The look is not over. Only its first call waits for it.
     pub async fn sight(mut self) -> Result<Result<Sight, String>, Self> {
-        let patience = if self.is_late { Duration::ZERO } else { PATIENCE };
-        match timeout(patience, &mut self.sight).await {
+        let limit = if self.is_late { Duration::ZERO } else { TIMEOUT };
+        match timeout(limit, &mut self.sight).await {
             Ok(sight) => Ok(sight),
             Err(_) => Err(Self { is_late: true, ..self }),
         }
@@ -71,25 +71,35 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn hanging_source_delays_others_once() {
         let (known, began) = (known(), Instant::now());
-        let hanging =
-            Look { began, of: Arc::clone(&known), is_late: false, sight: Box::pin(pending()) };
+        let hanging = SourcePoll {
+            began,
+            of: Arc::clone(&known),
+            is_late: false,
+            sight: Box::pin(pending()),
+        };
         let Err(late) = hanging.sight().await else { panic!("it does not answer") };
-        assert_eq!(began.elapsed(), PATIENCE);
-        let Err(late) = Look::begin(&known, Some(late)).sight().await else { panic!("nor now") };
-        assert_eq!(began.elapsed(), PATIENCE, "nothing waits for it twice");
+        assert_eq!(began.elapsed(), TIMEOUT);
+        let Err(late) = SourcePoll::begin(&known, Some(late)).sight().await else {
+            panic!("nor now")
+        };
+        assert_eq!(began.elapsed(), TIMEOUT, "nothing waits for it twice");
         assert_eq!(
-            Look::why_late("tests", &known),
+            SourcePoll::why_late("tests", &known),
             "`/nonexistent` does not answer; is its file system mounted, and its server there?"
         );
-        let answers = Look { sight: Box::pin(async { Ok(Sight::Reported) }), ..late };
-        assert!(matches!(Look::begin(&known, Some(answers)).sight().await, Ok(Ok(_))));
+        let answers = SourcePoll { sight: Box::pin(async { Ok(Sight::Reported) }), ..late };
+        assert!(matches!(SourcePoll::begin(&known, Some(answers)).sight().await, Ok(Ok(_))));
     }
 
     #[tokio::test]
     async fn changed_trigger_is_looked_at_anew() {
-        let old =
-            Look { began: Instant::now(), of: known(), is_late: true, sight: Box::pin(pending()) };
-        let looked = Look::begin(&known(), Some(old)).sight().await;
+        let old = SourcePoll {
+            began: Instant::now(),
+            of: known(),
+            is_late: true,
+            sight: Box::pin(pending()),
+        };
+        let looked = SourcePoll::begin(&known(), Some(old)).sight().await;
         let Ok(Err(why)) = looked else { panic!("there is no repository") };
         assert!(why.contains("/nonexistent"), "{why}");
     }

@@ -31,7 +31,7 @@ const STICKY: u32 = 0o1000;
 
 /// Path of the hub that other users can influence, with the command that fixes it.
 #[derive(Debug, thiserror::Error)]
-pub enum CustodyError {
+pub enum OwnershipError {
     /// The path is a link.
     #[error(
         "use {path}: it is a link; put what it leads to in its place, or remove it: `rm {path}`"
@@ -50,7 +50,7 @@ pub enum CustodyError {
     },
     /// Another user owns it, and could change it at any time.
     #[error(
-        "use {path}: it belongs to another user ({owner}); run `chown -R {own} {path}`, or set `data_dir` to a directory of your own"
+        "use {path}: it belongs to another user ({owner}); run `chown -R {hub_uid} {path}`, or set `data_dir` to a directory of your own"
     )]
     Foreign {
         /// Path that another user owns.
@@ -58,7 +58,7 @@ pub enum CustodyError {
         /// User id of its owner.
         owner: u32,
         /// User id of the hub.
-        own: u32,
+        hub_uid: u32,
     },
     /// Others may change it.
     #[error("use {path}: others may write to it; run `chmod go-w {path}`")]
@@ -98,24 +98,24 @@ pub enum CustodyError {
 ///
 /// The data directory itself may be reached through a link, which this user has set up; nothing
 /// inside may be a link.
-pub fn check(data_dir: &Path) -> Result<(), CustodyError> {
-    let failed = |path: &Path, why| CustodyError::Io { path: path.to_owned(), why };
+pub fn check(data_dir: &Path) -> Result<(), OwnershipError> {
+    let failed = |path: &Path, why| OwnershipError::Io { path: path.to_owned(), why };
     let dir = match data_dir.canonicalize() {
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
         dir => dir.map_err(|why| failed(data_dir, why))?,
     };
-    let own = rustix::process::geteuid().as_raw();
+    let hub_uid = rustix::process::geteuid().as_raw();
     let find = |path: &Path| match fs::symlink_metadata(path) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         found => found.map(Some).map_err(|why| failed(path, why)),
     };
     if let Some(meta) = find(&dir)? {
-        check_one(&dir, &meta, own, FileKind::Directory)?;
+        check_one(&dir, &meta, hub_uid, FileKind::Directory)?;
     }
     for parent in dir.ancestors().skip(1) {
         if find(parent)?.is_some_and(|meta| is_open_to_all(meta.mode())) {
             let (path, parent) = (dir.clone(), parent.to_owned());
-            return Err(CustodyError::Replaceable { path, parent });
+            return Err(OwnershipError::Replaceable { path, parent });
         }
     }
     let kinds = [
@@ -126,7 +126,7 @@ pub fn check(data_dir: &Path) -> Result<(), CustodyError> {
     for (names, kind) in kinds {
         for path in names.iter().map(|name| dir.join(name)) {
             if let Some(meta) = find(&path)? {
-                check_one(&path, &meta, own, kind)?;
+                check_one(&path, &meta, hub_uid, kind)?;
             }
         }
     }
@@ -140,27 +140,32 @@ enum FileKind {
     File,
 }
 
-fn check_one(path: &Path, meta: &Metadata, own: u32, kind: FileKind) -> Result<(), CustodyError> {
+fn check_one(
+    path: &Path,
+    meta: &Metadata,
+    hub_uid: u32,
+    kind: FileKind,
+) -> Result<(), OwnershipError> {
     let path = || path.to_owned();
     if meta.is_symlink() {
-        return Err(CustodyError::Link { path: path() });
+        return Err(OwnershipError::Link { path: path() });
     }
     let (is_right, kind_name) = match kind {
         FileKind::Directory => (meta.is_dir(), "directory"),
         FileKind::PrivateFile | FileKind::File => (meta.is_file(), "plain file"),
     };
     if !is_right {
-        return Err(CustodyError::Kind { path: path(), kind: kind_name });
+        return Err(OwnershipError::Kind { path: path(), kind: kind_name });
     }
-    if meta.uid() != own {
-        return Err(CustodyError::Foreign { path: path(), owner: meta.uid(), own });
+    if meta.uid() != hub_uid {
+        return Err(OwnershipError::Foreign { path: path(), owner: meta.uid(), hub_uid });
     }
     match kind {
         FileKind::PrivateFile if meta.mode() & SHARED != 0 => {
-            Err(CustodyError::Readable { path: path() })
+            Err(OwnershipError::Readable { path: path() })
         }
         FileKind::Directory | FileKind::File if meta.mode() & WRITABLE != 0 => {
-            Err(CustodyError::Writable { path: path() })
+            Err(OwnershipError::Writable { path: path() })
         }
         FileKind::Directory | FileKind::PrivateFile | FileKind::File => Ok(()),
     }
@@ -265,7 +270,7 @@ mod tests {
         check(&dir).unwrap();
         set(open.path(), 0o777);
         let why = check(&dir).unwrap_err();
-        assert!(matches!(why, CustodyError::Replaceable { .. }), "{why}");
+        assert!(matches!(why, OwnershipError::Replaceable { .. }), "{why}");
         set(open.path(), 0o1777);
         check(&dir).unwrap();
     }

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use super::idle::Idle;
-use super::parked::{Program, names_files};
+use super::program_record::{Program, names_files};
 use super::sessions::Sessions;
 use super::{Action, Choices, Cli, Driver, Job, Session};
 use crate::{Child, Command, Context, Failure, Level, Line, Task};
@@ -22,12 +22,12 @@ const MAX_MEANWHILE: usize = 256;
 
 /// Time within which a killed program must exit: the hub does not wait longer for an unresponsive
 /// one.
-const GONE_WITHIN: Duration = Duration::from_secs(8);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Program that runs before its turn.
 pub(super) enum Ready {
     /// Program that answered the conversation's last turn and was parked.
-    Kept(Child, Box<Program>),
+    Idle(Child, Box<Program>),
     /// Program that was started ahead and greeted.
     Ahead(Child),
 }
@@ -43,10 +43,10 @@ pub(super) fn ready<C: Cli>(
 ) -> Result<Option<Ready>, Failure> {
     let job = Job::without_words(ctx, task, choices);
     if let Some(named) = &choices.resume {
-        take_away::<C>(ctx, sessions, &job, named)?;
+        kill_holder::<C>(ctx, sessions, &job, named)?;
     }
-    if let Some(kept) = last::<C>(ctx, sessions, &job)? {
-        return Ok(Some(kept));
+    if let Some(program) = last::<C>(ctx, sessions, &job)? {
+        return Ok(Some(program));
     }
     let job = Job { session: session.cloned(), ..job };
     if !is_wanted(ctx) || names_files::<C>(&job) {
@@ -66,14 +66,14 @@ fn last<C: Cli>(
     let Ok(command) = program.command::<C>(ctx, job) else { return Ok(None) };
     let Some(child) = taken_up(ctx, &sessions.park_key(), command)? else { return Ok(None) };
     if program.fits(job) {
-        return Ok(Some(Ready::Kept(child, Box::new(program))));
+        return Ok(Some(Ready::Idle(child, Box::new(program))));
     }
     end(child);
     Ok(None)
 }
 
 /// Kills the program that another conversation keeps with this session: a session takes one writer.
-fn take_away<C: Cli>(
+fn kill_holder<C: Cli>(
     ctx: &Context,
     sessions: &Sessions<'_>,
     job: &Job,
@@ -91,7 +91,7 @@ fn take_away<C: Cli>(
 /// it.
 pub(super) fn end(mut child: Child) {
     child.kill();
-    while let Ok(Some(_)) = child.next_of_any(Some(GONE_WITHIN)) {}
+    while let Ok(Some(_)) = child.next_of_any(Some(EXIT_TIMEOUT)) {}
 }
 
 /// Resumes a parked program; any failure except cancellation counts as none. The program started

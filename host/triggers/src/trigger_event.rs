@@ -13,7 +13,7 @@ pub const MAX_PAYLOADS: usize = 512 << 10;
 /// Observed event. Its JSON is data for the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]
-pub enum Happening {
+pub enum TriggerEvent {
     /// A branch has another commit.
     Commit(CommitEvent),
     /// A file changed.
@@ -96,7 +96,7 @@ pub struct WebhookEvent {
 #[serde(rename_all = "camelCase", default)]
 pub struct Happenings {
     /// Events, oldest first; those of one branch or file are merged.
-    pub events: Vec<Happening>,
+    pub events: Vec<TriggerEvent>,
     /// Number of events that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: u32,
@@ -120,14 +120,14 @@ impl Happenings {
 
     /// Adds a later event. A branch that is back at its commit, and a new file that is gone again,
     /// are no events.
-    pub fn add(&mut self, new: Happening) {
+    pub fn add(&mut self, new: TriggerEvent) {
         let same = self.events.iter().position(|known| is_of_same(known, &new));
         match same {
             Some(at) => match merged(&self.events[at], new) {
                 Some(merged) => self.events[at] = merged,
                 None => drop(self.events.remove(at)),
             },
-            None if self.has_room(&new) => self.events.push(new),
+            None if self.has_capacity(&new) => self.events.push(new),
             None => self.more = self.more.saturating_add(1),
         }
     }
@@ -139,54 +139,54 @@ impl Happenings {
     }
 
     /// Number of further events, and size of their payloads in bytes, that are listed.
-    pub fn room(&self) -> (usize, usize) {
+    pub fn remaining_capacity(&self) -> (usize, usize) {
         let payloads = self.events.iter().map(payload_bytes).sum();
         let events = MAX_EVENTS.saturating_sub(self.events.len());
         (events, MAX_PAYLOADS.saturating_sub(payloads))
     }
 
-    fn has_room(&self, new: &Happening) -> bool {
+    fn has_capacity(&self, new: &TriggerEvent) -> bool {
         let payloads = || self.events.iter().chain([new]).map(payload_bytes).sum::<usize>();
         self.events.len() < MAX_EVENTS && (payload_bytes(new) == 0 || payloads() <= MAX_PAYLOADS)
     }
 }
 
 /// Size of the payload of a webhook or a topic's message; 0 for other events.
-fn payload_bytes(event: &Happening) -> usize {
+fn payload_bytes(event: &TriggerEvent) -> usize {
     match event {
-        Happening::Webhook(event) => event.payload.to_string().len(),
-        Happening::Topic(message) => message.body.bytes(),
-        Happening::Commit(_) | Happening::File(_) | Happening::Task(_) => 0,
+        TriggerEvent::Webhook(event) => event.payload.to_string().len(),
+        TriggerEvent::Topic(message) => message.body.bytes(),
+        TriggerEvent::Commit(_) | TriggerEvent::File(_) | TriggerEvent::Task(_) => 0,
     }
 }
 
 /// True if both events are about one branch, file, task or webhook.
-fn is_of_same(a: &Happening, b: &Happening) -> bool {
+fn is_of_same(a: &TriggerEvent, b: &TriggerEvent) -> bool {
     match (a, b) {
-        (Happening::Commit(a), Happening::Commit(b)) => a.branch == b.branch,
-        (Happening::File(a), Happening::File(b)) => a.path == b.path,
-        (Happening::Task(a), Happening::Task(b)) => a.task == b.task,
-        (Happening::Webhook(a), Happening::Webhook(b)) => a == b,
-        (Happening::Topic(a), Happening::Topic(b)) => a.position == b.position,
+        (TriggerEvent::Commit(a), TriggerEvent::Commit(b)) => a.branch == b.branch,
+        (TriggerEvent::File(a), TriggerEvent::File(b)) => a.path == b.path,
+        (TriggerEvent::Task(a), TriggerEvent::Task(b)) => a.task == b.task,
+        (TriggerEvent::Webhook(a), TriggerEvent::Webhook(b)) => a == b,
+        (TriggerEvent::Topic(a), TriggerEvent::Topic(b)) => a.position == b.position,
         (
-            Happening::Commit(_)
-            | Happening::File(_)
-            | Happening::Task(_)
-            | Happening::Webhook(_)
-            | Happening::Topic(_),
+            TriggerEvent::Commit(_)
+            | TriggerEvent::File(_)
+            | TriggerEvent::Task(_)
+            | TriggerEvent::Webhook(_)
+            | TriggerEvent::Topic(_),
             _,
         ) => false,
     }
 }
 
-fn merged(earlier: &Happening, later: Happening) -> Option<Happening> {
+fn merged(earlier: &TriggerEvent, later: TriggerEvent) -> Option<TriggerEvent> {
     match (earlier, later) {
-        (Happening::Commit(earlier), Happening::Commit(later)) => {
+        (TriggerEvent::Commit(earlier), TriggerEvent::Commit(later)) => {
             let before = earlier.before.clone();
             let is_back = before.as_ref() == Some(&later.after);
-            (!is_back).then_some(Happening::Commit(CommitEvent { before, ..later }))
+            (!is_back).then_some(TriggerEvent::Commit(CommitEvent { before, ..later }))
         }
-        (Happening::File(earlier), Happening::File(later)) => {
+        (TriggerEvent::File(earlier), TriggerEvent::File(later)) => {
             let change = match (earlier.change, later.change) {
                 (FileChange::Created, FileChange::Removed) => return None,
                 (FileChange::Created, FileChange::Created | FileChange::Changed) => {
@@ -200,7 +200,7 @@ fn merged(earlier: &Happening, later: Happening) -> Option<Happening> {
                     FileChange::Created | FileChange::Changed,
                 ) => FileChange::Changed,
             };
-            Some(Happening::File(FileEvent { change, ..later }))
+            Some(TriggerEvent::File(FileEvent { change, ..later }))
         }
         (_, later) => Some(later),
     }
@@ -211,16 +211,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    pub(super) fn commit(before: Option<&str>, after: &str) -> Happening {
+    pub(super) fn commit(before: Option<&str>, after: &str) -> TriggerEvent {
         let (before, after) = (before.map(str::to_owned), after.to_owned());
-        Happening::Commit(CommitEvent { branch: "main".to_owned(), before, after })
+        TriggerEvent::Commit(CommitEvent { branch: "main".to_owned(), before, after })
     }
 
-    fn file(change: FileChange) -> Happening {
-        Happening::File(FileEvent { path: "a".to_owned(), change })
+    fn file(change: FileChange) -> TriggerEvent {
+        TriggerEvent::File(FileEvent { path: "a".to_owned(), change })
     }
 
-    fn all(events: impl IntoIterator<Item = Happening>) -> Happenings {
+    fn all(events: impl IntoIterator<Item = TriggerEvent>) -> Happenings {
         let mut all = Happenings::default();
         events.into_iter().for_each(|event| all.add(event));
         all
@@ -251,14 +251,14 @@ mod tests {
     fn events_beyond_limit_are_counted() {
         let file = |number: usize| {
             let path = number.to_string();
-            Happening::File(FileEvent { path, change: FileChange::Created })
+            TriggerEvent::File(FileEvent { path, change: FileChange::Created })
         };
         let many = all((0..250).map(file));
         assert_eq!((many.events.len(), many.more, many.count()), (100, 150, 250));
         let large = |number: usize| {
             let payload = json!("x".repeat(200 << 10));
             let delivery = number.to_string();
-            Happening::Webhook(WebhookEvent { delivery, event: None, payload })
+            TriggerEvent::Webhook(WebhookEvent { delivery, event: None, payload })
         };
         let mut many = all((0..9).map(large));
         assert_eq!((many.events.len(), many.more), (2, 7));
@@ -266,19 +266,19 @@ mod tests {
         assert_eq!((many.events.len(), many.more), (3, 7), "others are small");
     }
 
-    pub(super) fn message(position: u64, text: &str) -> Happening {
+    pub(super) fn message(position: u64, text: &str) -> TriggerEvent {
         let message = json!({ "topic": "a/b", "sequence": 1, "position": position, "time": "T",
             "publisher": "agent:codex", "text": text });
-        Happening::Topic(serde_json::from_value(message).unwrap())
+        TriggerEvent::Topic(serde_json::from_value(message).unwrap())
     }
 
     #[test]
     fn room_shrinks_with_listed_messages() {
-        assert_eq!(Happenings::default().room(), (MAX_EVENTS, MAX_PAYLOADS));
+        assert_eq!(Happenings::default().remaining_capacity(), (MAX_EVENTS, MAX_PAYLOADS));
         let three = all([message(1, "four"), message(2, ""), message(2, "same")]);
-        assert_eq!(three.room(), (MAX_EVENTS - 2, MAX_PAYLOADS - 8));
+        assert_eq!(three.remaining_capacity(), (MAX_EVENTS - 2, MAX_PAYLOADS - 8));
         let full = all((0..100).map(|position| message(position, &"x".repeat(10 << 10))));
-        assert_eq!((full.events.len(), full.more, full.room().1), (51, 49, 2 << 10));
+        assert_eq!((full.events.len(), full.more, full.remaining_capacity().1), (51, 49, 2 << 10));
     }
 
     #[test]
@@ -298,8 +298,8 @@ mod tests {
         let events = all([
             commit(Some("1"), "2"),
             file(FileChange::Removed),
-            Happening::Task(task),
-            Happening::Webhook(webhook),
+            TriggerEvent::Task(task),
+            TriggerEvent::Webhook(webhook),
             message(7, "```\nIgnore this"),
         ]);
         let written = json!(events);

@@ -14,11 +14,11 @@ use std::{fs, path::PathBuf};
 impl Worktrees {
     /// Writes the record of a worktree of an earlier version, if the folder is of one. Blocks on
     /// the disk.
-    pub(crate) fn adopt(&self, folder: &Folder) -> Result<(), WorktreeError> {
+    pub(crate) fn upgrade(&self, folder: &Folder) -> Result<(), WorktreeError> {
         let Some(old) = folder.read_old() else { return Ok(()) };
-        let place = old.checkout.as_ref().unwrap_or(&old.repository);
+        let directory = old.checkout.as_ref().unwrap_or(&old.repository);
         let bounds = RepositoryBounds::default();
-        let user = Repository::find(place, &bounds)?;
+        let user = Repository::find(directory, &bounds)?;
         let ids = [&old.base, &old.pinned];
         if user.common != old.repository || ids.iter().any(|id| refs::id(id).is_none()) {
             return Err(WorktreeError::Unsupported(

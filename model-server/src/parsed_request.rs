@@ -20,7 +20,7 @@ const NOISE: [&str; 8] = [
 
 /// What a request says, whoever's words it uses.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct ParsedRequest {
     /// The last thing the user said.
     pub(super) prompt: String,
     /// What tools gave since then, oldest first.
@@ -31,7 +31,7 @@ pub(super) struct Heard {
     pub(super) dictated: Option<String>,
 }
 
-impl Heard {
+impl ParsedRequest {
     /// The user speaks; what tools gave before belongs to an earlier prompt.
     pub(super) fn user(&mut self, content: &Value) {
         if let Some(prompt) = spoken(&texts(content)) {
@@ -85,10 +85,10 @@ pub(super) fn texts(content: &Value) -> Vec<&str> {
 
 /// The user's own words among `texts`: the last that has a marker, or else the last.
 pub(super) fn spoken<'a>(texts: &[&'a str]) -> Option<&'a str> {
-    let own = |text: &&&str| {
+    let is_user_text = |text: &&&str| {
         let text = text.trim_start();
         !text.is_empty() && !NOISE.iter().any(|noise| text.starts_with(noise))
     };
-    let marked = texts.iter().rev().filter(own).find(|text| is_marked(text));
-    marked.or_else(|| texts.iter().rev().find(own)).copied()
+    let marked = texts.iter().rev().filter(is_user_text).find(|text| is_marked(text));
+    marked.or_else(|| texts.iter().rev().find(is_user_text)).copied()
 }

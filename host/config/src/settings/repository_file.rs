@@ -25,14 +25,14 @@ impl RepositoryFile {
     /// right.
     pub fn parse(text: &str) -> Result<Self, String> {
         let found: Self = toml::from_str(text).map_err(|why| toml_problem(text, &why))?;
-        let own = RepositorySettings {
+        let overrides = RepositorySettings {
             copy: found.copy.clone(),
             setup: found.setup.clone(),
             ports: found.ports,
             ..RepositorySettings::default()
         };
-        let whole = WorktreeSettings::default().of(&own);
-        let checked = whole.check_preparation(0);
+        let merged = WorktreeSettings::default().for_repository(&overrides);
+        let checked = merged.check_preparation(0);
         checked.map_err(|(key, why)| format!("set `{key}`: {why}"))?;
         Ok(found)
     }

@@ -13,14 +13,14 @@ use std::collections::VecDeque;
 /// Client messages of a task that no run of its agent has received, computed from the events of the
 /// task's log in their order.
 #[derive(Clone, Debug, Default)]
-pub struct Unheard {
+pub struct PendingMessages {
     /// Pending messages, by their number among all client messages: the next run's first message,
     /// then the queued ones, oldest first.
     waiting: VecDeque<usize>,
     /// Messages that the latest run has read at work, by their number.
     read: Vec<usize>,
     /// Ids of the client messages so far.
-    said: Vec<MessageId>,
+    message_ids: Vec<MessageId>,
     /// True if no agent is at work for the first pending message: it is the first message of the
     /// task, or an answer.
     is_due: bool,
@@ -30,15 +30,15 @@ pub struct Unheard {
     begun_with: Option<usize>,
 }
 
-impl Unheard {
+impl PendingMessages {
     /// Applies the next event of the log.
     pub fn follow(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::Created(created) => {
                 let history = created.task.history.iter();
-                let history = history.filter(|said| said.role == Role::User);
-                self.said = history.map(|said| said.message_id.clone()).collect();
-                self.begun_with = self.said.len().checked_sub(1);
+                let history = history.filter(|message| message.role == Role::User);
+                self.message_ids = history.map(|message| message.message_id.clone()).collect();
+                self.begun_with = self.message_ids.len().checked_sub(1);
                 // A task that was not queued may have started without a record of it.
                 if metadata::has(&created.task, metadata::QUEUED) {
                     self.waiting.extend(self.begun_with);
@@ -48,34 +48,34 @@ impl Unheard {
             TaskEvent::Status(update) => self.moved(update),
             TaskEvent::Input(message) if message.role == Role::User => {
                 if std::mem::take(&mut self.asks) {
-                    self.waiting.push_front(self.said.len());
+                    self.waiting.push_front(self.message_ids.len());
                     self.is_due = true;
                 } else {
-                    self.waiting.push_back(self.said.len());
+                    self.waiting.push_back(self.message_ids.len());
                 }
-                self.said.push(message.message_id.clone());
+                self.message_ids.push(message.message_id.clone());
             }
             TaskEvent::Input(_) | TaskEvent::Artifact(_) | TaskEvent::Reply(_) => {}
         }
     }
 
     fn moved(&mut self, update: &StatusUpdate) {
-        let (state, said) = (update.status.state, update.status.message.as_ref());
-        self.asks = state.is_interrupted() && said.is_some();
+        let (state, message) = (update.status.state, update.status.message.as_ref());
+        self.asks = state.is_interrupted() && message.is_some();
         // The agent received the message, or asked something else that the message does not answer.
         if std::mem::take(&mut self.is_due) {
             self.waiting.pop_front();
         }
         let facts = update.metadata.as_ref();
         if state == TaskState::Working
-            && facts.is_some_and(|facts| facts.contains_key(metadata::UNHEARD))
+            && facts.is_some_and(|facts| facts.contains_key(metadata::PENDING_MESSAGES))
         {
             self.begun_with = self.waiting.pop_front();
             self.read.clear();
         }
         // A replayed run may have read a message twice.
         let id = facts.and_then(|facts| facts.get(metadata::RECEIVED)?.as_str());
-        let is_it = |number: &usize| self.said.get(*number).map(MessageId::as_str) == id;
+        let is_it = |number: &usize| self.message_ids.get(*number).map(MessageId::as_str) == id;
         if let Some(at) = self.waiting.iter().position(is_it).filter(|_| id.is_some()) {
             self.read.extend(self.waiting.remove(at));
         }
@@ -83,28 +83,31 @@ impl Unheard {
 
     /// Index in the task's history of the message that the latest run began with.
     pub fn begun_with(&self, task: &Task) -> Option<usize> {
-        let said = task.history.iter().enumerate().filter(|(_, said)| said.role == Role::User);
-        said.map(|(at, _)| at).nth(self.begun_with?)
+        let messages =
+            task.history.iter().enumerate().filter(|(_, message)| message.role == Role::User);
+        messages.map(|(at, _)| at).nth(self.begun_with?)
     }
 
     /// Indexes, in the task's history, of the messages that the latest run has read at work: a run
     /// that begins anew reads them again.
     pub fn read(&self, task: &Task) -> Vec<usize> {
-        let said = task.history.iter().enumerate().filter(|(_, said)| said.role == Role::User);
-        let said: Vec<_> = said.map(|(at, _)| at).collect();
-        self.read.iter().filter_map(|number| said.get(*number).copied()).collect()
+        let messages =
+            task.history.iter().enumerate().filter(|(_, message)| message.role == Role::User);
+        let indexes: Vec<_> = messages.map(|(at, _)| at).collect();
+        self.read.iter().filter_map(|number| indexes.get(*number).copied()).collect()
     }
 
     /// Indexes of the pending messages in the task's history: the first message of a run that
     /// starts now, and the messages queued for later runs. If the client has sent only one message,
     /// the log's first event is sufficient.
     pub fn places(&self, task: &Task) -> (Option<usize>, Vec<usize>) {
-        let said = task.history.iter().enumerate().filter(|(_, said)| said.role == Role::User);
-        let said: Vec<_> = said.map(|(at, _)| at).collect();
-        let mut places = self.waiting.iter().filter_map(|number| said.get(*number).copied());
+        let messages =
+            task.history.iter().enumerate().filter(|(_, message)| message.role == Role::User);
+        let indexes: Vec<_> = messages.map(|(at, _)| at).collect();
+        let mut places = self.waiting.iter().filter_map(|number| indexes.get(*number).copied());
         let due = if self.is_due { places.next() } else { None };
-        let is_heard = !metadata::has(task, metadata::QUEUED) && !has_undelivered_answer(task);
-        (due.filter(|_| !is_heard), places.collect())
+        let is_received = !metadata::has(task, metadata::QUEUED) && !has_undelivered_answer(task);
+        (due.filter(|_| !is_received), places.collect())
     }
 }
 
@@ -132,14 +135,14 @@ mod tests {
                 .then(|| Metadata::from_iter([(metadata::QUEUED.to_owned(), true.into())])),
         };
         let agent = AgentId::parse("a").unwrap();
-        Created::of(agent, task)
+        Created::new(agent, task)
     }
 
     /// Pending messages after a log of these events, as text.
     fn told(queued: bool, log: &str) -> String {
         let created = created(queued);
         let mut task = created.task.clone();
-        let mut unheard = Unheard::default();
+        let mut unheard = PendingMessages::default();
         unheard.follow(&TaskEvent::Created(Box::new(created)));
         let now = String::new;
         for word in log.split_whitespace() {
@@ -147,7 +150,12 @@ mod tests {
             let events = match word {
                 "working" => vec![metadata::working(&task, now())],
                 "asks" => {
-                    vec![metadata::asked(&task, TaskState::InputRequired, agent("?"), now())]
+                    vec![metadata::agent_question(
+                        &task,
+                        TaskState::InputRequired,
+                        agent("?"),
+                        now(),
+                    )]
                 }
                 "gone" => vec![metadata::interrupted(&task, "a", TaskState::InputRequired, now())],
                 "again" | "silently" => {
@@ -177,7 +185,7 @@ mod tests {
 
     #[test]
     fn first_event_suffices_for_single_message() {
-        let (queued, mut unheard) = (created(true), Unheard::default());
+        let (queued, mut unheard) = (created(true), PendingMessages::default());
         let mut task = queued.task.clone();
         unheard.follow(&TaskEvent::Created(Box::new(queued)));
         assert_eq!(unheard.places(&task), (Some(0), Vec::new()));

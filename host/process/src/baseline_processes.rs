@@ -19,41 +19,41 @@ const PRUNE_WAIT: Duration = Duration::from_secs(1);
 const CLEAN_LOOKS: usize = 2;
 
 /// Result on a system that lists no processes: one may be left, and nothing can be measured.
-const BLIND: InspectionResult = InspectionResult { killed: 0, left: 1, resident: 0 };
+const BLIND: InspectionResult = InspectionResult { killed: 0, survivors: 1, resident: 0 };
 
 /// Processes below this one that are the program's own.
-pub(super) struct Own {
+pub(super) struct BaselineProcesses {
     system: &'static dyn OperatingSystem,
     known: HashSet<(Pid, u64)>,
 }
 
-impl Own {
+impl BaselineProcesses {
     /// The current processes.
     pub(super) fn of_now(system: &'static dyn OperatingSystem) -> Self {
-        let mut own = Self { system, known: HashSet::new() };
-        own.know(&own.family().unwrap_or_default());
-        own
+        let mut baseline = Self { system, known: HashSet::new() };
+        baseline.record(&baseline.family().unwrap_or_default());
+        baseline
     }
 
-    fn know(&mut self, family: &[Process]) {
+    fn record(&mut self, family: &[Process]) {
         self.known = family.iter().map(Process::identity).collect();
     }
 
     /// Processes below this one; none if the system does not list them.
     fn family(&self) -> Option<Vec<Process>> {
-        self.system.below(getpid())
+        self.system.descendants(getpid())
     }
 
     /// Carries out an inspection and returns its result.
-    pub(super) fn look(&mut self, look: Inspection) -> InspectionResult {
-        if look == Inspection::Prune {
+    pub(super) fn inspect(&mut self, inspection: Inspection) -> InspectionResult {
+        if inspection == Inspection::Prune {
             return self.prune().unwrap_or(BLIND);
         }
         let Some(family) = self.family() else { return BLIND };
-        if look == Inspection::Settle {
-            self.know(&family);
+        if inspection == Inspection::Settle {
+            self.record(&family);
         }
-        InspectionResult { killed: 0, left: 0, resident: resident(&family) }
+        InspectionResult { killed: 0, survivors: 0, resident: resident(&family) }
     }
 
     /// Kills the task's processes until several scans find none.
@@ -63,17 +63,17 @@ impl Own {
         loop {
             let family = self.family()?;
             let strangers = || family.iter().filter(|process| self.is_stranger(process));
-            let left = strangers().count();
-            clean = if left == 0 { clean + 1 } else { 0 };
+            let survivors = strangers().count();
+            clean = if survivors == 0 { clean + 1 } else { 0 };
             if clean == CLEAN_LOOKS || now() > deadline {
                 return Some(InspectionResult {
                     killed: killed.len(),
-                    left,
+                    survivors,
                     resident: resident(&family),
                 });
             }
             killed.extend(strangers().filter(|it| it.kill()).map(Process::identity));
-            if left > 0 {
+            if survivors > 0 {
                 pause(SWEEP_PAUSE);
             }
         }

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use std::{path::Path, sync::Arc};
 
 /// Path of the file, from the top directory of its repository.
-pub const OWN_FILE: &str = ".a2a-hub/worktree.toml";
+pub const REPOSITORY_CONFIG: &str = ".a2a-hub/worktree.toml";
 
 /// Largest file, in bytes.
-pub const MAX_OWN_FILE: usize = 64 << 10;
+pub const MAX_REPOSITORY_CONFIG: usize = 64 << 10;
 
 /// Wishes of a repository. Those that are there replace the operator's general rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnPreparation {
+pub struct RepositoryPreparation {
     /// Files of the user's checkout to copy.
     pub copy: Option<Vec<String>>,
     /// Programs to run before the agent begins, each with its arguments.
@@ -31,9 +31,9 @@ pub struct OwnPreparation {
 
 /// Decision about the text of such a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OwnFileTrust {
+pub enum RepositoryConfigTrust {
     /// The operator trusts this text in this repository.
-    Trusted(OwnPreparation),
+    Trusted(RepositoryPreparation),
     /// The operator does not trust it.
     Untrusted,
     /// It cannot be read, for this reason.
@@ -41,10 +41,10 @@ pub enum OwnFileTrust {
 }
 
 /// Decides about the text of a file; the path is that of the repository's git directory.
-pub type DecideOwnFile = Arc<dyn Fn(&Path, &str) -> OwnFileTrust + Send + Sync>;
+pub type DecideConfigTrust = Arc<dyn Fn(&Path, &str) -> RepositoryConfigTrust + Send + Sync>;
 
 /// Wishes of a repository that count, and a warning for the task if some do not.
-pub(crate) type OwnWishes = (OwnPreparation, Option<String>);
+pub(crate) type RequestedSetup = (RepositoryPreparation, Option<String>);
 
 /// Content of the file in a commit.
 enum CommittedFile {
@@ -57,22 +57,26 @@ enum CommittedFile {
 impl Worktrees {
     /// Reads the repository's file in the base. Without a decision by the operator, it does not
     /// count, and nothing is said.
-    pub(crate) async fn own_wishes(
+    pub(crate) async fn requested_setup(
         &self,
         folder: &Folder,
         (repository, checkout): (&Path, Option<&Path>),
         of: &HubRepository,
         base: &str,
-    ) -> Result<OwnWishes, WorktreeError> {
-        let Some(decide) = self.0.decide.get().cloned() else { return Ok(OwnWishes::default()) };
-        let run = async |args: &[&str], limit| {
-            self.0.git.run(folder.path(), of.step(args).at_most(limit)).await
+    ) -> Result<RequestedSetup, WorktreeError> {
+        let Some(decide) = self.0.decide.get().cloned() else {
+            return Ok(RequestedSetup::default());
         };
-        let listed = run(&["ls-tree", "-z", "-l", base, "--", OWN_FILE], MAX_OWN_FILE).await?;
+        let run = async |args: &[&str], limit| {
+            self.0.git.run(folder.path(), of.step(args).with_output_limit(limit)).await
+        };
+        let listed =
+            run(&["ls-tree", "-z", "-l", base, "--", REPOSITORY_CONFIG], MAX_REPOSITORY_CONFIG)
+                .await?;
         let found = match blob(&listed) {
             Ok(None) => CommittedFile::Missing,
             Ok(Some(id)) => {
-                let text = run(&["cat-file", "blob", &id], MAX_OWN_FILE).await?.stdout;
+                let text = run(&["cat-file", "blob", &id], MAX_REPOSITORY_CONFIG).await?.stdout;
                 String::from_utf8(text).map_or_else(
                     |_| CommittedFile::Refused("it is not UTF-8".to_owned()),
                     CommittedFile::Text,
@@ -81,24 +85,24 @@ impl Worktrees {
             Err(why) => CommittedFile::Refused(why),
         };
         let without = |why: String| {
-            let place = checkout.unwrap_or(repository).display();
-            tracing::warn!(%place, %why, "the repository's `{OWN_FILE}` does not count");
+            let path = checkout.unwrap_or(repository).display();
+            tracing::warn!(%path, %why, "the repository's `{REPOSITORY_CONFIG}` does not count");
             let text = format!(
-                "The repository's `{OWN_FILE}` does not count: {why}. The worktree is prepared as `[worktrees]` of the hub's \
+                "The repository's `{REPOSITORY_CONFIG}` does not count: {why}. The worktree is prepared as `[worktrees]` of the hub's \
                  configuration says."
             );
-            Ok((OwnPreparation::default(), Some(text)))
+            Ok((RepositoryPreparation::default(), Some(text)))
         };
         match found {
-            CommittedFile::Missing => Ok(OwnWishes::default()),
+            CommittedFile::Missing => Ok(RequestedSetup::default()),
             CommittedFile::Refused(why) => without(why),
             CommittedFile::Text(text) => match decide(repository, &text) {
-                OwnFileTrust::Trusted(wishes) => Ok((wishes, None)),
-                OwnFileTrust::Wrong(why) => without(why),
-                OwnFileTrust::Untrusted => {
-                    let place = checkout.unwrap_or(repository).display();
+                RepositoryConfigTrust::Trusted(wishes) => Ok((wishes, None)),
+                RepositoryConfigTrust::Wrong(why) => without(why),
+                RepositoryConfigTrust::Untrusted => {
+                    let path = checkout.unwrap_or(repository).display();
                     without(format!(
-                        "its text in the base is not trusted; read and trust it, in `{place}`: `a2a-hub worktrees trust`"
+                        "its text in the base is not trusted; read and trust it, in `{path}`: `a2a-hub worktrees trust`"
                     ))
                 }
             },
@@ -136,10 +140,10 @@ fn blob(listed: &GitOutput) -> Result<Option<String>, String> {
     if !matches!(mode, "100644" | "100755") {
         return Err("it is a link or a directory; make it a plain file".to_owned());
     }
-    if size.parse::<usize>().is_ok_and(|size| size <= MAX_OWN_FILE) {
+    if size.parse::<usize>().is_ok_and(|size| size <= MAX_REPOSITORY_CONFIG) {
         Ok(Some(id.to_owned()))
     } else {
-        Err(format!("it is larger than {} KiB", MAX_OWN_FILE >> 10))
+        Err(format!("it is larger than {} KiB", MAX_REPOSITORY_CONFIG >> 10))
     }
 }
 
@@ -150,7 +154,8 @@ mod tests {
     #[test]
     fn only_small_plain_files_count() {
         let read = |line: &str| blob(&GitOutput { code: 0, stdout: line.as_bytes().to_vec() });
-        let line = |mode: &str, size: &str| format!("{mode} blob abc {size}\t{OWN_FILE}\0");
+        let line =
+            |mode: &str, size: &str| format!("{mode} blob abc {size}\t{REPOSITORY_CONFIG}\0");
         assert_eq!(read(""), Ok(None));
         assert_eq!(read(&line("100644", "   12")), Ok(Some("abc".to_owned())));
         assert_eq!(read(&line("100755", "65536")), Ok(Some("abc".to_owned())));
