@@ -28,7 +28,8 @@ impl Dialect for Messages {
             for result in results() {
                 parsed.tool(&texts(&result["content"]).join(" "), result["is_error"] == true);
             }
-            // Beside results stand remarks of the agent's own; the user speaks there only with a marker.
+            // Beside results stand remarks of the agent's own; the user speaks there only with a
+            // marker.
             let marked = || spoken(&texts(content)).is_some_and(is_marked);
             if results().next().is_none() || marked() {
                 parsed.user(content);

@@ -7,14 +7,18 @@
 //! | `[[words:N]]` | the answer is `w1 w2 … wN` |
 //! | `[[slow:MS]]` | a pause after each word |
 //! | `[[think]]` | some reasoning before the answer |
-//! | `[[error:CODE]]` `[[error:CODE:N]]` | an HTTP error, always or the first N times this prompt comes |
+//! | `[[error:CODE]]` `[[error:CODE:N]]` | an HTTP error, always or the first N times this prompt
+//! comes |
 //! | `[[errstream]]` | an error event in the middle of the answer |
 //! | `[[drop]]` | the connection is cut in the middle of the answer |
 //! | `[[hang]]` | no answer at all |
-//! | `[[tool:shell:CMD]]` `[[tool:read:PATH]]` `[[tool:write:PATH:TEXT]]` | the agent is asked to use its tool for it |
-//! | `[[tool:raw:NAME:{json}]]` | the agent is asked to use the tool of that name; in the Responses API also `NAMESPACE/NAME` |
+//! | `[[tool:shell:CMD]]` `[[tool:read:PATH]]` `[[tool:write:PATH:TEXT]]` | the agent is asked to
+//! use its tool for it |
+//! | `[[tool:raw:NAME:{json}]]` | the agent is asked to use the tool of that name; in the Responses
+//! API also `NAMESPACE/NAME` |
 //!
-//! Several tools are asked for one after the other, one a turn; the answer then ends with what they gave.
+//! Several tools are asked for one after the other, one a turn; the answer then ends with what they
+//! gave.
 
 mod anthropic;
 mod canned;
@@ -46,7 +50,8 @@ use serde_json::{Value, json};
 use std::{collections::HashMap, future, io, net::TcpListener, sync::Arc};
 use tokio::runtime::{Builder, Runtime};
 
-/// CLIs send their whole history with each turn; the largest prompt that one of them takes is 10 MB.
+/// CLIs send their whole history with each turn; the largest prompt that one of them takes is 10
+/// MB.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
 
 /// A model server on a free loopback port. It stops, and drops its connections, when it is dropped.

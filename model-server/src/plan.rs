@@ -83,8 +83,8 @@ impl Plan {
         Self::marked(answer, parsed, |words| words.map_or(plain, numbered))
     }
 
-    /// The plan of the markers in `text`. Without a tool to ask for, `answer` gives the answer, from
-    /// the count of words that a marker asks for.
+    /// The plan of the markers in `text`. Without a tool to ask for, `answer` gives the answer,
+    /// from the count of words that a marker asks for.
     fn marked(
         text: &str,
         parsed: &ParsedRequest,

@@ -85,8 +85,8 @@ impl IntoResponse for Script {
         let steps =
             stream::iter(self.steps).take_while(|step| future::ready(!matches!(step, Step::Close)));
         let body = steps.filter_map(async |step| {
-            // The server flushes while the body is not ready: so each event leaves by itself, as a model's would, and
-            // is on its way before the connection is cut.
+            // The server flushes while the body is not ready: so each event leaves by itself, as a
+            // model's would, and is on its way before the connection is cut.
             yield_now().await;
             match step {
                 Step::Send(event) => Some(Ok(event)),

@@ -58,7 +58,8 @@ struct Args {
     /// Tasks to leave waiting for input
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=5000))]
     tasks: u32,
-    /// Start the servers as on a machine of many cores, and then keep all their threads on one: what switching between them costs shows
+    /// Start the servers as on a machine of many cores, and then keep all their threads on one:
+    /// what switching between them costs shows
     #[arg(long)]
     one_core: bool,
     /// Race only, and fail if a ratio is more than 15 % below the accepted one
@@ -97,7 +98,8 @@ struct Args {
     /// Measure only that many streams that are open at once, an event a second each
     #[arg(long, num_args = 0..=1, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     streams: Option<u32>,
-    /// Measure honest tasks beside hostile ones instead: beside all behaviours, or those whose names hold this
+    /// Measure honest tasks beside hostile ones instead: beside all behaviours, or those whose
+    /// names hold this
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "BEHAVIOUR")]
     hostile: Option<String>,
 }

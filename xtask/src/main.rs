@@ -47,7 +47,8 @@ const FEWER_CASES: &str = "64";
 enum Cli {
     /// Build everything, start a hub on this repository, and ask its git-historian something
     Up,
-    /// Build everything, then check format, lints and every test; or run the tests whose names hold the filter
+    /// Build everything, then check format, lints and every test; or run the tests whose names hold
+    /// the filter
     Test {
         /// A part of the tests' names, such as `grpc`, or more for nextest
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -97,12 +98,14 @@ enum Cli {
         /// Folder for them [default: target/clis in the workspace, or target/clis-newest]
         dir: Option<PathBuf>,
     },
-    /// Install the official A2A SDKs that the tests drive the hub with, at the versions in tests/sdks.json
+    /// Install the official A2A SDKs that the tests drive the hub with, at the versions in
+    /// tests/sdks.json
     Sdks {
         /// Folder for them [default: target/sdks in the workspace]
         dir: Option<PathBuf>,
     },
-    /// Install what makes components of Python and JavaScript, and build the agents in these languages that the tests run
+    /// Install what makes components of Python and JavaScript, and build the agents in these
+    /// languages that the tests run
     Languages {
         /// Folder for them [default: target/languages in the workspace]
         dir: Option<PathBuf>,

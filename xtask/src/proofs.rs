@@ -7,7 +7,8 @@ use clap::ValueEnum;
 pub(crate) enum Proof {
     /// 500 kills at random moments lose no event that a client was told of
     Kills,
-    /// 200 kills with replayed agents over 5,000 stored tasks: no journal holds an answer of a starting hub
+    /// 200 kills with replayed agents over 5,000 stored tasks: no journal holds an answer of a
+    /// starting hub
     Restarts,
     /// Ten minutes of growing task trees: each ends its children first, and no budget is exceeded
     Forest,

@@ -4,7 +4,7 @@ use a2a_hub_sdk::Failure;
 
 use crate::markdown::code;
 
-/// Error of a question. The text is for users, [`Trouble::reason`] for programs.
+/// Error of a question. The text is for users, [`QuestionError::reason`] for programs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum QuestionError {
     /// The hub refused a call; its own text says why.

@@ -350,8 +350,7 @@ fn compiler(minder: Option<&PathBuf>) -> Option<PathBuf> {
     let compiler = minder.cloned().or_else(|| is_ready_to_help().then(|| THIS_PROGRAM.into()));
     if compiler.is_none() {
         tracing::info!(
-            "components are compiled in this process, for it has not called `a2a_hub::minded()` first of all in `main`: nothing ends \
-             one that takes for ever to compile"
+            "compiling components in this process, without a time limit; call `a2a_hub::minded()` first in `main` to compile them in worker processes"
         );
     }
     compiler
@@ -361,10 +360,10 @@ fn compiler(minder: Option<&PathBuf>) -> Option<PathBuf> {
 fn sweep(dir: &Path) {
     let ended = Supervisor::sweep_leftovers(system(), dir);
     if ended > 0 {
-        tracing::warn!(processes = ended, "ended programs that an earlier run left behind");
+        tracing::warn!(processes = ended, "ended leftover programs of an earlier run");
     }
     if let Err(why) = sweep_files(dir) {
-        tracing::warn!(%why, "cannot remove the files that agents of an earlier run left");
+        tracing::warn!(%why, "cannot remove leftover agent files of an earlier run");
     }
 }
 
@@ -522,13 +521,13 @@ impl Parts {
                 followed,
                 failed,
                 unreadable,
-                "took up tasks that an earlier run left unfinished"
+                "recovered unfinished tasks of an earlier run"
             );
         }
         let configs = self.pushes.resume().await;
         let configs = configs.context("go on with what an earlier run did not send")?;
         if configs > 0 {
-            tracing::info!(configs, "goes on sending notifications");
+            tracing::info!(configs, "push resumed");
         }
         Ok(())
     }
@@ -559,8 +558,7 @@ fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<S
     let pool = engine.lacks_pool().then(|| {
         let capacity = engine.run_capacity().max;
         format!(
-            "there are too few addresses for a pool of guests: at most {capacity} run at once, and each starts more slowly; raise \
-             `ulimit -v`, or set `max_tasks` lower"
+            "the address space is too small for a guest pool: at most {capacity} guests run at once, and each starts more slowly; raise `ulimit -v`, or set `max_tasks` lower"
         )
     });
     let capacity = engine.run_capacity().max;

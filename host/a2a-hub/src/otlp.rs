@@ -117,7 +117,7 @@ impl Exporter {
             Ok(()) => {
                 if self.spans.note(None) {
                     let lost = self.spans.lost();
-                    tracing::info!(url = self.url, lost, "spans of tasks are sent again");
+                    tracing::info!(url = self.url, lost, "span export resumed");
                 }
             }
             Err(why) => {
@@ -129,11 +129,7 @@ impl Exporter {
                      (`telemetry.otlp.endpoint`)"
                 );
                 if self.spans.note(Some(failure)) {
-                    tracing::warn!(
-                        url,
-                        why,
-                        "spans of tasks cannot be sent, and are lost until they can"
-                    );
+                    tracing::warn!(url, why, "span export failed, spans are lost until it resumes");
                 }
             }
         }

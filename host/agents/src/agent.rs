@@ -9,6 +9,7 @@ mod health_check_limits;
 mod health_monitor;
 mod is_pure;
 mod lending;
+mod origin;
 mod permission_limits;
 mod refusals;
 mod report;
@@ -205,7 +206,7 @@ impl Agent {
         let mut effective = intersect(runtime.ask(), &terms.grant);
         effective.apply_overrides(&config.programs, &config.env);
         for name in config.programs.keys().filter(|name| !effective.programs.contains_key(*name)) {
-            tracing::warn!(agent = %id, program = name, "`programs` says where it is, but the agent may not run it");
+            tracing::warn!(agent = %id, program = name, "`programs` configures a program that the agent is not granted");
         }
         let granted =
             effective.directories.as_ref().map(|dirs| dirs.iter().map(PathBuf::from).collect());
@@ -357,7 +358,7 @@ impl Agent {
     }
 
     /// True if the agent has changed since it was registered and has to be registered anew.
-    pub(crate) fn is_renewed(&self) -> bool {
+    pub(crate) fn has_changed(&self) -> bool {
         self.runtime.is_renewed()
     }
 
@@ -446,15 +447,10 @@ impl Agent {
         Some(GrantedMemory::new(owner, context.clone(), capacity, self.live.clone(), storage))
     }
 
-    /// True if the agent is remote.
-    pub fn is_elsewhere(&self) -> bool {
-        matches!(self.source, AgentSource::Remote(_))
-    }
-
     /// Waits until no program of `owner` is left, for a limited time.
     pub async fn wait_for_programs(&self, owner: &str) {
         if timeout(PROGRAM_EXIT_TIMEOUT, self.programs.ended(owner)).await.is_err() {
-            tracing::error!(agent = %self.id, owner, "programs are still there after what they ran for ended");
+            tracing::error!(agent = %self.id, owner, "programs still run after their task or check ended");
         }
     }
 
@@ -538,19 +534,6 @@ impl Agent {
         self.refusals.refused_in(task, &self.id, || self.not_granted())
     }
 
-    /// True if the agent came with the hub or its program, or is a flow of the operator: it is no
-    /// plug-in, and not remote.
-    pub fn is_first_party(&self) -> bool {
-        matches!(
-            self.source,
-            AgentSource::BuiltIn
-                | AgentSource::Acp
-                | AgentSource::Native
-                | AgentSource::Flow(..)
-                | AgentSource::Script
-        )
-    }
-
     /// Capabilities that the agent asks for and does not have. A built-in agent without an explicit
     /// grant lacks nothing.
     pub(crate) fn not_granted(&self) -> Vec<NotGranted> {
@@ -563,8 +546,8 @@ impl Agent {
         lacks.map(|lack| remedied(lack, is_by_command.then_some(&self.id))).collect()
     }
 
-    /// Public description of the agent; `pending_approval` describes a newer component in its file that
-    /// awaits approval.
+    /// Public description of the agent; `pending_approval` describes a newer component in its file
+    /// that awaits approval.
     pub(crate) fn info(
         &self,
         health: Option<AgentHealth>,

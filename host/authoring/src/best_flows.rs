@@ -39,8 +39,8 @@ pub fn mark_used(file: &Path, now: SystemTime) -> io::Result<()> {
     File::options().append(true).open(file)?.set_modified(now)
 }
 
-/// Flows of `best` in a folder beyond the latest ones, without `current`; none if the folder cannot be
-/// read.
+/// Flows of `best` in a folder beyond the latest ones, without `current`; none if the folder cannot
+/// be read.
 pub fn old_flows(folder: &Path, current: &AgentId) -> Vec<AgentId> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<_> = entries

@@ -36,8 +36,8 @@ pub trait Observer {
     /// Called with each line of the tool's output.
     fn says(&self, line: &str);
 
-    /// Called when the tool ends. `output` is the relevant output for observers that did not show it:
-    /// the warnings, or all of it if the tool failed.
+    /// Called when the tool ends. `output` is the relevant output for observers that did not show
+    /// it: the warnings, or all of it if the tool failed.
     fn ends(&self, output: &[&str]);
 }
 

@@ -50,8 +50,8 @@ impl CompiledDeps {
         Ok(true)
     }
 
-    /// Stores the dependencies of a target directory, except `local` packages: those whose source is
-    /// a folder.
+    /// Stores the dependencies of a target directory, except `local` packages: those whose source
+    /// is a folder.
     pub(crate) fn store(&self, target: &Path, local: &BTreeSet<String>) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.all)?;
         let hashes = hashes(target, local)?;
@@ -130,8 +130,8 @@ fn profiles(target: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Copies a folder with the files' times, which cargo compares. The copy appears as a whole, by a
-/// rename within `staging_dir`; an existing one is left alone. `is_included` gets each path below `from`,
-/// and whether it is a folder.
+/// rename within `staging_dir`; an existing one is left alone. `is_included` gets each path below
+/// `from`, and whether it is a folder.
 fn copied(
     from: &Path,
     to: &Path,

@@ -156,7 +156,7 @@ fn plans(config: &BTreeMap<String, Schedule>) -> BTreeMap<String, Arc<Planned>> 
     let plan = |(name, config): (&String, &Schedule)| match config.plan(name) {
         Ok(plan) => Some((name.clone(), Arc::new(Planned { config: config.clone(), plan }))),
         Err(why) => {
-            tracing::warn!(schedule = name, %why, "a schedule is left out");
+            tracing::warn!(schedule = name, %why, "invalid schedule ignored");
             None
         }
     };

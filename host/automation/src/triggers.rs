@@ -185,7 +185,7 @@ impl Triggers {
         match why {
             Some(why) if problems.get(name) == Some(&why) => {}
             Some(why) => {
-                tracing::warn!(trigger = name, why, "a trigger starts no runs");
+                tracing::warn!(trigger = name, why, "trigger cannot start runs");
                 problems.insert(name.to_owned(), why);
             }
             None => drop(problems.remove(name)),
@@ -204,7 +204,7 @@ impl Triggers {
         if of_trigger.len() < MAX_ENDED {
             of_trigger.insert(task);
         } else {
-            tracing::warn!(trigger = name, %task, "too many tasks ended at once, one is left out");
+            tracing::warn!(trigger = name, %task, "ended task dropped: too many tasks ended at once");
         }
     }
 
@@ -252,7 +252,7 @@ impl Triggers {
             tracing::info!(
                 trigger = name,
                 messages = self_triggered.len(),
-                "the trigger led to these messages itself"
+                "ignored messages that the trigger caused itself"
             );
             let count = self_triggered.len();
             state.note =
@@ -382,7 +382,7 @@ fn rules(
             Some((name.clone(), Arc::new(KnownTrigger::new(config, rules, secrets))))
         }
         Err(why) => {
-            tracing::warn!(trigger = name, %why, "a trigger is left out");
+            tracing::warn!(trigger = name, %why, "invalid trigger ignored");
             None
         }
     };

@@ -192,7 +192,7 @@ fn tls() -> Result<ClientConfig, rustls::Error> {
     let (known, _) = roots.add_parsable_certificates(found.certs);
     if known == 0 {
         tracing::warn!(
-            "this machine has no certificates of authorities, so that no HTTPS server is trusted; install `ca-certificates`"
+            "no CA certificates found, every HTTPS connection will fail; install `ca-certificates`"
         );
     }
     let provider = Arc::new(ring::default_provider());

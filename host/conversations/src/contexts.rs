@@ -197,8 +197,10 @@ impl Contexts {
                 };
                 match forgotten {
                     Ok(0) => {}
-                    Ok(tasks) => tracing::info!(tasks, "forgot tasks that were too old or too many"),
-                    Err(why) => tracing::warn!(%why, "could not forget old tasks; will try again in an hour"),
+                    Ok(tasks) => tracing::info!(tasks, "deleted tasks beyond the retention limits"),
+                    Err(why) => {
+                        tracing::warn!(%why, "cannot delete old tasks, trying again in an hour")
+                    }
                 }
             }
         });

@@ -127,8 +127,8 @@ impl Hub {
     }
 
     /// Authorizes and carries out an operation. Every operation passes through here, whatever its
-    /// transport. `client_context` says which agent, or the whole hub, a client of official A2A addresses;
-    /// the hub's own dialect has no visits.
+    /// transport. `client_context` says which agent, or the whole hub, a client of official A2A
+    /// addresses; the hub's own dialect has no visits.
     pub async fn handle(
         &self,
         caller: impl Into<Caller>,
@@ -146,7 +146,7 @@ impl Hub {
     }
 
     /// Checks an operation, and resolves the names in it, before anything is done or read: the one
-    /// gate of [`handle`](Self::handle) and [`look`](Self::look). A refusal is counted.
+    /// gate of [`handle`](Self::handle) and [`view_task`](Self::view_task). A refusal is counted.
     async fn pass_gate(
         &self,
         caller: Caller,

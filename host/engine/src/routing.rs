@@ -226,7 +226,7 @@ impl AgentRoute {
     ) {
         let Some(agent) = self.agent() else { return };
         let passed = PassedOver { task, ..PassedOver::new(&agent.id, reason, why.message.clone()) };
-        tracing::info!(agent = %agent.id, why = %why.message, "a message is offered to another agent");
+        tracing::info!(agent = %agent.id, why = %why.message, "agent passed over, trying the next one");
         self.refused.push((passed, why));
         if let Some(next) = self.agent() {
             self.routes.turns.lock().takes(&self.wanted.route(), &next.id);

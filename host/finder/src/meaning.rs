@@ -122,7 +122,7 @@ impl Meaning {
                 Ok(similar)
             }
             Err(why) => {
-                tracing::warn!(%why, "the embeddings server did not help; agents are found by words");
+                tracing::warn!(%why, "embeddings server failed, finding agents by words");
                 *self.rests.lock() = Some((Instant::now() + REST, why.to_string()));
                 Err(why.to_string())
             }

@@ -124,7 +124,7 @@ impl Registries {
         let now = Instant::now().into_std();
         judge(&mut |breaker| breaker.record(outcome, now));
         let listed = Arc::new(answer.map_err(|why| {
-            tracing::warn!(registry = %name, %why, "a registry tells of no agents");
+            tracing::warn!(registry = %name, %why, "cannot list agents of a registry");
             why.to_string()
         })?);
         self.store(url, &listed);

@@ -19,14 +19,14 @@ pub async fn monitor(storage: Arc<dyn StoreHealth>, events: Events) {
         else {
             return;
         };
-        tracing::error!(error, fix, "nothing can be stored; it is tried again until it can");
+        tracing::error!(error, fix, "store failed, trying again until it works");
         events.publish(HubEventKind::StorageFailing { error, fix });
         while storage.condition().borrow().is_failing() {
             sleep(TRY_EVERY).await;
             // The store's condition reflects the result.
             let _ = storage.probe().await;
         }
-        tracing::info!(since, "what happens can be stored again");
+        tracing::info!(since, "store recovered");
         events.publish(HubEventKind::StorageRecovered { failing_since: since });
     }
 }

@@ -1,8 +1,9 @@
 //! Detection of agents' programs: true if this process runs in a tree that a minder of any hub
 //! owns.
 //!
-//! A hub identifies its own agents' programs with [`Supervisor::kin`](super::Supervisor::kin). This
-//! module is for commands that change a hub's files while no hub runs.
+//! A hub identifies its own agents' programs with
+//! [`Supervisor::origin`](super::Supervisor::origin). This module is for commands that change a
+//! hub's files while no hub runs.
 
 use super::{
     SUPERVISE, TREE_MARKER,

@@ -13,7 +13,7 @@ use super::confine::{Confinement, NotConfined};
 #[derive(Clone, PartialEq, Eq)]
 pub struct Launch {
     /// Agent that the program works for: part of the identity of its processes
-    /// ([`Kin`](super::Kin)).
+    /// ([`ProcessOrigin`](super::ProcessOrigin)).
     pub agent: String,
     /// Owner of the program; [`Supervisor::ended`](super::Supervisor::ended) waits by this name.
     pub owner: String,

@@ -26,7 +26,7 @@
 //! | the minder | its socket closes: the hub kills processes with the tree's marker or session |
 //! | both | the next [`Supervisor::sweep_leftovers`] kills processes with the hub's marker |
 //!
-//! The tree also identifies callers of the hub ([`Supervisor::kin`]): an agent's program never
+//! The tree also identifies callers of the hub ([`Supervisor::origin`]): an agent's program never
 //! counts as the operator.
 //!
 //! The table holds for Linux. The module `system` lists what the operating system does for a tree,

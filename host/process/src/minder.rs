@@ -34,8 +34,8 @@ const REAP_EVERY: Duration = Duration::from_secs(5);
 /// Most bytes of an unfinished line from the hub: far more than any order has.
 const MAX_ORDER: usize = 1024;
 
-/// Runs as a minder. `args` are those after [`MIND`](super::MIND); standard input is the socket to
-/// the hub.
+/// Runs as a minder. `args` are those after [`SUPERVISE`](super::SUPERVISE); standard input is the
+/// socket to the hub.
 pub(super) fn supervise(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match try_supervise(args) {
         Ok(()) => ExitCode::SUCCESS,

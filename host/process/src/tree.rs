@@ -302,7 +302,7 @@ impl OwnedTree {
                 owner,
                 taken,
                 limit,
-                "a program took more memory than it may with all it started, and was ended"
+                "process tree exceeded its memory limit and was killed"
             );
         }
         if let Some(MinderReport::Ended { exit, survivors }) = last {
@@ -316,7 +316,7 @@ impl OwnedTree {
             self.reap().await;
             return End { exceeded, exit };
         }
-        tracing::warn!(owner, "a minder was lost; what it minded is killed");
+        tracing::warn!(owner, "minder was lost, killing its process tree");
         self.clear().await;
         End { exceeded, exit: ProgramExit::KILLED }
     }
@@ -339,7 +339,7 @@ impl OwnedTree {
         let lost = LostTree { minder: pid_of(&self.minder), group: self.group, markers };
         let system = self.settings.system.calls();
         let swept = tokio::task::spawn_blocking(move || system.kill_lost(&lost)).await;
-        tracing::debug!(owner = self.owner, ?swept, "swept");
+        tracing::debug!(owner = self.owner, ?swept, "killed the process tree of a lost minder");
         if let Err(error) = self.minder.wait().await {
             tracing::warn!(owner = self.owner, %error, "a minder could not be reaped");
         }

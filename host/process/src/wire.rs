@@ -73,8 +73,8 @@ pub(super) enum MinderReport {
     Failed(i32),
     /// The program was not started, because it could not be confined.
     NotConfined(NotConfined),
-    /// The program exited and its tree is gone, except for `survivors` processes that even SIGKILL could
-    /// not end in time.
+    /// The program exited and its tree is gone, except for `survivors` processes that even SIGKILL
+    /// could not end in time.
     Ended { exit: ProgramExit, survivors: usize },
     /// Result of an inspection.
     Inspected(InspectionResult),

@@ -254,7 +254,7 @@ impl Dispatcher {
                 open_files,
                 http,
                 socket,
-                "the limit on open files leaves room for fewer connections; raise it (`ulimit -n 65536`; under systemd, `LimitNOFILE=`)"
+                "the limit on open files allows fewer connections; raise it (`ulimit -n 65536`; under systemd, `LimitNOFILE=`)"
             );
         }
         Self { connections, ..self }
@@ -507,7 +507,7 @@ impl Dispatcher {
             match self.hub.view_task(caller, client_context.as_ref(), get).await? {
                 TaskView::Finished(task) => {
                     let broken = |why: serde_json::Error| {
-                        tracing::error!(%why, "a task that is kept cannot be read");
+                        tracing::error!(%why, "cannot read a stored task");
                         A2aError::new(ErrorKind::Internal, "the task that is kept cannot be read")
                     };
                     task.text(dialect).map_err(broken)?.as_bytes().to_vec()

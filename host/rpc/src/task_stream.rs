@@ -193,7 +193,7 @@ fn hub_event(event: &HubEvent) -> Value {
 }
 
 fn broken(task: &TaskId, why: &impl Display) -> A2aError {
-    tracing::error!(%task, %why, "a stream broke");
+    tracing::error!(%task, %why, "task stream failed");
     let text = "the stream broke; ask for the task to learn what became of it";
     A2aError::new(ErrorKind::Internal, text)
 }

@@ -52,8 +52,8 @@ pub(crate) enum StartReaction {
     Later(Vec<u8>),
 }
 
-/// Accepts connections until `started`, and answers what `reaction` answers. Returns the connections
-/// that the hub has to serve.
+/// Accepts connections until `started`, and answers what `reaction` answers. Returns the
+/// connections that the hub has to serve.
 pub(crate) async fn accept_until_started<S>(
     accept: impl AsyncFn() -> io::Result<S>,
     reaction: impl Fn(&[u8]) -> StartReaction + Clone + Send + 'static,

@@ -107,7 +107,8 @@ impl Global {
         Console::new(Wish { raw: self.raw, plain: self.plain || is_colourless() })
     }
 
-    /// Starts a progress line for `subject`; `wanted` is false if it would interfere with the output.
+    /// Starts a progress line for `subject`; `wanted` is false if it would interfere with the
+    /// output.
     pub fn progress(&self, subject: &str, wanted: bool) -> ProgressLine {
         let printing = match (self.format, self.verbose) {
             (Format::Json, _) => ProgressOutput::Nothing,

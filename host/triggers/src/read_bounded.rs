@@ -91,8 +91,8 @@ impl<'a> BoundedWalk<'a> {
         Self { enters, max_entries, entries: 0 }
     }
 
-    /// Calls `on_file` for each plain file. Leaves out what vanishes meanwhile, and directories that
-    /// this user may not read.
+    /// Calls `on_file` for each plain file. Leaves out what vanishes meanwhile, and directories
+    /// that this user may not read.
     pub(crate) fn run(
         &mut self,
         dir: impl AsFd,

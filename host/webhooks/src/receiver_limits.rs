@@ -129,10 +129,10 @@ impl Receiver {
         match (before, judged.breaker.state()) {
             (Circuit::Closed { .. }, Circuit::Open { pause, .. }) => {
                 let pause = tracing::field::display(Span(pause));
-                tracing::warn!(receiver, pause, cause, "deliveries fail in a row: left alone");
+                tracing::warn!(receiver, pause, cause, "deliveries paused after repeated failures");
             }
             (Circuit::Open { .. } | Circuit::HalfOpen { .. }, Circuit::Closed { .. }) => {
-                tracing::info!(receiver, "deliveries arrive again");
+                tracing::info!(receiver, "deliveries resumed");
                 self.back.notify_waiters();
             }
             _ => {}

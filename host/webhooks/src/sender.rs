@@ -177,8 +177,12 @@ impl Sender {
                     let found: Vec<_> = found.map(|at| at.ip()).collect();
                     self.rules.dial(&host, &found)?;
                 }
-                Ok(Err(why)) => tracing::warn!(%host, %why, "a receiver cannot be found now"),
-                Err(_) => tracing::warn!(%host, "a receiver was not found within {}", Span(LOOKUP)),
+                Ok(Err(why)) => {
+                    tracing::warn!(%host, %why, "cannot resolve the host of a receiver")
+                }
+                Err(_) => {
+                    tracing::warn!(%host, "cannot resolve the host of a receiver within {}", Span(LOOKUP))
+                }
             }
         }
         if self.challenges {

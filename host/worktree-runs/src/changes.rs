@@ -113,13 +113,13 @@ impl WorktreeOfRun {
                 [patch].into_iter().chain(omissions).chain(warning).collect()
             }
             Err(why) => {
-                tracing::warn!(%task, %why, "the changes of a worktree cannot be read");
+                tracing::warn!(%task, %why, "cannot read the changes of a worktree");
                 vec![working(format!("The changes cannot be read: {why}"))]
             }
         };
         let sent: Result<(), Failure> = self.port.emit(events).await;
         if sent.is_err() {
-            tracing::debug!(%task, "the task ended before its changes were told");
+            tracing::debug!(%task, "task ended before its changes were emitted");
         }
     }
 
@@ -129,7 +129,7 @@ impl WorktreeOfRun {
         let task = &self.task;
         let found = self.worktrees.find_conflicts(task.as_str(), clock::now_ms()).await;
         let found = found.unwrap_or_else(|why| {
-            tracing::warn!(%task, %why, "a worktree was not compared with others for conflicts");
+            tracing::warn!(%task, %why, "cannot check a worktree for conflicts");
             Vec::new()
         });
         let named: Vec<_> = found.into_iter().map(conflict_with).collect();

@@ -38,10 +38,10 @@ impl WorktreeOfRun {
         };
         let Self { worktrees, task, .. } = self;
         if let Err(stays) = worktrees.discard(task.as_str(), true).await {
-            tracing::warn!(%task, why = %stays, "a worktree that was not set up stays");
+            tracing::warn!(%task, why = %stays, "cannot remove a worktree whose setup failed");
         }
         let Some(why) = why else { return Some(Ended::Failed(Failure::Cancelled)) };
-        tracing::warn!(%task, %why, "the worktree of a task was not set up");
+        tracing::warn!(%task, %why, "worktree setup failed");
         let text = format!(
             "{why}\n\nThe agent did not begin, and the worktree was removed. Correct this and send the message again, or change \
              `worktrees.setup` in the configuration of the hub."

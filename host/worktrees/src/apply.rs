@@ -179,7 +179,7 @@ impl Worktrees {
         let [base, result] = refs_of(task);
         // The result keeps the base as well; that it is kept is what counts.
         if let Err(why) = self.remove_named_refs(user.common, vec![base]).await {
-            tracing::warn!(task, %why, "the base ref of a removed worktree stays");
+            tracing::warn!(task, %why, "cannot remove the base ref of a removed worktree");
         }
         Ok(Some(result))
     }
@@ -340,7 +340,7 @@ impl Finish {
         }
         journal.remove_empty_directories();
         if let Err(why) = journal.end(folder, false) {
-            tracing::warn!(task = completion.task, %why, "files of an apply stay in the git directory");
+            tracing::warn!(task = completion.task, %why, "cannot remove files of an apply from the git directory");
         }
         Ok(completion.commit.map(|(commit, _)| commit))
     }

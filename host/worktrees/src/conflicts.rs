@@ -91,7 +91,7 @@ impl Worktrees {
                     task,
                     compared,
                     of,
-                    "worktrees were not compared for conflicts: it took too long"
+                    "conflict check timed out, some worktrees were not compared"
                 );
             }
         }

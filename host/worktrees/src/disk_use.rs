@@ -25,8 +25,8 @@ impl Worktrees {
     }
 }
 
-/// Bytes of a directory with all that is in it, as far as `max_entries` entries. Links are not followed.
-/// A file with several names counts for each of them, as its share of the names.
+/// Bytes of a directory with all that is in it, as far as `max_entries` entries. Links are not
+/// followed. A file with several names counts for each of them, as its share of the names.
 fn directory_bytes(directory: &Path, max_entries: usize) -> u64 {
     let mut pending: Vec<PathBuf> = vec![directory.to_owned()];
     let (mut bytes, mut counted) = (0_u64, 0);

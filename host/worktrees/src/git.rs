@@ -287,7 +287,8 @@ impl Git {
         &self.supervisor
     }
 
-    /// Runs a step to its end. `scratch_dir` is a directory in which the step's temporary files may be.
+    /// Runs a step to its end. `scratch_dir` is a directory in which the step's temporary files may
+    /// be.
     pub(crate) async fn run(
         &self,
         scratch_dir: &Path,

@@ -215,11 +215,11 @@ impl Worktrees {
     ) -> Result<(), WorktreeError> {
         let (of, task) = (folder.clone(), &worktree.task);
         if let Err(why) = blocking(move || transaction::recover(&of)).await? {
-            tracing::warn!(task, %why, "an interrupted apply cannot be taken back");
+            tracing::warn!(task, %why, "cannot roll back an interrupted apply");
         }
         // A repository that is gone has no refs, and must not keep its worktrees alive.
         if let Err(why) = self.remove_refs(&worktree).await {
-            tracing::warn!(task, %why, "the refs of a worktree stay in its repository");
+            tracing::warn!(task, %why, "cannot remove the refs of a worktree from its repository");
         }
         self.remove(folder).await
     }
@@ -310,7 +310,7 @@ impl Worktrees {
                 .require_complete(task, &format!("a2a-hub task discard --force {task}")),
             // Nothing can be taken over from it any more.
             Err(why) => {
-                tracing::info!(task, %why, "a worktree that cannot be read may be removed");
+                tracing::info!(task, %why, "cannot read a worktree, allowing its removal");
                 Ok(())
             }
         }
@@ -365,7 +365,7 @@ impl Worktrees {
             for path in leftovers {
                 if let Err(why) = record::remove_all(&path) {
                     let path = path.display();
-                    tracing::warn!(%path, %why, "cannot remove what is left of a worktree");
+                    tracing::warn!(%path, %why, "cannot remove leftover files of a worktree");
                 }
             }
         }));
@@ -379,10 +379,10 @@ impl Worktrees {
             tracing::warn!(task, %why, "a worktree of an earlier version cannot be used");
         }
         if let Err(why) = transaction::recover(&folder) {
-            tracing::warn!(task, %why, "an interrupted apply cannot be taken back; `a2a-hub task apply` tries again");
+            tracing::warn!(task, %why, "cannot roll back an interrupted apply; `a2a-hub task apply` tries again");
         }
         if let Err(why) = remove_steps(folder.path()) {
-            tracing::debug!(task, %why, "directories of steps stay");
+            tracing::debug!(task, %why, "cannot remove temporary step directories");
         }
     }
 

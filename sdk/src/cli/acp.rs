@@ -404,7 +404,7 @@ impl<S: Speaker> Acp<S> {
     }
 
     fn asks(&mut self, id: &Value, method: &str, params: &Value) -> Vec<Action> {
-        let (answer_form, mut question) = match method {
+        let (form, mut question) = match method {
             "session/request_permission" => {
                 let directories = [&[self.directory.clone()][..], &self.job.additional].concat();
                 let tool = self.tool(&params["toolCall"]);
@@ -419,15 +419,13 @@ impl<S: Speaker> Acp<S> {
             }
         };
         if self.is_interrupted {
-            return vec![send(&json!({ "id": id, "result": answer_form.cancelled() }))];
+            return vec![send(&json!({ "id": id, "result": form.cancelled() }))];
         }
         if self.allowed.contains(&question.kind) {
-            return vec![send(
-                &json!({ "id": id, "result": answer_form.answer(&Decision::Allow) }),
-            )];
+            return vec![send(&json!({ "id": id, "result": form.answer(&Decision::Allow) }))];
         }
         question.id = id.clone();
-        self.open_questions.insert(id.to_string(), answer_form);
+        self.open_questions.insert(id.to_string(), form);
         vec![Action::Ask(Box::new(question))]
     }
 }
@@ -547,7 +545,7 @@ impl<S: Speaker> Driver for Acp<S> {
     }
 
     fn decided(&mut self, question: &Question, decision: &Decision) -> Vec<Action> {
-        let Some(answer_form) = self.open_questions.remove(&question.id.to_string()) else {
+        let Some(form) = self.open_questions.remove(&question.id.to_string()) else {
             return Vec::new();
         };
         let mut decision = decision;
@@ -555,7 +553,7 @@ impl<S: Speaker> Driver for Acp<S> {
             self.allowed.push(question.kind);
             decision = &Decision::Allow;
         }
-        vec![send(&json!({ "id": question.id, "result": answer_form.answer(decision) }))]
+        vec![send(&json!({ "id": question.id, "result": form.answer(decision) }))]
     }
 
     fn ended(&self, exit: &Exit) -> End {

@@ -23,7 +23,7 @@ pub(super) fn handed_over(ctx: &Context) -> String {
     let (working, items) = match read {
         Ok(read) => read,
         Err(why) => {
-            ctx.log(Level::Debug, format!("nothing was handed over: {why:?}"));
+            ctx.log(Level::Debug, format!("cannot read handed-over memory: {why:?}"));
             return String::new();
         }
     };

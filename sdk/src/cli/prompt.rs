@@ -135,8 +135,8 @@ impl Request {
     }
 
     /// Creates the job of this request. It includes the history, unless a session knows it, and in
-    /// a new conversation the list of other agents. `takes_instructions` is true if the program itself takes the
-    /// operator's instructions.
+    /// a new conversation the list of other agents. `takes_instructions` is true if the program
+    /// itself takes the operator's instructions.
     pub(super) fn job(
         &self,
         ctx: &Context,

@@ -131,7 +131,7 @@ pub(super) fn again(
 /// Parks a program for the next turn. The hub may refuse; that is no failure of the turn.
 pub(super) fn park(ctx: &Context, child: Child, key: &str) {
     if let Err(why) = child.park(key) {
-        ctx.log(Level::Debug, format!("{key} is not kept: {}", why.text()));
+        ctx.log(Level::Debug, format!("cannot keep the program idle as {key}: {}", why.text()));
     }
 }
 
@@ -160,7 +160,7 @@ pub(super) fn start_ahead<C: Cli>(ctx: &Context, job: &Job) {
         child.park(&ahead(&job))
     });
     if let Err(why) = started {
-        ctx.log(Level::Debug, format!("no program is started ahead: {}", why.text()));
+        ctx.log(Level::Debug, format!("cannot start a program ahead: {}", why.text()));
     }
 }
 

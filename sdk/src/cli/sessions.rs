@@ -65,7 +65,7 @@ impl<'a> Sessions<'a> {
                 done => return done,
             };
             if !self.evict()? {
-                self.ctx.log(Level::Warn, format!("{} is not kept: {why}", self.key));
+                self.ctx.log(Level::Warn, format!("cannot store {}: {why}", self.key));
                 return Ok(());
             }
         }
@@ -147,6 +147,6 @@ mod tests {
         sessions.store(&Session::new("a"), None).unwrap();
         assert_eq!(sessions.last().unwrap(), None);
         let [(Level::Warn, line)] = &host.logs()[..] else { panic!("{:?}", host.logs()) };
-        assert!(line.starts_with("session/new is not kept: "), "{line}");
+        assert!(line.starts_with("cannot store session/new: "), "{line}");
     }
 }

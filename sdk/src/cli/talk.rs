@@ -332,7 +332,9 @@ impl<'a> Talk<'a> {
         let Some(program) = idle_program(driver) else { return };
         match self.sessions.store(&session, Some(&program)) {
             Ok(()) => reuse::park(self.ctx, self.child, &self.sessions.park_key()),
-            Err(why) => self.ctx.log(Level::Debug, format!("not kept: {}", why.text())),
+            Err(why) => self
+                .ctx
+                .log(Level::Debug, format!("cannot store the interrupted session: {}", why.text())),
         }
     }
 
@@ -505,7 +507,7 @@ impl<'a> Talk<'a> {
         let name = artifact.name.clone().unwrap_or_else(|| artifact.id.clone());
         match self.ctx.artifact(artifact) {
             Err(Failure::Exhausted(why) | Failure::Invalid(why)) => {
-                let text = format!("{}: `{name}` is left out: {why}", self.name);
+                let text = format!("{}: artifact `{name}` dropped: {why}", self.name);
                 self.ctx.log(Level::Warn, text);
                 Ok(())
             }

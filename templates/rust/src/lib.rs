@@ -39,7 +39,8 @@ fn greet(ctx: &Context) -> Run {
     ctx.done(greeting)
 }
 
-/// Needs the memory that manifest.toml asks for: without it, the `?` ends the task, which tells what is missing.
+/// Needs the memory that manifest.toml asks for: without it, the `?` ends the task, which tells
+/// what is missing.
 fn count(ctx: &Context) -> Run {
     let count = ctx.recall::<u64>(COUNT)?.unwrap_or_default() + 1;
     ctx.remember(COUNT, &count)?;

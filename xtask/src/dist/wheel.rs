@@ -1,5 +1,6 @@
-//! Wheel for Python's installers: it puts the program into the `bin` folder of an environment and has
-//! no Python code ([binary distribution format](https://packaging.python.org/specifications/binary-distribution-format/)).
+//! Wheel for Python's installers: it puts the program into the `bin` folder of an environment and
+//! has no Python code ([binary distribution
+//! format](https://packaging.python.org/specifications/binary-distribution-format/)).
 
 use std::{env::consts::ARCH, fs::File, io::Write as _, path::Path};
 

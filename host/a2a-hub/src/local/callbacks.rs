@@ -83,7 +83,8 @@ impl Callbacks {
         self.listeners(task).iter().for_each(|listening| listening.begun.notify_one());
     }
 
-    /// Waits until the task's callbacks have processed its final event, at most for [`FINAL_EVENT_TIMEOUT`].
+    /// Waits until the task's callbacks have processed its final event, at most for
+    /// [`FINAL_EVENT_TIMEOUT`].
     pub(super) async fn wait_until_processed(&self, task: &TaskId) {
         let all = self.listeners(task);
         let over = join_all(all.iter().map(|listening| listening.over.cancelled()));
@@ -110,7 +111,7 @@ impl Callbacks {
             .name("callback".to_owned())
             .spawn(move || call(callback, receiver, &of, &over));
         if let Err(why) = begun {
-            tracing::warn!(%task, %why, "a callback has no thread, and hears nothing");
+            tracing::warn!(%task, %why, "cannot start the callback's thread, events are dropped");
             listening.over.cancel();
         }
         let (this, stop) = (self.clone(), self.stop.clone());
@@ -153,7 +154,7 @@ impl Callbacks {
                     continue;
                 }
                 Err(why) => {
-                    tracing::warn!(%task, %why, "a callback hears no more");
+                    tracing::warn!(%task, %why, "callback stopped: cannot subscribe to the task");
                     return;
                 }
             };
@@ -203,7 +204,7 @@ fn call(
     let _over = over.clone().drop_guard();
     while let Some(event) = receiver.blocking_recv() {
         if catch_unwind(AssertUnwindSafe(|| callback(event))).is_err() {
-            tracing::warn!(%task, "a callback panicked, and hears no more");
+            tracing::warn!(%task, "callback panicked, further events are dropped");
             return;
         }
     }

@@ -162,7 +162,7 @@ impl HealthMonitor {
             HealthStatus::Degraded => tracing::info!(%agent, why, "agent is degraded"),
             HealthStatus::Healthy => tracing::info!(%agent, "agent is healthy"),
             HealthStatus::Unknown => {
-                tracing::info!(%agent, why, "agent could not be asked how it is");
+                tracing::info!(%agent, why, "agent health is unknown");
             }
         }
         self.events.publish(HubEventKind::AgentHealth { agent_id: self.agent.clone(), health });
@@ -177,7 +177,7 @@ impl HealthMonitor {
             return;
         }
         let breaker = judged.to_info(now);
-        tracing::info!(agent = %self.agent, breaker = ?breaker.state, why = breaker.cause, "the breaker moved");
+        tracing::info!(agent = %self.agent, breaker = ?breaker.state, why = breaker.cause, "circuit breaker changed state");
         self.events.publish(HubEventKind::AgentBreaker { agent_id: self.agent.clone(), breaker });
     }
 

@@ -234,7 +234,7 @@ impl Confining {
             None if path.exists() => {
                 tracing::warn!(
                     agent = %self.agent, path = %path.display(),
-                    "not shown to confined programs: a link that they could have made leads there; name what it leads to"
+                    "path not shown to confined programs: it contains a link that they could have created; configure the link's target instead"
                 );
                 None
             }

@@ -96,7 +96,7 @@ impl GrantedMemory {
     /// Deletes memory that was taken in for a context that did not begin.
     pub async fn abandon(&self) {
         if let Err(why) = self.storage.abandon(&self.key).await {
-            tracing::warn!(%why, "what was handed over for a task that did not begin is forgotten with the next start");
+            tracing::warn!(%why, "cannot delete handed-over memory of a task that did not start, it is deleted at the next start");
         }
     }
 }

@@ -225,7 +225,7 @@ impl InstanceFiles {
                 token.cancelled().await;
                 let removed = run_blocking(move || withdraw(&places)).await;
                 if let Err(why) = removed.map_err(io::Error::other).flatten() {
-                    tracing::warn!(%why, "files that were written by a revoked grant are still there");
+                    tracing::warn!(%why, "cannot remove files written under a revoked grant");
                 }
             });
             Withdrawing { _revocation: revocation, _removing: removing }
@@ -277,7 +277,7 @@ impl Drop for InstanceFiles {
             let remove = move || withdraw(&places).and(directory.remove());
             let removed = run_blocking(remove).await;
             if let Err(why) = removed.map_err(io::Error::other).and_then(|removed| removed) {
-                tracing::warn!(owner, %why, "files of a task could not be removed");
+                tracing::warn!(owner, %why, "cannot remove files of a task");
             }
         });
     }

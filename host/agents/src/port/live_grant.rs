@@ -36,8 +36,8 @@ impl LiveGrant {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Refuses `action` unless the current grant satisfies `allowed`. The agent was allowed it at the
-    /// start of its task.
+    /// Refuses `action` unless the current grant satisfies `allowed`. The agent was allowed it at
+    /// the start of its task.
     pub(crate) fn must(
         &self,
         action: &str,

@@ -480,10 +480,10 @@ impl OwnedPrograms {
             differs.or_else(|| (!running.child.pass_to(&self.owner)).then_some("it has ended"));
         let agent = &self.programs.agent;
         if let Some(why) = differs {
-            tracing::info!(%agent, key = spot.key, program, why, "a kept program was not taken up, and ended");
+            tracing::info!(%agent, key = spot.key, program, why, "idle program was ended instead of reused");
             return Ok(None);
         }
-        tracing::info!(%agent, key = spot.key, program, task = self.owner, "a kept program was taken up");
+        tracing::info!(%agent, key = spot.key, program, task = self.owner, "idle program was reused");
         *running.permit.lock() = permit;
         self.files.share(&running.files);
         Ok(Some(running))

@@ -56,7 +56,7 @@ impl AgentTools {
             return None;
         }
         for server in grant.tools.keys().filter(|server| !config.mcp.contains_key(*server)) {
-            tracing::warn!(%agent, server, "tools of it are granted, and `mcp` does not say where it is");
+            tracing::warn!(%agent, server, "tools of an MCP server are granted, but `mcp` does not configure the server");
         }
         let named = config.mcp.iter().filter(|(name, _)| grant.tools.contains_key(*name));
         let servers = named.map(|(name, config)| {
@@ -101,7 +101,7 @@ impl ToolsPort for AgentTools {
             match tools {
                 Ok(tools) => listed.extend(tools),
                 Err(why) => {
-                    tracing::warn!(agent = %self.agent, %why, "a server's tools are left out");
+                    tracing::warn!(agent = %self.agent, %why, "cannot list tools of an MCP server, leaving them out");
                     failed = Some(why);
                 }
             }

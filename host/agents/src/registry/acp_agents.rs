@@ -18,7 +18,7 @@ impl Agents {
         let owner = InstallationId::from(id);
         let stored = self.shared.storage.recall(&owner, acp::INTRODUCTION).await;
         let stored = stored.unwrap_or_else(|why| {
-            tracing::warn!(agent = %id, %why, "what its program says of itself cannot be read");
+            tracing::warn!(agent = %id, %why, "cannot read the stored introduction of an ACP program");
             None
         });
         acp::card(id, program, template, &acp::introduction(stored))

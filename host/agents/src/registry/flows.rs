@@ -84,7 +84,7 @@ impl FlowFolder {
         let there = match there.map_err(io::Error::other).flatten() {
             Ok(there) => there,
             Err(why) => {
-                tracing::warn!(folder = %self.dir.display(), %why, "cannot look into the flows folder");
+                tracing::warn!(folder = %self.dir.display(), %why, "cannot read the flows folder");
                 return;
             }
         };
@@ -309,7 +309,7 @@ fn stamps(dir: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
     }
     while found.len() > MAX_FILES {
         if let Some((name, _)) = found.pop_last() {
-            tracing::warn!(file = name, "more than {MAX_FILES} flow files; this one is left out");
+            tracing::warn!(file = name, "flow file ignored: more than {MAX_FILES} flow files");
         }
     }
     Ok(found)

@@ -414,7 +414,7 @@ impl Agents {
         let before = self.known().insert(agent_id.clone(), Arc::clone(&agent));
         self.shared.asks.spawn(ask(self.clone(), agent));
         for omitted in self.aliases().rejected.iter().filter(|it| it.agents.contains(&agent_id)) {
-            tracing::warn!(agent = %agent_id, why = %omitted, "an alias does not count");
+            tracing::warn!(agent = %agent_id, why = %omitted, "alias ignored");
         }
         self.shared.events.publish(match before {
             Some(before) => {
@@ -532,10 +532,10 @@ async fn ask(agents: Agents, agent: Arc<Agent>) {
         let pause = check_schedule::with_jitter(interval, getrandom::u64().unwrap_or_default());
         let turn = async {
             agent.check(Instant::now(), false).await;
-            if agent.is_renewed()
+            if agent.has_changed()
                 && let Some(Err(why)) = agents.reload_remote(&agent.id, None).await
             {
-                tracing::warn!(agent = %agent.id, %why, "its new card cannot be used");
+                tracing::warn!(agent = %agent.id, %why, "cannot use the remote agent's new card");
             }
             agents.introduce(&agent).await;
             sleep(pause).await;

@@ -91,7 +91,7 @@ impl Agents {
                 true
             }
             Err(why) => {
-                tracing::warn!(agent = %id, %why, "an agent elsewhere cannot join; it is looked for again");
+                tracing::warn!(agent = %id, %why, "remote agent cannot join, trying again");
                 let (table, why) = (table(id), why.with_way_out());
                 let is_reported =
                     self.rejected().iter().any(|it| it.file == table && it.error == why);
@@ -121,7 +121,7 @@ impl Agents {
             found.map(|(_, token)| Secret::new(token))
         });
         if let (None, Some(variable)) = (&token, &token_env) {
-            tracing::warn!(agent = %id, variable, "the token of an agent elsewhere is not set");
+            tracing::warn!(agent = %id, variable, "token variable of a remote agent is not set");
         }
         Some(RemoteEndpoint { url, token, sha256, origins, keys })
     }

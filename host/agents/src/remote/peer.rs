@@ -137,7 +137,7 @@ impl RemotePeer {
     /// Drops the remote id of a finished task.
     pub(super) async fn forget(&self, ours: &TaskId) {
         if let Err(why) = self.storage.forget(&self.owner(), &task_key(ours)).await {
-            tracing::warn!(agent = %self.id, %why, "cannot forget the name of a task");
+            tracing::warn!(agent = %self.id, %why, "cannot delete the remote id of a task");
         }
     }
 
@@ -154,7 +154,7 @@ impl RemotePeer {
             bytes => Err(format!("a name of {bytes} bytes is too long")),
         };
         if let Err(why) = stored {
-            tracing::warn!(agent = %self.id, why, "cannot keep what an agent elsewhere calls something");
+            tracing::warn!(agent = %self.id, why, "cannot store a remote id");
         }
     }
 

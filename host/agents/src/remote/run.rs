@@ -198,7 +198,7 @@ impl RemoteTask {
     async fn stop(&self) {
         let stopped = self.peer.stop(&self.ours.task().id, self.theirs.clone());
         if let Ok(Err(why)) = timeout(STOP, stopped).await {
-            tracing::debug!(task = %self.ours.task().id, %why, "an agent elsewhere was not stopped");
+            tracing::debug!(task = %self.ours.task().id, %why, "cannot cancel the task at a remote agent");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Clients of hubs: of the own one, which is the crate `a2a-hub-socket-client`, and of remote agents;
-//! and attached files.
+//! Clients of hubs: of the own one, which is the crate `a2a-hub-socket-client`, and of remote
+//! agents; and attached files.
 
 pub(super) mod files;
 pub(super) mod remote;

@@ -73,7 +73,7 @@ async fn bundled_code_avoids_first_compilation() -> Result<()> {
     fs::create_dir(&other)?;
     let log = first_answer(&hub, &other, "ulimit -v 12000000; exec").await?;
     assert_eq!(kept(&other)?, 1, "it was compiled here");
-    assert!(log.contains("this program carries does not fit this machine"), "{log}");
+    assert!(log.contains("bundled code does not fit this machine"), "{log}");
     // The compiled code is cached now.
     let log = first_answer(&hub, &other, "ulimit -v 12000000; exec").await?;
     assert_eq!(log.matches("does not fit this machine").count(), 1, "{log}");

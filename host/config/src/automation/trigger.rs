@@ -215,8 +215,8 @@ impl Trigger {
             }
             TriggerOn::Task => {
                 let Some(agent) = self.agent_is.clone() else {
-                    let why = "name the agent whose tasks count; `a2a-hub agents` lists them";
-                    return Err(section.missing("agent_is", why));
+                    let advice = "name the agent whose tasks count; `a2a-hub agents` lists them";
+                    return Err(section.missing("agent_is", advice));
                 };
                 let Some(state) = self.state else {
                     let why = "say how a task must have ended: \"failed\", \"completed\", \"canceled\" or \"rejected\"";

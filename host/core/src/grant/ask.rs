@@ -133,8 +133,8 @@ pub struct Trial {
 pub struct ProgramAsk {
     /// Allowed argument patterns.
     pub args: Forms,
-    /// Variables of the hub's environment that the program needs, as patterns for [`passes`](super::passes). The
-    /// guest never sees their values.
+    /// Variables of the hub's environment that the program needs, as patterns for
+    /// [`passes`](super::passes). The guest never sees their values.
     pub pass: BTreeSet<String>,
     /// Variables that the guest would set itself.
     pub set: BTreeSet<String>,

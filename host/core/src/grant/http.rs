@@ -249,8 +249,8 @@ impl HttpGrants {
         self.0.is_empty()
     }
 
-    /// Makes the grant explicit: writes down everything left out and therefore as `requested`, so that
-    /// no later manifest widens it.
+    /// Makes the grant explicit: writes down everything left out and therefore as `requested`, so
+    /// that no later manifest widens it.
     #[must_use]
     pub fn settled(mut self, requested: &BTreeMap<HostPattern, HttpAsk>) -> Self {
         for (host, grant) in &mut self.0 {

@@ -457,11 +457,11 @@ mod tests {
         // the same | another | signed with K1 | signed with K2, and pinned
         insta::assert_snapshot!(table, @"
         no record: Unknown | Unknown | Unknown | Unknown
-        a record: Granted | HeldBack | HeldBack | HeldBack
-        a record with a key: Granted | HeldBack | Succeeds(Signed) | HeldBack
+        a record: Granted | PendingApproval | PendingApproval | PendingApproval
+        a record with a key: Granted | PendingApproval | Succeeds(Signed) | PendingApproval
         a record for a development loop: Granted | Succeeds(Dev) | Succeeds(Dev) | Succeeds(Dev)
         a record whose file was gone: Granted | Another | Another | Another
-        a record of the configuration: Granted | HeldBack | HeldBack | Succeeds(Pinned)
+        a record of the configuration: Granted | PendingApproval | PendingApproval | Succeeds(Pinned)
         ");
     }
 

@@ -66,10 +66,10 @@ pub fn breaker_outcome(status: u16) -> Outcome {
 }
 
 /// Decides after failure number `attempts` of an event that has failed for the time `failing`.
-/// After `retry_period` the hub gives the event up. `retry_after` is the receiver's `Retry-After`: it takes
-/// precedence over `retry_period`, because an earlier attempt would be useless. The pause doubles with
-/// each failure (exponential backoff). `chance` is a random number that spreads the attempts over
-/// half a pause (jitter).
+/// After `retry_period` the hub gives the event up. `retry_after` is the receiver's `Retry-After`:
+/// it takes precedence over `retry_period`, because an earlier attempt would be useless. The pause
+/// doubles with each failure (exponential backoff). `chance` is a random number that spreads the
+/// attempts over half a pause (jitter).
 pub fn next(
     attempts: u32,
     failing: Duration,

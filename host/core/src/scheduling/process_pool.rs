@@ -48,7 +48,7 @@ pub enum Eviction {
 }
 
 impl Eviction {
-    /// Text for the log, after "a kept program was ended:".
+    /// Text for the log, after "idle program was ended:".
     pub fn why(self) -> &'static str {
         match self {
             Self::Replaced => "another was parked under its key",
@@ -111,9 +111,12 @@ impl<T> IdlePool<T> {
         if agents.programs == 0 || hubs.programs == 0 {
             return Err(PoolRefusal::None);
         }
-        let limit = agents.bytes.min(hubs.bytes);
-        if keeping.bytes > limit {
-            return Err(PoolRefusal::TooLarge { taken: keeping.bytes >> 20, limit: limit >> 20 });
+        let max_bytes = agents.bytes.min(hubs.bytes);
+        if keeping.bytes > max_bytes {
+            return Err(PoolRefusal::TooLarge {
+                taken: keeping.bytes >> 20,
+                limit: max_bytes >> 20,
+            });
         }
         Ok(())
     }

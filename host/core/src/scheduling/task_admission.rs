@@ -43,9 +43,9 @@ pub struct SharedCapacity {
 
 impl SharedCapacity {
     /// Checks whether an agent that cannot be evicted while it waits may start a new task;
-    /// `agent_waiting` of its tasks wait already. Waiting tasks of all agents may occupy half of the
-    /// capacity; the other half is for working tasks. Above that, an agent without waiting tasks is
-    /// still admitted, because it may never ask anything.
+    /// `agent_waiting` of its tasks wait already. Waiting tasks of all agents may occupy half of
+    /// the capacity; the other half is for working tasks. Above that, an agent without waiting
+    /// tasks is still admitted, because it may never ask anything.
     pub fn admit(self, agent_waiting: usize) -> Result<(), Busy> {
         let Self { waiting, max_tasks } = self;
         if agent_waiting > 0 && waiting >= (max_tasks / 2).max(1) {
@@ -148,8 +148,8 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
         Ok(Admission::Later)
     }
 
-    /// Requests a run permit for a task that was admitted before; `context_lock` is a context lock that it
-    /// needs and does not hold.
+    /// Requests a run permit for a task that was admitted before; `context_lock` is a context lock
+    /// that it needs and does not hold.
     pub fn come_back(&mut self, key: K, context_lock: Option<L>, limits: QuotaLimits) -> Admission {
         let waiting = Waiting { key, context_lock };
         if self.has_capacity(&waiting, limits) {

@@ -302,7 +302,8 @@ pub fn child_question(
 
 /// Adds the pending question to the agent's events, and repeats the question after them, so that it
 /// stays open. A child's question always stays open; the agent's own question does if the agent
-/// still waits for the answer (`agent_waits`). Without such a question, returns the events unchanged.
+/// still waits for the answer (`agent_waits`). Without such a question, returns the events
+/// unchanged.
 pub fn with_repeated_question(
     task: &Task,
     mut events: Vec<TaskEvent>,
@@ -330,8 +331,8 @@ pub fn with_repeated_question(
     events
 }
 
-/// Size in bytes, as JSON, of the question that [`with_repeated_question`] repeats; 0 if the task has
-/// none.
+/// Size in bytes, as JSON, of the question that [`with_repeated_question`] repeats; 0 if the task
+/// has none.
 pub fn repeated_question_bytes(task: &Task, agent_waits: bool) -> u64 {
     let prompt = pending_question(task, agent_waits).and(task.status.message.as_ref());
     let json = prompt.and_then(|prompt| serde_json::to_string(prompt).ok());

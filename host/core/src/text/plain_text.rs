@@ -15,8 +15,8 @@ pub fn is_plain_line(text: &str) -> bool {
     is_plain(text) && !text.contains(['\n', '\t'])
 }
 
-/// Plain line of at most `max_chars` characters, as close to `text` as possible: white space becomes a
-/// space, deceptive characters are removed, and a long text ends in an ellipsis.
+/// Plain line of at most `max_chars` characters, as close to `text` as possible: white space
+/// becomes a space, deceptive characters are removed, and a long text ends in an ellipsis.
 pub fn line(text: &str, max_chars: usize) -> String {
     let mut line = String::new();
     let mut count = 0;

@@ -25,7 +25,7 @@ impl Hub {
                 let cancel = Operation::CancelTask { id: task.clone() };
                 if let Err(why) = hub.handle(caller.clone(), None, cancel).await {
                     // Mostly the task has ended in the meantime.
-                    tracing::debug!(%task, %why, "a task of a closed connection was not cancelled");
+                    tracing::debug!(%task, %why, "cannot cancel the task of a closed connection");
                     let over = hub.tasks.stored(&task).await.ok().flatten();
                     next = over.and_then(|over| handoff::successor_by_hub(&over.task));
                 }

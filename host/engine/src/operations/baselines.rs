@@ -23,7 +23,7 @@ impl TriggerOperations<'_> {
         join_all(all.iter().map(async |(name, known)| {
             if let Err(why) = operations.record_baseline(name, known).await {
                 let why = A2aError::from(why);
-                tracing::warn!(trigger = name, %why, "cannot record the state of a source, trying again");
+                tracing::warn!(trigger = name, %why, "cannot record the baseline of a trigger, trying again");
             }
         }))
         .await;

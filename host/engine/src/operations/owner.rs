@@ -44,7 +44,7 @@ impl Hub {
         };
         let copied = store.back_up(&file).await?;
         let tasks = copied.counts.total;
-        tracing::info!(file = %file.display(), tasks, "the store was copied");
+        tracing::info!(file = %file.display(), tasks, "store backed up");
         Ok(Answer::BackedUp(BackedUp { file, tasks, bytes: copied.bytes }))
     }
 }

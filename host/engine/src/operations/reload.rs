@@ -32,7 +32,7 @@ impl Hub {
         let followed =
             read.flatten().and_then(|new| live.now().follow(&new).map_err(|why| why.to_string()));
         let followed = followed.map_err(|why| {
-            tracing::warn!(why, "the configuration cannot be followed; nothing is changed");
+            tracing::warn!(why, "configuration reload failed, nothing is changed");
             let why = format!("reload the configuration: {why}; nothing was changed");
             A2aError::new(ErrorKind::UnsupportedOperation, why)
         })?;
@@ -55,13 +55,13 @@ impl Hub {
 
         let names = |all: Vec<Setting>| all.iter().map(Setting::to_string).collect::<Vec<_>>();
         let (changed, needs_restart) = (names(followed.changed), names(followed.needs_restart));
-        tracing::info!(changed = changed.join(", "), "the configuration was read again");
+        tracing::info!(changed = changed.join(", "), "configuration reloaded");
         if !needs_restart.is_empty() {
             let settings = needs_restart.join(", ");
-            tracing::warn!(settings, "some settings count once the hub is started again");
+            tracing::warn!(settings, "some changed settings require a restart of the hub");
         }
         for agent in &omitted {
-            tracing::warn!(agent = %agent.agent_id, why = agent.error, "an agent cannot follow the configuration");
+            tracing::warn!(agent = %agent.agent_id, why = agent.error, "agent cannot apply the new configuration");
         }
         let (changed_settings, later) = (changed.clone(), needs_restart.clone());
         self.events.publish(HubEventKind::ConfigReloaded {

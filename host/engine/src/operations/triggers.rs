@@ -97,7 +97,7 @@ impl<'h> TriggerOperations<'h> {
                 heard = next => match heard {
                     Ok(event) => self.record_ended_task(&event.what),
                     Err(end) => {
-                        tracing::warn!("triggers may have missed ends of tasks, since too many came at once");
+                        tracing::warn!("triggers may have missed ended tasks: too many events at once");
                         *listener = None;
                         return Some(end);
                     }
@@ -292,7 +292,7 @@ impl<'h> TriggerOperations<'h> {
             let run = AutomatedRun::from_metadata(stored.task.metadata.as_ref());
             let after = run.map(|run| run.triggers()).unwrap_or_default();
             if after.iter().any(|it| it == name) {
-                tracing::debug!(trigger = name, task = %id, "the trigger led to this task itself");
+                tracing::debug!(trigger = name, task = %id, "ignored a task that the trigger caused itself");
                 continue;
             }
             events.push(TriggerEvent::Task(EndedTask {

@@ -86,7 +86,7 @@ impl<'t> WorktreeOperations<'t> {
                 let to =
                     checkout.as_ref().map(|checkout| tracing::field::display(checkout.display()));
                 let as_branch = branch.as_ref().map(tracing::field::display);
-                tracing::info!(%task, branch = as_branch, checkout = to, files = files.len(), "the changes of a task were taken over");
+                tracing::info!(%task, branch = as_branch, checkout = to, files = files.len(), "task changes were applied");
                 WorktreeAnswer::Applied(WorktreeApplied {
                     commit,
                     branch,
@@ -264,7 +264,7 @@ impl<'t> WorktreeOperations<'t> {
                 // The repository may be gone, and its worktrees with it.
                 Err(why) => {
                     let why = A2aError::from(why).message;
-                    tracing::warn!(repository = %repository.display(), why, "kept results stay");
+                    tracing::warn!(repository = %repository.display(), why, "cannot remove kept results");
                 }
             }
         }

@@ -64,7 +64,7 @@ impl DeliveryWorker {
         let (task, receiver) = (self.config.task.clone(), origin(&self.config.url));
         let mut done = self.deliver().await;
         while let Done::Storage(StorageError::Unavailable(why)) = done {
-            tracing::error!(%task, receiver, why, "sends no notifications until the store works again");
+            tracing::error!(%task, receiver, why, "push paused: the store failed");
             self.outgoing.tasks.until_usable(PAUSE).await;
             done = match self.store_progress().await {
                 Ok(()) => self.deliver().await,
@@ -74,10 +74,10 @@ impl DeliveryWorker {
         match done {
             Done::Sent => {}
             Done::Dead => {
-                tracing::warn!(%task, receiver, "gave up sending notifications; see `a2a-hub deliveries`");
+                tracing::warn!(%task, receiver, "push stopped: delivery failed too often; see `a2a-hub deliveries`");
             }
             Done::Storage(why) => {
-                tracing::error!(%task, receiver, %why, "sends no more notifications: what is stored makes no sense");
+                tracing::error!(%task, receiver, %why, "push stopped: stored data is corrupt");
             }
         }
     }

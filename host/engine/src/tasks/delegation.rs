@@ -348,7 +348,8 @@ impl Delegation {
     }
 }
 
-/// True if a link below `base` leads out of it on the way to `wanted`. A missing path leads nowhere.
+/// True if a link below `base` leads out of it on the way to `wanted`. A missing path leads
+/// nowhere.
 async fn leads_out(base: &str, wanted: &str) -> Result<bool, Failure> {
     let (base, wanted) = (base.to_owned(), wanted.to_owned());
     let escapes = run_blocking(move || {
@@ -460,12 +461,12 @@ impl OtherTasks for Tasks {
 
     fn delegation(
         &self,
-        agent: &Arc<Agent>,
+        caller: &Arc<Agent>,
         task: &Task,
         queue: mpsc::Sender<GuestRequest>,
         run: RunKind,
     ) -> Arc<dyn DelegatePort> {
-        let (tasks, agent) = (self.clone(), Arc::clone(agent));
+        let (tasks, agent) = (self.clone(), Arc::clone(caller));
         let (asking, relayed_children, known_children) = Default::default();
         let task_of = task.clone();
         let (hub, actor) = (tasks.clone(), queue.clone());
@@ -488,7 +489,7 @@ impl OtherTasks for Tasks {
             let of_run = Arc::clone(&delegation);
             self.actors.spawn(async move {
                 if let Err(why) = of_run.relay_questions_again(&child, false).await {
-                    tracing::debug!(%child, %why, "a child has ended by the next run");
+                    tracing::debug!(%child, %why, "child task of an earlier run has ended already");
                 }
             });
         }
@@ -509,7 +510,7 @@ impl OtherTasks for Tasks {
     fn report(&self, task: &TaskId, used: Usage) {
         let exhausted = self.trees().report(task, used);
         let Some(Exhausted { of, descendants, why }) = exhausted else { return };
-        tracing::info!(task = %of, %why, "the tasks below it are ended");
+        tracing::info!(task = %of, %why, "budget exhausted, ending descendant tasks");
         let tasks = self.clone();
         self.actors.spawn(async move {
             for descendant in descendants {
@@ -539,7 +540,7 @@ impl OtherTasks for Tasks {
                     tokio::time::sleep(super::POLL_INTERVAL).await;
                 } else if let Err(why) = self.cancel(child, by.clone()).await {
                     let why = refused(why);
-                    tracing::debug!(%task, %child, %why, "a child has come to an end of its own");
+                    tracing::debug!(%task, %child, %why, "child task has ended already");
                 }
             });
             join_all(ends).await;
@@ -547,7 +548,7 @@ impl OtherTasks for Tasks {
         }
         for child in children {
             // Does not delay the parent's end; the child's own log tells its state.
-            tracing::error!(%task, %child, "a child has not ended, and is left behind");
+            tracing::error!(%task, %child, "child task did not end in time, ending the parent without it");
             self.trees().remove(&child);
         }
         were_any

@@ -120,7 +120,7 @@ impl Tasks {
         };
         changes.await.unwrap_or_else(|why| {
             let why = A2aError::from(why);
-            tracing::warn!(task = %old.id, %why, "the changes of a task cannot be handed over");
+            tracing::warn!(task = %old.id, %why, "cannot hand over the changes of a task");
             None
         })
     }
@@ -163,7 +163,7 @@ impl Tasks {
             Ok(()) => pending().await,
             Err(why) => {
                 let why = A2aError::from(why);
-                tracing::warn!(task = %id, reason = next.reason(), %why, "no agent goes on with a task");
+                tracing::warn!(task = %id, reason = next.reason(), %why, "cannot hand over the task, it fails");
                 as_it_is(Some(next.failed(message, &why.message)))
             }
         }

@@ -170,9 +170,9 @@ impl Tasks {
         begun
     }
 
-    /// Starts a task that has its node in the trees. With `is_reentrant`, a task above has the same agent
-    /// and waits for this one: this task takes the run permit that the other one lends, ahead of
-    /// new tasks.
+    /// Starts a task that has its node in the trees. With `is_reentrant`, a task above has the same
+    /// agent and waits for this one: this task takes the run permit that the other one lends, ahead
+    /// of new tasks.
     async fn submit_as(
         &self,
         id: TaskId,
@@ -320,7 +320,8 @@ impl Tasks {
             .with_prices(prices)
     }
 
-    /// Spawns an actor for a task; `context_lock` is set if it holds its conversation's lock already.
+    /// Spawns an actor for a task; `context_lock` is set if it holds its conversation's lock
+    /// already.
     fn spawn(
         &self,
         context_lock: Option<ContextLock>,

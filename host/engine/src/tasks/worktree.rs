@@ -218,7 +218,7 @@ impl Tasks {
             return;
         };
         if let Err(why) = worktrees.discard(id.as_str(), true).await {
-            tracing::warn!(task = %id, %why, "the worktree of a task that did not begin stays");
+            tracing::warn!(task = %id, %why, "cannot remove the worktree of a task that did not start");
         }
     }
 }

@@ -24,7 +24,7 @@ impl Tasks {
             loop {
                 hour.tick().await;
                 if let Err(why) = tasks.retire_worktrees(&worktrees).await {
-                    tracing::warn!(%why, "could not look for old worktrees; will try again in an hour");
+                    tracing::warn!(%why, "cannot find old worktrees, trying again in an hour");
                 }
             }
         }));
@@ -100,7 +100,7 @@ impl Tasks {
             match worktrees.discard_unchanged(task.as_str(), !is_needless, is_at_rest).await {
                 Ok(true) => tracing::info!(%task, "a worktree without changes was removed"),
                 Ok(false) => {}
-                Err(why) => tracing::warn!(%task, %why, "a worktree without changes may stay"),
+                Err(why) => tracing::warn!(%task, %why, "cannot remove a worktree without changes"),
             }
         }
     }
@@ -153,10 +153,10 @@ impl Tasks {
                     tracing::info!(
                         task,
                         kept_as = result_ref.map(tracing::field::display),
-                        "a worktree was removed, as `worktrees.keep`, `worktrees.keep_most` and `worktrees.keep_mb` say"
+                        "old worktree was removed by `worktrees.keep`, `worktrees.keep_most` or `worktrees.keep_mb`"
                     );
                 }
-                Err(why) => tracing::warn!(task, %why, "an old worktree stays"),
+                Err(why) => tracing::warn!(task, %why, "cannot remove an old worktree"),
             }
         }
         Ok(())
@@ -166,9 +166,9 @@ impl Tasks {
 /// Removes a worktree in which no agent has worked.
 async fn discard(worktrees: &Worktrees, task: &str) {
     match worktrees.discard(task, true).await {
-        Ok(()) => tracing::info!(task, "a worktree that no agent had begun to work in was removed"),
+        Ok(()) => tracing::info!(task, "unused worktree was removed"),
         Err(why) => {
-            tracing::warn!(task, %why, "a worktree that no agent had begun to work in stays");
+            tracing::warn!(task, %why, "cannot remove an unused worktree");
         }
     }
 }

@@ -526,7 +526,7 @@ impl HostCall for GuestState {
             Err(why) => Err(why),
         };
         if let Err(why) = cancelled {
-            tracing::warn!(%agent, child = %call.task(), %why, "a child was not cancelled");
+            tracing::warn!(%agent, child = %call.task(), %why, "cannot cancel child task");
         }
         Ok(())
     }

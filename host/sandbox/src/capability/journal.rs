@@ -81,7 +81,7 @@ impl GuestState {
     ) -> wasmtime::Result<()> {
         let is_recorded = self.replay.is_some();
         if is_recorded && let Some(Failure::HubNotUp(why)) = answer.failure() {
-            tracing::warn!(agent = %self.agent, %identity, why, "no answer of a hub that is not up is recorded");
+            tracing::warn!(agent = %self.agent, %identity, why, "answer not recorded: the hub is not up");
             self.cancel.cancelled().await;
         }
         if self.cancel.is_cancelled() {

@@ -65,7 +65,7 @@ impl CarriedCode {
     pub fn of_this_program() -> Option<Self> {
         let found = File::open(THIS_PROGRAM).and_then(Self::from_file);
         let found = found.unwrap_or_else(|why| {
-            tracing::debug!(%why, "cannot read what this program carries");
+            tracing::debug!(%why, "cannot read bundled code of this program");
             None
         });
         let mapped = code_mmap::IS_POSSIBLE.then(MappedFile::of_this_program).flatten();

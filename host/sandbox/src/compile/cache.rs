@@ -123,7 +123,7 @@ impl CodeCache {
             Ok(file) => file,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return CacheLookup::Nothing,
             Err(why) => {
-                tracing::warn!(file = %path.display(), %why, "cannot read what was compiled");
+                tracing::warn!(file = %path.display(), %why, "cannot read a compiled component from the cache");
                 return CacheLookup::Forged;
             }
         };
@@ -132,8 +132,7 @@ impl CodeCache {
             None => {
                 tracing::warn!(
                     file = %path.display(),
-                    "this compiled component does not bear this hub's mark: it is not used, and compiled anew. Somebody or something \
-                     changed the file, or the hub's `cache-key` is another one"
+                    "cached component is not authentic, compiling it again: the file or the hub's `cache-key` was changed"
                 );
                 CacheLookup::Forged
             }

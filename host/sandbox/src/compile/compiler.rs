@@ -198,7 +198,7 @@ impl Compiler {
             let why = format!("{why:#}");
             tracing::warn!(
                 why,
-                "the code that this program carries does not fit this machine: a component is compiled here once"
+                "bundled code does not fit this machine, compiling the component once"
             );
         }
         cached
@@ -222,7 +222,7 @@ impl Compiler {
         if let Some(cache) = &self.cache
             && let Err(why) = cache.keep_code(name, code)
         {
-            tracing::warn!(%why, "cannot keep what was compiled: it is compiled again at the next start");
+            tracing::warn!(%why, "cannot cache a compiled component, it is compiled again at the next start");
         }
         Ok(component)
     }
@@ -248,7 +248,7 @@ impl Compiler {
             if let Some(cache) = &here.cache
                 && let Err(why) = cache.keep_refusal(&name, &record)
             {
-                tracing::warn!(%why, "cannot remember what is not to be compiled again");
+                tracing::warn!(%why, "cannot record a failed compilation");
             }
             Ok(())
         });

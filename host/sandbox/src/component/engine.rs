@@ -130,7 +130,7 @@ impl Engine {
                 let fewer = without_pool(max, settings.address_space);
                 let limit = settings.address_space.map(|bytes| format!("{} MiB", bytes >> 20));
                 let why = format!("{why:#}");
-                tracing::debug!(why, address_space = limit, "there is no pool of guests");
+                tracing::debug!(why, address_space = limit, "cannot create the guest pool");
                 (wasmtime::Engine::new(&config(None)).map_err(EngineError::Wasmtime)?, fewer)
             }
         };

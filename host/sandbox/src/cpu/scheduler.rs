@@ -363,7 +363,9 @@ impl Scheduler {
             let mut low = Builder::new_multi_thread();
             low.worker_threads(cores());
             low.thread_name("guests-low").on_thread_start(yield_to_others).enable_all();
-            low.build().inspect_err(|why| tracing::warn!(%why, "no threads of low priority")).ok()
+            low.build()
+                .inspect_err(|why| tracing::warn!(%why, "cannot start low-priority threads"))
+                .ok()
         };
         self.low.get_or_init(start).as_ref()
     }
@@ -384,7 +386,7 @@ pub(crate) type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(why) = rustix::process::setpriority_process(None, NICE) {
-        tracing::debug!(%why, "a thread keeps its priority");
+        tracing::debug!(%why, "cannot lower the priority of a thread");
     }
 }
 

@@ -191,13 +191,13 @@ impl TurnActivity {
         let mut open: Vec<_> = self.calls.iter().collect();
         open.retain(|(id, known)| known.is_open && id.starts_with(&prefix));
         open.sort_by_key(|(_, known)| known.order);
-        let has_input = |known: &KnownCall| {
+        let has_same_input = |known: &KnownCall| {
             known.input.as_ref().is_some_and(|it| {
                 let is_command = it["command"].is_string() && it["command"] == input["command"];
                 it.as_object().is_some_and(|it| !it.is_empty()) && (it == input || is_command)
             })
         };
-        let same = open.iter().rev().find(|(_, known)| has_input(known));
+        let same = open.iter().rev().find(|(_, known)| has_same_input(known));
         let mut named = open.iter().filter(|(_, known)| known.name.as_deref() == Some(name));
         let only = named.next().filter(|_| named.next().is_none());
         same.or(only).map(|(id, known)| (id.as_str(), *known))

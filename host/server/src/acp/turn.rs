@@ -241,7 +241,7 @@ impl Turn<'_> {
             };
             let Some(event) = event else { return Ok(TurnStreamEnd::Task(events.after())) };
             let event = event.map_err(|why| {
-                tracing::error!(task = %events.task(), %why, "a turn broke");
+                tracing::error!(task = %events.task(), %why, "prompt turn failed");
                 refusal(A2aError::new(
                     ErrorKind::Internal,
                     "the store failed; the task may go on without this turn",

@@ -41,8 +41,7 @@ impl InputSchemas {
                 let schema = Arc::new(schema.clone());
                 let read = Arc::clone(&schema);
                 let compiled = on_the_side(move || InputSchema::read(&read)).await?;
-                let log_failure =
-                    |why| tracing::warn!(%agent, skill, %why, "the schema of a skill is not used");
+                let log_failure = |why| tracing::warn!(%agent, skill, %why, "schema of a skill ignored, its inputs are not checked");
                 let compiled = compiled.map(Arc::new).map_err(log_failure).ok();
                 let cached = CachedSchema { schema, compiled };
                 self.cache(key, cached.clone());
@@ -68,7 +67,7 @@ async fn on_the_side<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, A2aError> {
     run_blocking(work).await.map_err(|why| {
-        tracing::error!(%why, "an input could not be checked");
+        tracing::error!(%why, "cannot check an input");
         A2aError::new(
             ErrorKind::Internal,
             "the input could not be checked against the skill's schema",

@@ -150,7 +150,7 @@ impl Updates {
                     Ok(task) => self.snapshot.to_final_json(task),
                     // The task may have been deleted in the meantime.
                     Err(why) => {
-                        tracing::warn!(task = %self.task, %why, "the end of a task is told without what it made");
+                        tracing::warn!(task = %self.task, %why, "cannot read the ended task, sending its final update without artifacts");
                         self.snapshot.to_json(&[])
                     }
                 };
@@ -161,7 +161,7 @@ impl Updates {
             let event = match events.next().await? {
                 Ok(event) => event,
                 Err(why) => {
-                    tracing::error!(task = %self.task, %why, "a stream of updates broke");
+                    tracing::error!(task = %self.task, %why, "update stream failed");
                     return None;
                 }
             };

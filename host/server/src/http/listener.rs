@@ -157,7 +157,7 @@ impl HttpListener {
                     // An event must not wait for the client to acknowledge the one before it
                     // (Nagle's algorithm).
                     if let Err(why) = stream.set_nodelay(true) {
-                        tracing::debug!(%why, "small answers may be late");
+                        tracing::debug!(%why, "cannot set TCP_NODELAY");
                     }
                     let stream = WriteTimeout::new(stream, self.timeout);
                     return (HttpConnection { stream, local, frames: None }, remote, arrival);
@@ -389,7 +389,7 @@ impl AsyncRead for HttpConnection {
         let bytes = into.filled().get(before..).unwrap_or_default();
         let counted = self.frames.as_mut().map_or(Ok(()), |frames| frames.received(bytes));
         if let Err(flood) = counted {
-            tracing::warn!(%flood, "a connection was cut off");
+            tracing::warn!(%flood, "HTTP/2 connection was closed");
             return Poll::Ready(Err(io::Error::other(flood)));
         }
         Poll::Ready(read)

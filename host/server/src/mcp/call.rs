@@ -283,7 +283,7 @@ impl McpCall<'_> {
             };
             let Some(event) = event else { break };
             let event = event.map_err(|why| {
-                tracing::error!(task = %events.task(), %why, "a call broke");
+                tracing::error!(task = %events.task(), %why, "tool call failed");
                 A2aError::new(
                     ErrorKind::Internal,
                     "the store failed; `check_task` tells what became of the task",

@@ -230,7 +230,7 @@ impl McpHttp {
         match permit {
             SessionPermit::Free => Ok(()),
             SessionPermit::Instead(silent) => {
-                tracing::debug!(session = silent, "an MCP session makes room for another");
+                tracing::debug!(session = silent, "closing an idle MCP session for a new one");
                 // The session may have ended in the meantime, which frees capacity as well.
                 let _ = self.manager.close_session(&silent.into()).await;
                 Ok(())

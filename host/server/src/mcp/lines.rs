@@ -49,7 +49,7 @@ pub(crate) async fn serve<R: AsyncRead + Send + Unpin>(
             Ok(running) => {
                 let _ = running.waiting().await;
             }
-            Err(why) => tracing::debug!(%why, "an MCP client left before it began"),
+            Err(why) => tracing::debug!(%why, "MCP session ended before its first request"),
         }
     };
     let read = async {

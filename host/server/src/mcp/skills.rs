@@ -41,7 +41,7 @@ async fn read_cards<T: Send + 'static>(
     read: impl FnOnce(&[AgentInfo]) -> T + Send + 'static,
 ) -> Result<T, A2aError> {
     run_blocking(move || read(&agents)).await.map_err(|why| {
-        tracing::error!(%why, "the cards of agents cannot be read");
+        tracing::error!(%why, "cannot read the cards of agents");
         unexpected()
     })
 }

@@ -242,7 +242,7 @@ async fn talk(
     open: OpenConnection,
     caller: Principal,
     dispatcher: Dispatcher,
-    url: Arc<str>,
+    hub_url: Arc<str>,
     stop: CancellationToken,
 ) {
     let (read, write) = stream.into_split();
@@ -253,10 +253,10 @@ async fn talk(
     let write = WriteTimeout::new(write, dispatcher.timeout());
     requests.spawn(post(write, letters, under_way.clone(), hung_up.clone()));
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
-    let take_in = async |line: String| {
+    let dispatch_line = async |line: String| {
         let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
         let busy = under_way.begin();
-        let (caller, url) = (caller.clone(), Arc::clone(&url));
+        let (caller, url) = (caller.clone(), Arc::clone(&hub_url));
         let answering = Box::pin(answer(dispatcher.clone(), caller, url, line, outbox.clone()));
         requests.spawn(async move {
             answering.await;
@@ -278,7 +278,7 @@ async fn talk(
         match line {
             Ok(Some(line)) if line.trim().is_empty() => {}
             Ok(Some(line)) => match protocol_upgrade::SpeakRequest::read(&line) {
-                None => take_in(line).await,
+                None => dispatch_line(line).await,
                 Some(mut request) => {
                     let caller = request.placed(&dispatcher, caller.clone());
                     if in_flight.available_permits() < MAX_IN_FLIGHT {

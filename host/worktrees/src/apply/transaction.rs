@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Files are moved and never rewritten, so the old ones come back as they were. A file that
-//! somebody changes meanwhile is noticed when it has been moved aside, and goes back too. The journal
-//! lies in the folder of the worktree; a hub that was killed finds it at its start.
+//! somebody changes meanwhile is noticed when it has been moved aside, and goes back too. The
+//! journal lies in the folder of the worktree; a hub that was killed finds it at its start.
 
 use crate::{
     WorktreeError,
@@ -433,15 +433,15 @@ pub(crate) fn recover(folder: &Folder) -> io::Result<()> {
     let journal: ApplyJournal = serde_json::from_slice(&bytes)?;
     let (task, checkout) = (folder.task(), journal.checkout.display().to_string());
     if journal.is_complete() {
-        tracing::info!(task, checkout, "an apply that a stop of the hub interrupted had happened");
+        tracing::info!(task, checkout, "interrupted apply was complete");
         return journal.end(folder, false);
     }
     let unrestored = journal.take_back()?;
     for path in &unrestored {
-        tracing::warn!(task, path = %path.display(), "an interrupted apply was taken back, but somebody changed a file since; its old content is kept here");
+        tracing::warn!(task, path = %path.display(), "interrupted apply was rolled back, but a file has changed since; its old content is at this path");
     }
     restore_index(&journal, task)?;
-    tracing::info!(task, checkout, "an apply that a stop of the hub interrupted was taken back");
+    tracing::info!(task, checkout, "interrupted apply was rolled back");
     journal.end(folder, !unrestored.is_empty())
 }
 

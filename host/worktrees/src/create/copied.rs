@@ -50,7 +50,7 @@ pub(crate) fn copy_files(
             return Err(too_large());
         }
         let Some(mut target) = create_target(&to, name)? else {
-            tracing::info!(name, "a file to copy is in the base already, and stays as it is there");
+            tracing::info!(name, "file not copied: the base commit contains it");
             continue;
         };
         // The file may grow meanwhile.

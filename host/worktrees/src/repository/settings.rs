@@ -179,7 +179,7 @@ impl<'r> Reading<'r> {
 
     fn add(&mut self, bytes: &[u8], path: &Path, origin: SettingsOrigin, depth: usize) {
         let Some(file) = parse(bytes) else {
-            tracing::debug!(path = %path.display(), "not a configuration of git");
+            tracing::debug!(path = %path.display(), "git configuration file ignored: cannot parse it");
             return;
         };
         for section in file.sections() {

@@ -49,7 +49,7 @@ impl IgnoreRules {
 
     /// Forgets the rules of directories that do not contain `at`. Directories are visited depth
     /// first.
-    pub(crate) fn enter(&mut self, at: &[u8]) {
+    pub(crate) fn forget_outside(&mut self, at: &[u8]) {
         let contains = |list: &List<Ignore>| {
             list.base.as_ref().is_none_or(|base| {
                 at.starts_with(base) || base.strip_suffix(b"/").is_some_and(|base| at == base)
@@ -97,11 +97,11 @@ mod tests {
         assert!(!rules.ignores(b"keep.log", false));
         assert!(rules.ignores(b"target", true) && !rules.ignores(b"target", false));
         assert!(!rules.ignores(b"src/target", true) && rules.ignores(b"src/build", true));
-        rules.enter(b"src");
+        rules.forget_outside(b"src");
         rules.add(b"src", b"!a.log\n/only\n");
         assert!(!rules.ignores(b"src/a.log", false) && rules.ignores(b"src/only", false));
         assert!(rules.ignores(b"src/deep/b.log", false) && !rules.ignores(b"src/deep/only", false));
-        rules.enter(b"src2");
+        rules.forget_outside(b"src2");
         assert!(rules.ignores(b"src2/a.log", false) && !rules.ignores(b"only", false));
     }
 

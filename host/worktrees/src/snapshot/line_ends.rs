@@ -79,7 +79,7 @@ impl<'d> Attributes<'d> {
         let rules = cheap_rules(rules);
         let (names, top) = (&mut self.names, Some(Path::new(TOP)));
         if let Err(why) = self.search.add_patterns_buffer(&rules, source, top, names, has_macros) {
-            tracing::debug!(%why, "attributes of a directory count for nothing");
+            tracing::debug!(%why, "`.gitattributes` of a directory ignored");
         }
     }
 

@@ -132,7 +132,7 @@ impl WalkRules<'_> {
                 return Ok(());
             }
         };
-        ignores.enter(at);
+        ignores.forget_outside(at);
         if !is_ignored {
             match directory.bytes(".gitignore", RULES_LIMIT) {
                 Ok(Some(rules)) => ignores.add(at, &rules),

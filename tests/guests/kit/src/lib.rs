@@ -1,5 +1,5 @@
-//! Guest for the official A2A compatibility kit (a2a-tck 1.0.0): the prefix of a message's id selects
-//! its behaviour, as the scenarios of the kit describe it.
+//! Guest for the official A2A compatibility kit (a2a-tck 1.0.0): the prefix of a message's id
+//! selects its behaviour, as the scenarios of the kit describe it.
 
 use a2a_hub_sdk::{Part, Source, TaskState, TaskStatus, Timer, prelude::*, serde_json::json};
 use std::time::Duration;

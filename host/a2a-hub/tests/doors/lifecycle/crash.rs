@@ -26,7 +26,7 @@ async fn unstorable_task_fails_once_storage_works() -> Result<()> {
     let client = Client::http(&hub);
     let (id, updates) = stream(&client, "guest", "tick 400 50").await?;
     let held = hold_the_store(&hub)?;
-    eventually(Duration::from_secs(20), || hub.log().contains("the task is given up")).await?;
+    eventually(Duration::from_secs(20), || hub.log().contains("task aborted, storing")).await?;
     drop(held);
     let heard = updates.rest().await?;
     let last = heard.last().context("nothing was heard")?;

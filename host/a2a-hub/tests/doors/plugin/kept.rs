@@ -55,7 +55,7 @@ async fn next_task_reuses_kept_program() -> Result<()> {
         says(&client, "keep k echo here >$TMPDIR/file").await?;
         assert_eq!(says(&client, "keep k cat $TMPDIR/file").await?, "kept here", "{tier}");
         let log = hub.log();
-        assert!(log.contains("a program is kept") && log.contains("was taken up"), "{log}");
+        assert!(log.contains("program is idle until") && log.contains("was reused"), "{log}");
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ async fn background_processes_end_and_helpers_stay() -> Result<()> {
         assert_eq!(running(&hub, "sleep 100")?, 0, "{tier}: before the task is over");
         assert_eq!(running(&hub, "sleep 600")?, 1, "{tier}: its helper");
         assert_eq!(says(&client, "keep-helped k n=$((n+1)); echo $n").await?, "kept 3");
-        assert!(hub.log().contains("left in the background were ended"), "{}", hub.log());
+        assert!(hub.log().contains("background processes of a task were killed"), "{}", hub.log());
     }
     Ok(())
 }

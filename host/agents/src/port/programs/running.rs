@@ -142,7 +142,7 @@ async fn hold_idle(
     mut orders: oneshot::Receiver<IdleOrder>,
 ) {
     let agent = &pool.agent;
-    tracing::info!(%agent, key, program = running.program, "a program is kept for the next task");
+    tracing::info!(%agent, key, program = running.program, "program is idle until the next task");
     let idle = sleep(pool.limits.idle);
     tokio::pin!(idle);
     let mut weighing = interval_at(Instant::now() + WEIGHED_EVERY, WEIGHED_EVERY);
@@ -179,7 +179,7 @@ async fn hold_idle(
         }
     };
     pool.idle_programs.0.shelf.lock().remove(number);
-    tracing::info!(%agent, key, program = running.program, why, "a kept program was ended");
+    tracing::info!(%agent, key, program = running.program, why, "idle program was ended");
 }
 
 /// A running program of a guest. It ends when its grant is revoked.
@@ -265,7 +265,7 @@ impl RunningProgram {
         let pruned = self.child.prune().await.ok_or_else(lost)?;
         if pruned.killed > 0 {
             let (agent, killed) = (&pool.agent, pruned.killed);
-            tracing::info!(%agent, program = self.program, killed, "processes that a task left in the background were ended");
+            tracing::info!(%agent, program = self.program, killed, "background processes of a task were killed");
         }
         keeping.bytes = pruned.resident;
         IdlePool::<Keeper>::admits(&keeping, pool.limits.capacity, HUB_CAPACITY)

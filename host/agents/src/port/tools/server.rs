@@ -105,7 +105,7 @@ impl ToolServer {
                 None => break,
                 Some(cursor) if !cursors.insert(cursor.clone()) => {
                     let (agent, server) = (&self.origin.agent, &self.origin.name);
-                    tracing::warn!(%agent, server, "a cursor of the server's tools repeats, later pages are not read");
+                    tracing::warn!(%agent, server, "MCP server repeats a `tools/list` cursor, later pages are not read");
                     break;
                 }
                 Some(_) => {}
@@ -175,7 +175,7 @@ impl ToolServer {
     async fn hung(&self, used: &Use, action: &str, within: Duration) -> Failure {
         if !used.is_alive().await {
             used.end(format!("it did not answer for {}", Span(within)));
-            tracing::warn!(agent = %self.origin.agent, server = self.origin.name, "{action}: it hangs, and is ended");
+            tracing::warn!(agent = %self.origin.agent, server = self.origin.name, "{action}: MCP server does not answer, ending it");
         }
         Failure::Timeout
     }

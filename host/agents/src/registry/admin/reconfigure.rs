@@ -85,7 +85,7 @@ impl Agents {
         if let Some(agent) = self.find(id)
             && let Err(LeftOut { error, .. }) = self.reregister(&agent)
         {
-            tracing::warn!(agent = %id, why = error, "the new configuration leaves an agent without a place");
+            tracing::warn!(agent = %id, why = error, "agent cannot join under the new configuration");
         }
     }
 

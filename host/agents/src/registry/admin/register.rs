@@ -206,19 +206,19 @@ pub(in crate::registry) fn file_name(id: &AgentId) -> String {
 /// Writes a component after its signature; a leftover signature of another component is removed.
 fn write_signed(
     dir: &Path,
-    name: &str,
+    file_name: &str,
     component: &[u8],
     signature: Option<&[u8]>,
 ) -> io::Result<()> {
-    if dir.join(name).exists() {
+    if dir.join(file_name).exists() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let signature_file = format!("{name}{ENDING}");
+    let signature_file = format!("{file_name}{ENDING}");
     remove(dir, &signature_file)?;
     if let Some(signature) = signature {
         write_new(dir, &signature_file, signature)?;
     }
-    write_new(dir, name, component)
+    write_new(dir, file_name, component)
 }
 
 /// Writes a hidden temporary file and renames it to its name; an existing file stays.

@@ -238,7 +238,7 @@ impl Agents {
             let is_back = status == GrantStatus::Granted && record.is_some_and(|it| it.gone);
             if by.is_some() || is_back {
                 if let Some(by) = by {
-                    tracing::warn!(agent = %id, sha256 = digest, why = words(by), "another component goes on with the grant");
+                    tracing::warn!(agent = %id, sha256 = digest, why = words(by), "updated component inherits the grant");
                 }
                 let version = runtime.ask().version.as_ref();
                 let followed = shared.ledger.change(|all| all.follow(&id, &digest, version));
@@ -304,7 +304,7 @@ impl Agents {
             return;
         }
         if let Err(why) = self.shared.take_over(id, file, &ask, &digest_of(bytes)) {
-            tracing::error!(agent = %id, %why, "its grant in the configuration cannot be recorded");
+            tracing::error!(agent = %id, %why, "cannot record the grant in the configuration");
         }
     }
 
@@ -316,7 +316,7 @@ impl Agents {
             return;
         }
         if let Err(why) = ledger.change(|all| all.set_removed(id, true)) {
-            tracing::error!(agent = %id, %why, "that its file is gone cannot be recorded");
+            tracing::error!(agent = %id, %why, "cannot record the removal of the plug-in's file");
         }
     }
 
@@ -335,7 +335,7 @@ impl Agents {
         match ended.await.map_err(|why| why.to_string()).flatten() {
             Ok(Some(installation)) => self.purge(installation).await,
             Ok(None) => {}
-            Err(why) => tracing::error!(agent = %id, why, "its grant cannot be removed"),
+            Err(why) => tracing::error!(agent = %id, why, "cannot remove the plug-in's grant"),
         }
     }
 
@@ -349,12 +349,12 @@ impl Agents {
                 let (file, runtime) = (agent.source.to_string(), &agent.runtime);
                 let Some(digest) = runtime.digest() else { continue };
                 if let Err(why) = shared.take_over(&agent.id, &file, runtime.ask(), digest) {
-                    tracing::error!(agent = %agent.id, %why, "its grant cannot follow the configuration");
+                    tracing::error!(agent = %agent.id, %why, "cannot update the plug-in's grant from the configuration");
                 }
             }
         });
         if let Err(why) = taken.await {
-            tracing::error!(%why, "the grants cannot follow the configuration");
+            tracing::error!(%why, "cannot update grants from the configuration");
         }
     }
 }
@@ -403,10 +403,10 @@ impl crate::registry::RegistryInner {
         tracing::warn!(
             agent = %id,
             sha256 = digest,
-            "what the configuration grants is recorded for this component; another one is held back until it is granted too"
+            "recorded the grant in the configuration for this component; any other component is held back until you grant it"
         );
         for why in wrong.into_iter().flatten() {
-            tracing::warn!(agent = %id, %why, "a program that is granted cannot be run as it is");
+            tracing::warn!(agent = %id, %why, "granted program cannot be found or trusted");
         }
         Ok(())
     }
@@ -417,7 +417,7 @@ impl crate::registry::RegistryInner {
         if is_configured && by_command {
             tracing::warn!(
                 agent = %id,
-                "its grant in the configuration does not count, for `a2a-hub plugin` granted something else; remove one of them"
+                "grant in the configuration ignored: `a2a-hub plugin` granted something else; remove one of them"
             );
         }
     }
@@ -427,7 +427,7 @@ impl crate::registry::RegistryInner {
         let grants = self.ledger.grants();
         let used: BTreeSet<_> = grants.plugins.values().map(|it| it.sha256.as_str()).collect();
         if let Err(why) = self.granted_components.retain(&used) {
-            tracing::warn!(%why, "copies of components that are not granted any more cannot be removed");
+            tracing::warn!(%why, "cannot remove copies of components without a grant");
         }
     }
 }

@@ -31,11 +31,7 @@ impl Agents {
             loaded = &mut loading => return loaded,
             () = sleep(WORTH_TELLING) => {}
         }
-        tracing::info!(
-            file,
-            bytes,
-            "compiling a plugin takes a while, once; it joins when that is done"
-        );
+        tracing::info!(file, bytes, "compiling a plugin, once; it joins when it is ready");
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let _entry = UnderWay::new(&self.shared.compiling, file, bytes);
         loading.await

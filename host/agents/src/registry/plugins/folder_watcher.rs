@@ -220,7 +220,7 @@ impl PluginFolder {
         let there = match there.map_err(io::Error::other).flatten() {
             Ok(there) => there,
             Err(why) => {
-                tracing::warn!(folder = %self.dir.display(), %why, "cannot look into the plugins folder");
+                tracing::warn!(folder = %self.dir.display(), %why, "cannot read the plugins folder");
                 return Vec::new();
             }
         };
@@ -391,7 +391,7 @@ impl PluginFolder {
             done.map_err(|why| why.to_string())
         });
         if let Err(why) = adopted.await.map_err(|why| why.to_string()).flatten() {
-            tracing::error!(why, "the records of grants cannot be begun");
+            tracing::error!(why, "cannot create the plug-in grants file");
         }
     }
 
@@ -406,7 +406,7 @@ impl PluginFolder {
         }
         let shared = Arc::clone(&self.agents.shared);
         if let Err(why) = run_blocking(move || shared.sweep_components()).await {
-            tracing::warn!(%why, "copies of components cannot be looked through");
+            tracing::warn!(%why, "cannot sweep copies of components");
         }
     }
 

@@ -100,7 +100,10 @@ impl Ledger {
             Err(why) => {
                 let why = why.to_string();
                 if known.read_error.as_ref() != Some(&why) {
-                    tracing::error!(why, "the grants of plug-ins cannot be followed");
+                    tracing::error!(
+                        why,
+                        "cannot read changed plug-in grants, keeping the previous ones"
+                    );
                 }
                 known.read_error = Some(why);
             }

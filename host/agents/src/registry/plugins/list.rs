@@ -72,14 +72,14 @@ impl PluginFolder {
             let record = after.plugins.get(id);
             self.read_again(id, record.map(|record| record.sha256.as_str())).await;
             if before.plugins.get(id) != after.plugins.get(id) {
-                tracing::info!(agent = %id, "its grant changed");
+                tracing::info!(agent = %id, "plug-in grant changed");
                 let agent_id = id.clone();
                 self.agents.shared.events.publish(HubEventKind::PluginGrantChanged { agent_id });
             }
         }
         let shared = Arc::clone(&self.agents.shared);
         if let Err(why) = run_blocking(move || shared.sweep_components()).await {
-            tracing::warn!(%why, "copies of components cannot be looked through");
+            tracing::warn!(%why, "cannot sweep copies of components");
         }
         let rejected = self.agents.rejected();
         let now = |id: &AgentId| status_line(&self.agents.plugin(id, &after, &rejected));
@@ -146,12 +146,12 @@ impl Agents {
     pub(in crate::registry) async fn purge(&self, installation: InstallationId) {
         let storage = Arc::clone(&self.shared.storage);
         if let Err(why) = storage.forget_context_memories(&installation).await {
-            tracing::warn!(%installation, %why, "what a removed plug-in had in mind is still kept");
+            tracing::warn!(%installation, %why, "cannot delete context memory of a removed plug-in");
         }
         let keys = storage.keys(&installation, "").await.unwrap_or_default();
         for key in keys {
             if let Err(why) = storage.forget(&installation, &key).await {
-                tracing::warn!(%installation, %why, "what a removed plug-in remembered is still kept");
+                tracing::warn!(%installation, %why, "cannot delete stored values of a removed plug-in");
                 break;
             }
         }
@@ -161,7 +161,7 @@ impl Agents {
             Ok(()) | Err(_) => Ok(()),
         });
         if let Err(why) = removed.await.map_err(std::io::Error::other).flatten() {
-            tracing::warn!(%installation, %why, "the home of a removed plug-in is still there");
+            tracing::warn!(%installation, %why, "cannot delete the home directory of a removed plug-in");
         }
     }
 }

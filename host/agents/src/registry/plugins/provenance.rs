@@ -33,7 +33,7 @@ pub(in crate::registry) fn admit(
     let provenance = keys.provenance(component, signature.transpose()?);
     policy.admit(&provenance)?;
     if provenance.signer().is_none() && (plugins.policy.is_some() || !plugins.keys.is_empty()) {
-        tracing::warn!("a plugin joins that none of `plugins.keys` signed");
+        tracing::warn!("plugin joins without a signature of any of `plugins.keys`");
     }
     Ok(provenance)
 }

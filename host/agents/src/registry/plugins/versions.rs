@@ -76,7 +76,7 @@ impl FindAgent for Agents {
         let seats = &self.shared.seats;
         seats.add(id, &*agent.runtime, installation.clone(), agent.config.clone(), &agent.live);
         seats.restrict(id, &installation, None, &now);
-        tracing::info!(agent = %id, sha256, "an earlier version goes on with the runs that it began");
+        tracing::info!(agent = %id, sha256, "earlier version continues its runs");
         Ok(agent)
     }
 }
@@ -111,7 +111,7 @@ impl Agents {
         let store = self.shared.replays.clone();
         let done = run_blocking(move || store.store(&bytes)).await;
         if let Err(why) = done.map_err(std::io::Error::other).flatten() {
-            tracing::warn!(agent = %id, %why, "no copy of it is kept: runs that it begins end if another version takes its place while the hub is down");
+            tracing::warn!(agent = %id, %why, "cannot store a copy of the component: its runs fail if another version replaces it while the hub is down");
         }
     }
 
@@ -121,7 +121,7 @@ impl Agents {
         let used = self.shared.seats.digests();
         let used: BTreeSet<_> = used.iter().map(String::as_str).collect();
         if let Err(why) = self.shared.replays.retain(&used) {
-            tracing::warn!(%why, "copies of components that are of no use any more cannot be removed");
+            tracing::warn!(%why, "cannot remove unused copies of components");
         }
     }
 }

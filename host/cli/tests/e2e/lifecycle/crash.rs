@@ -133,7 +133,7 @@ async fn damaged_task_does_not_block_start() -> Result<()> {
     drop(db);
     hub.restart().await?;
     let client = Client::http(&hub);
-    assert!(hub.log().contains("a task cannot be taken up"), "{}", hub.log());
+    assert!(hub.log().contains("cannot recover a task"), "{}", hub.log());
     let mut answer = message_to("guest", "history");
     answer["message"]["taskId"] = whole["id"].clone();
     assert_eq!(state(&client.call("message/send", answer).await?), "completed");

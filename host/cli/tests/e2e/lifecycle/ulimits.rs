@@ -84,7 +84,7 @@ async fn idle_connections_lock_nobody_out() -> Result<()> {
     drop((over_http, over_unix));
     assert_eq!(run("exec", "stop").await?.code, Some(0));
     let log = fs::read_to_string(dir.path().join(".a2a-hub/hub.log"))?;
-    assert!(log.contains("the limit on open files leaves room for fewer connections"), "{log}");
+    assert!(log.contains("the limit on open files allows fewer connections"), "{log}");
     Ok(())
 }
 
@@ -118,6 +118,6 @@ async fn a_limited_address_space_means_fewer_agents_at_once_and_no_refusal() -> 
     assert_eq!(run("exec", "stop").await?.code, Some(0));
     assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "hello\n"), "{}", sent.stderr);
     let log = fs::read_to_string(dir.path().join(".a2a-hub/hub.log"))?;
-    assert!(log.contains("too few addresses for a pool"), "{log}");
+    assert!(log.contains("too small for a guest pool"), "{log}");
     Ok(())
 }

@@ -88,7 +88,7 @@ async fn sighup_reloads_the_configuration() -> Result<()> {
     assert_eq!(told["changed"], json!(["logging.level"]), "{told}");
     assert_eq!(told["needsRestart"], json!(["max_tasks"]), "{told}");
     // The new level is effective: messages below error are logged.
-    eventually(SOON, || hub.log().contains("the configuration was read again")).await?;
+    eventually(SOON, || hub.log().contains("configuration reloaded")).await?;
     updates.rest().await?;
     assert_eq!(state(&get(&client, &id).await?), "completed", "no task notices");
     Ok(())
@@ -111,7 +111,7 @@ async fn invalid_configuration_is_refused_on_reload() -> Result<()> {
         assert_eq!(said(&send(&Client::http(&hub), "guest", "sh true").await?), "exit 0");
     }
     signal(hub.pid(), Signal::HUP)?;
-    eventually(SOON, || hub.log().contains("the configuration cannot be followed")).await?;
+    eventually(SOON, || hub.log().contains("configuration reload failed")).await?;
     assert_eq!(said(&send(&Client::http(&hub), "echo", "hello").await?), "hello");
     Ok(())
 }

@@ -164,8 +164,8 @@ impl Default for Words {
 }
 
 impl Words {
-    /// The first `max_words` words of a text, without stop words. Ids are split at `-` and `_`, and at
-    /// the humps of camelCase.
+    /// The first `max_words` words of a text, without stop words. Ids are split at `-` and `_`, and
+    /// at the humps of camelCase.
     pub(super) fn tokenize(&self, text: &str, max_words: usize) -> Vec<Word> {
         let runs = head(text).split(|c: char| !c.is_alphanumeric());
         let tokens = runs.flat_map(humps).map(str::to_lowercase);

@@ -32,7 +32,7 @@ pub enum Effect {
     /// Tells the client that the task accepts no message now.
     Refuse,
     /// Detaches from the agent if the agent continues without the hub;
-    /// [`Signal::Left`](super::Signal::Left) reports the result.
+    /// [`Signal::Detached`](super::Signal::Detached) reports the result.
     Leave,
     /// Stops the agent and its programs: first by request, then by force.
     Stop,

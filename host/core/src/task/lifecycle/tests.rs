@@ -194,7 +194,7 @@ fn signal_and_phase_determine_effects() {
       said: itself ComeBack Acknowledge
       cancel: Stop CleanUp canceled .
       exhausted: Stop CleanUp itself .
-      park: parked Stop
+      park: evicted Stop
       shutdown: Leave
       time: ComeBack
     returning

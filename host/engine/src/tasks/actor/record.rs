@@ -34,10 +34,10 @@ impl TaskActor {
             Record::Working => metadata::working(task, now),
             Record::Interim => {
                 // The first of them is the input of the next run.
-                let later = pending_messages.get(1..).unwrap_or_default();
+                let still_pending = pending_messages.get(1..).unwrap_or_default();
                 let ends = payload.events.drain(..);
                 let run_events: Vec<_> = ends
-                    .flat_map(|end| metadata::end_of_run_events(task, end, later, &now))
+                    .flat_map(|end| metadata::end_of_run_events(task, end, still_pending, &now))
                     .collect();
                 run_events.into_iter().for_each(|event| self.recorder.record(event));
                 return;

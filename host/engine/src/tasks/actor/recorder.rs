@@ -193,7 +193,7 @@ impl Recorder {
                 self.moves.extend((state != before).then_some(state));
                 self.pending.push(Arc::new(event));
             }
-            Err(why) => tracing::error!(task = %self.task().id, %why, "an event was left out"),
+            Err(why) => tracing::error!(task = %self.task().id, %why, "invalid event dropped"),
         }
     }
 
@@ -211,7 +211,7 @@ impl Recorder {
         let by = unborn.as_ref().map_or(by, |unborn| Some(&unborn.by));
         let stored = self.storage.append_by(&self.task().id, self.seq, pending.clone(), by).await;
         if let Err(why) = stored {
-            tracing::error!(task = %self.task().id, %why, "events could not be stored");
+            tracing::error!(task = %self.task().id, %why, "cannot store events");
             if !self.has_landed(&why, &pending).await {
                 // The caller may be gone; then nobody needs the reply.
                 unborn.map(|unborn| unborn.stored_tx.send(Err(why.clone())));

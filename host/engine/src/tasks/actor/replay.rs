@@ -123,7 +123,7 @@ impl TaskActor {
         };
         self.skip_read(recorded.iter().filter(is_read).count());
         let entries = recorded.len() as u64 + 1;
-        tracing::info!(entries, "the agent is run again, and answered what it was answered before");
+        tracing::info!(entries, "replaying the agent's run from its journal");
         answers.for_each(|answer| self.answers.push(answer));
         self.answers.client = client.clone();
         self.recording = Some(RecordedRun { entries });
@@ -162,7 +162,7 @@ impl TaskActor {
         let task = &self.recorder.task().id;
         let entry = json(recorded).map_err(Unstorable)?;
         if let Err(why) = self.recorder.storage().record(task, recording.entries, entry).await {
-            tracing::error!(%task, %why, "what an agent is to hear could not be recorded");
+            tracing::error!(%task, %why, "cannot store journal entry");
             return Err(Unstorable(why));
         }
         recording.entries += 1;

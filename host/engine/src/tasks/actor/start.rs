@@ -49,7 +49,7 @@ impl TaskActor {
         let history =
             self.recorder.earlier_messages(limit, &pending_indexes).await.map_err(|why| {
                 let task = &self.recorder.task().id;
-                tracing::error!(%task, %why, "the conversation so far cannot be read");
+                tracing::error!(%task, %why, "cannot read the conversation history");
                 Fault::Unreadable
             })?;
         let (queue, requests) = mpsc::channel(GUEST_CHANNEL_CAPACITY);
@@ -61,7 +61,7 @@ impl TaskActor {
         let begun = self.recorded_run(RunSetup { work, directory, client }).await;
         let RunSetup { work, directory, client } = begun.map_err(|why| {
             let task = &self.recorder.task().id;
-            tracing::error!(%task, %why, "the journal of the task's run cannot be used");
+            tracing::error!(%task, %why, "cannot use the journal of the task's run");
             Fault::Unreadable
         })?;
         let tasks = self.tasks.as_ref().filter(|_| self.agent.delegates());

@@ -23,7 +23,7 @@ impl TaskActor {
             }
         });
         if stopped.await.is_err() {
-            tracing::warn!(%task, agent = %self.agent.id, "the agent did not heed cancel and was ended");
+            tracing::warn!(%task, agent = %self.agent.id, "agent ignored cancel, ending its run");
         }
         run.end().await;
         self.agent.wait_for_programs(task.as_str()).await;

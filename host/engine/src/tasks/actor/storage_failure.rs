@@ -25,7 +25,7 @@ impl TaskActor {
     /// Fails the task as soon as the store accepts that; false if the hub shuts down before.
     pub(in crate::tasks) async fn give_up(&mut self, why: AbortReason) -> bool {
         let id = &self.recorder.task().id;
-        tracing::error!(task = %id, reason = why.reason().name(), "the task is given up");
+        tracing::error!(task = %id, reason = why.reason().name(), "task aborted, storing its failure");
         let (begun, storage) = (Instant::now(), Arc::clone(self.recorder.storage()));
         let mut pause = FIRST_PAUSE;
         loop {

@@ -20,7 +20,8 @@ pub(in crate::tasks) struct Answers {
 }
 
 impl Answers {
-    /// Creates an empty set; `has_open_question` is true if a question is open in the task's record.
+    /// Creates an empty set; `has_open_question` is true if a question is open in the task's
+    /// record.
     pub(in crate::tasks) fn none(has_open_question: bool) -> Self {
         Self { has_open_question, ..Self::default() }
     }
@@ -71,7 +72,7 @@ pub(in crate::tasks) async fn child_still_asks(
     match storage.task(child).await {
         Ok(child) => child.is_some_and(asks),
         Err(why) => {
-            tracing::warn!(%child, %why, "whether a child still asks cannot be read, and is taken for so");
+            tracing::warn!(%child, %why, "cannot read child task, assuming its question is still open");
             true
         }
     }

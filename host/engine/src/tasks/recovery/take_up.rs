@@ -1,16 +1,18 @@
 //! Recovery of the tasks of the previous process.
 
-use super::pending_questions::Answers;
+use super::{
+    client_input::{ClientInput, start},
+    pending_questions::Answers,
+};
 use crate::tasks::{
     Tasks,
     actor::replay,
-    command::{Begin, PendingInputs, RunInput},
+    command::Begin,
     handoff::BegunHandoffs,
     run_queue::{Asking, ContextLock, PermitRequest},
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::pending_messages::PendingMessages;
 use a2a_hub_core::{
     access_control::Principal,
     failure_reason::FailureReason,
@@ -28,11 +30,9 @@ use a2a_hub_core::{
 use a2a_hub_observability::log_span;
 use a2a_hub_protocol::{
     budget::Budget,
-    client::ClientCapabilities,
     error::A2aError,
     event::TaskEvent,
     id::{AgentId, QuestionId, TaskId},
-    message::{Message, Role},
     question::{Question, QuestionKind},
     task::{Task, TaskState},
 };
@@ -42,9 +42,6 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 use tracing::Instrument as _;
-
-/// Number of events of a log that are read at once.
-const PAGE: usize = 1_000;
 
 /// Numbers of recovered tasks, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,23 +85,6 @@ struct Later {
     replays: bool,
 }
 
-/// Client's input to an unfinished task.
-#[derive(Default)]
-struct ClientInput {
-    /// Time limit of the client, in milliseconds.
-    timeout_ms: Option<u64>,
-    /// Capabilities of the client.
-    client: ClientCapabilities,
-    /// Index, in the task's history, of the message for a run that begins now.
-    due: Option<usize>,
-    /// Index of the message that the latest run began with.
-    begun_with: Option<usize>,
-    /// Inputs of later runs.
-    pending_inputs: PendingInputs,
-    /// Messages that the latest run has read at work.
-    read: PendingInputs,
-}
-
 impl Tasks {
     /// Agents with tasks that the previous process left unfinished.
     pub async fn awaited_agents(&self) -> Result<BTreeSet<AgentId>, StorageError> {
@@ -132,7 +112,7 @@ impl Tasks {
                 Err(why @ StorageError::Unavailable(_)) => return Err(why),
                 // A damaged task must not delay the others.
                 Err(why) => {
-                    tracing::error!(task = %head.task, %why, "a task cannot be taken up, and is left as it is");
+                    tracing::error!(task = %head.task, %why, "cannot recover a task, leaving it unchanged");
                     all.recovered.unreadable += 1;
                 }
                 Ok(()) => {}
@@ -196,7 +176,7 @@ impl Tasks {
                 all.recovered.started += 1;
             }
             (Recovery::Wait, Some(agent)) => {
-                let input = self.client_input(&stored.task).await?;
+                let input = ClientInput::read_log(&*self.storage, &stored.task).await?;
                 self.park(stored, agent, input, None);
                 all.recovered.waiting += 1;
             }
@@ -258,7 +238,7 @@ impl Tasks {
         self.actors.spawn(async move {
             if let Err(why) = tasks.cancel(&orphan, Principal::Operator).await {
                 let why = A2aError::from(why);
-                tracing::warn!(task = %orphan, %why, "a task whose parent is over goes on elsewhere");
+                tracing::warn!(task = %orphan, %why, "cannot cancel an orphaned task at a remote agent");
             }
         });
     }
@@ -285,7 +265,7 @@ impl Tasks {
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
         let ClientInput { timeout_ms, client, due, begun_with, mut pending_inputs, mut read } =
-            self.client_input(&task).await?;
+            ClientInput::read_log(&*self.storage, &task).await?;
         if due.is_none() {
             read.append(&mut pending_inputs);
             pending_inputs = read;
@@ -336,7 +316,7 @@ impl Tasks {
         let answers = self.refresh_child_questions(&mut stored, &children, replays, all).await?;
         let StoredTask { seq, task, .. } = stored;
         let ClientInput { timeout_ms, client, begun_with, mut pending_inputs, mut read, .. } =
-            self.client_input(&task).await?;
+            ClientInput::read_log(&*self.storage, &task).await?;
         if !replays {
             let begin = |admitted| Begin::Tend(admitted, pending_inputs, answers);
             self.set_to_work(seq, task, agent, timeout_ms, context_lock, begin);
@@ -437,14 +417,15 @@ impl Tasks {
         agent: Arc<Agent>,
     ) -> Result<(), StorageError> {
         let StoredTask { seq, task, .. } = stored;
-        let ClientInput { timeout_ms, pending_inputs, .. } = self.client_input(&task).await?;
+        let ClientInput { timeout_ms, pending_inputs, .. } =
+            ClientInput::read_log(&*self.storage, &task).await?;
         let begin = |admitted| Begin::Follow(admitted, pending_inputs);
         self.set_to_work(seq, task, agent, timeout_ms, None, begin);
         Ok(())
     }
 
-    /// Spawns an actor with this initial state, once the task has a run permit; `context_lock` is set if
-    /// the task holds its conversation's lock already.
+    /// Spawns an actor with this initial state, once the task has a run permit; `context_lock` is
+    /// set if the task holds its conversation's lock already.
     fn set_to_work(
         &self,
         seq: u64,
@@ -464,39 +445,6 @@ impl Tasks {
         self.spawn(context_lock, recorder, agent, timeout, begin(admitted));
     }
 
-    /// Reads the client's input to the task from its log.
-    async fn client_input(&self, task: &Task) -> Result<ClientInput, StorageError> {
-        let mut input = ClientInput::default();
-        let mut pending_messages = PendingMessages::default();
-        // The first event contains everything, unless more messages followed; a log may be long.
-        let of_client = task.history.iter().filter(|sent| sent.role == Role::User);
-        let page = if of_client.count() > 1 { PAGE } else { 1 };
-        let mut seq = 0;
-        loop {
-            let events = self.storage.events(&task.id, seq, page).await?;
-            let is_last = page == 1 || events.len() < page;
-            for event in events {
-                seq = event.seq;
-                pending_messages.follow(&event.event);
-                if let TaskEvent::Created(created) = event.event {
-                    (input.timeout_ms, input.client) = (created.timeout_ms, created.client);
-                }
-            }
-            if is_last {
-                break;
-            }
-        }
-        let (due, pending_indexes) = pending_messages.places(task);
-        let inputs = |places: Vec<usize>| {
-            let known =
-                places.into_iter().filter_map(|at| Some((at, task.history.get(at)?.clone())));
-            known.map(|message| start(task, input.client.clone(), message)).collect()
-        };
-        let (pending_inputs, read) = (inputs(pending_indexes), inputs(pending_messages.read(task)));
-        let begun_with = pending_messages.begun_with(task);
-        Ok(ClientInput { due, begun_with, pending_inputs, read, ..input })
-    }
-
     /// Asks the client in place of an agent that is gone. Returns the ids of the agent's question
     /// and of its replacement, if the agent had asked.
     async fn ask_again(
@@ -514,15 +462,15 @@ impl Tasks {
             let asks = metadata::interrupted(&stored.task, &agent.card.name, state, clock::now());
             self.ask(&mut stored, state, asks).await?;
         }
-        let input = self.client_input(&stored.task).await?;
+        let input = ClientInput::read_log(&*self.storage, &stored.task).await?;
         let now = question_of(&stored.task);
         self.park(stored, agent, input, context_lock);
         let agent_question = lost.filter(|lost| lost.task.is_none());
         Ok(agent_question.zip(now).map(|(lost, now)| (lost.id, now.id)))
     }
 
-    /// Spawns an actor that waits for the client without an agent; `context_lock` is set if the task holds
-    /// its conversation's lock already.
+    /// Spawns an actor that waits for the client without an agent; `context_lock` is set if the
+    /// task holds its conversation's lock already.
     fn park(
         &self,
         stored: StoredTask,
@@ -579,7 +527,8 @@ impl Tasks {
     }
 
     async fn end(&self, head: &Head, task: &Task, over: TaskEvent) -> Result<(), StorageError> {
-        let ClientInput { due, pending_inputs, .. } = self.client_input(task).await?;
+        let ClientInput { due, pending_inputs, .. } =
+            ClientInput::read_log(&*self.storage, task).await?;
         let due = due.and_then(|at| task.history.get(at)).into_iter();
         let pending_messages = due.chain(pending_inputs.iter().map(|start| &start.message));
         let pending_messages: Vec<_> =
@@ -607,14 +556,4 @@ fn why_it_ends(task: &Task, is_orphan: bool) -> &'static str {
     } else {
         "The hub was restarted, and the agent that had this task cannot go on with it."
     }
-}
-
-/// Input of the agent, from a message of a recovered task and its index in the history.
-fn start(
-    task: &Task,
-    client: ClientCapabilities,
-    (at, message): (usize, Message),
-) -> Box<RunInput> {
-    let directory = metadata::working_directory(task);
-    Box::new(RunInput { message, client, directory, live: true, goes_on: true, at, by: None })
 }

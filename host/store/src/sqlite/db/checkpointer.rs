@@ -54,7 +54,7 @@ fn run(db: &Connection, requests: &Receiver<()>) {
         // Pages that cannot be copied, for example because the disk is full, stay in the log and
         // are as durable there.
         if let Err(why) = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            tracing::debug!(%why, "the write-ahead log stays as it is");
+            tracing::debug!(%why, "cannot checkpoint the write-ahead log");
         }
     }
 }

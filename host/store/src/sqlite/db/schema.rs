@@ -465,7 +465,7 @@ pub(in crate::sqlite) fn open(file: &Path) -> Result<(Connection, Vec<Loss>), St
     }
     prepare(&mut db, known).map_err(|why| unopened(file, &why))?;
     if let Err(why) = dirty_bit::set(&db) {
-        tracing::warn!(%why, "the store cannot be marked as open: should its log go missing, nobody will notice");
+        tracing::warn!(%why, "cannot mark the store as open, a missing write-ahead log would not be detected");
     }
     Ok((db, losses))
 }
@@ -536,8 +536,7 @@ pub(in crate::sqlite) fn check(db: &Connection, file: &Path) -> Result<usize, St
         return Err(corrupt("it is not the database of a hub".into()));
     };
     if applied > MIGRATIONS.len() {
-        let [found, known] =
-            [applied, MIGRATIONS.len()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        let [found, known] = [applied, MIGRATIONS.len()].map(|n| n.try_into().unwrap_or(u32::MAX));
         return Err(StorageError::Newer { path: file.to_owned(), found, known });
     }
     Ok(applied)
@@ -590,7 +589,7 @@ fn give_back_pages(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
     // An empty file is complete now; a file from before this setting is rewritten once.
     if let Err(why) = db.execute_batch("VACUUM") {
-        tracing::warn!(%why, "the database cannot be made to shrink; there may be too little space on the disk");
+        tracing::warn!(%why, "cannot enable incremental vacuum, the database file will not shrink; free some disk space");
     }
     Ok(())
 }

@@ -180,7 +180,7 @@ impl Writer {
         if let Some(queues) = &self.queues {
             let queued = QueuedWrite { change: Some(change), outcome: None, done };
             if queues.sender(Length::Short).try_send(Box::new(queued)).is_err() {
-                tracing::debug!("the store is too busy to keep a fold");
+                tracing::debug!("optional write dropped: the store's queue is full");
             }
             drop(self.wake());
         }
@@ -273,7 +273,7 @@ fn run(
     // The last connection tidies up the files.
     drop(checkpointer);
     if let Err(why) = dirty_bit::clear(db).map_err(StorageError::from) {
-        tracing::warn!(%why, "the store could not be closed in order; its log stays beside it");
+        tracing::warn!(%why, "cannot close the store cleanly, its write-ahead log remains");
     }
 }
 
@@ -291,7 +291,7 @@ fn commit_and_judge(
         }
         Ok(Err(why)) => {
             if judgement.failed(&why.to_string(), error::way_out(&why)) {
-                tracing::error!(%why, changes, "could not commit");
+                tracing::error!(%why, changes, "commit failed");
             }
             Err(error::because_of(&why))
         }

@@ -1,5 +1,5 @@
-//! Scenarios of the official compatibility kit (a2a-tck 1.0.0), each as a case over all bindings and
-//! versions. A guest plays the agent that the kit expects; the id of the message selects the
+//! Scenarios of the official compatibility kit (a2a-tck 1.0.0), each as a case over all bindings
+//! and versions. A guest plays the agent that the kit expects; the id of the message selects the
 //! scenario.
 
 use super::{
